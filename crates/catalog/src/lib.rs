@@ -1,0 +1,1 @@
+//! Which Istio versions can be installed, and the chart bytes of each.

@@ -1,0 +1,1 @@
+//! Helm charts: load, coalesce values, render.

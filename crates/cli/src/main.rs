@@ -1,0 +1,3 @@
+//! The `mainstay` command.
+
+fn main() {}

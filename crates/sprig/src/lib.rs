@@ -1,0 +1,1 @@
+//! The Sprig function library for mainstay-template.

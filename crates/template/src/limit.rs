@@ -1,0 +1,96 @@
+//! What one run may use: takes limits, gives a meter that include, template, tpl and every function share.
+
+/// The bounds of one render. All of them are part of the contract: a hostile template ends in [`Exhausted`].
+#[derive(Clone, Debug)]
+pub struct Limits {
+    /// Steps: nodes executed, items ranged over, bytes worked on in bulk (per 64).
+    pub fuel: u64,
+    /// Bytes written, over all buffers of the run.
+    pub output: usize,
+    /// Bytes in any one string a function makes.
+    pub string: usize,
+    /// Templates, tpl and nested nodes under way at once; also the depth of values printed, encoded or copied.
+    pub depth: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { fuel: 200_000_000, output: 64 << 20, string: 32 << 20, depth: 1_000 }
+    }
+}
+
+/// A limit was reached.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Exhausted {
+    /// Too many steps.
+    #[error("the template did not finish within its step limit")]
+    Fuel,
+    /// Too much output.
+    #[error("the template wrote more than its output limit")]
+    Output,
+    /// One string too long.
+    #[error("a function made a string longer than the limit")]
+    String,
+    /// Nested too deeply.
+    #[error("templates or values are nested more deeply than the limit")]
+    Depth,
+}
+
+/// What is left of the limits.
+#[derive(Clone, Debug)]
+pub struct Meter {
+    limits: Limits,
+    fuel: u64,
+    output: usize,
+    depth: usize,
+}
+
+impl Meter {
+    /// A full meter.
+    #[must_use]
+    pub fn new(limits: Limits) -> Self {
+        Self { fuel: limits.fuel, output: limits.output, depth: 0, limits }
+    }
+
+    /// The bounds it started from.
+    #[must_use]
+    pub fn limits(&self) -> &Limits {
+        &self.limits
+    }
+
+    /// Uses `steps` of fuel.
+    #[inline]
+    pub fn burn(&mut self, steps: u64) -> Result<(), Exhausted> {
+        self.fuel = self.fuel.checked_sub(steps).ok_or(Exhausted::Fuel)?;
+        Ok(())
+    }
+
+    /// Uses `bytes` of output.
+    #[inline]
+    pub fn write(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.output = self.output.checked_sub(bytes).ok_or(Exhausted::Output)?;
+        Ok(())
+    }
+
+    /// Asks for a string of `bytes`, before it is made; costs fuel in proportion.
+    pub fn string(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        if bytes > self.limits.string {
+            return Err(Exhausted::String);
+        }
+        self.burn(bytes as u64 / 64)
+    }
+
+    /// Goes one level deeper. Pair with [`Meter::leave`].
+    pub fn enter(&mut self) -> Result<(), Exhausted> {
+        if self.depth >= self.limits.depth {
+            return Err(Exhausted::Depth);
+        }
+        self.depth += 1;
+        Ok(())
+    }
+
+    /// Comes back up.
+    pub fn leave(&mut self) {
+        self.depth = self.depth.saturating_sub(1);
+    }
+}

@@ -1,0 +1,79 @@
+//! Go strings: immutable bytes, usually UTF-8, cheap to share.
+
+use std::borrow::Cow;
+use std::fmt;
+use std::ops::Deref;
+use std::sync::Arc;
+
+/// A Go string. Functions such as `trunc` cut in the middle of a character, so it holds bytes, not `str`.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Str(Arc<[u8]>);
+
+impl Str {
+    /// The bytes.
+    #[must_use]
+    pub fn as_bytes(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The text, with U+FFFD in place of what is not UTF-8.
+    #[must_use]
+    pub fn to_str_lossy(&self) -> Cow<'_, str> {
+        String::from_utf8_lossy(&self.0)
+    }
+}
+
+impl Default for Str {
+    fn default() -> Self {
+        Self::from("")
+    }
+}
+
+impl Deref for Str {
+    type Target = [u8];
+    fn deref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl std::borrow::Borrow<[u8]> for Str {
+    fn borrow(&self) -> &[u8] {
+        &self.0
+    }
+}
+
+impl From<&str> for Str {
+    fn from(text: &str) -> Self {
+        Self(Arc::from(text.as_bytes()))
+    }
+}
+
+impl From<String> for Str {
+    fn from(text: String) -> Self {
+        Self(Arc::from(text.into_bytes()))
+    }
+}
+
+impl From<&[u8]> for Str {
+    fn from(bytes: &[u8]) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl From<Vec<u8>> for Str {
+    fn from(bytes: Vec<u8>) -> Self {
+        Self(Arc::from(bytes))
+    }
+}
+
+impl fmt::Display for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.to_str_lossy())
+    }
+}
+
+impl fmt::Debug for Str {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(&self.to_str_lossy(), f)
+    }
+}

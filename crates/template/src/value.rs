@@ -1,0 +1,280 @@
+//! What a template sees: Go's dynamic values with Go's aliasing. Takes nothing from outside; printing, comparing and
+//! calling live beside it.
+
+use std::cell::{Ref, RefCell, RefMut};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::rc::Rc;
+
+use crate::object::Object;
+use crate::string::Str;
+
+/// One Go value as a template can hold it.
+///
+/// Maps alias: a clone is the same map. Lists are immutable once made, since nothing a template can call writes into one.
+#[derive(Clone, Default)]
+pub enum Value {
+    /// The nil interface. What a missing map key gives, and a YAML null.
+    #[default]
+    Nil,
+    /// `bool`.
+    Bool(bool),
+    /// A signed integer of some width.
+    Int(i64, IntKind),
+    /// `uint64`, the only unsigned kind a chart meets.
+    Uint(u64),
+    /// `float64`: every number that came from YAML or JSON.
+    Float(f64),
+    /// `complex128`: only from a literal such as `2i`.
+    Complex(f64, f64),
+    /// `string`.
+    String(Str),
+    /// A slice.
+    List(List),
+    /// A map with string keys.
+    Map(Map),
+    /// Anything with fields or methods of its own.
+    Object(Rc<dyn Object>),
+}
+
+/// The Go type of a signed integer: it shows in `%T` and `typeOf` and nowhere else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum IntKind {
+    /// `int`: literals, `len`, `int`.
+    Int,
+    /// `int64`: arithmetic of Sprig.
+    Int64,
+    /// `int32`: what ranging over a string gives.
+    Int32,
+}
+
+/// A Go slice. Cheap to clone.
+#[derive(Clone)]
+pub struct List(Rc<ListData>);
+
+struct ListData {
+    ty: ListType,
+    items: Vec<Value>,
+}
+
+/// The Go type of a slice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ListType {
+    /// `[]interface {}`.
+    Any,
+    /// `[]string`.
+    String,
+    /// `[]int`.
+    Int,
+    /// `[]uint8`, held as one string item list would be: each item an `Int`. See [`Value::bytes`].
+    Bytes,
+    /// `[][]interface {}`.
+    ListOfAny,
+    /// Any other slice, by its Go name.
+    Named(&'static str),
+}
+
+/// A Go map with string keys. A clone is the same map, perhaps seen under another type.
+#[derive(Clone)]
+pub struct Map {
+    ty: MapType,
+    entries: Rc<RefCell<MapData>>,
+}
+
+#[derive(Default)]
+struct MapData(BTreeMap<Str, Value>);
+
+/// The Go type of a map.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum MapType {
+    /// `map[string]interface {}`.
+    Any,
+    /// `map[string]string`: what `split` gives.
+    String,
+    /// A named map type assignable to `map[string]interface {}`, such as Helm's `common.Values`.
+    Named(&'static str),
+}
+
+impl Value {
+    /// A Go `int`.
+    #[must_use]
+    pub fn int(value: i64) -> Self {
+        Self::Int(value, IntKind::Int)
+    }
+
+    /// A Go `int64`.
+    #[must_use]
+    pub fn int64(value: i64) -> Self {
+        Self::Int(value, IntKind::Int64)
+    }
+
+    /// A string.
+    pub fn string(text: impl Into<Str>) -> Self {
+        Self::String(text.into())
+    }
+
+    /// A `[]interface {}`.
+    #[must_use]
+    pub fn list(items: Vec<Value>) -> Self {
+        Self::List(List::new(ListType::Any, items))
+    }
+
+    /// A `[]string`.
+    #[must_use]
+    pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
+        Self::List(List::new(ListType::String, items.into_iter().map(Value::string).collect()))
+    }
+
+    /// A `map[string]interface {}`.
+    #[must_use]
+    pub fn map(entries: BTreeMap<Str, Value>) -> Self {
+        Self::Map(Map::new(MapType::Any, entries))
+    }
+
+    /// A native object.
+    pub fn object(object: impl Object + 'static) -> Self {
+        Self::Object(Rc::new(object))
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::string(value)
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::string(value)
+    }
+}
+
+impl List {
+    /// A slice of type `ty`; the caller vouches that the items fit it.
+    #[must_use]
+    pub fn new(ty: ListType, items: Vec<Value>) -> Self {
+        Self(Rc::new(ListData { ty, items }))
+    }
+
+    /// Its Go type.
+    #[must_use]
+    pub fn ty(&self) -> ListType {
+        self.0.ty
+    }
+
+    /// The items.
+    #[must_use]
+    pub fn items(&self) -> &[Value] {
+        &self.0.items
+    }
+}
+
+impl Map {
+    /// A map of type `ty`; the caller vouches that the values fit it.
+    #[must_use]
+    pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
+        Self { ty, entries: Rc::new(RefCell::new(MapData(entries))) }
+    }
+
+    /// Its Go type.
+    #[must_use]
+    pub fn ty(&self) -> MapType {
+        self.ty
+    }
+
+    /// The same map under another type, as an assignment between named and unnamed map types makes it.
+    #[must_use]
+    pub fn retyped(&self, ty: MapType) -> Self {
+        Self { ty, entries: Rc::clone(&self.entries) }
+    }
+
+    /// Reads the entries. Do not hold the guard while running template code.
+    #[must_use]
+    pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
+        Ref::map(self.entries.borrow(), |data| &data.0)
+    }
+
+    /// Writes the entries, visible through every alias. Do not hold the guard while running template code.
+    #[must_use]
+    pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
+        RefMut::map(self.entries.borrow_mut(), |data| &mut data.0)
+    }
+
+    /// The value under `key`.
+    #[must_use]
+    pub fn get(&self, key: &[u8]) -> Option<Value> {
+        self.entries().get(key).cloned()
+    }
+
+    /// Puts `value` under `key`.
+    pub fn insert(&self, key: impl Into<Str>, value: Value) {
+        self.entries_mut().insert(key.into(), value);
+    }
+
+    /// Whether both are one map.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.entries, &other.entries)
+    }
+}
+
+/// Dropping a tree takes its children out first, so that depth costs heap, not stack.
+impl Drop for MapData {
+    fn drop(&mut self) {
+        drop_all(std::mem::take(&mut self.0).into_values().filter(Value::is_container).collect());
+    }
+}
+
+impl Drop for ListData {
+    fn drop(&mut self) {
+        drop_all(std::mem::take(&mut self.items).into_iter().filter(Value::is_container).collect());
+    }
+}
+
+fn drop_all(mut pending: Vec<Value>) {
+    while let Some(value) = pending.pop() {
+        match value {
+            Value::List(List(data)) => {
+                if let Ok(mut data) = Rc::try_unwrap(data) {
+                    pending.append(&mut data.items);
+                }
+            }
+            Value::Map(Map { entries, .. }) => {
+                if let Ok(data) = Rc::try_unwrap(entries) {
+                    pending.extend(std::mem::take(&mut data.into_inner().0).into_values());
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Value {
+    fn is_container(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Map(_))
+    }
+}
+
+/// For test failures and logs only: shallow, so that neither depth nor a cycle can hurt.
+impl fmt::Debug for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nil => f.write_str("nil"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value, kind) => write!(f, "{value}{kind:?}"),
+            Self::Uint(value) => write!(f, "{value}Uint64"),
+            Self::Float(value) => write!(f, "{value:?}"),
+            Self::Complex(re, im) => write!(f, "({re:?}{im:+?}i)"),
+            Self::String(text) => write!(f, "{text:?}"),
+            Self::List(list) => write!(f, "{:?}[{}]", list.ty(), list.items().len()),
+            Self::Map(map) => write!(f, "{:?}{{{}}}", map.ty(), map.entries().len()),
+            Self::Object(object) => f.write_str(&object.type_name()),
+        }
+    }
+}
