@@ -1,1 +1,65 @@
-//! The Sprig function library for mainstay-template.
+//! The Sprig function library for mainstay-template: takes nothing, gives a table of functions that behave as Sprig 3.3.0
+//! does, byte for byte and in their error texts. Reads no clock, file, network or environment: what a function needs from
+//! outside it asks the render's host for.
+
+// Every function has the signature of a row, also those that cannot fail.
+#![allow(clippy::unnecessary_wraps)]
+
+mod case;
+mod crypto;
+mod date;
+mod defaults;
+mod dict;
+mod encoding;
+mod flow;
+mod json;
+mod list;
+mod network;
+mod numeric;
+mod os;
+mod path;
+mod random;
+mod reflect;
+mod regex;
+mod semver;
+mod strings;
+mod table;
+mod url;
+
+use std::sync::LazyLock;
+
+use mainstay_template::Function;
+
+/// Every function of Sprig but those of [`environment`], in no particular order.
+#[must_use]
+pub fn functions() -> &'static [Function] {
+    static ALL: LazyLock<Vec<Function>> = LazyLock::new(|| TABLES.concat());
+    &ALL
+}
+
+/// `env` and `expandenv`, which Helm takes away from charts.
+#[must_use]
+pub fn environment() -> &'static [Function] {
+    os::TABLE
+}
+
+const TABLES: &[&[Function]] = &[
+    case::TABLE,
+    crypto::TABLE,
+    date::TABLE,
+    defaults::TABLE,
+    dict::TABLE,
+    encoding::TABLE,
+    flow::TABLE,
+    json::TABLE,
+    list::TABLE,
+    network::TABLE,
+    numeric::TABLE,
+    path::TABLE,
+    random::TABLE,
+    reflect::TABLE,
+    regex::TABLE,
+    semver::TABLE,
+    strings::TABLE,
+    url::TABLE,
+];

@@ -1,0 +1,5 @@
+//! Keys, certificates, hashes and passwords.
+
+use mainstay_template::Function;
+
+pub(crate) const TABLE: &[Function] = &[];

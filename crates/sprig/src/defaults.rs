@@ -1,0 +1,5 @@
+//! Emptiness, defaults and choices.
+
+use mainstay_template::Function;
+
+pub(crate) const TABLE: &[Function] = &[];

@@ -1,0 +1,16 @@
+//! What only speaks or fails.
+
+use mainstay_template::Type::String;
+use mainstay_template::{Call, Failure, Function, Value};
+
+use crate::table::fixed;
+
+pub(crate) const TABLE: &[Function] = &[fixed("hello", &[], hello), fixed("fail", &[String], fail)];
+
+fn hello(_: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(Value::from("Hello!"))
+}
+
+fn fail(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Err(Failure::message(call.str(0).to_str_lossy()))
+}

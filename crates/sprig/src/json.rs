@@ -1,0 +1,5 @@
+//! JSON, both ways.
+
+use mainstay_template::Function;
+
+pub(crate) const TABLE: &[Function] = &[];
