@@ -1,3 +1,15 @@
-//! The `mainstay` command.
+//! The `mainstay` command: takes argv, gives text and an exit code. Decides nothing itself.
 
-fn main() {}
+mod cli;
+mod commands;
+mod error;
+mod style;
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    match cli::run(std::env::args_os()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => error.report(),
+    }
+}

@@ -1,0 +1,118 @@
+//! The command tree: takes argv, finds the command, runs it. Knows no command's insides.
+
+use std::ffi::OsString;
+
+use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
+
+use crate::commands::{charts, completion, template, version};
+use crate::error::CliError;
+use crate::style::Color;
+
+/// Renders and operates an Istio service mesh.
+#[derive(Parser)]
+#[command(
+    name = "mainstay",
+    version,
+    disable_help_subcommand = true,
+    arg_required_else_help = true
+)]
+#[command(after_help = "Examples:
+  mainstay template istiod ./charts/istiod -n istio-system
+  mainstay charts list
+  mainstay completion bash > /etc/bash_completion.d/mainstay")]
+struct Cli {
+    /// When to colour messages
+    #[arg(long, visible_alias = "colour", global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
+    color: Color,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Render a chart as `helm template` does, byte for byte
+    Template(Box<template::Args>),
+    /// Look at the Istio versions that can be rendered, and add more
+    Charts(charts::Args),
+    /// Print a completion script for a shell
+    Completion(completion::Args),
+    /// Print what this binary is
+    Version(version::Args),
+}
+
+/// Runs the command that `argv` names.
+pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
+    let matches = command().try_get_matches_from(argv)?;
+    let cli = Cli::from_arg_matches(&matches)?;
+    cli.color.choose();
+    match cli.command {
+        Command::Template(args) => template::run(&args),
+        Command::Charts(args) => charts::run(&args),
+        Command::Completion(args) => completion::run(&args, command()),
+        Command::Version(args) => version::run(&args),
+    }
+}
+
+/// The whole tree. The arguments of `template` behave as Helm's do (`--flag=false`, the last of two wins, a value may
+/// begin with a dash), which the derive cannot say once for all of them.
+fn command() -> clap::Command {
+    Cli::command().mut_subcommand("template", |template| {
+        template
+            .args_override_self(true)
+            .mut_args(|arg| match arg.get_action() {
+                ArgAction::SetTrue => as_go_flag(arg),
+                ArgAction::Set | ArgAction::Append if !arg.is_positional() => arg.allow_hyphen_values(true),
+                _ => arg,
+            })
+    })
+}
+
+fn as_go_flag(arg: clap::Arg) -> clap::Arg {
+    arg.action(ArgAction::Set)
+        .num_args(0..=1)
+        .require_equals(true)
+        .default_value("false")
+        .default_missing_value("true")
+        .value_parser(go_bool)
+        .hide_default_value(true)
+        .hide_possible_values(true)
+        .value_name("BOOL")
+}
+
+/// What Go's `strconv.ParseBool` takes.
+fn go_bool(text: &str) -> Result<bool, String> {
+    match text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        _ => Err(format!("strconv.ParseBool: parsing {text:?}: invalid syntax")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_tree_is_sound() {
+        command().debug_assert();
+    }
+
+    fn flag(argv: &[&str]) -> Result<bool, clap::Error> {
+        let matches = command().try_get_matches_from(argv)?;
+        match Cli::from_arg_matches(&matches)?.command {
+            Command::Template(args) => Ok(args.is_include_crds()),
+            _ => Ok(false),
+        }
+    }
+
+    #[test]
+    fn booleans_are_those_of_go() {
+        let line = |flag| ["mainstay", "template", "x", flag];
+        assert!(flag(&line("--include-crds")).unwrap());
+        assert!(flag(&line("--include-crds=T")).unwrap());
+        assert!(!flag(&line("--include-crds=false")).unwrap());
+        assert!(!flag(&["mainstay", "template", "--include-crds", "x", "--include-crds=0"]).unwrap());
+        assert!(flag(&line("--include-crds=yes")).is_err());
+    }
+}

@@ -1,0 +1,233 @@
+//! The edge: takes every error there is, gives the user kind, message, place and hint on stderr, and an exit code.
+//!
+//! The first lines are `Error: ` and Helm's own words, so that scripts that read Helm's stderr still work. What we know
+//! beyond that follows: where it is, the source line with a caret, and what to do.
+
+use std::fmt;
+use std::io::Write as _;
+use std::process::ExitCode;
+
+use crate::style::{ERROR, FRAME, HINT};
+
+/// What a command says when it fails.
+#[derive(Debug)]
+pub(crate) struct CliError {
+    kind: Kind,
+    message: String,
+    hint: Option<String>,
+    place: Option<Place>,
+}
+
+/// What failed. It decides the exit code and names the place.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// The command line, as clap words it (with `Error:` and usage already in the text).
+    Help,
+    /// The command line.
+    Usage,
+    /// A chart that cannot be found or read.
+    Chart,
+    /// Values, or what `--set` says.
+    Values,
+    /// A template.
+    Template,
+    /// What a template made is not a manifest.
+    Manifest,
+    /// Something only a cluster or a network can give.
+    Offline,
+    /// Reading or writing.
+    Io,
+    /// The reader of our output went away: nothing to say.
+    Closed,
+}
+
+impl Kind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Help | Self::Usage => "usage",
+            Self::Chart => "chart",
+            Self::Values => "values",
+            Self::Template => "template",
+            Self::Manifest => "manifest",
+            Self::Offline => "offline",
+            Self::Io | Self::Closed => "i/o",
+        }
+    }
+
+    /// Helm ends every failure with 1; a closed pipe ends as the shell would show SIGPIPE.
+    fn code(self) -> u8 {
+        match self {
+            Self::Closed => 141,
+            _ => 1,
+        }
+    }
+}
+
+/// Where in which text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// The file as the user would name it.
+    pub(crate) file: String,
+    /// From 1.
+    pub(crate) line: u32,
+    /// From 1, in characters.
+    pub(crate) column: Option<u32>,
+    /// The text of that line.
+    pub(crate) source: Option<String>,
+}
+
+impl CliError {
+    /// A failure of `kind`.
+    pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
+        Self {
+            kind,
+            message: message.into(),
+            hint: None,
+            place: None,
+        }
+    }
+
+    /// What the user can do about it.
+    #[must_use]
+    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Where it happened.
+    #[must_use]
+    pub(crate) fn at(mut self, place: Place) -> Self {
+        self.place = Some(place);
+        self
+    }
+
+    /// Tells the user, and gives the exit code.
+    pub(crate) fn report(&self) -> ExitCode {
+        let text = match self.kind {
+            Kind::Closed => String::new(),
+            Kind::Help => self.message.clone(),
+            _ => self.to_string(),
+        };
+        // When stderr is gone too there is nobody left to tell.
+        let _ = anstream::stderr().write_all(text.as_bytes());
+        ExitCode::from(self.kind.code())
+    }
+}
+
+impl fmt::Display for CliError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        writeln!(f, "{ERROR}Error:{ERROR:#} {}", self.message)?;
+        if let Some(place) = &self.place {
+            place.draw(self.kind, f)?;
+        }
+        match &self.hint {
+            Some(hint) => writeln!(f, "{HINT}hint:{HINT:#} {hint}"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl Place {
+    fn draw(&self, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let number = self.line.to_string();
+        let margin = " ".repeat(number.len());
+        let column = self.column.map(|column| format!(":{column}")).unwrap_or_default();
+        writeln!(
+            f,
+            "{margin}{FRAME}-->{FRAME:#} {}:{number}{column} ({} error)",
+            self.file,
+            kind.name()
+        )?;
+        let Some(source) = &self.source else { return Ok(()) };
+        writeln!(f, "{margin} {FRAME}|{FRAME:#}")?;
+        writeln!(f, "{FRAME}{number} |{FRAME:#} {source}")?;
+        match self.column {
+            Some(column) => writeln!(
+                f,
+                "{margin} {FRAME}|{FRAME:#} {}{ERROR}^{ERROR:#}",
+                pad(source, column)
+            ),
+            None => Ok(()),
+        }
+    }
+}
+
+/// White space as wide as what stands before the column: tabs stay tabs.
+fn pad(source: &str, column: u32) -> String {
+    let before = source.chars().take(column.saturating_sub(1) as usize);
+    before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect()
+}
+
+impl From<std::io::Error> for CliError {
+    fn from(error: std::io::Error) -> Self {
+        match error.kind() {
+            std::io::ErrorKind::BrokenPipe => Self::new(Kind::Closed, ""),
+            _ => Self::new(Kind::Io, error.to_string()),
+        }
+    }
+}
+
+/// Help and version are not failures; everything else is worded as Helm words it, where Helm has a word for it.
+impl From<clap::Error> for CliError {
+    fn from(error: clap::Error) -> Self {
+        use clap::error::ErrorKind as E;
+        if !error.use_stderr() {
+            let done = error.print();
+            return done.err().map_or_else(|| std::process::exit(0), Self::from);
+        }
+        match error.kind() {
+            E::UnknownArgument => Self::new(Kind::Usage, unknown_flag(&error)).hint("--help lists the flags"),
+            E::DisplayHelpOnMissingArgumentOrSubcommand => {
+                Self::new(Kind::Help, error.render().ansi().to_string())
+            }
+            _ => Self::new(Kind::Help, capitalised(&error.render().ansi().to_string())),
+        }
+    }
+}
+
+fn unknown_flag(error: &clap::Error) -> String {
+    let flag = error
+        .get(clap::error::ContextKind::InvalidArg)
+        .map(ToString::to_string)
+        .unwrap_or_default();
+    match flag.strip_prefix('-') {
+        Some(short) if !short.starts_with('-') => {
+            format!(
+                "unknown shorthand flag: '{}' in {flag}",
+                short.chars().next().unwrap_or('-')
+            )
+        }
+        _ => format!("unknown flag: {flag}"),
+    }
+}
+
+/// Clap writes `error:`, Helm `Error:`; one spelling for all.
+fn capitalised(text: &str) -> String {
+    text.replacen("error:", "Error:", 1)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(error: &CliError, expected: &str) {
+        let mut plain = anstream::StripStream::new(Vec::new());
+        write!(plain, "{error}").unwrap();
+        assert_eq!(String::from_utf8(plain.into_inner()).unwrap(), expected);
+    }
+
+    #[test]
+    fn the_first_line_is_helms_and_the_rest_is_ours() {
+        let place = Place {
+            file: "c/templates/a.yaml".into(),
+            line: 12,
+            column: Some(4),
+            source: Some("\t{{ .x }}".into()),
+        };
+        check(&CliError::new(Kind::Values, "bad"), "Error: bad\n");
+        check(
+            &CliError::new(Kind::Template, "bad").at(place).hint("better"),
+            "Error: bad\n  --> c/templates/a.yaml:12:4 (template error)\n   |\n12 | \t{{ .x }}\n   | \t  ^\nhint: better\n",
+        );
+    }
+}
