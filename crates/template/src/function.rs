@@ -86,7 +86,13 @@ pub trait Host {
     }
 
     /// `lookup`: an object (or a list when `name` is empty) from a cluster; empty map where there is none.
-    fn lookup(&mut self, _api_version: &str, _kind: &str, _namespace: &str, _name: &str) -> Result<Value, String> {
+    fn lookup(
+        &mut self,
+        _api_version: &str,
+        _kind: &str,
+        _namespace: &str,
+        _name: &str,
+    ) -> Result<Value, String> {
         Ok(Value::map(BTreeMap::new()))
     }
 }
@@ -106,7 +112,13 @@ pub struct Call<'a> {
 /// The engine, as a function sees it.
 pub trait Templates {
     /// Runs the template called `name` with `dot` into a buffer of its own.
-    fn execute(&mut self, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Failure>;
+    fn execute(
+        &mut self,
+        name: &str,
+        dot: Value,
+        meter: &mut Meter,
+        host: &mut dyn Host,
+    ) -> Result<Vec<u8>, Failure>;
 
     /// Parses `text` under `name` into a copy of the set that dies with this call, and runs it: what `tpl` does.
     fn execute_text(

@@ -15,7 +15,12 @@ pub struct Limits {
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { fuel: 200_000_000, output: 64 << 20, string: 32 << 20, depth: 1_000 }
+        Self {
+            fuel: 200_000_000,
+            output: 64 << 20,
+            string: 32 << 20,
+            depth: 1_000,
+        }
     }
 }
 
@@ -49,7 +54,12 @@ impl Meter {
     /// A full meter.
     #[must_use]
     pub fn new(limits: Limits) -> Self {
-        Self { fuel: limits.fuel, output: limits.output, depth: 0, limits }
+        Self {
+            fuel: limits.fuel,
+            output: limits.output,
+            depth: 0,
+            limits,
+        }
     }
 
     /// The bounds it started from.

@@ -122,7 +122,10 @@ impl Value {
     /// A `[]string`.
     #[must_use]
     pub fn strings<S: Into<Str>>(items: impl IntoIterator<Item = S>) -> Self {
-        Self::List(List::new(ListType::String, items.into_iter().map(Value::string).collect()))
+        Self::List(List::new(
+            ListType::String,
+            items.into_iter().map(Value::string).collect(),
+        ))
     }
 
     /// A `map[string]interface {}`.
@@ -179,7 +182,10 @@ impl Map {
     /// A map of type `ty`; the caller vouches that the values fit it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
-        Self { ty, entries: Rc::new(RefCell::new(MapData(entries))) }
+        Self {
+            ty,
+            entries: Rc::new(RefCell::new(MapData(entries))),
+        }
     }
 
     /// Its Go type.
@@ -191,7 +197,10 @@ impl Map {
     /// The same map under another type, as an assignment between named and unnamed map types makes it.
     #[must_use]
     pub fn retyped(&self, ty: MapType) -> Self {
-        Self { ty, entries: Rc::clone(&self.entries) }
+        Self {
+            ty,
+            entries: Rc::clone(&self.entries),
+        }
     }
 
     /// Reads the entries. Do not hold the guard while running template code.
@@ -227,13 +236,23 @@ impl Map {
 /// Dropping a tree takes its children out first, so that depth costs heap, not stack.
 impl Drop for MapData {
     fn drop(&mut self) {
-        drop_all(std::mem::take(&mut self.0).into_values().filter(Value::is_container).collect());
+        drop_all(
+            std::mem::take(&mut self.0)
+                .into_values()
+                .filter(Value::is_container)
+                .collect(),
+        );
     }
 }
 
 impl Drop for ListData {
     fn drop(&mut self) {
-        drop_all(std::mem::take(&mut self.items).into_iter().filter(Value::is_container).collect());
+        drop_all(
+            std::mem::take(&mut self.items)
+                .into_iter()
+                .filter(Value::is_container)
+                .collect(),
+        );
     }
 }
 

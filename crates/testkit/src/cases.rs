@@ -1,0 +1,121 @@
+//! Random cases and their count: takes a seed, gives the same cases every time; keeps the tally a proof prints.
+
+use std::fmt;
+
+/// How many cases a differential test runs: `MAINSTAY_CASES`, or `usual`.
+#[must_use]
+pub fn case_count(usual: usize) -> usize {
+    std::env::var("MAINSTAY_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(usual)
+}
+
+/// A small seeded generator (SplitMix64): the same seed gives the same cases on every machine.
+#[derive(Clone, Debug)]
+pub struct Random(u64);
+
+impl Random {
+    /// From a seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(seed)
+    }
+
+    /// The next 64 bits.
+    pub fn next_u64(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound` (0 for a bound of 0).
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next_u64() % (bound.max(1) as u64)) as usize
+    }
+
+    /// True in `part` of `whole` cases.
+    pub fn chance(&mut self, part: usize, whole: usize) -> bool {
+        self.below(whole) < part
+    }
+
+    /// One of `items`, which must not be empty.
+    ///
+    /// # Panics
+    /// When there is nothing to pick from: that is a mistake in the test.
+    #[allow(clippy::indexing_slicing)]
+    pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
+        &items[self.below(items.len())]
+    }
+}
+
+/// What a differential run found. Its text is the line a proof reads: `N run, N equal`.
+#[derive(Clone, Debug, Default)]
+pub struct Tally {
+    /// Cases compared.
+    pub run: usize,
+    /// The first differences, as the reader should see them.
+    pub differences: Vec<String>,
+    unequal: usize,
+}
+
+impl Tally {
+    /// Counts one case; `difference` is made only when the two sides differ.
+    pub fn count(&mut self, equal: bool, difference: impl FnOnce() -> String) {
+        self.run += 1;
+        if !equal {
+            self.unequal += 1;
+            if self.differences.len() < 20 {
+                self.differences.push(difference());
+            }
+        }
+    }
+
+    /// Cases in which both sides said the same.
+    #[must_use]
+    pub fn equal(&self) -> usize {
+        self.run - self.unequal
+    }
+
+    /// Prints the tally as `differential NAME: …` and fails the test on any difference.
+    ///
+    /// # Panics
+    /// On a difference, with the first of them: it is a test's last line.
+    #[allow(clippy::print_stdout)]
+    pub fn conclude(&self, name: &str) {
+        println!("differential {name}: {self}");
+        assert!(self.run > 0, "{name}: nothing was compared");
+        assert!(
+            self.unequal == 0,
+            "{name}: {self}\n{}",
+            self.differences.join("\n---\n")
+        );
+    }
+}
+
+impl fmt::Display for Tally {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} run, {} equal", self.run, self.equal())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_seed_gives_one_sequence() {
+        let (mut a, mut b) = (Random::new(7), Random::new(7));
+        assert!((0..100).all(|_| a.next_u64() == b.next_u64()));
+    }
+
+    #[test]
+    fn a_tally_counts_both_kinds() {
+        let mut tally = Tally::default();
+        tally.count(true, String::new);
+        tally.count(false, || "a / b".into());
+        assert_eq!(tally.to_string(), "2 run, 1 equal");
+        assert_eq!(tally.differences, ["a / b"]);
+    }
+}

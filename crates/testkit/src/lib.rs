@@ -1,0 +1,10 @@
+//! Real peers as processes: takes the name of an upstream program, gives the built binary or a conversation with it.
+//! Knows nothing of what is being tested, and never ships.
+
+mod cases;
+mod oracle;
+mod peer;
+
+pub use cases::{Random, Tally, case_count};
+pub use oracle::{Answer, Oracle, OracleError, Question};
+pub use peer::{PEERS, Peer, PeerError, build_peer, peer, repository_root};

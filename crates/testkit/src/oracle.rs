@@ -1,0 +1,182 @@
+//! A conversation with Go: takes questions, gives what Go's own libraries answer, in batches that never block.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+
+use base64::Engine;
+use base64::engine::general_purpose::STANDARD;
+use serde::Deserialize;
+
+use crate::peer::{PeerError, peer};
+
+/// The oracle process; it ends with this value.
+pub struct Oracle {
+    child: Child,
+    input: Option<ChildStdin>,
+    output: BufReader<ChildStdout>,
+}
+
+/// One question.
+#[derive(Clone, Debug, Default)]
+pub struct Question {
+    /// What to do: `template`, `toYaml`, `unmarshal`, `strvals`, …
+    pub op: &'static str,
+    /// Template, YAML or `--set` text.
+    pub text: Vec<u8>,
+    /// Data, as JSON text.
+    pub json: Vec<u8>,
+    /// For `template`: `none`, `sprig` or `helm`.
+    pub funcs: &'static str,
+    /// For `strvals`: `set`, `string`, `json`, `literal` or `file`.
+    pub mode: &'static str,
+}
+
+/// What Go said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// The output; on an error, what was written before it.
+    pub out: Vec<u8>,
+    /// The error's text; empty where there was none.
+    pub err: String,
+}
+
+/// Why there was no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum OracleError {
+    /// The program is not to be had.
+    #[error("the oracle is not to be had")]
+    Peer(#[from] PeerError),
+    /// The pipe broke.
+    #[error("the oracle stopped talking")]
+    Pipe(#[from] io::Error),
+    /// It said something else than an answer.
+    #[error("the oracle's answer makes no sense: {0}")]
+    Garbled(String),
+}
+
+/// Questions in flight at once: small enough for the pipes' buffers, large enough to keep both sides busy.
+const BATCH: usize = 64;
+
+impl Oracle {
+    /// Starts it, building it first if need be.
+    pub fn start() -> Result<Self, OracleError> {
+        let mut child = Command::new(peer("oracle")?)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()?;
+        let input = child.stdin.take();
+        let output = child.stdout.take().ok_or_else(|| io::Error::other("no stdout"))?;
+        Ok(Self {
+            child,
+            input,
+            output: BufReader::new(output),
+        })
+    }
+
+    /// Asks one question.
+    pub fn ask(&mut self, question: &Question) -> Result<Answer, OracleError> {
+        self.write(std::slice::from_ref(question))?;
+        self.read()
+    }
+
+    /// Asks many, in order.
+    pub fn ask_all(&mut self, questions: &[Question]) -> Result<Vec<Answer>, OracleError> {
+        let mut answers = Vec::with_capacity(questions.len());
+        for batch in questions.chunks(BATCH) {
+            self.write(batch)?;
+            for _ in batch {
+                answers.push(self.read()?);
+            }
+        }
+        Ok(answers)
+    }
+
+    /// Sends a request of another form (`bench`) and gives the bytes of its answer.
+    pub fn ask_raw(&mut self, request: &serde_json::Value) -> Result<Answer, OracleError> {
+        self.send(format!("{request}\n").as_bytes())?;
+        self.read()
+    }
+
+    fn write(&mut self, batch: &[Question]) -> Result<(), OracleError> {
+        let mut text = String::new();
+        for question in batch {
+            let line = serde_json::json!({
+                "op": question.op, "funcs": question.funcs, "mode": question.mode,
+                "text": STANDARD.encode(&question.text), "json": STANDARD.encode(&question.json),
+            });
+            text.push_str(&line.to_string());
+            text.push('\n');
+        }
+        self.send(text.as_bytes())
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<(), OracleError> {
+        let input = self.input.as_mut().ok_or_else(|| io::Error::other("closed"))?;
+        input.write_all(bytes)?;
+        Ok(input.flush()?)
+    }
+
+    fn read(&mut self) -> Result<Answer, OracleError> {
+        let mut line = String::new();
+        if self.output.read_line(&mut line)? == 0 {
+            return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
+        }
+        let wire: Wire = serde_json::from_str(&line).map_err(|_| OracleError::Garbled(line.clone()))?;
+        let out = STANDARD
+            .decode(wire.out.unwrap_or_default())
+            .map_err(|_| OracleError::Garbled(line))?;
+        Ok(Answer { out, err: wire.err })
+    }
+}
+
+#[derive(Deserialize)]
+struct Wire {
+    out: Option<String>,
+    #[serde(default)]
+    err: String,
+}
+
+impl Drop for Oracle {
+    fn drop(&mut self) {
+        drop(self.input.take());
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_answers_in_order_and_words_errors_as_go_does() {
+        let mut oracle = Oracle::start().unwrap();
+        let template = |text: &str| Question {
+            op: "template",
+            text: text.into(),
+            json: br#"{"a":1}"#.to_vec(),
+            ..Question::default()
+        };
+        let answers = oracle
+            .ask_all(&[template("{{.a}}"), template("{{.a.b}}"), template("{{")])
+            .unwrap();
+        assert_eq!(answers[0].out, b"1");
+        assert_eq!(
+            answers[1].err,
+            "template: t:1:4: executing \"t\" at <.a.b>: can't evaluate field b in type interface {}"
+        );
+        assert_eq!(answers[2].err, "template: t:1: unclosed action");
+    }
+
+    #[test]
+    fn thousands_of_long_questions_do_not_block_the_pipes() {
+        let question = Question {
+            op: "toJson",
+            json: format!("\"{}\"", "x".repeat(2_000)).into_bytes(),
+            ..Question::default()
+        };
+        let answers = Oracle::start().unwrap().ask_all(&vec![question; 2_000]).unwrap();
+        assert!(answers.iter().all(|answer| answer.out.len() == 2_002));
+    }
+}

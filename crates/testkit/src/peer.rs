@@ -1,0 +1,242 @@
+//! Upstream programs built from the Go module proxy: takes a name, gives a path in the user's cache folder.
+//!
+//! A binary is built once and found again by the hash of what it is built from, so that a fresh clone costs nothing.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use sha2::{Digest, Sha256};
+
+/// One upstream program.
+#[derive(Debug)]
+pub struct Peer {
+    /// The name tests ask for.
+    pub name: &'static str,
+    /// The folder under `tools/` whose module pins it.
+    pub module: &'static str,
+    /// The package to build.
+    pub package: &'static str,
+    /// Linker settings: `(symbol, value)`; an unstamped build reports another version than it is.
+    pub stamps: &'static [(&'static str, &'static str)],
+}
+
+/// Every peer we know how to build.
+pub const PEERS: &[Peer] = &[
+    Peer {
+        name: "helm4",
+        module: "helm4",
+        package: "helm.sh/helm/v4/cmd/helm",
+        stamps: &[("helm.sh/helm/v4/internal/version.version", "v4.2.4")],
+    },
+    Peer {
+        name: "helm3",
+        module: "helm3",
+        package: "helm.sh/helm/v3/cmd/helm",
+        stamps: &[("helm.sh/helm/v3/internal/version.version", "v3.21.4")],
+    },
+    Peer {
+        name: "oracle",
+        module: "helm4",
+        package: "./oracle",
+        stamps: &[],
+    },
+];
+
+/// Why a peer is not to be had.
+#[derive(Debug, thiserror::Error)]
+pub enum PeerError {
+    /// The name is not in [`PEERS`].
+    #[error("no peer is called {0:?}")]
+    Unknown(String),
+    /// There is neither `XDG_CACHE_HOME` nor `HOME`.
+    #[error("set HOME or XDG_CACHE_HOME: peers are kept in the user's cache folder")]
+    NoCache,
+    /// A file or folder could not be read or written.
+    #[error("{path}")]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The Go tool could not be started.
+    #[error("the Go tool could not be started (peers are built with Go 1.26 or later)")]
+    NoGo(#[source] io::Error),
+    /// The build failed.
+    #[error("building {name} failed:\n{output}")]
+    Build {
+        /// Which peer.
+        name: &'static str,
+        /// What the compiler said.
+        output: String,
+    },
+}
+
+/// The binary of peer `name`, built first if the cache does not have it.
+pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
+    let peer = PEERS
+        .iter()
+        .find(|peer| peer.name == name)
+        .ok_or_else(|| PeerError::Unknown(name.into()))?;
+    build_peer(peer)
+}
+
+/// The binary of `peer`. Whoever comes first builds it, the others wait for the lock and find it.
+pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
+    let module = repository_root().join("tools").join(peer.module);
+    let home = cache_home()?.join(format!("{}-{}", peer.module, fingerprint(&module)?));
+    let binary = home.join(peer.name);
+    if binary.exists() {
+        return Ok(binary);
+    }
+    fs::create_dir_all(&home).map_err(|source| PeerError::File {
+        path: home.clone(),
+        source,
+    })?;
+    let _lock = lock(&home.join("lock"))?;
+    if !binary.exists() {
+        compile(peer, &module, &home.join(format!("{}.new", peer.name)), &binary)?;
+    }
+    Ok(binary)
+}
+
+/// The folder this workspace was checked out to.
+#[must_use]
+pub fn repository_root() -> PathBuf {
+    let crate_folder = Path::new(env!("CARGO_MANIFEST_DIR"));
+    crate_folder
+        .ancestors()
+        .nth(2)
+        .unwrap_or(crate_folder)
+        .to_path_buf()
+}
+
+fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<(), PeerError> {
+    let stamps: Vec<_> = peer
+        .stamps
+        .iter()
+        .map(|(symbol, value)| format!("-X {symbol}={value}"))
+        .collect();
+    let output = Command::new("go")
+        .args([
+            "build",
+            "-trimpath",
+            "-ldflags",
+            &format!("-s -w {}", stamps.join(" ")),
+            "-o",
+        ])
+        .arg(scratch)
+        .arg(peer.package)
+        .current_dir(module)
+        .envs([
+            ("GOTOOLCHAIN", "local"),
+            ("CGO_ENABLED", "0"),
+            ("GOFLAGS", "-buildvcs=false"),
+        ])
+        .output()
+        .map_err(PeerError::NoGo)?;
+    if !output.status.success() {
+        let output = String::from_utf8_lossy(&output.stderr).into_owned();
+        return Err(PeerError::Build {
+            name: peer.name,
+            output,
+        });
+    }
+    fs::rename(scratch, binary).map_err(|source| PeerError::File {
+        path: binary.into(),
+        source,
+    })
+}
+
+/// The lock goes with the file handle, also when the process dies.
+fn lock(path: &Path) -> Result<File, PeerError> {
+    let failed = |source| PeerError::File {
+        path: path.into(),
+        source,
+    };
+    let file = File::create(path).map_err(failed)?;
+    file.lock().map_err(failed)?;
+    Ok(file)
+}
+
+fn cache_home() -> Result<PathBuf, PeerError> {
+    let set = |name| {
+        std::env::var_os(name)
+            .filter(|value| !value.is_empty())
+            .map(PathBuf::from)
+    };
+    let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
+    Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay").join("peers"))
+}
+
+/// A hash over everything the module is built from: its go.mod, go.sum and our own Go files.
+fn fingerprint(module: &Path) -> Result<String, PeerError> {
+    let mut hash = Sha256::new();
+    for file in sources(module)? {
+        let text = fs::read(&file).map_err(|source| PeerError::File {
+            path: file.clone(),
+            source,
+        })?;
+        hash.update(file.file_name().unwrap_or_default().as_encoded_bytes());
+        hash.update((text.len() as u64).to_le_bytes());
+        hash.update(&text);
+    }
+    let digest = hash.finalize();
+    let prefix = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    Ok(format!("{prefix:016x}"))
+}
+
+fn sources(folder: &Path) -> Result<Vec<PathBuf>, PeerError> {
+    let failed = |source| PeerError::File {
+        path: folder.into(),
+        source,
+    };
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).map_err(failed)? {
+        let path = entry.map_err(failed)?.path();
+        if path.is_dir() {
+            found.extend(sources(&path)?);
+        } else if path
+            .extension()
+            .is_some_and(|ending| ["go", "mod", "sum"].iter().any(|known| ending == *known))
+        {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_unknown_peer_is_named() {
+        assert_eq!(
+            peer("nobody").unwrap_err().to_string(),
+            "no peer is called \"nobody\""
+        );
+    }
+
+    #[test]
+    fn every_peer_has_its_module_and_sums() {
+        for peer in PEERS {
+            let module = repository_root().join("tools").join(peer.module);
+            assert!(module.join("go.mod").is_file(), "{}", peer.name);
+            assert!(module.join("go.sum").is_file(), "{}", peer.name);
+        }
+    }
+
+    #[test]
+    fn one_module_has_one_fingerprint() {
+        let module = repository_root().join("tools/helm4");
+        assert_eq!(fingerprint(&module).unwrap(), fingerprint(&module).unwrap());
+        assert_ne!(
+            fingerprint(&module).unwrap(),
+            fingerprint(&repository_root().join("tools/helm3")).unwrap()
+        );
+    }
+}
