@@ -1,0 +1,109 @@
+//! A chart as it was packed: takes the parts a loader found, answers what is in it. Knows nothing of files on disk, values
+//! from users, or rendering.
+
+use std::sync::Arc;
+
+use crate::metadata::{Dependency, Metadata};
+
+/// A chart with its subcharts. Cheap to clone: file contents are shared.
+#[derive(Clone, Debug, Default)]
+pub struct Chart {
+    /// `Chart.yaml`, with the dependencies of a v1 chart's `requirements.yaml` folded in.
+    pub metadata: Metadata,
+    /// `Chart.lock`, or `requirements.lock` of a v1 chart.
+    pub lock: Option<Lock>,
+    /// Everything under `templates/`, in the order of the source.
+    pub templates: Arc<[File]>,
+    /// Everything else (README, `crds/`, …), in the order of the source.
+    pub files: Arc<[File]>,
+    /// The text of `values.yaml`, for diagnostics.
+    pub values_text: Option<Arc<[u8]>>,
+    /// `values.schema.json`.
+    pub schema: Option<Arc<[u8]>>,
+    /// The charts under `charts/`, by folder or archive name.
+    pub dependencies: Vec<Chart>,
+}
+
+/// One file of a chart.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct File {
+    /// Its path inside the chart, with forward slashes: `templates/deployment.yaml`.
+    pub name: String,
+    /// Its contents, without a byte order mark.
+    pub data: Arc<[u8]>,
+}
+
+/// The resolved dependencies a packager wrote down. Nothing here decides anything when rendering.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Lock {
+    /// When it was written, as the file has it.
+    pub generated: String,
+    /// A hash over the dependencies in `Chart.yaml`.
+    pub digest: String,
+    /// What was resolved.
+    pub dependencies: Vec<Dependency>,
+}
+
+/// A custom resource definition of a chart or one of its subcharts.
+#[derive(Clone, Debug)]
+pub struct Crd<'a> {
+    /// Where it lies, counted from the root chart's name: `app/charts/db/crds/a.yaml`.
+    pub filename: String,
+    /// The file.
+    pub file: &'a File,
+}
+
+impl Chart {
+    /// The chart's name; an alias once dependencies are processed.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.metadata.name
+    }
+
+    /// The definitions in `crds/` of this chart, then of its subcharts.
+    #[must_use]
+    pub fn crds(&self) -> Vec<Crd<'_>> {
+        let mut found = Vec::new();
+        self.collect_crds(self.name(), &mut found);
+        found
+    }
+
+    fn collect_crds<'a>(&'a self, path: &str, found: &mut Vec<Crd<'a>>) {
+        let own = self.files.iter().filter(|file| is_crd(&file.name));
+        found.extend(own.map(|file| Crd {
+            filename: format!("{path}/{}", file.name),
+            file,
+        }));
+        for sub in &self.dependencies {
+            sub.collect_crds(&format!("{path}/charts/{}", sub.name()), found);
+        }
+    }
+}
+
+impl File {
+    /// A file; a leading byte order mark is dropped, as Helm does.
+    #[must_use]
+    pub fn new(name: impl Into<String>, data: &[u8]) -> Self {
+        Self {
+            name: name.into(),
+            data: Arc::from(without_bom(data)),
+        }
+    }
+}
+
+/// `data` after a UTF-8 byte order mark.
+pub(crate) fn without_bom(data: &[u8]) -> &[u8] {
+    data.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(data)
+}
+
+fn is_crd(name: &str) -> bool {
+    name.starts_with("crds/") && has_manifest_extension(name)
+}
+
+fn has_manifest_extension(name: &str) -> bool {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let extension = base.rsplit_once('.').map_or("", |(_, extension)| extension);
+    ["yaml", "yml", "json"]
+        .iter()
+        .any(|known| extension.eq_ignore_ascii_case(known))
+}

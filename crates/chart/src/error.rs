@@ -1,0 +1,135 @@
+//! Why a chart could not be loaded or its values put together, in Helm's words. An error's source is not repeated in its
+//! text: an edge joins the chain with `: `, which gives Helm's whole line.
+
+use crate::go::quote;
+
+/// A failed load, or values that do not fit.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ChartError {
+    /// The archive is unsafe, broken or too large.
+    #[error(transparent)]
+    Archive(#[from] ArchiveError),
+    /// No `Chart.yaml` among the files.
+    #[error("Chart.yaml file is missing")]
+    NoMetadata,
+    /// `apiVersion` is neither `v1` nor `v2`.
+    #[error("unsupported chart version")]
+    UnsupportedVersion,
+    /// The metadata breaks a rule.
+    #[error("validation: {0}")]
+    Validation(String),
+    /// `charts/x.tgz` is a folder.
+    #[error("error unpacking subchart tar in {chart}: expected {expected}, got {got}")]
+    SubchartArchive {
+        /// The chart that holds it.
+        chart: String,
+        /// The archive's name.
+        expected: String,
+        /// The first file found in its place.
+        got: String,
+    },
+    /// A subchart could not be loaded.
+    #[error("error unpacking subchart {name} in {chart}")]
+    Subchart {
+        /// The folder or archive under `charts/`.
+        name: String,
+        /// The chart that holds it.
+        chart: String,
+        /// Why.
+        source: Box<ChartError>,
+    },
+    /// Charts within charts within charts.
+    #[error("charts are nested more deeply than {0} levels")]
+    TooDeep(usize),
+    /// A library chart, or a type that is none.
+    #[error("{0} charts are not installable")]
+    NotInstallable(String),
+    /// `dependencies` names charts that `charts/` does not have.
+    #[error(
+        "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
+        .0.join(", ")
+    )]
+    MissingDependencies(Vec<String>),
+    /// Dependencies could not be switched on or off.
+    #[error("chart dependencies processing failed")]
+    Dependencies(#[source] Box<ChartError>),
+    /// A subchart's values are not a table.
+    #[error("type mismatch on {name}: {value}")]
+    TypeMismatch {
+        /// The subchart.
+        name: String,
+        /// What is there, as Go's `%t` prints it.
+        value: String,
+    },
+    /// The cluster is too old or too new.
+    #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {got}")]
+    KubeVersion {
+        /// The chart's constraint.
+        wanted: String,
+        /// The cluster's version.
+        got: String,
+    },
+    /// Values break a schema; each chart's complaints, as Helm lays them out.
+    #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
+    Schema(String),
+}
+
+/// Why an archive was refused.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ArchiveError {
+    /// Not gzip.
+    #[error("gzip: invalid header")]
+    NotGzip,
+    /// The compressed stream ends early or is damaged.
+    #[error("{0}")]
+    Gzip(String),
+    /// The archive ends in the middle of an entry.
+    #[error("unexpected EOF")]
+    Truncated,
+    /// A header that is none.
+    #[error("archive/tar: invalid tar header")]
+    Header,
+    /// A path from the root.
+    #[error("chart illegally contains absolute paths")]
+    Absolute,
+    /// A path that is the base folder itself, or not in it.
+    #[error("chart illegally contains content outside the base directory: {}", quote(.0))]
+    Outside(String),
+    /// A path that climbs.
+    #[error("chart illegally references parent directory")]
+    Parent,
+    /// A path with a drive letter.
+    #[error("chart contains illegally named files")]
+    Drive,
+    /// `Chart.yaml` outside a folder.
+    #[error("chart yaml not in base directory")]
+    BaseDirectory,
+    /// The whole is too large.
+    #[error("decompressed chart is larger than the maximum size {0}")]
+    TooLarge(u64),
+    /// One file is too large.
+    #[error("decompressed chart file {} is larger than the maximum file size {limit}", quote(.name))]
+    FileTooLarge {
+        /// Its name in the archive.
+        name: String,
+        /// The limit.
+        limit: u64,
+    },
+    /// Nothing in it.
+    #[error("no files in chart archive")]
+    Empty,
+    /// More entries than any chart has.
+    #[error("chart archive has more than {0} entries")]
+    TooManyEntries(usize),
+    /// A name longer than any file system takes.
+    #[error("chart archive has a file name longer than {0} bytes")]
+    NameTooLong(usize),
+    /// A name that is not text.
+    #[error("chart archive has a file name that is not UTF-8: {}", quote(.0))]
+    NameNotText(String),
+    /// A few bytes that unpack to very many.
+    #[error("chart archive expands to more than {0} times its size")]
+    Ratio(u64),
+}
