@@ -1,7 +1,7 @@
 //! What a template sees: Go's dynamic values with Go's aliasing. Takes nothing from outside; printing, comparing and
 //! calling live beside it.
 
-use std::cell::{Ref, RefCell, RefMut};
+use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
 use std::rc::Rc;
@@ -11,7 +11,8 @@ use crate::string::Str;
 
 /// One Go value as a template can hold it.
 ///
-/// Maps alias: a clone is the same map. Lists are immutable once made, since nothing a template can call writes into one.
+/// Maps alias: a clone is the same map. Lists are immutable once made, but for [`List::sort`]: nothing else a template can
+/// call writes into one.
 #[derive(Clone, Default)]
 pub enum Value {
     /// The nil interface. What a missing map key gives, and a YAML null.
@@ -54,7 +55,9 @@ pub struct List(Rc<ListData>);
 
 struct ListData {
     ty: ListType,
+    nil: bool,
     items: Vec<Value>,
+    sorted: OnceCell<Box<[Value]>>,
 }
 
 /// The Go type of a slice.
@@ -162,7 +165,19 @@ impl List {
     /// A slice of type `ty`; the caller vouches that the items fit it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
-        Self(Rc::new(ListData { ty, items }))
+        Self(Rc::new(ListData { ty, nil: false, items, sorted: OnceCell::new() }))
+    }
+
+    /// The nil slice of type `ty`: prints as `[]` and is empty, but `null` in JSON and no equal of an empty slice.
+    #[must_use]
+    pub fn nil(ty: ListType) -> Self {
+        Self(Rc::new(ListData { ty, nil: true, items: Vec::new(), sorted: OnceCell::new() }))
+    }
+
+    /// Whether this is a nil slice.
+    #[must_use]
+    pub fn is_nil(&self) -> bool {
+        self.0.nil
     }
 
     /// Its Go type.
@@ -174,7 +189,25 @@ impl List {
     /// The items.
     #[must_use]
     pub fn items(&self) -> &[Value] {
-        &self.0.items
+        self.0.sorted.get().map_or(&self.0.items, |sorted| sorted)
+    }
+
+    /// Sorts a slice of strings in place, visible through every alias, as `sortAlpha` does to a `[]string`.
+    pub fn sort(&self) {
+        self.0.sorted.get_or_init(|| {
+            let mut items: Box<[Value]> = self.0.items.as_slice().into();
+            items.sort_by(|a, b| match (a, b) {
+                (Value::String(a), Value::String(b)) => a.cmp(b),
+                _ => std::cmp::Ordering::Equal,
+            });
+            items
+        });
+    }
+
+    /// Whether both are one list.
+    #[must_use]
+    pub fn is_same(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
     }
 }
 
