@@ -1,5 +1,6 @@
 //! Values with a mind of their own: what Go reaches by reflection on structs, pointers and named maps.
 
+use std::any::Any;
 use std::borrow::Cow;
 
 use crate::function::{Call, Failure, Type};
@@ -7,8 +8,8 @@ use crate::string::Str;
 use crate::value::Value;
 
 /// A Go struct, pointer to struct, or named map, as a template can use it: `.Chart`, `.Files`, `.Capabilities`, a
-/// semantic version, a time, a certificate.
-pub trait Object {
+/// semantic version, a time, a certificate. [`Value::native`] gets the Rust type back.
+pub trait Object: Any {
     /// The Go type, as `%T` prints it: `*semver.Version`.
     fn type_name(&self) -> Cow<'static, str>;
 

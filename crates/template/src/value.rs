@@ -1,6 +1,7 @@
 //! What a template sees: Go's dynamic values with Go's aliasing. Takes nothing from outside; printing, comparing and
 //! calling live beside it.
 
+use std::any::Any;
 use std::cell::{OnceCell, Ref, RefCell, RefMut};
 use std::collections::BTreeMap;
 use std::fmt;
@@ -138,8 +139,17 @@ impl Value {
     }
 
     /// A native object.
-    pub fn object(object: impl Object + 'static) -> Self {
+    pub fn object(object: impl Object) -> Self {
         Self::Object(Rc::new(object))
+    }
+
+    /// The native object, where it is one of Rust type `T`.
+    #[must_use]
+    pub fn native<T: Object>(&self) -> Option<&T> {
+        match self {
+            Self::Object(object) => (&**object as &dyn Any).downcast_ref(),
+            _ => None,
+        }
     }
 }
 
