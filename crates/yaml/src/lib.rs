@@ -1,6 +1,26 @@
 //! Text and values, both ways, exactly as Go does it: takes YAML or JSON text, gives values with spans, and back.
 //! Knows nothing of Kubernetes, charts or templates.
 
+mod budget;
+mod decode;
+mod error;
+mod float;
+mod json;
+mod json_writer;
+mod order;
 mod sink;
+mod spanned;
+mod value;
+mod yaml_writer;
 
+pub use budget::{Budget, Numbers};
+pub use decode::{Options, parse, parse_list, parse_map, parse_with};
+pub use error::{Error, Mark, Problem, Stage};
+pub use float::{float_to_json, format_float, format_float32};
+pub use json::{parse_json, parse_json_list, parse_json_map};
+pub use json_writer::{JsonWriter, to_json, to_json_pretty, to_json_raw};
+pub use order::natural_cmp;
 pub use sink::{KeyOrder, Sink};
+pub use spanned::{Document, Node, NodeId, Scalar, Span, parse_spanned};
+pub use value::{Map, Value};
+pub use yaml_writer::{YamlWriter, to_yaml_v2, to_yaml_v3};

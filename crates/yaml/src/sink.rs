@@ -2,7 +2,8 @@
 
 /// A writer of one tree: YAML in one of its styles, JSON, or a builder of another tree.
 ///
-/// The caller announces lengths, so that `{}` and `[]` need no look-ahead, and pushes map entries in [`Sink::key_order`].
+/// The caller announces lengths, so that `{}` and `[]` need no look-ahead, and pushes map entries in [`Sink::key_order`]
+/// (sort them with [`KeyOrder::sort`]).
 /// Strings are bytes, as in Go; a writer that needs UTF-8 replaces what is not, as `encoding/json` does.
 pub trait Sink {
     /// The order in which this writer wants the keys of a map.
@@ -36,6 +37,8 @@ pub trait Sink {
 pub enum KeyOrder {
     /// By bytes, as Go's JSON encoder sorts them.
     Bytes,
-    /// Digits as numbers (`a2` before `a10`), as both go-yaml generations sort them; see `natural_cmp`.
+    /// Digits as numbers (`a2` before `a10`), as go-yaml v2 sorts them; see [`natural_cmp`](crate::natural_cmp).
     Natural,
+    /// The same with go-yaml v3's one change: after equal digits a letter comes first (`1a` before `10`).
+    NaturalDigits,
 }

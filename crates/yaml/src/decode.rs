@@ -1,0 +1,65 @@
+//! YAML text to a plain tree, as `sigs.k8s.io/yaml` reads it.
+
+use crate::{Budget, Error, Map, Mark, Numbers, Problem, Stage, Value};
+
+/// How a text is read.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Which numbers come out.
+    pub numbers: Numbers,
+    /// Whether a key given twice is an error, as in `UnmarshalStrict`; otherwise the last one wins.
+    pub strict: bool,
+    /// What the text may cost.
+    pub budget: Budget,
+}
+
+/// Reads the first document of `text` as `yaml.Unmarshal` into an `interface{}` does: every number a float.
+pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
+    let options = Options {
+        budget: *budget,
+        ..Options::default()
+    };
+    parse_with(text, &options)
+}
+
+/// Reads the first document of `text`.
+pub fn parse_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Value, Error> {
+    let _ = (text.as_ref(), options);
+    Err(Problem::Unwritable { problem: "not yet" }.at(Mark::default()))
+}
+
+/// Reads a document that must be a map, as into a `map[string]interface{}`; an empty one or `null` is an empty map.
+pub fn parse_map(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Map, Error> {
+    into_map(parse(text, budget)?).map_err(|error| error.during(Stage::JsonToValue))
+}
+
+/// Reads a document that must be a list, as into a `[]interface{}`; an empty one or `null` is an empty list.
+pub fn parse_list(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Value>, Error> {
+    into_list(parse(text, budget)?).map_err(|error| error.during(Stage::JsonToValue))
+}
+
+/// What Go's JSON decoder does with a root that should be a map.
+pub(crate) fn into_map(value: Value) -> Result<Map, Error> {
+    match value {
+        Value::Map(map) => Ok(map),
+        Value::Null => Ok(Map::new()),
+        other => Err(kind_error(&other, "map[string]interface {}")),
+    }
+}
+
+/// What Go's JSON decoder does with a root that should be a list.
+pub(crate) fn into_list(value: Value) -> Result<Vec<Value>, Error> {
+    match value {
+        Value::List(items) => Ok(items),
+        Value::Null => Ok(Vec::new()),
+        other => Err(kind_error(&other, "[]interface {}")),
+    }
+}
+
+fn kind_error(found: &Value, wanted: &'static str) -> Error {
+    Problem::Kind {
+        found: found.json_kind().into(),
+        wanted,
+    }
+    .at(Mark::default())
+}

@@ -1,0 +1,219 @@
+//! A plain owned tree: takes what the parsers build, gives it to any [`Sink`]. Knows nothing of text.
+
+use std::collections::BTreeMap;
+
+use crate::{KeyOrder, Sink};
+
+/// A map of a [`Value`], its keys in byte order.
+pub type Map = BTreeMap<String, Value>;
+
+/// One node of a document.
+///
+/// The parsers never build a tree deeper than [`Budget::depth`](crate::Budget), so walking, cloning, comparing and
+/// dropping one by recursion is safe.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub enum Value {
+    /// `null`.
+    #[default]
+    Null,
+    /// A boolean.
+    Bool(bool),
+    /// A signed integer.
+    Int(i64),
+    /// An unsigned integer too large for [`Value::Int`].
+    Uint(u64),
+    /// A floating-point number.
+    Float(f64),
+    /// A string.
+    String(String),
+    /// A list.
+    List(Vec<Value>),
+    /// A map.
+    Map(Map),
+}
+
+impl Value {
+    /// Pushes the whole tree into `sink`, map entries in the order the sink wants.
+    pub fn emit(&self, sink: &mut dyn Sink) {
+        match self {
+            Self::Null => sink.null(),
+            Self::Bool(value) => sink.bool(*value),
+            Self::Int(value) => sink.int(*value),
+            Self::Uint(value) => sink.uint(*value),
+            Self::Float(value) => sink.float(*value),
+            Self::String(value) => sink.string(value.as_bytes()),
+            Self::List(items) => emit_list(items, sink),
+            Self::Map(map) => emit_map(map, sink),
+        }
+    }
+
+    /// The entry `key` of a map; `None` for anything else.
+    #[must_use]
+    pub fn get(&self, key: &str) -> Option<&Value> {
+        self.as_map().and_then(|map| map.get(key))
+    }
+
+    /// The node reached by going through `keys`, map by map.
+    #[must_use]
+    pub fn at(&self, keys: &[&str]) -> Option<&Value> {
+        keys.iter().try_fold(self, |node, key| node.get(key))
+    }
+
+    /// Whether this is `null`.
+    #[must_use]
+    pub fn is_null(&self) -> bool {
+        matches!(self, Self::Null)
+    }
+
+    /// The string, if this is one.
+    #[must_use]
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(text) => Some(text),
+            _ => None,
+        }
+    }
+
+    /// The boolean, if this is one.
+    #[must_use]
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The whole number, if this is one that fits; a float without fraction counts.
+    #[must_use]
+    pub fn as_i64(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            Self::Uint(value) => i64::try_from(*value).ok(),
+            Self::Float(value) => {
+                let whole = *value as i64;
+                (whole as f64 == *value && whole != i64::MAX).then_some(whole)
+            }
+            _ => None,
+        }
+    }
+
+    /// The number as a float, if this is a number.
+    #[must_use]
+    pub fn as_f64(&self) -> Option<f64> {
+        match self {
+            Self::Int(value) => Some(*value as f64),
+            Self::Uint(value) => Some(*value as f64),
+            Self::Float(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The list, if this is one.
+    #[must_use]
+    pub fn as_list(&self) -> Option<&[Value]> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+
+    /// The map, if this is one.
+    #[must_use]
+    pub fn as_map(&self) -> Option<&Map> {
+        match self {
+            Self::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The map, if this is one, to change.
+    #[must_use]
+    pub fn as_map_mut(&mut self) -> Option<&mut Map> {
+        match self {
+            Self::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// What Go's JSON errors call this kind of value: `string`, `number`, `bool`, `array`, `object` or `null`.
+    #[must_use]
+    pub fn json_kind(&self) -> &'static str {
+        match self {
+            Self::Null => "null",
+            Self::Bool(_) => "bool",
+            Self::Int(_) | Self::Uint(_) | Self::Float(_) => "number",
+            Self::String(_) => "string",
+            Self::List(_) => "array",
+            Self::Map(_) => "object",
+        }
+    }
+}
+
+fn emit_list(items: &[Value], sink: &mut dyn Sink) {
+    sink.begin_list(items.len());
+    for item in items {
+        item.emit(sink);
+    }
+    sink.end_list();
+}
+
+fn emit_map(map: &Map, sink: &mut dyn Sink) {
+    sink.begin_map(map.len());
+    let order = sink.key_order();
+    if order == KeyOrder::Bytes || map.len() < 2 {
+        for (key, value) in map {
+            sink.key(key.as_bytes());
+            value.emit(sink);
+        }
+    } else {
+        let mut entries: Vec<_> = map.iter().collect();
+        order.sort(&mut entries, |(key, _)| key.as_bytes());
+        for (key, value) in entries {
+            sink.key(key.as_bytes());
+            value.emit(sink);
+        }
+    }
+    sink.end_map();
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(value)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::String(value)
+    }
+}
+
+impl From<Vec<Value>> for Value {
+    fn from(items: Vec<Value>) -> Self {
+        Self::List(items)
+    }
+}
+
+impl From<Map> for Value {
+    fn from(map: Map) -> Self {
+        Self::Map(map)
+    }
+}
