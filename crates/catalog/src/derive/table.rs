@@ -1,0 +1,457 @@
+//! The derivations as data: where charts come from, what is edited in each flavour and why, what must be gone at the end.
+
+use crate::derive::edit::{Applies, Edit, Op, Text};
+
+/// A chart in the source and the name of its folder in the catalogue.
+#[derive(Debug)]
+pub(crate) struct Place {
+    /// Folder in the source module, under `manifests/`.
+    pub(crate) from: &'static str,
+    /// Folder in a flavour.
+    pub(crate) to: &'static str,
+}
+
+/// What is taken from the source module. Each must be there.
+pub(crate) const PLACES: &[Place] = &[
+    Place {
+        from: "charts/base",
+        to: "charts/base",
+    },
+    Place {
+        from: "charts/istio-control/istio-discovery",
+        to: "charts/istiod",
+    },
+    Place {
+        from: "charts/istio-cni",
+        to: "charts/cni",
+    },
+    Place {
+        from: "charts/ztunnel",
+        to: "charts/ztunnel",
+    },
+    Place {
+        from: "charts/gateway",
+        to: "charts/gateway",
+    },
+    Place {
+        from: "charts/gateways/istio-ingress",
+        to: "charts/istio-ingress",
+    },
+    Place {
+        from: "charts/gateways/istio-egress",
+        to: "charts/istio-egress",
+    },
+    Place {
+        from: "charts/default",
+        to: "charts/default",
+    },
+    Place {
+        from: "profiles",
+        to: "profiles",
+    },
+];
+
+/// Charts of the operator flavour; what else a release holds is left out.
+pub(crate) const OPERATOR_KEEPS: &[&str] = &[
+    "charts/base",
+    "charts/istiod",
+    "charts/cni",
+    "charts/ztunnel",
+    "charts/gateway",
+    "profiles",
+];
+
+const ALL_CHARTS: &[&str] = &[
+    "charts/base",
+    "charts/istiod",
+    "charts/cni",
+    "charts/ztunnel",
+    "charts/gateway",
+    "charts/istio-ingress",
+    "charts/istio-egress",
+    "charts/default",
+];
+
+const RELEASE_HUB: &str = "registry.istio.io/release";
+const BUILD_HUBS: &[&str] = &["gcr.io/istio-testing", "registry.istio.io/testing"];
+const ANY_RELEASE_HUB: &[&str] = &["docker.io/istio", "gcr.io/istio-release", RELEASE_HUB];
+const GLOBAL_HUB: &[&str] = &["_internal_defaults_do_not_set", "global", "hub"];
+const GLOBAL_TAG: &[&str] = &["_internal_defaults_do_not_set", "global", "tag"];
+const ZTUNNEL_HUB: &[&str] = &["_internal_defaults_do_not_set", "hub"];
+const ZTUNNEL_TAG: &[&str] = &["_internal_defaults_do_not_set", "tag"];
+const WITH_GLOBAL_IMAGE: &[&str] = &[
+    "charts/istiod",
+    "charts/cni",
+    "charts/istio-ingress",
+    "charts/istio-egress",
+];
+
+const UNSTAMPED: &str = "charts in the source tree carry a placeholder; releases carry the version";
+const BUILD_IMAGES: &str = "charts in the source tree name the builders' images; a snapshot keeps them, because no release of its images exists";
+
+/// From the source module to a release.
+pub(crate) const INSTALLER: &[Edit] = &[
+    Edit {
+        id: "chart-version",
+        reason: UNSTAMPED,
+        within: ALL_CHARTS,
+        file: "Chart.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["version"],
+            from: &["1.0.0"],
+            to: Text::Version,
+        },
+    },
+    Edit {
+        id: "chart-app-version",
+        reason: UNSTAMPED,
+        within: ALL_CHARTS,
+        file: "Chart.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["appVersion"],
+            from: &["1.0.0"],
+            to: Text::Version,
+        },
+    },
+    Edit {
+        id: "release-hub",
+        reason: BUILD_IMAGES,
+        within: WITH_GLOBAL_IMAGE,
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: GLOBAL_HUB,
+            from: BUILD_HUBS,
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "release-tag",
+        reason: BUILD_IMAGES,
+        within: WITH_GLOBAL_IMAGE,
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: GLOBAL_TAG,
+            from: &["latest"],
+            to: Text::Version,
+        },
+    },
+    Edit {
+        id: "release-hub-ztunnel",
+        reason: BUILD_IMAGES,
+        within: &["charts/ztunnel"],
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: ZTUNNEL_HUB,
+            from: BUILD_HUBS,
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "release-tag-ztunnel",
+        reason: BUILD_IMAGES,
+        within: &["charts/ztunnel"],
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: ZTUNNEL_TAG,
+            from: &["latest"],
+            to: Text::Version,
+        },
+    },
+    Edit {
+        id: "release-hub-profile",
+        reason: BUILD_IMAGES,
+        within: &["profiles"],
+        file: "default.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: &["spec", "hub"],
+            from: BUILD_HUBS,
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "release-tag-profile",
+        reason: BUILD_IMAGES,
+        within: &["profiles"],
+        file: "default.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: &["spec", "tag"],
+            from: &["latest"],
+            to: Text::Version,
+        },
+    },
+];
+
+const OWNER: &str = "install.operator.istio.io/owning-resource";
+const OWNER_GONE: &str =
+    "the label names an IstioOperator as owner; under the operator the owner is an IstioRevision";
+const NO_CRDS: &str = "CRDs come with the operator, which never touches them at run time";
+const OTHER_API: &str = "the operator reads profiles of its own kind, and only their values";
+
+const SCC_RULE: &str = "- apiGroups: [\"security.openshift.io\"]
+  resources: [\"securitycontextconstraints\"]
+  resourceNames: [\"privileged\"]
+  verbs: [\"use\"]
+";
+
+/// From a release to what the Sail Operator installs.
+pub(crate) const OPERATOR: &[Edit] = &[
+    Edit {
+        id: "owner-label",
+        reason: OWNER_GONE,
+        within: &["charts/istiod", "charts/cni", "charts/ztunnel"],
+        file: "templates/*",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveLines(OWNER),
+    },
+    Edit {
+        id: "owner-label-gateway",
+        reason: OWNER_GONE,
+        within: &["charts/gateway"],
+        file: "templates/*",
+        applies: Applies::since(1, 28),
+        op: Op::RemoveLines(OWNER),
+    },
+    Edit {
+        id: "crd-template",
+        reason: NO_CRDS,
+        within: &["charts/base"],
+        file: "templates/crds.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveFile,
+    },
+    Edit {
+        id: "crd-file",
+        reason: NO_CRDS,
+        within: &["charts/base"],
+        file: "files/crd-all.gen.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveFile,
+    },
+    Edit {
+        id: "scc-rule",
+        reason: "on OpenShift the CNI agent needs the privileged SCC whatever platform the values name",
+        within: &["charts/cni"],
+        file: "templates/clusterrole.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::InsertAfter {
+            anchor: "rules:",
+            text: SCC_RULE,
+        },
+    },
+    Edit {
+        id: "operator-hub",
+        reason: "older releases name another registry; the operator installs all from one",
+        within: &["charts/istiod", "charts/cni"],
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: GLOBAL_HUB,
+            from: ANY_RELEASE_HUB,
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "operator-hub-ztunnel",
+        reason: "older releases name another registry; the operator installs all from one",
+        within: &["charts/ztunnel"],
+        file: "values.yaml",
+        applies: Applies::RELEASES,
+        op: Op::SetScalar {
+            path: ZTUNNEL_HUB,
+            from: ANY_RELEASE_HUB,
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "profile-minimal",
+        reason: "nothing is left of it once components are gone",
+        within: &["profiles"],
+        file: "minimal.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveFile,
+    },
+    Edit {
+        id: "profile-api-version",
+        reason: OTHER_API,
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["apiVersion"],
+            from: &["install.istio.io/v1alpha1"],
+            to: Text::Fixed("sailoperator.io/v1"),
+        },
+    },
+    Edit {
+        id: "profile-kind",
+        reason: OTHER_API,
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["kind"],
+            from: &["IstioOperator"],
+            to: Text::Fixed("Istio"),
+        },
+    },
+    Edit {
+        id: "profile-metadata",
+        reason: OTHER_API,
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveKey(&["metadata"]),
+    },
+    Edit {
+        id: "profile-hub",
+        reason: OTHER_API,
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveKey(&["spec", "hub"]),
+    },
+    Edit {
+        id: "profile-tag",
+        reason: OTHER_API,
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveKey(&["spec", "tag"]),
+    },
+    Edit {
+        id: "profile-components",
+        reason: "the operator has one resource per component instead",
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveKey(&["spec", "components"]),
+    },
+    Edit {
+        id: "profile-gateways",
+        reason: "the operator installs no gateways",
+        within: &["profiles"],
+        file: "*.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::RemoveKey(&["spec", "values", "gateways"]),
+    },
+];
+
+/// A file, or files, that a synthesised chart takes from another chart.
+#[derive(Debug)]
+pub(crate) struct Part {
+    /// In the source chart: a name, or a pattern with one `*`.
+    pub(crate) file: &'static str,
+    /// Versions that have it.
+    pub(crate) applies: Applies,
+}
+
+/// Where the parts of the `revisiontags` chart come from, after the edits.
+pub(crate) const TAGS_SOURCE: &str = "charts/istiod";
+/// The chart the operator renders for an `IstioRevisionTag`.
+pub(crate) const TAGS_CHART: &str = "charts/revisiontags";
+
+/// What the `revisiontags` chart takes from istiod.
+pub(crate) const TAGS_PARTS: &[Part] = &[
+    Part {
+        file: "templates/revision-tags.yaml",
+        applies: Applies::until(1, 27),
+    },
+    Part {
+        file: "templates/revision-tags-mwc.yaml",
+        applies: Applies::since(1, 28),
+    },
+    Part {
+        file: "templates/revision-tags-svc.yaml",
+        applies: Applies::since(1, 28),
+    },
+    Part {
+        file: "templates/zzz_profile.yaml",
+        applies: Applies::ALWAYS,
+    },
+    Part {
+        file: "files/profile-*.yaml",
+        applies: Applies::ALWAYS,
+    },
+    Part {
+        file: "values.yaml",
+        applies: Applies::ALWAYS,
+    },
+];
+
+/// `Chart.yaml` of `revisiontags`, up to the application's version.
+pub(crate) const TAGS_CHART_YAML: &str = "apiVersion: v2
+name: revisiontags
+description: Helm chart for istio revision tags
+version: 0.1.0
+appVersion: ";
+
+/// A text that must not be found once all edits are done: what tells a half-derived chart.
+#[derive(Debug)]
+pub(crate) struct Leftover {
+    /// Last part of the file's path: a name, or a pattern with one `*`.
+    pub(crate) file: &'static str,
+    /// The text.
+    pub(crate) needle: &'static str,
+    /// Versions that must not hold it.
+    pub(crate) applies: Applies,
+    /// Why it must be gone.
+    pub(crate) reason: &'static str,
+}
+
+/// Checks of the installer flavour.
+pub(crate) const INSTALLER_LEFTOVERS: &[Leftover] = &[
+    Leftover {
+        file: "Chart.yaml",
+        needle: "ersion: 1.0.0",
+        applies: Applies::ALWAYS,
+        reason: UNSTAMPED,
+    },
+    Leftover {
+        file: "*.yaml",
+        needle: "hub: gcr.io/istio-testing",
+        applies: Applies::RELEASES,
+        reason: BUILD_IMAGES,
+    },
+    Leftover {
+        file: "*.yaml",
+        needle: "hub: registry.istio.io/testing",
+        applies: Applies::RELEASES,
+        reason: BUILD_IMAGES,
+    },
+    Leftover {
+        file: "*.yaml",
+        needle: "tag: latest",
+        applies: Applies::RELEASES,
+        reason: BUILD_IMAGES,
+    },
+];
+
+/// Checks of the operator flavour.
+pub(crate) const OPERATOR_LEFTOVERS: &[Leftover] = &[
+    Leftover {
+        file: "*",
+        needle: OWNER,
+        applies: Applies::ALWAYS,
+        reason: OWNER_GONE,
+    },
+    Leftover {
+        file: "*",
+        needle: "kind: CustomResourceDefinition",
+        applies: Applies::ALWAYS,
+        reason: NO_CRDS,
+    },
+    Leftover {
+        file: "*",
+        needle: "kind: IstioOperator",
+        applies: Applies::ALWAYS,
+        reason: OTHER_API,
+    },
+];

@@ -1,0 +1,169 @@
+//! An Istio version: takes `1.29.1`, `v1.29.1` or `1.31.0-alpha.x`, gives something that orders as semantic versions do.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::CatalogError;
+
+/// A concrete Istio version. Shown without a leading `v`; [`Version::name`] is the form used in resources.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Version {
+    major: u64,
+    minor: u64,
+    patch: u64,
+    pre: String,
+}
+
+impl Version {
+    /// `v1.29.1`: what `spec.version` of an Istio resource says.
+    #[must_use]
+    pub fn name(&self) -> String {
+        format!("v{self}")
+    }
+
+    /// Major and minor: what a `vX.Y-latest` alias names.
+    #[must_use]
+    pub fn minor(&self) -> (u64, u64) {
+        (self.major, self.minor)
+    }
+
+    /// A release has no pre-release part; a development snapshot does.
+    #[must_use]
+    pub fn is_release(&self) -> bool {
+        self.pre.is_empty()
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        if self.pre.is_empty() {
+            Ok(())
+        } else {
+            write!(f, "-{}", self.pre)
+        }
+    }
+}
+
+impl FromStr for Version {
+    type Err = CatalogError;
+
+    fn from_str(text: &str) -> Result<Self, CatalogError> {
+        parse(text).ok_or_else(|| CatalogError::BadVersion(text.to_owned()))
+    }
+}
+
+fn parse(text: &str) -> Option<Version> {
+    let bare = text.strip_prefix('v').unwrap_or(text);
+    let (core, pre) = bare
+        .split_once('-')
+        .map_or((bare, None), |(core, pre)| (core, Some(pre)));
+    let mut parts = core.split('.').map(number);
+    let version = Version {
+        major: parts.next()??,
+        minor: parts.next()??,
+        patch: parts.next()??,
+        pre: pre.unwrap_or_default().to_owned(),
+    };
+    let pre_ok = pre.is_none_or(|pre| pre.split('.').all(identifier));
+    (parts.next().is_none() && pre_ok).then_some(version)
+}
+
+/// Leading zeros are refused: `1.09.0` and `1.9.0` would otherwise be two spellings of one folder name.
+fn number(text: &str) -> Option<u64> {
+    let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+    (plain && (text == "0" || !text.starts_with('0')))
+        .then(|| text.parse().ok())
+        .flatten()
+}
+
+/// Version texts become folder names, so nothing but these characters may pass.
+fn identifier(text: &str) -> bool {
+    !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
+}
+
+impl Ord for Version {
+    fn cmp(&self, other: &Self) -> Ordering {
+        (self.major, self.minor, self.patch)
+            .cmp(&(other.major, other.minor, other.patch))
+            .then_with(|| pre_order(&self.pre, &other.pre))
+    }
+}
+
+impl PartialOrd for Version {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// A release is newer than its pre-releases; identifiers compare one by one, numbers below words.
+fn pre_order(a: &str, b: &str) -> Ordering {
+    match (a.is_empty(), b.is_empty()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => a.split('.').map(rank).cmp(b.split('.').map(rank)),
+    }
+}
+
+fn rank(identifier: &str) -> (bool, u64, &str) {
+    match identifier.parse() {
+        Ok(number) => (false, number, ""),
+        Err(_) => (true, 0, identifier),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, shown: Option<&str>) {
+        let parsed = text.parse::<Version>().ok().map(|version| version.to_string());
+        assert_eq!(parsed.as_deref(), shown, "{text}");
+    }
+
+    #[test]
+    fn both_spellings_are_one_version() {
+        check("1.29.1", Some("1.29.1"));
+        check("v1.29.1", Some("1.29.1"));
+        check("v1.31.0-alpha.eed52ebb", Some("1.31.0-alpha.eed52ebb"));
+    }
+
+    #[test]
+    fn nothing_that_could_leave_a_folder_is_a_version() {
+        for text in [
+            "",
+            "v",
+            "1.29",
+            "1.29.1.2",
+            "1.029.1",
+            "1.29.1-",
+            "1.29.1-a/b",
+            "1.29.1-..",
+            "../1.29.1",
+            "1.+2.3",
+            "latest",
+        ] {
+            check(text, None);
+        }
+    }
+
+    #[test]
+    fn order_is_semantic() {
+        let sorted = [
+            "1.9.0",
+            "1.10.0",
+            "1.29.1-alpha.9",
+            "1.29.1-alpha.10",
+            "1.29.1-alpha.x",
+            "1.29.1-beta.1",
+            "1.29.1",
+            "1.29.10",
+        ];
+        for pair in sorted.windows(2) {
+            let [a, b] = [pair[0], pair[1]].map(|text| text.parse::<Version>().unwrap());
+            assert!(a < b, "{a} < {b}");
+        }
+    }
+}
