@@ -1,5 +1,35 @@
-//! Semantic versions and their constraints.
+//! Semantic versions and constraints on them, as Masterminds' semver 3.5 reads and compares them: the functions `semver`
+//! and `semverCompare`, and the types behind them for whoever checks versions outside templates.
 
-use mainstay_template::Function;
+mod constraint;
+mod object;
+mod version;
 
-pub(crate) const TABLE: &[Function] = &[];
+use mainstay_template::{Call, Failure, Function, Type, Value};
+
+pub use constraint::{Constraint, ConstraintError, MAX_CONSTRAINT_GROUPS, MAX_CONSTRAINT_LEN};
+pub use version::{MAX_VERSION_LEN, Version, VersionError};
+
+use crate::table::fixed;
+
+pub(crate) const TABLE: &[Function] = &[
+    fixed("semver", &[Type::String], semver),
+    fixed("semverCompare", &[Type::String, Type::String], semver_compare),
+];
+
+fn semver(call: &mut Call<'_>) -> Result<Value, Failure> {
+    parse(call, 0).map(object::pointer)
+}
+
+fn semver_compare(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(0);
+    let constraint =
+        Constraint::parse(&text.to_str_lossy()).map_err(|error| Failure::message(error.to_string()))?;
+    let version = parse(call, 1)?;
+    Ok(constraint.check(&version).into())
+}
+
+fn parse(call: &Call<'_>, index: usize) -> Result<Version, Failure> {
+    let text = call.str(index);
+    Version::parse(&text.to_str_lossy()).map_err(|error| Failure::message(error.to_string()))
+}

@@ -1,0 +1,149 @@
+//! A version as a template holds it: `*semver.Version` from `semver`, and the `semver.Version` its methods give.
+
+use std::borrow::Cow;
+
+use mainstay_template::{Call, Failure, Object, Shape, Signature, Str, Type, Value};
+
+use super::version::Version;
+
+/// What `semver` gives.
+pub(super) fn pointer(version: Version) -> Value {
+    Value::object(VersionObject {
+        version,
+        pointer: true,
+    })
+}
+
+fn plain(version: Version) -> Value {
+    Value::object(VersionObject {
+        version,
+        pointer: false,
+    })
+}
+
+struct VersionObject {
+    version: Version,
+    /// Methods with a pointer receiver cannot be reached on the struct that another method returned.
+    pointer: bool,
+}
+
+const POINTER: &str = "*semver.Version";
+const NONE: &[Type] = &[];
+const OTHER: &[Type] = &[Type::Object(POINTER)];
+const TEXT: &[Type] = &[Type::String];
+
+/// Name, parameters, and whether the receiver must be a pointer.
+const METHODS: &[(&str, &[Type], bool)] = &[
+    ("String", NONE, false),
+    ("Major", NONE, false),
+    ("Minor", NONE, false),
+    ("Patch", NONE, false),
+    ("Prerelease", NONE, false),
+    ("Metadata", NONE, false),
+    ("IncPatch", NONE, false),
+    ("IncMinor", NONE, false),
+    ("IncMajor", NONE, false),
+    ("SetPrerelease", TEXT, false),
+    ("SetMetadata", TEXT, false),
+    ("Value", NONE, false),
+    ("Original", NONE, true),
+    ("Compare", OTHER, true),
+    ("Equal", OTHER, true),
+    ("LessThan", OTHER, true),
+    ("LessThanEqual", OTHER, true),
+    ("GreaterThan", OTHER, true),
+    ("GreaterThanEqual", OTHER, true),
+];
+
+impl Object for VersionObject {
+    fn type_name(&self) -> Cow<'static, str> {
+        Cow::Borrowed(if self.pointer { POINTER } else { "semver.Version" })
+    }
+
+    fn shape(&self) -> Shape {
+        if self.pointer {
+            Shape::Pointer
+        } else {
+            Shape::Struct
+        }
+    }
+
+    fn field(&self, _name: &str) -> Option<Value> {
+        None
+    }
+
+    fn method(&self, name: &str) -> Option<Signature> {
+        let (_, params, _) = METHODS
+            .iter()
+            .find(|(method, _, pointer)| *method == name && (self.pointer || !pointer))?;
+        Some(Signature {
+            params,
+            variadic: false,
+        })
+    }
+
+    fn call(&self, name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
+        let own = &self.version;
+        Ok(match name {
+            "String" | "Value" => own.to_string().into(),
+            "Major" => Value::Uint(own.major),
+            "Minor" => Value::Uint(own.minor),
+            "Patch" => Value::Uint(own.patch),
+            "Prerelease" => own.pre.as_str().into(),
+            "Metadata" => own.metadata.as_str().into(),
+            "Original" => own.original.as_str().into(),
+            "IncPatch" => plain(own.next_patch().ok_or_else(|| overflow("patch"))?),
+            "IncMinor" => plain(own.next_minor().ok_or_else(|| overflow("minor"))?),
+            "IncMajor" => plain(own.next_major().ok_or_else(|| overflow("major"))?),
+            "SetPrerelease" => changed(own.with_prerelease(&call.str(0).to_str_lossy()))?,
+            "SetMetadata" => changed(own.with_metadata(&call.str(0).to_str_lossy()))?,
+            _ => return self.rank(name, call),
+        })
+    }
+
+    fn print(&self) -> Str {
+        self.version.to_string().into()
+    }
+
+    fn is_stringer(&self) -> bool {
+        true
+    }
+
+    fn plain(&self) -> Value {
+        self.version.to_string().into()
+    }
+}
+
+impl VersionObject {
+    fn rank(&self, name: &str, call: &Call<'_>) -> Result<Value, Failure> {
+        let other = call.args.first().and_then(Value::native::<Self>);
+        // Where Go has a nil pointer it compares unequal or panics.
+        let Some(other) = other else {
+            return match name {
+                "Equal" => Ok(false.into()),
+                _ => Err(Failure::message(
+                    "runtime error: invalid memory address or nil pointer dereference",
+                )),
+            };
+        };
+        let order = self.version.compare(&other.version);
+        Ok(match name {
+            "Compare" => Value::int(order as i64),
+            "Equal" => order.is_eq().into(),
+            "LessThan" => order.is_lt().into(),
+            "LessThanEqual" => order.is_le().into(),
+            "GreaterThan" => order.is_gt().into(),
+            _ => order.is_ge().into(),
+        })
+    }
+}
+
+fn changed(version: Result<Version, super::VersionError>) -> Result<Value, Failure> {
+    version
+        .map(plain)
+        .map_err(|error| Failure::message(error.to_string()))
+}
+
+fn overflow(part: &str) -> Failure {
+    Failure::message(format!("{part} version increment would overflow uint64"))
+}

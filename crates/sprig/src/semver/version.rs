@@ -1,0 +1,306 @@
+//! One semantic version, read as leniently as Masterminds' `NewVersion` does: takes text, gives its parts. Knows nothing
+//! of constraints.
+
+use std::cmp::Ordering;
+use std::fmt;
+
+use crate::quote::quote;
+
+/// A longer version is refused unread.
+pub const MAX_VERSION_LEN: usize = 256;
+
+/// A semantic version. `1`, `v1.2` and `01.2.3` are read too.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// The first number.
+    pub major: u64,
+    /// The second, 0 where it was left out.
+    pub minor: u64,
+    /// The third, 0 where it was left out.
+    pub patch: u64,
+    /// What follows `-`, or empty.
+    pub pre: String,
+    /// What follows `+`, or empty. Does not take part in comparisons.
+    pub metadata: String,
+    /// The text it was read from.
+    pub original: String,
+}
+
+/// Why a text is not a version, in Masterminds' words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum VersionError {
+    /// Not of the form at all.
+    #[error("invalid semantic version")]
+    Invalid,
+    /// More than [`MAX_VERSION_LEN`] bytes.
+    #[error("version string is too long (max {MAX_VERSION_LEN} bytes)")]
+    TooLong,
+    /// A number that does not fit 64 bits.
+    #[error("error parsing version segment: strconv.ParseUint: parsing {}: value out of range", quote(.0.as_bytes()))]
+    Segment(String),
+    /// A numeric pre-release part such as `01`.
+    #[error("version segment starts with 0")]
+    LeadingZero,
+    /// A pre-release that is not dot-separated letters, digits and hyphens.
+    #[error("invalid prerelease string")]
+    Prerelease,
+    /// Metadata that is not dot-separated letters, digits and hyphens.
+    #[error("invalid metadata string")]
+    Metadata,
+}
+
+impl Version {
+    /// Reads a version the lenient way.
+    pub fn parse(text: &str) -> Result<Self, VersionError> {
+        if text.len() > MAX_VERSION_LEN {
+            return Err(VersionError::TooLong);
+        }
+        let parts = Parts::of(text).ok_or(VersionError::Invalid)?;
+        let version = Self {
+            major: segment(parts.major)?,
+            minor: segment(parts.minor)?,
+            patch: segment(parts.patch)?,
+            pre: parts.pre.into(),
+            metadata: parts.metadata.into(),
+            original: text.into(),
+        };
+        check_prerelease(&version.pre)?;
+        Ok(version)
+    }
+
+    /// The same version with another pre-release; empty takes it away.
+    pub fn with_prerelease(&self, pre: &str) -> Result<Self, VersionError> {
+        if !pre.is_empty() {
+            check_prerelease(pre)?;
+        }
+        Ok(Self {
+            pre: pre.into(),
+            ..self.clone()
+        }
+        .renamed())
+    }
+
+    /// The same version with other metadata; empty takes it away.
+    pub fn with_metadata(&self, metadata: &str) -> Result<Self, VersionError> {
+        if !metadata.is_empty() && !metadata.split('.').all(is_identifier) {
+            return Err(VersionError::Metadata);
+        }
+        Ok(Self {
+            metadata: metadata.into(),
+            ..self.clone()
+        }
+        .renamed())
+    }
+
+    /// The next patch version, or this one without its pre-release. `None` where the number would overflow.
+    #[must_use]
+    pub fn next_patch(&self) -> Option<Self> {
+        let step = u64::from(self.pre.is_empty());
+        self.release(self.major, self.minor, self.patch.checked_add(step)?)
+    }
+
+    /// The next minor version.
+    #[must_use]
+    pub fn next_minor(&self) -> Option<Self> {
+        self.release(self.major, self.minor.checked_add(1)?, 0)
+    }
+
+    /// The next major version.
+    #[must_use]
+    pub fn next_major(&self) -> Option<Self> {
+        self.release(self.major.checked_add(1)?, 0, 0)
+    }
+
+    #[allow(clippy::unnecessary_wraps)]
+    fn release(&self, major: u64, minor: u64, patch: u64) -> Option<Self> {
+        let (pre, metadata) = (String::new(), String::new());
+        Some(
+            Self {
+                major,
+                minor,
+                patch,
+                pre,
+                metadata,
+                original: self.original.clone(),
+            }
+            .renamed(),
+        )
+    }
+
+    fn renamed(mut self) -> Self {
+        let prefix = if self.original.starts_with('v') { "v" } else { "" };
+        self.original = format!("{prefix}{self}");
+        self
+    }
+}
+
+/// Precedence: metadata does not count, so this is not `Ord`, which would have to agree with equality of fields.
+impl Version {
+    /// How the two rank.
+    #[must_use]
+    pub fn compare(&self, other: &Self) -> Ordering {
+        (self.major, self.minor, self.patch)
+            .cmp(&(other.major, other.minor, other.patch))
+            .then_with(|| compare_prerelease(&self.pre, &other.pre))
+    }
+}
+
+impl fmt::Display for Version {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}.{}", self.major, self.minor, self.patch)?;
+        if !self.pre.is_empty() {
+            write!(f, "-{}", self.pre)?;
+        }
+        if !self.metadata.is_empty() {
+            write!(f, "+{}", self.metadata)?;
+        }
+        Ok(())
+    }
+}
+
+fn segment(digits: &str) -> Result<u64, VersionError> {
+    match digits {
+        "" => Ok(0),
+        _ => digits.parse().map_err(|_| VersionError::Segment(digits.into())),
+    }
+}
+
+fn check_prerelease(pre: &str) -> Result<(), VersionError> {
+    if pre.is_empty() {
+        return Ok(());
+    }
+    for part in pre.split('.') {
+        if !is_identifier(part) {
+            return Err(VersionError::Prerelease);
+        }
+        if part.len() > 1 && part.starts_with('0') && part.bytes().all(|b| b.is_ascii_digit()) {
+            return Err(VersionError::LeadingZero);
+        }
+    }
+    Ok(())
+}
+
+fn is_identifier(part: &str) -> bool {
+    !part.is_empty() && part.bytes().all(is_identifier_byte)
+}
+
+pub(super) fn is_identifier_byte(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || byte == b'-'
+}
+
+/// A release outranks its pre-releases; parts compare from the left, a missing part ranking lowest.
+pub(super) fn compare_prerelease(left: &str, right: &str) -> Ordering {
+    match (left.is_empty(), right.is_empty()) {
+        (true, true) => Ordering::Equal,
+        (true, false) => Ordering::Greater,
+        (false, true) => Ordering::Less,
+        (false, false) => compare_parts(left, right),
+    }
+}
+
+fn compare_parts(left: &str, right: &str) -> Ordering {
+    let (mut left, mut right) = (left.split('.'), right.split('.'));
+    loop {
+        let order = match (left.next(), right.next()) {
+            (None, None) => return Ordering::Equal,
+            (None, Some(_)) => Ordering::Less,
+            (Some(_), None) => Ordering::Greater,
+            (Some(left), Some(right)) => compare_part(left, right),
+        };
+        if order.is_ne() {
+            return order;
+        }
+    }
+}
+
+/// Numbers rank below words; what does not fit 64 bits counts as a word.
+fn compare_part(left: &str, right: &str) -> Ordering {
+    match (left.parse::<u64>(), right.parse::<u64>()) {
+        (Ok(left), Ok(right)) => left.cmp(&right),
+        (Ok(_), Err(_)) => Ordering::Less,
+        (Err(_), Ok(_)) => Ordering::Greater,
+        (Err(_), Err(_)) => left.cmp(right),
+    }
+}
+
+struct Parts<'a> {
+    major: &'a str,
+    minor: &'a str,
+    patch: &'a str,
+    pre: &'a str,
+    metadata: &'a str,
+}
+
+impl<'a> Parts<'a> {
+    fn of(text: &'a str) -> Option<Self> {
+        let scan = Scan::prefix(text, |b| b.is_ascii_digit())?;
+        (scan.len == text.len()).then_some(Self {
+            major: scan.numbers[0],
+            minor: scan.numbers[1],
+            patch: scan.numbers[2],
+            pre: scan.pre,
+            metadata: scan.metadata,
+        })
+    }
+}
+
+/// The longest prefix of a text that has the form of a version, with `number` saying what its numbers are made of.
+pub(super) struct Scan<'a> {
+    pub(super) len: usize,
+    pub(super) numbers: [&'a str; 3],
+    pub(super) pre: &'a str,
+    pub(super) metadata: &'a str,
+}
+
+impl<'a> Scan<'a> {
+    pub(super) fn prefix(text: &'a str, number: fn(u8) -> bool) -> Option<Self> {
+        let mut rest = text.strip_prefix('v').unwrap_or(text);
+        let mut numbers = [""; 3];
+        for (index, slot) in numbers.iter_mut().enumerate() {
+            let candidate = if index == 0 {
+                Some(rest)
+            } else {
+                rest.strip_prefix('.')
+            };
+            let Some((taken, after)) = candidate.and_then(|text| run(text, number)) else {
+                break;
+            };
+            (*slot, rest) = (taken, after);
+        }
+        if numbers[0].is_empty() {
+            return None;
+        }
+        let pre = dotted(&mut rest, '-');
+        let metadata = dotted(&mut rest, '+');
+        Some(Self {
+            len: text.len() - rest.len(),
+            numbers,
+            pre,
+            metadata,
+        })
+    }
+}
+
+/// At least one byte of `class`, and what follows.
+fn run(text: &str, class: fn(u8) -> bool) -> Option<(&str, &str)> {
+    let end = text.bytes().position(|b| !class(b)).unwrap_or(text.len());
+    (end > 0).then(|| text.split_at(end))
+}
+
+/// Takes `sign` and dot-separated identifiers off the front; leaves `rest` alone where there are none.
+fn dotted<'a>(rest: &mut &'a str, sign: char) -> &'a str {
+    let Some(text) = rest.strip_prefix(sign) else {
+        return "";
+    };
+    let Some((_, mut after)) = run(text, is_identifier_byte) else {
+        return "";
+    };
+    while let Some((_, next)) = after
+        .strip_prefix('.')
+        .and_then(|text| run(text, is_identifier_byte))
+    {
+        after = next;
+    }
+    *rest = after;
+    text.get(..text.len() - after.len()).unwrap_or_default()
+}

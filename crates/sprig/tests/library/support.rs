@@ -1,0 +1,266 @@
+//! Calls a function of the table as the engine would, and asks Go the same; counts how often both agree.
+
+use std::fmt::Write as _;
+
+use mainstay_sprig::functions;
+use mainstay_template::{Call, Failure, Host, Limits, Meter, Templates, Value};
+use mainstay_testkit::{Oracle, Question};
+
+/// How many random cases a test runs: `MAINSTAY_CASES`, or a thousand.
+pub(crate) fn cases() -> usize {
+    std::env::var("MAINSTAY_CASES")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(1_000)
+}
+
+/// A small generator of random numbers, the same on every run.
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    pub(crate) fn chance(&mut self, percent: usize) -> bool {
+        self.below(100) < percent
+    }
+
+    pub(crate) fn pick<'a, T: ?Sized>(&mut self, items: &[&'a T]) -> &'a T {
+        items[self.below(items.len())]
+    }
+}
+
+/// A host whose entropy and clock are fixed by a seed.
+pub(crate) struct SeededHost(pub(crate) Random, pub(crate) i128);
+
+impl SeededHost {
+    pub(crate) fn new(seed: u64) -> Self {
+        Self(Random(seed), 1_700_000_000_123_456_789)
+    }
+}
+
+impl Host for SeededHost {
+    fn entropy(&mut self, buffer: &mut [u8]) {
+        buffer.fill_with(|| self.0.next() as u8);
+    }
+
+    fn now(&mut self) -> i128 {
+        self.1
+    }
+}
+
+struct NoTemplates;
+
+impl Templates for NoTemplates {
+    fn execute(&mut self, _: &str, _: Value, _: &mut Meter, _: &mut dyn Host) -> Result<Vec<u8>, Failure> {
+        Err(Failure::message("no templates here"))
+    }
+
+    fn execute_text(
+        &mut self,
+        _: &str,
+        _: &[u8],
+        _: Value,
+        _: &mut Meter,
+        _: &mut dyn Host,
+    ) -> Result<Vec<u8>, Failure> {
+        Err(Failure::message("no templates here"))
+    }
+}
+
+/// Calls `name` with `args`.
+pub(crate) fn call(name: &str, args: &[Value]) -> Result<Value, String> {
+    call_with(name, args, &mut SeededHost::new(1))
+}
+
+/// Calls `name` with `args` and a host.
+pub(crate) fn call_with(name: &str, args: &[Value], host: &mut dyn Host) -> Result<Value, String> {
+    let function = functions()
+        .iter()
+        .find(|f| f.name == name)
+        .unwrap_or_else(|| panic!("no function {name}"));
+    let mut meter = Meter::new(Limits::default());
+    let mut call = Call {
+        args,
+        meter: &mut meter,
+        host,
+        templates: &mut NoTemplates,
+    };
+    (function.run)(&mut call).map_err(|failure| message(&failure))
+}
+
+/// Calls a method of an object.
+pub(crate) fn method(value: &Value, name: &str, args: &[Value]) -> Result<Value, String> {
+    let Value::Object(object) = value else {
+        panic!("not an object: {value:?}")
+    };
+    object
+        .method(name)
+        .ok_or_else(|| format!("can't evaluate field {name}"))?;
+    let mut meter = Meter::new(Limits::default());
+    let (host, templates) = (&mut SeededHost::new(1), &mut NoTemplates);
+    object
+        .call(
+            name,
+            &mut Call {
+                args,
+                meter: &mut meter,
+                host,
+                templates,
+            },
+        )
+        .map_err(|failure| message(&failure))
+}
+
+fn message(failure: &Failure) -> String {
+    match failure {
+        Failure::Message(text) => text.clone(),
+        Failure::Template(error) => error.to_string(),
+        Failure::Exhausted(limit) => limit.to_string(),
+    }
+}
+
+/// A value as the templates of [`agree`] print it.
+pub(crate) fn shown(value: &Value) -> Vec<u8> {
+    match value {
+        Value::Nil => b"<no value>".to_vec(),
+        Value::Bool(value) => value.to_string().into_bytes(),
+        Value::Int(value, _) => value.to_string().into_bytes(),
+        Value::Uint(value) => value.to_string().into_bytes(),
+        Value::String(text) => text.to_vec(),
+        Value::List(list) => list
+            .items()
+            .iter()
+            .flat_map(|item| bracketed(&shown(item)))
+            .collect(),
+        Value::Map(map) => map
+            .entries()
+            .iter()
+            .flat_map(|(k, v)| bracketed(&[k.as_bytes(), b"=", &shown(v)].concat()))
+            .collect(),
+        Value::Object(object) => object.print().to_vec(),
+        other => panic!("no way to show {other:?}"),
+    }
+}
+
+fn bracketed(text: &[u8]) -> Vec<u8> {
+    [b"<", text, b">"].concat()
+}
+
+/// One call: a function and its arguments.
+#[derive(Clone)]
+pub(crate) struct Case(pub(crate) &'static str, pub(crate) Vec<Value>);
+
+/// How a result is written by Go's template.
+#[derive(Clone, Copy)]
+pub(crate) enum Print {
+    Plain,
+    List,
+    Map,
+}
+
+impl Case {
+    /// The template that makes the same call.
+    pub(crate) fn template(&self, print: Print) -> String {
+        let call = self
+            .1
+            .iter()
+            .fold(self.0.to_owned(), |text, arg| text + " " + &literal(arg));
+        match print {
+            Print::Plain => format!("{{{{ {call} }}}}"),
+            Print::List => format!("{{{{ range ({call}) }}}}<{{{{ . }}}}>{{{{ end }}}}"),
+            Print::Map => {
+                format!("{{{{ range $k, $v := ({call}) }}}}<{{{{ $k }}}}={{{{ $v }}}}>{{{{ end }}}}")
+            }
+        }
+    }
+}
+
+/// A Go literal.
+pub(crate) fn literal(value: &Value) -> String {
+    match value {
+        Value::String(text) => quoted(text),
+        Value::Int(number, _) => format!("({number})"),
+        Value::Map(map) => {
+            map.entries().iter().fold("(dict".to_owned(), |text, (k, v)| {
+                text + " " + &quoted(k) + " " + &literal(v)
+            }) + ")"
+        }
+        other => panic!("no literal for {other:?}"),
+    }
+}
+
+fn quoted(bytes: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for byte in bytes {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(*byte));
+            }
+            b' '..=b'~' => out.push(char::from(*byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out + "\""
+}
+
+/// Runs every case both ways and prints `N run, N equal`; what differs is listed and fails the test.
+pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
+    let questions: Vec<_> = cases.iter().map(|case| question(&case.template(print))).collect();
+    let answers = Oracle::start().unwrap().ask_all(&questions).unwrap();
+    let mut wrong = Vec::new();
+    for (case, answer) in cases.iter().zip(&answers) {
+        let theirs = match answer.err.split_once(&format!("error calling {}: ", case.0)) {
+            Some((_, text)) => Err(text.to_owned()),
+            None if answer.err.is_empty() => Ok(answer.out.clone()),
+            None => Err(answer.err.clone()),
+        };
+        let ours = call(case.0, &case.1).map(|value| shown(&value));
+        if ours != theirs {
+            wrong.push(format!(
+                "{}\n  go:   {}\n  ours: {}",
+                case.template(print),
+                text(&theirs),
+                text(&ours)
+            ));
+        }
+    }
+    println!("{what}: {} run, {} equal", cases.len(), cases.len() - wrong.len());
+    let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{shown}",
+        wrong.len(),
+        cases.len()
+    );
+}
+
+/// A template for the oracle.
+pub(crate) fn question(template: &str) -> Question {
+    Question {
+        op: "template",
+        text: template.into(),
+        json: b"null".to_vec(),
+        funcs: "sprig",
+        ..Question::default()
+    }
+}
+
+fn text(result: &Result<Vec<u8>, String>) -> String {
+    match result {
+        Ok(bytes) => format!("ok {:?}", String::from_utf8_lossy(bytes)),
+        Err(text) => format!("error {text:?}"),
+    }
+}
