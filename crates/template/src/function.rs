@@ -1,6 +1,7 @@
 //! Functions a template can call: each a row with its Go signature, so that the engine can check arguments and word
 //! errors as Go's reflection does.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 
 use crate::limit::{Exhausted, Meter};
@@ -94,6 +95,11 @@ pub trait Host {
         _name: &str,
     ) -> Result<Value, String> {
         Ok(Value::map(BTreeMap::new()))
+    }
+
+    /// What a family of functions keeps from one call to the next within a render, such as how deep `include` is.
+    fn state(&mut self) -> Option<&mut dyn Any> {
+        None
     }
 }
 

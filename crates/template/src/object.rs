@@ -32,6 +32,12 @@ pub trait Object: Any {
     /// What `print` writes: the `String` or `Error` method where Go has one, else the fields.
     fn print(&self) -> Str;
 
+    /// What an action that ends in this value writes. Go takes the value's address first where it has one, so that a
+    /// `String` method on the pointer counts, which it does not for an argument of `printf` or `quote`.
+    fn print_addressed(&self) -> Str {
+        self.print()
+    }
+
     /// Whether `print` is Go's `fmt.Stringer` or `error` (then `%s` and `%q` use it too).
     fn is_stringer(&self) -> bool {
         false
