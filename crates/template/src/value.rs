@@ -175,13 +175,23 @@ impl List {
     /// A slice of type `ty`; the caller vouches that the items fit it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
-        Self(Rc::new(ListData { ty, nil: false, items, sorted: OnceCell::new() }))
+        Self(Rc::new(ListData {
+            ty,
+            nil: false,
+            items,
+            sorted: OnceCell::new(),
+        }))
     }
 
     /// The nil slice of type `ty`: prints as `[]` and is empty, but `null` in JSON and no equal of an empty slice.
     #[must_use]
     pub fn nil(ty: ListType) -> Self {
-        Self(Rc::new(ListData { ty, nil: true, items: Vec::new(), sorted: OnceCell::new() }))
+        Self(Rc::new(ListData {
+            ty,
+            nil: true,
+            items: Vec::new(),
+            sorted: OnceCell::new(),
+        }))
     }
 
     /// Whether this is a nil slice.
