@@ -125,6 +125,10 @@ impl Walk<'_> {
     }
 
     fn map(&mut self, map: &Map) -> Result<(), TreeError> {
+        if map.is_nil() {
+            self.sink.null();
+            return Ok(());
+        }
         let suspicious = self.depth >= TRUSTED_DEPTH;
         if suspicious {
             if self.above.iter().any(|above| above.is_same(map)) {
