@@ -3,6 +3,9 @@
 /// No float has more digits than this; what a caller asks beyond is zeros.
 const MOST_DIGITS: usize = 1100;
 
+/// With fewer digits no float lies half-way between two shortest forms.
+const FEWEST_TIED: usize = 15;
+
 /// `strconv.FormatFloat(value, format, precision, 64)` for the formats `e`, `E`, `f`, `F`, `g` and `G`.
 ///
 /// `None` is Go's `-1`: the fewest digits that read back as the same number.
@@ -54,11 +57,9 @@ pub(crate) fn special(value: f64) -> Option<&'static str> {
 }
 
 pub(crate) fn push_json(out: &mut String, value: f64) {
-    use std::fmt::Write as _;
     let size = value.abs();
     if size == 0.0 || (1e-6..1e21).contains(&size) {
-        // Writing to a string cannot fail.
-        let _ = write!(out, "{value}");
+        out.push_str(&format_float(value, 'f', None));
         return;
     }
     let text = format_float(value, 'e', None);
@@ -96,8 +97,19 @@ impl Digits {
         }
     }
 
+    /// The fewest digits that read back as `value`; of two that are equally near the even one, as Go chooses.
     fn shortest(value: f64) -> Self {
-        Self::read(&format!("{value:e}"))
+        let digits = Self::read(&format!("{value:e}"));
+        if digits.count() < FEWEST_TIED {
+            return digits;
+        }
+        let after = digits.count() - 1;
+        let rounded = format!("{value:.after$e}");
+        if rounded.parse() == Ok(value) {
+            Self::read(&rounded)
+        } else {
+            digits
+        }
     }
 
     /// Rounded to `count` significant digits, at least one.
@@ -131,7 +143,7 @@ fn push_finite(out: &mut String, value: f64, format: char, precision: Option<usi
             after,
             format,
         ),
-        ('f' | 'F', None) => out.push_str(&value.to_string()),
+        ('f' | 'F', None) => push_plain(out, &Digits::shortest(value)),
         ('f' | 'F', Some(after)) => push_fixed(out, value, after),
         (_, None) => push_general(out, &Digits::shortest(value), None, exponent_letter(format)),
         (_, Some(count)) => {
@@ -226,6 +238,7 @@ mod tests {
         check(1e100, 'G', None, "1E+100");
         check(0.0, 'e', None, "0e+00");
         check(1.5, 'e', None, "1.5e+00");
+        check(-1_012_282_785_496_355.25, 'g', None, "-1.0122827854963552e+15");
         check(1e21, 'f', None, "1000000000000000000000");
         check(f64::INFINITY, 'g', None, "+Inf");
     }

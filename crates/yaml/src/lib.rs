@@ -2,14 +2,17 @@
 //! Knows nothing of Kubernetes, charts or templates.
 
 mod budget;
+mod chars;
 mod decode;
 mod error;
 mod float;
 mod json;
 mod json_writer;
 mod order;
+mod resolve;
 mod sink;
 mod spanned;
+mod timestamp;
 mod value;
 mod yaml_writer;
 

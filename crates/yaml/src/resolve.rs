@@ -1,0 +1,325 @@
+//! What a plain scalar means: takes its text, gives the value go-yaml sees in it. Knows nothing of quotes or tags.
+
+use crate::timestamp;
+
+/// The value of a plain scalar.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Resolved {
+    Null,
+    Bool(bool),
+    Int(i64),
+    Uint(u64),
+    Float(f64),
+    /// A date or time; the text itself is the value.
+    Timestamp,
+    /// Nothing but a string.
+    Text,
+}
+
+/// Which generation of go-yaml reads or will read the scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Generation {
+    V2,
+    V3,
+}
+
+/// Resolves `text`; `dates` says whether it may be a timestamp.
+pub(crate) fn resolve(text: &str, generation: Generation, dates: bool) -> Resolved {
+    let Some(first) = text.bytes().next() else {
+        return Resolved::Null;
+    };
+    match first {
+        b'y' | b'Y' | b'n' | b'N' | b't' | b'T' | b'f' | b'F' | b'o' | b'O' | b'~' => word(text, generation),
+        b'.' => special_float(text)
+            .or_else(|| dotted_float(text))
+            .unwrap_or(Resolved::Text),
+        b'0'..=b'9' | b'+' | b'-' => number(text, generation, dates),
+        _ => Resolved::Text,
+    }
+}
+
+fn word(text: &str, generation: Generation) -> Resolved {
+    match text {
+        "true" | "True" | "TRUE" => Resolved::Bool(true),
+        "false" | "False" | "FALSE" => Resolved::Bool(false),
+        "~" | "null" | "Null" | "NULL" => Resolved::Null,
+        _ if generation == Generation::V3 => Resolved::Text,
+        "y" | "Y" | "yes" | "Yes" | "YES" | "on" | "On" | "ON" => Resolved::Bool(true),
+        "n" | "N" | "no" | "No" | "NO" | "off" | "Off" | "OFF" => Resolved::Bool(false),
+        _ => Resolved::Text,
+    }
+}
+
+/// Whether YAML 1.1 reads a boolean here and v3 does not: v3 quotes these for older readers.
+pub(crate) fn is_old_bool(text: &str) -> bool {
+    text.len() <= 3
+        && matches!(word(text, Generation::V2), Resolved::Bool(_))
+        && word(text, Generation::V3) == Resolved::Text
+}
+
+fn special_float(text: &str) -> Option<Resolved> {
+    Some(Resolved::Float(match text {
+        ".nan" | ".NaN" | ".NAN" => f64::NAN,
+        ".inf" | ".Inf" | ".INF" | "+.inf" | "+.Inf" | "+.INF" => f64::INFINITY,
+        "-.inf" | "-.Inf" | "-.INF" => f64::NEG_INFINITY,
+        _ => return None,
+    }))
+}
+
+/// A float that starts with its dot, where Go allows `_` between digits.
+fn dotted_float(text: &str) -> Option<Resolved> {
+    if !text.contains('_') {
+        return decimal(text);
+    }
+    let bytes = text.as_bytes();
+    let digit = |at: Option<usize>| at.and_then(|at| bytes.get(at)).is_some_and(u8::is_ascii_digit);
+    let joins = |at: usize| {
+        let before = bytes
+            .get(..at)
+            .unwrap_or_default()
+            .iter()
+            .rposition(|byte| *byte != b'_');
+        digit(before) && before == at.checked_sub(1) && digit(Some(at + 1))
+    };
+    let fine = bytes
+        .iter()
+        .enumerate()
+        .all(|(at, byte)| *byte != b'_' || joins(at));
+    if fine {
+        decimal(&text.replace('_', ""))
+    } else {
+        None
+    }
+}
+
+/// A decimal float in the form YAML allows; out of range is no float.
+fn decimal(text: &str) -> Option<Resolved> {
+    if !is_decimal(text.as_bytes()) {
+        return None;
+    }
+    let value: f64 = text.parse().ok()?;
+    value.is_finite().then_some(Resolved::Float(value))
+}
+
+/// `[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?`
+fn is_decimal(text: &[u8]) -> bool {
+    let text = strip_sign(text);
+    let (whole, rest) = split_digits(text);
+    let rest = match rest.strip_prefix(b".") {
+        Some(fraction) => {
+            let (digits, rest) = split_digits(fraction);
+            if whole.is_empty() && digits.is_empty() {
+                return false;
+            }
+            rest
+        }
+        None if whole.is_empty() => return false,
+        None => rest,
+    };
+    match rest.split_first() {
+        None => true,
+        Some((b'e' | b'E', exponent)) => {
+            let (digits, rest) = split_digits(strip_sign(exponent));
+            !digits.is_empty() && rest.is_empty()
+        }
+        Some(_) => false,
+    }
+}
+
+fn strip_sign(text: &[u8]) -> &[u8] {
+    match text.split_first() {
+        Some((b'+' | b'-', rest)) => rest,
+        _ => text,
+    }
+}
+
+fn split_digits(text: &[u8]) -> (&[u8], &[u8]) {
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_digit())
+        .unwrap_or(text.len());
+    text.split_at(end)
+}
+
+fn number(text: &str, generation: Generation, dates: bool) -> Resolved {
+    if let Some(special) = special_float(text) {
+        return special;
+    }
+    if dates && timestamp::is_timestamp(text) {
+        return Resolved::Timestamp;
+    }
+    if !may_be_number(text.as_bytes()) {
+        return Resolved::Text;
+    }
+    if text.contains('_') {
+        return joined_number(&text.replace('_', ""), generation);
+    }
+    joined_number(text, generation)
+}
+
+/// Whether every byte may be part of a number in some base: spares words like `5m` the attempts below.
+fn may_be_number(text: &[u8]) -> bool {
+    text.iter().all(|byte| {
+        byte.is_ascii_hexdigit() || matches!(byte, b'_' | b'+' | b'-' | b'.' | b'x' | b'X' | b'o' | b'O')
+    })
+}
+
+fn joined_number(text: &str, generation: Generation) -> Resolved {
+    whole(text)
+        .or_else(|| decimal(text))
+        .or_else(|| loose_base(text, "0b", 2))
+        .or_else(|| {
+            (generation == Generation::V3)
+                .then(|| loose_base(text, "0o", 8))
+                .flatten()
+        })
+        .unwrap_or(Resolved::Text)
+}
+
+/// `strconv.ParseInt(text, 0, 64)`, then `ParseUint`.
+fn whole(text: &str) -> Option<Resolved> {
+    let (sign, digits) = match text.split_at_checked(1)? {
+        ("-", rest) => (Some('-'), rest),
+        ("+", rest) => (Some('+'), rest),
+        _ => (None, text),
+    };
+    let (base, digits) = base(digits)?;
+    let size = unsigned(digits, base)?;
+    if sign == Some('-') {
+        return (size <= 1 << 63).then(|| Resolved::Int((size as i64).wrapping_neg()));
+    }
+    match i64::try_from(size) {
+        Ok(value) => Some(Resolved::Int(value)),
+        Err(_) if sign.is_none() => Some(Resolved::Uint(size)),
+        Err(_) => None,
+    }
+}
+
+/// The base that Go's prefixes announce, and the digits after them; `0` alone announces an octal number.
+fn base(digits: &str) -> Option<(u32, &str)> {
+    let Some(rest) = digits.strip_prefix('0') else {
+        return (!digits.is_empty()).then_some((10, digits));
+    };
+    let prefixed = rest.len() >= 2;
+    Some(match rest.bytes().next() {
+        Some(b'b' | b'B') if prefixed => (2, rest.get(1..)?),
+        Some(b'o' | b'O') if prefixed => (8, rest.get(1..)?),
+        Some(b'x' | b'X') if prefixed => (16, rest.get(1..)?),
+        None => (10, digits),
+        Some(_) => (8, rest),
+    })
+}
+
+fn unsigned(digits: &str, base: u32) -> Option<u64> {
+    // The standard parser would take a second sign.
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    u64::from_str_radix(digits, base).ok()
+}
+
+/// go-yaml's second look at `0b…` and v3's at `0o…`: there a sign may follow the prefix.
+fn loose_base(text: &str, prefix: &str, base: u32) -> Option<Resolved> {
+    if let Some(digits) = text.strip_prefix(prefix) {
+        return i64::from_str_radix(digits, base).ok().map(Resolved::Int);
+    }
+    let digits = text.strip_prefix('-')?.strip_prefix(prefix)?;
+    if digits.starts_with(['+', '-']) {
+        return None;
+    }
+    i64::from_str_radix(&format!("-{digits}"), base)
+        .ok()
+        .map(Resolved::Int)
+}
+
+/// Whether YAML 1.1 reads a base-60 number: both generations quote these although they do not read them.
+pub(crate) fn is_base60(text: &str) -> bool {
+    let text = strip_sign(text.as_bytes());
+    if !text.first().is_some_and(u8::is_ascii_digit) {
+        return false;
+    }
+    let end = text
+        .iter()
+        .position(|byte| !byte.is_ascii_digit() && *byte != b'_')
+        .unwrap_or(text.len());
+    let mut rest = text.get(end..).unwrap_or_default();
+    let mut groups = 0;
+    while let Some(group) = rest.strip_prefix(b":") {
+        let Some(after) = base60_digits(group) else {
+            return false;
+        };
+        rest = after;
+        groups += 1;
+    }
+    groups > 0 && (rest.is_empty() || is_base60_fraction(rest))
+}
+
+/// `[0-5]?[0-9]`, as long as possible; what follows it.
+fn base60_digits(text: &[u8]) -> Option<&[u8]> {
+    match text {
+        [b'0'..=b'5', b'0'..=b'9', rest @ ..] | [b'0'..=b'9', rest @ ..] => Some(rest),
+        _ => None,
+    }
+}
+
+fn is_base60_fraction(text: &[u8]) -> bool {
+    text.strip_prefix(b".")
+        .is_some_and(|rest| rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'_'))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Resolved) {
+        assert_eq!(resolve(text, Generation::V2, true), expected, "{text}");
+    }
+
+    #[test]
+    fn numbers() {
+        check("0777", Resolved::Int(511));
+        check("0o14", Resolved::Int(12));
+        check("08", Resolved::Float(8.0));
+        check("1_000", Resolved::Int(1000));
+        check("0b101", Resolved::Int(5));
+        check("0b-1", Resolved::Int(-1));
+        check("0x1F", Resolved::Int(31));
+        check("0", Resolved::Int(0));
+        check("-0", Resolved::Int(0));
+        check("-9223372036854775808", Resolved::Int(i64::MIN));
+        check("18446744073709551615", Resolved::Uint(u64::MAX));
+        check(
+            "18446744073709551616",
+            Resolved::Float(18_446_744_073_709_551_616.0),
+        );
+        check(
+            "+18446744073709551615",
+            Resolved::Float(18_446_744_073_709_551_615.0),
+        );
+        check(".5_0", Resolved::Float(0.5));
+        check("5.", Resolved::Float(5.0));
+    }
+
+    #[test]
+    fn strings() {
+        for text in [
+            "1e", "0b2", "1e400", "1.2.3", "5m", "12:30:45", "oN", "._5", ".5_", "--1", "0x", "1 2",
+        ] {
+            check(text, Resolved::Text);
+        }
+    }
+
+    #[test]
+    fn base60() {
+        for (text, expected) in [
+            ("1:2", true),
+            ("12:30:45", true),
+            ("1:60", false),
+            ("1:2.5_", true),
+            ("1:", false),
+            ("-1_:0", true),
+        ] {
+            assert_eq!(is_base60(text), expected, "{text}");
+        }
+    }
+}

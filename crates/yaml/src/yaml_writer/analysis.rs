@@ -1,0 +1,189 @@
+//! How a scalar may be written: takes its text, gives the styles that can hold it.
+
+use crate::chars;
+use crate::resolve::{self, Generation, Resolved};
+
+/// A way to write a scalar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+}
+
+/// What the text of a scalar rules out.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Analysis {
+    pub(super) multiline: bool,
+    no_plain: bool,
+    no_single: bool,
+    no_block: bool,
+}
+
+impl Analysis {
+    /// The style asked for, or the next one that can hold the text.
+    pub(super) fn settle(self, wanted: Style, simple_key: bool) -> Style {
+        let wanted = if simple_key && self.multiline {
+            Style::Double
+        } else {
+            wanted
+        };
+        match wanted {
+            Style::Plain if self.no_plain && self.no_single => Style::Double,
+            Style::Plain if self.no_plain => Style::Single,
+            Style::Single if self.no_single => Style::Double,
+            Style::Literal if self.no_block || simple_key => Style::Double,
+            other => other,
+        }
+    }
+
+    /// Looks at every character once.
+    pub(super) fn of(text: &str, generation: Generation) -> Self {
+        if text.is_empty() {
+            return Self {
+                no_block: true,
+                ..Self::default()
+            };
+        }
+        let mut scan = Scan::new(text, generation);
+        scan.run();
+        scan.result()
+    }
+}
+
+/// The style go-yaml asks for: literal for more than one line, quotes where plain text would read as something else.
+pub(super) fn wanted_style(text: &str, generation: Generation) -> Style {
+    if text.contains('\n') {
+        return Style::Literal;
+    }
+    let read_back = resolve::resolve(text, generation, true);
+    let old = generation == Generation::V3 && resolve::is_old_bool(text);
+    if read_back != Resolved::Text || resolve::is_base60(text) || old {
+        Style::Double
+    } else {
+        Style::Plain
+    }
+}
+
+#[derive(Default)]
+#[allow(clippy::struct_excessive_bools)] // Each is one independent thing seen in the text.
+struct Seen {
+    indicator: bool,
+    breaks: bool,
+    special: bool,
+    tab: bool,
+    leading: bool,
+    trailing_space: bool,
+    trailing_break: bool,
+    break_space: bool,
+    space_break: bool,
+}
+
+/// What the character before was.
+#[derive(Clone, Copy, PartialEq)]
+enum Before {
+    Space,
+    Break,
+    Other,
+}
+
+struct Scan<'a> {
+    text: &'a [u8],
+    generation: Generation,
+    seen: Seen,
+}
+
+impl<'a> Scan<'a> {
+    fn new(text: &'a str, generation: Generation) -> Self {
+        let document_mark = text.starts_with("---") || text.starts_with("...");
+        let seen = Seen {
+            indicator: document_mark,
+            ..Seen::default()
+        };
+        Self {
+            text: text.as_bytes(),
+            generation,
+            seen,
+        }
+    }
+
+    fn run(&mut self) {
+        let (mut at, mut before, mut after_blank) = (0, Before::Other, true);
+        while let Some(&byte) = self.text.get(at) {
+            let width = chars::width(byte);
+            let end = at + width;
+            if at == 0 {
+                self.first(byte, self.blank_at(end));
+            } else {
+                self.later(byte, after_blank, end);
+            }
+            let is_break = chars::is_break(self.text, at);
+            self.special(byte, at);
+            before = self.blanks(byte, is_break, before, (at, end));
+            after_blank = matches!(byte, b' ' | b'\t' | 0) || is_break;
+            at = end;
+        }
+    }
+
+    fn blank_at(&self, at: usize) -> bool {
+        self.text.get(at).is_none_or(|byte| matches!(byte, b' ' | b'\t'))
+    }
+
+    fn first(&mut self, byte: u8, followed: bool) {
+        self.seen.indicator |= match byte {
+            b'#' | b',' | b'[' | b']' | b'{' | b'}' | b'&' | b'*' | b'!' | b'|' | b'>' | b'\'' | b'"'
+            | b'%' | b'@' | b'`' => true,
+            b'?' | b':' | b'-' => followed,
+            _ => false,
+        };
+    }
+
+    fn later(&mut self, byte: u8, after_blank: bool, end: usize) {
+        self.seen.indicator |= match byte {
+            b':' => self.blank_at(end),
+            b'#' => after_blank,
+            _ => false,
+        };
+    }
+
+    fn special(&mut self, byte: u8, at: usize) {
+        if byte == b'\t' && self.generation == Generation::V3 {
+            self.seen.tab = true;
+        } else if !chars::is_printable(self.text, at) {
+            self.seen.special = true;
+        }
+    }
+
+    fn blanks(&mut self, byte: u8, is_break: bool, before: Before, (at, end): (usize, usize)) -> Before {
+        let seen = &mut self.seen;
+        let last = end == self.text.len();
+        if byte == b' ' {
+            seen.leading |= at == 0;
+            seen.trailing_space |= last;
+            seen.break_space |= before == Before::Break;
+            Before::Space
+        } else if is_break {
+            seen.breaks = true;
+            seen.leading |= at == 0;
+            seen.trailing_break |= last;
+            seen.space_break |= before == Before::Space;
+            Before::Break
+        } else {
+            Before::Other
+        }
+    }
+
+    fn result(&self) -> Analysis {
+        let seen = &self.seen;
+        let odd = seen.space_break || seen.special;
+        let unquotable = odd || seen.break_space || seen.tab;
+        let edges = seen.leading || seen.trailing_space || seen.trailing_break;
+        Analysis {
+            multiline: seen.breaks,
+            no_plain: edges || unquotable || seen.breaks || seen.indicator,
+            no_single: unquotable,
+            no_block: seen.trailing_space || odd,
+        }
+    }
+}

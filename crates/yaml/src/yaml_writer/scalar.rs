@@ -1,0 +1,203 @@
+//! Scalars in each style: takes text and an [`Output`], writes the lines libyaml would.
+
+use std::fmt::Write as _;
+
+use super::analysis::Style;
+use super::output::Output;
+use crate::chars;
+
+/// Writes `text` in `style`; `fold` says whether long lines may be broken.
+pub(super) fn write(out: &mut Output, text: &str, style: Style, fold: bool, best_indent: usize) {
+    match style {
+        Style::Plain => plain(out, text, fold),
+        Style::Single => single(out, text, fold),
+        Style::Double => double(out, text, fold),
+        Style::Literal => literal(out, text, best_indent),
+    }
+}
+
+/// Whether `text` stays on its line whatever its spaces.
+fn fits(out: &Output, text: &str, fold: bool) -> bool {
+    !fold || out.column + text.len() <= out.width
+}
+
+fn plain(out: &mut Output, text: &str, fold: bool) {
+    out.blank();
+    if fits(out, text, fold) {
+        out.put_all(text);
+    } else {
+        folded(out, text, |_, _, next| next != Some(' '));
+    }
+    out.ends_word();
+}
+
+/// Words of a line, broken at a single space that stands behind the width.
+fn folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<char>) -> bool) {
+    let mut spaces = false;
+    let mut rest = text.char_indices().peekable();
+    while let Some((at, character)) = rest.next() {
+        let next = rest.peek().map(|(_, next)| *next);
+        if character == ' ' {
+            if !spaces && out.column > out.width && may_break(at, text.len(), next) {
+                out.to_indent();
+            } else {
+                out.put(' ');
+            }
+            spaces = true;
+        } else {
+            out.put(character);
+            out.indention = false;
+            spaces = false;
+        }
+    }
+}
+
+fn single(out: &mut Output, text: &str, fold: bool) {
+    out.indicator("'", true, false);
+    if fits(out, text, fold) && !text.contains(['\'', '\n', '\u{2028}', '\u{2029}']) {
+        out.put_all(text);
+    } else {
+        single_lines(out, text, fold);
+    }
+    out.indicator("'", false, false);
+    out.ends_word();
+}
+
+fn single_lines(out: &mut Output, text: &str, fold: bool) {
+    let (mut spaces, mut breaks) = (false, false);
+    let mut rest = text.char_indices().peekable();
+    while let Some((at, character)) = rest.next() {
+        match character {
+            ' ' => {
+                let inner = at > 0 && at + 1 < text.len() && rest.peek().is_none_or(|(_, next)| *next != ' ');
+                if fold && !spaces && out.column > out.width && inner {
+                    out.to_indent();
+                } else {
+                    out.put(' ');
+                }
+                spaces = true;
+            }
+            '\n' | '\u{2028}' | '\u{2029}' => {
+                if !breaks && character == '\n' {
+                    out.line_break();
+                }
+                out.own_break(character);
+                breaks = true;
+            }
+            _ => {
+                if breaks {
+                    out.to_indent();
+                }
+                if character == '\'' {
+                    out.put('\'');
+                }
+                out.put(character);
+                out.indention = false;
+                (spaces, breaks) = (false, false);
+            }
+        }
+    }
+}
+
+fn double(out: &mut Output, text: &str, fold: bool) {
+    out.indicator("\"", true, false);
+    // go-yaml asks for a byte order mark at the start of the text instead of at the character it writes.
+    let escape_all = text.starts_with('\u{feff}');
+    let mut spaces = false;
+    let mut rest = text.char_indices().peekable();
+    while let Some((at, character)) = rest.next() {
+        if escape_all || must_escape(text.as_bytes(), at, character) {
+            escape(out, character);
+            spaces = false;
+        } else if character == ' ' {
+            if fold && !spaces && out.column > out.width && at > 0 && at + 1 < text.len() {
+                out.to_indent();
+                if rest.peek().is_some_and(|(_, next)| *next == ' ') {
+                    out.put('\\');
+                }
+            } else {
+                out.put(' ');
+            }
+            spaces = true;
+        } else {
+            out.put(character);
+            spaces = false;
+        }
+    }
+    out.indicator("\"", false, false);
+    out.ends_word();
+}
+
+fn must_escape(text: &[u8], at: usize, character: char) -> bool {
+    matches!(character, '"' | '\\') || !chars::is_printable(text, at) || chars::is_break(text, at)
+}
+
+fn escape(out: &mut Output, character: char) {
+    out.put('\\');
+    let short = match character {
+        '\0' => '0',
+        '\u{7}' => 'a',
+        '\u{8}' => 'b',
+        '\t' => 't',
+        '\n' => 'n',
+        '\u{b}' => 'v',
+        '\u{c}' => 'f',
+        '\r' => 'r',
+        '\u{1b}' => 'e',
+        '"' => '"',
+        '\\' => '\\',
+        '\u{85}' => 'N',
+        '\u{a0}' => '_',
+        '\u{2028}' => 'L',
+        '\u{2029}' => 'P',
+        _ => return hex(out, character as u32),
+    };
+    out.put(short);
+}
+
+fn hex(out: &mut Output, code: u32) {
+    let before = out.text.len();
+    // Writing to a string cannot fail.
+    let _ = match code {
+        0..=0xFF => write!(out.text, "x{code:02X}"),
+        0x100..=0xFFFF => write!(out.text, "u{code:04X}"),
+        _ => write!(out.text, "U{code:08X}"),
+    };
+    out.column += out.text.len() - before;
+}
+
+fn literal(out: &mut Output, text: &str, best_indent: usize) {
+    out.indicator("|", true, false);
+    hints(out, text, best_indent);
+    out.line_break();
+    out.whitespace = true;
+    let mut breaks = true;
+    for character in text.chars() {
+        if matches!(character, '\n' | '\u{2028}' | '\u{2029}') {
+            out.own_break(character);
+            breaks = true;
+        } else {
+            if breaks {
+                out.to_indent();
+            }
+            out.put(character);
+            out.indention = false;
+            breaks = false;
+        }
+    }
+}
+
+/// The indentation where the first line hides it, and what happens to the line breaks at the end.
+fn hints(out: &mut Output, text: &str, best_indent: usize) {
+    if text.starts_with([' ', '\n', '\u{2028}', '\u{2029}']) {
+        out.indicator(&best_indent.to_string(), false, false);
+    }
+    let is_break = |character: char| matches!(character, '\n' | '\u{2028}' | '\u{2029}');
+    let mut last = text.chars().rev();
+    match (last.next().is_some_and(is_break), last.next()) {
+        (false, _) => out.indicator("-", false, false),
+        (true, None) => out.indicator("+", false, false),
+        (true, Some(character)) if is_break(character) => out.indicator("+", false, false),
+        (true, Some(_)) => {}
+    }
+}

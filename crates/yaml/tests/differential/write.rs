@@ -1,0 +1,112 @@
+//! What we write, against what Helm's functions write.
+
+use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_yaml::{Map, Value, to_json, to_json_pretty, to_json_raw, to_yaml_v2, to_yaml_v3};
+
+use crate::generate;
+
+type Writer = fn(&Value) -> Result<String, mainstay_yaml::Error>;
+
+const WRITERS: &[(&str, Writer)] = &[
+    ("toYaml", to_yaml_v2),
+    ("toYamlPretty", to_yaml_v3),
+    ("toJson", to_json),
+    ("toPrettyJson", to_json_pretty),
+    ("toRawJson", to_json_raw),
+];
+
+fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
+    let mut oracle = Oracle::start().unwrap();
+    for (op, writer) in writers {
+        let mut tally = Tally::default();
+        for batch in values.chunks(1000) {
+            let questions: Vec<_> = batch.iter().map(|value| question(op, value)).collect();
+            for (value, answer) in batch.iter().zip(oracle.ask_all(&questions).unwrap()) {
+                // In a template a failed `toYaml` prints nothing, and a last newline is cut.
+                let ours = writer(value).unwrap_or_default();
+                let ours = if op.contains("Yaml") {
+                    ours.strip_suffix('\n').unwrap_or(&ours)
+                } else {
+                    &ours
+                };
+                let theirs = String::from_utf8_lossy(&answer.out).into_owned();
+                tally.count(ours == theirs && answer.err.is_empty(), || {
+                    let (left, right) = around_difference(ours, &theirs);
+                    format!(
+                        "{op} of {}\nours   {left:?}\ntheirs {right:?} {}",
+                        to_json(value).unwrap_or_default(),
+                        answer.err
+                    )
+                });
+            }
+        }
+        tally.conclude(&format!("{name} {op}"));
+    }
+}
+
+/// Both texts from shortly before their first difference.
+fn around_difference(a: &str, b: &str) -> (String, String) {
+    let same = a.chars().zip(b.chars()).take_while(|(x, y)| x == y).count();
+    let cut = |text: &str| text.chars().skip(same.saturating_sub(80)).take(240).collect();
+    (cut(a), cut(b))
+}
+
+fn question(op: &'static str, value: &Value) -> Question {
+    Question {
+        op,
+        json: to_json(value).unwrap_or_default().into_bytes(),
+        ..Question::default()
+    }
+}
+
+fn entry(key: String, value: Value) -> Value {
+    Value::Map(Map::from([(key, value)]))
+}
+
+#[test]
+fn strings_as_values() {
+    let mut random = Random::new(1);
+    let values: Vec<_> = (0..case_count(2000))
+        .map(|_| entry("k".into(), generate::string(&mut random).into()))
+        .collect();
+    compare("yaml strings", &values, WRITERS);
+}
+
+#[test]
+fn strings_as_keys_and_items() {
+    let mut random = Random::new(2);
+    let values: Vec<_> = (0..case_count(2000))
+        .map(|_| match random.below(4) {
+            0 => Value::List(vec![generate::string(&mut random).into()]),
+            1 => generate::string(&mut random).into(),
+            2 => entry(
+                generate::string(&mut random),
+                Value::List(vec![Value::Bool(true)]),
+            ),
+            _ => entry(
+                generate::string(&mut random),
+                generate::string(&mut random).into(),
+            ),
+        })
+        .collect();
+    compare("yaml keys", &values, WRITERS);
+}
+
+#[test]
+fn numbers() {
+    let mut random = Random::new(3);
+    let values: Vec<_> = (0..case_count(2000))
+        .map(|_| generate::number(&mut random))
+        .filter(|value| value.as_f64().is_some_and(f64::is_finite))
+        .collect();
+    compare("yaml numbers", &values, WRITERS);
+}
+
+#[test]
+fn documents() {
+    let mut random = Random::new(4);
+    let values: Vec<_> = (0..case_count(2000))
+        .map(|_| generate::document(&mut random, 5))
+        .collect();
+    compare("yaml documents", &values, WRITERS);
+}
