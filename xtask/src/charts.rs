@@ -14,19 +14,29 @@ use mainstay_catalog::{Flavour, Pin, derive_installer, derive_operator, parse_lo
 
 const STAMP: &str = ".stamp";
 
-/// Brings `resources/` up to date. `--force` derives everything again; `--check` only tells whether that is needed.
-pub(crate) fn run(args: &[String]) -> Result<()> {
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// Derive everything again
+    #[arg(long, conflicts_with = "check")]
+    force: bool,
+    /// Only tell whether there is something to do
+    #[arg(long)]
+    check: bool,
+}
+
+/// Brings `resources/` up to date.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = root()?;
     let pins = read_lock(&root)?;
     let resources = root.join("resources");
-    let stale: Vec<&Pin> = pins.iter().filter(|pin| !is_fresh(&resources, pin)).collect();
-    match args.iter().map(String::as_str).collect::<Vec<_>>().as_slice() {
-        [] => update(&resources, &pins, &stale),
-        ["--force"] => update(&resources, &pins, &pins.iter().collect::<Vec<_>>()),
-        ["--check"] if stale.is_empty() => Ok(()),
-        ["--check"] => bail!("resources/ is not up to date: run `cargo xtask charts`"),
-        _ => bail!("usage: cargo xtask charts [--force | --check]"),
+    let stale: Vec<&Pin> = pins
+        .iter()
+        .filter(|pin| arguments.force || !is_fresh(&resources, pin))
+        .collect();
+    if arguments.check && !stale.is_empty() {
+        bail!("resources/ is not up to date: run `cargo xtask charts`");
     }
+    update(&resources, &pins, &stale)
 }
 
 fn root() -> Result<PathBuf> {

@@ -1,21 +1,91 @@
-//! Tasks around the product.
+//! Everything around the product: takes a task's name, does it, prints what happened. `cargo xtask --help` lists the tasks.
+#![allow(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "tasks talk to the terminal"
+)]
 
+mod bench;
+mod build;
 mod charts;
+mod fuzz;
+mod hostile;
+mod measure;
+mod parity;
+mod peers;
+mod prove;
+mod run;
+mod table;
+mod test;
+mod tidy;
 
 use std::process::ExitCode;
 
-#[expect(clippy::print_stderr, reason = "errors of a developer's command")]
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(
+    name = "cargo xtask",
+    about = "Tasks around Mainstay",
+    disable_help_subcommand = true
+)]
+struct Arguments {
+    #[command(subcommand)]
+    task: Task,
+}
+
+#[derive(Subcommand)]
+enum Task {
+    /// Fetch the pinned charts, build, render Istio's default installation and show a summary
+    Run,
+    /// Everything CI asks: format, lints, licences, tidy, every test, the short share of each proof
+    Test,
+    /// Download the pinned Istio charts and derive both flavours into `resources/`
+    Charts(charts::Arguments),
+    /// Build the real peers (helm, the Go oracle, …) into the user's cache folder
+    Peers {
+        /// Only these; all of them when empty
+        names: Vec<String>,
+    },
+    /// Compare `mainstay template` with the real helm, byte for byte
+    Parity(parity::Arguments),
+    /// Run what an issue must show, one row per claim
+    Prove(prove::Arguments),
+    /// Measure against the peer in the same run
+    Bench(bench::Arguments),
+    /// Feed hostile charts and values, with bounds on time and memory
+    Hostile,
+    /// Build the fuzz targets and run each for a while
+    Fuzz(fuzz::Arguments),
+    /// Check the house style: layers, module docs, sizes, forbidden attributes
+    Tidy,
+    /// Run one command and write its time and peak memory to a file
+    #[command(hide = true)]
+    Measure(measure::Arguments),
+}
+
 fn main() -> ExitCode {
-    let args: Vec<String> = std::env::args().skip(1).collect();
-    let result = match args.split_first() {
-        Some((task, rest)) if task == "charts" => charts::run(rest),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask charts")),
-    };
-    match result {
+    match dispatch(Arguments::parse().task) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
             ExitCode::FAILURE
         }
+    }
+}
+
+fn dispatch(task: Task) -> anyhow::Result<()> {
+    match task {
+        Task::Run => run::run(),
+        Task::Test => test::run(),
+        Task::Charts(arguments) => charts::run(&arguments),
+        Task::Peers { names } => peers::run(&names),
+        Task::Parity(arguments) => parity::run(&arguments),
+        Task::Prove(arguments) => prove::run(&arguments),
+        Task::Bench(arguments) => bench::run(&arguments),
+        Task::Hostile => hostile::run(),
+        Task::Fuzz(arguments) => fuzz::run(&arguments),
+        Task::Tidy => tidy::run(),
+        Task::Measure(arguments) => measure::run(&arguments),
     }
 }

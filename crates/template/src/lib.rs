@@ -6,6 +6,7 @@ mod function;
 mod limit;
 mod object;
 mod string;
+mod tree;
 mod value;
 
 pub use error::{Error, Position};
@@ -13,4 +14,5 @@ pub use function::{Call, Failure, Function, Host, Templates, Type};
 pub use limit::{Exhausted, Limits, Meter};
 pub use object::{Object, Shape, Signature};
 pub use string::Str;
+pub use tree::TreeError;
 pub use value::{IntKind, List, ListType, Map, MapType, Value};

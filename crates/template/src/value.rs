@@ -86,7 +86,10 @@ pub struct Map {
 }
 
 #[derive(Default)]
-struct MapData(BTreeMap<Str, Value>);
+struct MapData {
+    entries: BTreeMap<Str, Value>,
+    nil: bool,
+}
 
 /// The Go type of a map.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -175,13 +178,23 @@ impl List {
     /// A slice of type `ty`; the caller vouches that the items fit it.
     #[must_use]
     pub fn new(ty: ListType, items: Vec<Value>) -> Self {
-        Self(Rc::new(ListData { ty, nil: false, items, sorted: OnceCell::new() }))
+        Self(Rc::new(ListData {
+            ty,
+            nil: false,
+            items,
+            sorted: OnceCell::new(),
+        }))
     }
 
     /// The nil slice of type `ty`: prints as `[]` and is empty, but `null` in JSON and no equal of an empty slice.
     #[must_use]
     pub fn nil(ty: ListType) -> Self {
-        Self(Rc::new(ListData { ty, nil: true, items: Vec::new(), sorted: OnceCell::new() }))
+        Self(Rc::new(ListData {
+            ty,
+            nil: true,
+            items: Vec::new(),
+            sorted: OnceCell::new(),
+        }))
     }
 
     /// Whether this is a nil slice.
@@ -225,10 +238,21 @@ impl Map {
     /// A map of type `ty`; the caller vouches that the values fit it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
-        Self {
-            ty,
-            entries: Rc::new(RefCell::new(MapData(entries))),
-        }
+        let data = MapData { entries, nil: false };
+        Self { ty, entries: Rc::new(RefCell::new(data)) }
+    }
+
+    /// The nil map of type `ty`: prints as `map[]` and is empty, but `null` in JSON, and nothing may be put into it.
+    #[must_use]
+    pub fn nil(ty: MapType) -> Self {
+        let data = MapData { entries: BTreeMap::new(), nil: true };
+        Self { ty, entries: Rc::new(RefCell::new(data)) }
+    }
+
+    /// Whether this is a nil map.
+    #[must_use]
+    pub fn is_nil(&self) -> bool {
+        self.entries.borrow().nil
     }
 
     /// Its Go type.
@@ -249,13 +273,13 @@ impl Map {
     /// Reads the entries. Do not hold the guard while running template code.
     #[must_use]
     pub fn entries(&self) -> Ref<'_, BTreeMap<Str, Value>> {
-        Ref::map(self.entries.borrow(), |data| &data.0)
+        Ref::map(self.entries.borrow(), |data| &data.entries)
     }
 
     /// Writes the entries, visible through every alias. Do not hold the guard while running template code.
     #[must_use]
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
-        RefMut::map(self.entries.borrow_mut(), |data| &mut data.0)
+        RefMut::map(self.entries.borrow_mut(), |data| &mut data.entries)
     }
 
     /// The value under `key`.
@@ -280,7 +304,7 @@ impl Map {
 impl Drop for MapData {
     fn drop(&mut self) {
         drop_all(
-            std::mem::take(&mut self.0)
+            std::mem::take(&mut self.entries)
                 .into_values()
                 .filter(Value::is_container)
                 .collect(),
@@ -309,7 +333,7 @@ fn drop_all(mut pending: Vec<Value>) {
             }
             Value::Map(Map { entries, .. }) => {
                 if let Ok(data) = Rc::try_unwrap(entries) {
-                    pending.extend(std::mem::take(&mut data.into_inner().0).into_values());
+                    pending.extend(std::mem::take(&mut data.into_inner().entries).into_values());
                 }
             }
             _ => {}

@@ -7,4 +7,4 @@ mod peer;
 
 pub use cases::{Random, Tally, case_count};
 pub use oracle::{Answer, Oracle, OracleError, Question};
-pub use peer::{PEERS, Peer, PeerError, build_peer, peer, repository_root};
+pub use peer::{PEERS, Peer, PeerError, build_peer, cache_home, peer, repository_root};

@@ -86,7 +86,9 @@ pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
 /// The binary of `peer`. Whoever comes first builds it, the others wait for the lock and find it.
 pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
     let module = repository_root().join("tools").join(peer.module);
-    let home = cache_home()?.join(format!("{}-{}", peer.module, fingerprint(&module)?));
+    let home = cache_home()?
+        .join("peers")
+        .join(format!("{}-{}", peer.module, fingerprint(&module)?));
     let binary = home.join(peer.name);
     if binary.exists() {
         return Ok(binary);
@@ -161,14 +163,15 @@ fn lock(path: &Path) -> Result<File, PeerError> {
     Ok(file)
 }
 
-fn cache_home() -> Result<PathBuf, PeerError> {
+/// Where built peers and tools outlive a clone: `mainstay` in the user's cache folder.
+pub fn cache_home() -> Result<PathBuf, PeerError> {
     let set = |name| {
         std::env::var_os(name)
             .filter(|value| !value.is_empty())
             .map(PathBuf::from)
     };
     let cache = set("XDG_CACHE_HOME").or_else(|| set("HOME").map(|home| home.join(".cache")));
-    Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay").join("peers"))
+    Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay"))
 }
 
 /// A hash over everything the module is built from: its go.mod, go.sum and our own Go files.
@@ -184,7 +187,10 @@ fn fingerprint(module: &Path) -> Result<String, PeerError> {
         hash.update(&text);
     }
     let digest = hash.finalize();
-    let prefix = digest.iter().take(8).fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
+    let prefix = digest
+        .iter()
+        .take(8)
+        .fold(0_u64, |sum, byte| sum << 8 | u64::from(*byte));
     Ok(format!("{prefix:016x}"))
 }
 

@@ -1,0 +1,149 @@
+//! `.Files`: takes a chart's files, answers what templates ask of them. Knows no disk.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use mainstay_template::{Call, Failure, List, ListType, Map, MapType, Object, Shape, Signature, Str, Type, Value};
+
+use super::glob::Glob;
+use crate::chart::File;
+use crate::generation::Generation;
+
+/// A named map from path to contents, with methods.
+pub(crate) struct Files {
+    by_name: Rc<BTreeMap<String, Arc<[u8]>>>,
+    generation: Generation,
+}
+
+impl Files {
+    /// The files of one chart.
+    pub(crate) fn new(files: &[File], generation: Generation) -> Self {
+        let entries = files.iter().map(|file| (file.name.clone(), Arc::clone(&file.data)));
+        Self { by_name: Rc::new(entries.collect()), generation }
+    }
+
+    fn get(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
+        self.by_name.get(std::str::from_utf8(name).ok()?)
+    }
+
+    fn glob(&self, pattern: &str) -> Self {
+        let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
+        let fitting = self.by_name.iter().filter(|(name, _)| glob.matches(name));
+        let by_name = fitting.map(|(name, data)| (name.clone(), Arc::clone(data))).collect();
+        Self { by_name: Rc::new(by_name), generation: self.generation }
+    }
+
+    /// The lines of a file. Helm 4 falls over an empty one, and says so in Go's words.
+    fn lines(&self, name: &[u8]) -> Result<Value, Failure> {
+        match self.get(name) {
+            None => Ok(Value::strings::<&str>([])),
+            Some(data) if data.is_empty() && self.generation == Generation::Helm3 => Ok(Value::strings::<&str>([])),
+            Some(data) if data.is_empty() => Err(Failure::message("runtime error: index out of range [-1]")),
+            Some(data) => Ok(Value::strings(data.strip_suffix(b"\n").unwrap_or(data).split(|byte| *byte == b'\n'))),
+        }
+    }
+
+    /// File names without folders against contents, as YAML; of two files with one name any may win in Helm, here the last.
+    fn flattened(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
+        let entries = self.by_name.iter().map(|(name, data)| (Str::from(base_name(name)), encode(data)));
+        Value::Map(Map::new(MapType::String, entries.collect()))
+    }
+}
+
+fn base_name(path: &str) -> &str {
+    path.rsplit('/').next().unwrap_or(path)
+}
+
+/// A Go `[]byte`.
+fn bytes(data: &[u8]) -> Value {
+    let items = data.iter().map(|byte| Value::int(i64::from(*byte))).collect();
+    Value::List(List::new(ListType::Bytes, items))
+}
+
+const ONE_STRING: Signature = Signature { params: &[Type::String], variadic: false };
+const NOTHING: Signature = Signature { params: &[], variadic: false };
+
+impl Object for Files {
+    fn type_name(&self) -> Cow<'static, str> {
+        "engine.files".into()
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Map
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        Some(bytes(self.get(name.as_bytes()).map_or(&[], |data| data)))
+    }
+
+    fn method(&self, name: &str) -> Option<Signature> {
+        match name {
+            "Get" | "GetBytes" | "Glob" | "Lines" => Some(ONE_STRING),
+            "AsConfig" | "AsSecrets" => Some(NOTHING),
+            _ => None,
+        }
+    }
+
+    fn call(&self, name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
+        let argument = call.str(0);
+        let data = || self.get(&argument).map_or(&[][..], |data| data);
+        match name {
+            "Get" => Ok(Value::string(data())),
+            "GetBytes" => Ok(bytes(data())),
+            "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
+            "Lines" => self.lines(&argument),
+            "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),
+            _ => crate::functions::to_yaml(&self.flattened(|data| Value::string(base64(data))), call),
+        }
+    }
+
+    fn print(&self) -> Str {
+        let entry = |(name, data): (&String, &Arc<[u8]>)| {
+            let numbers: Vec<String> = data.iter().map(u8::to_string).collect();
+            format!("{name}:[{}]", numbers.join(" "))
+        };
+        let entries: Vec<String> = self.by_name.iter().map(entry).collect();
+        format!("map[{}]", entries.join(" ")).into()
+    }
+
+    /// Encoders see bytes as base64.
+    fn plain(&self) -> Value {
+        let entries = self.by_name.iter().map(|(name, data)| (name.as_str().into(), Value::string(base64(data))));
+        Value::map(entries.collect())
+    }
+
+    fn map_entries(&self) -> Vec<(Str, Value)> {
+        self.by_name.iter().map(|(name, data)| (name.as_str().into(), bytes(data))).collect()
+    }
+}
+
+/// Standard base64 with padding.
+fn base64(data: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::with_capacity(data.len().div_ceil(3) * 4);
+    for chunk in data.chunks(3) {
+        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let digit = DIGITS.get((word >> (18 - 6 * place)) as usize & 63).copied().unwrap_or(b'=');
+            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        let check = |text: &str, expected: &str| assert_eq!(base64(text.as_bytes()), expected);
+        check("", "");
+        check("a", "YQ==");
+        check("ab", "YWI=");
+        check("abc", "YWJj");
+        check("hello\n", "aGVsbG8K");
+    }
+}

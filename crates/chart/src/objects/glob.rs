@@ -1,0 +1,227 @@
+//! The globs of `.Files.Glob`: takes a pattern, answers whether a path fits. `/` separates; `**` crosses it.
+
+/// A compiled pattern.
+#[derive(Debug)]
+pub(super) struct Glob(Vec<Node>);
+
+#[derive(Debug)]
+enum Node {
+    Char(char),
+    /// `?`: one character that is not a separator.
+    One,
+    /// `*`: any number of those.
+    Many,
+    /// `**`: any number of any characters.
+    All,
+    /// `[…]`, which may match a separator.
+    Class {
+        not: bool,
+        of: Class,
+    },
+    /// `{a,b}`.
+    Either(Vec<Vec<Node>>),
+}
+
+#[derive(Debug)]
+enum Class {
+    Range(char, char),
+    List(Vec<char>),
+}
+
+/// Braces nested more deeply than this are not a pattern.
+const MAX_DEPTH: usize = 64;
+
+impl Glob {
+    /// `None` where the pattern is malformed.
+    pub(super) fn new(pattern: &str) -> Option<Self> {
+        let mut parser = Parser { chars: pattern.chars().collect(), at: 0, depth: 0 };
+        let nodes = parser.sequence()?;
+        Some(Self(nodes))
+    }
+
+    /// Matches everything: what Helm falls back to.
+    pub(super) fn everything() -> Self {
+        Self(vec![Node::All])
+    }
+
+    /// Whether all of `path` fits.
+    pub(super) fn matches(&self, path: &str) -> bool {
+        let text: Vec<char> = path.chars().collect();
+        let mut at = vec![false; text.len() + 1];
+        if let Some(first) = at.first_mut() {
+            *first = true;
+        }
+        advance(&self.0, &text, at).last().copied().unwrap_or(false)
+    }
+}
+
+struct Parser {
+    chars: Vec<char>,
+    at: usize,
+    depth: usize,
+}
+
+impl Parser {
+    fn next(&mut self) -> Option<char> {
+        let c = self.chars.get(self.at).copied()?;
+        self.at += 1;
+        Some(c)
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn eat(&mut self, wanted: char) -> bool {
+        let found = self.peek() == Some(wanted);
+        self.at += usize::from(found);
+        found
+    }
+
+    /// Nodes up to the end, or up to a comma or brace that belongs to the enclosing braces.
+    fn sequence(&mut self) -> Option<Vec<Node>> {
+        let mut nodes = Vec::new();
+        while let Some(c) = self.peek() {
+            if self.depth > 0 && matches!(c, ',' | '}') {
+                break;
+            }
+            self.at += 1;
+            nodes.push(match c {
+                '*' if self.eat('*') => Node::All,
+                '*' => Node::Many,
+                '?' => Node::One,
+                '[' => self.class()?,
+                '{' => self.either()?,
+                '\\' => match self.next() {
+                    Some(escaped) => Node::Char(escaped),
+                    None => break,
+                },
+                other => Node::Char(other),
+            });
+        }
+        Some(nodes)
+    }
+
+    /// Braces that are never closed count as closed at the end.
+    fn either(&mut self) -> Option<Node> {
+        self.depth += 1;
+        if self.depth > MAX_DEPTH {
+            return None;
+        }
+        let mut branches = vec![self.sequence()?];
+        while self.eat(',') {
+            branches.push(self.sequence()?);
+        }
+        self.eat('}');
+        self.depth -= 1;
+        Some(Node::Either(branches))
+    }
+
+    fn class(&mut self) -> Option<Node> {
+        let not = self.eat('!');
+        let low = self.next()?;
+        let of = if self.eat('-') {
+            let high = self.next()?;
+            if high < low {
+                return None;
+            }
+            Class::Range(low, high)
+        } else {
+            self.at -= 1;
+            self.list()?
+        };
+        self.eat(']').then_some(Node::Class { not, of })
+    }
+
+    fn list(&mut self) -> Option<Class> {
+        let mut chars = Vec::new();
+        while self.peek()? != ']' {
+            match self.next()? {
+                '\\' => chars.push(self.next()?),
+                c => chars.push(c),
+            }
+        }
+        (!chars.is_empty()).then_some(Class::List(chars))
+    }
+}
+
+/// From every position marked in `at`, where the nodes can end: linear in text and pattern, whatever the stars.
+fn advance(nodes: &[Node], text: &[char], at: Vec<bool>) -> Vec<bool> {
+    nodes.iter().fold(at, |at, node| step(node, text, at))
+}
+
+fn step(node: &Node, text: &[char], at: Vec<bool>) -> Vec<bool> {
+    match node {
+        Node::Many => spread(text, at, |c| c != '/'),
+        Node::All => spread(text, at, |_| true),
+        Node::Char(wanted) => shift(text, &at, |c| c == *wanted),
+        Node::One => shift(text, &at, |c| c != '/'),
+        Node::Class { not, of } => shift(text, &at, |c| of.has(c) != *not),
+        Node::Either(branches) => {
+            let ends = branches.iter().map(|branch| advance(branch, text, at.clone()));
+            ends.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a || *b).collect()).unwrap_or(at)
+        }
+    }
+}
+
+fn shift(text: &[char], at: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
+    std::iter::once(false).chain(text.iter().zip(at).map(|(c, here)| *here && fits(*c))).collect()
+}
+
+fn spread(text: &[char], mut at: Vec<bool>, fits: impl Fn(char) -> bool) -> Vec<bool> {
+    let mut open = false;
+    for (index, here) in at.iter_mut().enumerate() {
+        let before = index.checked_sub(1).and_then(|before| text.get(before));
+        open = *here || (open && before.is_some_and(|c| fits(*c)));
+        *here = open;
+    }
+    at
+}
+
+impl Class {
+    fn has(&self, c: char) -> bool {
+        match self {
+            Self::Range(low, high) => (*low..=*high).contains(&c),
+            Self::List(chars) => chars.contains(&c),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_fit_as_in_helm() {
+        let check = |pattern: &str, path: &str, expected: bool| {
+            let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
+            assert_eq!(glob.matches(path), expected, "{pattern} on {path}");
+        };
+        check("*", "a.txt", true);
+        check("*", "d/a.txt", false);
+        check("**", "d/a.txt", true);
+        check("d/*", "d/a.txt", true);
+        check("d/**.txt", "d/e/a.txt", true);
+        check("d/**.txt", "d/e/a.yaml", false);
+        check("?.txt", "a.txt", true);
+        check("?.txt", "ab.txt", false);
+        check("[a-c].txt", "b.txt", true);
+        check("[!a-c].txt", "b.txt", false);
+        check("[abd].txt", "d.txt", true);
+        check("{a,b/*}.txt", "b/x.txt", true);
+        check("{a,b/*}.txt", "c.txt", false);
+        check("a\\*", "a*", true);
+        check("a\\*", "ab", false);
+        check("[", "anything/at/all", true);
+        check("[c-a]", "anything/at/all", true);
+        check("", "", true);
+        check("", "a", false);
+    }
+
+    #[test]
+    fn hostile_patterns_end() {
+        assert!(Glob::new(&"{".repeat(100)).is_none());
+        let stars = "*a".repeat(500);
+        assert!(!Glob::new(&stars).unwrap().matches(&"a".repeat(400)));
+    }
+}

@@ -1,0 +1,267 @@
+//! Values to text trees and back: takes what a parser built, gives values; takes a value, pushes it into a writer. Knows
+//! nothing of text.
+
+use mainstay_yaml::{KeyOrder, Sink};
+
+use crate::function::Failure;
+use crate::limit::{Exhausted, Meter};
+use crate::string::Str;
+use crate::value::{List, ListType, Map, MapType, Value};
+
+/// A parsed document as a template sees it. Parsers bound how deep it is.
+impl From<mainstay_yaml::Value> for Value {
+    fn from(value: mainstay_yaml::Value) -> Self {
+        use mainstay_yaml::Value as Plain;
+        match value {
+            Plain::Null => Self::Nil,
+            Plain::Bool(value) => Self::Bool(value),
+            Plain::Int(value) => Self::int64(value),
+            Plain::Uint(value) => Self::Uint(value),
+            Plain::Float(value) => Self::Float(value),
+            Plain::String(text) => Self::string(text),
+            Plain::List(items) => Self::list(items.into_iter().map(Self::from).collect()),
+            Plain::Map(map) => map.into(),
+        }
+    }
+}
+
+/// A parsed map as a `map[string]interface {}`.
+impl From<mainstay_yaml::Map> for Value {
+    fn from(map: mainstay_yaml::Map) -> Self {
+        Self::map(
+            map.into_iter()
+                .map(|(key, value)| (Str::from(key), Self::from(value)))
+                .collect(),
+        )
+    }
+}
+
+/// Why a value could not be written.
+#[derive(Debug)]
+pub enum TreeError {
+    /// What Go's encoder says: a cycle, or a type it has no form for.
+    Unsupported(String),
+    /// A limit of the run.
+    Exhausted(Exhausted),
+}
+
+impl From<Exhausted> for TreeError {
+    fn from(limit: Exhausted) -> Self {
+        Self::Exhausted(limit)
+    }
+}
+
+impl From<TreeError> for Failure {
+    fn from(error: TreeError) -> Self {
+        match error {
+            TreeError::Unsupported(text) => Self::Message(text),
+            TreeError::Exhausted(limit) => Self::Exhausted(limit),
+        }
+    }
+}
+
+/// Below this depth nobody looks for cycles: Go's encoder is as patient.
+const TRUSTED_DEPTH: usize = 64;
+
+impl Value {
+    /// Pushes the whole tree into `sink`, as `encoding/json` walks it. Costs fuel by the node.
+    pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), TreeError> {
+        let mut walk = Walk {
+            sink,
+            meter,
+            above: Vec::new(),
+            depth: 0,
+        };
+        walk.value(self)
+    }
+}
+
+struct Walk<'a> {
+    sink: &'a mut dyn Sink,
+    meter: &'a mut Meter,
+    /// The maps we are inside of, once that is deep enough to be suspicious.
+    above: Vec<Map>,
+    depth: usize,
+}
+
+impl Walk<'_> {
+    fn value(&mut self, value: &Value) -> Result<(), TreeError> {
+        self.meter.burn(1)?;
+        match value {
+            Value::Nil => self.sink.null(),
+            Value::Bool(value) => self.sink.bool(*value),
+            Value::Int(value, _) => self.sink.int(*value),
+            Value::Uint(value) => self.sink.uint(*value),
+            Value::Float(value) => self.sink.float(*value),
+            Value::Complex(..) => {
+                return Err(TreeError::Unsupported(
+                    "json: unsupported type: complex128".into(),
+                ));
+            }
+            Value::String(text) => {
+                self.meter.burn(text.len() as u64 / 64)?;
+                self.sink.string(text);
+            }
+            Value::List(list) => return self.list(list),
+            Value::Map(map) => return self.map(map),
+            Value::Object(object) => return self.deeper(|walk| walk.value(&object.plain())),
+        }
+        Ok(())
+    }
+
+    fn list(&mut self, list: &List) -> Result<(), TreeError> {
+        if list.is_nil() {
+            self.sink.null();
+            return Ok(());
+        }
+        if list.ty() == ListType::Bytes && self.sink.key_order() != KeyOrder::NaturalDigits {
+            self.sink.string(base64(list.items()).as_bytes());
+            return Ok(());
+        }
+        self.sink.begin_list(list.items().len());
+        self.deeper(|walk| list.items().iter().try_for_each(|item| walk.value(item)))?;
+        self.sink.end_list();
+        Ok(())
+    }
+
+    fn map(&mut self, map: &Map) -> Result<(), TreeError> {
+        if map.is_nil() {
+            self.sink.null();
+            return Ok(());
+        }
+        let suspicious = self.depth >= TRUSTED_DEPTH;
+        if suspicious {
+            if self.above.iter().any(|above| above.is_same(map)) {
+                return Err(TreeError::Unsupported(format!(
+                    "json: unsupported value: encountered a cycle via {}",
+                    type_name(map.ty())
+                )));
+            }
+            self.above.push(map.clone());
+        }
+        let entries = map.entries();
+        self.sink.begin_map(entries.len());
+        let order = self.sink.key_order();
+        self.deeper(|walk| {
+            if order == KeyOrder::Bytes || entries.len() < 2 {
+                return entries.iter().try_for_each(|entry| walk.entry(entry));
+            }
+            let mut sorted: Vec<_> = entries.iter().collect();
+            order.sort(&mut sorted, |(key, _)| key.as_bytes());
+            sorted.into_iter().try_for_each(|entry| walk.entry(entry))
+        })?;
+        self.sink.end_map();
+        if suspicious {
+            self.above.pop();
+        }
+        Ok(())
+    }
+
+    fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), TreeError> {
+        self.sink.key(key);
+        self.value(value)
+    }
+
+    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), TreeError>) -> Result<(), TreeError> {
+        self.meter.enter()?;
+        self.depth += 1;
+        let result = run(self);
+        self.depth -= 1;
+        self.meter.leave();
+        result
+    }
+}
+
+fn type_name(ty: MapType) -> &'static str {
+    match ty {
+        MapType::Any => "map[string]interface {}",
+        MapType::String => "map[string]string",
+        MapType::Named(name) => name,
+    }
+}
+
+/// A `[]byte` is base64 in JSON, and so in the YAML that is made from it.
+fn base64(items: &[Value]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let byte = |item: &Value| {
+        if let Value::Int(byte, _) = item {
+            *byte as u8
+        } else {
+            0
+        }
+    };
+    let mut out = String::with_capacity(items.len().div_ceil(3) * 4);
+    for chunk in items.chunks(3) {
+        let word = chunk
+            .iter()
+            .fold(0u32, |word, item| word << 8 | u32::from(byte(item)));
+        let word = word << (8 * (3 - chunk.len()));
+        for place in 0..4 {
+            let digit = DIGITS
+                .get((word >> (18 - 6 * place)) as usize & 63)
+                .copied()
+                .unwrap_or(b'=');
+            out.push(if place > chunk.len() {
+                '='
+            } else {
+                char::from(digit)
+            });
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mainstay_yaml::JsonWriter;
+
+    use super::*;
+    use crate::limit::Limits;
+
+    fn json(value: &Value) -> Result<String, TreeError> {
+        let mut writer = JsonWriter::compact();
+        value.emit(&mut writer, &mut Meter::new(Limits::default()))?;
+        writer
+            .finish()
+            .map_err(|error| TreeError::Unsupported(error.to_string()))
+    }
+
+    #[test]
+    fn values_are_written_as_go_writes_them() {
+        let check = |value: Value, expected: &str| assert_eq!(json(&value).unwrap(), expected);
+        let bytes = |text: &str| {
+            let items = text.bytes().map(|byte| Value::int(byte.into())).collect();
+            Value::List(List::new(ListType::Bytes, items))
+        };
+        check(Value::Nil, "null");
+        check(Value::List(List::nil(ListType::Any)), "null");
+        check(
+            Value::list(vec![Value::int(1), Value::from("a"), Value::Bool(true)]),
+            "[1,\"a\",true]",
+        );
+        check(bytes(""), "\"\"");
+        check(bytes("a"), "\"YQ==\"");
+        check(bytes("ab"), "\"YWI=\"");
+        check(bytes("hello\n"), "\"aGVsbG8K\"");
+        let parsed = mainstay_yaml::Map::from([("b".into(), 1.5.into()), ("a".into(), vec![].into())]);
+        check(parsed.into(), "{\"a\":[],\"b\":1.5}");
+    }
+
+    #[test]
+    fn a_cycle_is_an_error() {
+        let map = Map::new(MapType::Any, BTreeMap::new());
+        map.insert("self", Value::Map(map.clone()));
+        let error = json(&Value::Map(map.clone())).unwrap_err();
+        map.entries_mut().clear();
+        let expected = "json: unsupported value: encountered a cycle via map[string]interface {}";
+        assert!(matches!(error, TreeError::Unsupported(text) if text == expected));
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        let deep = (0..5000).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
+        assert!(matches!(json(&deep), Err(TreeError::Exhausted(Exhausted::Depth))));
+    }
+}

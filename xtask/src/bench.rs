@@ -1,0 +1,202 @@
+//! `cargo xtask bench`: takes nothing, measures ours and the peer alternately in one run, gives ratios.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use mainstay_testkit::{peer, repository_root};
+use serde::Deserialize;
+
+use crate::measure::measured;
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Fewer runs
+    #[arg(long)]
+    quick: bool,
+}
+
+/// Ours beside the peer's.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Figure {
+    /// What was measured.
+    pub(crate) name: String,
+    /// Ours, in `unit`.
+    pub(crate) ours: f64,
+    /// The peer's, in `unit`; zero where it has none.
+    pub(crate) theirs: f64,
+    /// `ms`, `MiB`, …
+    pub(crate) unit: String,
+    /// The ratio wanted; zero where there is no goal.
+    pub(crate) wanted: f64,
+}
+
+impl Figure {
+    /// How many times less ours is.
+    fn ratio(&self) -> f64 {
+        self.theirs / self.ours
+    }
+
+    pub(crate) fn text(&self) -> String {
+        let Self {
+            ours, theirs, unit, ..
+        } = self;
+        if *theirs == 0.0 {
+            return format!("{ours:.2} {unit}");
+        }
+        format!("{ours:.2} {unit}, helm {theirs:.2} {unit}: {:.1}×", self.ratio())
+    }
+
+    pub(crate) fn goal(&self) -> String {
+        if self.wanted == 0.0 {
+            "reported".into()
+        } else {
+            format!("≥ {}×", self.wanted)
+        }
+    }
+
+    pub(crate) fn met(&self) -> bool {
+        self.wanted == 0.0 || self.ratio() >= self.wanted
+    }
+}
+
+/// Measures and prints.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let figures = measure(arguments.quick)?;
+    let rows: Vec<_> = figures
+        .iter()
+        .map(|figure| vec![figure.name.clone(), figure.text(), figure.goal()])
+        .collect();
+    println!("\n{}", crate::table::layout(&["what", "figure", "goal"], &rows));
+    Ok(())
+}
+
+/// Whole processes first, then the engines in-process.
+pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
+    let chart = istiod()?;
+    let mut figures = whole_process(&chart, if quick { 10 } else { 40 })?;
+    figures.extend(in_process(&chart, if quick { 20 } else { 200 })?);
+    figures.extend(instructions(&chart)?);
+    Ok(figures)
+}
+
+/// The newest release's istiod chart.
+fn istiod() -> anyhow::Result<PathBuf> {
+    let chart = repository_root().join("resources/1.29.1/installer/charts/istiod");
+    if !chart.is_dir() {
+        bail!("no charts in resources/: run `cargo xtask charts` first");
+    }
+    Ok(chart)
+}
+
+fn arguments(program: &Path, chart: &Path) -> Vec<String> {
+    let text = |path: &Path| path.display().to_string();
+    [
+        text(program),
+        "template".into(),
+        "istiod".into(),
+        text(chart),
+        "--namespace".into(),
+        "istio-system".into(),
+    ]
+    .into()
+}
+
+/// Alternates the two, so that a busy neighbour slows both; the median is what a user feels.
+fn whole_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
+    let programs = [crate::build::release_binary()?, peer("helm4")?];
+    let scratch = tempfile::tempdir()?;
+    let (mut wall, mut peak) = ([Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
+    for _ in 0..runs {
+        for ((program, wall), peak) in programs.iter().zip(&mut wall).zip(&mut peak) {
+            let command = arguments(program, chart);
+            let command: Vec<_> = command.iter().map(String::as_str).collect();
+            let (output, cost) = measured(&command, Duration::from_mins(1), scratch.path())?;
+            let cost = cost
+                .filter(|_| output.status.success())
+                .context("a measured run failed")?;
+            wall.push(cost.wall.as_secs_f64() * 1e3);
+            peak.push(cost.peak_kib as f64 / 1024.0);
+        }
+    }
+    let [ours, theirs] = wall.map(median);
+    let [ours_peak, theirs_peak] = peak.map(median);
+    let figure = |name: &str, ours, theirs, unit: &str, wanted| Figure {
+        name: name.into(),
+        ours,
+        theirs,
+        unit: unit.into(),
+        wanted,
+    };
+    Ok(vec![
+        figure("template istiod, whole process", ours, theirs, "ms", 10.0),
+        figure("template istiod, peak memory", ours_peak, theirs_peak, "MiB", 5.0),
+    ])
+}
+
+fn median(mut values: Vec<f64>) -> f64 {
+    values.sort_by(f64::total_cmp);
+    values.get(values.len() / 2).copied().unwrap_or_default()
+}
+
+/// The engines without their start-up: a bench of the chart crate, which prints one `bench {…}` line per figure.
+fn in_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
+    let output = Command::new(crate::build::cargo())
+        .args([
+            "bench",
+            "--quiet",
+            "--package",
+            "mainstay-chart",
+            "--bench",
+            "render",
+        ])
+        .env("MAINSTAY_BENCH_CHART", chart)
+        .env("MAINSTAY_BENCH_RUNS", runs.to_string())
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo bench")?;
+    if !output.status.success() {
+        bail!("the in-process bench failed");
+    }
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let figures = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("bench "))
+        .map(serde_json::from_str);
+    Ok(figures.collect::<Result<_, _>>()?)
+}
+
+/// Instructions do not depend on the neighbours. Without valgrind the figure is left out.
+fn instructions(chart: &Path) -> anyhow::Result<Vec<Figure>> {
+    let ours = count_instructions(&crate::build::release_binary()?, chart);
+    let theirs = count_instructions(&peer("helm4")?, chart);
+    let Some(ours) = ours else { return Ok(Vec::new()) };
+    let name = "template istiod, instructions".to_owned();
+    Ok(vec![Figure {
+        name,
+        ours,
+        theirs: theirs.unwrap_or_default(),
+        unit: "M".into(),
+        wanted: 0.0,
+    }])
+}
+
+fn count_instructions(program: &Path, chart: &Path) -> Option<f64> {
+    let scratch = tempfile::tempdir().ok()?;
+    let output = Command::new("valgrind")
+        .args(["--tool=callgrind", "--callgrind-out-file=callgrind.out"])
+        .args(arguments(program, chart))
+        .current_dir(scratch.path())
+        .output()
+        .ok()
+        .filter(|output| output.status.success())?;
+    let log = String::from_utf8_lossy(&output.stderr).into_owned();
+    let collected = log
+        .lines()
+        .find_map(|line| line.split("Collected : ").nth(1))?
+        .trim()
+        .to_owned();
+    Some(collected.parse::<f64>().ok()? / 1e6)
+}

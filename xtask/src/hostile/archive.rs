@@ -1,0 +1,78 @@
+//! Archives made to hurt: takes entries, gives gzip'd tar bytes that no honest tool would write.
+
+use std::io::Write;
+
+use anyhow::Context;
+use flate2::Compression;
+use flate2::write::GzEncoder;
+
+/// One entry of a tar archive.
+pub(super) struct Entry<'a> {
+    /// Its name, written as it is.
+    pub(super) name: &'a str,
+    /// The tar type flag: `0` a file, `1` a hard link, `2` a symbolic link, `3` a device.
+    pub(super) kind: u8,
+    /// Where a link points.
+    pub(super) link: &'a str,
+    /// Its bytes.
+    pub(super) data: &'a [u8],
+}
+
+/// A file.
+pub(super) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
+    Entry {
+        name,
+        kind: b'0',
+        link: "",
+        data,
+    }
+}
+
+/// The archive of `entries`.
+pub(super) fn tgz(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    for entry in entries {
+        encoder.write_all(&header(entry, entry.data.len())?)?;
+        encoder.write_all(entry.data)?;
+        encoder.write_all(&vec![
+            0;
+            entry.data.len().next_multiple_of(512) - entry.data.len()
+        ])?;
+    }
+    encoder.write_all(&[0; 1024])?;
+    Ok(encoder.finish()?)
+}
+
+/// One file of `size` zeroes: small on disk, large in memory.
+pub(super) fn bomb(name: &str, size: usize) -> anyhow::Result<Vec<u8>> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+    encoder.write_all(&header(&file(name, b""), size)?)?;
+    let block = vec![0; 1 << 20];
+    for _ in 0..size >> 20 {
+        encoder.write_all(&block)?;
+    }
+    encoder.write_all(&[0; 1024])?;
+    Ok(encoder.finish()?)
+}
+
+fn header(entry: &Entry<'_>, size: usize) -> anyhow::Result<[u8; 512]> {
+    let mut block = [0; 512];
+    put(&mut block, 0, entry.name.as_bytes())?;
+    put(&mut block, 100, b"0000644\0")?;
+    put(&mut block, 124, format!("{size:011o}\0").as_bytes())?;
+    put(&mut block, 156, &[entry.kind])?;
+    put(&mut block, 157, entry.link.as_bytes())?;
+    put(&mut block, 257, b"ustar\x0000")?;
+    put(&mut block, 148, b"        ")?;
+    let sum: u32 = block.iter().map(|byte| u32::from(*byte)).sum();
+    put(&mut block, 148, format!("{sum:06o}\0 ").as_bytes())?;
+    Ok(block)
+}
+
+fn put(block: &mut [u8; 512], at: usize, bytes: &[u8]) -> anyhow::Result<()> {
+    block
+        .get_mut(at..at + bytes.len())
+        .context("a field longer than a tar header")?
+        .copy_from_slice(bytes);
+    Ok(())
+}

@@ -1,0 +1,64 @@
+//! Time and peak memory of one command: takes argv, gives a [`Cost`]. The system tells a process the peak of its
+//! children only as one figure for all of them, so each measured command gets a process of its own as parent.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context;
+use nix::sys::resource::{UsageWho, getrusage};
+use serde::{Deserialize, Serialize};
+
+/// What a run cost.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Cost {
+    /// Wall time.
+    pub(crate) wall: Duration,
+    /// Peak resident memory, in KiB.
+    pub(crate) peak_kib: i64,
+}
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Where the cost goes
+    report: PathBuf,
+    /// The command
+    #[arg(last = true, required = true)]
+    command: Vec<String>,
+}
+
+/// Runs the command with our own input and output, then writes its cost.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let (program, rest) = arguments.command.split_first().context("a command")?;
+    let begin = Instant::now();
+    let status = Command::new(program)
+        .args(rest)
+        .status()
+        .with_context(|| program.clone())?;
+    let wall = begin.elapsed();
+    let peak_kib = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss();
+    std::fs::write(&arguments.report, serde_json::to_vec(&Cost { wall, peak_kib })?)?;
+    std::process::exit(status.code().unwrap_or(255));
+}
+
+/// Runs `command` under measurement, killed after `limit`.
+pub(crate) fn measured(
+    command: &[&str],
+    limit: Duration,
+    scratch: &Path,
+) -> anyhow::Result<(Output, Option<Cost>)> {
+    let report = scratch.join("cost.json");
+    let _ = std::fs::remove_file(&report);
+    let limit = format!("{}s", limit.as_secs_f64());
+    let output = Command::new(std::env::current_exe()?)
+        .arg("measure")
+        .arg(&report)
+        .args(["--", "timeout", "--signal=KILL", &limit])
+        .args(command)
+        .stdin(Stdio::null())
+        .output()?;
+    let cost = std::fs::read(&report)
+        .ok()
+        .and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    Ok((output, cost))
+}

@@ -1,0 +1,161 @@
+//! `cargo xtask parity`: takes charts and value sets, runs the real helm and `mainstay template` on each with the same
+//! arguments, gives every difference in standard output, exit and error text.
+
+mod case;
+mod compare;
+mod corner;
+mod matrix;
+
+use std::collections::BTreeMap;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Instant;
+
+use anyhow::{Context, bail};
+use mainstay_testkit::{peer, repository_root};
+
+pub(crate) use case::{Case, Kind};
+pub(crate) use compare::{Difference, Programs};
+
+#[derive(clap::Args, Default)]
+pub(crate) struct Arguments {
+    /// Only cases whose label contains this text
+    #[arg(long)]
+    pub(crate) only: Option<String>,
+    /// The share CI runs: every chart and corner, a third of the value sets each
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Print the first differing lines of this many cases
+    #[arg(long, default_value_t = 5)]
+    pub(crate) show: usize,
+}
+
+/// What a parity run found.
+#[derive(Default)]
+pub(crate) struct Findings {
+    /// Comparisons by kind: run, and equal.
+    pub(crate) counts: BTreeMap<Kind, Count>,
+    /// Every difference.
+    pub(crate) differences: Vec<Difference>,
+    /// Distinct chart folders compared.
+    pub(crate) charts: usize,
+    /// The smallest number of value sets any of them got.
+    pub(crate) fewest_sets: usize,
+    /// Charts of our own, each for one corner.
+    pub(crate) corners: usize,
+}
+
+/// How many comparisons of one kind.
+#[derive(Clone, Copy, Default)]
+pub(crate) struct Count {
+    /// All.
+    pub(crate) run: usize,
+    /// Those that differ.
+    pub(crate) different: usize,
+}
+
+/// Compares and prints; fails on a difference.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let findings = find(arguments)?;
+    for difference in findings.differences.iter().take(arguments.show) {
+        println!("{difference}\n");
+    }
+    for (kind, count) in &findings.counts {
+        println!("{kind}: {} compared, {} different", count.run, count.different);
+    }
+    println!(
+        "{} charts, {} corners, {:.0?}",
+        findings.charts,
+        findings.corners,
+        begin.elapsed()
+    );
+    let run: usize = findings.counts.values().map(|count| count.run).sum();
+    let failed = findings.differences.len();
+    println!("{} passed, {failed} failed", run - failed);
+    if failed > 0 || run == 0 {
+        bail!("{failed} of {run} comparisons differ");
+    }
+    Ok(())
+}
+
+/// Runs every case on both cores.
+pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
+    let scratch = tempfile::tempdir()?;
+    let programs = programs()?;
+    let mut cases = matrix::cases(&repository_root())?;
+    let charts = matrix::charts(&cases);
+    let fewest_sets = matrix::fewest_sets(&cases);
+    cases.extend(corner::cases(
+        &repository_root().join("parity/corners"),
+        scratch.path(),
+    )?);
+    let corners = corner::count(&repository_root().join("parity/corners"))?;
+    let wanted = |index: usize, case: &Case| {
+        arguments
+            .only
+            .as_ref()
+            .is_none_or(|text| case.label.contains(text.as_str()))
+            && (!arguments.quick || case.kind == Kind::Corner || index.is_multiple_of(3))
+    };
+    let cases: Vec<Case> = cases
+        .into_iter()
+        .enumerate()
+        .filter(|(index, case)| wanted(*index, case))
+        .map(|(_, case)| case)
+        .collect();
+    let mut findings = compare_all(&cases, &programs)?;
+    (findings.charts, findings.fewest_sets, findings.corners) = (charts, fewest_sets, corners);
+    Ok(findings)
+}
+
+fn programs() -> anyhow::Result<Programs> {
+    let helm = |name| peer(name).with_context(|| format!("building {name}"));
+    Ok(Programs {
+        ours: crate::build::release_binary()?,
+        helm4: helm("helm4")?,
+        helm3: helm("helm3")?,
+    })
+}
+
+fn compare_all(cases: &[Case], programs: &Programs) -> anyhow::Result<Findings> {
+    let next = AtomicUsize::new(0);
+    let findings = Mutex::new(Findings::default());
+    let failure = Mutex::new(None);
+    let worker = || {
+        while let Some(case) = cases.get(next.fetch_add(1, Ordering::Relaxed)) {
+            match compare::compare(case, programs) {
+                Ok(outcomes) => record(&findings, outcomes),
+                Err(error) => *lock(&failure) = Some(error.context(case.label.clone())),
+            }
+        }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..std::thread::available_parallelism().map_or(2, usize::from) {
+            scope.spawn(worker);
+        }
+    });
+    match failure
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+    {
+        Some(error) => Err(error),
+        None => Ok(findings
+            .into_inner()
+            .unwrap_or_else(std::sync::PoisonError::into_inner)),
+    }
+}
+
+fn record(findings: &Mutex<Findings>, outcomes: Vec<compare::Outcome>) {
+    let mut findings = lock(findings);
+    for outcome in outcomes {
+        let count = findings.counts.entry(outcome.kind).or_default();
+        count.run += 1;
+        count.different += usize::from(outcome.difference.is_some());
+        findings.differences.extend(outcome.difference);
+    }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+}

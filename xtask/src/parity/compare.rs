@@ -1,0 +1,124 @@
+//! Runs one case on both sides: takes a [`Case`], gives an [`Outcome`] per generation of Helm.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use similar::{ChangeTag, TextDiff};
+
+use super::case::{Case, Kind};
+
+/// The programs to compare.
+pub(crate) struct Programs {
+    /// `mainstay`.
+    pub(crate) ours: PathBuf,
+    /// Helm 4.
+    pub(crate) helm4: PathBuf,
+    /// Helm 3.
+    pub(crate) helm3: PathBuf,
+}
+
+/// One comparison made.
+pub(crate) struct Outcome {
+    /// What it was about.
+    pub(crate) kind: Kind,
+    /// What differed, if anything.
+    pub(crate) difference: Option<Difference>,
+}
+
+/// Two programs that disagree.
+pub(crate) struct Difference {
+    label: String,
+    text: String,
+}
+
+impl fmt::Display for Difference {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "=== {}\n{}", self.label, self.text)
+    }
+}
+
+/// Compares with Helm 4 and with Helm 3.
+pub(crate) fn compare(case: &Case, programs: &Programs) -> anyhow::Result<Vec<Outcome>> {
+    let against = |name: &str, helm: &Path| -> anyhow::Result<Outcome> {
+        let theirs = template(helm, &[], case)?;
+        let ours = template(&programs.ours, &["--like", name], case)?;
+        let label = format!("{} [{name}]: template {}", case.label, case.arguments.join(" "));
+        let difference = disagreement(&theirs, &ours).map(|text| Difference { label, text });
+        let kind = match case.kind {
+            Kind::Output if !theirs.status.success() => Kind::Refusal,
+            kind => kind,
+        };
+        Ok(Outcome { kind, difference })
+    };
+    Ok(vec![
+        against("helm4", &programs.helm4)?,
+        against("helm3", &programs.helm3)?,
+    ])
+}
+
+fn template(program: &Path, extra: &[&str], case: &Case) -> std::io::Result<Output> {
+    Command::new(program)
+        .arg("template")
+        .args(extra)
+        .args(&case.arguments)
+        .current_dir(&case.folder)
+        // No cluster, no plugins, no colour: what the user's own settings say must not reach either side.
+        .env_clear()
+        .envs([
+            ("HOME", "/nonexistent"),
+            ("PATH", "/usr/bin:/bin"),
+            ("TZ", "UTC"),
+            ("LC_ALL", "C.UTF-8"),
+        ])
+        .stdin(Stdio::null())
+        .output()
+}
+
+/// What differs. Ours may say more after Helm's error text, never something else in its place.
+fn disagreement(theirs: &Output, ours: &Output) -> Option<String> {
+    if theirs.status.success() != ours.status.success() {
+        let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+        return Some(format!(
+            "exit: helm {}, ours {}\nhelm: {}\nours: {}",
+            theirs.status,
+            ours.status,
+            said(theirs),
+            said(ours)
+        ));
+    }
+    if theirs.stdout != ours.stdout {
+        return Some(changed_lines(&theirs.stdout, &ours.stdout));
+    }
+    let (wanted, got) = (error_text(&theirs.stderr), error_text(&ours.stderr));
+    let equal = theirs.status.success() || got.starts_with(&wanted);
+    (!equal).then(|| format!("error text:\nhelm: {wanted}\nours: {got}"))
+}
+
+/// Standard error from `Error:` on: before it stand log lines that carry the time of day.
+fn error_text(stderr: &[u8]) -> String {
+    let text = String::from_utf8_lossy(stderr);
+    let start = text.find("Error: ").unwrap_or(0);
+    text.get(start..).unwrap_or_default().trim_end().to_owned()
+}
+
+fn changed_lines(theirs: &[u8], ours: &[u8]) -> String {
+    let (theirs, ours) = (String::from_utf8_lossy(theirs), String::from_utf8_lossy(ours));
+    let diff = TextDiff::from_lines(theirs.as_ref(), ours.as_ref());
+    let shown = diff
+        .iter_all_changes()
+        .filter(|change| change.tag() != ChangeTag::Equal)
+        .take(24);
+    shown
+        .map(|change| format!("{}{:?}", sign(change.tag()), change.value()))
+        .collect::<Vec<_>>()
+        .join("\n")
+}
+
+fn sign(tag: ChangeTag) -> &'static str {
+    match tag {
+        ChangeTag::Delete => "helm ",
+        ChangeTag::Insert => "ours ",
+        ChangeTag::Equal => "     ",
+    }
+}

@@ -1,0 +1,204 @@
+//! What rendering must show: takes the share to run, gives a row per claim of the rendering work.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use mainstay_testkit::repository_root;
+
+use super::row::{Rank, Row};
+use crate::parity::{self, Kind};
+use crate::{bench, build, fuzz, hostile};
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let mut rows = parity_rows(quick);
+    rows.extend(differential_rows(quick));
+    rows.extend(bench_rows(quick));
+    rows.extend(hostile_rows());
+    rows.extend(fuzz_rows(quick));
+    rows
+}
+
+fn parity_rows(quick: bool) -> Vec<Row> {
+    let findings = match parity::find(&parity::Arguments {
+        quick,
+        ..parity::Arguments::default()
+    }) {
+        Ok(findings) => findings,
+        Err(error) => {
+            return vec![Row::broken(
+                "parity with helm",
+                "0 different",
+                Rank::Correctness,
+                &error,
+            )];
+        }
+    };
+    for difference in findings.differences.iter().take(10) {
+        println!("{difference}\n");
+    }
+    let counted = [Kind::Output, Kind::Refusal, Kind::Corner].map(|kind| {
+        let count = findings.counts.get(&kind).copied().unwrap_or_default();
+        let figure = format!("{} compared, {} different", count.run, count.different);
+        Row::correct(
+            &kind.to_string(),
+            figure,
+            "0 different",
+            count.run > 0 && count.different == 0,
+        )
+    });
+    let sets = format!(
+        "{} charts, at least {} value sets each",
+        findings.charts, findings.fewest_sets
+    );
+    let corners = format!("{} corner charts", findings.corners);
+    let mut rows = Vec::from(counted);
+    rows.push(Row::correct(
+        "value sets per chart",
+        sets,
+        "at least 12",
+        findings.fewest_sets >= 12,
+    ));
+    rows.push(Row::correct(
+        "charts of our own",
+        corners,
+        "at least 60",
+        findings.corners >= 60,
+    ));
+    rows
+}
+
+/// The crates whose tests ask the oracle.
+const DIFFERENTIAL: &[&str] = &[
+    "mainstay-yaml",
+    "mainstay-template",
+    "mainstay-sprig",
+    "mainstay-chart",
+];
+
+fn differential_rows(quick: bool) -> Vec<Row> {
+    match tallies(quick) {
+        Ok(tallies) if tallies.is_empty() => {
+            vec![Row::correct(
+                "differential tests",
+                "none ran".into(),
+                "all equal",
+                false,
+            )]
+        }
+        Ok(tallies) => tallies
+            .into_iter()
+            .map(|(name, text)| differential_row(&name, text))
+            .collect(),
+        Err(error) => vec![Row::broken(
+            "differential tests",
+            "all equal",
+            Rank::Correctness,
+            &error,
+        )],
+    }
+}
+
+fn differential_row(name: &str, text: String) -> Row {
+    let count = |word: &str| {
+        let mut parts = text.split(", ").filter_map(|part| part.strip_suffix(word));
+        parts
+            .next()
+            .and_then(|number| number.trim().parse::<usize>().ok())
+    };
+    let equal = count("run").is_some_and(|run| run > 0) && count("run") == count("equal");
+    Row::correct(&format!("random {name} against Go"), text, "all equal", equal)
+}
+
+/// The lines `differential NAME: N run, N equal` that the tests print.
+fn tallies(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
+    let packages = DIFFERENTIAL.iter().flat_map(|name| ["--package", name]);
+    let mut command = Command::new(build::cargo());
+    command
+        .args(["test", "--quiet", "--release", "--no-fail-fast"])
+        .args(packages);
+    command
+        .args(["--", "differential", "--nocapture"])
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit());
+    command.env("MAINSTAY_CASES", if quick { "5000" } else { "100000" });
+    let output = command.output().context("starting cargo test")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    Ok(text.lines().filter_map(tally).collect())
+}
+
+fn tally(line: &str) -> Option<(String, String)> {
+    let start = line.find("differential ")?;
+    let (name, counts) = line
+        .get(start..)?
+        .strip_prefix("differential ")?
+        .split_once(": ")?;
+    counts
+        .ends_with(" equal")
+        .then(|| (name.to_owned(), counts.to_owned()))
+}
+
+fn bench_rows(quick: bool) -> Vec<Row> {
+    let figures = match bench::measure(quick) {
+        Ok(figures) => figures,
+        Err(error) => {
+            return vec![Row::broken(
+                "speed against helm",
+                "10×",
+                Rank::Performance,
+                &error,
+            )];
+        }
+    };
+    figures
+        .iter()
+        .map(|figure| Row::fast(&figure.name, figure.text(), &figure.goal(), figure.met()))
+        .collect()
+}
+
+fn hostile_rows() -> Vec<Row> {
+    let goal = "an error, < 1 s, < 256 MiB";
+    match hostile::judge_all() {
+        Ok(verdicts) => {
+            for verdict in verdicts.iter().filter(|verdict| verdict.complaint.is_some()) {
+                println!("{verdict}");
+            }
+            let bad = verdicts
+                .iter()
+                .filter(|verdict| verdict.complaint.is_some())
+                .count();
+            let figure = format!(
+                "{} cases, {bad} bad, {}",
+                verdicts.len(),
+                hostile::worst(&verdicts)
+            );
+            vec![Row::correct(
+                "hostile input",
+                figure,
+                goal,
+                bad == 0 && !verdicts.is_empty(),
+            )]
+        }
+        Err(error) => vec![Row::broken("hostile input", goal, Rank::Correctness, &error)],
+    }
+}
+
+fn fuzz_rows(quick: bool) -> Vec<Row> {
+    let seconds = if quick { 5 } else { 60 };
+    let goal = format!("{seconds} s each, no crash");
+    match fuzz::fuzz_all(seconds) {
+        Ok(runs) => runs
+            .iter()
+            .map(|run| {
+                Row::correct(
+                    &format!("fuzz {}", run.target),
+                    run.figure.clone(),
+                    &goal,
+                    run.survived,
+                )
+            })
+            .collect(),
+        Err(error) => vec![Row::broken("fuzz targets", &goal, Rank::Correctness, &error)],
+    }
+}
