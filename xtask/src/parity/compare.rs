@@ -110,7 +110,9 @@ fn same_refusal(wanted: &str, got: &str) -> bool {
             line.split([' ', ',']).filter(|word| !word.is_empty()).collect()
         }
         let mut lines: Vec<Vec<&str>> = text.lines().map(words).collect();
-        lines.iter_mut().for_each(|line| line.sort_unstable());
+        for line in &mut lines {
+            line.sort_unstable();
+        }
         lines.sort();
         lines
     }
