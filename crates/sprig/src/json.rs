@@ -1,5 +1,76 @@
-//! JSON, both ways.
+//! JSON, both ways: takes a value, gives its text as Go's encoder writes it; takes text, gives a value.
 
-use mainstay_template::Function;
+mod bounded;
 
-pub(crate) const TABLE: &[Function] = &[];
+use mainstay_template::Type::{Any, String};
+use mainstay_template::{Call, Failure, Function, TreeError, Value};
+use mainstay_yaml::{Budget, JsonWriter, Numbers, parse_json};
+
+use crate::table::fixed;
+use bounded::Bounded;
+
+pub(crate) const TABLE: &[Function] = &[
+    fixed("toJson", &[Any], to_json),
+    fixed("mustToJson", &[Any], must_to_json),
+    fixed("toPrettyJson", &[Any], to_pretty_json),
+    fixed("mustToPrettyJson", &[Any], must_to_pretty_json),
+    fixed("toRawJson", &[Any], must_to_raw_json),
+    fixed("mustToRawJson", &[Any], must_to_raw_json),
+    fixed("fromJson", &[String], from_json),
+    fixed("mustFromJson", &[String], must_from_json),
+];
+
+fn must_to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    written(call, JsonWriter::compact())
+}
+
+fn must_to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    written(call, JsonWriter::pretty())
+}
+
+fn must_to_raw_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    written(call, JsonWriter::raw())
+}
+
+fn to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    forgiving(must_to_json(call), Value::from(""))
+}
+
+fn to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    forgiving(must_to_pretty_json(call), Value::from(""))
+}
+
+fn written(call: &mut Call<'_>, writer: JsonWriter) -> Result<Value, Failure> {
+    let mut sink = Bounded::new(writer, call.meter.limits().string);
+    call.arg(0)
+        .emit(&mut sink, call.meter)
+        .map_err(|error| match error {
+            TreeError::Unsupported(text) => Failure::Message(text),
+            TreeError::Exhausted(limit) => Failure::Exhausted(limit),
+        })?;
+    let text = sink.finish()?;
+    call.meter.string(text.len())?;
+    Ok(Value::from(text))
+}
+
+/// `result`, with `fallback` for what a Go error would be; limits stay.
+fn forgiving(result: Result<Value, Failure>, fallback: Value) -> Result<Value, Failure> {
+    match result {
+        Err(Failure::Message(_)) => Ok(fallback),
+        other => other,
+    }
+}
+
+fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    forgiving(must_from_json(call), Value::Nil)
+}
+
+fn must_from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(0);
+    call.meter.string(text.len())?;
+    call.meter.burn(text.len() as u64 / 8)?;
+    match parse_json(&*text, Numbers::default(), &Budget::default()) {
+        Ok(value) => Ok(value.into()),
+        Err(error) => Err(Failure::message(error.to_string())),
+    }
+}

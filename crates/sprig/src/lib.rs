@@ -5,16 +5,20 @@
 // Every function has the signature of a row, also those that cannot fail.
 #![allow(clippy::unnecessary_wraps)]
 
+mod bytes;
 mod case;
+mod cast;
 mod crypto;
 mod date;
 mod defaults;
 mod dict;
 mod encoding;
+mod equal;
 mod flow;
 mod json;
 mod list;
 mod network;
+mod number;
 mod numeric;
 mod os;
 mod path;
@@ -25,6 +29,8 @@ mod regex;
 pub mod semver;
 mod strings;
 mod table;
+mod text;
+mod unicode;
 mod url;
 
 use std::sync::LazyLock;
@@ -34,7 +40,8 @@ use mainstay_template::Function;
 /// Every function of Sprig but those of [`environment`], in no particular order.
 #[must_use]
 pub fn functions() -> &'static [Function] {
-    static ALL: LazyLock<Vec<Function>> = LazyLock::new(|| TABLES.concat());
+    static ALL: LazyLock<Vec<Function>> =
+        LazyLock::new(|| [TABLES.concat(), GROUPS.concat().concat()].concat());
     &ALL
 }
 
@@ -49,18 +56,17 @@ const TABLES: &[&[Function]] = &[
     crypto::TABLE,
     date::TABLE,
     defaults::TABLE,
-    dict::TABLE,
     encoding::TABLE,
     flow::TABLE,
     json::TABLE,
-    list::TABLE,
     network::TABLE,
-    numeric::TABLE,
     path::TABLE,
     random::TABLE,
     reflect::TABLE,
     regex::TABLE,
     semver::TABLE,
-    strings::TABLE,
     url::TABLE,
 ];
+
+/// The tables of subjects that fill more than one.
+const GROUPS: &[&[&[Function]]] = &[dict::TABLES, list::TABLES, numeric::TABLES, strings::TABLES];

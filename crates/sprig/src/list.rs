@@ -1,5 +1,191 @@
-//! Lists: never changed in place, always made anew.
+//! Lists: never changed in place, always made anew, and paid for by the item. A function that has a `must` twin does the
+//! same as it: in Go one panics where the other returns the error, and a template shows both alike.
 
-use mainstay_template::Function;
+mod part;
 
-pub(crate) const TABLE: &[Function] = &[];
+use mainstay_template::Type::{Any, Int};
+use mainstay_template::{Call, Failure, Function, List, ListType, Value};
+
+use crate::defaults::is_empty;
+use crate::equal::is_equal;
+use crate::reflect::kind_of;
+use crate::table::{fixed, variadic};
+use crate::text::pay_for_items;
+
+pub(crate) const TABLES: &[&[Function]] = &[TABLE, part::TABLE];
+
+const TABLE: &[Function] = &[
+    variadic("list", &[Any], list),
+    variadic("tuple", &[Any], list),
+    fixed("append", &[Any, Any], push),
+    fixed("push", &[Any, Any], push),
+    fixed("mustAppend", &[Any, Any], push),
+    fixed("mustPush", &[Any, Any], push),
+    fixed("prepend", &[Any, Any], prepend),
+    fixed("mustPrepend", &[Any, Any], prepend),
+    variadic("concat", &[Any], concat),
+    fixed("reverse", &[Any], reverse),
+    fixed("mustReverse", &[Any], reverse),
+    fixed("compact", &[Any], compact),
+    fixed("mustCompact", &[Any], compact),
+    fixed("uniq", &[Any], uniq),
+    fixed("mustUniq", &[Any], uniq),
+    variadic("without", &[Any, Any], without),
+    variadic("mustWithout", &[Any, Any], without),
+    fixed("has", &[Any, Any], has),
+    fixed("mustHas", &[Any, Any], has),
+    fixed("chunk", &[Int, Any], chunk),
+    fixed("mustChunk", &[Int, Any], chunk),
+];
+
+/// What Go says of a nil where it wanted to know the type.
+const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
+
+/// Argument `index` as a list, paid for with room for `more` items; `complaint` comes before the kind of what is none.
+fn list_arg(call: &mut Call<'_>, index: usize, more: usize, complaint: &str) -> Result<List, Failure> {
+    match call.args.get(index) {
+        Some(Value::List(list)) => {
+            pay_for_items(call.meter, list.items().len() + more)?;
+            Ok(list.clone())
+        }
+        None | Some(Value::Nil) => Err(Failure::message(NIL)),
+        Some(other) => Err(Failure::message(format!("{complaint} {}", kind_of(other)))),
+    }
+}
+
+fn list(call: &mut Call<'_>) -> Result<Value, Failure> {
+    pay_for_items(call.meter, call.args.len())?;
+    Ok(Value::list(call.args.to_vec()))
+}
+
+fn push(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 1, "Cannot push on type")?;
+    let mut items = Vec::with_capacity(list.items().len() + 1);
+    items.extend_from_slice(list.items());
+    items.push(call.arg(1));
+    Ok(Value::list(items))
+}
+
+fn prepend(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 1, "Cannot prepend on type")?;
+    let mut items = Vec::with_capacity(list.items().len() + 1);
+    items.push(call.arg(1));
+    items.extend_from_slice(list.items());
+    Ok(Value::list(items))
+}
+
+fn concat(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let mut items = Vec::new();
+    for value in call.args {
+        match value {
+            Value::List(list) => {
+                pay_for_items(call.meter, items.len() + list.items().len())?;
+                items.extend_from_slice(list.items());
+            }
+            Value::Nil => return Err(Failure::message(NIL)),
+            other => {
+                return Err(Failure::message(format!(
+                    "Cannot concat type {} as list",
+                    kind_of(other)
+                )));
+            }
+        }
+    }
+    Ok(if items.is_empty() {
+        Value::List(List::nil(ListType::Any))
+    } else {
+        Value::list(items)
+    })
+}
+
+fn reverse(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot find reverse on type")?;
+    Ok(Value::list(list.items().iter().rev().cloned().collect()))
+}
+
+fn compact(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot compact on type")?;
+    Ok(Value::list(
+        list.items()
+            .iter()
+            .filter(|item| !is_empty(item))
+            .cloned()
+            .collect(),
+    ))
+}
+
+fn uniq(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot find uniq on type")?;
+    let mut kept = Vec::new();
+    // Strings are the usual case and need no comparison with every other item.
+    let mut strings = std::collections::HashSet::new();
+    for item in list.items() {
+        let fresh = match item {
+            Value::String(text) => strings.insert(text.clone()),
+            other => !is_among(call, &kept, other)?,
+        };
+        if fresh {
+            kept.push(item.clone());
+        }
+    }
+    Ok(Value::list(kept))
+}
+
+fn without(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot find without on type")?;
+    let omitted = call.args.get(1..).unwrap_or_default();
+    let mut kept = Vec::new();
+    for item in list.items() {
+        if !is_among(call, omitted, item)? {
+            kept.push(item.clone());
+        }
+    }
+    Ok(Value::list(kept))
+}
+
+fn has(call: &mut Call<'_>) -> Result<Value, Failure> {
+    if matches!(call.args.get(1), None | Some(Value::Nil)) {
+        return Ok(Value::from(false));
+    }
+    let list = list_arg(call, 1, 0, "Cannot find has on type")?;
+    let needle = call.arg(0);
+    Ok(Value::from(is_among(call, list.items(), &needle)?))
+}
+
+fn is_among(call: &mut Call<'_>, items: &[Value], needle: &Value) -> Result<bool, Failure> {
+    for item in items {
+        if is_equal(call.meter, needle, item)? {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// Pieces of so many items.
+fn chunk(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 1, 0, "Cannot chunk type")?;
+    let size = chunk_size(list.items().len(), call.int(0))?;
+    let pieces = list.items().chunks(size).map(|piece| Value::list(piece.to_vec()));
+    let pieces = if call.int(0) < 0 && list.items().len() > 1 {
+        Vec::new()
+    } else {
+        pieces.collect()
+    };
+    Ok(Value::List(List::new(ListType::ListOfAny, pieces)))
+}
+
+/// The size of a piece. One below one is as Go's arithmetic has it: a piece of negative length panics, and before that comes
+/// the number of pieces, which may be none, one, or negative itself.
+fn chunk_size(len: usize, size: i64) -> Result<usize, Failure> {
+    let panics = match size {
+        1.. => false,
+        0 => true,
+        _ if len == 0 => true,
+        _ if len == 1 => size == -1,
+        _ => len as u64 - 1 > size.unsigned_abs(),
+    };
+    if panics {
+        return Err(Failure::message("runtime error: makeslice: len out of range"));
+    }
+    Ok(usize::try_from(size).unwrap_or(usize::MAX))
+}

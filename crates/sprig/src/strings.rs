@@ -1,5 +1,245 @@
-//! Strings: cut, padded, split, joined, quoted.
+//! Strings: cut, trimmed, padded, searched, quoted. Takes bytes, also where they are no UTF-8; see [`split`] for what turns
+//! strings into lists and back.
 
-use mainstay_template::Function;
+mod split;
+mod wrap;
 
-pub(crate) const TABLE: &[Function] = &[];
+use mainstay_template::Type::{Any, Int, String};
+use mainstay_template::{Call, Failure, Function, Str, Value};
+
+use crate::bytes;
+use crate::table::{fixed, variadic};
+use crate::text::{self, Growing};
+use crate::unicode;
+
+pub(crate) const TABLES: &[&[Function]] = &[TABLE, split::TABLE, wrap::TABLE];
+
+const TABLE: &[Function] = &[
+    fixed("trunc", &[Int, String], trunc),
+    fixed("substr", &[Int, Int, String], substr),
+    fixed("trim", &[String], trim),
+    fixed("trimAll", &[String, String], trim_all),
+    fixed("trimall", &[String, String], trim_all),
+    fixed("trimSuffix", &[String, String], trim_suffix),
+    fixed("trimPrefix", &[String, String], trim_prefix),
+    fixed("nospace", &[String], nospace),
+    fixed("repeat", &[Int, String], repeat),
+    fixed("replace", &[String, String, String], replace),
+    fixed("contains", &[String, String], contains),
+    fixed("hasPrefix", &[String, String], has_prefix),
+    fixed("hasSuffix", &[String, String], has_suffix),
+    fixed("plural", &[String, String, Int], plural),
+    fixed("indent", &[Int, String], indent),
+    fixed("nindent", &[Int, String], nindent),
+    variadic("quote", &[Any], quote),
+    variadic("squote", &[Any], squote),
+    variadic("cat", &[Any], cat),
+    fixed("toString", &[Any], to_string),
+];
+
+/// Part of argument `index`, without copying where it is all of it.
+fn part(call: &mut Call<'_>, index: usize, cut: impl FnOnce(&[u8]) -> &[u8]) -> Result<Value, Failure> {
+    let text = call.str(index);
+    let kept = cut(&text);
+    if kept.len() == text.len() {
+        return Ok(Value::String(text));
+    }
+    call.meter.string(kept.len())?;
+    Ok(Value::string(kept))
+}
+
+fn trunc(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let count = call.int(0);
+    part(call, 1, |text| {
+        let len = text.len() as i64;
+        if count < 0 && len + count > 0 {
+            text.get((len + count) as usize..).unwrap_or(text)
+        } else if count >= 0 {
+            text.get(..usize::try_from(count).unwrap_or(usize::MAX))
+                .unwrap_or(text)
+        } else {
+            text
+        }
+    })
+}
+
+fn substr(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (start, end) = (call.int(0), call.int(1));
+    let len = call.str(2).len() as i64;
+    let (from, to) = match (start, end) {
+        (..0, ..0) => return Err(out_of_range(format!("[:{end}]"))),
+        (..0, _) if end > len => return Err(out_of_range(format!("[:{end}] with length {len}"))),
+        (..0, _) => (0, end),
+        (_, ..0) => (start, len),
+        _ => (start, end.min(len)),
+    };
+    if from > to {
+        return Err(out_of_range(format!("[{from}:{to}]")));
+    }
+    part(call, 2, |text| {
+        text.get(from as usize..to as usize).unwrap_or_default()
+    })
+}
+
+fn out_of_range(bounds: impl std::fmt::Display) -> Failure {
+    Failure::message(format!("runtime error: slice bounds out of range {bounds}"))
+}
+
+fn trim(call: &mut Call<'_>) -> Result<Value, Failure> {
+    part(call, 0, bytes::trim_space)
+}
+
+fn trim_all(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let cutset = call.str(0);
+    call.meter.burn(cutset.len() as u64)?;
+    part(call, 1, |text| bytes::trim(text, &cutset))
+}
+
+fn trim_suffix(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let suffix = call.str(0);
+    part(call, 1, |text| {
+        text.strip_suffix(suffix.as_bytes()).unwrap_or(text)
+    })
+}
+
+fn trim_prefix(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let prefix = call.str(0);
+    part(call, 1, |text| {
+        text.strip_prefix(prefix.as_bytes()).unwrap_or(text)
+    })
+}
+
+/// Drops white space. goutils walks bytes, so that other text comes back as Latin-1 read as UTF-8, but only if anything was
+/// dropped.
+fn nospace(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(0);
+    call.meter.string(text.len())?;
+    let kept = || {
+        text.iter()
+            .copied()
+            .map(char::from)
+            .filter(|rune| !unicode::is_space(*rune))
+    };
+    if kept().count() == text.len() {
+        return Ok(Value::String(text));
+    }
+    Ok(Value::string(kept().collect::<std::string::String>()))
+}
+
+fn repeat(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(1);
+    let bytes = repeated(call, &text, call.int(0))?;
+    Ok(Value::string(bytes))
+}
+
+fn repeated(call: &mut Call<'_>, text: &[u8], count: i64) -> Result<Vec<u8>, Failure> {
+    let Ok(count) = usize::try_from(count) else {
+        return Err(Failure::message("strings: negative Repeat count"));
+    };
+    let total = text
+        .len()
+        .checked_mul(count)
+        .filter(|total| i64::try_from(*total).is_ok());
+    let total = total.ok_or_else(|| Failure::message("strings: Repeat output length overflow"))?;
+    call.meter.string(total)?;
+    Ok(if total == 0 {
+        Vec::new()
+    } else {
+        text.repeat(count)
+    })
+}
+
+fn replace(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (old, new, text) = (call.str(0), call.str(1), call.str(2));
+    Ok(Value::string(bytes::replace_all(call.meter, &text, &old, &new)?))
+}
+
+fn contains(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(1);
+    call.meter.burn(text.len() as u64 / 64)?;
+    Ok(Value::from(bytes::contains(&text, &call.str(0))))
+}
+
+fn has_prefix(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(Value::from(call.str(1).starts_with(&call.str(0))))
+}
+
+fn has_suffix(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(Value::from(call.str(1).ends_with(&call.str(0))))
+}
+
+fn plural(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(call.arg(usize::from(call.int(2) != 1)))
+}
+
+fn indent(call: &mut Call<'_>) -> Result<Value, Failure> {
+    indented(call, "")
+}
+
+fn nindent(call: &mut Call<'_>) -> Result<Value, Failure> {
+    indented(call, "\n")
+}
+
+fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
+    let pad = repeated(call, b" ", call.int(0))?;
+    let text = call.str(1);
+    let lines = memchr::memchr_iter(b'\n', &text).count() + 1;
+    let total = before.len() + text.len();
+    let total = pad
+        .len()
+        .checked_mul(lines)
+        .and_then(|pads| pads.checked_add(total))
+        .unwrap_or(usize::MAX);
+    call.meter.string(total)?;
+    let mut out = Vec::with_capacity(total);
+    out.extend_from_slice(before.as_bytes());
+    let mut from = 0;
+    for at in memchr::memchr_iter(b'\n', &text) {
+        out.extend_from_slice(&pad);
+        out.extend_from_slice(text.get(from..=at).unwrap_or_default());
+        from = at + 1;
+    }
+    out.extend_from_slice(&pad);
+    out.extend_from_slice(text.get(from..).unwrap_or_default());
+    Ok(Value::string(out))
+}
+
+/// The arguments that are not nil, each through `write`, with a space between.
+fn spaced(
+    call: &mut Call<'_>,
+    mut write: impl FnMut(&mut Growing<'_>, &Str) -> Result<(), Failure>,
+) -> Result<Value, Failure> {
+    let mut texts = Vec::with_capacity(call.args.len());
+    for value in call.args.iter().filter(|value| !matches!(value, Value::Nil)) {
+        texts.push(text::of(call.meter, value)?);
+    }
+    let mut out = Growing::new(call.meter);
+    for (index, text) in texts.iter().enumerate() {
+        if index > 0 {
+            out.push(b" ")?;
+        }
+        write(&mut out, text)?;
+    }
+    out.finish()
+}
+
+fn quote(call: &mut Call<'_>) -> Result<Value, Failure> {
+    spaced(call, |out, text| Ok(out.push(&text::quoted(text))?))
+}
+
+fn squote(call: &mut Call<'_>) -> Result<Value, Failure> {
+    spaced(call, |out, text| {
+        out.push(b"'")?;
+        out.push(text)?;
+        Ok(out.push(b"'")?)
+    })
+}
+
+fn cat(call: &mut Call<'_>) -> Result<Value, Failure> {
+    spaced(call, |out, text| Ok(out.push(text)?))
+}
+
+fn to_string(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let value = call.arg(0);
+    Ok(Value::String(text::of(call.meter, &value)?))
+}

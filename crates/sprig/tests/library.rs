@@ -1,7 +1,12 @@
 //! The functions that stand on other crates, against Go's own: times, versions, regular expressions, URLs, hashes, keys.
 
 // Helpers of tests, which clippy's exemption for test functions does not reach.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::panic, clippy::print_stdout)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::print_stdout
+)]
 
 #[path = "library/semver.rs"]
 mod semver;

@@ -1,0 +1,111 @@
+//! Go's `strings` package on bytes: cutting, trimming, searching and splitting, also where the text is no UTF-8.
+
+use mainstay_template::{Exhausted, Meter};
+use memchr::memmem;
+
+use crate::unicode;
+
+/// `strings.TrimSpace`.
+pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
+    trim_by(text, unicode::is_space)
+}
+
+/// `strings.Trim`: every leading and trailing character of `cutset`.
+pub(crate) fn trim<'a>(text: &'a [u8], cutset: &[u8]) -> &'a [u8] {
+    // Go compares bytes when the whole set is ASCII; a byte that is no UTF-8 then is in no set, as here.
+    let set: Vec<char> = unicode::runes(cutset).map(|(rune, _)| rune).collect();
+    trim_by(text, |rune| set.contains(&rune))
+}
+
+fn trim_by(mut text: &[u8], inside: impl Fn(char) -> bool) -> &[u8] {
+    while let Some((rune, len)) = unicode::decode(text) {
+        if !inside(rune) {
+            break;
+        }
+        text = text.get(len..).unwrap_or_default();
+    }
+    while let Some((rune, len)) = unicode::decode_last(text) {
+        if !inside(rune) {
+            break;
+        }
+        text = text.get(..text.len() - len).unwrap_or_default();
+    }
+    text
+}
+
+/// `strings.Replace` of every `old`; an empty `old` stands before each character and at the end.
+pub(crate) fn replace_all(
+    meter: &mut Meter,
+    text: &[u8],
+    old: &[u8],
+    new: &[u8],
+) -> Result<Vec<u8>, Exhausted> {
+    if old.is_empty() {
+        return interleave(meter, text, new);
+    }
+    let finder = memmem::Finder::new(old);
+    let count = finder.find_iter(text).count();
+    meter.burn(text.len() as u64 / 64)?;
+    meter.string((text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len())))?;
+    let mut out = Vec::with_capacity(text.len() - count * old.len() + count * new.len());
+    let mut from = 0;
+    for at in finder.find_iter(text) {
+        out.extend_from_slice(text.get(from..at).unwrap_or_default());
+        out.extend_from_slice(new);
+        from = at + old.len();
+    }
+    out.extend_from_slice(text.get(from..).unwrap_or_default());
+    Ok(out)
+}
+
+fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, Exhausted> {
+    let count = unicode::runes(text).count() + 1;
+    meter.string(text.len().saturating_add(count.saturating_mul(new.len())))?;
+    let mut out = Vec::with_capacity(text.len() + count * new.len());
+    for (_, own) in unicode::runes(text) {
+        out.extend_from_slice(new);
+        out.extend_from_slice(own);
+    }
+    out.extend_from_slice(new);
+    Ok(out)
+}
+
+/// `strings.SplitN`: at most `limit` parts where there is a limit; an empty separator splits between characters.
+pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) -> Vec<&'a [u8]> {
+    let limit = limit.unwrap_or(usize::MAX);
+    if limit == 0 {
+        return Vec::new();
+    }
+    let mut parts = Vec::new();
+    let mut left = text;
+    let finder = memmem::Finder::new(separator);
+    while parts.len() + 1 < limit {
+        let cut = if separator.is_empty() {
+            next_rune(left)
+        } else {
+            finder.find(left)
+        };
+        let Some((part, rest)) = cut.and_then(|at| left.split_at_checked(at)) else {
+            break;
+        };
+        parts.push(part);
+        left = rest.get(separator.len()..).unwrap_or_default();
+    }
+    if !(separator.is_empty() && left.is_empty()) {
+        parts.push(left);
+    }
+    parts
+}
+
+/// Where the character after the first one starts; the last one is left to the caller.
+fn next_rune(text: &[u8]) -> Option<usize> {
+    unicode::decode(text)
+        .map(|(_, len)| len)
+        .filter(|&len| len < text.len())
+}
+
+/// Whether `needle` occurs in `text`.
+pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
+    memmem::find(text, needle).is_some()
+}
+

@@ -1,0 +1,230 @@
+//! Words as the xstrings package of Go finds them: takes text, gives PascalCase or lower-case words with a connector.
+//! The rules are its own, odd corners included: a string of connectors alone repeats its last one.
+
+use crate::unicode::{self, ERROR, is_letter, is_number, is_punct, is_upper};
+
+/// `xstrings.ToPascalCase`.
+pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(text.len());
+    let mut runes = unicode::runes(text).map(|(rune, _)| rune).peekable();
+    let Some((mut last, mut in_upper)) = skip_connectors(&mut runes, &mut out) else {
+        return out;
+    };
+    for rune in runes {
+        let before = std::mem::replace(&mut last, rune);
+        match (is_connector(rune), is_connector(before)) {
+            (true, true) => unicode::push(&mut out, before),
+            (_, true) => {
+                in_upper = is_upper(rune);
+                last = unicode::to_upper(rune);
+            }
+            _ => {
+                in_upper = in_upper && is_upper(rune);
+                if in_upper {
+                    last = unicode::to_lower(rune);
+                }
+                unicode::push(&mut out, before);
+            }
+        }
+    }
+    unicode::push(&mut out, last);
+    out
+}
+
+/// Writes leading connectors; gives the first other character in upper case and whether it was so already. Where there is
+/// no other, that is the last connector.
+fn skip_connectors(runes: &mut impl Iterator<Item = char>, out: &mut Vec<u8>) -> Option<(char, bool)> {
+    let mut last = None;
+    for rune in runes {
+        if !is_connector(rune) {
+            return Some((unicode::to_upper(rune), is_upper(rune)));
+        }
+        unicode::push(out, rune);
+        last = Some((rune, false));
+    }
+    last
+}
+
+/// `xstrings.ToSnakeCase` and `xstrings.ToKebabCase`.
+pub(super) fn to_lower_words(text: &[u8], connector: char) -> Vec<u8> {
+    let mut writer = Writer {
+        out: Vec::with_capacity(text.len() + 8),
+        connector,
+    };
+    let (mut word, mut left) = next_word(text);
+    while !left.is_empty() {
+        if word.kind != Kind::Connector {
+            writer.word(&word);
+        }
+        let before = word;
+        (word, left) = next_word(left);
+        match before.kind {
+            Kind::Number => (word, left) = writer.rest_of_number(word, left),
+            Kind::Connector => writer.word(&before),
+            Kind::Punct => {}
+            _ if word.kind != Kind::Number => writer.connect(word.kind),
+            _ if left.is_empty() => {}
+            _ => (word, left) = writer.number_after_word(&word, left),
+        }
+    }
+    writer.word(&word);
+    writer.out
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Kind {
+    Invalid,
+    Number,
+    Upper,
+    Alphabet,
+    Connector,
+    Punct,
+    Other,
+}
+
+struct Word<'a> {
+    kind: Kind,
+    text: &'a [u8],
+}
+
+struct Writer {
+    out: Vec<u8>,
+    connector: char,
+}
+
+impl Writer {
+    /// Writes one word: upper case is lowered, connectors are made uniform, the rest stays.
+    fn word(&mut self, word: &Word<'_>) {
+        if !matches!(word.kind, Kind::Upper | Kind::Connector) {
+            self.out.extend_from_slice(word.text);
+            return;
+        }
+        for (rune, _) in unicode::runes(word.text) {
+            let rune = match rune {
+                rune if is_connector(rune) => self.connector,
+                rune if is_upper(rune) => unicode::to_lower(rune),
+                rune => rune,
+            };
+            unicode::push(&mut self.out, rune);
+        }
+    }
+
+    /// Writes a connector unless what follows is one, or is punctuation.
+    fn connect(&mut self, next: Kind) {
+        if !matches!(next, Kind::Connector | Kind::Punct) {
+            unicode::push(&mut self.out, self.connector);
+        }
+    }
+
+    /// Letters after a number belong to it.
+    fn rest_of_number<'a>(&mut self, mut word: Word<'a>, mut left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
+        while matches!(word.kind, Kind::Alphabet | Kind::Number) {
+            self.word(&word);
+            (word, left) = next_word(left);
+        }
+        if word.kind != Kind::Invalid {
+            self.connect(word.kind);
+        }
+        (word, left)
+    }
+
+    /// A number belongs to the word before it, unless lower-case letters follow.
+    fn number_after_word<'a>(&mut self, number: &Word<'a>, left: &'a [u8]) -> (Word<'a>, &'a [u8]) {
+        let (word, left) = next_word(left);
+        if word.kind != Kind::Alphabet {
+            self.word(number);
+            self.connect(word.kind);
+            return (word, left);
+        }
+        unicode::push(&mut self.out, self.connector);
+        self.word(number);
+        self.rest_of_number(word, left)
+    }
+}
+
+fn next_word(text: &[u8]) -> (Word<'_>, &[u8]) {
+    let (kind, len) = measure(text);
+    let (word, left) = text.split_at_checked(len).unwrap_or((text, &[]));
+    (Word { kind, text: word }, left)
+}
+
+fn measure(text: &[u8]) -> (Kind, usize) {
+    let (rune, len) = next_valid(text, ERROR);
+    match rune {
+        ERROR => (Kind::Invalid, len),
+        rune if is_connector(rune) => (Kind::Connector, extend(text, len, rune, is_connector)),
+        rune if is_punct(rune) => (Kind::Punct, extend(text, len, rune, is_punct)),
+        rune if is_upper(rune) => (Kind::Upper, extend_upper(text, len, rune)),
+        rune if is_alphabet(rune) => (Kind::Alphabet, extend(text, len, rune, is_lower_part)),
+        rune if is_number(rune) => (Kind::Number, extend(text, len, rune, is_number)),
+        rune => (Kind::Other, extend(text, len, rune, is_other)),
+    }
+}
+
+/// The end of the characters from `end` on that are `inside`.
+fn extend(text: &[u8], mut end: usize, mut rune: char, inside: fn(char) -> bool) -> usize {
+    while end < text.len() {
+        let size;
+        (rune, size) = next_valid(text.get(end..).unwrap_or_default(), rune);
+        if !inside(rune) {
+            break;
+        }
+        end += size;
+    }
+    end
+}
+
+/// `HTTPStatus` is `HTTP` and `Status`, `Status` is one word.
+fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
+    if end >= text.len() {
+        return end;
+    }
+    let (mut rune, mut size) = next_valid(text.get(end..).unwrap_or_default(), first);
+    if !is_upper(rune) {
+        return if is_alphabet(rune) {
+            extend(text, end + size, rune, is_lower_part)
+        } else {
+            end
+        };
+    }
+    let mut last = 0;
+    while is_upper(rune) {
+        end += size;
+        last = size;
+        if end >= text.len() {
+            return end;
+        }
+        (rune, size) = next_valid(text.get(end..).unwrap_or_default(), rune);
+    }
+    if is_alphabet(rune) { end - last } else { end }
+}
+
+/// The next rune that is UTF-8, with the length of what had to be skipped; `before` where there is none.
+fn next_valid(text: &[u8], before: char) -> (char, usize) {
+    let mut size = 0;
+    for (rune, own) in unicode::runes(text) {
+        size += own.len();
+        if rune != ERROR {
+            return (rune, size);
+        }
+    }
+    (before, size)
+}
+
+fn is_connector(rune: char) -> bool {
+    rune == '-' || rune == '_' || unicode::is_space(rune)
+}
+
+fn is_lower_part(rune: char) -> bool {
+    is_alphabet(rune) && !is_upper(rune)
+}
+
+fn is_other(rune: char) -> bool {
+    !(is_connector(rune) || is_alphabet(rune) || is_number(rune) || is_punct(rune))
+}
+
+/// Letters, without the ideographs that stand for a word each.
+fn is_alphabet(rune: char) -> bool {
+    is_letter(rune)
+        && !matches!(rune, '\u{4E00}'..='\u{9FCC}' | '\u{3400}'..='\u{4D85}' | '\u{20000}'..='\u{2B81D}')
+}

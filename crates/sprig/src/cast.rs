@@ -1,0 +1,42 @@
+//! Any value as a number, as the `cast` package of Go makes it: takes a value, gives a number, zero for what is none.
+
+use mainstay_template::Value;
+
+use crate::number;
+
+/// `cast.ToInt64`, and `cast.ToInt` on a 64-bit machine.
+pub(crate) fn to_int(value: &Value) -> i64 {
+    match value {
+        Value::Int(value, _) => *value,
+        Value::Uint(value, ..) => *value as i64,
+        Value::Float(value) => truncated(*value),
+        Value::Bool(value) => i64::from(*value),
+        Value::String(text) => number::parse_int(without_zero_fraction(text), 0).unwrap_or(0),
+        _ => 0,
+    }
+}
+
+/// `cast.ToFloat64`.
+pub(crate) fn to_float(value: &Value) -> f64 {
+    match value {
+        Value::Int(value, _) => *value as f64,
+        Value::Uint(value, ..) => *value as f64,
+        Value::Float(value) => *value,
+        Value::Bool(value) => f64::from(u8::from(*value)),
+        Value::String(text) => number::parse_float(text).unwrap_or(0.0),
+        _ => 0.0,
+    }
+}
+
+/// Go's conversion on amd64: what does not fit is the smallest integer.
+fn truncated(value: f64) -> i64 {
+    let fits = value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0;
+    if fits { value as i64 } else { i64::MIN }
+}
+
+/// `1.00` without its `.00`.
+fn without_zero_fraction(text: &[u8]) -> &[u8] {
+    let zeros = text.iter().rev().take_while(|byte| **byte == b'0').count();
+    let head = text.get(..text.len() - zeros).unwrap_or_default();
+    head.strip_suffix(b".").filter(|_| zeros > 0).unwrap_or(text)
+}

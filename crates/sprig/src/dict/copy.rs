@@ -1,0 +1,54 @@
+//! Copies that share nothing with the original but what cannot change.
+
+use mainstay_template::Type::Any;
+use mainstay_template::{Call, Exhausted, Failure, Function, List, Map, Meter, Value};
+
+use crate::table::fixed;
+use crate::text::pay_for_items;
+
+pub(super) const TABLE: &[Function] = &[
+    fixed("deepCopy", &[Any], deep_copy),
+    fixed("mustDeepCopy", &[Any], deep_copy),
+];
+
+fn deep_copy(call: &mut Call<'_>) -> Result<Value, Failure> {
+    match call.arg(0) {
+        Value::Nil => Err(Failure::message(
+            "reflect: call of reflect.Value.Type on zero Value",
+        )),
+        value => Ok(copy(call.meter, &value)?),
+    }
+}
+
+fn copy(meter: &mut Meter, value: &Value) -> Result<Value, Exhausted> {
+    Ok(match value {
+        Value::Map(map) if !map.is_nil() => {
+            meter.enter()?;
+            let copied = copy_map(meter, map);
+            meter.leave();
+            Value::Map(copied?)
+        }
+        Value::List(list) if !list.is_nil() => {
+            meter.enter()?;
+            let copied = copy_list(meter, list);
+            meter.leave();
+            Value::List(copied?)
+        }
+        other => other.clone(),
+    })
+}
+
+fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, Exhausted> {
+    pay_for_items(meter, map.entries().len())?;
+    let entries = map.entries();
+    let copied = entries
+        .iter()
+        .map(|(key, value)| Ok((key.clone(), copy(meter, value)?)));
+    Ok(Map::new(map.ty(), copied.collect::<Result<_, Exhausted>>()?))
+}
+
+fn copy_list(meter: &mut Meter, list: &List) -> Result<List, Exhausted> {
+    pay_for_items(meter, list.items().len())?;
+    let copied = list.items().iter().map(|item| copy(meter, item));
+    Ok(List::new(list.ty(), copied.collect::<Result<_, _>>()?))
+}

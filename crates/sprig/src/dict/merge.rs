@@ -1,0 +1,164 @@
+//! Maps merged as the mergo package of Go does it: takes a destination and sources, changes the destination in place. What
+//! is not in the destination comes in by reference, so that parts of both maps are one from then on.
+
+use mainstay_template::Type::MapOfAny;
+use mainstay_template::{Call, Exhausted, Failure, Function, Map, MapType, Meter, Shape, Str, Value};
+
+use super::map_arg;
+use crate::defaults::is_empty;
+use crate::reflect::type_of;
+use crate::table::variadic;
+
+pub(super) const TABLE: &[Function] = &[
+    variadic("merge", &[MapOfAny, MapOfAny], merge),
+    variadic("mustMerge", &[MapOfAny, MapOfAny], must_merge),
+    variadic("mergeOverwrite", &[MapOfAny, MapOfAny], merge_overwrite),
+    variadic("mustMergeOverwrite", &[MapOfAny, MapOfAny], must_merge_overwrite),
+];
+
+fn merge(call: &mut Call<'_>) -> Result<Value, Failure> {
+    forgiving(merged(call, false))
+}
+
+fn must_merge(call: &mut Call<'_>) -> Result<Value, Failure> {
+    merged(call, false).map_err(Into::into)
+}
+
+fn merge_overwrite(call: &mut Call<'_>) -> Result<Value, Failure> {
+    forgiving(merged(call, true))
+}
+
+fn must_merge_overwrite(call: &mut Call<'_>) -> Result<Value, Failure> {
+    merged(call, true).map_err(Into::into)
+}
+
+/// Why a merge stopped.
+enum Stop {
+    /// mergo returned an error, which `merge` swallows.
+    TypesDiffer,
+    /// It panicked, which nobody swallows.
+    Failed(Failure),
+}
+
+impl From<Failure> for Stop {
+    fn from(failure: Failure) -> Self {
+        Self::Failed(failure)
+    }
+}
+
+impl From<Exhausted> for Stop {
+    fn from(limit: Exhausted) -> Self {
+        Self::Failed(limit.into())
+    }
+}
+
+impl From<Stop> for Failure {
+    fn from(stop: Stop) -> Self {
+        match stop {
+            Stop::TypesDiffer => Self::message("src and dst must be of same type"),
+            Stop::Failed(failure) => failure,
+        }
+    }
+}
+
+fn forgiving(result: Result<Value, Stop>) -> Result<Value, Failure> {
+    match result {
+        Err(Stop::TypesDiffer) => Ok(Value::from("")),
+        other => other.map_err(Into::into),
+    }
+}
+
+fn merged(call: &mut Call<'_>, overwrite: bool) -> Result<Value, Stop> {
+    let mut into = map_arg(call, 0);
+    for index in 1..call.args.len() {
+        let from = map_arg(call, index);
+        if into.is_nil() && !from.is_nil() {
+            into = Map::new(MapType::Any, std::collections::BTreeMap::new());
+        }
+        merge_maps(call.meter, &into, &from, overwrite)?;
+    }
+    Ok(Value::Map(into))
+}
+
+fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Result<(), Stop> {
+    meter.enter()?;
+    // The keys of now, the values of when their turn comes: merging may change `from` where the maps share parts.
+    let keys: Vec<Str> = from.entries().keys().cloned().collect();
+    let result = keys
+        .into_iter()
+        .try_for_each(|key| merge_entry(meter, into, from, key, overwrite));
+    meter.leave();
+    result
+}
+
+fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: bool) -> Result<(), Stop> {
+    meter.burn(1)?;
+    let Some(new) = from.get(&key) else { return Ok(()) };
+    let old = into.get(&key);
+    if matches!(new, Value::Nil) {
+        return if overwrite {
+            put(into, from, key, new)
+        } else {
+            Ok(())
+        };
+    }
+    if let Value::List(_) = &new {
+        refuse_list(into, old.as_ref(), &new)?;
+    } else if is_reference(&new) {
+        merge_inside(meter, old.as_ref(), &new, overwrite)?;
+    }
+    let both_maps = matches!((&old, &new), (Some(Value::Map(_)), Value::Map(_)));
+    let kept = old.as_ref().is_some_and(|old| !is_mergo_empty(old));
+    if kept && (both_maps || !overwrite) {
+        return Ok(());
+    }
+    put(into, from, key, new)
+}
+
+/// Objects are structs or pointers, which mergo enters as it enters maps.
+fn is_reference(value: &Value) -> bool {
+    matches!(value, Value::Map(_) | Value::Object(_))
+}
+
+fn merge_inside(meter: &mut Meter, old: Option<&Value>, new: &Value, overwrite: bool) -> Result<(), Stop> {
+    match (old, new) {
+        (Some(Value::Map(into)), Value::Map(from)) if !into.is_nil() => {
+            merge_maps(meter, into, from, overwrite)
+        }
+        (Some(Value::Object(object)), Value::Map(_)) if object.shape() == Shape::Pointer && !overwrite => {
+            Err(Stop::TypesDiffer)
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A list cannot stand in a map of strings, whether it would stay there or not.
+fn refuse_list(into: &Map, old: Option<&Value>, new: &Value) -> Result<(), Stop> {
+    if into.ty() != MapType::String {
+        return Ok(());
+    }
+    Err(match old {
+        Some(_) => Failure::message("reflect: call of reflect.Value.IsNil on string Value"),
+        None => not_assignable(&type_of(new)),
+    }
+    .into())
+}
+
+fn put(into: &Map, from: &Map, key: Str, value: Value) -> Result<(), Stop> {
+    if into.ty() == MapType::String && from.ty() != MapType::String {
+        return Err(not_assignable("interface {}").into());
+    }
+    into.insert(key, value);
+    Ok(())
+}
+
+fn not_assignable(found: &str) -> Failure {
+    Failure::message(format!(
+        "reflect.Value.SetMapIndex: value of type {found} is not assignable to type string"
+    ))
+}
+
+/// What mergo takes for empty: as Sprig, but that complex numbers never are.
+fn is_mergo_empty(value: &Value) -> bool {
+    !matches!(value, Value::Complex(..)) && is_empty(value)
+}

@@ -1,0 +1,82 @@
+//! Parts of a list: its ends, and what lies between.
+
+use mainstay_template::Type::Any;
+use mainstay_template::{Call, Failure, Function, List, ListType, Value};
+
+use super::{NIL, list_arg};
+use crate::cast::to_int;
+use crate::reflect::kind_of;
+use crate::table::{fixed, variadic};
+use crate::text::pay_for_items;
+
+pub(super) const TABLE: &[Function] = &[
+    fixed("first", &[Any], first),
+    fixed("mustFirst", &[Any], first),
+    fixed("last", &[Any], last),
+    fixed("mustLast", &[Any], last),
+    fixed("rest", &[Any], rest),
+    fixed("mustRest", &[Any], rest),
+    fixed("initial", &[Any], initial),
+    fixed("mustInitial", &[Any], initial),
+    variadic("slice", &[Any, Any], slice),
+    variadic("mustSlice", &[Any, Any], slice),
+];
+
+fn first(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(borrowed(call, "Cannot find first on type")?
+        .items()
+        .first()
+        .cloned()
+        .unwrap_or_default())
+}
+
+fn last(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(borrowed(call, "Cannot find last on type")?
+        .items()
+        .last()
+        .cloned()
+        .unwrap_or_default())
+}
+
+/// Argument 0 as a list that is only looked at.
+fn borrowed(call: &Call<'_>, complaint: &str) -> Result<List, Failure> {
+    match call.args.first() {
+        Some(Value::List(list)) => Ok(list.clone()),
+        None | Some(Value::Nil) => Err(Failure::message(NIL)),
+        Some(other) => Err(Failure::message(format!("{complaint} {}", kind_of(other)))),
+    }
+}
+
+fn rest(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot find rest on type")?;
+    Ok(copied(list.items().split_first().map(|(_, rest)| rest)))
+}
+
+fn initial(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = list_arg(call, 0, 0, "Cannot find initial on type")?;
+    Ok(copied(list.items().split_last().map(|(_, rest)| rest)))
+}
+
+/// A part of a list; nothing is left of an empty one but a nil slice.
+fn copied(part: Option<&[Value]>) -> Value {
+    part.map_or_else(
+        || Value::List(List::nil(ListType::Any)),
+        |part| Value::list(part.to_vec()),
+    )
+}
+
+fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let list = borrowed(call, "list should be type of slice or array but")?;
+    let len = list.items().len() as i64;
+    if len == 0 {
+        return Ok(Value::Nil);
+    }
+    let start = call.args.get(1).map_or(0, to_int);
+    let end = call.args.get(2).map_or(len, to_int);
+    let range = usize::try_from(start).ok().zip(usize::try_from(end).ok());
+    let Some(part) = range.and_then(|(start, end)| list.items().get(start..end)) else {
+        return Err(Failure::message("reflect.Value.Slice: slice index out of bounds"));
+    };
+    pay_for_items(call.meter, part.len())?;
+    Ok(Value::List(List::new(list.ty(), part.to_vec())))
+}

@@ -1,0 +1,105 @@
+//! Strings to lists and maps of strings, and back.
+
+use std::collections::BTreeMap;
+
+use mainstay_template::Type::{Any, Int, String};
+use mainstay_template::{Call, Failure, Function, List, ListType, Map, MapType, Meter, Str, Value};
+
+use crate::bytes;
+use crate::table::fixed;
+use crate::text::{self, Growing};
+
+pub(super) const TABLE: &[Function] = &[
+    fixed("split", &[String, String], split),
+    fixed("splitn", &[String, Int, String], splitn),
+    fixed("splitList", &[String, String], split_list),
+    fixed("join", &[String, Any], join),
+    fixed("toStrings", &[Any], to_strings),
+    fixed("sortAlpha", &[Any], sort_alpha),
+];
+
+fn split_list(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (separator, text) = (call.str(0), call.str(1));
+    let parts = parts(call.meter, &text, &separator, None)?;
+    Ok(Value::strings(parts))
+}
+
+fn split(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (separator, text) = (call.str(0), call.str(1));
+    Ok(numbered(&parts(call.meter, &text, &separator, None)?))
+}
+
+fn splitn(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (separator, text) = (call.str(0), call.str(2));
+    let limit = usize::try_from(call.int(1)).ok();
+    Ok(numbered(&parts(call.meter, &text, &separator, limit)?))
+}
+
+fn parts<'a>(
+    meter: &mut Meter,
+    text: &'a [u8],
+    separator: &[u8],
+    limit: Option<usize>,
+) -> Result<Vec<&'a [u8]>, Failure> {
+    meter.string(text.len())?;
+    let parts = bytes::split(text, separator, limit);
+    text::pay_for_items(meter, parts.len())?;
+    Ok(parts)
+}
+
+/// `_0`, `_1`, … in a `map[string]string`.
+fn numbered(parts: &[&[u8]]) -> Value {
+    let entry = |(index, part): (usize, &&[u8])| (Str::from(format!("_{index}")), Value::string(*part));
+    let entries: BTreeMap<Str, Value> = parts.iter().enumerate().map(entry).collect();
+    Value::Map(Map::new(MapType::String, entries))
+}
+
+fn join(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let separator = call.str(0);
+    let list = strings_of(call.meter, &call.arg(1))?;
+    let mut out = Growing::new(call.meter);
+    for (index, item) in list.items().iter().enumerate() {
+        if index > 0 {
+            out.push(&separator)?;
+        }
+        if let Value::String(text) = item {
+            out.push(text)?;
+        }
+    }
+    out.finish()
+}
+
+fn to_strings(call: &mut Call<'_>) -> Result<Value, Failure> {
+    Ok(Value::List(strings_of(call.meter, &call.arg(0))?))
+}
+
+fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let value = call.arg(0);
+    let list = match &value {
+        Value::List(_) => strings_of(call.meter, &value)?,
+        other => List::new(
+            ListType::String,
+            vec![Value::String(text::of(call.meter, other)?)],
+        ),
+    };
+    call.meter.burn(list.items().len() as u64)?;
+    list.sort();
+    Ok(Value::List(list))
+}
+
+/// Any value as a `[]string`: a list without its nils, each item as text; the very list where it is one already.
+fn strings_of(meter: &mut Meter, value: &Value) -> Result<List, Failure> {
+    let mut texts = Vec::new();
+    match value {
+        Value::List(list) if list.ty() == ListType::String => return Ok(list.clone()),
+        Value::List(list) => {
+            text::pay_for_items(meter, list.items().len())?;
+            for item in list.items().iter().filter(|item| !matches!(item, Value::Nil)) {
+                texts.push(Value::String(text::of(meter, item)?));
+            }
+        }
+        Value::Nil => {}
+        other => texts.push(Value::String(text::of(meter, other)?)),
+    }
+    Ok(List::new(ListType::String, texts))
+}
