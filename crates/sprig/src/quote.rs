@@ -24,6 +24,19 @@ pub(crate) fn backquote(bytes: &[u8]) -> String {
     }
 }
 
+/// The text, with one U+FFFD for each byte that is not UTF-8, as Go counts them.
+pub(crate) fn lossy(bytes: &[u8]) -> String {
+    let chunks = bytes.utf8_chunks();
+    chunks
+        .flat_map(|chunk| {
+            chunk
+                .valid()
+                .chars()
+                .chain(chunk.invalid().iter().map(|_| '\u{fffd}'))
+        })
+        .collect()
+}
+
 fn fits_backquotes(c: char) -> bool {
     c != '\u{feff}' && c != '`' && c != '\u{7f}' && (c >= ' ' || c == '\t')
 }

@@ -1,5 +1,153 @@
-//! Regular expressions in Go's RE2 syntax.
+//! Regular expressions: Go's syntax, matching rules and error texts, on the engines of the `regex` project, which run in
+//! time linear in the text. Knows nothing of other syntaxes.
 
-use mainstay_template::Function;
+mod class;
+mod cursor;
+mod error;
+mod escape;
+mod node;
+mod parse;
+mod program;
+mod replace;
 
-pub(crate) const TABLE: &[Function] = &[];
+use std::rc::Rc;
+
+use mainstay_template::{Call, Failure, Function, List, ListType, Str, Type, Value};
+
+use crate::quote::backquote;
+use crate::table::fixed;
+use program::{Haystack, Program};
+use replace::{Replacement, replace_all};
+
+const TWO: &[Type] = &[Type::String, Type::String];
+const THREE: &[Type] = &[Type::String, Type::String, Type::String];
+const COUNTED: &[Type] = &[Type::String, Type::String, Type::Int];
+
+pub(crate) const TABLE: &[Function] = &[
+    fixed("regexMatch", TWO, matches_quietly),
+    fixed("mustRegexMatch", TWO, |call| {
+        is_match(call, must).map(Value::from)
+    }),
+    fixed("regexFind", TWO, |call| find(call, panicking)),
+    fixed("mustRegexFind", TWO, |call| find(call, must)),
+    fixed("regexFindAll", COUNTED, |call| find_all(call, panicking)),
+    fixed("mustRegexFindAll", COUNTED, |call| find_all(call, must)),
+    fixed("regexReplaceAll", THREE, |call| replace(call, panicking, true)),
+    fixed("mustRegexReplaceAll", THREE, |call| replace(call, must, true)),
+    fixed("regexReplaceAllLiteral", THREE, |call| {
+        replace(call, panicking, false)
+    }),
+    fixed("mustRegexReplaceAllLiteral", THREE, |call| {
+        replace(call, must, false)
+    }),
+    fixed("regexSplit", COUNTED, |call| split(call, panicking)),
+    fixed("mustRegexSplit", COUNTED, |call| split(call, must)),
+    fixed("regexQuoteMeta", &[Type::String], quote_meta),
+];
+
+/// How an expression is compiled: the `must` functions return the error, the others panic with it.
+type Compile = fn(&mut Call<'_>) -> Result<Rc<Program>, Failure>;
+
+fn must(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
+    compile(call, |_, error| error)
+}
+
+fn panicking(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
+    compile(call, |text, error| {
+        format!("regexp: Compile({}): {error}", backquote(text))
+    })
+}
+
+fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
+    let text = call.str(0);
+    call.meter.burn(1 + text.len() as u64)?;
+    let program = Program::of(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
+    program.pay(call.str(1).len(), call.meter)?;
+    Ok(program)
+}
+
+fn is_match(call: &mut Call<'_>, compile: Compile) -> Result<bool, Failure> {
+    let program = compile(call)?;
+    Ok(program.is_match(&Haystack::new(&call.str(1))))
+}
+
+/// An expression that cannot be compiled matches nothing.
+fn matches_quietly(call: &mut Call<'_>) -> Result<Value, Failure> {
+    match is_match(call, must) {
+        Err(Failure::Message(_)) => Ok(false.into()),
+        other => other.map(Value::from),
+    }
+}
+
+fn find(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
+    let (program, text) = (compile(call)?, call.str(1));
+    let haystack = Haystack::new(&text);
+    Ok(Value::string(
+        program
+            .find(&haystack, 0)
+            .map_or(&b""[..], |found| haystack.slice(found)),
+    ))
+}
+
+fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
+    let (program, text) = (compile(call)?, call.str(1));
+    let haystack = Haystack::new(&text);
+    let found = program.find_all(&haystack, limit(call.int(2)));
+    call.meter.burn(found.len() as u64)?;
+    Ok(Value::strings(
+        found.into_iter().map(|range| Str::from(haystack.slice(range))),
+    ))
+}
+
+/// A negative count asks for all.
+fn limit(count: i64) -> usize {
+    usize::try_from(count).unwrap_or(usize::MAX)
+}
+
+fn replace(call: &mut Call<'_>, compile: Compile, expand: bool) -> Result<Value, Failure> {
+    let (program, text, by) = (compile(call)?, call.str(1), call.str(2));
+    let haystack = Haystack::new(&text);
+    let with = Replacement { text: &by, expand };
+    Ok(Value::string(replace_all(&program, &haystack, with, call.meter)?))
+}
+
+fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
+    let (program, text, count) = (compile(call)?, call.str(1), call.int(2));
+    if count == 0 {
+        return Ok(Value::List(List::new(ListType::String, Vec::new())));
+    }
+    if !program.is_empty && text.is_empty() {
+        return Ok(Value::strings([""]));
+    }
+    let haystack = Haystack::new(&text);
+    let found = program.find_all(&haystack, limit(count));
+    call.meter.burn(found.len() as u64)?;
+    let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
+    for range in found {
+        if parts.len().saturating_add(1) == limit(count) {
+            break;
+        }
+        end = range.start;
+        if range.end != 0 {
+            parts.push(Str::from(haystack.slice(begin..end)));
+        }
+        begin = range.end;
+    }
+    if end != haystack.len() {
+        parts.push(Str::from(haystack.slice(begin..haystack.len())));
+    }
+    Ok(Value::strings(parts))
+}
+
+fn quote_meta(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(0);
+    call.meter.string(2 * text.len())?;
+    let mut out = Vec::with_capacity(text.len());
+    for byte in text.iter() {
+        if br"\.+*?()|[]{}^$".contains(byte) {
+            out.push(b'\\');
+        }
+        out.push(*byte);
+    }
+    Ok(Value::string(out))
+}

@@ -8,6 +8,8 @@
     clippy::print_stdout
 )]
 
+#[path = "library/regex.rs"]
+mod regex;
 #[path = "library/semver.rs"]
 mod semver;
 #[path = "library/support.rs"]

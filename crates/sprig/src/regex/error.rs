@@ -1,0 +1,54 @@
+//! Why a regular expression was refused, in the words of Go's regexp/syntax.
+
+use crate::quote::lossy;
+
+/// A refused expression.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error parsing regexp: {reason}: `{part}`")]
+pub(crate) struct SyntaxError {
+    reason: Reason,
+    part: String,
+}
+
+/// What is wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Reason {
+    #[error("invalid character class range")]
+    CharRange,
+    #[error("invalid escape sequence")]
+    Escape,
+    #[error("invalid named capture")]
+    NamedCapture,
+    #[error("invalid or unsupported Perl syntax")]
+    PerlOp,
+    #[error("invalid nested repetition operator")]
+    RepeatOp,
+    #[error("invalid repeat count")]
+    RepeatSize,
+    #[error("invalid UTF-8")]
+    Utf8,
+    #[error("missing closing ]")]
+    MissingBracket,
+    #[error("missing closing )")]
+    MissingParen,
+    #[error("missing argument to repetition operator")]
+    MissingRepeatArgument,
+    #[error("trailing backslash at end of expression")]
+    TrailingBackslash,
+    #[error("unexpected )")]
+    UnexpectedParen,
+    #[error("expression nests too deeply")]
+    NestingDepth,
+    #[error("expression too large")]
+    Large,
+}
+
+impl Reason {
+    /// The error that quotes `part` of the expression.
+    pub(super) fn at(self, part: &[u8]) -> SyntaxError {
+        SyntaxError {
+            reason: self,
+            part: lossy(part),
+        }
+    }
+}

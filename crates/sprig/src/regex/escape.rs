@@ -1,0 +1,68 @@
+//! Backslash escapes that stand for one character: takes the text from the backslash on, gives the code point.
+
+use super::cursor::Cursor;
+use super::error::{Reason, SyntaxError};
+
+/// The code point, which may be a surrogate: Go accepts one, and nothing matches it.
+pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, SyntaxError> {
+    let start = *at;
+    at.skip(1);
+    if at.is_empty() {
+        return Err(Reason::TrailingBackslash.at(b""));
+    }
+    let found = match at.next()? {
+        Some(c @ '0'..='7') => octal(at, c),
+        Some('x') => hexadecimal(at)?,
+        Some('a') => Some(7),
+        Some('f') => Some(12),
+        Some('n') => Some(10),
+        Some('r') => Some(13),
+        Some('t') => Some(9),
+        Some('v') => Some(11),
+        Some(c) if c.is_ascii() && !c.is_ascii_alphanumeric() => Some(u32::from(c)),
+        _ => None,
+    };
+    found.ok_or_else(|| Reason::Escape.at(start.until(*at)))
+}
+
+/// Up to three digits; a single one is an octal escape only if it is zero.
+fn octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
+    let next = |at: &Cursor<'_>| at.peek().filter(|b| (b'0'..=b'7').contains(b));
+    if first != '0' && next(at).is_none() {
+        return None;
+    }
+    let mut value = u32::from(first) - u32::from('0');
+    for _ in 1..3 {
+        let Some(digit) = next(at) else { break };
+        value = value * 8 + u32::from(digit - b'0');
+        at.skip(1);
+    }
+    Some(value)
+}
+
+fn hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
+    let Some(first) = at.next()? else { return Ok(None) };
+    if first == '{' {
+        return braced(at);
+    }
+    let (high, low) = (first.to_digit(16), at.next()?.and_then(|c| c.to_digit(16)));
+    Ok(high.zip(low).map(|(high, low)| high * 16 + low))
+}
+
+fn braced(at: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
+    let mut value = None;
+    loop {
+        let Some(c) = at.next()? else { return Ok(None) };
+        if c == '}' {
+            return Ok(value);
+        }
+        let Some(digit) = c.to_digit(16) else {
+            return Ok(None);
+        };
+        let next = value.unwrap_or(0) * 16 + digit;
+        if next > u32::from(char::MAX) {
+            return Ok(None);
+        }
+        value = Some(next);
+    }
+}

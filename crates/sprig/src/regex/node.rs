@@ -1,0 +1,156 @@
+//! A piece of an expression with what its limits need: how large, how deep and how often repeated it is.
+
+use regex_syntax::hir::Hir;
+
+use super::error::{Reason, SyntaxError};
+
+/// Instructions Go would compile at most.
+const MAX_SIZE: u64 = (128 << 20) / 40;
+/// Go's limit is 1000. The engines recurse over the tree, and this much fits a small thread's stack.
+const MAX_HEIGHT: u32 = 250;
+
+/// A piece of an expression.
+#[derive(Debug)]
+pub(super) struct Node {
+    pub(super) hir: Hir,
+    /// Go's estimate of the compiled size.
+    size: u64,
+    height: u32,
+    kind: Kind,
+    /// The product of nested counts.
+    pub(super) repeats: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Concat,
+    Alternation,
+    Other,
+}
+
+/// How often.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Repeat {
+    pub(super) min: u32,
+    pub(super) max: Option<u32>,
+    /// Whether it was written in braces.
+    pub(super) counted: bool,
+}
+
+impl Repeat {
+    /// Whether Go checks the count at all.
+    pub(super) fn is_plural(self) -> bool {
+        self.counted && (self.min >= 2 || self.max.is_some_and(|max| max >= 2))
+    }
+
+    fn size(self, sub: u64) -> u64 {
+        let min = u64::from(self.min);
+        match (self.counted, self.max) {
+            (_, None) if self.min == 0 => sub + 2,
+            (false, _) => sub + 1,
+            (true, None) => min.saturating_mul(sub) + 1,
+            (true, Some(max)) => u64::from(max).saturating_mul(sub) + u64::from(max).saturating_sub(min),
+        }
+        .max(1)
+    }
+
+    fn repeats(self, sub: u64) -> u64 {
+        match self {
+            Self { counted: false, .. } => sub,
+            Self { max: Some(0), .. } => 0,
+            Self { min, max, .. } => u64::from(max.unwrap_or(min).max(1)).saturating_mul(sub),
+        }
+    }
+}
+
+impl Node {
+    /// A piece without parts.
+    pub(super) fn leaf(hir: Hir) -> Self {
+        Self {
+            hir,
+            size: 1,
+            height: 1,
+            kind: Kind::Other,
+            repeats: 1,
+        }
+    }
+
+    /// One after the other.
+    pub(super) fn concat(parts: Vec<Self>) -> Self {
+        Self::joined(parts, Kind::Concat)
+    }
+
+    /// One or the other.
+    pub(super) fn alternation(parts: Vec<Self>) -> Self {
+        Self::joined(parts, Kind::Alternation)
+    }
+
+    fn joined(mut parts: Vec<Self>, kind: Kind) -> Self {
+        if parts.len() == 1
+            && let Some(only) = parts.pop()
+        {
+            return only;
+        }
+        let bars = if kind == Kind::Alternation {
+            parts.len().saturating_sub(1) as u64
+        } else {
+            0
+        };
+        let size = parts
+            .iter()
+            .map(|part| part.size)
+            .fold(bars, u64::saturating_add)
+            .max(1);
+        // A sequence within a sequence is flattened.
+        let height = parts
+            .iter()
+            .map(|part| part.height + u32::from(part.kind != kind))
+            .max();
+        let repeats = parts.iter().map(|part| part.repeats).max().unwrap_or(1);
+        let hirs = parts.into_iter().map(|part| part.hir).collect();
+        let hir = if kind == Kind::Concat {
+            Hir::concat(hirs)
+        } else {
+            Hir::alternation(hirs)
+        };
+        Self {
+            hir,
+            size,
+            height: height.unwrap_or(1),
+            kind,
+            repeats,
+        }
+    }
+
+    /// Within something that costs `more` instructions.
+    pub(super) fn wrap(self, more: u64, make: impl FnOnce(Hir) -> Hir) -> Self {
+        Self {
+            hir: make(self.hir),
+            size: self.size.saturating_add(more),
+            height: self.height + 1,
+            kind: Kind::Other,
+            repeats: self.repeats,
+        }
+    }
+
+    /// Several times.
+    pub(super) fn repeat(self, repeat: Repeat, make: impl FnOnce(Hir) -> Hir) -> Self {
+        let (size, repeats) = (repeat.size(self.size), repeat.repeats(self.repeats));
+        Self {
+            size,
+            repeats,
+            ..self.wrap(0, make)
+        }
+    }
+
+    /// Fails where the piece is larger or deeper than `whole` may be.
+    pub(super) fn check(&self, whole: &[u8]) -> Result<(), SyntaxError> {
+        if self.size > MAX_SIZE {
+            return Err(Reason::Large.at(whole));
+        }
+        if self.height > MAX_HEIGHT {
+            return Err(Reason::NestingDepth.at(whole));
+        }
+        Ok(())
+    }
+}

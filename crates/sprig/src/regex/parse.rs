@@ -1,0 +1,400 @@
+//! Go's regular expression syntax: takes the text of an expression, gives the tree the `regex` engines run, or the error
+//! Go would give. Knows nothing of matching.
+
+use regex_syntax::hir::{Capture, Class, Dot, Hir, Look, Repetition};
+
+use super::class;
+use super::cursor::{Cursor, check_utf8};
+use super::error::{Reason, SyntaxError};
+use super::escape::read_escape;
+use super::node::{Node, Repeat};
+
+/// A parsed expression.
+#[derive(Debug)]
+pub(super) struct Parsed {
+    /// What to run.
+    pub(super) hir: Hir,
+    /// The name of each group, empty where it has none; the first is the whole match.
+    pub(super) names: Vec<String>,
+}
+
+/// Reads `text`.
+pub(super) fn parse(text: &[u8]) -> Result<Parsed, SyntaxError> {
+    Parser::new(text).run()
+}
+
+/// What `(?ims-U)` switches: four switches are four booleans.
+#[allow(clippy::struct_excessive_bools)]
+#[derive(Clone, Copy, Debug, Default)]
+struct Flags {
+    fold: bool,
+    multi_line: bool,
+    dot_newline: bool,
+    lazy: bool,
+}
+
+/// What is open between two parentheses.
+struct Frame {
+    alternatives: Vec<Node>,
+    sequence: Vec<Node>,
+    /// The group's number, where it captures.
+    capture: Option<u32>,
+    /// What held outside.
+    outer: Flags,
+}
+
+impl Frame {
+    fn new(capture: Option<u32>, outer: Flags) -> Self {
+        Self {
+            alternatives: Vec::new(),
+            sequence: Vec::new(),
+            capture,
+            outer,
+        }
+    }
+
+    fn next_alternative(&mut self) {
+        self.alternatives
+            .push(Node::concat(std::mem::take(&mut self.sequence)));
+    }
+
+    fn close(mut self) -> Node {
+        self.next_alternative();
+        Node::alternation(self.alternatives)
+    }
+}
+
+struct Parser<'a> {
+    whole: &'a [u8],
+    at: Cursor<'a>,
+    flags: Flags,
+    /// The frame being filled, and those around it.
+    frame: Frame,
+    around: Vec<Frame>,
+    names: Vec<String>,
+}
+
+impl<'a> Parser<'a> {
+    fn new(whole: &'a [u8]) -> Self {
+        let flags = Flags::default();
+        let frame = Frame::new(None, flags);
+        Self {
+            whole,
+            at: Cursor(whole),
+            flags,
+            frame,
+            around: Vec::new(),
+            names: vec![String::new()],
+        }
+    }
+
+    fn run(mut self) -> Result<Parsed, SyntaxError> {
+        let mut last_repeat = None;
+        while let Some(byte) = self.at.peek() {
+            let start = self.at;
+            let repeated = self.step(byte, last_repeat)?;
+            last_repeat = repeated.then_some(start);
+        }
+        if !self.around.is_empty() {
+            return Err(Reason::MissingParen.at(self.whole));
+        }
+        let node = self.frame.close();
+        node.check(self.whole)?;
+        Ok(Parsed {
+            hir: node.hir,
+            names: self.names,
+        })
+    }
+
+    /// Reads one element; says whether it was a repetition, which may not follow another.
+    fn step(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, SyntaxError> {
+        match byte {
+            b'(' if self.at.byte(1) == Some(b'?') => self.perl_group()?,
+            b'(' => {
+                self.open(String::new());
+                self.at.skip(1);
+            }
+            b'|' => {
+                self.frame.next_alternative();
+                self.at.skip(1);
+            }
+            b')' => self.close()?,
+            b'^' => self.look(
+                if self.flags.multi_line {
+                    Look::StartLF
+                } else {
+                    Look::Start
+                },
+                1,
+            )?,
+            b'$' => self.look(
+                if self.flags.multi_line {
+                    Look::EndLF
+                } else {
+                    Look::End
+                },
+                1,
+            )?,
+            b'.' => {
+                let dot = if self.flags.dot_newline {
+                    Dot::AnyChar
+                } else {
+                    Dot::AnyCharExceptLF
+                };
+                self.push(Node::leaf(Hir::dot(dot)))?;
+                self.at.skip(1);
+            }
+            b'[' => {
+                let class = class::bracketed(&mut self.at, self.flags.fold)?;
+                self.push(Node::leaf(Hir::class(Class::Unicode(class))))?;
+            }
+            b'*' | b'+' | b'?' => return self.star(byte, last_repeat).map(|()| true),
+            b'{' => return self.counted(last_repeat),
+            b'\\' => self.backslash()?,
+            _ => {
+                if let Some(c) = self.at.next()? {
+                    self.literal(u32::from(c))?;
+                }
+            }
+        }
+        Ok(false)
+    }
+
+    fn push(&mut self, node: Node) -> Result<(), SyntaxError> {
+        node.check(self.whole)?;
+        self.frame.sequence.push(node);
+        Ok(())
+    }
+
+    fn look(&mut self, look: Look, bytes: usize) -> Result<(), SyntaxError> {
+        self.at.skip(bytes);
+        self.push(Node::leaf(Hir::look(look)))
+    }
+
+    fn literal(&mut self, code: u32) -> Result<(), SyntaxError> {
+        let class = match char::from_u32(code) {
+            Some(c) => class::set(&[(c, c)], self.flags.fold),
+            None => class::scalars(code, code),
+        };
+        self.push(Node::leaf(Hir::class(Class::Unicode(class))))
+    }
+
+    fn open(&mut self, name: String) {
+        let number = self.names.len() as u32;
+        self.names.push(name);
+        self.open_frame(Some(number));
+    }
+
+    fn open_frame(&mut self, capture: Option<u32>) {
+        let frame = Frame::new(capture, self.flags);
+        self.around.push(std::mem::replace(&mut self.frame, frame));
+    }
+
+    fn close(&mut self) -> Result<(), SyntaxError> {
+        let outer = self
+            .around
+            .pop()
+            .ok_or_else(|| Reason::UnexpectedParen.at(self.whole))?;
+        let frame = std::mem::replace(&mut self.frame, outer);
+        self.flags = frame.outer;
+        let capture = frame.capture;
+        let node = frame.close();
+        let node = match capture {
+            None => node,
+            Some(index) => node.wrap(2, |sub| {
+                Hir::capture(Capture {
+                    index,
+                    name: None,
+                    sub: Box::new(sub),
+                })
+            }),
+        };
+        self.at.skip(1);
+        self.push(node)
+    }
+
+    fn star(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<(), SyntaxError> {
+        let before = self.at;
+        self.at.skip(1);
+        let (min, max) = match byte {
+            b'*' => (0, None),
+            b'+' => (1, None),
+            _ => (0, Some(1)),
+        };
+        self.repeat(
+            Repeat {
+                min,
+                max,
+                counted: false,
+            },
+            before,
+            last_repeat,
+        )
+    }
+
+    /// `{2}`, `{2,}`, `{2,5}`; anything else is a brace that stands for itself.
+    fn counted(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, SyntaxError> {
+        let before = self.at;
+        let Some((min, max)) = counts(&mut self.at) else {
+            self.at = before;
+            self.at.skip(1);
+            self.literal(u32::from('{'))?;
+            return Ok(false);
+        };
+        let wrong = min > MAX_REPEAT || max.is_some_and(|max| max > MAX_REPEAT || min > max);
+        if wrong {
+            return Err(Reason::RepeatSize.at(before.until(self.at)));
+        }
+        self.repeat(
+            Repeat {
+                min,
+                max,
+                counted: true,
+            },
+            before,
+            last_repeat,
+        )?;
+        Ok(true)
+    }
+
+    fn repeat(
+        &mut self,
+        repeat: Repeat,
+        before: Cursor<'a>,
+        last_repeat: Option<Cursor<'a>>,
+    ) -> Result<(), SyntaxError> {
+        let lazy = self.at.eat(b"?") != self.flags.lazy;
+        if let Some(last) = last_repeat {
+            return Err(Reason::RepeatOp.at(last.until(self.at)));
+        }
+        let node = self.frame.sequence.pop();
+        let node = node.ok_or_else(|| Reason::MissingRepeatArgument.at(before.until(self.at)))?;
+        let node = node.repeat(repeat, |sub| {
+            let sub = Box::new(sub);
+            Hir::repetition(Repetition {
+                min: repeat.min,
+                max: repeat.max,
+                greedy: !lazy,
+                sub,
+            })
+        });
+        node.check(self.whole)?;
+        if node.repeats > u64::from(MAX_REPEAT) && repeat.is_plural() {
+            return Err(Reason::RepeatSize.at(before.until(self.at)));
+        }
+        self.frame.sequence.push(node);
+        Ok(())
+    }
+
+    fn backslash(&mut self) -> Result<(), SyntaxError> {
+        match self.at.byte(1) {
+            Some(b'A') => return self.look(Look::Start, 2),
+            Some(b'z') => return self.look(Look::End, 2),
+            Some(b'b') => return self.look(Look::WordAscii, 2),
+            Some(b'B') => return self.look(Look::WordAsciiNegate, 2),
+            Some(b'C') => return Err(Reason::Escape.at(self.at.first(2))),
+            Some(b'Q') => return self.quoted(),
+            _ => {}
+        }
+        let fold = self.flags.fold;
+        let class = match class::unicode(&mut self.at, fold)? {
+            Some(class) => Some(class),
+            None => class::perl(&mut self.at, fold),
+        };
+        if let Some(class) = class {
+            return self.push(Node::leaf(Hir::class(Class::Unicode(class))));
+        }
+        let code = read_escape(&mut self.at)?;
+        self.literal(code)
+    }
+
+    /// `\Q…\E`, whose end may be missing.
+    fn quoted(&mut self) -> Result<(), SyntaxError> {
+        self.at.skip(2);
+        let len = self.at.find(b"\\E").unwrap_or(self.at.0.len());
+        let mut inside = Cursor(self.at.first(len));
+        while let Some(c) = inside.next()? {
+            self.literal(u32::from(c))?;
+        }
+        self.at.skip(len + 2);
+        Ok(())
+    }
+
+    /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
+    fn perl_group(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        let p = start.0.len() > 4 && start.starts_with(b"(?P<");
+        let plain = start.0.len() > 3 && start.starts_with(b"(?<");
+        if !p && !plain {
+            return self.flag_group();
+        }
+        let Some(end) = start.find(b">") else {
+            check_utf8(start.0)?;
+            return Err(Reason::NamedCapture.at(start.0));
+        };
+        let name = check_utf8(start.0.get(if plain { 3 } else { 4 }..end).unwrap_or_default())?;
+        if name.is_empty() || !name.chars().all(|c| c == '_' || c.is_ascii_alphanumeric()) {
+            return Err(Reason::NamedCapture.at(start.first(end + 1)));
+        }
+        self.open(name.to_owned());
+        self.at.skip(end + 1);
+        Ok(())
+    }
+
+    fn flag_group(&mut self) -> Result<(), SyntaxError> {
+        let start = self.at;
+        self.at.skip(2);
+        let mut flags = self.flags;
+        let (mut on, mut saw_flag) = (true, false);
+        while let Some(c) = self.at.next()? {
+            match c {
+                'i' => flags.fold = on,
+                'm' => flags.multi_line = on,
+                's' => flags.dot_newline = on,
+                'U' => flags.lazy = on,
+                '-' if on => {
+                    (on, saw_flag) = (false, false);
+                    continue;
+                }
+                ':' | ')' if on || saw_flag => {
+                    if c == ':' {
+                        self.open_frame(None);
+                    }
+                    self.flags = flags;
+                    return Ok(());
+                }
+                _ => break,
+            }
+            saw_flag = true;
+        }
+        Err(Reason::PerlOp.at(start.until(self.at)))
+    }
+}
+
+/// The most copies a repetition may ask for, nested ones multiplied.
+const MAX_REPEAT: u32 = 1_000;
+
+/// The bounds between braces. A number past any limit is given as `u32::MAX`.
+fn counts(at: &mut Cursor<'_>) -> Option<(u32, Option<u32>)> {
+    at.skip(1);
+    let min = number(at)?;
+    let max = if !at.eat(b",") {
+        Some(min)
+    } else if at.peek()? == b'}' {
+        None
+    } else {
+        Some(number(at)?)
+    };
+    at.eat(b"}").then_some((min, max))
+}
+
+/// Digits without a leading zero.
+fn number(at: &mut Cursor<'_>) -> Option<u32> {
+    let digits = at.0.iter().take_while(|b| b.is_ascii_digit()).count();
+    let text = std::str::from_utf8(at.first(digits)).ok()?;
+    if digits == 0 || (digits > 1 && text.starts_with('0')) {
+        return None;
+    }
+    at.skip(digits);
+    Some(text.parse().unwrap_or(u32::MAX))
+}

@@ -1,0 +1,197 @@
+//! A compiled expression: takes text, gives matches in the order and with the empty-match rules of Go's regexp.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Range;
+use std::rc::Rc;
+
+use mainstay_template::{Exhausted, Meter};
+use regex_automata::Input;
+use regex_automata::meta::Regex;
+use regex_automata::util::captures::Captures;
+
+use super::error::{Reason, SyntaxError};
+use super::parse::parse;
+
+/// Bytes one compiled expression may take.
+const MAX_COMPILED: usize = 16 << 20;
+/// What is remembered between calls: a chart calls few expressions, often.
+const MAX_REMEMBERED: usize = 64;
+const MAX_REMEMBERED_BYTES: usize = 32 << 20;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Program {
+    regex: Regex,
+    /// The name of each group, empty where it has none; the first is the whole match.
+    pub(super) names: Vec<String>,
+    /// The expression is empty, which Go's `Split` treats apart.
+    pub(super) is_empty: bool,
+}
+
+#[derive(Default)]
+struct Memory {
+    programs: HashMap<Box<[u8]>, Rc<Program>>,
+    bytes: usize,
+}
+
+thread_local! {
+    static MEMORY: RefCell<Memory> = RefCell::default();
+}
+
+impl Program {
+    /// The program of `text`, compiled at most once while it is remembered.
+    pub(crate) fn of(text: &[u8]) -> Result<Rc<Self>, SyntaxError> {
+        MEMORY.with_borrow_mut(|memory| match memory.programs.get(text) {
+            Some(program) => Ok(Rc::clone(program)),
+            None => memory.add(text),
+        })
+    }
+
+    fn compile(text: &[u8]) -> Result<Self, SyntaxError> {
+        let parsed = parse(text)?;
+        let config = Regex::config()
+            .nfa_size_limit(Some(MAX_COMPILED))
+            .onepass_size_limit(Some(1 << 20));
+        // The tree is well formed, so size is all that can be wrong with it.
+        let regex = Regex::builder().configure(config).build_from_hir(&parsed.hir);
+        let regex = regex.map_err(|_| Reason::Large.at(text))?;
+        Ok(Self {
+            regex,
+            names: parsed.names,
+            is_empty: text.is_empty(),
+        })
+    }
+
+    /// Pays for a search through `bytes`: the slowest engine looks at each byte once per instruction.
+    pub(crate) fn pay(&self, bytes: usize, meter: &mut Meter) -> Result<(), Exhausted> {
+        let width = 1 + self.regex.memory_usage() as u64 / 4_096;
+        meter.burn(width.saturating_mul(bytes as u64) / 64)
+    }
+}
+
+impl Memory {
+    fn add(&mut self, text: &[u8]) -> Result<Rc<Program>, SyntaxError> {
+        let program = Rc::new(Program::compile(text)?);
+        let bytes = program.regex.memory_usage();
+        if self.programs.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {
+            *self = Self::default();
+        }
+        self.bytes += bytes;
+        self.programs.insert(text.into(), Rc::clone(&program));
+        Ok(program)
+    }
+}
+
+/// A text to search. Go reads each byte that is not UTF-8 as U+FFFD, so the engines get those characters instead.
+pub(crate) struct Haystack<'t> {
+    original: &'t [u8],
+    text: Cow<'t, [u8]>,
+    /// The place in `original` of each byte of `text` and of its end; empty where both are the same.
+    places: Vec<usize>,
+}
+
+impl<'t> Haystack<'t> {
+    pub(crate) fn new(original: &'t [u8]) -> Self {
+        match std::str::from_utf8(original) {
+            Ok(_) => Self {
+                original,
+                text: Cow::Borrowed(original),
+                places: Vec::new(),
+            },
+            Err(_) => Self::repaired(original),
+        }
+    }
+
+    fn repaired(original: &'t [u8]) -> Self {
+        let (mut text, mut places, mut at) = (Vec::new(), Vec::new(), 0);
+        for chunk in original.utf8_chunks() {
+            text.extend_from_slice(chunk.valid().as_bytes());
+            places.extend(at..at + chunk.valid().len());
+            at += chunk.valid().len();
+            for _ in chunk.invalid() {
+                text.extend_from_slice("\u{fffd}".as_bytes());
+                places.extend([at; 3]);
+                at += 1;
+            }
+        }
+        places.push(at);
+        Self {
+            original,
+            text: Cow::Owned(text),
+            places,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.text.len()
+    }
+
+    /// The bytes of the original between two places of the text.
+    pub(crate) fn slice(&self, range: Range<usize>) -> &'t [u8] {
+        let place = |at: usize| self.places.get(at).copied().unwrap_or(at);
+        self.original
+            .get(place(range.start)..place(range.end))
+            .unwrap_or_default()
+    }
+
+    /// How many bytes the character at `at` takes; zero at the end.
+    pub(super) fn width(&self, at: usize) -> usize {
+        match self.text.get(at) {
+            None => 0,
+            Some(0..=0x7f) => 1,
+            Some(0x80..=0xdf) => 2,
+            Some(0xe0..=0xef) => 3,
+            Some(_) => 4,
+        }
+    }
+}
+
+impl Program {
+    pub(crate) fn is_match(&self, haystack: &Haystack<'_>) -> bool {
+        self.regex.is_match(Input::new(&*haystack.text))
+    }
+
+    /// The leftmost match that begins at or after `from`.
+    pub(crate) fn find(&self, haystack: &Haystack<'_>, from: usize) -> Option<Range<usize>> {
+        Some(
+            self.regex
+                .find(Input::new(&*haystack.text).range(from..))?
+                .range(),
+        )
+    }
+
+    /// The same, with its groups.
+    pub(super) fn captures(&self, haystack: &Haystack<'_>, from: usize, groups: &mut Captures) {
+        self.regex
+            .captures(Input::new(&*haystack.text).range(from..), groups);
+    }
+
+    /// Room for the groups of a match.
+    pub(super) fn groups(&self) -> Captures {
+        self.regex.create_captures()
+    }
+
+    /// Up to `limit` matches that do not overlap: an empty one is skipped where it touches the match before it.
+    pub(crate) fn find_all(&self, haystack: &Haystack<'_>, limit: usize) -> Vec<Range<usize>> {
+        let (mut found, mut at, mut last_end) = (Vec::new(), 0, None);
+        while found.len() < limit && at <= haystack.len() {
+            let Some(next) = self.find(haystack, at) else {
+                break;
+            };
+            let (start, end) = (next.start, next.end);
+            let touches = end == at && last_end == Some(start);
+            if !touches {
+                found.push(next);
+            }
+            last_end = Some(end);
+            at = if end > at {
+                end
+            } else {
+                at + haystack.width(at).max(1)
+            };
+        }
+        found
+    }
+}
