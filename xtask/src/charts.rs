@@ -2,13 +2,15 @@
 //!
 //! Each version is downloaded with `go mod download`, refused if its sum is not the pinned one, derived in memory,
 //! written next to its place and renamed into it: a version is there whole or not at all. The Go module cache is only read.
+//! At the end everything is packed into `resources/charts.pack`, which the build embeds.
 
 mod module;
+mod packing;
 mod tree;
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result, bail};
+use anyhow::{Context, Result, ensure};
 use mainstay_catalog::derive::{Files, fingerprint};
 use mainstay_catalog::{Flavour, Pin, derive_installer, derive_operator, parse_lock};
 
@@ -33,8 +35,10 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
         .iter()
         .filter(|pin| arguments.force || !is_fresh(&resources, pin))
         .collect();
-    if arguments.check && !stale.is_empty() {
-        bail!("resources/ is not up to date: run `cargo xtask charts`");
+    if arguments.check {
+        let fresh = stale.is_empty() && packing::is_fresh(&resources, &stamps(&pins));
+        ensure!(fresh, "resources/ is not up to date: run `cargo xtask charts`");
+        return Ok(());
     }
     update(&resources, &pins, &stale)
 }
@@ -74,6 +78,14 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
     if stale.is_empty() {
         say(&format!("charts: {} versions up to date", pins.len()));
     }
+    if !stale.is_empty() || !packing::is_fresh(resources, &stamps(pins)) {
+        let (before, after) = packing::write(resources, pins, &stamps(pins))?;
+        say(&format!(
+            "charts: packed {} KiB into {} KiB",
+            before / 1024,
+            after / 1024
+        ));
+    }
     Ok(())
 }
 
@@ -91,6 +103,10 @@ fn derive(pin: &Pin) -> Result<Vec<(Flavour, Files)>> {
 /// What a version's folder must say to be up to date: the pin, and the tables that derived it.
 fn stamp(pin: &Pin) -> String {
     format!("{} {} {:016x}\n", pin.query(), pin.sum, fingerprint())
+}
+
+fn stamps(pins: &[Pin]) -> String {
+    pins.iter().map(stamp).collect()
 }
 
 fn is_fresh(resources: &Path, pin: &Pin) -> bool {

@@ -1,13 +1,37 @@
-//! Which Istio versions can be installed, and the chart bytes of each. Knows no cluster and renders nothing.
+//! Which Istio versions can be installed, and the chart bytes of each. Knows no cluster, no network and no environment, and
+//! renders nothing.
+//!
+//! ```text
+//! source module ──derive_installer()──▶ release ──derive_operator()──▶ operator     (when charts are fetched)
+//! embedded pack + folders ──Catalog──▶ versions, aliases, charts, profiles          (at run time)
+//! ```
+//!
+//! ```
+//! # fn main() -> Result<(), mainstay_catalog::CatalogError> {
+//! use mainstay_catalog::{Catalog, Flavour};
+//! let catalog = Catalog::embedded()?;
+//! if let Ok(version) = catalog.resolve("v1.29-latest") {
+//!     let files = catalog.chart(&version, Flavour::Installer, "istiod")?;
+//!     assert!(files.contains_key("Chart.yaml"));
+//! }
+//! # Ok(())
+//! # }
+//! ```
 
+mod catalog;
 pub mod derive;
 mod error;
 mod flavour;
+mod folder;
 mod lock;
+mod names;
+pub mod pack;
 mod version;
 
+pub use catalog::{Catalog, Installable, Origin};
 pub use derive::{derive_installer, derive_operator};
 pub use error::CatalogError;
 pub use flavour::Flavour;
 pub use lock::{Pin, parse_lock};
+pub use names::{Name, State};
 pub use version::Version;

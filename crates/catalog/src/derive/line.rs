@@ -173,7 +173,7 @@ fn block_end(lines: &[&str], at: usize) -> usize {
     let mut end = at + 1;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
         match kind(line) {
-            Kind::Quiet => continue,
+            Kind::Quiet => {}
             Kind::Item if indent(line) >= depth => end = index + 1,
             _ if indent(line) > depth => end = index + 1,
             _ => break,

@@ -1,0 +1,151 @@
+//! Charts in a folder: takes a path, gives versions, charts and files. Follows no link and reads no more than a chart may hold.
+//!
+//! ```text
+//! <folder>/<version>/<flavour>/charts/<chart>/…      as `resources/` and the user's catalogue have it
+//! <folder>/<version>/charts/<chart>/…                as the Sail Operator's image has it: serves both flavours
+//! ```
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::derive::Files;
+use crate::error::CatalogError;
+use crate::flavour::Flavour;
+use crate::version::Version;
+
+/// Bytes of one chart, as Helm limits them in archives.
+const MAX_BYTES: u64 = 100 << 20;
+/// Files of one chart.
+const MAX_FILES: usize = 10_000;
+
+/// A folder of versions.
+#[derive(Clone, Debug)]
+pub(crate) struct Folder(pub(crate) PathBuf);
+
+impl Folder {
+    /// Versions that have at least one chart. A folder that is not there has none.
+    pub(crate) fn versions(&self) -> Result<Vec<Version>, CatalogError> {
+        let named = names(&self.0)?
+            .into_iter()
+            .filter_map(|name| name.parse::<Version>().ok());
+        let mut versions: Vec<Version> = named.filter(|version| self.has_charts(version)).collect();
+        versions.sort();
+        versions.dedup();
+        Ok(versions)
+    }
+
+    fn has_charts(&self, version: &Version) -> bool {
+        Flavour::ALL
+            .iter()
+            .any(|flavour| self.top(version, *flavour).join("charts").is_dir())
+    }
+
+    /// The folder that holds `charts` and `profiles` of a flavour.
+    fn top(&self, version: &Version, flavour: Flavour) -> PathBuf {
+        let plain = self.0.join(version.to_string());
+        let own = if plain.is_dir() {
+            plain
+        } else {
+            self.0.join(version.name())
+        };
+        let flavoured = own.join(flavour.name());
+        if flavoured.is_dir() { flavoured } else { own }
+    }
+
+    /// Names of the entries of `kind` (`charts` or `profiles`), sorted.
+    pub(crate) fn list(
+        &self,
+        version: &Version,
+        flavour: Flavour,
+        kind: &str,
+    ) -> Result<Vec<String>, CatalogError> {
+        names(&self.top(version, flavour).join(kind))
+    }
+
+    /// Every file below `path` of a flavour.
+    pub(crate) fn files(
+        &self,
+        version: &Version,
+        flavour: Flavour,
+        path: &str,
+    ) -> Result<Files, CatalogError> {
+        read_files(&self.top(version, flavour).join(path))
+    }
+}
+
+/// Names in a folder, sorted; none if there is no such folder.
+fn names(folder: &Path) -> Result<Vec<String>, CatalogError> {
+    let entries = match fs::read_dir(folder) {
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        entries => entries.map_err(|source| read_error(folder, source))?,
+    };
+    let mut names = Vec::new();
+    for entry in entries {
+        let entry = entry.map_err(|source| read_error(folder, source))?;
+        names.extend(
+            entry
+                .file_name()
+                .into_string()
+                .ok()
+                .filter(|name| !name.starts_with('.')),
+        );
+    }
+    names.sort();
+    Ok(names)
+}
+
+/// Every file below `top`, by its path from there.
+fn read_files(top: &Path) -> Result<Files, CatalogError> {
+    let mut files = Files::new();
+    let mut left = MAX_BYTES;
+    let mut open = vec![String::new()];
+    while let Some(folder) = open.pop() {
+        let path = top.join(&folder);
+        for entry in fs::read_dir(&path).map_err(|source| read_error(&path, source))? {
+            let entry = entry.map_err(|source| read_error(&path, source))?;
+            let metadata = entry
+                .metadata()
+                .map_err(|source| read_error(&entry.path(), source))?;
+            let name = entry
+                .file_name()
+                .into_string()
+                .map_err(|_| CatalogError::Refused {
+                    path: entry.path(),
+                    reason: "its name is no text",
+                })?;
+            let name = if folder.is_empty() {
+                name
+            } else {
+                format!("{folder}/{name}")
+            };
+            let refused = |reason| CatalogError::Refused {
+                path: entry.path(),
+                reason,
+            };
+            if metadata.is_dir() {
+                open.push(name);
+            } else if !metadata.is_file() {
+                return Err(refused("it is neither a file nor a folder"));
+            } else {
+                left = left
+                    .checked_sub(metadata.len())
+                    .ok_or_else(|| refused("the chart is larger than 100 MiB"))?;
+                files.insert(
+                    name,
+                    fs::read(entry.path()).map_err(|source| read_error(&entry.path(), source))?,
+                );
+            }
+            if files.len() + open.len() > MAX_FILES {
+                return Err(refused("the chart has more than 10000 files"));
+            }
+        }
+    }
+    Ok(files)
+}
+
+fn read_error(path: &Path, source: std::io::Error) -> CatalogError {
+    CatalogError::Read {
+        path: path.to_owned(),
+        source,
+    }
+}
