@@ -108,4 +108,3 @@ fn next_rune(text: &[u8]) -> Option<usize> {
 pub(crate) fn contains(text: &[u8], needle: &[u8]) -> bool {
     memmem::find(text, needle).is_some()
 }
-

@@ -1,5 +1,92 @@
-//! Random strings and numbers, from the host's entropy.
+//! Random strings and numbers, from the host's entropy and nothing else: the same seed gives the same output.
 
-use mainstay_template::Function;
+mod source;
 
-pub(crate) const TABLE: &[Function] = &[];
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use mainstay_template::{Call, Failure, Function, Type, Value};
+
+use crate::table::fixed;
+use crate::unicode;
+pub(crate) use source::Source;
+
+pub(crate) const TABLE: &[Function] = &[
+    fixed("randAlphaNum", &[Type::Int], |call| {
+        characters(call, ALPHANUMERIC)
+    }),
+    fixed("randAlpha", &[Type::Int], |call| characters(call, ALPHABETIC)),
+    fixed("randNumeric", &[Type::Int], |call| characters(call, NUMERIC)),
+    fixed("randAscii", &[Type::Int], |call| characters(call, ASCII)),
+    fixed("randBytes", &[Type::Int], rand_bytes),
+    fixed("randInt", &[Type::Int, Type::Int], rand_int),
+    fixed("shuffle", &[Type::String], shuffle),
+    fixed("uuidv4", &[], uuid_v4),
+];
+
+const NUMERIC: &[u8] = b"0123456789";
+const ALPHABETIC: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ALPHANUMERIC: &[u8] = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+const ASCII: &[u8] =
+    b" !\"#$%&'()*+,-./0123456789:;<=>?@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz{|}~";
+
+/// As many characters of `set` as asked for; a negative count gives none.
+fn characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
+    let count = usize::try_from(call.int(0)).unwrap_or(0);
+    call.meter.string(count)?;
+    call.meter.burn(count as u64)?;
+    let mut source = Source(call.host);
+    let text: Vec<u8> = (0..count)
+        .filter_map(|_| set.get(source.below(set.len() as u64) as usize).copied())
+        .collect();
+    Ok(Value::string(text))
+}
+
+fn rand_bytes(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let count = usize::try_from(call.int(0));
+    let count = count.map_err(|_| Failure::message("runtime error: makeslice: len out of range"))?;
+    call.meter.string(count.saturating_mul(4) / 3)?;
+    let mut bytes = vec![0; count];
+    call.host.entropy(&mut bytes);
+    Ok(STANDARD.encode(bytes).into())
+}
+
+/// At least the first and less than the second.
+fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let (min, max) = (call.int(0), call.int(1));
+    match max.wrapping_sub(min) {
+        width @ 1.. => Ok(Value::int(
+            min.wrapping_add(Source(call.host).below(width as u64) as i64),
+        )),
+        _ => Err(Failure::message("invalid argument to Intn")),
+    }
+}
+
+fn shuffle(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let text = call.str(0);
+    call.meter.string(3 * text.len())?;
+    call.meter.burn(text.len() as u64)?;
+    let mut runes: Vec<char> = unicode::runes(&text).map(|(rune, _)| rune).collect();
+    let mut source = Source(call.host);
+    for last in (1..runes.len()).rev() {
+        runes.swap(last, source.below(last as u64 + 1) as usize);
+    }
+    Ok(runes.into_iter().collect::<String>().into())
+}
+
+fn uuid_v4(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let mut bytes = [0; 16];
+    call.host.entropy(&mut bytes);
+    let bits = u128::from_be_bytes(bytes);
+    let bits = bits & !(0xf << 76) | 0x4 << 76;
+    let bits = bits & !(0x3 << 62) | 0x2 << 62;
+    let part = |shift: u32, digits: u32| (bits >> shift) & ((1 << (4 * digits)) - 1);
+    Ok(format!(
+        "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+        part(96, 8),
+        part(80, 4),
+        part(64, 4),
+        part(48, 4),
+        part(0, 12)
+    )
+    .into())
+}

@@ -8,9 +8,13 @@
     clippy::print_stdout
 )]
 
+#[path = "library/random.rs"]
+mod random;
 #[path = "library/regex.rs"]
 mod regex;
 #[path = "library/semver.rs"]
 mod semver;
 #[path = "library/support.rs"]
 mod support;
+#[path = "library/url.rs"]
+mod url;

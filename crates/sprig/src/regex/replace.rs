@@ -4,6 +4,7 @@ use mainstay_template::{Exhausted, Meter};
 use regex_automata::util::captures::Captures;
 
 use super::program::{Haystack, Program};
+use crate::unicode::{is_digit, is_letter};
 
 /// What to put in place of a match.
 #[derive(Clone, Copy)]
@@ -91,7 +92,7 @@ fn reference(text: &[u8]) -> Option<(&str, &[u8])> {
 }
 
 fn is_name_character(c: char) -> bool {
-    c == '_' || c.is_alphabetic() || c.is_numeric()
+    c == '_' || is_letter(c) || is_digit(c)
 }
 
 /// The span of the group called `name`, or of that number. A number with a leading zero is a name.
