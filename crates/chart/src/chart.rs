@@ -3,6 +3,8 @@
 
 use std::sync::Arc;
 
+use mainstay_yaml::Value;
+
 use crate::metadata::{Dependency, Metadata};
 
 /// A chart with its subcharts. Cheap to clone: file contents are shared.
@@ -16,6 +18,8 @@ pub struct Chart {
     pub templates: Arc<[File]>,
     /// Everything else (README, `crds/`, …), in the order of the source.
     pub files: Arc<[File]>,
+    /// `values.yaml` as a map; null when there is none.
+    pub values: Value,
     /// The text of `values.yaml`, for diagnostics.
     pub values_text: Option<Arc<[u8]>>,
     /// `values.schema.json`.

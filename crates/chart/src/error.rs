@@ -2,6 +2,7 @@
 //! text: an edge joins the chain with `: `, which gives Helm's whole line.
 
 use crate::go::quote;
+use crate::strvals::SetError;
 
 /// A failed load, or values that do not fit.
 #[derive(Debug, thiserror::Error)]
@@ -16,6 +17,33 @@ pub enum ChartError {
     /// `apiVersion` is neither `v1` nor `v2`.
     #[error("unsupported chart version")]
     UnsupportedVersion,
+    /// `apiVersion: v3`, which Helm 4 knows and does not install.
+    #[error("invalid chart apiVersion")]
+    FutureVersion,
+    /// A file is not YAML.
+    #[error("cannot load {file}")]
+    Yaml {
+        /// Its name in the chart.
+        file: String,
+        /// What is wrong, and where.
+        source: mainstay_yaml::Error,
+    },
+    /// A file is YAML, but its fields do not fit.
+    #[error("cannot load {file}: {text}")]
+    Decode {
+        /// Its name in the chart.
+        file: String,
+        /// What Go says.
+        text: String,
+    },
+    /// `values.yaml` is no map of values.
+    #[error("cannot load {file}")]
+    Values {
+        /// Its name in the chart.
+        file: String,
+        /// What is wrong, and where.
+        source: ValuesError,
+    },
     /// The metadata breaks a rule.
     #[error("validation: {0}")]
     Validation(String),
@@ -75,6 +103,74 @@ pub enum ChartError {
     Schema(String),
 }
 
+/// Why the user's values could not be put together.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum LayerError {
+    /// A file could not be read.
+    #[error("{text}")]
+    Read {
+        /// Its name.
+        file: String,
+        /// Why, as the reader of files says it.
+        text: String,
+    },
+    /// A file is no map of values.
+    #[error("failed to parse {file}")]
+    File {
+        /// Its name.
+        file: String,
+        /// What is wrong, and where.
+        source: ValuesError,
+    },
+    /// `--set-json` with an object that is none.
+    #[error("failed parsing --set-json data JSON: {argument}")]
+    JsonObject {
+        /// The argument.
+        argument: String,
+        /// What is wrong, which Helm keeps to itself.
+        cause: mainstay_yaml::Error,
+    },
+    /// `--set-json` with assignments that are none.
+    #[error("failed parsing --set-json data {argument}")]
+    Json {
+        /// The argument.
+        argument: String,
+        /// What is wrong, which Helm keeps to itself.
+        cause: SetError,
+    },
+    /// Another flag of the family.
+    #[error("failed parsing {flag} data")]
+    Set {
+        /// The flag.
+        flag: &'static str,
+        /// The argument.
+        argument: String,
+        /// What is wrong, and after how many bytes.
+        source: SetError,
+    },
+}
+
+/// Why a text is no map of values.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ValuesError {
+    /// Something follows `---` on its line.
+    #[error("error reading yaml document: invalid Yaml document separator: {text}")]
+    Separator {
+        /// What follows.
+        text: String,
+        /// The line, from 1.
+        line: usize,
+    },
+    /// A document is not YAML, or not a map. The position is counted from the start of the file, not of the document.
+    #[error("cannot unmarshal yaml document")]
+    Document(#[source] mainstay_yaml::Error),
+    /// The same in Helm 3, which reads one document only.
+    #[error(transparent)]
+    Plain(mainstay_yaml::Error),
+}
+
 /// Why an archive was refused.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
@@ -88,6 +184,15 @@ pub enum ArchiveError {
     /// The archive ends in the middle of an entry.
     #[error("unexpected EOF")]
     Truncated,
+    /// No bytes at all.
+    #[error("EOF")]
+    NoData,
+    /// A file with holes, which no chart needs.
+    #[error("archive/tar: sparse files are not supported")]
+    Sparse,
+    /// An extended header of more than a mebibyte.
+    #[error("archive/tar: header field too long")]
+    FieldTooLong,
     /// A header that is none.
     #[error("archive/tar: invalid tar header")]
     Header,

@@ -1,6 +1,8 @@
-//! How Go writes strings in messages: takes text, gives what `%q` prints.
+//! How Go writes strings and values in messages: takes them, gives what `%q`, `%v`, `%t` and `%T` print.
 
 use std::fmt::Write;
+
+use mainstay_yaml::Value;
 
 /// `%q`: double quotes, Go's escapes.
 pub(crate) fn quote(text: &str) -> String {
@@ -11,6 +13,79 @@ pub(crate) fn quote(text: &str) -> String {
     }
     out.push('"');
     out
+}
+
+/// `%q` of a rune: single quotes, Go's escapes.
+pub(crate) fn quote_char(c: char) -> String {
+    let mut out = String::from("'");
+    match c {
+        '\'' => out.push_str("\\'"),
+        '"' => out.push('"'),
+        _ => escape(c, &mut out),
+    }
+    out.push('\'');
+    out
+}
+
+/// `%T`.
+pub(crate) fn type_name(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "nil",
+        Value::Bool(_) => "bool",
+        Value::Int(_) => "int64",
+        Value::Uint(_) => "uint64",
+        Value::Float(_) => "float64",
+        Value::String(_) => "string",
+        Value::List(_) => "[]interface {}",
+        Value::Map(_) => "map[string]interface {}",
+    }
+}
+
+/// `%v`.
+pub(crate) fn print(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Float(value) => print_float(*value),
+        Value::String(text) => text.clone(),
+        Value::List(items) => format!("[{}]", items.iter().map(print).collect::<Vec<_>>().join(" ")),
+        Value::Map(map) => {
+            let entries: Vec<_> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", print(value)))
+                .collect();
+            format!("map[{}]", entries.join(" "))
+        }
+    }
+}
+
+/// `%v` of a float.
+pub(crate) fn print_float(value: f64) -> String {
+    mainstay_yaml::format_float(value, 'g', None)
+}
+
+/// `%t`, which only booleans satisfy: everything else is printed as a mistake.
+pub(crate) fn print_as_bool(value: &Value) -> String {
+    match value {
+        Value::Bool(value) => value.to_string(),
+        Value::Null => "%!t(<nil>)".into(),
+        Value::List(items) => format!("[{}]", items.iter().map(bool_item).collect::<Vec<_>>().join(" ")),
+        Value::Map(map) => {
+            let entry = |(key, value): (&String, &Value)| format!("%!t(string={key}):{}", bool_item(value));
+            format!("map[{}]", map.iter().map(entry).collect::<Vec<_>>().join(" "))
+        }
+        other => format!("%!t({}={})", type_name(other), print(other)),
+    }
+}
+
+fn bool_item(value: &Value) -> String {
+    if value.is_null() {
+        "<nil>".into()
+    } else {
+        print_as_bool(value)
+    }
 }
 
 fn escape(c: char, out: &mut String) {

@@ -1,0 +1,280 @@
+//! Files to a chart: takes names with contents in the order of their source, gives a [`Chart`] with its subcharts. Knows
+//! nothing of disks or networks.
+
+mod archive;
+mod fields;
+pub(crate) mod ignore;
+pub(crate) mod path_match;
+mod tar;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
+
+use crate::chart::{Chart, File};
+use crate::error::ChartError;
+use crate::generation::Generation;
+use crate::metadata::Draft;
+use crate::values::load_values;
+use crate::warning::Warning;
+
+use archive::{ArchiveLimits, unpack};
+use fields::Decode;
+
+/// Charts within charts.
+const MAX_NESTING: usize = 32;
+
+/// A chart and what there was to say about it.
+#[derive(Clone, Debug)]
+pub struct Loaded {
+    /// The chart.
+    pub chart: Chart,
+    /// What Helm would have said on standard error.
+    pub warnings: Vec<Warning>,
+}
+
+/// Builds a chart from its files, named from the chart's folder on.
+pub fn load_files(files: Vec<File>, generation: Generation) -> Result<Loaded, ChartError> {
+    let mut loader = Loader {
+        generation,
+        warnings: Vec::new(),
+        limits: ArchiveLimits::default(),
+    };
+    let chart = loader.top(files)?;
+    Ok(Loaded {
+        chart,
+        warnings: loader.warnings,
+    })
+}
+
+/// Builds a chart from a gzipped tar archive, as `helm package` writes it.
+pub fn load_archive(bytes: &[u8], generation: Generation) -> Result<Loaded, ChartError> {
+    let mut loader = Loader {
+        generation,
+        warnings: Vec::new(),
+        limits: ArchiveLimits::default(),
+    };
+    let files = unpack(bytes, &mut loader.limits)?;
+    let chart = loader.top(files)?;
+    Ok(Loaded {
+        chart,
+        warnings: loader.warnings,
+    })
+}
+
+struct Loader {
+    generation: Generation,
+    warnings: Vec<Warning>,
+    /// Shared by an archive and the archives inside it.
+    limits: ArchiveLimits,
+}
+
+/// The files of one chart, by what they are for.
+#[derive(Default)]
+struct Parts {
+    chart: Chart,
+    draft: Option<Draft>,
+    templates: Vec<File>,
+    files: Vec<File>,
+    /// By folder or archive name; file names counted from `charts/`.
+    subcharts: BTreeMap<String, Vec<File>>,
+}
+
+impl Loader {
+    /// The root chart: its version decides whether this loader is the right one.
+    fn top(&mut self, files: Vec<File>) -> Result<Chart, ChartError> {
+        if self.generation == Generation::Helm4 {
+            check_api_version(&files)?;
+        }
+        self.chart(files, 0)
+    }
+
+    fn chart(&mut self, files: Vec<File>, depth: usize) -> Result<Chart, ChartError> {
+        if depth > MAX_NESTING {
+            return Err(ChartError::TooDeep(MAX_NESTING));
+        }
+        let mut parts = Parts {
+            draft: self.read_metadata(&files)?,
+            ..Parts::default()
+        };
+        for file in files {
+            self.sort_in(&mut parts, file)?;
+        }
+        let Parts {
+            mut chart,
+            draft,
+            templates,
+            files,
+            subcharts,
+        } = parts;
+        chart.metadata = draft.ok_or(ChartError::NoMetadata)?.finish()?;
+        chart.templates = templates.into();
+        chart.files = files.into();
+        for (name, files) in subcharts {
+            if !name.starts_with(['_', '.']) {
+                let sub = self.subchart(&chart.metadata.name, &name, files, depth + 1)?;
+                chart.dependencies.push(sub);
+            }
+        }
+        Ok(chart)
+    }
+
+    fn read_metadata(&self, files: &[File]) -> Result<Option<Draft>, ChartError> {
+        let mut draft = None;
+        for file in files.iter().filter(|file| file.name == "Chart.yaml") {
+            let draft = draft.get_or_insert_with(Draft::default);
+            self.decode_metadata(draft, file)?;
+            if draft.metadata.api_version.is_empty() {
+                draft.metadata.api_version = "v1".into();
+            }
+        }
+        Ok(draft)
+    }
+
+    fn decode_metadata(&self, draft: &mut Draft, file: &File) -> Result<(), ChartError> {
+        let value = parse_file(file)?;
+        Decode::new(self.generation)
+            .metadata(draft, &value)
+            .map_err(|text| undecodable(file, text))
+    }
+
+    fn sort_in(&mut self, parts: &mut Parts, file: File) -> Result<(), ChartError> {
+        match file.name.as_str() {
+            "Chart.yaml" => {}
+            "Chart.lock" => self.read_lock(parts, &file)?,
+            "values.yaml" => {
+                let values = load_values(&file.data, self.generation);
+                let values = values.map_err(|source| ChartError::Values {
+                    file: file.name,
+                    source,
+                })?;
+                parts.chart.values = Value::Map(values);
+                parts.chart.values_text = Some(file.data);
+            }
+            "values.schema.json" => parts.chart.schema = Some(file.data),
+            "requirements.yaml" => {
+                let draft = parts.draft.get_or_insert_with(Draft::default);
+                let v1 = draft.metadata.api_version == "v1";
+                if !v1 {
+                    self.warnings.push(Warning::RequirementsFile);
+                }
+                self.decode_metadata(draft, &file)?;
+                // Read again: the file may have said so itself.
+                if draft.metadata.api_version == "v1" {
+                    parts.files.push(file);
+                }
+            }
+            "requirements.lock" => {
+                self.read_lock(parts, &file)?;
+                let draft = parts.draft.get_or_insert_with(Draft::default);
+                if draft.metadata.api_version == "v1" {
+                    parts.files.push(file);
+                } else {
+                    self.warnings.push(Warning::RequirementsLock);
+                }
+            }
+            name if name.starts_with("templates/") => parts.templates.push(file),
+            name if name.starts_with("charts/") && !name.ends_with(".prov") => add_to_subchart(parts, &file),
+            _ => parts.files.push(file),
+        }
+        Ok(())
+    }
+
+    fn read_lock(&self, parts: &mut Parts, file: &File) -> Result<(), ChartError> {
+        let value = parse_file(file)?;
+        let lock = Decode::new(self.generation)
+            .lock(&value)
+            .map_err(|text| undecodable(file, text))?;
+        parts.chart.lock = lock;
+        Ok(())
+    }
+
+    fn subchart(
+        &mut self,
+        chart: &str,
+        name: &str,
+        files: Vec<File>,
+        depth: usize,
+    ) -> Result<Chart, ChartError> {
+        let loaded = if name.ends_with(".tgz") {
+            match files.first() {
+                Some(file) if file.name == name => {
+                    let data = Arc::clone(&file.data);
+                    unpack(&data, &mut self.limits)
+                        .map_err(ChartError::from)
+                        .and_then(|files| self.chart(files, depth))
+                }
+                other => {
+                    return Err(ChartError::SubchartArchive {
+                        chart: chart.into(),
+                        expected: name.into(),
+                        got: other.map(|file| file.name.clone()).unwrap_or_default(),
+                    });
+                }
+            }
+        } else {
+            self.chart(files.into_iter().filter_map(inside_folder).collect(), depth)
+        };
+        loaded.map_err(|source| ChartError::Subchart {
+            name: name.into(),
+            chart: chart.into(),
+            source: Box::new(source),
+        })
+    }
+}
+
+fn add_to_subchart(parts: &mut Parts, file: &File) {
+    let inside = file.name.strip_prefix("charts/").unwrap_or(&file.name);
+    let folder = inside.split('/').next().unwrap_or_default();
+    let file = File {
+        name: inside.into(),
+        data: Arc::clone(&file.data),
+    };
+    parts.subcharts.entry(folder.into()).or_default().push(file);
+}
+
+/// The file without its first folder; files that are in none are no part of a chart.
+fn inside_folder(file: File) -> Option<File> {
+    let (_, name) = file.name.split_once('/')?;
+    Some(File {
+        name: name.into(),
+        data: file.data,
+    })
+}
+
+fn parse_file(file: &File) -> Result<Value, ChartError> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        strict: false,
+        budget: Budget::default(),
+    };
+    parse_with(&file.data, &options).map_err(|source| ChartError::Yaml {
+        file: file.name.clone(),
+        source,
+    })
+}
+
+fn undecodable(file: &File, text: String) -> ChartError {
+    ChartError::Decode {
+        file: file.name.clone(),
+        text,
+    }
+}
+
+/// Helm 4 looks at the version first and hands other versions to other loaders.
+fn check_api_version(files: &[File]) -> Result<(), ChartError> {
+    let file = files
+        .iter()
+        .find(|file| file.name == "Chart.yaml")
+        .ok_or(ChartError::NoMetadata)?;
+    let value = parse_file(file)?;
+    let version = Decode::new(Generation::Helm4)
+        .api_version(&value)
+        .map_err(|text| undecodable(file, text))?;
+    match version.as_str() {
+        "" | "v1" | "v2" => Ok(()),
+        "v3" => Err(ChartError::FutureVersion),
+        _ => Err(ChartError::UnsupportedVersion),
+    }
+}

@@ -1,0 +1,182 @@
+//! A `.tgz` to files: takes bytes, gives named contents, under Helm's rules for names and caps on everything. Nothing is
+//! ever written anywhere, so a link is only an empty file.
+
+use std::io::{self, Read};
+
+use flate2::read::MultiGzDecoder;
+
+use super::tar::Tar;
+use crate::chart::File;
+use crate::error::ArchiveError;
+
+/// Helm's cap on a whole chart, unpacked.
+const MAX_CHART: u64 = 100 << 20;
+/// Helm's cap on one file.
+pub(crate) const MAX_FILE: u64 = 5 << 20;
+const MAX_ENTRIES: usize = 50_000;
+const MAX_NAME: usize = 4096;
+/// Deflate reaches 1032; no chart of this size is that repetitive.
+const MAX_RATIO: u64 = 250;
+/// What may unpack without a look at the ratio.
+const RATIO_FREE: u64 = 16 << 20;
+
+/// What is left for an archive and the archives inside it.
+#[derive(Clone, Debug)]
+pub(super) struct ArchiveLimits {
+    bytes: u64,
+    entries: usize,
+}
+
+impl Default for ArchiveLimits {
+    fn default() -> Self {
+        Self {
+            bytes: MAX_CHART,
+            entries: MAX_ENTRIES,
+        }
+    }
+}
+
+/// The files of a gzipped tar archive, named from its base folder on, in their order.
+pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<File>, ArchiveError> {
+    check_gzip(bytes)?;
+    let input = Rationed {
+        input: MultiGzDecoder::new(bytes),
+        packed: bytes.len() as u64,
+        given: 0,
+    };
+    let mut tar = Tar::new(io::BufReader::with_capacity(32 << 10, input));
+    let mut files = Vec::new();
+    let mut entries = limits.entries;
+    let mut count = || {
+        entries = entries
+            .checked_sub(1)
+            .ok_or(ArchiveError::TooManyEntries(MAX_ENTRIES))?;
+        Ok(())
+    };
+    while let Some(entry) = tar.next(&mut count)? {
+        if entry.folder || matches!(entry.kind, b'g' | b'x') {
+            continue;
+        }
+        let name = text(&entry.name)?;
+        let inside = inside_base(name)?;
+        let data = contents(&mut tar, name, entry.size, limits)?;
+        files.push(File::new(inside, &data));
+    }
+    limits.entries = entries;
+    if files.is_empty() {
+        Err(ArchiveError::Empty)
+    } else {
+        Ok(files)
+    }
+}
+
+/// Helm's caps, in Helm's order.
+fn contents<R: Read>(
+    tar: &mut Tar<R>,
+    name: &str,
+    size: u64,
+    limits: &mut ArchiveLimits,
+) -> Result<Vec<u8>, ArchiveError> {
+    if size > limits.bytes {
+        return Err(ArchiveError::TooLarge(MAX_CHART));
+    }
+    if size > MAX_FILE {
+        return Err(ArchiveError::FileTooLarge {
+            name: name.into(),
+            limit: MAX_FILE,
+        });
+    }
+    let data = tar.content(limits.bytes)?;
+    limits.bytes -= data.len() as u64;
+    if (data.len() as u64) < size || limits.bytes == 0 {
+        return Err(ArchiveError::TooLarge(MAX_CHART));
+    }
+    Ok(data)
+}
+
+fn text(name: &[u8]) -> Result<&str, ArchiveError> {
+    if name.len() > MAX_NAME {
+        return Err(ArchiveError::NameTooLong(MAX_NAME));
+    }
+    std::str::from_utf8(name)
+        .map_err(|_| ArchiveError::NameNotText(String::from_utf8_lossy(name).into_owned()))
+}
+
+/// The name without its first folder, with forward slashes; refuses what leads anywhere else.
+fn inside_base(name: &str) -> Result<String, ArchiveError> {
+    let delimiter = if name.contains('\\') { '\\' } else { '/' };
+    let (base, inside) = name.split_once(delimiter).unwrap_or((name, ""));
+    let inside = inside.replace(delimiter, "/");
+    if inside.starts_with('/') {
+        return Err(ArchiveError::Absolute);
+    }
+    let inside = clean(&inside);
+    if inside == "." {
+        return Err(ArchiveError::Outside(name.into()));
+    }
+    if inside.starts_with("..") {
+        return Err(ArchiveError::Parent);
+    }
+    if has_drive(&inside) {
+        return Err(ArchiveError::Drive);
+    }
+    if base == "Chart.yaml" {
+        return Err(ArchiveError::BaseDirectory);
+    }
+    Ok(inside)
+}
+
+fn has_drive(name: &str) -> bool {
+    matches!(name.as_bytes(), [letter, b':', b'/', ..] if letter.is_ascii_alphabetic())
+}
+
+/// Go's `path.Clean` of a relative path.
+fn clean(path: &str) -> String {
+    let mut kept: Vec<&str> = Vec::new();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." if kept.last().is_some_and(|last| *last != "..") => drop(kept.pop()),
+            part => kept.push(part),
+        }
+    }
+    if kept.is_empty() {
+        ".".into()
+    } else {
+        kept.join("/")
+    }
+}
+
+/// Go looks at the first ten bytes before anything else.
+fn check_gzip(bytes: &[u8]) -> Result<(), ArchiveError> {
+    match bytes {
+        [] => Err(ArchiveError::NoData),
+        [_, _, _, _, _, _, _, _, _, _, ..] if bytes.starts_with(b"\x1f\x8b\x08") => Ok(()),
+        [_, _, _, _, _, _, _, _, _, _, ..] => Err(ArchiveError::NotGzip),
+        _ => Err(ArchiveError::Truncated),
+    }
+}
+
+/// A decompressor that notices a bomb.
+struct Rationed<R> {
+    input: R,
+    packed: u64,
+    given: u64,
+}
+
+impl<R: Read> Read for Rationed<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        let got = self.input.read(buffer)?;
+        self.given += got as u64;
+        if self.given > RATIO_FREE && self.given / MAX_RATIO > self.packed {
+            return Err(io::Error::other(ArchiveError::Ratio(MAX_RATIO)));
+        }
+        Ok(got)
+    }
+}
+
+/// Whether the bytes start like a gzip stream; what Helm asks before it unpacks a file.
+#[must_use]
+pub(crate) fn looks_gzipped(bytes: &[u8]) -> bool {
+    bytes.starts_with(b"\x1f\x8b\x08")
+}

@@ -1,0 +1,371 @@
+//! A YAML tree to metadata: takes the tree of `Chart.yaml` or a lock file, gives typed fields, with the conversions of
+//! `sigs.k8s.io/yaml` (numbers and booleans become strings where a string is wanted) and Go's messages.
+
+use std::collections::BTreeMap;
+
+use mainstay_yaml::{Value, format_float32};
+
+use crate::chart::Lock;
+use crate::generation::Generation;
+use crate::go;
+use crate::metadata::{Dependency, Draft, ImportValue, Maintainer};
+
+/// One decoding: Go notes the first field that does not fit, reads on, and fails at the end.
+pub(super) struct Decode {
+    generation: Generation,
+    failed: Option<String>,
+}
+
+/// Where a field is: the struct that has it, and the path from the outermost struct.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    owner: &'a str,
+    path: &'a str,
+}
+
+impl Decode {
+    pub(super) fn new(generation: Generation) -> Self {
+        Self {
+            generation,
+            failed: None,
+        }
+    }
+
+    /// Only `apiVersion`.
+    pub(super) fn api_version(mut self, value: &Value) -> Result<String, String> {
+        let mut version = String::new();
+        match value {
+            Value::Map(map) => {
+                for (key, value) in map {
+                    if fold(key, "apiVersion") {
+                        let at = At {
+                            owner: "chartBase",
+                            path: "apiVersion",
+                        };
+                        self.string(&mut version, value, at);
+                    }
+                }
+            }
+            other => self.root(other, "loader.chartBase"),
+        }
+        self.done(version)
+    }
+
+    /// All of `Chart.yaml`, or of `requirements.yaml`, on top of what `draft` has.
+    pub(super) fn metadata(mut self, draft: &mut Draft, value: &Value) -> Result<(), String> {
+        match value {
+            Value::Map(map) => {
+                for (key, value) in map {
+                    self.metadata_field(draft, key, value);
+                }
+            }
+            other => {
+                let package = self.package();
+                self.root(other, &format!("{package}.Metadata"));
+            }
+        }
+        self.done(())
+    }
+
+    fn metadata_field(&mut self, draft: &mut Draft, key: &str, value: &Value) {
+        let owner = "Metadata";
+        let md = &mut draft.metadata;
+        match METADATA
+            .iter()
+            .find(|name| **name == key)
+            .or_else(|| METADATA.iter().find(|name| fold(key, name)))
+        {
+            None => {}
+            Some(&path) => {
+                let at = At { owner, path };
+                match path {
+                    "name" => self.string(&mut md.name, value, at),
+                    "home" => self.string(&mut md.home, value, at),
+                    "sources" => self.strings(&mut md.sources, value, at),
+                    "version" => self.string(&mut md.version, value, at),
+                    "description" => self.string(&mut md.description, value, at),
+                    "keywords" => self.strings(&mut md.keywords, value, at),
+                    "maintainers" => self.maintainers(&mut draft.maintainers, value, at),
+                    "icon" => self.string(&mut md.icon, value, at),
+                    "apiVersion" => self.string(&mut md.api_version, value, at),
+                    "condition" => self.string(&mut md.condition, value, at),
+                    "tags" => self.string(&mut md.tags, value, at),
+                    "appVersion" => self.string(&mut md.app_version, value, at),
+                    "deprecated" => self.boolean(&mut md.deprecated, value, at),
+                    "annotations" => self.annotations(&mut md.annotations, value, at),
+                    "kubeVersion" => self.string(&mut md.kube_version, value, at),
+                    "dependencies" => self.dependencies(&mut draft.dependencies, value, at),
+                    _ => self.string(&mut md.kind, value, at),
+                }
+            }
+        }
+    }
+
+    /// A lock file; `null` is none.
+    pub(super) fn lock(mut self, value: &Value) -> Result<Option<Lock>, String> {
+        let mut lock = Lock::default();
+        match value {
+            Value::Null => return Ok(None),
+            Value::Map(map) => {
+                for (key, value) in map {
+                    let at = |path| At { owner: "Lock", path };
+                    if fold(key, "generated") {
+                        self.string(&mut lock.generated, value, at("generated"));
+                    } else if fold(key, "digest") {
+                        self.string(&mut lock.digest, value, at("digest"));
+                    } else if fold(key, "dependencies") {
+                        let mut list = None;
+                        self.dependencies(&mut list, value, at("dependencies"));
+                        lock.dependencies = list.into_iter().flatten().flatten().collect();
+                    }
+                }
+            }
+            other => {
+                let package = self.package();
+                self.root(other, &format!("{package}.Lock"));
+            }
+        }
+        self.done(Some(lock))
+    }
+
+    fn package(&self) -> &'static str {
+        match self.generation {
+            Generation::Helm3 => "chart",
+            Generation::Helm4 => "v2",
+        }
+    }
+
+    fn done<T>(self, value: T) -> Result<T, String> {
+        match self.failed {
+            None => Ok(value),
+            Some(text) => Err(format!("error unmarshaling JSON: while decoding JSON: {text}")),
+        }
+    }
+
+    fn root(&mut self, value: &Value, wanted: &str) {
+        if !value.is_null() {
+            self.fail(format!(
+                "json: cannot unmarshal {} into Go value of type {wanted}",
+                value.json_kind()
+            ));
+        }
+    }
+
+    fn mismatch(&mut self, value: &Value, at: At<'_>, wanted: &str) {
+        let At { owner, path } = at;
+        let found = value.json_kind();
+        self.fail(format!(
+            "json: cannot unmarshal {found} into Go struct field {owner}.{path} of type {wanted}"
+        ));
+    }
+
+    fn fail(&mut self, text: String) {
+        self.failed.get_or_insert(text);
+    }
+
+    fn string(&mut self, field: &mut String, value: &Value, at: At<'_>) {
+        match text_of(value) {
+            Some(text) => *field = text,
+            None if value.is_null() => {}
+            None => self.mismatch(value, at, "string"),
+        }
+    }
+
+    fn boolean(&mut self, field: &mut bool, value: &Value, at: At<'_>) {
+        match value {
+            Value::Bool(value) => *field = *value,
+            Value::Null => {}
+            other => self.mismatch(other, at, "bool"),
+        }
+    }
+
+    fn strings(&mut self, field: &mut Vec<String>, value: &Value, at: At<'_>) {
+        match value {
+            Value::List(items) => {
+                field.clear();
+                for item in items {
+                    let mut text = String::new();
+                    self.string(&mut text, item, at);
+                    field.push(text);
+                }
+            }
+            Value::Null => field.clear(),
+            other => self.mismatch(other, at, "[]string"),
+        }
+    }
+
+    fn annotations(&mut self, field: &mut BTreeMap<String, String>, value: &Value, at: At<'_>) {
+        match value {
+            Value::Map(map) => {
+                for (key, value) in map {
+                    let mut text = String::new();
+                    self.string(&mut text, value, at);
+                    field.insert(key.clone(), text);
+                }
+            }
+            Value::Null => field.clear(),
+            other => self.mismatch(other, at, "map[string]string"),
+        }
+    }
+
+    fn maintainers(&mut self, field: &mut Vec<Option<Maintainer>>, value: &Value, at: At<'_>) {
+        let package = self.package();
+        match value {
+            Value::List(items) => *field = items.iter().map(|item| self.maintainer(item, at)).collect(),
+            Value::Null => field.clear(),
+            other => self.mismatch(other, at, &format!("[]*{package}.Maintainer")),
+        }
+    }
+
+    fn maintainer(&mut self, value: &Value, at: At<'_>) -> Option<Maintainer> {
+        let mut maintainer = Maintainer::default();
+        match value {
+            Value::Null => return None,
+            Value::Map(map) => {
+                for (key, value) in map {
+                    let at = |path| At {
+                        owner: "Maintainer",
+                        path,
+                    };
+                    if fold(key, "name") {
+                        self.string(&mut maintainer.name, value, at("maintainers.name"));
+                    } else if fold(key, "email") {
+                        self.string(&mut maintainer.email, value, at("maintainers.email"));
+                    } else if fold(key, "url") {
+                        self.string(&mut maintainer.url, value, at("maintainers.url"));
+                    }
+                }
+            }
+            other => {
+                let package = self.package();
+                self.mismatch(other, at, &format!("{package}.Maintainer"));
+            }
+        }
+        Some(maintainer)
+    }
+
+    fn dependencies(&mut self, field: &mut Option<Vec<Option<Dependency>>>, value: &Value, at: At<'_>) {
+        let package = self.package();
+        match value {
+            Value::List(items) => *field = Some(items.iter().map(|item| self.dependency(item, at)).collect()),
+            Value::Null => *field = None,
+            other => self.mismatch(other, at, &format!("[]*{package}.Dependency")),
+        }
+    }
+
+    fn dependency(&mut self, value: &Value, at: At<'_>) -> Option<Dependency> {
+        let mut dependency = Dependency::default();
+        match value {
+            Value::Null => return None,
+            Value::Map(map) => {
+                for (key, value) in map {
+                    self.dependency_field(&mut dependency, key, value);
+                }
+            }
+            other => {
+                let package = self.package();
+                self.mismatch(other, at, &format!("{package}.Dependency"));
+            }
+        }
+        Some(dependency)
+    }
+
+    fn dependency_field(&mut self, dependency: &mut Dependency, key: &str, value: &Value) {
+        let known = DEPENDENCY.iter().find(|(name, _)| *name == key);
+        let Some((name, path)) = known.or_else(|| DEPENDENCY.iter().find(|(name, _)| fold(key, name))) else {
+            return;
+        };
+        let at = At {
+            owner: "Dependency",
+            path,
+        };
+        match *name {
+            "name" => self.string(&mut dependency.name, value, at),
+            "version" => self.string(&mut dependency.version, value, at),
+            "repository" => self.string(&mut dependency.repository, value, at),
+            "condition" => self.string(&mut dependency.condition, value, at),
+            "tags" => self.strings(&mut dependency.tags, value, at),
+            "enabled" => self.boolean(&mut dependency.enabled, value, at),
+            "alias" => self.string(&mut dependency.alias, value, at),
+            _ => match value {
+                Value::List(items) => dependency.import_values = items.iter().map(import_value).collect(),
+                Value::Null => dependency.import_values.clear(),
+                other => self.mismatch(other, at, "[]interface {}"),
+            },
+        }
+    }
+}
+
+const METADATA: [&str; 17] = [
+    "name",
+    "home",
+    "sources",
+    "version",
+    "description",
+    "keywords",
+    "maintainers",
+    "icon",
+    "apiVersion",
+    "condition",
+    "tags",
+    "appVersion",
+    "deprecated",
+    "annotations",
+    "kubeVersion",
+    "dependencies",
+    "type",
+];
+
+const DEPENDENCY: [(&str, &str); 8] = [
+    ("name", "dependencies.name"),
+    ("version", "dependencies.version"),
+    ("repository", "dependencies.repository"),
+    ("condition", "dependencies.condition"),
+    ("tags", "dependencies.tags"),
+    ("enabled", "dependencies.enabled"),
+    ("import-values", "dependencies.import-values"),
+    ("alias", "dependencies.alias"),
+];
+
+fn import_value(value: &Value) -> ImportValue {
+    match value {
+        Value::String(name) => ImportValue::Export(name.clone()),
+        Value::Map(map) => {
+            let field = |key| go::print(&map.get(key).map_or(Value::Null, as_json));
+            ImportValue::Table {
+                child: field("child"),
+                parent: field("parent"),
+            }
+        }
+        _ => ImportValue::Other,
+    }
+}
+
+/// The same value after a trip through JSON: every number a float.
+fn as_json(value: &Value) -> Value {
+    match value {
+        Value::List(items) => Value::List(items.iter().map(as_json).collect()),
+        Value::Map(map) => Value::Map(
+            map.iter()
+                .map(|(key, value)| (key.clone(), as_json(value)))
+                .collect(),
+        ),
+        other => other.as_f64().map_or_else(|| other.clone(), Value::Float),
+    }
+}
+
+fn text_of(value: &Value) -> Option<String> {
+    match value {
+        Value::String(text) => Some(text.clone()),
+        Value::Bool(value) => Some(value.to_string()),
+        Value::Int(value) => Some(value.to_string()),
+        Value::Uint(value) => Some(value.to_string()),
+        Value::Float(value) => Some(format_float32(*value)),
+        Value::Null | Value::List(_) | Value::Map(_) => None,
+    }
+}
+
+/// Go's JSON decoder finds fields whatever their case.
+fn fold(key: &str, name: &str) -> bool {
+    key.eq_ignore_ascii_case(name)
+}

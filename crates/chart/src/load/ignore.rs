@@ -1,0 +1,149 @@
+//! `.helmignore`: takes its text, says which paths of a chart's folder do not count.
+
+use super::path_match::match_path;
+
+/// The rules of one folder, Helm's own among them.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct IgnoreRules(Vec<Rule>);
+
+#[derive(Clone, Debug)]
+struct Rule {
+    pattern: String,
+    /// Compared with the path from the chart's folder, not only with the last name.
+    whole_path: bool,
+    negated: bool,
+    folders_only: bool,
+}
+
+/// A rule Helm refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum IgnoreError {
+    /// `**`.
+    #[error("double-star (**) syntax is not supported")]
+    DoubleStar,
+    /// A malformed pattern.
+    #[error("syntax error in pattern")]
+    Pattern,
+    /// A line no scanner of Go takes.
+    #[error("bufio.Scanner: token too long")]
+    LongLine,
+}
+
+const LONGEST_LINE: usize = 64 * 1024;
+
+impl IgnoreRules {
+    /// The rules of `text`, then Helm's own: hidden files under `templates/`.
+    pub(crate) fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
+        let mut rules = Self::default();
+        let text = crate::chart::without_bom(text);
+        for line in text.split(|byte| *byte == b'\n') {
+            if line.len() >= LONGEST_LINE {
+                return Err(IgnoreError::LongLine);
+            }
+            rules.add(&String::from_utf8_lossy(line))?;
+        }
+        rules.add("templates/.?*")?;
+        Ok(rules)
+    }
+
+    fn add(&mut self, line: &str) -> Result<(), IgnoreError> {
+        let line = line.trim();
+        if line.is_empty() || line.starts_with('#') {
+            return Ok(());
+        }
+        if line.contains("**") {
+            return Err(IgnoreError::DoubleStar);
+        }
+        match_path(line, "abc").map_err(|_| IgnoreError::Pattern)?;
+        let (negated, line) = strip(line, line.strip_prefix('!'));
+        let (folders_only, line) = strip(line, line.strip_suffix('/'));
+        let (rooted, pattern) = strip(line, line.strip_prefix('/'));
+        let whole_path = rooted || pattern.contains('/');
+        self.0.push(Rule {
+            pattern: pattern.into(),
+            whole_path,
+            negated,
+            folders_only,
+        });
+        Ok(())
+    }
+
+    /// Whether `path` (from the chart's folder, with forward slashes) does not count.
+    pub(crate) fn ignores(&self, path: &str, folder: bool) -> bool {
+        for rule in &self.0 {
+            if rule.negated {
+                // Helm keeps only what every negated rule names.
+                if (rule.folders_only && !folder) || !rule.fits(path) {
+                    return true;
+                }
+            } else if (!rule.folders_only || folder) && rule.fits(path) {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+impl Rule {
+    fn fits(&self, path: &str) -> bool {
+        let subject = if self.whole_path {
+            path
+        } else {
+            path.rsplit('/').next().unwrap_or(path)
+        };
+        match_path(&self.pattern, subject).unwrap_or(false)
+    }
+}
+
+fn strip<'a>(line: &'a str, stripped: Option<&'a str>) -> (bool, &'a str) {
+    stripped.map_or((false, line), |rest| (true, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Rules separated by blanks, a path (a trailing slash makes it a folder) → ignored?
+    fn check(rules: &str, path: &str, expected: bool) {
+        let rules = IgnoreRules::parse(rules.replace(' ', "\n").as_bytes()).expect("rules parse");
+        let folder = path.ends_with('/');
+        assert_eq!(
+            rules.ignores(path.trim_end_matches('/'), folder),
+            expected,
+            "{path}"
+        );
+    }
+
+    #[test]
+    fn rules_as_helm_reads_them() {
+        check("helm.txt", "helm.txt", true);
+        check("helm.*", "helm.txt", true);
+        check("helm.*", "rudder.txt", false);
+        check("*.txt", "tiller.txt", true);
+        check("*.txt", "cargo/a.txt", true);
+        check("cargo/*.txt", "cargo/a.txt", true);
+        check("cargo/*.*", "cargo/a.txt", true);
+        check("cargo/*.txt", "mast/a.txt", false);
+        check("ru[c-e]?er.txt", "rudder.txt", true);
+        check("cargo/", "cargo/", true);
+        check("cargo/", "cargo", false);
+        check("/a.txt", "a.txt", true);
+        check("/cargo/a.txt", "cargo/a.txt", true);
+        check("/a.txt", "cargo/a.txt", false);
+        check("!helm.txt", "helm.txt", false);
+        check("!helm.txt", "tiller.txt", true);
+        check("!*.txt", "cargo/", true);
+        check("!cargo/", "mast/", true);
+        check("#helm.txt", "helm.txt", false);
+        check("", "templates/.dotfile", true);
+        check("", "templates/a/.dotfile", false);
+    }
+
+    #[test]
+    fn rules_helm_refuses() {
+        let error = |text: &[u8]| IgnoreRules::parse(text).expect_err("refused").to_string();
+        assert_eq!(error(b"a\n**/foo"), "double-star (**) syntax is not supported");
+        assert_eq!(error(b"[z"), "syntax error in pattern");
+        assert_eq!(error(&[b'x'; LONGEST_LINE]), "bufio.Scanner: token too long");
+    }
+}

@@ -1,0 +1,304 @@
+//! A tar stream to entries, as Go's `archive/tar` reads it: takes decompressed bytes from a reader, gives names, kinds and
+//! sizes, never trusting a length. Knows nothing of charts.
+
+use std::io::Read;
+
+use crate::error::ArchiveError;
+
+const BLOCK: usize = 512;
+/// The longest extended header Go takes.
+const MAX_EXTENDED: u64 = 1 << 20;
+
+/// One entry's header.
+#[derive(Clone, Debug)]
+pub(super) struct Entry {
+    /// Its name, as bytes.
+    pub(super) name: Vec<u8>,
+    /// Its length, as the header claims.
+    pub(super) size: u64,
+    /// The type byte.
+    pub(super) kind: u8,
+    /// Whether it is a folder, by type or by mode.
+    pub(super) folder: bool,
+}
+
+impl Entry {
+    /// Whether no content follows, whatever the size says: links, devices, folders.
+    fn header_only(&self) -> bool {
+        matches!(self.kind, b'1'..=b'6')
+    }
+}
+
+/// Reads entries one after the other.
+pub(super) struct Tar<R> {
+    input: R,
+    /// Content of the current entry not read yet, and the padding after it.
+    content: u64,
+    padding: u64,
+}
+
+/// What extended headers say about the next entry.
+#[derive(Default)]
+struct Extended {
+    path: Option<Vec<u8>>,
+    size: Option<u64>,
+}
+
+impl<R: Read> Tar<R> {
+    pub(super) fn new(input: R) -> Self {
+        Self {
+            input,
+            content: 0,
+            padding: 0,
+        }
+    }
+
+    /// The next entry; `None` at the end. `count` is told of every header, extended ones too.
+    pub(super) fn next(
+        &mut self,
+        count: &mut dyn FnMut() -> Result<(), ArchiveError>,
+    ) -> Result<Option<Entry>, ArchiveError> {
+        let mut extended = Extended::default();
+        loop {
+            count()?;
+            let Some(block) = self.header_block()? else {
+                return Ok(None);
+            };
+            let mut entry = parse_header(&block)?;
+            match entry.kind {
+                b'x' => {
+                    let records = self.special(&entry)?;
+                    read_pax(&records, &mut extended)?;
+                }
+                b'L' => extended.path = Some(until_nul(&self.special(&entry)?).to_vec()),
+                b'K' => drop(self.special(&entry)?),
+                b'S' => return Err(ArchiveError::Sparse),
+                b'g' => {
+                    drop(self.special(&entry)?);
+                    return Ok(Some(entry));
+                }
+                _ => {
+                    self.finish(&mut entry, extended);
+                    return Ok(Some(entry));
+                }
+            }
+        }
+    }
+
+    fn finish(&mut self, entry: &mut Entry, extended: Extended) {
+        if let Some(path) = extended.path {
+            entry.name = path;
+        }
+        if let Some(size) = extended.size {
+            entry.size = size;
+        }
+        if entry.kind == 0 {
+            entry.kind = if entry.name.ends_with(b"/") { b'5' } else { b'0' };
+        }
+        entry.folder |= entry.kind == b'5';
+        self.expect(if entry.header_only() { 0 } else { entry.size });
+    }
+
+    fn expect(&mut self, size: u64) {
+        self.content = size;
+        self.padding = size.next_multiple_of(BLOCK as u64) - size;
+    }
+
+    /// What is left of the current entry's content, at most `limit` bytes of it.
+    pub(super) fn content(&mut self, limit: u64) -> Result<Vec<u8>, ArchiveError> {
+        let wanted = self.content.min(limit);
+        let mut data = Vec::with_capacity(wanted.min(64 << 10) as usize);
+        let got = (&mut self.input)
+            .take(wanted)
+            .read_to_end(&mut data)
+            .map_err(|error| gzip_error(&error))?;
+        if (got as u64) < wanted {
+            return Err(ArchiveError::Truncated);
+        }
+        self.content -= wanted;
+        Ok(data)
+    }
+
+    fn special(&mut self, entry: &Entry) -> Result<Vec<u8>, ArchiveError> {
+        if entry.size > MAX_EXTENDED {
+            return Err(ArchiveError::FieldTooLong);
+        }
+        self.expect(entry.size);
+        self.content(MAX_EXTENDED)
+    }
+
+    fn header_block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
+        self.skip()?;
+        let Some(block) = self.block()? else {
+            return Ok(None);
+        };
+        if block.iter().any(|byte| *byte != 0) {
+            return Ok(Some(block));
+        }
+        match self.block()? {
+            Some(second) if second.iter().any(|byte| *byte != 0) => Err(ArchiveError::Header),
+            _ => Ok(None),
+        }
+    }
+
+    fn skip(&mut self) -> Result<(), ArchiveError> {
+        let content = std::mem::take(&mut self.content);
+        let padding = std::mem::take(&mut self.padding);
+        let mut sink = std::io::sink();
+        let mut discard = |length| std::io::copy(&mut (&mut self.input).take(length), &mut sink);
+        let skipped = discard(content).map_err(|error| gzip_error(&error))?;
+        if skipped < content {
+            return Err(ArchiveError::Truncated);
+        }
+        discard(padding).map_err(|error| gzip_error(&error))?;
+        Ok(())
+    }
+
+    fn block(&mut self) -> Result<Option<[u8; BLOCK]>, ArchiveError> {
+        let mut block = [0; BLOCK];
+        let mut filled = 0;
+        while let Some(rest) = block.get_mut(filled..).filter(|rest| !rest.is_empty()) {
+            match self.input.read(rest).map_err(|error| gzip_error(&error))? {
+                0 if filled == 0 => return Ok(None),
+                0 => return Err(ArchiveError::Truncated),
+                got => filled += got,
+            }
+        }
+        Ok(Some(block))
+    }
+}
+
+/// The decompressor's complaint in Go's words.
+pub(super) fn gzip_error(error: &std::io::Error) -> ArchiveError {
+    if error.kind() == std::io::ErrorKind::UnexpectedEof {
+        return ArchiveError::Truncated;
+    }
+    match error
+        .get_ref()
+        .and_then(|inner| inner.downcast_ref::<ArchiveError>())
+    {
+        Some(ArchiveError::Ratio(limit)) => ArchiveError::Ratio(*limit),
+        _ if error.to_string().contains("header") => ArchiveError::NotGzip,
+        _ => ArchiveError::Gzip(error.to_string()),
+    }
+}
+
+fn parse_header(block: &[u8; BLOCK]) -> Result<Entry, ArchiveError> {
+    let field = |from: usize, length: usize| block.get(from..from + length).unwrap_or_default();
+    check_sum(block, number(field(148, 8))?)?;
+    let mode = number(field(100, 8))?;
+    for (from, length) in [(108, 8), (116, 8), (136, 12)] {
+        number(field(from, length))?;
+    }
+    let size = u64::try_from(number(field(124, 12))?).map_err(|_| ArchiveError::Header)?;
+    let mut name = until_nul(field(0, 100)).to_vec();
+    if field(257, 6) == b"ustar\0" {
+        let prefix = until_nul(field(345, 155));
+        if !prefix.is_empty() {
+            name = [prefix, b"/", &name].concat();
+        }
+    }
+    let kind = block.get(156).copied().unwrap_or_default();
+    Ok(Entry {
+        name,
+        size,
+        kind,
+        folder: mode & 0o170_000 == 0o040_000,
+    })
+}
+
+/// The sum of the header with blanks for the sum itself; old archivers took bytes for signed.
+fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
+    let bytes = block
+        .iter()
+        .enumerate()
+        .map(|(at, byte)| if (148..156).contains(&at) { b' ' } else { *byte });
+    let unsigned: i64 = bytes.clone().map(i64::from).sum();
+    let signed: i64 = bytes.map(|byte| i64::from(byte as i8)).sum();
+    if claimed == unsigned || claimed == signed {
+        Ok(())
+    } else {
+        Err(ArchiveError::Header)
+    }
+}
+
+/// Octal text, or a binary number if the first bit says so.
+fn number(field: &[u8]) -> Result<i64, ArchiveError> {
+    match field.split_first() {
+        Some((first, rest)) if first & 0x80 != 0 => binary(*first, rest),
+        _ => octal(field),
+    }
+}
+
+fn octal(field: &[u8]) -> Result<i64, ArchiveError> {
+    let text = trim(field, |byte| byte == b' ' || byte == 0);
+    let text = until_nul(text);
+    if text.is_empty() {
+        return Ok(0);
+    }
+    let text = std::str::from_utf8(text).map_err(|_| ArchiveError::Header)?;
+    i64::from_str_radix(text, 8)
+        .ok()
+        .filter(|_| !text.starts_with(['+', '-']))
+        .ok_or(ArchiveError::Header)
+}
+
+fn binary(first: u8, rest: &[u8]) -> Result<i64, ArchiveError> {
+    let invert: u8 = if first & 0x40 == 0 { 0 } else { 0xff };
+    let mut value: u64 = u64::from((first ^ invert) & 0x7f);
+    for byte in rest {
+        if value >> 56 != 0 {
+            return Err(ArchiveError::Header);
+        }
+        value = value << 8 | u64::from(byte ^ invert);
+    }
+    let value = i64::try_from(value).map_err(|_| ArchiveError::Header)?;
+    Ok(if invert == 0 { value } else { !value })
+}
+
+fn trim(field: &[u8], blank: impl Fn(u8) -> bool) -> &[u8] {
+    let start = field.iter().position(|byte| !blank(*byte)).unwrap_or(field.len());
+    let end = field
+        .iter()
+        .rposition(|byte| !blank(*byte))
+        .map_or(start, |at| at + 1);
+    field.get(start..end).unwrap_or_default()
+}
+
+fn until_nul(field: &[u8]) -> &[u8] {
+    field.split(|byte| *byte == 0).next().unwrap_or_default()
+}
+
+/// `LENGTH KEY=VALUE\n` records.
+fn read_pax(mut records: &[u8], extended: &mut Extended) -> Result<(), ArchiveError> {
+    while !records.is_empty() {
+        let (key, value, rest) = pax_record(records).ok_or(ArchiveError::Header)?;
+        records = rest;
+        match key {
+            b"path" => extended.path = (!value.is_empty()).then(|| value.to_vec()),
+            b"size" => {
+                let text = std::str::from_utf8(value).map_err(|_| ArchiveError::Header)?;
+                extended.size = if text.is_empty() {
+                    None
+                } else {
+                    Some(text.parse().map_err(|_| ArchiveError::Header)?)
+                };
+            }
+            _ if key.starts_with(b"GNU.sparse.") => return Err(ArchiveError::Sparse),
+            _ => {}
+        }
+    }
+    Ok(())
+}
+
+fn pax_record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
+    let space = records.iter().position(|byte| *byte == b' ')?;
+    let length: usize = std::str::from_utf8(records.get(..space)?).ok()?.parse().ok()?;
+    let (record, rest) = records.split_at_checked(length)?;
+    let body = record.get(space + 1..)?.strip_suffix(b"\n")?;
+    let equals = body.iter().position(|byte| *byte == b'=')?;
+    let (key, value) = (body.get(..equals)?, body.get(equals + 1..)?);
+    let nul_in = |text: &[u8]| text.contains(&0);
+    let valid = !key.is_empty() && !nul_in(key) && !(nul_in(value) && matches!(key, b"path" | b"linkpath"));
+    valid.then_some((key, value, rest))
+}
