@@ -2,6 +2,7 @@
 //! text: an edge joins the chain with `: `, which gives Helm's whole line.
 
 use crate::go::quote;
+use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;
 
 /// A failed load, or values that do not fit.
@@ -11,6 +12,9 @@ pub enum ChartError {
     /// The archive is unsafe, broken or too large.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
+    /// The folder or file could not be read.
+    #[error(transparent)]
+    Source(#[from] SourceError),
     /// No `Chart.yaml` among the files.
     #[error("Chart.yaml file is missing")]
     NoMetadata,
@@ -101,6 +105,101 @@ pub enum ChartError {
     /// Values break a schema; each chart's complaints, as Helm lays them out.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
+}
+
+/// Why a chart could not be read from disk.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum SourceError {
+    /// The system refuses.
+    #[error("{what} {path}: {}", go_io(.reason))]
+    Io {
+        /// The system call, as Go names it.
+        what: &'static str,
+        /// On what.
+        path: String,
+        /// Why; its words are part of the message.
+        reason: std::io::Error,
+    },
+    /// No `Chart.yaml` in the folder.
+    #[error("unable to detect chart at {chart}")]
+    NoChart {
+        /// Where it should be.
+        chart: String,
+        /// Why not.
+        source: Box<ChartError>,
+    },
+    /// Not gzip inside.
+    #[error("file '{name}' does not appear to be a valid chart file (details: gzip: invalid header)")]
+    NotAChart {
+        /// The file.
+        name: String,
+    },
+    /// Helm 4 says only this; the source says why.
+    #[error("unable to load chart archive")]
+    Archive {
+        /// Why.
+        source: ArchiveError,
+    },
+    /// A YAML file where an archive should be.
+    #[error("file '{name}' seems to be a YAML file, but expected a gzipped archive")]
+    YamlNotArchive {
+        /// The file.
+        name: String,
+    },
+    /// Something else where an archive should be.
+    #[error("file '{name}' does not appear to be a gzipped archive; got '{found}'")]
+    NotAnArchive {
+        /// The file.
+        name: String,
+        /// Its type, as Go guesses it.
+        found: &'static str,
+    },
+    /// `.helmignore` has a rule Helm refuses.
+    #[error(transparent)]
+    Ignore(IgnoreError),
+    /// A device, socket or pipe.
+    #[error("cannot load irregular file {path} as it has file mode type bits set")]
+    Irregular {
+        /// Which.
+        path: String,
+    },
+    /// A file over Helm's cap.
+    #[error("chart file {} is larger than the maximum file size {limit}", quote(.name))]
+    TooLarge {
+        /// Its name.
+        name: String,
+        /// The cap.
+        limit: u64,
+    },
+    /// More than any chart has.
+    #[error("chart folder {path} is larger than the maximum size {limit}")]
+    FolderTooLarge {
+        /// Which.
+        path: String,
+        /// The cap.
+        limit: u64,
+    },
+    /// A link that leads nowhere.
+    #[error("error evaluating symlink {path}: {}", go_io(.reason))]
+    Link {
+        /// The link.
+        path: String,
+        /// Why; its words are part of the message.
+        reason: std::io::Error,
+    },
+    /// Links in a circle, or folders without end.
+    #[error("chart folder never ends: {path} leads back to itself or is nested too deeply")]
+    Endless {
+        /// Where.
+        path: String,
+    },
+    /// A name that is not text.
+    #[error("chart folder has a file name that is not UTF-8: {}", quote(.path))]
+    NameNotText {
+        /// Where.
+        path: String,
+    },
 }
 
 /// Why the user's values could not be put together.
@@ -237,4 +336,19 @@ pub enum ArchiveError {
     /// A few bytes that unpack to very many.
     #[error("chart archive expands to more than {0} times its size")]
     Ratio(u64),
+}
+
+/// The system's reason in Go's words.
+fn go_io(error: &std::io::Error) -> String {
+    use std::io::ErrorKind;
+    match error.kind() {
+        ErrorKind::NotFound => "no such file or directory".into(),
+        ErrorKind::PermissionDenied => "permission denied".into(),
+        ErrorKind::NotADirectory => "not a directory".into(),
+        ErrorKind::IsADirectory => "is a directory".into(),
+        _ => {
+            let text = error.to_string();
+            text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+        }
+    }
 }

@@ -1,7 +1,7 @@
 //! Files to a chart: takes names with contents in the order of their source, gives a [`Chart`] with its subcharts. Knows
 //! nothing of disks or networks.
 
-mod archive;
+pub(crate) mod archive;
 mod fields;
 pub(crate) mod ignore;
 pub(crate) mod path_match;

@@ -1,9 +1,18 @@
 //! From a chart and the user's values to what a render needs: takes both, gives the chart with its dependencies decided
 //! and the values every template sees. Knows nothing of templates.
 
-use mainstay_template::Map;
+use mainstay_template::{Map, MapType};
+use mainstay_yaml::Map as PlainMap;
 
 use crate::chart::Chart;
+use crate::coalesce::{Coalesce, Nulls};
+use crate::dependencies::process_dependencies;
+use crate::error::ChartError;
+use crate::generation::Generation;
+use crate::load::Loaded;
+use crate::schema::validate_values;
+use crate::tree::share_map;
+use crate::version::in_range;
 use crate::warning::Warning;
 
 /// A chart ready to render.
@@ -16,4 +25,87 @@ pub struct Prepared {
     pub values: Map,
     /// What Helm would have said on standard error, in order.
     pub warnings: Vec<Warning>,
+}
+
+/// How to prepare.
+#[derive(Clone, Debug)]
+pub struct PrepareOptions {
+    /// Whose rules and words.
+    pub generation: Generation,
+    /// The cluster's version, such as `v1.36.0`.
+    pub kube_version: String,
+    /// `--skip-schema-validation`.
+    pub skip_schema: bool,
+}
+
+/// Everything `helm template` does between loading and rendering, in its order: is the chart installable and complete,
+/// which dependencies take part, what are the values, do they fit the schemas, does the cluster fit the chart.
+pub fn prepare(loaded: &Loaded, values: &PlainMap, options: &PrepareOptions) -> Result<Prepared, ChartError> {
+    let mut chart = loaded.chart.clone();
+    let mut warnings = loaded.warnings.clone();
+    check_installable(&chart)?;
+    if chart.metadata.deprecated {
+        warnings.push(Warning::Deprecated);
+    }
+    check_dependencies(&chart)?;
+    let values = share_map(values);
+    process_dependencies(&mut chart, &values, options.generation, &mut warnings)
+        .map_err(|error| ChartError::Dependencies(Box::new(error)))?;
+    let mut pass = Coalesce {
+        nulls: Nulls::Remove,
+        generation: options.generation,
+        warnings: &mut warnings,
+    };
+    pass.run(&chart, &values)?;
+    if !options.skip_schema {
+        validate_values(&chart, &values, &mut warnings)?;
+    }
+    check_kube_version(&chart, &options.kube_version)?;
+    Ok(Prepared {
+        chart,
+        values: values.retyped(values_type(options.generation)),
+        warnings,
+    })
+}
+
+/// What `typeOf .Values` says.
+fn values_type(generation: Generation) -> MapType {
+    MapType::Named(match generation {
+        Generation::Helm3 => "chartutil.Values",
+        Generation::Helm4 => "common.Values",
+    })
+}
+
+/// A library has nothing of its own to install.
+fn check_installable(chart: &Chart) -> Result<(), ChartError> {
+    match chart.metadata.kind.as_str() {
+        "" | "application" => Ok(()),
+        other => Err(ChartError::NotInstallable(other.into())),
+    }
+}
+
+/// Every dependency must be in `charts/`, whatever its version.
+fn check_dependencies(chart: &Chart) -> Result<(), ChartError> {
+    let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
+    let wanted = chart.metadata.dependencies.iter().flatten();
+    let missing: Vec<_> = wanted
+        .filter(|wanted| !present(&wanted.name))
+        .map(|wanted| wanted.name.clone())
+        .collect();
+    if missing.is_empty() {
+        Ok(())
+    } else {
+        Err(ChartError::MissingDependencies(missing))
+    }
+}
+
+fn check_kube_version(chart: &Chart, got: &str) -> Result<(), ChartError> {
+    let wanted = &chart.metadata.kube_version;
+    if wanted.is_empty() || in_range(wanted, got) {
+        return Ok(());
+    }
+    Err(ChartError::KubeVersion {
+        wanted: wanted.clone(),
+        got: got.into(),
+    })
 }

@@ -10,10 +10,10 @@ use crate::chart::File;
 use crate::error::ArchiveError;
 
 /// Helm's cap on a whole chart, unpacked.
-const MAX_CHART: u64 = 100 << 20;
+pub(crate) const MAX_CHART: u64 = 100 << 20;
 /// Helm's cap on one file.
 pub(crate) const MAX_FILE: u64 = 5 << 20;
-const MAX_ENTRIES: usize = 50_000;
+pub(crate) const MAX_ENTRIES: usize = 50_000;
 const MAX_NAME: usize = 4096;
 /// Deflate reaches 1032; no chart of this size is that repetitive.
 const MAX_RATIO: u64 = 250;
@@ -173,10 +173,4 @@ impl<R: Read> Read for Rationed<R> {
         }
         Ok(got)
     }
-}
-
-/// Whether the bytes start like a gzip stream; what Helm asks before it unpacks a file.
-#[must_use]
-pub(crate) fn looks_gzipped(bytes: &[u8]) -> bool {
-    bytes.starts_with(b"\x1f\x8b\x08")
 }

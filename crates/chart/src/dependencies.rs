@@ -1,0 +1,237 @@
+//! Which subcharts take part, under which name, and what of their values goes up: takes a chart and the user's values,
+//! gives the chart as Helm renders it.
+
+use std::collections::BTreeSet;
+
+use mainstay_template::{Map, Value};
+use mainstay_yaml::Value as Plain;
+
+use crate::chart::Chart;
+use crate::coalesce::{Coalesce, Nulls};
+use crate::error::ChartError;
+use crate::generation::Generation;
+use crate::metadata::{Dependency, ImportValue};
+use crate::tree::{copy_map, empty, own_map, table};
+use crate::version::in_range;
+use crate::warning::Warning;
+
+/// Decides every dependency of `chart`, then imports values upwards.
+pub(crate) fn process_dependencies(
+    chart: &mut Chart,
+    values: &Map,
+    generation: Generation,
+    warnings: &mut Vec<Warning>,
+) -> Result<(), ChartError> {
+    let mut process = Process { generation, warnings };
+    process.enable(chart, values, "")?;
+    process.import(chart)
+}
+
+struct Process<'a> {
+    generation: Generation,
+    warnings: &'a mut Vec<Warning>,
+}
+
+impl Process<'_> {
+    /// Switches the dependencies of `chart`, which lies at `path`, and of those that stay.
+    fn enable(&mut self, chart: &mut Chart, values: &Map, path: &str) -> Result<(), ChartError> {
+        let Some(mut wanted) = chart.metadata.dependencies.take() else {
+            return Ok(());
+        };
+        chart.dependencies = resolve(std::mem::take(&mut chart.dependencies), &mut wanted);
+        let merged = self.coalesced(chart, values, Nulls::Remove)?;
+        self.apply_tags(&mut wanted, &merged);
+        self.apply_conditions(&mut wanted, &merged, path);
+        let disabled: BTreeSet<String> = wanted
+            .iter()
+            .filter(|dependency| !dependency.enabled)
+            .map(|dependency| dependency.name.clone())
+            .collect();
+        chart.dependencies.retain(|sub| !disabled.contains(sub.name()));
+        wanted.retain(|dependency| !disabled.contains(&dependency.name));
+        for sub in &mut chart.dependencies {
+            let path = format!("{path}{}.", sub.name());
+            self.enable(sub, &merged, &path)?;
+        }
+        chart.metadata.dependencies = Some(wanted).filter(|wanted| !wanted.is_empty());
+        Ok(())
+    }
+
+    fn coalesced(&mut self, chart: &Chart, values: &Map, nulls: Nulls) -> Result<Map, ChartError> {
+        let merged = copy_map(values);
+        let mut pass = Coalesce {
+            nulls,
+            generation: self.generation,
+            warnings: self.warnings,
+        };
+        pass.run(chart, &merged)?;
+        Ok(merged)
+    }
+
+    /// A tag that is true keeps a dependency; without one, a tag that is false removes it.
+    fn apply_tags(&mut self, wanted: &mut [Dependency], values: &Map) {
+        let Some(tags) = table(values, "tags") else { return };
+        for dependency in wanted {
+            let (mut on, mut off) = (false, false);
+            for tag in &dependency.tags {
+                match tags.get(tag.as_bytes()) {
+                    None => {}
+                    Some(Value::Bool(true)) => on = true,
+                    Some(Value::Bool(false)) => off = true,
+                    Some(_) => self.warnings.push(Warning::TagNotBool {
+                        tag: tag.clone(),
+                        chart: dependency.name.clone(),
+                    }),
+                }
+            }
+            dependency.enabled = on || !off;
+        }
+    }
+
+    /// The first condition that is a boolean decides, over the tags.
+    fn apply_conditions(&mut self, wanted: &mut [Dependency], values: &Map, path: &str) {
+        for dependency in wanted {
+            for condition in dependency
+                .condition
+                .trim()
+                .split(',')
+                .filter(|condition| !condition.is_empty())
+            {
+                match value_at(values, &format!("{path}{condition}")) {
+                    None => {}
+                    Some(Value::Bool(enabled)) => {
+                        dependency.enabled = enabled;
+                        break;
+                    }
+                    Some(_) => self.warnings.push(Warning::ConditionNotBool {
+                        path: condition.into(),
+                        chart: dependency.name.clone(),
+                    }),
+                }
+            }
+        }
+    }
+
+    /// Innermost first.
+    fn import(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
+        for sub in &mut chart.dependencies {
+            self.import(sub)?;
+        }
+        self.import_into(chart)
+    }
+
+    /// Imported values lie under the parent's own. The chart's values become those of all its subcharts, too: that is
+    /// what Helm leaves behind, and a later null finds them.
+    fn import_into(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
+        let Some(mut wanted) = chart.metadata.dependencies.take() else {
+            return Ok(());
+        };
+        let merged = self.coalesced(chart, &empty(), Nulls::Keep)?;
+        let imported = empty();
+        for dependency in &mut wanted {
+            for import in std::mem::take(&mut dependency.import_values) {
+                let Some((child, parent, is_export)) = paths_of(import) else {
+                    continue;
+                };
+                match table_at(&merged, &format!("{}.{child}", dependency.name)) {
+                    Ok(found) => self.tables(&imported, &under(&parent, found)),
+                    Err(key) => self.warn_missing(&dependency.name, key, is_export),
+                }
+                dependency
+                    .import_values
+                    .push(ImportValue::Table { child, parent });
+            }
+        }
+        let merged = copy_map(&merged);
+        self.tables(&merged, &imported);
+        chart.values = Plain::Map(own_map(&merged));
+        chart.metadata.dependencies = Some(wanted);
+        Ok(())
+    }
+
+    fn tables(&mut self, higher: &Map, lower: &Map) {
+        let nulls = Nulls::Keep;
+        let mut pass = Coalesce {
+            nulls,
+            generation: self.generation,
+            warnings: self.warnings,
+        };
+        pass.tables(higher, lower, "", nulls);
+    }
+
+    fn warn_missing(&mut self, chart: &str, key: String, is_export: bool) {
+        self.warnings.push(if is_export {
+            Warning::MissingExport { key }
+        } else {
+            Warning::MissingTable {
+                chart: chart.into(),
+                key,
+            }
+        });
+    }
+}
+
+/// The charts that nobody names, then those that are named, in that order and under their aliases. Marks every
+/// dependency as enabled, to start with.
+fn resolve(charts: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
+    let named = |chart: &Chart| wanted.iter().any(|dependency| fits(chart, dependency));
+    let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();
+    for dependency in wanted {
+        if let Some(chart) = charts.iter().find(|chart| fits(chart, dependency)) {
+            let mut chart = chart.clone();
+            if !dependency.alias.is_empty() {
+                chart.metadata.name.clone_from(&dependency.alias);
+            }
+            kept.push(chart);
+        }
+        if !dependency.alias.is_empty() {
+            dependency.name.clone_from(&dependency.alias);
+        }
+        dependency.enabled = true;
+    }
+    kept
+}
+
+fn fits(chart: &Chart, dependency: &Dependency) -> bool {
+    chart.name() == dependency.name && in_range(&dependency.version, &chart.metadata.version)
+}
+
+/// Child path, parent path, and whether it was given as an export's name.
+fn paths_of(import: ImportValue) -> Option<(String, String, bool)> {
+    match import {
+        ImportValue::Export(name) => Some((format!("exports.{name}"), ".".into(), true)),
+        ImportValue::Table { child, parent } => Some((child, parent, false)),
+        ImportValue::Other => None,
+    }
+}
+
+/// The table at a dotted path, or the first key that is none.
+fn table_at(values: &Map, path: &str) -> Result<Map, String> {
+    path.split('.').try_fold(values.clone(), |map, key| {
+        table(&map, key).ok_or_else(|| key.to_owned())
+    })
+}
+
+/// What is at a dotted path, unless it is a table.
+fn value_at(values: &Map, path: &str) -> Option<Value> {
+    let (tables, key) = path
+        .rsplit_once('.')
+        .map_or((None, path), |(tables, key)| (Some(tables), key));
+    let map = tables
+        .map_or(Ok(values.clone()), |tables| table_at(values, tables))
+        .ok()?;
+    map.get(key.as_bytes())
+        .filter(|value| !matches!(value, Value::Map(_)))
+}
+
+/// `table` at a dotted path of an otherwise empty map.
+fn under(path: &str, table: Map) -> Map {
+    if path == "." {
+        return table;
+    }
+    path.rsplit('.').fold(table, |inner, key| {
+        let outer = empty();
+        outer.insert(key, Value::Map(inner));
+        outer
+    })
+}

@@ -1,0 +1,97 @@
+//! Owned trees and shared ones: takes a parsed tree, gives maps that alias as Go's do, and back.
+
+use std::collections::BTreeMap;
+
+use mainstay_template::{Map, MapType, Str, Value};
+use mainstay_yaml::{Map as PlainMap, Value as Plain};
+
+/// A deep copy that templates can share and change.
+pub(crate) fn share(value: &Plain) -> Value {
+    match value {
+        Plain::Null => Value::Nil,
+        Plain::Bool(value) => Value::Bool(*value),
+        Plain::Int(value) => Value::int64(*value),
+        Plain::Uint(value) => Value::Uint(*value),
+        Plain::Float(value) => Value::Float(*value),
+        Plain::String(text) => Value::string(text.as_str()),
+        Plain::List(items) => Value::list(items.iter().map(share).collect()),
+        Plain::Map(map) => Value::Map(share_map(map)),
+    }
+}
+
+/// The same for a map.
+pub(crate) fn share_map(map: &PlainMap) -> Map {
+    let entries = map
+        .iter()
+        .map(|(key, value)| (Str::from(key.as_str()), share(value)));
+    Map::new(MapType::Any, entries.collect())
+}
+
+/// A deep copy that nobody shares.
+pub(crate) fn own(value: &Value) -> Plain {
+    match value {
+        Value::Bool(value) => Plain::Bool(*value),
+        Value::Int(value, _) => Plain::Int(*value),
+        Value::Uint(value) => Plain::Uint(*value),
+        Value::Float(value) => Plain::Float(*value),
+        Value::String(text) => Plain::String(text.to_str_lossy().into_owned()),
+        Value::List(list) => Plain::List(list.items().iter().map(own).collect()),
+        Value::Map(map) => Plain::Map(own_map(map)),
+        // Values come from YAML, JSON and flags: nothing else is ever in them.
+        Value::Nil | Value::Complex(..) | Value::Object(_) => Plain::Null,
+    }
+}
+
+/// The same for a map.
+pub(crate) fn own_map(map: &Map) -> PlainMap {
+    map.entries()
+        .iter()
+        .map(|(key, value)| (key.to_str_lossy().into_owned(), own(value)))
+        .collect()
+}
+
+/// A deep copy: nothing in it is shared with the original, nor within itself.
+pub(crate) fn copy_map(map: &Map) -> Map {
+    let entries = map.entries();
+    Map::new(
+        MapType::Any,
+        entries
+            .iter()
+            .map(|(key, value)| (key.clone(), copy(value)))
+            .collect(),
+    )
+}
+
+fn copy(value: &Value) -> Value {
+    match value {
+        Value::List(list) => Value::list(list.items().iter().map(copy).collect()),
+        Value::Map(map) => Value::Map(copy_map(map)),
+        other => other.clone(),
+    }
+}
+
+/// An empty map.
+pub(crate) fn empty() -> Map {
+    Map::new(MapType::Any, BTreeMap::new())
+}
+
+/// A new map with the same entries: tables inside stay shared.
+pub(crate) fn shallow(map: &Map) -> Map {
+    Map::new(MapType::Any, map.entries().clone())
+}
+
+/// The table under `key`, if it is one.
+pub(crate) fn table(map: &Map, key: &str) -> Option<Map> {
+    match map.get(key.as_bytes()) {
+        Some(Value::Map(table)) => Some(table),
+        _ => None,
+    }
+}
+
+/// The entries as they are now, so that writing does not disturb reading.
+pub(crate) fn snapshot(map: &Map) -> Vec<(Str, Value)> {
+    map.entries()
+        .iter()
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
+}
