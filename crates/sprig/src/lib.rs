@@ -33,6 +33,7 @@ mod text;
 mod unicode;
 mod url;
 
+pub use regex::Regex;
 use std::sync::LazyLock;
 
 use mainstay_template::Function;

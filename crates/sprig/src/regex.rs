@@ -151,3 +151,21 @@ fn quote_meta(call: &mut Call<'_>) -> Result<Value, Failure> {
     }
     Ok(Value::string(out))
 }
+
+/// A regular expression in Go's syntax, for whoever is not a template: schemas have patterns, too.
+#[derive(Clone)]
+pub struct Regex(Rc<Program>);
+
+impl Regex {
+    /// Compiles `text`; the error is what Go's `regexp.Compile` says.
+    pub fn compile(text: &str) -> Result<Self, String> {
+        Program::of(text.as_bytes()).map(Self).map_err(|error| error.to_string())
+    }
+
+    /// Whether `text` has a match anywhere.
+    #[must_use]
+    pub fn is_match(&self, text: &str) -> bool {
+        self.0.is_match(&Haystack::new(text.as_bytes()))
+    }
+}
+
