@@ -22,6 +22,26 @@ pub struct Peer {
     pub stamps: &'static [(&'static str, &'static str)],
 }
 
+/// The version an unstamped Kubernetes binary would not know, under both packages that keep it.
+const KUBERNETES: &[(&str, &str)] = &[
+    ("k8s.io/component-base/version.gitVersion", "v1.36.4"),
+    ("k8s.io/component-base/version.gitMajor", "1"),
+    ("k8s.io/component-base/version.gitMinor", "36"),
+    ("k8s.io/component-base/version.gitTreeState", "clean"),
+    (
+        "k8s.io/component-base/version.gitCommit",
+        "bb826b1d48562f110659e64e8ec444327433db95",
+    ),
+    ("k8s.io/client-go/pkg/version.gitVersion", "v1.36.4"),
+    ("k8s.io/client-go/pkg/version.gitMajor", "1"),
+    ("k8s.io/client-go/pkg/version.gitMinor", "36"),
+    ("k8s.io/client-go/pkg/version.gitTreeState", "clean"),
+    (
+        "k8s.io/client-go/pkg/version.gitCommit",
+        "bb826b1d48562f110659e64e8ec444327433db95",
+    ),
+];
+
 /// Every peer we know how to build.
 pub const PEERS: &[Peer] = &[
     Peer {
@@ -41,6 +61,30 @@ pub const PEERS: &[Peer] = &[
         module: "helm4",
         package: "./oracle",
         stamps: &[],
+    },
+    Peer {
+        name: "etcd",
+        module: "kubernetes",
+        package: "go.etcd.io/etcd/server/v3",
+        stamps: &[],
+    },
+    Peer {
+        name: "kube-apiserver",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kube-apiserver",
+        stamps: KUBERNETES,
+    },
+    Peer {
+        name: "kube-controller-manager",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kube-controller-manager",
+        stamps: KUBERNETES,
+    },
+    Peer {
+        name: "kubectl",
+        module: "kubernetes",
+        package: "k8s.io/kubernetes/cmd/kubectl",
+        stamps: KUBERNETES,
     },
 ];
 
