@@ -22,3 +22,10 @@ pub struct Position {
     /// In bytes from 0, as Go counts in run-time errors; `None` in parse errors, which Go gives no column.
     pub column: Option<u32>,
 }
+
+impl Error {
+    /// An error without a position.
+    pub(crate) fn plain(text: String) -> Self {
+        Self { text, at: Vec::new(), exhausted: None }
+    }
+}

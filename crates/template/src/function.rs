@@ -32,6 +32,8 @@ pub enum Type {
     Int,
     /// `int64`.
     Int64,
+    /// `uint32`.
+    Uint32,
     /// `float64`.
     Float64,
     /// `string`.
@@ -55,6 +57,8 @@ pub enum Failure {
     Message(String),
     /// An error from a template run on the function's behalf (`include`, `tpl`), position and all.
     Template(Box<crate::Error>),
+    /// Text given to [`Templates::execute_text`] that does not parse.
+    Parse(Box<crate::Error>),
     /// A limit was reached: nothing may catch it.
     Exhausted(Exhausted),
 }
@@ -102,6 +106,12 @@ pub trait Host {
         None
     }
 }
+
+/// A host that lends nothing.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct NoHost;
+
+impl Host for NoHost {}
 
 /// One call under way: the arguments, and what the function may use.
 pub struct Call<'a> {
@@ -158,6 +168,15 @@ impl Call<'_> {
     pub fn int(&self, index: usize) -> i64 {
         match self.args.get(index) {
             Some(Value::Int(value, _)) => *value,
+            _ => 0,
+        }
+    }
+
+    /// Argument `index` where the signature says `uint32`.
+    #[must_use]
+    pub fn uint(&self, index: usize) -> u64 {
+        match self.args.get(index) {
+            Some(Value::Uint(value, _)) => *value,
             _ => 0,
         }
     }

@@ -1,18 +1,45 @@
 //! Go's `text/template` for Rust: takes template text and values, gives text. Values alias as Go's maps do, native objects
 //! have methods, and every run is bounded. Knows nothing of charts, files, clocks or the network.
+//!
+//! ```
+//! use mainstay_template::{Limits, Meter, NoHost, Set, Value, execute};
+//!
+//! let mut set = Set::new();
+//! set.parse("greeting", "Hello, {{.}}!")?;
+//! let out = execute(&set, "greeting", Value::from("world"), &mut Meter::new(Limits::default()), &mut NoHost)?;
+//! assert_eq!(out, b"Hello, world!");
+//! # Ok::<(), mainstay_template::Error>(())
+//! ```
 
+mod ast;
+mod builtin;
+mod cycle;
 mod error;
+mod exec;
+mod fmt;
 mod function;
+mod kind;
 mod limit;
 mod object;
+mod parse;
+mod quote;
+mod set;
+mod slot;
+mod stack;
 mod string;
 mod tree;
+mod unicode;
+mod utf8;
 mod value;
 
+pub use cycle::Scope;
 pub use error::{Error, Position};
-pub use function::{Call, Failure, Function, Host, Templates, Type};
+pub use exec::execute;
+pub use fmt::{format, print, print_line, print_value};
+pub use function::{Call, Failure, Function, Host, NoHost, Templates, Type};
 pub use limit::{Exhausted, Limits, Meter};
 pub use object::{Object, Shape, Signature};
+pub use set::{MissingKey, Set};
 pub use string::Str;
 pub use tree::TreeError;
-pub use value::{IntKind, List, ListType, Map, MapType, Value};
+pub use value::{IntKind, List, ListType, Map, MapType, UintKind, Value};

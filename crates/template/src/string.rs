@@ -36,6 +36,12 @@ impl Deref for Str {
     }
 }
 
+impl AsRef<[u8]> for Str {
+    fn as_ref(&self) -> &[u8] {
+        &self.0
+    }
+}
+
 impl std::borrow::Borrow<[u8]> for Str {
     fn borrow(&self) -> &[u8] {
         &self.0

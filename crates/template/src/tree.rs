@@ -16,7 +16,7 @@ impl From<mainstay_yaml::Value> for Value {
             Plain::Null => Self::Nil,
             Plain::Bool(value) => Self::Bool(value),
             Plain::Int(value) => Self::int64(value),
-            Plain::Uint(value) => Self::Uint(value),
+            Plain::Uint(value) => Self::uint64(value),
             Plain::Float(value) => Self::Float(value),
             Plain::String(text) => Self::string(text),
             Plain::List(items) => Self::list(items.into_iter().map(Self::from).collect()),
@@ -91,7 +91,7 @@ impl Walk<'_> {
             Value::Nil => self.sink.null(),
             Value::Bool(value) => self.sink.bool(*value),
             Value::Int(value, _) => self.sink.int(*value),
-            Value::Uint(value) => self.sink.uint(*value),
+            Value::Uint(value, _) => self.sink.uint(*value),
             Value::Float(value) => self.sink.float(*value),
             Value::Complex(..) => {
                 return Err(TreeError::Unsupported(

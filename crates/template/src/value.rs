@@ -23,8 +23,8 @@ pub enum Value {
     Bool(bool),
     /// A signed integer of some width.
     Int(i64, IntKind),
-    /// `uint64`, the only unsigned kind a chart meets.
-    Uint(u64),
+    /// An unsigned integer of some width.
+    Uint(u64, UintKind),
     /// `float64`: every number that came from YAML or JSON.
     Float(f64),
     /// `complex128`: only from a literal such as `2i`.
@@ -50,14 +50,27 @@ pub enum IntKind {
     Int32,
 }
 
+/// The Go type of an unsigned integer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum UintKind {
+    /// `uint64`: the parts of a semantic version.
+    Uint64,
+    /// `uint8`: one byte of a string.
+    Uint8,
+    /// `uint32`.
+    Uint32,
+    /// `uint`.
+    Uint,
+}
+
 /// A Go slice. Cheap to clone.
 #[derive(Clone)]
 pub struct List(Rc<ListData>);
 
-struct ListData {
+pub(crate) struct ListData {
     ty: ListType,
     nil: bool,
-    items: Vec<Value>,
+    pub(crate) items: Vec<Value>,
     sorted: OnceCell<Box<[Value]>>,
 }
 
@@ -70,7 +83,7 @@ pub enum ListType {
     String,
     /// `[]int`.
     Int,
-    /// `[]uint8`, held as one string item list would be: each item an `Int`. See [`Value::bytes`].
+    /// `[]uint8`: each item a [`Value::Uint`] of kind [`UintKind::Uint8`]. See [`Value::bytes`].
     Bytes,
     /// `[][]interface {}`.
     ListOfAny,
@@ -86,9 +99,11 @@ pub struct Map {
 }
 
 #[derive(Default)]
-struct MapData {
-    entries: BTreeMap<Str, Value>,
+pub(crate) struct MapData {
+    pub(crate) entries: BTreeMap<Str, Value>,
     nil: bool,
+    /// Whether it was written to after it was made: then it may be part of a cycle.
+    written: bool,
 }
 
 /// The Go type of a map.
@@ -115,6 +130,12 @@ impl Value {
         Self::Int(value, IntKind::Int64)
     }
 
+    /// A Go `uint64`.
+    #[must_use]
+    pub fn uint64(value: u64) -> Self {
+        Self::Uint(value, UintKind::Uint64)
+    }
+
     /// A string.
     pub fn string(text: impl Into<Str>) -> Self {
         Self::String(text.into())
@@ -133,6 +154,13 @@ impl Value {
             ListType::String,
             items.into_iter().map(Value::string).collect(),
         ))
+    }
+
+    /// A `[]byte`.
+    #[must_use]
+    pub fn bytes(bytes: &[u8]) -> Self {
+        let item = |&byte: &u8| Self::Uint(u64::from(byte), UintKind::Uint8);
+        Self::List(List::new(ListType::Bytes, bytes.iter().map(item).collect()))
     }
 
     /// A `map[string]interface {}`.
@@ -209,6 +237,10 @@ impl List {
         self.0.ty
     }
 
+    pub(crate) fn data(&self) -> Rc<ListData> {
+        Rc::clone(&self.0)
+    }
+
     /// The items.
     #[must_use]
     pub fn items(&self) -> &[Value] {
@@ -238,14 +270,14 @@ impl Map {
     /// A map of type `ty`; the caller vouches that the values fit it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
-        let data = MapData { entries, nil: false };
+        let data = MapData { entries, nil: false, written: false };
         Self { ty, entries: Rc::new(RefCell::new(data)) }
     }
 
     /// The nil map of type `ty`: prints as `map[]` and is empty, but `null` in JSON, and nothing may be put into it.
     #[must_use]
     pub fn nil(ty: MapType) -> Self {
-        let data = MapData { entries: BTreeMap::new(), nil: true };
+        let data = MapData { entries: BTreeMap::new(), nil: true, written: false };
         Self { ty, entries: Rc::new(RefCell::new(data)) }
     }
 
@@ -279,7 +311,11 @@ impl Map {
     /// Writes the entries, visible through every alias. Do not hold the guard while running template code.
     #[must_use]
     pub fn entries_mut(&self) -> RefMut<'_, BTreeMap<Str, Value>> {
-        RefMut::map(self.entries.borrow_mut(), |data| &mut data.entries)
+        let mut data = self.entries.borrow_mut();
+        if !std::mem::replace(&mut data.written, true) {
+            crate::cycle::note(&self.entries);
+        }
+        RefMut::map(data, |data| &mut data.entries)
     }
 
     /// The value under `key`.
@@ -291,6 +327,10 @@ impl Map {
     /// Puts `value` under `key`.
     pub fn insert(&self, key: impl Into<Str>, value: Value) {
         self.entries_mut().insert(key.into(), value);
+    }
+
+    pub(crate) fn cell(&self) -> Rc<RefCell<MapData>> {
+        Rc::clone(&self.entries)
     }
 
     /// Whether both are one map.
@@ -354,7 +394,7 @@ impl fmt::Debug for Value {
             Self::Nil => f.write_str("nil"),
             Self::Bool(value) => write!(f, "{value}"),
             Self::Int(value, kind) => write!(f, "{value}{kind:?}"),
-            Self::Uint(value) => write!(f, "{value}Uint64"),
+            Self::Uint(value, kind) => write!(f, "{value}{kind:?}"),
             Self::Float(value) => write!(f, "{value:?}"),
             Self::Complex(re, im) => write!(f, "({re:?}{im:+?}i)"),
             Self::String(text) => write!(f, "{text:?}"),

@@ -86,9 +86,9 @@ impl Object for VersionObject {
         let own = &self.version;
         Ok(match name {
             "String" | "Value" => own.to_string().into(),
-            "Major" => Value::Uint(own.major),
-            "Minor" => Value::Uint(own.minor),
-            "Patch" => Value::Uint(own.patch),
+            "Major" => Value::uint64(own.major),
+            "Minor" => Value::uint64(own.minor),
+            "Patch" => Value::uint64(own.patch),
             "Prerelease" => own.pre.as_str().into(),
             "Metadata" => own.metadata.as_str().into(),
             "Original" => own.original.as_str().into(),

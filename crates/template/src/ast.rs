@@ -1,0 +1,168 @@
+//! Parsed template text: nodes in one flat table, so that neither depth nor dropping costs stack, and it can be shared
+//! between threads. Knows nothing of values.
+
+mod show;
+
+use std::sync::Arc;
+
+use crate::parse::Number;
+use crate::string::Str;
+
+/// The index of a node in its [`Source`].
+pub(crate) type NodeId = u32;
+
+/// A run of entries in one of the side tables of a [`Source`].
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Span {
+    start: u32,
+    end: u32,
+}
+
+impl Span {
+    pub(crate) fn new(start: usize, end: usize) -> Self {
+        Self { start: start as u32, end: end as u32 }
+    }
+
+    pub(crate) fn len(self) -> usize {
+        (self.end - self.start) as usize
+    }
+
+    pub(crate) fn is_empty(self) -> bool {
+        self.start == self.end
+    }
+
+    fn of<T>(self, table: &[T]) -> &[T] {
+        table.get(self.start as usize..self.end as usize).unwrap_or_default()
+    }
+}
+
+/// One text as it was parsed, with every template defined in it.
+#[derive(Debug, Default)]
+pub(crate) struct Source {
+    /// The name the text was parsed under: error messages give it.
+    pub(crate) name: Arc<str>,
+    /// The text.
+    pub(crate) text: Vec<u8>,
+    pub(crate) nodes: Vec<Node>,
+    /// Where each node starts in the text, by [`NodeId`].
+    pub(crate) positions: Vec<u32>,
+    pub(crate) children: Vec<NodeId>,
+    pub(crate) names: Vec<Str>,
+    pub(crate) strings: Vec<Str>,
+    pub(crate) numbers: Vec<Number>,
+}
+
+/// A template: a root in a source.
+#[derive(Clone, Debug)]
+pub(crate) struct Template {
+    pub(crate) name: Arc<str>,
+    pub(crate) source: Arc<Source>,
+    pub(crate) root: NodeId,
+}
+
+/// A node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Node {
+    /// Text, by its place in the source.
+    Text { start: u32, end: u32 },
+    /// Nodes one after the other.
+    List(Span),
+    /// A pipeline whose value is printed.
+    Action { pipe: NodeId },
+    /// `if`, `with` or `range`.
+    Branch { kind: Branch, pipe: NodeId, list: NodeId, otherwise: Option<NodeId> },
+    /// `template`; the name is a string.
+    Template { name: u32, pipe: Option<NodeId> },
+    /// `break`.
+    Break,
+    /// `continue`.
+    Continue,
+    /// Commands, and the variables that take the result. `decl` and `cmds` are children.
+    Pipe { assign: bool, decl: Span, cmds: Span },
+    /// A call or an operand: children, the first being what is called.
+    Command(Span),
+    /// A function, by its index in the registry.
+    Identifier { name: u32, function: u32 },
+    /// A variable, by the number of its name within the source, and the fields taken of it (names).
+    Variable { name: u32, fields: Span },
+    /// `.`
+    Dot,
+    /// `nil`
+    Nil,
+    /// Fields of dot (names).
+    Field(Span),
+    /// Fields (names) of an expression.
+    Chain { of: NodeId, fields: Span },
+    /// `true` or `false`.
+    Bool(bool),
+    /// A number and its text.
+    Number { number: u32, start: u32, end: u32 },
+    /// A string and its literal's place in the source.
+    String { value: u32, start: u32, end: u32 },
+}
+
+/// What a [`Node::Branch`] does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Branch {
+    If,
+    With,
+    Range,
+}
+
+impl Source {
+    /// The node; an index that is none reads as an empty list.
+    #[inline]
+    pub(crate) fn node(&self, id: NodeId) -> Node {
+        self.nodes.get(id as usize).copied().unwrap_or(Node::List(Span { start: 0, end: 0 }))
+    }
+
+    #[inline]
+    pub(crate) fn children(&self, span: Span) -> &[NodeId] {
+        span.of(&self.children)
+    }
+
+    #[inline]
+    pub(crate) fn names(&self, span: Span) -> &[Str] {
+        span.of(&self.names)
+    }
+
+    /// A name, such as a function's or a variable's.
+    pub(crate) fn name(&self, index: u32) -> &[u8] {
+        self.names.get(index as usize).map(Str::as_bytes).unwrap_or_default()
+    }
+
+    pub(crate) fn string(&self, index: u32) -> Str {
+        self.strings.get(index as usize).cloned().unwrap_or_default()
+    }
+
+    pub(crate) fn number(&self, index: u32) -> Option<&Number> {
+        self.numbers.get(index as usize)
+    }
+
+    pub(crate) fn slice(&self, start: u32, end: u32) -> &[u8] {
+        self.text.get(start as usize..end as usize).unwrap_or_default()
+    }
+
+    /// Line (from 1) and column (bytes, from 0) of a node, as Go counts them.
+    pub(crate) fn line_and_column(&self, id: NodeId) -> (u32, u32) {
+        let pos = self.positions.get(id as usize).copied().unwrap_or(0);
+        let before = self.slice(0, pos);
+        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count();
+        (line as u32, column as u32)
+    }
+
+    /// Whether a tree holds nothing but space: such a template does not replace another.
+    pub(crate) fn is_empty(&self, root: NodeId) -> bool {
+        let Node::List(items) = self.node(root) else { return false };
+        self.children(items).iter().all(|&child| match self.node(child) {
+            Node::Text { start, end } => is_blank(self.slice(start, end)),
+            _ => false,
+        })
+    }
+}
+
+/// Go's `bytes.TrimSpace` leaves nothing.
+pub(crate) fn is_blank(text: &[u8]) -> bool {
+    String::from_utf8_lossy(text).chars().all(|c| c.is_whitespace() && c != '\u{feff}')
+}

@@ -1,0 +1,112 @@
+//! Nodes back into text, as Go shows them in error messages.
+
+use super::{Branch, Node, NodeId, Source};
+use crate::quote::{Alphabet, quote};
+use crate::stack;
+
+impl Source {
+    /// The node as Go's `Node.String` writes it.
+    pub(crate) fn show(&self, id: NodeId) -> String {
+        let mut out = Vec::new();
+        self.show_into(id, &mut out);
+        String::from_utf8_lossy(&out).into_owned()
+    }
+
+    fn show_into(&self, id: NodeId, out: &mut Vec<u8>) {
+        stack::grow(|| match self.node(id) {
+            Node::Text { start, end } => out.extend_from_slice(self.slice(start, end)),
+            Node::List(items) => self.children(items).iter().for_each(|&item| self.show_into(item, out)),
+            Node::Action { pipe } => {
+                out.extend_from_slice(b"{{");
+                self.show_into(pipe, out);
+                out.extend_from_slice(b"}}");
+            }
+            Node::Branch { kind, pipe, list, otherwise } => self.show_branch(kind, (pipe, list, otherwise), out),
+            Node::Template { name, pipe } => {
+                out.extend_from_slice(b"{{template ");
+                out.extend_from_slice(&quote(&self.string(name), Alphabet::Printable));
+                if let Some(pipe) = pipe {
+                    out.push(b' ');
+                    self.show_into(pipe, out);
+                }
+                out.extend_from_slice(b"}}");
+            }
+            Node::Break => out.extend_from_slice(b"{{break}}"),
+            Node::Continue => out.extend_from_slice(b"{{continue}}"),
+            Node::Pipe { assign, decl, cmds } => {
+                self.show_joined(self.children(decl), b", ", out);
+                if !decl.is_empty() {
+                    out.extend_from_slice(if assign { b" = " } else { b" := " });
+                }
+                self.show_joined(self.children(cmds), b" | ", out);
+            }
+            Node::Command(args) => self.show_args(self.children(args), out),
+            Node::Identifier { name, .. } => out.extend_from_slice(self.name(name)),
+            Node::Variable { name, fields } => {
+                out.extend_from_slice(self.name(name));
+                self.show_fields(fields, out);
+            }
+            Node::Dot => out.push(b'.'),
+            Node::Nil => out.extend_from_slice(b"nil"),
+            Node::Field(fields) => self.show_fields(fields, out),
+            Node::Chain { of, fields } => {
+                self.show_args(&[of], out);
+                self.show_fields(fields, out);
+            }
+            Node::Bool(value) => out.extend_from_slice(if value { b"true" } else { b"false" }),
+            Node::Number { start, end, .. } | Node::String { start, end, .. } => {
+                out.extend_from_slice(self.slice(start, end));
+            }
+        });
+    }
+
+    fn show_branch(&self, kind: Branch, parts: (NodeId, NodeId, Option<NodeId>), out: &mut Vec<u8>) {
+        let (pipe, list, otherwise) = parts;
+        out.extend_from_slice(match kind {
+            Branch::If => b"{{if ",
+            Branch::With => b"{{with ",
+            Branch::Range => b"{{range ",
+        });
+        self.show_into(pipe, out);
+        out.extend_from_slice(b"}}");
+        self.show_into(list, out);
+        if let Some(otherwise) = otherwise {
+            out.extend_from_slice(b"{{else}}");
+            self.show_into(otherwise, out);
+        }
+        out.extend_from_slice(b"{{end}}");
+    }
+
+    fn show_joined(&self, ids: &[NodeId], between: &[u8], out: &mut Vec<u8>) {
+        for (index, &id) in ids.iter().enumerate() {
+            if index > 0 {
+                out.extend_from_slice(between);
+            }
+            self.show_into(id, out);
+        }
+    }
+
+    /// Operands; pipelines among them were parenthesised.
+    fn show_args(&self, ids: &[NodeId], out: &mut Vec<u8>) {
+        for (index, &id) in ids.iter().enumerate() {
+            if index > 0 {
+                out.push(b' ');
+            }
+            let pipeline = matches!(self.node(id), Node::Pipe { .. });
+            if pipeline {
+                out.push(b'(');
+            }
+            self.show_into(id, out);
+            if pipeline {
+                out.push(b')');
+            }
+        }
+    }
+
+    fn show_fields(&self, fields: super::Span, out: &mut Vec<u8>) {
+        for field in self.names(fields) {
+            out.push(b'.');
+            out.extend_from_slice(field);
+        }
+    }
+}

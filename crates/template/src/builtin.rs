@@ -1,0 +1,193 @@
+//! Go's built-in functions: takes values as reflection holds them, gives one, or Go's error text.
+
+mod compare;
+mod escape;
+mod index;
+
+use crate::fmt;
+use crate::function::{Failure, Type};
+use crate::limit::Meter;
+use crate::object::Shape;
+use crate::slot::{Held, Slot};
+use crate::value::Value;
+
+/// A built-in function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Builtin {
+    And,
+    Call,
+    Html,
+    Index,
+    Slice,
+    Js,
+    Len,
+    Not,
+    Or,
+    Print,
+    Printf,
+    Println,
+    UrlQuery,
+    Eq,
+    Ge,
+    Gt,
+    Le,
+    Lt,
+    Ne,
+}
+
+/// All of them.
+pub(crate) const ALL: [Builtin; 19] = [
+    Builtin::And,
+    Builtin::Call,
+    Builtin::Html,
+    Builtin::Index,
+    Builtin::Slice,
+    Builtin::Js,
+    Builtin::Len,
+    Builtin::Not,
+    Builtin::Or,
+    Builtin::Print,
+    Builtin::Printf,
+    Builtin::Println,
+    Builtin::UrlQuery,
+    Builtin::Eq,
+    Builtin::Ge,
+    Builtin::Gt,
+    Builtin::Le,
+    Builtin::Lt,
+    Builtin::Ne,
+];
+
+impl Builtin {
+    /// Its name in templates.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::And => "and",
+            Self::Call => "call",
+            Self::Html => "html",
+            Self::Index => "index",
+            Self::Slice => "slice",
+            Self::Js => "js",
+            Self::Len => "len",
+            Self::Not => "not",
+            Self::Or => "or",
+            Self::Print => "print",
+            Self::Printf => "printf",
+            Self::Println => "println",
+            Self::UrlQuery => "urlquery",
+            Self::Eq => "eq",
+            Self::Ge => "ge",
+            Self::Gt => "gt",
+            Self::Le => "le",
+            Self::Lt => "lt",
+            Self::Ne => "ne",
+        }
+    }
+
+    /// How many parameters come before the variadic one, and whether there is one.
+    pub(crate) fn arity(self) -> (usize, bool) {
+        match self {
+            Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Printf | Self::Eq => (1, true),
+            Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => (0, true),
+            Self::Len | Self::Not => (1, false),
+            Self::Ge | Self::Gt | Self::Le | Self::Lt | Self::Ne => (2, false),
+        }
+    }
+
+    /// The type of a parameter; `None` is `reflect.Value`.
+    pub(crate) fn want(self, index: usize) -> Option<Type> {
+        match self {
+            Self::Printf if index == 0 => Some(Type::String),
+            Self::Printf | Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => Some(Type::Any),
+            _ => None,
+        }
+    }
+}
+
+/// Runs one that is neither `and`, `or` nor `call`, which need the expressions themselves.
+pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
+    let nothing = Slot::NOTHING;
+    let first = args.first().unwrap_or(&nothing);
+    let second = args.get(1).unwrap_or(&nothing);
+    let rest = args.get(1..).unwrap_or_default();
+    let truth = |value: bool| Ok(Slot::bare(Value::Bool(value)));
+    match builtin {
+        Builtin::Not => truth(!first.value.is_true()),
+        Builtin::Len => length(first),
+        Builtin::Index => index::index(first, rest, meter),
+        Builtin::Slice => index::slice(first, rest, meter),
+        Builtin::Eq => truth(compare::equal_any(first, rest, meter)?),
+        Builtin::Ne => truth(!compare::equal_any(first, rest, meter)?),
+        Builtin::Lt => truth(compare::less(first, second)?),
+        Builtin::Ge => truth(!compare::less(first, second)?),
+        Builtin::Le => truth(compare::less_or_equal(first, second, meter)?),
+        Builtin::Gt => truth(!compare::less_or_equal(first, second, meter)?),
+        Builtin::And | Builtin::Or | Builtin::Call => Ok(nothing),
+        _ => text(builtin, args, meter),
+    }
+}
+
+fn text(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
+    let values: Vec<Value> = args.iter().map(|slot| slot.value.clone()).collect();
+    let text = match builtin {
+        Builtin::Print => fmt::print(&values, meter)?,
+        Builtin::Println => fmt::print_line(&values, meter)?,
+        Builtin::Printf => {
+            let (format, rest) = values.split_first().map_or((&Value::Nil, &[][..]), |(first, rest)| (first, rest));
+            let Value::String(format) = format else { return Ok(Slot::NOTHING) };
+            fmt::format(format, rest, meter)?
+        }
+        Builtin::Html => escape::html(&printed(values, meter)?),
+        Builtin::Js => escape::js(&printed(values, meter)?),
+        _ => escape::url_query(&printed(values, meter)?),
+    };
+    meter.string(text.len())?;
+    Ok(Slot::bare(Value::String(text)))
+}
+
+/// The arguments as a template would print them, nil included.
+fn printed(mut values: Vec<Value>, meter: &mut Meter) -> Result<crate::string::Str, Failure> {
+    for value in &mut values {
+        if matches!(value, Value::Nil) {
+            *value = Value::from("<no value>");
+        }
+    }
+    Ok(fmt::print(&values, meter)?)
+}
+
+fn length(item: &Slot) -> Result<Slot, Failure> {
+    let length = match &item.value {
+        Value::String(text) => text.len(),
+        Value::List(list) => list.items().len(),
+        Value::Map(map) => map.entries().len(),
+        Value::Object(object) if object.shape() == Shape::Map => object.map_entries().len(),
+        Value::Nil if item.held == Held::Boxed => return Err(Failure::message("len of nil pointer")),
+        Value::Nil => return Err(zero_value("Type")),
+        other => return Err(Failure::message(format!("len of type {}", indirect_type(other)))),
+    };
+    Ok(Slot::bare(Value::int(length as i64)))
+}
+
+/// The type at the end of a pointer.
+fn indirect_type(value: &Value) -> String {
+    let name = value.type_name();
+    name.strip_prefix('*').unwrap_or(&name).to_string()
+}
+
+/// The panic of Go's reflection that templates see as an error.
+fn zero_value(method: &str) -> Failure {
+    Failure::Message(format!("reflect: call of reflect.Value.{method} on zero Value"))
+}
+
+/// `call` of what is never a function, since no value is one.
+pub(crate) fn call_of(name: Option<String>, callee: Option<&Slot>) -> Failure {
+    let Some(callee) = callee.filter(|slot| !matches!(slot.value, Value::Nil)) else {
+        return Failure::message("call of nil");
+    };
+    let type_name = callee.value.type_name();
+    let name = name.unwrap_or_else(|| match &callee.value {
+        Value::String(text) => text.to_str_lossy().into_owned(),
+        _ => format!("<{type_name} Value>"),
+    });
+    Failure::Message(format!("non-function {name} of type {type_name}"))
+}

@@ -1,0 +1,55 @@
+//! `html`, `js` and `urlquery`.
+
+use crate::string::Str;
+use crate::unicode::is_print;
+use crate::utf8;
+
+/// Text for HTML.
+pub(super) fn html(text: &Str) -> Str {
+    if !text.iter().any(|byte| b"'\"&<>\0".contains(byte)) {
+        return text.clone();
+    }
+    let mut out = Vec::with_capacity(text.len() + 16);
+    for &byte in text.iter() {
+        match byte {
+            0 => out.extend_from_slice("\u{fffd}".as_bytes()),
+            b'"' => out.extend_from_slice(b"&#34;"),
+            b'\'' => out.extend_from_slice(b"&#39;"),
+            b'&' => out.extend_from_slice(b"&amp;"),
+            b'<' => out.extend_from_slice(b"&lt;"),
+            b'>' => out.extend_from_slice(b"&gt;"),
+            _ => out.push(byte),
+        }
+    }
+    Str::from(out)
+}
+
+/// Text for JavaScript.
+pub(super) fn js(text: &Str) -> Str {
+    let mut out = Vec::with_capacity(text.len() + 16);
+    for (start, rune, width) in utf8::runes(text) {
+        match u8::try_from(rune) {
+            Ok(byte @ (b'\\' | b'\'' | b'"')) => out.extend_from_slice(&[b'\\', byte]),
+            Ok(byte @ (b'<' | b'>' | b'&' | b'=' | 0..0x20)) => {
+                out.extend_from_slice(format!("\\u{byte:04X}").as_bytes());
+            }
+            Ok(byte) if byte < 0x80 => out.push(byte),
+            _ if is_print(rune) => out.extend_from_slice(text.get(start..start + width).unwrap_or_default()),
+            _ => out.extend_from_slice(format!("\\u{rune:04X}").as_bytes()),
+        }
+    }
+    Str::from(out)
+}
+
+/// Text for a URL's query.
+pub(super) fn url_query(text: &Str) -> Str {
+    let mut out = Vec::with_capacity(text.len() + 16);
+    for &byte in text.iter() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
+            b' ' => out.push(b'+'),
+            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
+        }
+    }
+    Str::from(out)
+}

@@ -1,0 +1,192 @@
+//! Running templates: takes a set, a name and a value, gives text. Functions reach it through [`Templates`].
+
+mod call;
+mod eval;
+mod field;
+mod walk;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ast::{NodeId, Source, Template};
+use crate::error::{Error, Position};
+use crate::function::{Failure, Host, Templates};
+use crate::limit::{Exhausted, Meter};
+use crate::quote::quoted;
+use crate::set::{MissingKey, Set};
+use crate::slot::Slot;
+use crate::value::Value;
+
+/// Runs the template `name` of `set` with `dot`. Nothing is given of a run that failed.
+pub fn execute(set: &Set, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+    let _cycles = crate::cycle::Scope::new();
+    Scope::of(set).execute_named(name, dot, meter, host)
+}
+
+/// The templates in reach: those of the set, and before them those that the `tpl` texts under way define.
+struct Scope<'a> {
+    set: &'a Set,
+    own: HashMap<Arc<str>, Template>,
+    outer: Option<&'a Scope<'a>>,
+}
+
+impl<'a> Scope<'a> {
+    fn of(set: &'a Set) -> Self {
+        Self { set, own: HashMap::new(), outer: None }
+    }
+
+    fn find(&self, name: &str) -> Option<&Template> {
+        let mut scope = Some(self);
+        while let Some(inner) = scope {
+            if let Some(template) = inner.own.get(name) {
+                return Some(template);
+            }
+            scope = inner.outer;
+        }
+        self.set.find(name)
+    }
+
+    fn execute_named(&self, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+        let Some(template) = self.find(name) else {
+            let set = quoted(self.set.name());
+            return Err(Error::plain(format!("template: no template {} associated with template {set}", quoted(name))));
+        };
+        self.run(template, dot, meter, host)
+    }
+
+    fn run(&self, template: &Template, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+        let mut run = Run {
+            scope: self,
+            missing_key: self.set.on_missing_key(),
+            source: &template.source,
+            template,
+            meter,
+            host,
+            out: Vec::new(),
+            at: None,
+            vars: Vec::with_capacity(8),
+            frame: 0,
+            spare: Vec::new(),
+        };
+        run.root(Slot::result(dot).unboxed()).map_err(|error| *error)?;
+        Ok(run.out)
+    }
+}
+
+/// A failed step. Boxed, because most steps succeed.
+type Fault = Box<Error>;
+type Step<T> = Result<T, Fault>;
+
+/// One template under way, with those it calls by `template`.
+struct Run<'a> {
+    scope: &'a Scope<'a>,
+    missing_key: MissingKey,
+    source: &'a Source,
+    template: &'a Template,
+    meter: &'a mut Meter,
+    host: &'a mut dyn Host,
+    out: Vec<u8>,
+    /// The node that errors name.
+    at: Option<NodeId>,
+    /// Variables by the number of their name, innermost last.
+    vars: Vec<(u32, Slot)>,
+    /// Where the variables of this template start.
+    frame: usize,
+    /// Argument lists to use again.
+    spare: Vec<Vec<Value>>,
+}
+
+impl Run<'_> {
+    /// An error at the present node.
+    fn fail<T>(&self, message: impl AsRef<str>) -> Step<T> {
+        Err(self.fault(message.as_ref()))
+    }
+
+    #[cold]
+    fn fault(&self, message: &str) -> Fault {
+        let (template, parsed) = (&self.template.name, &self.source.name);
+        let Some(node) = self.at else {
+            return Box::new(Error::plain(format!("template: {template}: {message}")));
+        };
+        let (line, column) = self.source.line_and_column(node);
+        let shown = self.source.show(node);
+        let text =
+            format!("template: {parsed}:{line}:{column}: executing {} at <{shown}>: {message}", quoted(template.as_bytes()));
+        let at = vec![Position { template: parsed.to_string(), line, column: Some(column) }];
+        Box::new(Error { text, at, exhausted: None })
+    }
+
+    /// A limit was reached at the present node.
+    #[cold]
+    fn exhausted(&self, limit: Exhausted) -> Fault {
+        let mut fault = self.fault(&limit.to_string());
+        fault.exhausted = Some(limit);
+        fault
+    }
+
+    /// A function failed; its own position, if it ran templates, comes after ours.
+    #[cold]
+    fn failure(&self, name: &[u8], failure: Failure) -> Fault {
+        let name = String::from_utf8_lossy(name);
+        match failure {
+            Failure::Exhausted(limit) => self.exhausted(limit),
+            Failure::Message(text) => self.fault(&format!("error calling {name}: {text}")),
+            Failure::Template(inner) | Failure::Parse(inner) => {
+                let mut fault = self.fault(&format!("error calling {name}: {}", inner.text));
+                fault.at.extend(inner.at);
+                fault.exhausted = inner.exhausted;
+                fault
+            }
+        }
+    }
+
+    #[inline]
+    fn burn(&mut self, steps: u64) -> Step<()> {
+        match self.meter.burn(steps) {
+            Ok(()) => Ok(()),
+            Err(limit) => Err(self.exhausted(limit)),
+        }
+    }
+}
+
+/// The engine, lent to one call of a function.
+struct Callback<'a> {
+    scope: &'a Scope<'a>,
+}
+
+impl Templates for Callback<'_> {
+    fn execute(&mut self, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Failure> {
+        deeper(meter, |meter| self.scope.execute_named(name, dot, meter, host))
+    }
+
+    fn execute_text(
+        &mut self,
+        name: &str,
+        text: &[u8],
+        dot: Value,
+        meter: &mut Meter,
+        host: &mut dyn Host,
+    ) -> Result<Vec<u8>, Failure> {
+        meter.burn(text.len() as u64 / 16)?;
+        let parsed = self.scope.set.parse_only(name, text).map_err(|error| Failure::Parse(Box::new(error)))?;
+        let mut own = HashMap::new();
+        for template in parsed.templates() {
+            if !template.is_blank() || self.scope.find(&template.name).is_none() {
+                own.insert(Arc::clone(&template.name), template);
+            }
+        }
+        let main = Template { name: name.into(), source: Arc::clone(&parsed.source), root: parsed.main };
+        let scope = Scope { set: self.scope.set, own, outer: Some(self.scope) };
+        deeper(meter, |meter| scope.run(&main, dot, meter, host))
+    }
+}
+
+fn deeper(
+    meter: &mut Meter,
+    run: impl FnOnce(&mut Meter) -> Result<Vec<u8>, Error>,
+) -> Result<Vec<u8>, Failure> {
+    meter.enter()?;
+    let result = crate::stack::grow(|| run(meter));
+    meter.leave();
+    result.map_err(|error| Failure::Template(Box::new(error)))
+}

@@ -1,0 +1,167 @@
+//! Calls: arguments counted, evaluated, fitted to the signature; then the function.
+
+use std::rc::Rc;
+
+use super::eval::Want;
+use super::{Callback, Run, Step};
+use crate::ast::{Node, NodeId};
+use crate::builtin::{self, Builtin};
+use crate::function::{Call, Failure, Function, Type};
+use crate::object::{Object, Signature};
+use crate::set::Callable;
+use crate::slot::Slot;
+use crate::value::Value;
+
+/// What is called.
+#[derive(Clone, Copy)]
+pub(super) enum Callee<'c> {
+    Builtin(Builtin),
+    Function(&'c Function),
+    Method(&'c Rc<dyn Object>, Signature),
+}
+
+impl Callee<'_> {
+    /// How many parameters, the variadic one not counted, and whether there is one.
+    fn arity(self) -> (usize, bool) {
+        let (params, variadic) = match self {
+            Self::Builtin(builtin) => return builtin.arity(),
+            Self::Function(function) => (function.params.len(), function.variadic),
+            Self::Method(_, signature) => (signature.params.len(), signature.variadic),
+        };
+        (params - usize::from(variadic && params > 0), variadic)
+    }
+
+    fn want(self, index: usize) -> Want {
+        let params = match self {
+            Self::Builtin(builtin) => return builtin.want(index).map_or(Want::Reflection, Want::Type),
+            Self::Function(function) => function.params,
+            Self::Method(_, signature) => signature.params,
+        };
+        Want::Type(params.get(index).or(params.last()).copied().unwrap_or(Type::Any))
+    }
+}
+
+impl<'a> Run<'a> {
+    /// Calls the function an identifier names; errors of the function itself are at `node`.
+    pub(super) fn function(
+        &mut self,
+        dot: &Slot,
+        identifier: NodeId,
+        node: NodeId,
+        args: &[NodeId],
+        last: Option<Slot>,
+    ) -> Step<Slot> {
+        self.at = Some(identifier);
+        let source: &'a _ = self.source;
+        let Node::Identifier { name, function } = source.node(identifier) else { return Ok(Slot::NOTHING) };
+        let set: &'a _ = self.scope.set;
+        let name = source.name(name);
+        match set.registry().row(function) {
+            Some(Callable::Builtin(Builtin::And)) => self.short_circuit(dot, name, args, last, false),
+            Some(Callable::Builtin(Builtin::Or)) => self.short_circuit(dot, name, args, last, true),
+            Some(Callable::Builtin(builtin)) => self.call(dot, Callee::Builtin(*builtin), node, name, args, last),
+            Some(Callable::Function(row)) => self.call(dot, Callee::Function(row), node, name, args, last),
+            None => {
+                let name = crate::quote::quoted(name);
+                self.fail(format!("{name} is not a defined function"))
+            }
+        }
+    }
+
+    /// `and` and `or`: the first argument that decides, or the last.
+    fn short_circuit(&mut self, dot: &Slot, name: &[u8], args: &[NodeId], last: Option<Slot>, until: bool) -> Step<Slot> {
+        self.check_count(Callee::Builtin(Builtin::And), name, args.len(), last.is_some())?;
+        let mut value = Slot::NOTHING;
+        for &arg in args {
+            value = self.argument(dot, Want::Reflection, arg)?;
+            if value.value.is_true() == until {
+                return Ok(value);
+            }
+        }
+        Ok(last.unwrap_or(value))
+    }
+
+    fn check_count(&self, callee: Callee<'_>, name: &[u8], args: usize, piped: bool) -> Step<()> {
+        let (fixed, variadic) = callee.arity();
+        let given = args + usize::from(piped);
+        if variadic && given < fixed {
+            let name = String::from_utf8_lossy(name);
+            return self.fail(format!("wrong number of args for {name}: want at least {fixed} got {args}"));
+        }
+        if !variadic && given != fixed {
+            let name = String::from_utf8_lossy(name);
+            return self.fail(format!("wrong number of args for {name}: want {fixed} got {given}"));
+        }
+        Ok(())
+    }
+
+    pub(super) fn call(
+        &mut self,
+        dot: &Slot,
+        callee: Callee<'_>,
+        node: NodeId,
+        name: &[u8],
+        args: &[NodeId],
+        last: Option<Slot>,
+    ) -> Step<Slot> {
+        self.check_count(callee, name, args.len(), last.is_some())?;
+        let result = match callee {
+            Callee::Builtin(builtin) => self.call_builtin(dot, builtin, args, last)?,
+            Callee::Function(function) => self.call_native(dot, callee, args, last, |call| (function.run)(call))?,
+            Callee::Method(object, _) => {
+                let method = String::from_utf8_lossy(name);
+                self.call_native(dot, callee, args, last, |call| object.call(&method, call))?
+            }
+        };
+        result.map_err(|failure| {
+            self.at = Some(node);
+            self.failure(name, failure)
+        })
+    }
+
+    fn call_native(
+        &mut self,
+        dot: &Slot,
+        callee: Callee<'_>,
+        args: &[NodeId],
+        last: Option<Slot>,
+        run: impl FnOnce(&mut Call<'_>) -> Result<Value, Failure>,
+    ) -> Step<Result<Slot, Failure>> {
+        let mut values = self.spare.pop().unwrap_or_default();
+        for (index, &arg) in args.iter().enumerate() {
+            values.push(self.argument(dot, callee.want(index), arg)?.value);
+        }
+        if let Some(last) = last {
+            values.push(self.fit(last, callee.want(args.len()))?.value);
+        }
+        let mut templates = Callback { scope: self.scope };
+        let mut call =
+            Call { args: &values, meter: &mut *self.meter, host: &mut *self.host, templates: &mut templates };
+        let result = run(&mut call);
+        values.clear();
+        self.spare.push(values);
+        Ok(result.map(Slot::result))
+    }
+
+    fn call_builtin(
+        &mut self,
+        dot: &Slot,
+        builtin: Builtin,
+        args: &[NodeId],
+        last: Option<Slot>,
+    ) -> Step<Result<Slot, Failure>> {
+        let callee = Callee::Builtin(builtin);
+        let mut slots = Vec::with_capacity(args.len() + 1);
+        for (index, &arg) in args.iter().enumerate() {
+            slots.push(self.argument(dot, callee.want(index), arg)?);
+        }
+        if let Some(last) = last {
+            slots.push(self.fit(last, callee.want(args.len()))?);
+        }
+        if builtin == Builtin::Call {
+            let name = args.first().map(|&first| self.source.show(first));
+            return Ok(Err(builtin::call_of(name, slots.first())));
+        }
+        Ok(builtin::run(builtin, &slots, self.meter))
+    }
+}

@@ -1,0 +1,223 @@
+//! Pipelines, commands and operands: what an expression is worth.
+
+use super::{Run, Step};
+use crate::ast::{Node, NodeId};
+use crate::function::Type;
+use crate::slot::{Held, Slot};
+use crate::stack;
+use crate::value::{UintKind, Value};
+
+/// What an argument has to be.
+#[derive(Clone, Copy)]
+pub(super) enum Want {
+    /// Whatever it is: `reflect.Value`.
+    Reflection,
+    /// A Go type.
+    Type(Type),
+    /// No argument at all: the head of a chain of fields.
+    Unasked,
+}
+
+impl<'a> Run<'a> {
+    /// The value of a pipeline; its variables are set.
+    pub(super) fn pipeline(&mut self, dot: &Slot, id: NodeId) -> Step<Slot> {
+        self.at = Some(id);
+        let source: &'a _ = self.source;
+        let Node::Pipe { assign, decl, cmds } = source.node(id) else { return Ok(Slot::NOTHING) };
+        let mut value = None;
+        for &command in source.children(cmds) {
+            let result = self.command(dot, command, value)?;
+            value = Some(if result.held == Held::Boxed { result.unboxed() } else { result });
+        }
+        let value = value.unwrap_or(Slot::NOTHING);
+        for &variable in source.children(decl) {
+            if assign {
+                self.assign(variable, value.clone())?;
+            } else if let Node::Variable { name, .. } = source.node(variable) {
+                self.vars.push((name, value.clone()));
+            }
+        }
+        Ok(value)
+    }
+
+    pub(super) fn assign(&mut self, variable: NodeId, value: Slot) -> Step<()> {
+        let Node::Variable { name, .. } = self.source.node(variable) else { return Ok(()) };
+        let scope = self.vars.get_mut(self.frame..).unwrap_or_default();
+        match scope.iter_mut().rev().find(|(known, _)| *known == name) {
+            Some((_, slot)) => {
+                *slot = value;
+                Ok(())
+            }
+            None => self.undefined(name),
+        }
+    }
+
+    fn variable(&self, name: u32) -> Step<&Slot> {
+        let scope = self.vars.get(self.frame..).unwrap_or_default();
+        match scope.iter().rev().find(|(known, _)| *known == name) {
+            Some((_, slot)) => Ok(slot),
+            None => self.undefined(name),
+        }
+    }
+
+    #[cold]
+    fn undefined<T>(&self, name: u32) -> Step<T> {
+        self.fail(format!("undefined variable: {}", String::from_utf8_lossy(self.source.name(name))))
+    }
+
+    /// A command; `last` is the value piped into it.
+    fn command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
+        self.burn(1)?;
+        let source: &'a _ = self.source;
+        let Node::Command(args) = source.node(id) else { return Ok(Slot::NOTHING) };
+        let args = source.children(args);
+        let Some((&first, rest)) = args.split_first() else { return Ok(Slot::NOTHING) };
+        match source.node(first) {
+            Node::Field(_) => return self.field_node(dot, first, rest, last),
+            Node::Chain { .. } => return self.chain_node(dot, first, rest, last),
+            Node::Identifier { .. } => return self.function(dot, first, id, rest, last),
+            Node::Pipe { .. } => {
+                self.not_a_function(first, rest, last.as_ref())?;
+                return stack::grow(|| self.pipeline(dot, first));
+            }
+            Node::Variable { .. } => return self.variable_node(dot, first, rest, last),
+            _ => {}
+        }
+        self.at = Some(first);
+        self.not_a_function(first, rest, last.as_ref())?;
+        match source.node(first) {
+            Node::Dot => Ok(dot.clone()),
+            Node::Nil => self.fail("nil is not a command"),
+            _ => self.constant(first),
+        }
+    }
+
+    fn not_a_function(&self, first: NodeId, rest: &[NodeId], last: Option<&Slot>) -> Step<()> {
+        if rest.is_empty() && last.is_none() {
+            return Ok(());
+        }
+        self.fail(format!("can't give argument to non-function {}", self.source.show(first)))
+    }
+
+    /// A literal whose type its syntax decides.
+    fn constant(&mut self, id: NodeId) -> Step<Slot> {
+        match self.source.node(id) {
+            Node::Bool(value) => Ok(Slot::bare(Value::Bool(value))),
+            Node::String { value, .. } => Ok(Slot::bare(Value::String(self.source.string(value)))),
+            Node::Number { number, .. } => self.ideal_number(id, number),
+            _ => self.fail(format!("can't evaluate command {}", crate::quote::quoted(self.source.show(id)))),
+        }
+    }
+
+    fn ideal_number(&mut self, id: NodeId, number: u32) -> Step<Slot> {
+        self.at = Some(id);
+        let Some(number) = self.source.number(number) else { return Ok(Slot::NOTHING) };
+        Ok(Slot::bare(match (number.complex, number.float, number.int, number.uint) {
+            (Some((real, imaginary)), ..) => Value::Complex(real, imaginary),
+            (_, Some(float), ..) if number.looks_float => Value::Float(float),
+            (_, _, Some(int), _) => Value::int(int),
+            (_, _, _, Some(_)) => return self.fail(format!("{} overflows int", self.source.show(id))),
+            _ => return Ok(Slot::NOTHING),
+        }))
+    }
+
+    fn field_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+        self.at = Some(id);
+        let source: &'a _ = self.source;
+        let Node::Field(fields) = source.node(id) else { return Ok(Slot::NOTHING) };
+        self.fields(dot, dot.clone(), id, source.names(fields), args, last)
+    }
+
+    fn chain_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+        self.at = Some(id);
+        let source: &'a _ = self.source;
+        let Node::Chain { of, fields } = source.node(id) else { return Ok(Slot::NOTHING) };
+        let head = self.argument(dot, Want::Unasked, of)?;
+        self.fields(dot, head, id, source.names(fields), args, last)
+    }
+
+    fn variable_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
+        self.at = Some(id);
+        let source: &'a _ = self.source;
+        let Node::Variable { name, fields } = source.node(id) else { return Ok(Slot::NOTHING) };
+        let value = self.variable(name)?.clone();
+        if fields.is_empty() {
+            self.not_a_function(id, args, last.as_ref())?;
+            return Ok(value);
+        }
+        self.fields(dot, value, id, source.names(fields), args, last)
+    }
+
+    /// An argument that has to be `want`.
+    pub(super) fn argument(&mut self, dot: &Slot, want: Want, id: NodeId) -> Step<Slot> {
+        self.at = Some(id);
+        let value = match self.source.node(id) {
+            Node::Dot => dot.clone(),
+            Node::Nil => return self.nil(want, id),
+            Node::Field(_) => self.field_node(dot, id, &[], None)?,
+            Node::Variable { .. } => self.variable_node(dot, id, &[], None)?,
+            Node::Pipe { .. } => stack::grow(|| self.pipeline(dot, id))?,
+            Node::Identifier { .. } => self.function(dot, id, id, &[], None)?,
+            Node::Chain { .. } => stack::grow(|| self.chain_node(dot, id, &[], None))?,
+            _ => return self.literal(want, id),
+        };
+        self.fit(value, want)
+    }
+
+    fn nil(&self, want: Want, id: NodeId) -> Step<Slot> {
+        match want {
+            Want::Reflection => Ok(Slot::NOTHING),
+            Want::Type(ty) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
+            Want::Type(ty) => self.fail(format!("cannot assign nil to {}", ty.name())),
+            Want::Unasked => self.fail(format!("indirection through explicit nil in {}", self.source.show(id))),
+        }
+    }
+
+    /// A literal as an argument: Go's untyped constants take the type that is asked for.
+    fn literal(&mut self, want: Want, id: NodeId) -> Step<Slot> {
+        let Want::Type(ty) = want else { return self.constant(id) };
+        let node = self.source.node(id);
+        let number = match node {
+            Node::Number { number, .. } => self.source.number(number),
+            _ => None,
+        };
+        let (value, expected) = match ty {
+            Type::Any => return self.constant(id),
+            Type::Bool => (if let Node::Bool(value) = node { Some(Value::Bool(value)) } else { None }, "bool"),
+            Type::String => match node {
+                Node::String { value, .. } => (Some(Value::String(self.source.string(value))), "string"),
+                _ => (None, "string"),
+            },
+            Type::Int => (number.and_then(|number| number.int).map(Value::int), "integer"),
+            Type::Int64 => (number.and_then(|number| number.int).map(Value::int64), "integer"),
+            Type::Uint32 => {
+                let cut = |uint: u64| Value::Uint(u64::from(uint as u32), UintKind::Uint32);
+                (number.and_then(|number| number.uint).map(cut), "unsigned integer")
+            }
+            Type::Float64 => (number.and_then(|number| number.float).map(Value::Float), "float"),
+            _ => return self.fail(format!("can't handle {} for arg of type {}", self.source.show(id), ty.name())),
+        };
+        match value {
+            Some(value) => Ok(Slot::bare(value)),
+            None => self.fail(format!("expected {expected}; found {}", self.source.show(id))),
+        }
+    }
+
+    /// The value as `want` takes it, or Go's complaint.
+    pub(super) fn fit(&self, value: Slot, want: Want) -> Step<Slot> {
+        let Want::Type(ty) = want else { return Ok(value) };
+        match (value.held, &value.value) {
+            (Held::Nowhere, _) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
+            (Held::Nowhere, _) => self.fail(format!("invalid value; expected {}", ty.name())),
+            (_, Value::Nil) if ty == Type::Any => Ok(value),
+            (_, inner) if !matches!(inner, Value::Nil) && ty.admits(inner) => Ok(value),
+            (_, Value::Nil) => self.wrong_type(ty, "interface {}"),
+            (_, inner) => self.wrong_type(ty, &inner.type_name()),
+        }
+    }
+
+    #[cold]
+    fn wrong_type(&self, ty: Type, found: &str) -> Step<Slot> {
+        self.fail(format!("wrong type for value; expected {}; got {found}", ty.name()))
+    }
+}

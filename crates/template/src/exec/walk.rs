@@ -1,0 +1,213 @@
+//! Control structures: which nodes run, how often, and with which dot.
+
+use super::{Run, Step};
+use crate::ast::{Branch, Node, NodeId};
+use crate::fmt;
+use crate::object::Shape;
+use crate::quote::quoted;
+use crate::slot::Slot;
+use crate::stack;
+use crate::value::{ListType, Map, MapType, Value};
+
+/// How a node ended.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Flow {
+    Next,
+    Break,
+    Continue,
+}
+
+/// A branch with its parts.
+#[derive(Clone, Copy)]
+struct Parts {
+    pipe: NodeId,
+    list: NodeId,
+    otherwise: Option<NodeId>,
+}
+
+impl Run<'_> {
+    /// Runs the template from its root.
+    pub(super) fn root(&mut self, dot: Slot) -> Step<()> {
+        self.vars.push((0, dot.clone()));
+        self.walk(&dot, self.template.root)?;
+        Ok(())
+    }
+
+    pub(super) fn walk(&mut self, dot: &Slot, id: NodeId) -> Step<Flow> {
+        self.at = Some(id);
+        self.burn(1)?;
+        match self.source.node(id) {
+            Node::List(items) => {
+                for &item in self.source.children(items) {
+                    let flow = self.walk(dot, item)?;
+                    if flow != Flow::Next {
+                        return Ok(flow);
+                    }
+                }
+            }
+            Node::Text { start, end } => self.text(start, end)?,
+            Node::Action { pipe } => self.action(dot, id, pipe)?,
+            Node::Branch { kind, pipe, list, otherwise } => {
+                return stack::grow(|| self.branch(dot, id, kind, Parts { pipe, list, otherwise }));
+            }
+            Node::Template { name, pipe } => self.template(dot, name, pipe)?,
+            Node::Break => return Ok(Flow::Break),
+            Node::Continue => return Ok(Flow::Continue),
+            _ => return self.fail(format!("unknown node: {}", self.source.show(id))),
+        }
+        Ok(Flow::Next)
+    }
+
+    fn text(&mut self, start: u32, end: u32) -> Step<()> {
+        let text = self.source.slice(start, end);
+        if let Err(limit) = self.meter.write(text.len()) {
+            return Err(self.exhausted(limit));
+        }
+        self.out.extend_from_slice(text);
+        Ok(())
+    }
+
+    fn action(&mut self, dot: &Slot, id: NodeId, pipe: NodeId) -> Step<()> {
+        let value = self.pipeline(dot, pipe)?;
+        if let Node::Pipe { decl, .. } = self.source.node(pipe)
+            && !decl.is_empty()
+        {
+            return Ok(());
+        }
+        self.at = Some(id);
+        fmt::write_value(&value.value, &mut self.out, self.meter).map_err(|limit| self.exhausted(limit))
+    }
+
+    fn branch(&mut self, dot: &Slot, id: NodeId, kind: Branch, parts: Parts) -> Step<Flow> {
+        let scope = self.vars.len();
+        let flow = match kind {
+            Branch::Range => self.range(dot, id, parts),
+            Branch::If | Branch::With => self.condition(dot, kind, parts),
+        };
+        self.vars.truncate(scope);
+        flow
+    }
+
+    fn condition(&mut self, dot: &Slot, kind: Branch, parts: Parts) -> Step<Flow> {
+        let value = self.pipeline(dot, parts.pipe)?;
+        match parts.otherwise {
+            _ if value.value.is_true() => self.walk(if kind == Branch::With { &value } else { dot }, parts.list),
+            Some(otherwise) => self.walk(dot, otherwise),
+            None => Ok(Flow::Next),
+        }
+    }
+
+    fn template(&mut self, dot: &Slot, name: u32, pipe: Option<NodeId>) -> Step<()> {
+        let name = self.source.string(name);
+        let Some(template) = std::str::from_utf8(&name).ok().and_then(|name| self.scope.find(name)) else {
+            return self.fail(format!("template {} not defined", quoted(&*name)));
+        };
+        self.meter.enter().map_err(|limit| self.exhausted(limit))?;
+        let dot = match pipe {
+            Some(pipe) => self.pipeline(dot, pipe)?,
+            None => Slot::NOTHING,
+        };
+        let (outer, source, at, frame) = (self.template, self.source, self.at, self.frame);
+        let scope = self.vars.len();
+        (self.template, self.source, self.frame) = (template, &template.source, scope);
+        stack::grow(|| self.root(dot))?;
+        self.vars.truncate(scope);
+        (self.template, self.source, self.at, self.frame) = (outer, source, at, frame);
+        self.meter.leave();
+        Ok(())
+    }
+
+    fn range(&mut self, dot: &Slot, id: NodeId, parts: Parts) -> Step<Flow> {
+        self.at = Some(id);
+        let value = self.pipeline(dot, parts.pipe)?;
+        let ran = match &value.value {
+            Value::Int(count, kind) => {
+                let (count, kind) = (*count, *kind);
+                self.count(&value, parts, (0..count).map(|number| Value::Int(number, kind)))?
+            }
+            Value::Uint(count, kind) => {
+                let (count, kind) = (*count, *kind);
+                self.count(&value, parts, (0..count).map(|number| Value::Uint(number, kind)))?
+            }
+            Value::List(list) => {
+                let boxed = list.ty() == ListType::Any;
+                let items = list.items().iter().enumerate();
+                let held = |item: &Value| if boxed { Slot::boxed(item.clone()) } else { Slot::bare(item.clone()) };
+                self.each(parts, items.map(|(index, item)| (Slot::bare(Value::int(index as i64)), held(item))))?
+            }
+            Value::Map(map) => self.entries(parts, map)?,
+            Value::Object(object) if object.shape() == Shape::Map => {
+                let entries = object.map_entries().into_iter();
+                self.each(parts, entries.map(|(key, value)| (Slot::bare(Value::String(key)), Slot::bare(value))))?
+            }
+            Value::Nil => false,
+            other => {
+                let shown = fmt::in_message(other, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+                return self.fail(format!("range can't iterate over {shown}"));
+            }
+        };
+        match parts.otherwise {
+            Some(otherwise) if !ran => self.walk(dot, otherwise),
+            _ => Ok(Flow::Next),
+        }
+    }
+
+    fn count(&mut self, value: &Slot, parts: Parts, numbers: impl Iterator<Item = Value>) -> Step<bool> {
+        if let Node::Pipe { decl, .. } = self.source.node(parts.pipe)
+            && decl.len() > 1
+        {
+            let shown = fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+            return self.fail(format!("can't use {shown} to iterate over more than one variable"));
+        }
+        self.each(parts, numbers.map(|number| (Slot::NOTHING, Slot::bare(number))))
+    }
+
+    /// A map is ranged over as it was at the start: the body may change it.
+    fn entries(&mut self, parts: Parts, map: &Map) -> Step<bool> {
+        let boxed = map.ty() != MapType::String;
+        let entries: Vec<_> = map.entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
+        let held = |value: Value| if boxed { Slot::boxed(value) } else { Slot::bare(value) };
+        self.each(parts, entries.into_iter().map(|(key, value)| (Slot::bare(Value::String(key)), held(value))))
+    }
+
+    /// Runs the body once per item; whether there was any.
+    fn each(&mut self, parts: Parts, items: impl Iterator<Item = (Slot, Slot)>) -> Step<bool> {
+        let Node::Pipe { assign, decl, .. } = self.source.node(parts.pipe) else { return Ok(false) };
+        let scope = self.vars.len();
+        let mut ran = false;
+        for (index, item) in items {
+            ran = true;
+            self.burn(1)?;
+            if !decl.is_empty() {
+                self.bind(self.source.children(decl), assign, index, &item)?;
+            }
+            let flow = self.walk(&item, parts.list)?;
+            self.vars.truncate(scope);
+            if flow == Flow::Break {
+                break;
+            }
+        }
+        Ok(ran)
+    }
+
+    fn bind(&mut self, decl: &[NodeId], assign: bool, index: Slot, item: &Slot) -> Step<()> {
+        if !assign {
+            let mut top = self.vars.iter_mut().rev();
+            if let Some(last) = top.next() {
+                last.1 = item.clone();
+            }
+            if let (2, Some(first)) = (decl.len(), top.next()) {
+                first.1 = index;
+            }
+            return Ok(());
+        }
+        match *decl {
+            [only] => self.assign(only, item.clone()),
+            [first, second, ..] => {
+                self.assign(first, index)?;
+                self.assign(second, item.clone())
+            }
+            [] => Ok(()),
+        }
+    }
+}

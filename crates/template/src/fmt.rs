@@ -1,0 +1,154 @@
+//! Go's `fmt`: takes values and perhaps a format, gives text, errors such as `%!d(string=x)` included. Writes into a buffer under
+//! the run's limits.
+
+mod float;
+mod integer;
+mod printf;
+mod text;
+mod value;
+
+use crate::limit::{Exhausted, Meter};
+use crate::string::Str;
+use crate::value::Value;
+
+/// What `print` writes for one value (`fmt.Sprint`, `%v`).
+pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, Exhausted> {
+    if let Value::String(text) = value {
+        return Ok(text.clone());
+    }
+    let mut out = Vec::new();
+    Printer::new(&mut out, meter).value(value, b'v'.into())?;
+    finish(out, meter)
+}
+
+/// `fmt.Sprint`: a space between two operands when neither is a string.
+pub fn print(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+    let mut out = Vec::new();
+    let mut printer = Printer::new(&mut out, meter);
+    let mut after_string = true;
+    for arg in args {
+        let is_string = matches!(arg, Value::String(_));
+        if !is_string && !after_string {
+            printer.out.push(b' ');
+        }
+        printer.value(arg, b'v'.into())?;
+        after_string = is_string;
+    }
+    finish(out, meter)
+}
+
+/// `fmt.Sprintln`: a space between all operands, a newline at the end.
+pub fn print_line(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+    let mut out = Vec::new();
+    let mut printer = Printer::new(&mut out, meter);
+    for (index, arg) in args.iter().enumerate() {
+        if index > 0 {
+            printer.out.push(b' ');
+        }
+        printer.value(arg, b'v'.into())?;
+    }
+    out.push(b'\n');
+    finish(out, meter)
+}
+
+/// `fmt.Sprintf`.
+pub fn format(format: &[u8], args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+    let mut out = Vec::with_capacity(format.len() + 16 * args.len());
+    Printer::new(&mut out, meter).printf(format, args)?;
+    finish(out, meter)
+}
+
+fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, Exhausted> {
+    meter.string(out.len())?;
+    Ok(Str::from(out))
+}
+
+/// Writes one value the way `{{.}}` does, straight into the output of a template.
+pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+    let before = out.len();
+    match value {
+        Value::String(text) => {
+            meter.write(text.len())?;
+            out.extend_from_slice(text);
+            return Ok(());
+        }
+        Value::Nil => out.extend_from_slice(b"<no value>"),
+        _ => Printer::new(out, meter).value(value, b'v'.into())?,
+    }
+    meter.write(out.len() - before)
+}
+
+/// The verb with which a value is written inside a message, where it may be too deep or too long to show whole.
+pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<String, Exhausted> {
+    let mut out = Vec::new();
+    Printer::new(&mut out, meter).value(value, verb.into())?;
+    Ok(String::from_utf8_lossy(&out).into_owned())
+}
+
+/// What stands between `%` and the verb.
+#[derive(Clone, Copy, Default)]
+struct Flags {
+    width: Option<usize>,
+    precision: Option<usize>,
+    minus: bool,
+    plus: bool,
+    sharp: bool,
+    space: bool,
+    zero: bool,
+    /// `%+v`, which is not the plus of numbers.
+    plus_v: bool,
+    /// `%#v`, which is not the sharp of numbers.
+    sharp_v: bool,
+}
+
+/// One formatting under way.
+struct Printer<'a> {
+    out: &'a mut Vec<u8>,
+    meter: &'a mut Meter,
+    flags: Flags,
+    /// How long `out` may grow.
+    limit: usize,
+    depth: usize,
+}
+
+impl<'a> Printer<'a> {
+    fn new(out: &'a mut Vec<u8>, meter: &'a mut Meter) -> Self {
+        let limit = out.len().saturating_add(meter.limits().string);
+        Self { out, meter, flags: Flags::default(), limit, depth: 0 }
+    }
+
+    /// Called once per item, so that neither a wide nor a shared tree outgrows the limits.
+    fn check(&mut self) -> Result<(), Exhausted> {
+        self.meter.burn(1)?;
+        if self.out.len() > self.limit { Err(Exhausted::String) } else { Ok(()) }
+    }
+
+    fn push(&mut self, text: &[u8]) {
+        self.out.extend_from_slice(text);
+    }
+
+    fn padding(&mut self, count: usize) {
+        let byte = if self.flags.zero && !self.flags.minus { b'0' } else { b' ' };
+        self.out.resize(self.out.len() + count, byte);
+    }
+
+    /// `text` within the width.
+    fn pad(&mut self, text: &[u8]) {
+        let Some(width) = self.flags.width.filter(|&width| width > 0) else { return self.push(text) };
+        let missing = width.saturating_sub(crate::utf8::count(text));
+        if self.flags.minus {
+            self.push(text);
+            self.padding(missing);
+        } else {
+            self.padding(missing);
+            self.push(text);
+        }
+    }
+
+    /// `text` within the width, padded with spaces whatever the zero flag says.
+    fn pad_with_spaces(&mut self, text: &[u8]) {
+        let zero = std::mem::take(&mut self.flags.zero);
+        self.pad(text);
+        self.flags.zero = zero;
+    }
+}

@@ -1,0 +1,72 @@
+//! Strings and bytes: cut to the precision, quoted, in hexadecimal.
+
+use super::Printer;
+use crate::quote::{Alphabet, can_backquote, quote};
+use crate::utf8;
+
+impl Printer<'_> {
+    /// Writes `text`; `false` if the verb is not one for strings.
+    pub(super) fn string(&mut self, text: &[u8], verb: u32) -> bool {
+        match u8::try_from(verb).unwrap_or(0) {
+            b'v' if self.flags.sharp_v => self.quoted(text),
+            b'v' | b's' => {
+                let text = self.cut(text);
+                self.pad(text);
+            }
+            b'x' => self.hexadecimal_bytes(text, false),
+            b'X' => self.hexadecimal_bytes(text, true),
+            b'q' => self.quoted(text),
+            _ => return false,
+        }
+        true
+    }
+
+    fn cut<'t>(&self, text: &'t [u8]) -> &'t [u8] {
+        let Some(precision) = self.flags.precision else { return text };
+        let end = utf8::runes(text).nth(precision).map_or(text.len(), |(start, _, _)| start);
+        text.get(..end).unwrap_or(text)
+    }
+
+    pub(super) fn quoted(&mut self, text: &[u8]) {
+        let text = self.cut(text);
+        if self.flags.sharp && can_backquote(text) {
+            let raw = [b"`", text, b"`"].concat();
+            return self.pad(&raw);
+        }
+        let alphabet = if self.flags.plus { Alphabet::Ascii } else { Alphabet::Printable };
+        self.pad(&quote(text, alphabet));
+    }
+
+    pub(super) fn hexadecimal_bytes(&mut self, text: &[u8], upper: bool) {
+        let shown = self.flags.precision.map_or(text.len(), |precision| precision.min(text.len()));
+        let text = text.get(..shown).unwrap_or(text);
+        if text.is_empty() {
+            return self.padding(self.flags.width.unwrap_or(0));
+        }
+        let prefix: &[u8] = if upper { b"0X" } else { b"0x" };
+        let mut out = Vec::with_capacity(2 * text.len() + 2);
+        for (index, byte) in text.iter().enumerate() {
+            if self.flags.space && index > 0 {
+                out.push(b' ');
+            }
+            if self.flags.sharp && (self.flags.space || index == 0) {
+                out.extend_from_slice(prefix);
+            }
+            let code = if upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
+            out.extend_from_slice(code.as_bytes());
+        }
+        // Go forgets the prefix in the width of a spaced dump, so the padding does too.
+        let counted = match (self.flags.space, self.flags.sharp) {
+            (true, true) => 4 * text.len() + text.len() - 1,
+            _ => out.len(),
+        };
+        let missing = self.flags.width.unwrap_or(0).saturating_sub(counted);
+        if !self.flags.minus {
+            self.padding(missing);
+        }
+        self.push(&out);
+        if self.flags.minus {
+            self.padding(missing);
+        }
+    }
+}

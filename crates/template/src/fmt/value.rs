@@ -1,0 +1,197 @@
+//! One value under one verb, however deep.
+
+use super::Printer;
+use super::integer::Whole;
+use crate::limit::Exhausted;
+use crate::object::{Object, Shape};
+use crate::stack;
+use crate::value::{List, ListType, Map, Value};
+
+/// Where Go would print an address, which no two runs share, stands this.
+const ADDRESS: u64 = 0xc000_0100_00;
+
+impl Printer<'_> {
+    /// `fmt`'s `printArg`: a whole operand.
+    pub(super) fn value(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+        match (u8::try_from(verb).unwrap_or(0), value) {
+            (b'T' | b'v', Value::Nil) => self.pad(b"<nil>"),
+            (_, Value::Nil) => self.bad_verb(None, verb)?,
+            (b'T', _) => {
+                let name = value.type_name();
+                self.string(name.as_bytes(), b's'.into());
+            }
+            (b'p', Value::List(_) | Value::Map(_) | Value::Object(_)) => self.hexadecimal(ADDRESS, !self.flags.sharp),
+            (b'p', _) => self.bad_verb(Some(value), verb)?,
+            _ => self.item(value, verb)?,
+        }
+        Ok(())
+    }
+
+    /// `fmt`'s `printValue`: an operand or a part of one.
+    fn item(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+        self.check()?;
+        let known = match value {
+            Value::Nil => {
+                self.push(if self.flags.sharp_v { b"interface {}(nil)" } else { b"<nil>" });
+                true
+            }
+            Value::Bool(value) => self.boolean(*value, verb),
+            Value::Int(value, _) => self.integer(Whole::signed(*value), verb),
+            Value::Uint(value, _) => self.integer(Whole::unsigned(*value), verb),
+            Value::Float(value) => self.float(*value, verb),
+            Value::Complex(real, imaginary) => self.complex(*real, *imaginary, verb),
+            Value::String(text) => self.string(text, verb),
+            Value::List(_) | Value::Map(_) | Value::Object(_) => return self.nested(value, verb),
+        };
+        if known { Ok(()) } else { self.bad_verb(Some(value), verb) }
+    }
+
+    fn nested(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+        if self.depth >= self.meter.limits().depth {
+            return Err(Exhausted::Depth);
+        }
+        if verb == u32::from(b'w') {
+            return self.bad_verb(Some(value), verb);
+        }
+        self.depth += 1;
+        let done = stack::grow(|| match value {
+            Value::List(list) => self.list(list, verb),
+            Value::Map(map) => self.map(map, verb),
+            Value::Object(object) => self.object(object.as_ref(), value, verb),
+            _ => Ok(()),
+        });
+        self.depth -= 1;
+        done
+    }
+
+    fn boolean(&mut self, value: bool, verb: u32) -> bool {
+        let known = verb == u32::from(b't') || verb == u32::from(b'v');
+        if known {
+            self.pad(if value { b"true" } else { b"false" });
+        }
+        known
+    }
+
+    fn complex(&mut self, real: f64, imaginary: f64, verb: u32) -> bool {
+        if !u8::try_from(verb).is_ok_and(|verb| b"vbgGxXfFeE".contains(&verb)) {
+            return false;
+        }
+        self.push(b"(");
+        self.float(real, verb);
+        let plus = std::mem::replace(&mut self.flags.plus, true);
+        self.float(imaginary, verb);
+        self.flags.plus = plus;
+        self.push(b"i)");
+        true
+    }
+
+    fn list(&mut self, list: &List, verb: u32) -> Result<(), Exhausted> {
+        if list.ty() == ListType::Bytes && self.bytes(list, verb) {
+            return Ok(());
+        }
+        let (open, between, close): (&[u8], &[u8], &[u8]) =
+            if self.flags.sharp_v { (b"{", b", ", b"}") } else { (b"[", b" ", b"]") };
+        if self.flags.sharp_v {
+            self.push(list.ty().name().as_bytes());
+        }
+        self.push(open);
+        for (index, item) in list.items().iter().enumerate() {
+            if index > 0 {
+                self.push(between);
+            }
+            self.item(item, verb)?;
+        }
+        self.push(close);
+        Ok(())
+    }
+
+    /// `[]byte` under the verbs that take it for a string.
+    fn bytes(&mut self, list: &List, verb: u32) -> bool {
+        let text = || -> Vec<u8> {
+            let byte = |item: &Value| if let Value::Uint(byte, _) = item { *byte as u8 } else { 0 };
+            list.items().iter().map(byte).collect()
+        };
+        match u8::try_from(verb).unwrap_or(0) {
+            b'v' | b'd' if self.flags.sharp_v => {
+                self.push(b"[]byte{");
+                for (index, byte) in text().into_iter().enumerate() {
+                    if index > 0 {
+                        self.push(b", ");
+                    }
+                    self.hexadecimal(u64::from(byte), true);
+                }
+                self.push(b"}");
+                true
+            }
+            b's' | b'x' | b'X' | b'q' => self.string(&text(), verb),
+            _ => false,
+        }
+    }
+
+    fn map(&mut self, map: &Map, verb: u32) -> Result<(), Exhausted> {
+        let name = map.ty().name();
+        let entries = map.entries();
+        self.entries(name, entries.iter().map(|(key, value)| (key.as_bytes(), value)), verb)
+    }
+
+    fn entries<'e>(
+        &mut self,
+        name: &str,
+        entries: impl Iterator<Item = (&'e [u8], &'e Value)>,
+        verb: u32,
+    ) -> Result<(), Exhausted> {
+        let sharp = self.flags.sharp_v;
+        if sharp {
+            self.push(name.as_bytes());
+        }
+        self.push(if sharp { b"{" } else { b"map[" });
+        for (index, (key, value)) in entries.enumerate() {
+            if index > 0 {
+                self.push(if sharp { b", " } else { b" " });
+            }
+            if !self.string(key, verb) {
+                self.bad_verb(Some(&Value::string(key)), verb)?;
+            }
+            self.push(b":");
+            self.item(value, verb)?;
+        }
+        self.push(if sharp { b"}" } else { b"]" });
+        Ok(())
+    }
+
+    fn object(&mut self, object: &dyn Object, value: &Value, verb: u32) -> Result<(), Exhausted> {
+        if object.shape() == Shape::Map && !object.is_stringer() {
+            let entries = object.map_entries();
+            return self.entries(&object.type_name(), entries.iter().map(|(key, value)| (key.as_bytes(), value)), verb);
+        }
+        let text = object.print();
+        let known = if object.is_stringer() {
+            self.string(&text, verb)
+        } else {
+            let plain = matches!(u8::try_from(verb), Ok(b'v' | b's'));
+            if plain {
+                self.push(&text);
+            }
+            plain
+        };
+        if known { Ok(()) } else { self.bad_verb(Some(value), verb) }
+    }
+
+    /// `%!verb(type=value)`.
+    pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: u32) -> Result<(), Exhausted> {
+        self.push(b"%!");
+        crate::utf8::push(self.out, verb);
+        self.push(b"(");
+        match value {
+            None => self.push(b"<nil>"),
+            Some(value) => {
+                let name = value.type_name();
+                self.push(name.as_bytes());
+                self.push(b"=");
+                self.item(value, b'v'.into())?;
+            }
+        }
+        self.push(b")");
+        Ok(())
+    }
+}

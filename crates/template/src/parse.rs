@@ -1,0 +1,332 @@
+//! Template text into templates: takes a name, bytes and the names of functions, gives a [`Source`] with one root per template,
+//! or Go's error text.
+
+mod action;
+mod lex;
+mod number;
+mod operand;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use crate::ast::{Node, NodeId, Source, Span};
+use crate::error::{Error, Position};
+use crate::quote::{quoted, unquote};
+use crate::stack;
+use crate::string::Str;
+use lex::{Kind, Lexer, Token};
+pub(crate) use number::Number;
+
+/// How deeply blocks may nest; parentheses have Go's own bound, which is the same.
+const MAX_DEPTH: u32 = 10_000;
+
+/// What one text defines: the roots by name, the text's own template last.
+pub(crate) struct Parsed {
+    pub(crate) source: Arc<Source>,
+    pub(crate) templates: Vec<(Arc<str>, NodeId)>,
+    /// The root of the text itself, which the rules may have left out of `templates`.
+    pub(crate) main: NodeId,
+}
+
+/// Finds a function's index by its name.
+pub(crate) type FindFunction<'a> = &'a dyn Fn(&[u8]) -> Option<u32>;
+
+/// Parses `text` as the template called `name`.
+pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Result<Parsed, Error> {
+    let mut lexer = Lexer::new(text);
+    lexer.break_ok = functions(b"break").is_none();
+    lexer.continue_ok = functions(b"continue").is_none();
+    let mut parser = Parser {
+        lexer,
+        source: Source { name: name.into(), ..Source::default() },
+        functions,
+        tree: Tree::new(),
+        templates: Vec::new(),
+        by_name: HashMap::new(),
+        variables: HashMap::new(),
+        depth: 0,
+    };
+    let main = parser.whole()?;
+    parser.add(Arc::from(name), main)?;
+    let Parser { mut source, templates, .. } = parser;
+    source.text = text.to_vec();
+    Ok(Parsed { source: Arc::new(source), templates, main })
+}
+
+/// The state Go keeps per template under construction: its own look-ahead, so that error lines agree.
+struct Tree<'a> {
+    token: [Token<'a>; 3],
+    peeked: usize,
+    /// Variables in scope, by the number of their name.
+    vars: Vec<u32>,
+    /// The line of the action being parsed, 0 outside.
+    action_line: u32,
+    range_depth: u32,
+    paren_depth: u32,
+}
+
+impl Tree<'_> {
+    fn new() -> Self {
+        Self { token: [Token::NONE; 3], peeked: 0, vars: vec![0], action_line: 0, range_depth: 0, paren_depth: 0 }
+    }
+}
+
+struct Parser<'a> {
+    lexer: Lexer<'a>,
+    source: Source,
+    functions: FindFunction<'a>,
+    tree: Tree<'a>,
+    templates: Vec<(Arc<str>, NodeId)>,
+    by_name: HashMap<Arc<str>, usize>,
+    /// Numbers of variable names: indices into `source.names`.
+    variables: HashMap<Vec<u8>, u32>,
+    depth: u32,
+}
+
+/// What ends a list of nodes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stop {
+    End,
+    Else,
+}
+
+impl Stop {
+    fn shown(self) -> &'static str {
+        match self {
+            Self::End => "{{end}}",
+            Self::Else => "{{else}}",
+        }
+    }
+}
+
+/// A node, or the end of the list it would be in.
+enum Item {
+    Node(NodeId),
+    Stop(Stop, u32),
+}
+
+type Parse<T> = Result<T, Error>;
+
+impl<'a> Parser<'a> {
+    fn next(&mut self) -> Token<'a> {
+        if self.tree.peeked > 0 {
+            self.tree.peeked -= 1;
+        } else {
+            self.tree.token[0] = self.lexer.next_token();
+        }
+        self.tree.token.get(self.tree.peeked).copied().unwrap_or(Token::NONE)
+    }
+
+    fn backup(&mut self) {
+        self.tree.peeked += 1;
+    }
+
+    fn backup2(&mut self, first: Token<'a>) {
+        self.tree.token[1] = first;
+        self.tree.peeked = 2;
+    }
+
+    fn backup3(&mut self, first: Token<'a>, second: Token<'a>) {
+        self.tree.token[1] = second;
+        self.tree.token[2] = first;
+        self.tree.peeked = 3;
+    }
+
+    fn peek(&mut self) -> Token<'a> {
+        if self.tree.peeked == 0 {
+            self.tree.peeked = 1;
+            self.tree.token[0] = self.lexer.next_token();
+        }
+        self.tree.token.get(self.tree.peeked - 1).copied().unwrap_or(Token::NONE)
+    }
+
+    fn next_non_space(&mut self) -> Token<'a> {
+        loop {
+            let token = self.next();
+            if token.kind != Kind::Space {
+                return token;
+            }
+        }
+    }
+
+    fn peek_non_space(&mut self) -> Token<'a> {
+        let token = self.next_non_space();
+        self.backup();
+        token
+    }
+
+    fn fail<T>(&self, message: impl AsRef<str>) -> Parse<T> {
+        let line = self.tree.token[0].line;
+        let name = &self.source.name;
+        Err(Error {
+            text: format!("template: {name}:{line}: {}", message.as_ref()),
+            at: vec![Position { template: name.to_string(), line, column: None }],
+            exhausted: None,
+        })
+    }
+
+    fn expect(&mut self, kind: Kind, context: &str) -> Parse<Token<'a>> {
+        let token = self.next_non_space();
+        if token.kind == kind { Ok(token) } else { self.unexpected(token, context) }
+    }
+
+    fn unexpected<T>(&self, token: Token<'a>, context: &str) -> Parse<T> {
+        if token.kind != Kind::Error {
+            return self.fail(format!("unexpected {} in {context}", token.shown("")));
+        }
+        let (error, line) = (&self.lexer.error, self.tree.action_line);
+        if line == 0 || line == token.line {
+            return self.fail(error);
+        }
+        let inside = if error.ends_with(" action") { "" } else { " in action" };
+        self.fail(format!("{error}{inside} started at {}:{line}", self.source.name))
+    }
+
+    fn node(&mut self, pos: u32, node: Node) -> NodeId {
+        self.source.nodes.push(node);
+        self.source.positions.push(pos);
+        (self.source.nodes.len() - 1) as NodeId
+    }
+
+    fn span(&mut self, items: &[NodeId]) -> Span {
+        let start = self.source.children.len();
+        self.source.children.extend_from_slice(items);
+        Span::new(start, self.source.children.len())
+    }
+
+    fn list(&mut self, pos: u32, items: &[NodeId]) -> NodeId {
+        let span = self.span(items);
+        self.node(pos, Node::List(span))
+    }
+
+    /// The number of a name; the same name always has the same.
+    fn name(&mut self, name: &[u8]) -> u32 {
+        if let Some(&number) = self.variables.get(name) {
+            return number;
+        }
+        let number = self.source.names.len() as u32;
+        self.source.names.push(Str::from(name));
+        self.variables.insert(name.to_vec(), number);
+        number
+    }
+
+    fn string(&mut self, text: Vec<u8>) -> u32 {
+        self.source.strings.push(Str::from(text));
+        (self.source.strings.len() - 1) as u32
+    }
+
+    /// The whole text: a list that may also hold definitions.
+    fn whole(&mut self) -> Parse<NodeId> {
+        self.name(b"$");
+        let pos = self.peek().pos;
+        let mut items = Vec::new();
+        while self.peek().kind != Kind::Eof {
+            if self.peek().kind == Kind::LeftDelim {
+                let delim = self.next();
+                if self.next_non_space().kind == Kind::Define {
+                    self.definition()?;
+                    continue;
+                }
+                self.backup2(delim);
+            }
+            match self.text_or_action()? {
+                Item::Node(node) => items.push(node),
+                Item::Stop(stop, _) => return self.fail(format!("unexpected {}", stop.shown())),
+            }
+        }
+        Ok(self.list(pos, &items))
+    }
+
+    fn definition(&mut self) -> Parse<()> {
+        const CONTEXT: &str = "define clause";
+        let outer = std::mem::replace(&mut self.tree, Tree::new());
+        let token = self.next_non_space();
+        let name = self.template_name(token, CONTEXT)?;
+        self.expect(Kind::RightDelim, CONTEXT)?;
+        let (root, stop, _) = self.item_list()?;
+        if stop != Stop::End {
+            return self.fail(format!("unexpected {} in {CONTEXT}", stop.shown()));
+        }
+        self.add(name, root)?;
+        self.tree = outer;
+        Ok(())
+    }
+
+    fn template_name(&mut self, token: Token<'a>, context: &str) -> Parse<Arc<str>> {
+        if !matches!(token.kind, Kind::String | Kind::RawString) {
+            return self.unexpected(token, context);
+        }
+        match unquote(token.text) {
+            Ok(name) => Ok(Arc::from(String::from_utf8_lossy(&name).as_ref())),
+            Err(_) => self.fail("invalid syntax"),
+        }
+    }
+
+    /// Within one text a template may be defined once, blank definitions aside.
+    fn add(&mut self, name: Arc<str>, root: NodeId) -> Parse<()> {
+        let Some(&index) = self.by_name.get(&name) else {
+            self.by_name.insert(Arc::clone(&name), self.templates.len());
+            self.templates.push((name, root));
+            return Ok(());
+        };
+        let known = self.templates.get(index).map_or(root, |(_, known)| *known);
+        if self.is_blank(known) {
+            if let Some(entry) = self.templates.get_mut(index) {
+                entry.1 = root;
+            }
+            return Ok(());
+        }
+        if self.is_blank(root) {
+            return Ok(());
+        }
+        self.fail(format!("template: multiple definition of template {}", quoted(name.as_bytes())))
+    }
+
+    fn is_blank(&self, root: NodeId) -> bool {
+        let Node::List(items) = self.source.node(root) else { return false };
+        self.source.children(items).iter().all(|&item| match self.source.node(item) {
+            Node::Text { start, end } => crate::ast::is_blank(self.lexer.slice(start, end)),
+            _ => false,
+        })
+    }
+
+    /// Nodes up to `end` or `else`, which is given back with its position.
+    fn item_list(&mut self) -> Parse<(NodeId, Stop, u32)> {
+        if self.depth >= MAX_DEPTH {
+            return self.fail("max block depth exceeded");
+        }
+        self.depth += 1;
+        let list = stack::grow(|| self.items());
+        self.depth -= 1;
+        list
+    }
+
+    fn items(&mut self) -> Parse<(NodeId, Stop, u32)> {
+        let pos = self.peek_non_space().pos;
+        let mut items = Vec::new();
+        while self.peek_non_space().kind != Kind::Eof {
+            match self.text_or_action()? {
+                Item::Node(node) => items.push(node),
+                Item::Stop(stop, at) => return Ok((self.list(pos, &items), stop, at)),
+            }
+        }
+        self.fail("unexpected EOF")
+    }
+
+    fn text_or_action(&mut self) -> Parse<Item> {
+        let token = self.next_non_space();
+        match token.kind {
+            Kind::Text => {
+                let end = token.pos + token.text.len() as u32;
+                Ok(Item::Node(self.node(token.pos, Node::Text { start: token.pos, end })))
+            }
+            Kind::LeftDelim => {
+                self.tree.action_line = token.line;
+                let item = self.action();
+                self.tree.action_line = 0;
+                item
+            }
+            _ => self.unexpected(token, "input"),
+        }
+    }
+}

@@ -1,0 +1,221 @@
+//! What stands between delimiters, down to the pipeline: control structures and the list of commands.
+
+use std::sync::Arc;
+
+use super::lex::{Kind, Token};
+use super::{Item, Parse, Parser, Stop, Tree};
+use crate::ast::{Branch, Node, NodeId, Span};
+
+impl<'a> Parser<'a> {
+    /// The left delimiter is past.
+    pub(super) fn action(&mut self) -> Parse<Item> {
+        let token = self.next_non_space();
+        let node = match token.kind {
+            Kind::Block => self.block()?,
+            Kind::Break => self.jump(token, Node::Break, "{{break}}")?,
+            Kind::Continue => self.jump(token, Node::Continue, "{{continue}}")?,
+            Kind::Else => return self.else_clause(),
+            Kind::End => return Ok(Item::Stop(Stop::End, self.expect(Kind::RightDelim, "end")?.pos)),
+            Kind::If => self.branch(Branch::If)?,
+            Kind::Range => self.branch(Branch::Range)?,
+            Kind::Template => self.template()?,
+            Kind::With => self.branch(Branch::With)?,
+            _ => {
+                self.backup();
+                let pos = self.peek().pos;
+                let pipe = self.pipeline("command", Kind::RightDelim)?;
+                self.node(pos, Node::Action { pipe })
+            }
+        };
+        Ok(Item::Node(node))
+    }
+
+    fn jump(&mut self, keyword: Token<'a>, node: Node, shown: &str) -> Parse<NodeId> {
+        let token = self.next_non_space();
+        if token.kind != Kind::RightDelim {
+            return self.unexpected(token, shown);
+        }
+        if self.tree.range_depth == 0 {
+            return self.fail(format!("{shown} outside {{{{range}}}}"));
+        }
+        Ok(self.node(keyword.pos, node))
+    }
+
+    /// `else if` and `else with` leave their keyword for the branch to take up.
+    fn else_clause(&mut self) -> Parse<Item> {
+        let next = self.peek_non_space();
+        if matches!(next.kind, Kind::If | Kind::With) {
+            return Ok(Item::Stop(Stop::Else, next.pos));
+        }
+        Ok(Item::Stop(Stop::Else, self.expect(Kind::RightDelim, "else")?.pos))
+    }
+
+    fn branch(&mut self, kind: Branch) -> Parse<NodeId> {
+        let scope = self.tree.vars.len();
+        let context = match kind {
+            Branch::If => "if",
+            Branch::With => "with",
+            Branch::Range => "range",
+        };
+        let pipe = self.pipeline(context, Kind::RightDelim)?;
+        let is_range = u32::from(kind == Branch::Range);
+        self.tree.range_depth += is_range;
+        let (list, stop, at) = self.item_list()?;
+        self.tree.range_depth -= is_range;
+        let otherwise = if stop == Stop::Else { Some(self.otherwise(kind, at)?) } else { None };
+        self.tree.vars.truncate(scope);
+        let pos = self.source.positions.get(pipe as usize).copied().unwrap_or(0);
+        Ok(self.node(pos, Node::Branch { kind, pipe, list, otherwise }))
+    }
+
+    fn otherwise(&mut self, kind: Branch, at: u32) -> Parse<NodeId> {
+        let chained = match kind {
+            Branch::If => self.peek().kind == Kind::If,
+            Branch::With => self.peek().kind == Kind::With,
+            Branch::Range => false,
+        };
+        if chained {
+            self.next();
+            let branch = self.nested_branch(kind)?;
+            return Ok(self.list(at, &[branch]));
+        }
+        let (list, stop, _) = self.item_list()?;
+        if stop != Stop::End {
+            return self.fail(format!("expected end; found {}", stop.shown()));
+        }
+        Ok(list)
+    }
+
+    fn nested_branch(&mut self, kind: Branch) -> Parse<NodeId> {
+        if self.depth >= super::MAX_DEPTH {
+            return self.fail("max block depth exceeded");
+        }
+        self.depth += 1;
+        let branch = crate::stack::grow(|| self.branch(kind));
+        self.depth -= 1;
+        branch
+    }
+
+    fn block(&mut self) -> Parse<NodeId> {
+        const CONTEXT: &str = "block clause";
+        let token = self.next_non_space();
+        let name = self.template_name(token, CONTEXT)?;
+        let pipe = self.pipeline(CONTEXT, Kind::RightDelim)?;
+        let outer = std::mem::replace(&mut self.tree, Tree::new());
+        let (root, stop, _) = self.item_list()?;
+        let inner = std::mem::replace(&mut self.tree, outer);
+        if stop != Stop::End {
+            return self.fail(format!("unexpected {} in {CONTEXT}", stop.shown()));
+        }
+        let outer = std::mem::replace(&mut self.tree, inner);
+        self.add(Arc::clone(&name), root)?;
+        self.tree = outer;
+        let name = self.string(name.as_bytes().to_vec());
+        Ok(self.node(token.pos, Node::Template { name, pipe: Some(pipe) }))
+    }
+
+    fn template(&mut self) -> Parse<NodeId> {
+        const CONTEXT: &str = "template clause";
+        let token = self.next_non_space();
+        let name = self.template_name(token, CONTEXT)?;
+        let mut pipe = None;
+        if self.next_non_space().kind != Kind::RightDelim {
+            self.backup();
+            pipe = Some(self.pipeline(CONTEXT, Kind::RightDelim)?);
+        }
+        let name = self.string(name.as_bytes().to_vec());
+        Ok(self.node(token.pos, Node::Template { name, pipe }))
+    }
+
+    /// Declarations, then commands up to `end`.
+    pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
+        let pos = self.peek_non_space().pos;
+        let (decl, assign) = self.declarations(context)?;
+        let mut commands = Vec::new();
+        loop {
+            let token = self.next_non_space();
+            match token.kind {
+                kind if kind == end => break,
+                Kind::Bool
+                | Kind::CharConstant
+                | Kind::Complex
+                | Kind::Dot
+                | Kind::Field
+                | Kind::Identifier
+                | Kind::Number
+                | Kind::Nil
+                | Kind::RawString
+                | Kind::String
+                | Kind::Variable
+                | Kind::LeftParen => {
+                    self.backup();
+                    commands.push(self.command()?);
+                }
+                _ => return self.unexpected(token, context),
+            }
+        }
+        self.check_pipeline(&commands, context)?;
+        let decl = self.span(&decl);
+        let cmds = self.span(&commands);
+        Ok(self.node(pos, Node::Pipe { assign, decl, cmds }))
+    }
+
+    fn declarations(&mut self, context: &str) -> Parse<(Vec<NodeId>, bool)> {
+        let mut decl = Vec::new();
+        loop {
+            let variable = self.peek_non_space();
+            if variable.kind != Kind::Variable {
+                return Ok((decl, false));
+            }
+            self.next();
+            let adjacent = self.peek();
+            let next = self.peek_non_space();
+            match next.kind {
+                Kind::Assign | Kind::Declare => {
+                    self.next_non_space();
+                    decl.push(self.declare(variable));
+                    return Ok((decl, next.kind == Kind::Assign));
+                }
+                Kind::Char if next.text == b"," => {
+                    self.next_non_space();
+                    decl.push(self.declare(variable));
+                    if context != "range" || decl.len() >= 2 {
+                        return self.fail(format!("too many declarations in {context}"));
+                    }
+                    if !matches!(self.peek_non_space().kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+                        return self.fail("range can only initialize variables");
+                    }
+                }
+                _ => {
+                    if adjacent.kind == Kind::Space {
+                        self.backup3(variable, adjacent);
+                    } else {
+                        self.backup2(variable);
+                    }
+                    return Ok((decl, false));
+                }
+            }
+        }
+    }
+
+    fn declare(&mut self, variable: Token<'a>) -> NodeId {
+        let name = self.name(variable.text);
+        self.tree.vars.push(name);
+        self.node(variable.pos, Node::Variable { name, fields: Span::default() })
+    }
+
+    /// Only the first command of a pipeline may be an operand that cannot be called.
+    fn check_pipeline(&mut self, commands: &[NodeId], context: &str) -> Parse<()> {
+        if commands.is_empty() {
+            return self.fail(format!("missing value for {context}"));
+        }
+        for (index, &command) in commands.iter().enumerate().skip(1) {
+            let Node::Command(args) = self.source.node(command) else { continue };
+            let first = self.source.children(args).first().map(|&first| self.source.node(first));
+            if let Some(Node::Bool(_) | Node::Dot | Node::Nil | Node::Number { .. } | Node::String { .. }) = first {
+                return self.fail(format!("non executable command in pipeline stage {}", index + 1));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,142 @@
+//! Commands and their operands: what a pipeline is made of.
+
+use super::lex::{Kind, Token};
+use super::number::{self, Syntax};
+use super::{MAX_DEPTH, Parse, Parser};
+use crate::ast::{Node, NodeId, Span};
+use crate::quote::{quoted, unquote};
+use crate::stack;
+use crate::string::Str;
+
+impl<'a> Parser<'a> {
+    /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not.
+    pub(super) fn command(&mut self) -> Parse<NodeId> {
+        let pos = self.peek_non_space().pos;
+        let mut args = Vec::new();
+        loop {
+            self.peek_non_space();
+            if let Some(operand) = self.operand()? {
+                args.push(operand);
+            }
+            let token = self.next();
+            match token.kind {
+                Kind::Space => {}
+                Kind::RightDelim | Kind::RightParen => {
+                    self.backup();
+                    break;
+                }
+                Kind::Pipe => break,
+                _ => return self.unexpected(token, "operand"),
+            }
+        }
+        if args.is_empty() {
+            return self.fail("empty command");
+        }
+        let args = self.span(&args);
+        Ok(self.node(pos, Node::Command(args)))
+    }
+
+    /// A term and the fields taken of it; `None` if the next token starts none.
+    fn operand(&mut self) -> Parse<Option<NodeId>> {
+        let Some(term) = self.term()? else { return Ok(None) };
+        let first = self.peek();
+        if first.kind != Kind::Field {
+            return Ok(Some(term));
+        }
+        let mut fields = Vec::new();
+        while self.peek().kind == Kind::Field {
+            let field = self.next();
+            fields.push(field.text.get(1..).unwrap_or_default());
+        }
+        let node = match self.source.node(term) {
+            Node::Field(known) => Node::Field(self.fields(known, &fields)),
+            Node::Variable { name, fields: known } => Node::Variable { name, fields: self.fields(known, &fields) },
+            Node::Bool(_) | Node::String { .. } | Node::Number { .. } | Node::Nil | Node::Dot => {
+                return self.unexpected_field(term);
+            }
+            _ => Node::Chain { of: term, fields: self.fields(Span::default(), &fields) },
+        };
+        Ok(Some(self.node(first.pos, node)))
+    }
+
+    fn unexpected_field<T>(&self, term: NodeId) -> Parse<T> {
+        let shown = match self.source.node(term) {
+            Node::Number { start, end, .. } | Node::String { start, end, .. } => {
+                String::from_utf8_lossy(self.lexer.slice(start, end)).into_owned()
+            }
+            _ => self.source.show(term),
+        };
+        self.fail(format!("unexpected . after term {}", quoted(shown)))
+    }
+
+    fn fields(&mut self, known: Span, more: &[&[u8]]) -> Span {
+        let mut all = self.source.names(known).to_vec();
+        all.extend(more.iter().map(|&field| Str::from(field)));
+        let start = self.source.names.len();
+        self.source.names.append(&mut all);
+        Span::new(start, self.source.names.len())
+    }
+
+    fn term(&mut self) -> Parse<Option<NodeId>> {
+        let token = self.next_non_space();
+        let node = match token.kind {
+            Kind::Identifier => self.identifier(token)?,
+            Kind::Dot => Node::Dot,
+            Kind::Nil => Node::Nil,
+            Kind::Variable => self.variable(token)?,
+            Kind::Field => Node::Field(self.fields(Span::default(), &[token.text.get(1..).unwrap_or_default()])),
+            Kind::Bool => Node::Bool(token.text == b"true"),
+            Kind::CharConstant => self.number(token, Syntax::Char)?,
+            Kind::Complex => self.number(token, Syntax::Complex)?,
+            Kind::Number => self.number(token, Syntax::Plain)?,
+            Kind::LeftParen => return self.parenthesized().map(Some),
+            Kind::String | Kind::RawString => self.literal(token)?,
+            _ => {
+                self.backup();
+                return Ok(None);
+            }
+        };
+        Ok(Some(self.node(token.pos, node)))
+    }
+
+    fn identifier(&mut self, token: Token<'a>) -> Parse<Node> {
+        let Some(function) = (self.functions)(token.text) else {
+            return self.fail(format!("function {} not defined", quoted(token.text)));
+        };
+        Ok(Node::Identifier { name: self.name(token.text), function })
+    }
+
+    fn variable(&mut self, token: Token<'a>) -> Parse<Node> {
+        let name = self.name(token.text);
+        if !self.tree.vars.contains(&name) {
+            return self.fail(format!("undefined variable {}", quoted(token.text)));
+        }
+        Ok(Node::Variable { name, fields: Span::default() })
+    }
+
+    fn number(&mut self, token: Token<'a>, syntax: Syntax) -> Parse<Node> {
+        let number = match number::parse(token.text, syntax) {
+            Ok(number) => number,
+            Err(text) => return self.fail(text),
+        };
+        self.source.numbers.push(number);
+        let number = (self.source.numbers.len() - 1) as u32;
+        Ok(Node::Number { number, start: token.pos, end: token.pos + token.text.len() as u32 })
+    }
+
+    fn literal(&mut self, token: Token<'a>) -> Parse<Node> {
+        let Ok(text) = unquote(token.text) else { return self.fail("invalid syntax") };
+        let value = self.string(text);
+        Ok(Node::String { value, start: token.pos, end: token.pos + token.text.len() as u32 })
+    }
+
+    fn parenthesized(&mut self) -> Parse<NodeId> {
+        if self.tree.paren_depth >= MAX_DEPTH {
+            return self.fail("max expression depth exceeded");
+        }
+        self.tree.paren_depth += 1;
+        let pipe = stack::grow(|| self.pipeline("parenthesized pipeline", Kind::RightParen));
+        self.tree.paren_depth -= 1;
+        pipe
+    }
+}
