@@ -1,7 +1,5 @@
 //! What one run may use: takes limits, gives a meter that include, template, tpl and every function share.
 
-use std::collections::HashMap;
-
 /// The bounds of one render. All of them are part of the contract: a hostile template ends in [`Exhausted`].
 #[derive(Clone, Debug)]
 pub struct Limits {
@@ -21,7 +19,7 @@ impl Default for Limits {
             fuel: 200_000_000,
             output: 64 << 20,
             string: 32 << 20,
-            depth: 1_000,
+            depth: 5_000,
         }
     }
 }
@@ -50,7 +48,6 @@ pub struct Meter {
     fuel: u64,
     output: usize,
     depth: usize,
-    nested: HashMap<Box<[u8]>, usize>,
 }
 
 impl Meter {
@@ -61,7 +58,6 @@ impl Meter {
             fuel: limits.fuel,
             output: limits.output,
             depth: 0,
-            nested: HashMap::new(),
             limits,
         }
     }
@@ -101,28 +97,6 @@ impl Meter {
         }
         self.depth += 1;
         Ok(())
-    }
-
-    /// Notes that something called `name` starts, and says how many of it are under way already. Pair with
-    /// [`Meter::end_named`]. Helm's `include` refuses to nest a template in itself too often.
-    pub fn begin_named(&mut self, name: &[u8]) -> usize {
-        match self.nested.get_mut(name) {
-            Some(count) => {
-                *count += 1;
-                *count - 1
-            }
-            None => {
-                self.nested.insert(name.into(), 1);
-                0
-            }
-        }
-    }
-
-    /// Notes that it ended.
-    pub fn end_named(&mut self, name: &[u8]) {
-        if let Some(count) = self.nested.get_mut(name) {
-            *count = count.saturating_sub(1);
-        }
     }
 
     /// Comes back up.

@@ -47,10 +47,6 @@ impl Slot {
         self
     }
 
-    pub(crate) fn is_nothing(&self) -> bool {
-        self.held == Held::Nowhere
-    }
-
     /// Its static Go type.
     pub(crate) fn type_name(&self) -> Cow<'static, str> {
         if self.held == Held::Boxed { Cow::Borrowed("interface {}") } else { self.value.type_name() }

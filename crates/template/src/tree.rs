@@ -165,7 +165,7 @@ impl Walk<'_> {
     fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), TreeError>) -> Result<(), TreeError> {
         self.meter.enter()?;
         self.depth += 1;
-        let result = run(self);
+        let result = crate::stack::grow(|| run(self));
         self.depth -= 1;
         self.meter.leave();
         result

@@ -1,0 +1,29 @@
+//! Running one template in a test, and JSON as `encoding/json` decodes it.
+
+use mainstay_template::{Limits, Meter, NoHost, Set, Str, Value, execute};
+
+/// What Go says of the template `t`: its output, or its error.
+pub(crate) fn run(text: &[u8], data: Value) -> Result<Vec<u8>, String> {
+    let mut set = Set::named("t");
+    set.parse("t", text).map_err(|error| error.text)?;
+    let mut meter = Meter::new(Limits::default());
+    execute(&set, "t", data, &mut meter, &mut NoHost).map_err(|error| error.text)
+}
+
+/// JSON as a value: every number is a float64.
+pub(crate) fn json(text: &str) -> Value {
+    value(serde_json::from_str(text).expect("data is JSON"))
+}
+
+fn value(json: serde_json::Value) -> Value {
+    match json {
+        serde_json::Value::Null => Value::Nil,
+        serde_json::Value::Bool(value) => Value::Bool(value),
+        serde_json::Value::Number(number) => Value::Float(number.as_f64().unwrap_or_default()),
+        serde_json::Value::String(text) => Value::from(text),
+        serde_json::Value::Array(items) => Value::list(items.into_iter().map(value).collect()),
+        serde_json::Value::Object(map) => {
+            Value::map(map.into_iter().map(|(key, item)| (Str::from(key), value(item))).collect())
+        }
+    }
+}
