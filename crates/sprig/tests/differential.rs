@@ -1,0 +1,58 @@
+//! Sprig through our engine and through Go's: fixed cases from a file, then random calls and random programs.
+
+// Helpers of tests, which clippy's exemption for test functions does not reach.
+#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+
+#[path = "differential/engine.rs"]
+mod engine;
+#[path = "differential/fixed.rs"]
+mod fixed;
+#[path = "differential/generate.rs"]
+mod generate;
+#[path = "differential/program.rs"]
+mod program;
+
+use engine::{Outcome, render};
+use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+
+#[test]
+fn random_calls_give_what_go_gives() {
+    compare("sprig calls", 2_000, 7, generate::call);
+}
+
+#[test]
+fn random_programs_share_maps_as_go_does() {
+    compare("sprig programs", 500, 11, program::program);
+}
+
+/// Runs `MAINSTAY_CASES` templates, or `usual`, through both engines.
+fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String) {
+    let mut random = Random::new(seed);
+    let mut oracle = Oracle::start().expect("the oracle starts");
+    let mut tally = Tally::default();
+    let mut left = case_count(usual);
+    while left > 0 {
+        let count = left.min(1_000);
+        left -= count;
+        let templates: Vec<String> = (0..count).map(|_| make(&mut random)).collect();
+        compare_all(&mut oracle, &templates, &mut tally);
+    }
+    tally.conclude(name);
+}
+
+fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut Tally) {
+    let question = |text: &String| Question {
+        op: "template",
+        text: text.clone().into_bytes(),
+        json: generate::DOT.into(),
+        funcs: "sprig",
+        mode: "",
+    };
+    let questions: Vec<Question> = templates.iter().map(question).collect();
+    let answers = oracle.ask_all(&questions).expect("the oracle answers");
+    for (template, answer) in templates.iter().zip(answers) {
+        let theirs = Outcome::of_go(answer);
+        let ours = render(template, generate::DOT);
+        tally.count(ours == theirs, || format!("{template}\n  go: {theirs}\n  us: {ours}"));
+    }
+}

@@ -1,0 +1,62 @@
+//! Our side: takes a template and JSON, gives output or error text.
+
+use std::fmt;
+
+use mainstay_sprig::{environment, functions};
+use mainstay_template::{Host, Limits, Meter, Set, Value, execute};
+use mainstay_testkit::Answer;
+use mainstay_yaml::{Budget, Numbers, parse_json};
+
+/// What a template gave.
+#[derive(PartialEq, Eq)]
+pub(crate) enum Outcome {
+    Output(Vec<u8>),
+    Error(String),
+}
+
+impl Outcome {
+    pub(crate) fn of_go(answer: Answer) -> Self {
+        if answer.err.is_empty() { Self::Output(answer.out) } else { Self::Error(answer.err) }
+    }
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Output(bytes) => write!(f, "{}", bytes.escape_ascii()),
+            Self::Error(text) => write!(f, "error: {text}"),
+        }
+    }
+}
+
+/// A host with a clock that stands still and entropy that only looks random.
+struct TestHost(u64);
+
+impl Host for TestHost {
+    fn entropy(&mut self, buffer: &mut [u8]) {
+        for byte in buffer {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            *byte = (self.0 >> 33) as u8;
+        }
+    }
+
+    fn now(&mut self) -> i128 {
+        1_700_000_000_000_000_000
+    }
+}
+
+/// Runs `template` with the value of `json` as dot.
+pub(crate) fn render(template: &str, json: &str) -> Outcome {
+    let mut set = Set::named("t");
+    set.functions(functions());
+    set.functions(environment());
+    if let Err(error) = set.parse("t", template) {
+        return Outcome::Error(error.to_string());
+    }
+    let dot = parse_json(json, Numbers::default(), &Budget::default()).expect("dot is JSON");
+    let mut meter = Meter::new(Limits::default());
+    match execute(&set, "t", Value::from(dot), &mut meter, &mut TestHost(1)) {
+        Ok(output) => Outcome::Output(output),
+        Err(error) => Outcome::Error(error.to_string()),
+    }
+}
