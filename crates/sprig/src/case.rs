@@ -28,16 +28,22 @@ fn changed(call: &mut Call<'_>, change: impl FnOnce(&[u8]) -> Vec<u8>) -> Result
 }
 
 fn upper(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| match text.is_ascii() {
-        true => text.to_ascii_uppercase(),
-        false => unicode::map(text, unicode::to_upper),
+    changed(call, |text| {
+        if text.is_ascii() {
+            text.to_ascii_uppercase()
+        } else {
+            unicode::map(text, unicode::to_upper)
+        }
     })
 }
 
 fn lower(call: &mut Call<'_>) -> Result<Value, Failure> {
-    changed(call, |text| match text.is_ascii() {
-        true => text.to_ascii_lowercase(),
-        false => unicode::map(text, unicode::to_lower),
+    changed(call, |text| {
+        if text.is_ascii() {
+            text.to_ascii_lowercase()
+        } else {
+            unicode::map(text, unicode::to_lower)
+        }
     })
 }
 

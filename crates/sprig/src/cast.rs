@@ -30,8 +30,12 @@ pub(crate) fn to_float(value: &Value) -> f64 {
 
 /// Go's conversion on amd64: what does not fit is the smallest integer.
 fn truncated(value: f64) -> i64 {
-    let fits = value >= -9_223_372_036_854_775_808.0 && value < 9_223_372_036_854_775_808.0;
-    if fits { value as i64 } else { i64::MIN }
+    const EDGE: f64 = 9_223_372_036_854_775_808.0;
+    if (-EDGE..EDGE).contains(&value) {
+        value as i64
+    } else {
+        i64::MIN
+    }
 }
 
 /// `1.00` without its `.00`.

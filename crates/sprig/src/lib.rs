@@ -4,6 +4,8 @@
 
 // Every function has the signature of a row, also those that cannot fail.
 #![allow(clippy::unnecessary_wraps)]
+// Go compares floats exactly, and so must we.
+#![allow(clippy::float_cmp)]
 
 mod bytes;
 mod case;

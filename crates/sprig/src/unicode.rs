@@ -35,11 +35,11 @@ pub(crate) fn decode_last(bytes: &[u8]) -> Option<(char, usize)> {
         return Some((char::from(last), 1));
     }
     let tails = (2..=4).filter_map(|len| bytes.len().checked_sub(len).map(|start| (start, len)));
-    let found = tails.filter_map(|(start, len)| {
+    let mut found = tails.filter_map(|(start, len)| {
         let (rune, size) = decode(bytes.get(start..)?)?;
         (size == len).then_some((rune, len))
     });
-    Some(found.last().unwrap_or((ERROR, 1)))
+    Some(found.next().unwrap_or((ERROR, 1)))
 }
 
 /// The runes of `bytes`, each with its own bytes.
@@ -124,7 +124,7 @@ fn is_in(table: &[(u32, u32, u32)], rune: char) -> bool {
         .binary_search_by(|&(first, last, _)| place(first, last, code))
         .ok();
     row.and_then(|row| table.get(row))
-        .is_some_and(|&(first, _, step)| (code - first) % step == 0)
+        .is_some_and(|&(first, _, step)| (code - first).is_multiple_of(step))
 }
 
 pub(crate) fn is_upper(rune: char) -> bool {

@@ -1,7 +1,12 @@
 //! Sprig through our engine and through Go's: fixed cases from a file, then random calls and random programs.
 
 // Helpers of tests, which clippy's exemption for test functions does not reach.
-#![allow(clippy::indexing_slicing, clippy::unwrap_used, clippy::expect_used, clippy::panic)]
+#![allow(
+    clippy::indexing_slicing,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic
+)]
 
 #[path = "differential/engine.rs"]
 mod engine;
@@ -53,6 +58,8 @@ fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut Tally) {
     for (template, answer) in templates.iter().zip(answers) {
         let theirs = Outcome::of_go(answer);
         let ours = render(template, generate::DOT);
-        tally.count(ours == theirs, || format!("{template}\n  go: {theirs}\n  us: {ours}"));
+        tally.count(ours == theirs, || {
+            format!("{template}\n  go: {theirs}\n  us: {ours}")
+        });
     }
 }

@@ -49,7 +49,12 @@ fn parameters(row: &Function) -> String {
         let dots = if row.variadic && index == last { "..." } else { "" };
         format!("{dots}{}", go_name(*ty))
     };
-    row.params.iter().enumerate().map(write).collect::<Vec<_>>().join(", ")
+    row.params
+        .iter()
+        .enumerate()
+        .map(write)
+        .collect::<Vec<_>>()
+        .join(", ")
 }
 
 #[allow(unreachable_patterns)]

@@ -1,4 +1,4 @@
-//! Words as the xstrings package of Go finds them: takes text, gives PascalCase or lower-case words with a connector.
+//! Words as the xstrings package of Go finds them: takes text, gives words run together or in lower case with a connector.
 //! The rules are its own, odd corners included: a string of connectors alone repeats its last one.
 
 use crate::unicode::{self, ERROR, is_letter, is_number, is_punct, is_upper};

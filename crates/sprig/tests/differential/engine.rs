@@ -16,7 +16,11 @@ pub(crate) enum Outcome {
 
 impl Outcome {
     pub(crate) fn of_go(answer: Answer) -> Self {
-        if answer.err.is_empty() { Self::Output(answer.out) } else { Self::Error(answer.err) }
+        if answer.err.is_empty() {
+            Self::Output(answer.out)
+        } else {
+            Self::Error(answer.err)
+        }
     }
 }
 
@@ -35,7 +39,10 @@ struct TestHost(u64);
 impl Host for TestHost {
     fn entropy(&mut self, buffer: &mut [u8]) {
         for byte in buffer {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             *byte = (self.0 >> 33) as u8;
         }
     }

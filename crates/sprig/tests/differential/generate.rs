@@ -10,52 +10,194 @@ pub(crate) const DOT: &str = r#"{"s":"hello wörld","n":3,"f":-1.5,"big":1234567
 
 /// Functions whose answer is another each time, or reads the machine.
 const UNSTEADY: &[&str] = &[
-    "ago", "bcrypt", "date", "dateInZone", "dateModify", "date_in_zone", "date_modify", "encryptAES",
-    "genCA", "genCAWithKey", "genPrivateKey", "genSelfSignedCert", "genSelfSignedCertWithKey", "genSignedCert",
-    "genSignedCertWithKey", "getHostByName", "htmlDate", "htmlDateInZone", "htpasswd", "mustDateModify",
-    "must_date_modify", "now", "randAlpha", "randAlphaNum", "randAscii", "randBytes", "randInt", "randNumeric",
-    "shuffle", "uuidv4", "derivePassword",
+    "ago",
+    "bcrypt",
+    "date",
+    "dateInZone",
+    "dateModify",
+    "date_in_zone",
+    "date_modify",
+    "encryptAES",
+    "genCA",
+    "genCAWithKey",
+    "genPrivateKey",
+    "genSelfSignedCert",
+    "genSelfSignedCertWithKey",
+    "genSignedCert",
+    "genSignedCertWithKey",
+    "getHostByName",
+    "htmlDate",
+    "htmlDateInZone",
+    "htpasswd",
+    "mustDateModify",
+    "must_date_modify",
+    "now",
+    "randAlpha",
+    "randAlphaNum",
+    "randAscii",
+    "randBytes",
+    "randInt",
+    "randNumeric",
+    "shuffle",
+    "uuidv4",
+    "derivePassword",
 ];
 
 /// Functions whose answer Go gives in no particular order.
 const UNORDERED: &[&str] = &["keys", "values"];
 
 const STRINGS: &[&str] = &[
-    r#""""#, r#""a""#, r#""hello world""#, r#""  pad\t""#, r#""héllo wörld ñ""#, r#""日本語 テキスト""#, r#""\xff\xfea\x80b""#,
-    r#""HTTPServer2xx_fooBar""#, r#""foo-bar baz__qux""#, r#""ǆ ǅ ß ﬁ İı""#, r#""a,b,,c""#, r#""/a/../b//c.tar.gz""#,
-    r#""../x/./y/""#, r#""line1\nline2\n\nline4""#, r#""<&>\u2028'\"\\""#, r#""12""#, r#""-0x1F""#, r#""1e3""#, r#""1.00""#, r#""0777""#,
-    r#""1_000""#, r#""nan""#, r#""-Inf""#, r#""aGVsbG8=""#, r#""NBSWY3DP""#, r#""{\"a\":[1,2,{\"b\":null}]}""#, r#""[1, \"x\"""#,
-    r#""$""#, r#"",""#, r#"" ""#, r#""the quick brown fox jumps over the lazy dog""#, r#""ééééééééé""#, r#""true""#, r#""_0""#, r#""k""#,
-    r#""x.y,Z 1a2B""#, r#""\u00a0\u0085\u2003""#, r#""99999999999999999999""#, r#""0x1.8p3""#, r#""😀a😀""#, ".s", ".e", r#""string""#, r#""slice""#,
-    r#""a/b/c""#, r#""1.2.3""#, r#"">=1.2""#, r#""(a|b)+""#, r#""[a-c]""#, r#""https://u:p@h:1/p?q=1#f""#, r#""\x00\x7f\u200b""#,
+    r#""""#,
+    r#""a""#,
+    r#""hello world""#,
+    r#""  pad\t""#,
+    r#""héllo wörld ñ""#,
+    r#""日本語 テキスト""#,
+    r#""\xff\xfea\x80b""#,
+    r#""HTTPServer2xx_fooBar""#,
+    r#""foo-bar baz__qux""#,
+    r#""ǆ ǅ ß ﬁ İı""#,
+    r#""a,b,,c""#,
+    r#""/a/../b//c.tar.gz""#,
+    r#""../x/./y/""#,
+    r#""line1\nline2\n\nline4""#,
+    r#""<&>\u2028'\"\\""#,
+    r#""12""#,
+    r#""-0x1F""#,
+    r#""1e3""#,
+    r#""1.00""#,
+    r#""0777""#,
+    r#""1_000""#,
+    r#""nan""#,
+    r#""-Inf""#,
+    r#""aGVsbG8=""#,
+    r#""NBSWY3DP""#,
+    r#""{\"a\":[1,2,{\"b\":null}]}""#,
+    r#""[1, \"x\"""#,
+    r#""$""#,
+    r#"",""#,
+    r#"" ""#,
+    r#""the quick brown fox jumps over the lazy dog""#,
+    r#""ééééééééé""#,
+    r#""true""#,
+    r#""_0""#,
+    r#""k""#,
+    r#""x.y,Z 1a2B""#,
+    r#""\u00a0\u0085\u2003""#,
+    r#""99999999999999999999""#,
+    r#""0x1.8p3""#,
+    r#""😀a😀""#,
+    ".s",
+    ".e",
+    r#""string""#,
+    r#""slice""#,
+    r#""a/b/c""#,
+    r#""1.2.3""#,
+    r#"">=1.2""#,
+    r#""(a|b)+""#,
+    r#""[a-c]""#,
+    r#""https://u:p@h:1/p?q=1#f""#,
+    r#""\x00\x7f\u200b""#,
 ];
 
 const INTS: &[&str] = &[
-    "0", "1", "2", "3", "5", "7", "10", "25", "-1", "-3", "-10", "100", "9223372036854775807", "-9223372036854775808", "'a'", "0x1f",
+    "0",
+    "1",
+    "2",
+    "3",
+    "5",
+    "7",
+    "10",
+    "25",
+    "-1",
+    "-3",
+    "-10",
+    "100",
+    "9223372036854775807",
+    "-9223372036854775808",
+    "'a'",
+    "0x1f",
 ];
 
-const SMALL: &[&str] = &["0", "1", "2", "3", "4", "5", "7", "8", "12", "-1", "-2", "-5", "40"];
+const SMALL: &[&str] = &[
+    "0", "1", "2", "3", "4", "5", "7", "8", "12", "-1", "-2", "-5", "40",
+];
 
-const FLOATS: &[&str] =
-    &["0.0", "0.5", "1.5", "-2.5", "1e6", "1e21", "1e-7", "3.14159", "0.1", "1e300", "1e-320", "-0.0", "123456.789", ".f", "2.675"];
+const FLOATS: &[&str] = &[
+    "0.0",
+    "0.5",
+    "1.5",
+    "-2.5",
+    "1e6",
+    "1e21",
+    "1e-7",
+    "3.14159",
+    "0.1",
+    "1e300",
+    "1e-320",
+    "-0.0",
+    "123456.789",
+    ".f",
+    "2.675",
+];
 
 const MAPS: &[&str] = &[
-    "(dict)", "(dict \"a\" 1)", "(dict \"a\" (dict \"b\" 2))", "(dict \"a\" \"\" \"b\" false)", "(dict \"a\" (list 1))",
-    "(dict \"a\" nil \"k\" 0)", ".m", ".one", ".m.b", "(split \",\" \"x,y\")", "(dict \"a\" (split \",\" \"p\"))", "(dict 1 2 nil 3)",
-    "(deepCopy .m)", "(dict \"a\" (list) \"b\" (dict))", "(dict \"_0\" \"q\" \"a\" 1.5)", "(merge nil nil)",
+    "(dict)",
+    "(dict \"a\" 1)",
+    "(dict \"a\" (dict \"b\" 2))",
+    "(dict \"a\" \"\" \"b\" false)",
+    "(dict \"a\" (list 1))",
+    "(dict \"a\" nil \"k\" 0)",
+    ".m",
+    ".one",
+    ".m.b",
+    "(split \",\" \"x,y\")",
+    "(dict \"a\" (split \",\" \"p\"))",
+    "(dict 1 2 nil 3)",
+    "(deepCopy .m)",
+    "(dict \"a\" (list) \"b\" (dict))",
+    "(dict \"_0\" \"q\" \"a\" 1.5)",
+    "(merge nil nil)",
 ];
 
 const LISTS: &[&str] = &[
-    "(list)", "(list 1 2 3)", "(list \"b\" \"a\" \"b\")", "(list nil 0 \"\" false)", "(until 4)", "(splitList \",\" \"c,a,b\")", ".l", ".words",
-    "(concat (list) (list))", "(chunk 2 (list 1 2 3))", "(list 1 1.0 1 \"1\" (list 1) (list 1))", "(list (dict \"a\" 1) (dict \"a\" 1))",
-    "(toStrings (list 3 2 1))", "(rest (list 1 2))", "(list \"x\")",
+    "(list)",
+    "(list 1 2 3)",
+    "(list \"b\" \"a\" \"b\")",
+    "(list nil 0 \"\" false)",
+    "(until 4)",
+    "(splitList \",\" \"c,a,b\")",
+    ".l",
+    ".words",
+    "(concat (list) (list))",
+    "(chunk 2 (list 1 2 3))",
+    "(list 1 1.0 1 \"1\" (list 1) (list 1))",
+    "(list (dict \"a\" 1) (dict \"a\" 1))",
+    "(toStrings (list 3 2 1))",
+    "(rest (list 1 2))",
+    "(list \"x\")",
 ];
 
-const OTHERS: &[&str] = &["nil", "true", "false", ".missing", ".t", ".z", "2i", "(int64 5)", ".big", "(float64 \"nan\")", "(add1 1)"];
+const OTHERS: &[&str] = &[
+    "nil",
+    "true",
+    "false",
+    ".missing",
+    ".t",
+    ".z",
+    "2i",
+    "(int64 5)",
+    ".big",
+    "(float64 \"nan\")",
+    "(add1 1)",
+];
 
 /// One call of one function, printed in one of several ways.
 pub(crate) fn call(random: &mut Random) -> String {
-    let steady: Vec<&Function> = functions().iter().filter(|row| !UNSTEADY.contains(&row.name)).collect();
+    let steady: Vec<&Function> = functions()
+        .iter()
+        .filter(|row| !UNSTEADY.contains(&row.name))
+        .collect();
     let row = random.pick(&steady);
     let call = format!("{}{}", row.name, arguments(random, row));
     if UNORDERED.contains(&row.name) {
@@ -81,7 +223,10 @@ fn arguments(random: &mut Random, row: &Function) -> String {
     if random.chance(1, 40) {
         wanted.push(Type::Any);
     }
-    wanted.iter().map(|ty| format!(" {}", argument(random, *ty))).collect()
+    wanted
+        .iter()
+        .map(|ty| format!(" {}", argument(random, *ty)))
+        .collect()
 }
 
 fn argument(random: &mut Random, ty: Type) -> String {

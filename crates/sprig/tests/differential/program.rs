@@ -6,8 +6,21 @@ use mainstay_testkit::Random;
 
 const VARIABLES: &[&str] = &["$a", "$b", "$c"];
 const KEYS: &[&str] = &["k", "a", "b", "x"];
-const LEAVES: &[&str] =
-    &["1", "\"\"", "\"s\"", "nil", "false", "0", "true", "(list)", "(list 1 2)", "(dict)", "(dict \"k\" 1)", "1.5", "(until 2)"];
+const LEAVES: &[&str] = &[
+    "1",
+    "\"\"",
+    "\"s\"",
+    "nil",
+    "false",
+    "0",
+    "true",
+    "(list)",
+    "(list 1 2)",
+    "(dict)",
+    "(dict \"k\" 1)",
+    "1.5",
+    "(until 2)",
+];
 
 /// Sources come after destinations in the alphabet, so that no map ends up inside itself: Go would recurse for ever.
 pub(crate) fn program(random: &mut Random) -> String {
@@ -24,7 +37,11 @@ pub(crate) fn program(random: &mut Random) -> String {
 fn map(random: &mut Random, depth: usize) -> String {
     let mut text = String::from("(dict");
     for key in KEYS.iter().take(random.below(5)) {
-        let value = if depth > 0 && random.chance(1, 2) { map(random, depth - 1) } else { leaf(random) };
+        let value = if depth > 0 && random.chance(1, 2) {
+            map(random, depth - 1)
+        } else {
+            leaf(random)
+        };
         write!(text, " \"{key}\" {value}").expect("a string grows");
     }
     text + ")"
@@ -45,8 +62,15 @@ fn statement(random: &mut Random) -> String {
         3 => format!("{{{{ $_ := mustMergeOverwrite {into} (deepCopy {from}) }}}}"),
         4 => format!("{{{{ $_ := set {into} \"{key}\" {} }}}}", leaf(random)),
         5 => format!("{{{{ $_ := unset {from} \"{key}\" }}}}"),
-        6 => format!("{{{{ if kindIs \"map\" {into}.{key} }}}}{{{{ $_ := set {into}.{key} \"z\" {} }}}}{{{{ end }}}}", leaf(random)),
-        7 => format!("{{{{ if kindIs \"map\" {from}.{key} }}}}{{{{ $_ := unset {from}.{key} \"k\" }}}}{{{{ end }}}}"),
-        _ => format!("{{{{ range $k, $v := {into} }}}}{{{{ if kindIs \"map\" $v }}}}{{{{ $_ := set $v \"r\" $k }}}}{{{{ end }}}}{{{{ end }}}}"),
+        6 => format!(
+            "{{{{ if kindIs \"map\" {into}.{key} }}}}{{{{ $_ := set {into}.{key} \"z\" {} }}}}{{{{ end }}}}",
+            leaf(random)
+        ),
+        7 => format!(
+            "{{{{ if kindIs \"map\" {from}.{key} }}}}{{{{ $_ := unset {from}.{key} \"k\" }}}}{{{{ end }}}}"
+        ),
+        _ => format!(
+            "{{{{ range $k, $v := {into} }}}}{{{{ if kindIs \"map\" $v }}}}{{{{ $_ := set $v \"r\" $k }}}}{{{{ end }}}}{{{{ end }}}}"
+        ),
     }
 }
