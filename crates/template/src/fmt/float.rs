@@ -35,11 +35,7 @@ impl Printer<'_> {
 
     fn not_finite(&mut self, value: f64, text: &[u8]) -> bool {
         let unsigned = text.get(1..).unwrap_or_default();
-        let show_sign = if value.is_nan() {
-            self.flags.space || self.flags.plus
-        } else {
-            self.flags.plus || text.first() != Some(&b'+')
-        };
+        let show_sign = !value.is_nan() || self.flags.space || self.flags.plus;
         self.pad_with_spaces(if show_sign { text } else { unsigned });
         true
     }
