@@ -5,7 +5,7 @@ mod split;
 mod wrap;
 
 use mainstay_template::Type::{Any, Int, String};
-use mainstay_template::{Call, Failure, Function, Str, Value};
+use mainstay_template::{Call, Failure, Function, Meter, Str, Value, print_value};
 
 use crate::bytes;
 use crate::table::{fixed, variadic};
@@ -204,39 +204,44 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// The arguments that are not nil, each through `write`, with a space between.
+/// The arguments that are not nil, each through `show`, with a space between.
 fn spaced(
     call: &mut Call<'_>,
-    mut write: impl FnMut(&mut Growing<'_>, &Str) -> Result<(), Failure>,
+    show: fn(&mut Meter, &Value) -> Result<Str, Failure>,
+    around: &[u8],
 ) -> Result<Value, Failure> {
     let mut texts = Vec::with_capacity(call.args.len());
     for value in call.args.iter().filter(|value| !matches!(value, Value::Nil)) {
-        texts.push(text::of(call.meter, value)?);
+        texts.push(show(call.meter, value)?);
     }
     let mut out = Growing::new(call.meter);
     for (index, text) in texts.iter().enumerate() {
-        if index > 0 {
-            out.push(b" ")?;
-        }
-        write(&mut out, text)?;
+        out.push(if index > 0 { b" " } else { b"" })?;
+        out.push(around)?;
+        out.push(text)?;
+        out.push(around)?;
     }
     out.finish()
 }
 
 fn quote(call: &mut Call<'_>) -> Result<Value, Failure> {
-    spaced(call, |out, text| Ok(out.push(&text::quoted(text))?))
+    let show = |meter: &mut Meter, value: &Value| {
+        let text = text::of(meter, value)?;
+        text::quoted(meter, &text)
+    };
+    spaced(call, show, b"")
 }
 
 fn squote(call: &mut Call<'_>) -> Result<Value, Failure> {
-    spaced(call, |out, text| {
-        out.push(b"'")?;
-        out.push(text)?;
-        Ok(out.push(b"'")?)
-    })
+    spaced(call, printed, b"'")
 }
 
 fn cat(call: &mut Call<'_>) -> Result<Value, Failure> {
-    spaced(call, |out, text| Ok(out.push(text)?))
+    spaced(call, printed, b"")
+}
+
+fn printed(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
+    Ok(print_value(value, meter)?)
 }
 
 fn to_string(call: &mut Call<'_>) -> Result<Value, Failure> {

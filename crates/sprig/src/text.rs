@@ -1,6 +1,6 @@
 //! Values as text, and text that grows within its limit.
 
-use mainstay_template::{Exhausted, Failure, Meter, Str, Value};
+use mainstay_template::{Exhausted, Failure, ListType, Meter, Str, Value, format, print_value};
 
 /// Text under construction, bounded by the string limit of the run.
 pub(crate) struct Growing<'a> {
@@ -36,20 +36,22 @@ pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), Exhau
     meter.burn(count as u64)
 }
 
-/// What `toString` makes of a value.
+/// What `toString` makes of a value: `%v`, but that bytes are text already.
 pub(crate) fn of(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
-    let _ = &meter;
-    Ok(match value {
-        Value::String(text) => text.clone(),
-        Value::Nil => Str::from("<nil>"),
-        Value::Bool(value) => Str::from(value.to_string()),
-        Value::Int(value, _) => Str::from(value.to_string()),
-        Value::Float(value) => Str::from(value.to_string()),
-        _ => Str::default(),
-    })
+    match value {
+        Value::List(list) if list.ty() == ListType::Bytes => {
+            let byte = |item: &Value| match item {
+                Value::Int(byte, _) => *byte as u8,
+                Value::Uint(byte, ..) => *byte as u8,
+                _ => 0,
+            };
+            Ok(list.items().iter().map(byte).collect::<Vec<u8>>().into())
+        }
+        other => Ok(print_value(other, meter)?),
+    }
 }
 
-/// `%q`.
-pub(crate) fn quoted(text: &[u8]) -> Vec<u8> {
-    format!("{:?}", String::from_utf8_lossy(text)).into_bytes()
+/// `%q` of a string.
+pub(crate) fn quoted(meter: &mut Meter, text: &Str) -> Result<Str, Failure> {
+    Ok(format(b"%q", &[Value::String(text.clone())], meter)?)
 }

@@ -82,7 +82,7 @@ impl Steps {
 
     fn count(self) -> u128 {
         let distance = i128::from(self.stop) - i128::from(self.start);
-        if distance.signum() != i128::from(self.step).signum() {
+        if self.step == 0 || distance.signum() != i128::from(self.step).signum() {
             return 0;
         }
         distance
