@@ -159,7 +159,9 @@ pub struct Regex(Rc<Program>);
 impl Regex {
     /// Compiles `text`; the error is what Go's `regexp.Compile` says.
     pub fn compile(text: &str) -> Result<Self, String> {
-        Program::of(text.as_bytes()).map(Self).map_err(|error| error.to_string())
+        Program::of(text.as_bytes())
+            .map(Self)
+            .map_err(|error| error.to_string())
     }
 
     /// Whether `text` has a match anywhere.
@@ -168,4 +170,3 @@ impl Regex {
         self.0.is_match(&Haystack::new(text.as_bytes()))
     }
 }
-

@@ -75,8 +75,10 @@ fn value(json: &serde_json::Value) -> Value {
         serde_json::Value::Number(number) => Value::Float(number.as_f64().expect("a float")),
         serde_json::Value::String(text) => Value::from(text.as_str()),
         serde_json::Value::Array(items) => Value::list(items.iter().map(value).collect()),
-        serde_json::Value::Object(map) => {
-            Value::map(map.iter().map(|(key, item)| (key.as_str().into(), value(item))).collect())
-        }
+        serde_json::Value::Object(map) => Value::map(
+            map.iter()
+                .map(|(key, item)| (key.as_str().into(), value(item)))
+                .collect(),
+        ),
     }
 }
