@@ -1,5 +1,189 @@
-//! Times and durations.
+//! Times and durations, as Go's time package reads, counts and writes them. The clock is the host's; local time is UTC,
+//! so that a render gives the same everywhere; zones come from the database in the binary.
 
-use mainstay_template::Function;
+mod civil;
+mod duration;
+mod format;
+mod layout;
+mod object;
+mod parse;
+mod time;
+mod zone;
 
-pub(crate) const TABLE: &[Function] = &[];
+use std::fmt::Write as _;
+
+use mainstay_template::{Call, Failure, Function, IntKind, Type, Value};
+
+use crate::table::fixed;
+use duration::{HOUR, MINUTE, SECOND, format_duration, parse_duration, round};
+use object::TIME;
+use parse::parse_time;
+use time::Time;
+use zone::format_in;
+
+const IN_ZONE: &[Type] = &[Type::String, Type::Any, Type::String];
+const MODIFY: &[Type] = &[Type::String, TIME];
+const TWO: &[Type] = &[Type::String, Type::String];
+
+pub(crate) const TABLE: &[Function] = &[
+    fixed("now", &[], |call| Ok(Value::object(now(call)))),
+    fixed("date", &[Type::String, Type::Any], |call| {
+        show(call, 1, None, Some(0))
+    }),
+    fixed("dateInZone", IN_ZONE, |call| show(call, 1, Some(2), Some(0))),
+    fixed("date_in_zone", IN_ZONE, |call| show(call, 1, Some(2), Some(0))),
+    fixed("htmlDate", &[Type::Any], |call| show(call, 0, None, None)),
+    fixed("htmlDateInZone", &[Type::Any, Type::String], |call| {
+        show(call, 0, Some(1), None)
+    }),
+    fixed("dateModify", MODIFY, modify),
+    fixed("date_modify", MODIFY, modify),
+    fixed("mustDateModify", MODIFY, must_modify),
+    fixed("must_date_modify", MODIFY, must_modify),
+    fixed("toDate", TWO, |call| {
+        Ok(Value::object(read(call).unwrap_or_else(|_| Time::zero())))
+    }),
+    fixed("mustToDate", TWO, |call| {
+        read(call).map(Value::object).map_err(Failure::Message)
+    }),
+    fixed("ago", &[Type::Any], ago),
+    fixed("duration", &[Type::Any], duration_of_seconds),
+    fixed("durationRound", &[Type::Any], duration_round),
+    fixed("unixEpoch", &[TIME], |call| {
+        Ok(time_arg(call, 0)?.seconds.to_string().into())
+    }),
+];
+
+fn now(call: &mut Call<'_>) -> Time {
+    Time::unix_nanos(call.host.now())
+}
+
+fn time_arg(call: &Call<'_>, index: usize) -> Result<Time, Failure> {
+    let time = call.args.get(index).and_then(Value::native::<Time>).cloned();
+    time.ok_or_else(|| Failure::message("wrong type for value; expected time.Time"))
+}
+
+/// The moment argument `index` stands for: a time, a number of seconds, or now.
+fn moment(call: &mut Call<'_>, index: usize) -> Time {
+    match call.args.get(index) {
+        Some(Value::Int(seconds, _)) => Time::unix(*seconds),
+        Some(other) => other.native::<Time>().cloned().unwrap_or_else(|| now(call)),
+        None => now(call),
+    }
+}
+
+/// Formats argument `time` in the zone of argument `zone`, local without one, by the layout of argument `layout`, which
+/// is a plain date without one.
+fn show(
+    call: &mut Call<'_>,
+    time: usize,
+    zone: Option<usize>,
+    layout: Option<usize>,
+) -> Result<Value, Failure> {
+    let zone = zone.map_or_else(|| "Local".into(), |index| call.str(index));
+    let layout = layout.map_or_else(|| "2006-01-02".into(), |index| call.str(index));
+    // The longest element a byte of a layout can stand for is a month in letters, or an unnamed zone.
+    call.meter.string(layout.len().saturating_mul(9))?;
+    call.meter.burn(layout.len() as u64)?;
+    let time = moment(call, time);
+    Ok(Value::string(format_in(&time, &zone, &layout)))
+}
+
+fn modify(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let time = time_arg(call, 1)?;
+    Ok(Value::object(match parse_duration(&call.str(0)) {
+        Ok(span) => time.add(span),
+        Err(_) => time,
+    }))
+}
+
+fn must_modify(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let span = parse_duration(&call.str(0)).map_err(Failure::Message)?;
+    Ok(Value::object(time_arg(call, 1)?.add(span)))
+}
+
+fn read(call: &mut Call<'_>) -> Result<Time, String> {
+    parse_time(&call.str(0), &call.str(1))
+}
+
+fn ago(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let time = match call.args.first() {
+        // The one place where Sprig forgot this width.
+        Some(Value::Int(_, IntKind::Int32)) => now(call),
+        _ => moment(call, 0),
+    };
+    Ok(format_duration(round(now(call).since(&time), SECOND)).into())
+}
+
+fn duration_of_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let seconds = match call.args.first() {
+        Some(Value::String(text)) => parse_int(text),
+        Some(Value::Int(seconds, IntKind::Int64)) => *seconds,
+        _ => 0,
+    };
+    Ok(format_duration(seconds.wrapping_mul(SECOND)).into())
+}
+
+/// What `strconv.ParseInt` gives where its error is ignored: the nearest number in range, or zero.
+fn parse_int(text: &[u8]) -> i64 {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        _ => (false, text),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return 0;
+    }
+    digits.iter().fold(0, |value: i64, digit| {
+        let digit = i64::from(digit - b'0');
+        value
+            .saturating_mul(10)
+            .saturating_add(if negative { -digit } else { digit })
+    })
+}
+
+fn duration_round(call: &mut Call<'_>) -> Result<Value, Failure> {
+    let nanos = match call.args.first() {
+        Some(Value::String(text)) => parse_duration(text).unwrap_or(0),
+        Some(Value::Int(nanos, IntKind::Int64)) => *nanos,
+        Some(other) => match other.native::<Time>() {
+            Some(time) => Time::unix_nanos(call.host.now()).since(time),
+            None => 0,
+        },
+        None => 0,
+    };
+    Ok(largest_unit(nanos.unsigned_abs()).into())
+}
+
+fn largest_unit(nanos: u64) -> String {
+    let day = 24 * HOUR as u64;
+    let units = [
+        (365 * day, "y"),
+        (30 * day, "mo"),
+        (day, "d"),
+        (HOUR as u64, "h"),
+        (MINUTE as u64, "m"),
+        (SECOND as u64, "s"),
+    ];
+    let found = units.iter().find(|(unit, _)| nanos > *unit);
+    found.map_or_else(|| "0s".into(), |(unit, name)| format!("{}{name}", nanos / unit))
+}
+
+/// Go's time package quotes in a way of its own: every byte beyond ASCII in hexadecimal.
+fn quoted(text: &[u8]) -> String {
+    let mut out = String::from("\"");
+    for byte in text {
+        match byte {
+            b'"' | b'\\' => {
+                out.push('\\');
+                out.push(char::from(*byte));
+            }
+            b' '..=0x7f => out.push(char::from(*byte)),
+            _ => {
+                let _ = write!(out, "\\x{byte:02x}");
+            }
+        }
+    }
+    out.push('"');
+    out
+}

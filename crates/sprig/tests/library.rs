@@ -8,6 +8,8 @@
     clippy::print_stdout
 )]
 
+#[path = "library/date.rs"]
+mod date;
 #[path = "library/random.rs"]
 mod random;
 #[path = "library/regex.rs"]

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use mainstay_sprig::functions;
-use mainstay_template::{Call, Failure, Host, Limits, Meter, Templates, Value};
+use mainstay_template::{Call, Failure, Host, IntKind, Limits, Meter, Templates, Value};
 use mainstay_testkit::{Oracle, Question};
 
 /// How many random cases a test runs: `MAINSTAY_CASES`, or a thousand.
@@ -136,6 +136,7 @@ pub(crate) fn shown(value: &Value) -> Vec<u8> {
         Value::Bool(value) => value.to_string().into_bytes(),
         Value::Int(value, _) => value.to_string().into_bytes(),
         Value::Uint(value) => value.to_string().into_bytes(),
+        Value::Float(value) => value.to_string().into_bytes(),
         Value::String(text) => text.to_vec(),
         Value::List(list) => list
             .items()
@@ -189,7 +190,14 @@ impl Case {
 pub(crate) fn literal(value: &Value) -> String {
     match value {
         Value::String(text) => quoted(text),
-        Value::Int(number, _) => format!("({number})"),
+        Value::Int(number, IntKind::Int64) => format!("(int64 {number})"),
+        Value::Int(number, _) => number.to_string(),
+        Value::Object(object) => {
+            format!(
+                "(toDate \"2006-01-02T15:04:05.999999999Z07:00\" {})",
+                literal(&object.plain())
+            )
+        }
         Value::Map(map) => {
             map.entries().iter().fold("(dict".to_owned(), |text, (k, v)| {
                 text + " " + &quoted(k) + " " + &literal(v)

@@ -1,0 +1,424 @@
+//! Reading a time by a layout: takes text, gives the moment, or the error of Go's `time.Parse`.
+
+use super::civil::{MONTHS, WEEKDAYS, days_in, is_leap, seconds_at};
+use super::duration::leading_int;
+use super::layout::{Chunk, Element, Fraction, Offset, next_chunk};
+use super::quoted;
+use super::time::{Time, Zone};
+
+/// Reads `value` by `layout`; without a zone it is local time, which is UTC here.
+pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, String> {
+    let mut fields = Fields::default();
+    let (mut rest_layout, mut rest) = (layout, value);
+    loop {
+        let chunk = next_chunk(rest_layout);
+        let mismatch = |element: &[u8], at: &[u8]| {
+            let (value, layout) = (quoted(value), quoted(layout));
+            format!(
+                "parsing time {value} as {layout}: cannot parse {} as {}",
+                quoted(at),
+                quoted(element)
+            )
+        };
+        skip(&mut rest, chunk.prefix).map_err(|()| mismatch(chunk.prefix, rest))?;
+        let Chunk {
+            element: Some((element, text)),
+            rest: after,
+            ..
+        } = chunk
+        else {
+            break;
+        };
+        let held = rest;
+        rest_layout = after;
+        match fields.read(element, &mut rest, rest_layout) {
+            Ok(()) => {}
+            Err(Wrong::Value) => return Err(mismatch(text, held)),
+            Err(Wrong::Range(what)) => return Err(out_of(value, &format!(": {what} out of range"))),
+        }
+    }
+    if !rest.is_empty() {
+        return Err(out_of(value, &format!(": extra text: {}", quoted(rest))));
+    }
+    fields.finish().map_err(|message| out_of(value, message))
+}
+
+fn out_of(value: &[u8], message: &str) -> String {
+    format!("parsing time {}{message}", quoted(value))
+}
+
+/// What is wrong with the text for one element.
+enum Wrong {
+    /// It is of another form.
+    Value,
+    /// It is a number out of this field's range.
+    Range(&'static str),
+}
+
+type Read<T = ()> = Result<T, Wrong>;
+
+/// What was read so far.
+#[derive(Default)]
+struct Fields {
+    year: i64,
+    month: Option<u32>,
+    day: Option<u32>,
+    year_day: Option<u32>,
+    hour: u32,
+    minute: u32,
+    second: u32,
+    nanos: u32,
+    /// Whether `PM` or `AM` was read.
+    pm: bool,
+    am: bool,
+    utc: bool,
+    /// Go has no second west of UTC either: it means that none was read.
+    offset: Option<i64>,
+    zone: Vec<u8>,
+}
+
+impl Fields {
+    fn read(&mut self, element: Element, rest: &mut &[u8], layout: &[u8]) -> Read {
+        match element {
+            Element::Year => {
+                let year = atoi(take(rest, 2)?)?;
+                self.year = if year >= 69 { year + 1900 } else { year + 2000 };
+            }
+            Element::LongYear => {
+                rest.first().filter(|b| b.is_ascii_digit()).ok_or(Wrong::Value)?;
+                self.year = atoi(take(rest, 4)?)?;
+            }
+            Element::Month => self.month = Some(name(rest, &MONTHS, 3)?),
+            Element::LongMonth => self.month = Some(name(rest, &MONTHS, usize::MAX)?),
+            Element::NumMonth | Element::ZeroMonth => {
+                let month = number(rest, element == Element::ZeroMonth)?;
+                self.month = Some(ranged(month, 1, 12, "month")?);
+            }
+            Element::Weekday => drop(name(rest, &WEEKDAYS, 3)?),
+            Element::LongWeekday => drop(name(rest, &WEEKDAYS, usize::MAX)?),
+            Element::Day | Element::UnderDay | Element::ZeroDay => {
+                if element == Element::UnderDay {
+                    *rest = rest.strip_prefix(b" ").unwrap_or(rest);
+                }
+                self.day = Some(number(rest, element == Element::ZeroDay)?);
+            }
+            Element::UnderYearDay | Element::ZeroYearDay => {
+                self.year_day = Some(three_digits(rest, element == Element::ZeroYearDay)?);
+            }
+            Element::Hour => self.hour = ranged(number(rest, false)?, 0, 23, "hour")?,
+            Element::Hour12 | Element::ZeroHour12 => {
+                self.hour = ranged(number(rest, element == Element::ZeroHour12)?, 0, 12, "hour")?;
+            }
+            Element::Minute | Element::ZeroMinute => {
+                self.minute = ranged(number(rest, element == Element::ZeroMinute)?, 0, 59, "minute")?;
+            }
+            Element::Second | Element::ZeroSecond => {
+                self.second = ranged(number(rest, element == Element::ZeroSecond)?, 0, 59, "second")?;
+                self.read_unasked_fraction(rest, layout)?;
+            }
+            Element::UpperPm => self.read_half(rest, b"PM", b"AM")?,
+            Element::LowerPm => self.read_half(rest, b"pm", b"am")?,
+            Element::Offset(form) if form.iso && rest.starts_with(b"Z") => {
+                take(rest, 1)?;
+                self.utc = true;
+            }
+            Element::Offset(form) => self.offset = Some(offset(rest, form)?).filter(|offset| *offset != -1),
+            Element::ZoneName if rest.starts_with(b"UTC") => {
+                take(rest, 3)?;
+                self.utc = true;
+            }
+            Element::ZoneName => {
+                let len = zone_name_len(rest).ok_or(Wrong::Value)?;
+                self.zone = take(rest, len)?.to_vec();
+            }
+            Element::Fraction(form) => self.read_fraction(rest, form)?,
+        }
+        Ok(())
+    }
+
+    fn read_half(&mut self, rest: &mut &[u8], pm: &[u8], am: &[u8]) -> Read {
+        let half = take(rest, 2)?;
+        self.pm |= half == pm;
+        self.am |= half == am;
+        if half == pm || half == am {
+            Ok(())
+        } else {
+            Err(Wrong::Value)
+        }
+    }
+
+    /// Seconds may have a fraction that the layout does not ask for.
+    fn read_unasked_fraction(&mut self, rest: &mut &[u8], layout: &[u8]) -> Read {
+        let fraction = matches!(rest, [b'.' | b',', b'0'..=b'9', ..]);
+        let asked = matches!(next_chunk(layout).element, Some((Element::Fraction(_), _)));
+        if fraction && !asked {
+            let len = 1 + rest.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
+            self.nanos = nanos(take(rest, len)?)?;
+        }
+        Ok(())
+    }
+
+    fn read_fraction(&mut self, rest: &mut &[u8], form: Fraction) -> Read {
+        if !form.trim {
+            self.nanos = nanos(take(rest, form.digits + 1)?)?;
+        } else if matches!(rest, [b'.' | b',', b'0'..=b'9', ..]) {
+            let len = 1 + rest.iter().skip(1).take_while(|b| b.is_ascii_digit()).count();
+            self.nanos = nanos(take(rest, len)?)?;
+        }
+        Ok(())
+    }
+
+    fn finish(mut self) -> Result<Time, &'static str> {
+        if self.pm && self.hour < 12 {
+            self.hour += 12;
+        } else if self.am && self.hour == 12 {
+            self.hour = 0;
+        }
+        let (month, day) = self.date()?;
+        if day < 1 || day > days_in(month, self.year) {
+            return Err(": day out of range");
+        }
+        let clock = i64::from(self.hour * 3_600 + self.minute * 60 + self.second);
+        let seconds = seconds_at(self.year, i64::from(month), i64::from(day)) + clock;
+        let nanos = self.nanos;
+        Ok(match (self.utc, self.offset) {
+            (true, _) => Time {
+                seconds,
+                nanos,
+                zone: Zone::Utc,
+            },
+            (false, Some(offset)) => Time {
+                seconds: seconds - offset,
+                nanos,
+                zone: self.zone_at(offset),
+            },
+            (false, None) if self.zone.is_empty() => Time {
+                seconds,
+                nanos,
+                zone: Zone::Local,
+            },
+            (false, None) => {
+                let offset = self
+                    .zone
+                    .strip_prefix(b"GMT")
+                    .and_then(|hours| atoi(hours).ok())
+                    .unwrap_or(0)
+                    * 3_600;
+                Time {
+                    seconds,
+                    nanos,
+                    zone: Zone::Fixed(self.zone.into(), offset),
+                }
+            }
+        })
+    }
+
+    /// The local zone where it has this offset and name, else a zone of its own.
+    fn zone_at(self, offset: i64) -> Zone {
+        if offset == 0 && (self.zone.is_empty() || self.zone == b"UTC") {
+            Zone::Local
+        } else {
+            Zone::Fixed(self.zone.into(), offset)
+        }
+    }
+
+    fn date(&self) -> Result<(u32, u32), &'static str> {
+        let Some(year_day) = self.year_day else {
+            return Ok((self.month.unwrap_or(1), self.day.unwrap_or(1)));
+        };
+        let leap = is_leap(self.year);
+        if year_day < 1 || year_day > 365 + u32::from(leap) {
+            return Err(": day-of-year out of range");
+        }
+        let (mut month, mut day) = (1, year_day);
+        while day > days_in(month, self.year) {
+            day -= days_in(month, self.year);
+            month += 1;
+        }
+        if self.month.is_some_and(|read| read != month) {
+            return Err(": day-of-year does not match month");
+        }
+        if self.day.is_some_and(|read| read != day) {
+            return Err(": day-of-year does not match day");
+        }
+        Ok((month, day))
+    }
+}
+
+fn take<'a>(rest: &mut &'a [u8], len: usize) -> Read<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(len).ok_or(Wrong::Value)?;
+    *rest = after;
+    Ok(taken)
+}
+
+fn ranged(value: u32, min: u32, max: u32, what: &'static str) -> Read<u32> {
+    if (min..=max).contains(&value) {
+        Ok(value)
+    } else {
+        Err(Wrong::Range(what))
+    }
+}
+
+/// Skips literal text; a run of spaces stands for any run of spaces.
+fn skip(rest: &mut &[u8], prefix: &[u8]) -> Result<(), ()> {
+    let mut prefix = prefix;
+    while let Some((first, after)) = prefix.split_first() {
+        if *first == b' ' {
+            if rest.first().is_some_and(|b| *b != b' ') {
+                return Err(());
+            }
+            prefix = cut_spaces(prefix);
+            *rest = cut_spaces(rest);
+            continue;
+        }
+        *rest = rest.strip_prefix(&[*first]).ok_or(())?;
+        prefix = after;
+    }
+    Ok(())
+}
+
+fn cut_spaces(text: &[u8]) -> &[u8] {
+    let spaces = text.iter().take_while(|b| **b == b' ').count();
+    text.get(spaces..).unwrap_or_default()
+}
+
+/// One or two digits; exactly two where `fixed`.
+fn number(rest: &mut &[u8], fixed: bool) -> Read<u32> {
+    let (value, len) = match *rest {
+        [a @ b'0'..=b'9', b @ b'0'..=b'9', ..] => (u32::from(a - b'0') * 10 + u32::from(b - b'0'), 2),
+        [a @ b'0'..=b'9', ..] if !fixed => (u32::from(a - b'0'), 1),
+        _ => return Err(Wrong::Value),
+    };
+    take(rest, len)?;
+    Ok(value)
+}
+
+/// Up to three digits, after spaces; exactly three without spaces where `fixed`.
+fn three_digits(rest: &mut &[u8], fixed: bool) -> Read<u32> {
+    if !fixed {
+        *rest = rest.strip_prefix(b" ").unwrap_or(rest);
+        *rest = rest.strip_prefix(b" ").unwrap_or(rest);
+    }
+    let len = rest.iter().take(3).take_while(|b| b.is_ascii_digit()).count();
+    if len == 0 || fixed && len != 3 {
+        return Err(Wrong::Value);
+    }
+    Ok(take(rest, len)?
+        .iter()
+        .fold(0, |value, digit| value * 10 + u32::from(digit - b'0')))
+}
+
+/// A number with a sign.
+fn atoi(text: &[u8]) -> Read<i64> {
+    let (negative, digits) = match text {
+        [b'-', digits @ ..] => (true, digits),
+        [b'+', digits @ ..] => (false, digits),
+        _ => (false, text),
+    };
+    if !digits.iter().all(u8::is_ascii_digit) {
+        return Err(Wrong::Value);
+    }
+    let value = leading_int(digits).ok_or(Wrong::Value)? as i64;
+    Ok(if negative { value.wrapping_neg() } else { value })
+}
+
+/// The number, from 1, of the name the text begins with, whatever its case, of which `len` letters count.
+fn name(rest: &mut &[u8], names: &[&str], len: usize) -> Read<u32> {
+    for (name, number) in names.iter().zip(1..) {
+        let name = name.as_bytes();
+        let name = name.get(..len).unwrap_or(name);
+        if rest
+            .get(..name.len())
+            .is_some_and(|text| text.eq_ignore_ascii_case(name))
+        {
+            take(rest, name.len())?;
+            return Ok(number);
+        }
+    }
+    Err(Wrong::Value)
+}
+
+/// A separator and digits, of which nine count.
+fn nanos(text: &[u8]) -> Read<u32> {
+    let ([b'.' | b','], digits) = text.split_at_checked(1).ok_or(Wrong::Value)? else {
+        return Err(Wrong::Value);
+    };
+    let digits = digits.get(..9).unwrap_or(digits);
+    let value = atoi(digits)?;
+    let value = u32::try_from(value).map_err(|_| Wrong::Range("fractional second"))?;
+    Ok(value * 10_u32.pow(9 - digits.len() as u32))
+}
+
+fn offset(rest: &mut &[u8], form: Offset) -> Read<i64> {
+    let len = 3 + 2 * (usize::from(form.minutes) + usize::from(form.seconds));
+    let colons = usize::from(form.colons) * (usize::from(form.minutes) + usize::from(form.seconds));
+    let text = rest.get(..len + colons).ok_or(Wrong::Value)?;
+    let step = if form.colons { 3 } else { 2 };
+    let misplaced = form.colons && (text.get(3) != Some(&b':') || form.seconds && text.get(6) != Some(&b':'));
+    if misplaced {
+        return Err(Wrong::Value);
+    }
+    let field = |index: usize| {
+        let mut digits = text.get(1 + index * step..3 + index * step).unwrap_or_default();
+        number(&mut digits, true)
+    };
+    let read = |wanted: bool, index: usize| if wanted { field(index) } else { Ok(0) };
+    let (hours, minutes, seconds) = match (field(0), read(form.minutes, 1), read(form.seconds, 2)) {
+        (Ok(hours), Ok(minutes), Ok(seconds)) => (hours, minutes, seconds),
+        // What was read before the first bad field is still checked.
+        (Ok(hours), minutes, _) => {
+            ranged(minutes.unwrap_or(0), 0, 60, "time zone offset minute")?;
+            ranged(hours, 0, 24, "time zone offset hour")?;
+            return Err(Wrong::Value);
+        }
+        _ => return Err(Wrong::Value),
+    };
+    // Go reports the last field that is out of range.
+    ranged(seconds, 0, 60, "time zone offset second")?;
+    ranged(minutes, 0, 60, "time zone offset minute")?;
+    ranged(hours, 0, 24, "time zone offset hour")?;
+    let total = i64::from((hours * 60 + minutes) * 60 + seconds);
+    let total = match text.first() {
+        Some(b'+') => total,
+        Some(b'-') => -total,
+        _ => return Err(Wrong::Value),
+    };
+    take(rest, len + colons)?;
+    Ok(total)
+}
+
+/// How long the abbreviation of a zone is that `text` begins with.
+fn zone_name_len(text: &[u8]) -> Option<usize> {
+    if text.len() < 3 {
+        return None;
+    }
+    if text.starts_with(b"ChST") || text.starts_with(b"MeST") {
+        return Some(4);
+    }
+    if let Some(after) = text.strip_prefix(b"GMT") {
+        return Some(3 + signed_hours_len(after));
+    }
+    if matches!(text, [b'+' | b'-', ..]) {
+        return Some(signed_hours_len(text)).filter(|len| *len > 0);
+    }
+    let upper = text.iter().take(6).take_while(|b| b.is_ascii_uppercase()).count();
+    let fits = match upper {
+        3 => true,
+        4 => text.get(3) == Some(&b'T') || text.starts_with(b"WITA"),
+        5 => text.get(4) == Some(&b'T'),
+        _ => false,
+    };
+    fits.then_some(upper)
+}
+
+/// The length of `+3` or `-11`; zero where it is anything else or past 23.
+fn signed_hours_len(text: &[u8]) -> usize {
+    let [b'+' | b'-', after @ ..] = text else { return 0 };
+    let digits = after.iter().take_while(|b| b.is_ascii_digit()).count();
+    let hours = after.get(..digits).and_then(leading_int);
+    if digits > 0 && hours.is_some_and(|hours| hours <= 23) {
+        digits + 1
+    } else {
+        0
+    }
+}

@@ -1,0 +1,173 @@
+//! A moment and the zone it is shown in: Go's `time.Time` without the monotonic clock. Knows nothing of templates.
+
+use std::rc::Rc;
+
+use super::civil::{Civil, YEAR_ONE_TO_UNIX, seconds_at};
+use super::format::Local;
+
+/// A moment.
+#[derive(Clone, Debug)]
+pub(super) struct Time {
+    /// Seconds since 1970.
+    pub(super) seconds: i64,
+    /// Less than a second.
+    pub(super) nanos: u32,
+    pub(super) zone: Zone,
+}
+
+/// Where a time is shown. Named zones never stay with a time: a template can only format in them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Zone {
+    /// `time.UTC`.
+    Utc,
+    /// `time.Local`, which is UTC: a render does not depend on the machine it runs on.
+    Local,
+    /// A name, perhaps empty, and seconds east of UTC.
+    Fixed(Rc<[u8]>, i64),
+}
+
+impl Zone {
+    /// The abbreviation and the offset.
+    fn parts(&self) -> (&[u8], i64) {
+        match self {
+            Self::Utc | Self::Local => (b"UTC", 0),
+            Self::Fixed(name, offset) => (name, *offset),
+        }
+    }
+
+    /// What `Location.String` gives.
+    pub(super) fn name(&self) -> &[u8] {
+        match self {
+            Self::Utc => b"UTC",
+            Self::Local => b"Local",
+            Self::Fixed(name, _) => name,
+        }
+    }
+}
+
+/// How `Time.String` writes.
+const STRING: &[u8] = b"2006-01-02 15:04:05.999999999 -0700 MST";
+/// How `Time.MarshalJSON` writes.
+const RFC3339_NANO: &[u8] = b"2006-01-02T15:04:05.999999999Z07:00";
+
+impl Time {
+    /// A moment in local time.
+    pub(super) fn unix(seconds: i64) -> Self {
+        Self {
+            seconds,
+            nanos: 0,
+            zone: Zone::Local,
+        }
+    }
+
+    /// The moment `nanos` after 1970, in local time.
+    pub(super) fn unix_nanos(nanos: i128) -> Self {
+        let (seconds, nanos) = (nanos.div_euclid(1_000_000_000), nanos.rem_euclid(1_000_000_000));
+        Self {
+            seconds: seconds as i64,
+            nanos: nanos as u32,
+            zone: Zone::Local,
+        }
+    }
+
+    /// Go's zero time.
+    pub(super) fn zero() -> Self {
+        Self {
+            seconds: -YEAR_ONE_TO_UNIX,
+            nanos: 0,
+            zone: Zone::Utc,
+        }
+    }
+
+    pub(super) fn is_zero(&self) -> bool {
+        self.seconds == -YEAR_ONE_TO_UNIX && self.nanos == 0
+    }
+
+    pub(super) fn local(&self) -> Local<'_> {
+        let (zone, offset) = self.zone.parts();
+        Local {
+            seconds: self.seconds,
+            nanos: self.nanos,
+            zone,
+            offset,
+        }
+    }
+
+    pub(super) fn civil(&self) -> Civil {
+        self.local().civil()
+    }
+
+    pub(super) fn format(&self, layout: &[u8]) -> Vec<u8> {
+        self.local().format(layout)
+    }
+
+    pub(super) fn text(&self) -> Vec<u8> {
+        self.format(STRING)
+    }
+
+    pub(super) fn json(&self) -> Vec<u8> {
+        self.format(RFC3339_NANO)
+    }
+
+    /// What times are compared by: seconds since year 1, as Go keeps them.
+    pub(super) fn rank(&self) -> (i64, u32) {
+        (self.seconds.wrapping_add(YEAR_ONE_TO_UNIX), self.nanos)
+    }
+
+    /// Nanoseconds since year 1.
+    fn total(&self) -> i128 {
+        let (seconds, nanos) = self.rank();
+        i128::from(seconds) * 1_000_000_000 + i128::from(nanos)
+    }
+
+    fn at_total(&self, total: i128) -> Self {
+        let (seconds, nanos) = (total.div_euclid(1_000_000_000), total.rem_euclid(1_000_000_000));
+        let seconds = (seconds as i64).wrapping_sub(YEAR_ONE_TO_UNIX);
+        Self {
+            seconds,
+            nanos: nanos as u32,
+            zone: self.zone.clone(),
+        }
+    }
+
+    /// So many nanoseconds later.
+    pub(super) fn add(&self, nanos: i64) -> Self {
+        self.at_total(self.total() + i128::from(nanos))
+    }
+
+    /// Nanoseconds since `other`, as far as a duration reaches.
+    pub(super) fn since(&self, other: &Self) -> i64 {
+        let span = self.total() - other.total();
+        span.clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
+    }
+
+    /// The last multiple of `unit` since year 1 that is not later; with `round`, the nearest.
+    pub(super) fn truncate(&self, unit: i64, round: bool) -> Self {
+        if unit <= 0 {
+            return self.clone();
+        }
+        let (total, unit) = (self.total(), i128::from(unit));
+        let rest = total.rem_euclid(unit);
+        let up = round && 2 * rest >= unit;
+        self.at_total(total - rest + if up { unit } else { 0 })
+    }
+
+    /// So many years, months and days later in the calendar.
+    pub(super) fn add_date(&self, years: i64, months: i64, days: i64) -> Self {
+        let civil = self.civil();
+        let clock = i64::from(civil.hour * 3_600 + civil.minute * 60 + civil.second);
+        let month = i64::from(civil.month).wrapping_add(months);
+        let midnight = seconds_at(
+            civil.year.wrapping_add(years),
+            month,
+            i64::from(civil.day).wrapping_add(days),
+        );
+        let (_, offset) = self.zone.parts();
+        let seconds = midnight.wrapping_add(clock).wrapping_sub(offset);
+        Self {
+            seconds,
+            nanos: self.nanos,
+            zone: self.zone.clone(),
+        }
+    }
+}

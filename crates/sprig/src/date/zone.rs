@@ -1,0 +1,46 @@
+//! Time zones by name, from the database in the binary: takes a name and a moment, gives abbreviation and offset. Knows
+//! nothing of the machine's own zone or files.
+
+use jiff::Timestamp;
+use jiff::tz::TimeZoneDatabase;
+
+use super::format::Local;
+use super::time::Time;
+
+/// `time` by `layout`, in the zone called `name`; UTC where there is none of that name.
+pub(super) fn format_in(time: &Time, name: &[u8], layout: &[u8]) -> Vec<u8> {
+    let (seconds, nanos) = (time.seconds, time.nanos);
+    let (zone, offset) = lookup(name, seconds).unwrap_or_else(|| ("UTC".into(), 0));
+    Local {
+        seconds,
+        nanos,
+        zone: zone.as_bytes(),
+        offset,
+    }
+    .format(layout)
+}
+
+fn lookup(name: &[u8], seconds: i64) -> Option<(String, i64)> {
+    let name = std::str::from_utf8(name).ok()?;
+    if matches!(name, "" | "UTC" | "Local") {
+        return None;
+    }
+    let zone = TimeZoneDatabase::bundled().get(name).ok()?;
+    // The database ignores case, Go's files do not.
+    zone.iana_name().filter(|known| *known == name)?;
+    let info = zone.to_offset_info(Timestamp::from_second(within_reach(seconds)).ok()?);
+    Some((info.abbreviation().to_owned(), i64::from(info.offset().seconds())))
+}
+
+/// The calendar, weekdays and all, repeats itself after 400 years, and so do the rules of a zone.
+const CYCLE: i64 = 146_097 * 86_400;
+
+/// A moment at which every zone has the offset it has at `seconds`, and which the database can answer for.
+fn within_reach(seconds: i64) -> i64 {
+    let (min, max) = (Timestamp::MIN.as_second(), Timestamp::MAX.as_second());
+    if seconds <= max {
+        return seconds.max(min);
+    }
+    let start = max - CYCLE;
+    start + (seconds - start) % CYCLE
+}
