@@ -261,7 +261,7 @@ mod tests {
 
     #[test]
     fn depth_is_bounded() {
-        let deep = (0..5000).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
+        let deep = (0..10_000).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
         assert!(matches!(json(&deep), Err(TreeError::Exhausted(Exhausted::Depth))));
     }
 }
