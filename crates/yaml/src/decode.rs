@@ -1,5 +1,11 @@
-//! YAML text to a plain tree, as `sigs.k8s.io/yaml` reads it.
+//! YAML text to a plain tree, as `sigs.k8s.io/yaml` reads it: go-yaml v2 first, then what JSON makes of that.
 
+mod binary;
+mod scalar;
+mod typed;
+mod value;
+
+use crate::read::{Source, compose};
 use crate::{Budget, Error, Map, Mark, Numbers, Problem, Stage, Value};
 
 /// How a text is read.
@@ -24,8 +30,16 @@ pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
 
 /// Reads the first document of `text`.
 pub fn parse_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Value, Error> {
-    let _ = (text.as_ref(), options);
-    Err(Problem::Unwritable { problem: "not yet" }.at(Mark::default()))
+    decode(text.as_ref(), options).map_err(|error| error.during(Stage::YamlToJson))
+}
+
+fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
+    let source = Source::new(text, &options.budget)?;
+    let trees = compose(&source, &options.budget, false)?;
+    match trees.first() {
+        Some(tree) => value::decode(tree, source.skipped, options),
+        None => Ok(Value::Null),
+    }
 }
 
 /// Reads a document that must be a map, as into a `map[string]interface{}`; an empty one or `null` is an empty map.
@@ -57,9 +71,6 @@ pub(crate) fn into_list(value: Value) -> Result<Vec<Value>, Error> {
 }
 
 fn kind_error(found: &Value, wanted: &'static str) -> Error {
-    Problem::Kind {
-        found: found.json_kind().into(),
-        wanted,
-    }
-    .at(Mark::default())
+    let found = found.json_kind().into();
+    Problem::Kind { found, wanted }.at(Mark::start())
 }

@@ -14,6 +14,18 @@ pub struct Mark {
     pub column: usize,
 }
 
+impl Mark {
+    /// The start of a text.
+    #[must_use]
+    pub fn start() -> Self {
+        Self {
+            offset: 0,
+            line: 1,
+            column: 1,
+        }
+    }
+}
+
 /// Why a text could not be read or a tree not be written.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 #[error("{stage}{problem}")]

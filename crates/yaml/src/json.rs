@@ -1,24 +1,365 @@
-//! JSON text to a plain tree, as Go's `encoding/json` reads it.
+//! JSON text to a plain tree, as Go's `encoding/json` reads it, with its errors.
 
 use crate::decode::{into_list, into_map};
-use crate::{Budget, Error, Map, Mark, Numbers, Problem, Value};
+use crate::{Budget, Error, Map, Mark, Numbers, Problem, Value, quote};
 
 /// Reads `text` as `json.Unmarshal` into an `interface{}` does.
 pub fn parse_json(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Value, Error> {
-    let _ = (text.as_ref(), numbers, budget);
-    Err(Problem::Unwritable { problem: "not yet" }.at(Mark::default()))
+    let (value, overflow) = read(text.as_ref(), numbers, budget)?;
+    overflow.map_or(Ok(value), Err)
 }
 
-/// Reads JSON that must be a map (or `null`, an empty one).
+/// Reads JSON that must be a map, as into a `map[string]interface{}`; `null` is an empty map here (Go gives a nil one).
 pub fn parse_json_map(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Map, Error> {
-    into_map(parse_json(text, numbers, budget)?)
+    let (map, error) = parse_json_map_partial(text, numbers, budget);
+    error.map_or(Ok(map), Err)
 }
 
-/// Reads JSON that must be a list (or `null`, an empty one).
+/// The same, with what Go leaves in the map next to an error: everything but the numbers no float can hold.
+pub fn parse_json_map_partial(
+    text: impl AsRef<[u8]>,
+    numbers: Numbers,
+    budget: &Budget,
+) -> (Map, Option<Error>) {
+    let found = read(text.as_ref(), numbers, budget);
+    match found.and_then(|(value, overflow)| Ok((into_map(value)?, overflow))) {
+        Ok(found) => found,
+        Err(error) => (Map::new(), Some(error)),
+    }
+}
+
+/// Reads JSON that must be a list, as into a `[]interface{}`; `null` is an empty list here (Go gives a nil one).
 pub fn parse_json_list(
     text: impl AsRef<[u8]>,
     numbers: Numbers,
     budget: &Budget,
 ) -> Result<Vec<Value>, Error> {
-    into_list(parse_json(text, numbers, budget)?)
+    let (value, overflow) = read(text.as_ref(), numbers, budget)?;
+    let items = into_list(value)?;
+    overflow.map_or(Ok(items), Err)
+}
+
+/// The value, and the first number that no float can hold: Go reads on behind it and tells at the end.
+fn read(text: &[u8], numbers: Numbers, budget: &Budget) -> Result<(Value, Option<Error>), Error> {
+    let mut reader = Reader {
+        text,
+        at: 0,
+        numbers,
+        budget,
+        depth: 0,
+        nodes: 0,
+        overflow: None,
+    };
+    if text.len() > budget.bytes {
+        return Err(reader.over("bytes of text", budget.bytes));
+    }
+    let mut value = reader.value()?;
+    reader.skip_blanks();
+    if reader.at < text.len() {
+        return Err(reader.unexpected("after top-level value"));
+    }
+    if reader.overflow.is_some() && value.is_null() {
+        // The root itself: for its kind it is still a number.
+        value = Value::Float(0.0);
+    }
+    Ok((value, reader.overflow))
+}
+
+struct Reader<'a> {
+    text: &'a [u8],
+    at: usize,
+    numbers: Numbers,
+    budget: &'a Budget,
+    depth: usize,
+    nodes: usize,
+    overflow: Option<Error>,
+}
+
+type Read<T> = Result<T, Error>;
+
+impl Reader<'_> {
+    fn value(&mut self) -> Read<Value> {
+        self.skip_blanks();
+        self.nodes += 1;
+        if self.nodes > self.budget.nodes {
+            return Err(self.over("nodes", self.budget.nodes));
+        }
+        match self.peek() {
+            Some(b'{') => self.nested(Self::map),
+            Some(b'[') => self.nested(Self::list),
+            Some(b'"') => Ok(Value::String(self.string()?)),
+            Some(b'-' | b'0'..=b'9') => self.number(),
+            Some(b't') => self.literal("true", Value::Bool(true)),
+            Some(b'f') => self.literal("false", Value::Bool(false)),
+            Some(b'n') => self.literal("null", Value::Null),
+            _ => Err(self.unexpected("looking for beginning of value")),
+        }
+    }
+
+    fn nested(&mut self, inner: fn(&mut Self) -> Read<Value>) -> Read<Value> {
+        if self.depth >= self.budget.depth {
+            return Err(self.over("levels of nesting", self.budget.depth));
+        }
+        self.depth += 1;
+        self.at += 1;
+        let value = inner(self)?;
+        self.depth -= 1;
+        Ok(value)
+    }
+
+    fn map(&mut self) -> Read<Value> {
+        let mut map = Map::new();
+        self.skip_blanks();
+        if self.accept(b'}') {
+            return Ok(Value::Map(map));
+        }
+        loop {
+            self.skip_blanks();
+            if self.peek() != Some(b'"') {
+                return Err(self.unexpected("looking for beginning of object key string"));
+            }
+            let key = self.string()?;
+            self.skip_blanks();
+            if !self.accept(b':') {
+                return Err(self.unexpected("after object key"));
+            }
+            let value = self.value()?;
+            map.insert(key, value);
+            self.skip_blanks();
+            if self.accept(b'}') {
+                return Ok(Value::Map(map));
+            }
+            if !self.accept(b',') {
+                return Err(self.unexpected("after object key:value pair"));
+            }
+        }
+    }
+
+    fn list(&mut self) -> Read<Value> {
+        let mut items = Vec::new();
+        self.skip_blanks();
+        if self.accept(b']') {
+            return Ok(Value::List(items));
+        }
+        loop {
+            items.push(self.value()?);
+            self.skip_blanks();
+            if self.accept(b']') {
+                return Ok(Value::List(items));
+            }
+            if !self.accept(b',') {
+                return Err(self.unexpected("after array element"));
+            }
+        }
+    }
+
+    fn literal(&mut self, word: &str, value: Value) -> Read<Value> {
+        for expected in word.bytes() {
+            if !self.accept(expected) {
+                return Err(self.cut_short(&format!(
+                    "in literal {word} (expecting '{}')",
+                    char::from(expected)
+                )));
+            }
+        }
+        Ok(value)
+    }
+
+    fn number(&mut self) -> Read<Value> {
+        let start = self.at;
+        self.accept(b'-');
+        if !self.accept(b'0') {
+            self.digits("in numeric literal")?;
+        }
+        let mut whole = true;
+        if self.accept(b'.') {
+            whole = false;
+            self.digits("after decimal point in numeric literal")?;
+        }
+        if self.accept(b'e') || self.accept(b'E') {
+            whole = false;
+            let _ = self.accept(b'+') || self.accept(b'-');
+            self.digits("in exponent of numeric literal")?;
+        }
+        let digits = self.text.get(start..self.at).unwrap_or_default();
+        let text = std::str::from_utf8(digits).unwrap_or_default();
+        Ok(self.to_number(text, whole))
+    }
+
+    fn digits(&mut self, context: &str) -> Read<()> {
+        let before = self.at;
+        while self.peek().is_some_and(|byte| byte.is_ascii_digit()) {
+            self.at += 1;
+        }
+        if self.at == before {
+            return Err(self.cut_short(context));
+        }
+        Ok(())
+    }
+
+    fn to_number(&mut self, text: &str, whole: bool) -> Value {
+        if whole && self.numbers == Numbers::Exact {
+            if let Ok(value) = text.parse() {
+                return Value::Int(value);
+            }
+            if let Ok(value) = text.parse() {
+                return Value::Uint(value);
+            }
+        }
+        let value: f64 = text.parse().unwrap_or(f64::INFINITY);
+        if value.is_finite() {
+            return Value::Float(value);
+        }
+        let problem = Problem::Kind {
+            found: format!("number {text}").into(),
+            wanted: "float64",
+        };
+        let error = problem.at(self.mark());
+        self.overflow.get_or_insert(error);
+        Value::Null
+    }
+
+    fn string(&mut self) -> Read<String> {
+        self.at += 1;
+        let mut out = String::new();
+        loop {
+            let start = self.at;
+            while self
+                .peek()
+                .is_some_and(|byte| byte >= 0x20 && byte != b'"' && byte != b'\\')
+            {
+                self.at += 1;
+            }
+            out.push_str(&crate::json_writer::lossy(
+                self.text.get(start..self.at).unwrap_or_default(),
+            ));
+            match self.peek() {
+                Some(b'"') => {
+                    self.at += 1;
+                    return Ok(out);
+                }
+                Some(b'\\') => self.escape(&mut out)?,
+                _ => return Err(self.unexpected("in string literal")),
+            }
+        }
+    }
+
+    fn escape(&mut self, out: &mut String) -> Read<()> {
+        self.at += 1;
+        let character = match self.peek() {
+            Some(b'b') => '\u{8}',
+            Some(b'f') => '\u{c}',
+            Some(b'n') => '\n',
+            Some(b'r') => '\r',
+            Some(b't') => '\t',
+            Some(byte @ (b'"' | b'\\' | b'/')) => char::from(byte),
+            Some(b'u') => {
+                self.at += 1;
+                return self.code(out);
+            }
+            _ => return Err(self.cut_short("in string escape code")),
+        };
+        self.at += 1;
+        out.push(character);
+        Ok(())
+    }
+
+    /// `XXXX`, and the second half of a pair if one follows.
+    fn code(&mut self, out: &mut String) -> Read<()> {
+        let first = self.hex()?;
+        if let (0xD800..0xDC00, Some(second)) = (first, self.second_half()) {
+            self.at += 6;
+            let code = 0x1_0000 + ((first - 0xD800) << 10) + (second - 0xDC00);
+            out.push(char::from_u32(code).unwrap_or(char::REPLACEMENT_CHARACTER));
+            return Ok(());
+        }
+        out.push(char::from_u32(first).unwrap_or(char::REPLACEMENT_CHARACTER));
+        Ok(())
+    }
+
+    fn second_half(&self) -> Option<u32> {
+        let ahead = self.text.get(self.at..self.at + 6)?.strip_prefix(b"\\u")?;
+        let code = ahead
+            .iter()
+            .try_fold(0, |sum, byte| Some(sum * 16 + char::from(*byte).to_digit(16)?))?;
+        (0xDC00..0xE000).contains(&code).then_some(code)
+    }
+
+    fn hex(&mut self) -> Read<u32> {
+        let mut code = 0;
+        for _ in 0..4 {
+            let digit = self.peek().and_then(|byte| char::from(byte).to_digit(16));
+            let Some(digit) = digit else {
+                return Err(self.cut_short("in \\u hexadecimal character escape"));
+            };
+            code = code * 16 + digit;
+            self.at += 1;
+        }
+        Ok(code)
+    }
+
+    fn peek(&self) -> Option<u8> {
+        self.text.get(self.at).copied()
+    }
+
+    fn accept(&mut self, byte: u8) -> bool {
+        let found = self.peek() == Some(byte);
+        self.at += usize::from(found);
+        found
+    }
+
+    fn skip_blanks(&mut self) {
+        while matches!(self.peek(), Some(b' ' | b'\t' | b'\r' | b'\n')) {
+            self.at += 1;
+        }
+    }
+
+    /// The error for the byte here, or for the end of the text between two tokens.
+    fn unexpected(&self, context: &str) -> Error {
+        let problem = match self.peek() {
+            None => "unexpected end of JSON input".to_owned(),
+            Some(byte) => format!("invalid character {} {context}", shown(byte)),
+        };
+        Problem::Json { problem }.at(self.mark())
+    }
+
+    /// The same inside a token: Go tries the end of the text as a space.
+    fn cut_short(&self, context: &str) -> Error {
+        let problem = format!(
+            "invalid character {} {context}",
+            shown(self.peek().unwrap_or(b' '))
+        );
+        Problem::Json { problem }.at(self.mark())
+    }
+
+    fn over(&self, of: &'static str, limit: usize) -> Error {
+        Problem::Budget { of, limit }.at(self.mark())
+    }
+
+    fn mark(&self) -> Mark {
+        let before = self.text.get(..self.at).unwrap_or_default();
+        let line_start = before
+            .iter()
+            .rposition(|byte| *byte == b'\n')
+            .map_or(0, |at| at + 1);
+        let line = before.get(line_start..).unwrap_or_default();
+        Mark {
+            offset: self.at,
+            line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+            column: String::from_utf8_lossy(line).chars().count() + 1,
+        }
+    }
+}
+
+/// A byte as Go shows it: each one counts as a character of its own.
+fn shown(byte: u8) -> String {
+    match byte {
+        b'\'' => "'\\''".into(),
+        b'"' => "'\"'".into(),
+        _ => {
+            let mut quoted = String::new();
+            quote::push_quoted(&mut quoted, char::from(byte).encode_utf8(&mut [0; 4]).as_bytes());
+            format!("'{}'", quoted.trim_matches('"'))
+        }
+    }
 }

@@ -1,5 +1,7 @@
 //! JSON as Go's `encoding/json` writes it: takes a tree pushed into a [`Sink`], gives text.
 
+use std::borrow::Cow;
+
 use crate::error::{Error, Mark, Problem};
 use crate::{KeyOrder, Sink, Value, float};
 
@@ -197,7 +199,7 @@ fn push_escaped(out: &mut String, text: &str, escape_html: bool) {
     out.push_str(text.get(plain..).unwrap_or_default());
 }
 
-fn escape(character: char, escape_html: bool) -> Option<std::borrow::Cow<'static, str>> {
+fn escape(character: char, escape_html: bool) -> Option<Cow<'static, str>> {
     Some(match character {
         '"' => "\\\"".into(),
         '\\' => "\\\\".into(),
@@ -210,6 +212,28 @@ fn escape(character: char, escape_html: bool) -> Option<std::borrow::Cow<'static
         '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", character as u32).into(),
         _ => return None,
     })
+}
+
+/// UTF-8 with U+FFFD for every byte that is none, as `encoding/json` writes it.
+pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
+    if let Ok(text) = std::str::from_utf8(bytes) {
+        return Cow::Borrowed(text);
+    }
+    let mut out = String::with_capacity(bytes.len());
+    let mut rest = bytes;
+    loop {
+        let valid = match std::str::from_utf8(rest) {
+            Ok(text) => {
+                out.push_str(text);
+                return Cow::Owned(out);
+            }
+            Err(error) => error.valid_up_to(),
+        };
+        let (text, bad) = rest.split_at(valid);
+        out.push_str(std::str::from_utf8(text).unwrap_or_default());
+        out.push(char::REPLACEMENT_CHARACTER);
+        rest = bad.get(1..).unwrap_or_default();
+    }
 }
 
 /// `json.Marshal`.

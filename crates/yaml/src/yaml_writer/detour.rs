@@ -3,7 +3,8 @@
 use std::borrow::Cow;
 
 use crate::float::{float_to_json, format_float};
-use crate::{Error, Mark, Problem, json_writer};
+use crate::json_writer::{self, lossy};
+use crate::{Error, Mark, Problem};
 
 /// The longest JSON form of a key that go-yaml still takes for one, in characters.
 const LONGEST_KEY: usize = 1024;
@@ -80,28 +81,6 @@ fn syntax(problem: &'static str) -> Error {
         line: 0,
     }
     .at(Mark::default())
-}
-
-/// UTF-8 with U+FFFD for every byte that is none, as `encoding/json` writes it.
-fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(bytes.len());
-    let mut rest = bytes;
-    loop {
-        let valid = match std::str::from_utf8(rest) {
-            Ok(text) => {
-                out.push_str(text);
-                return Cow::Owned(out);
-            }
-            Err(error) => error.valid_up_to(),
-        };
-        let (text, bad) = rest.split_at(valid);
-        out.push_str(std::str::from_utf8(text).unwrap_or_default());
-        out.push(char::REPLACEMENT_CHARACTER);
-        rest = bad.get(1..).unwrap_or_default();
-    }
 }
 
 /// A finite float: JSON's digits read as a whole number where they are one.

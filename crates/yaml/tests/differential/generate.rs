@@ -1,7 +1,7 @@
 //! Random cases, heavy on what YAML finds special.
 
 use mainstay_testkit::Random;
-use mainstay_yaml::{Map, Value};
+use mainstay_yaml::{KeyOrder, Map, Value};
 
 const PIECES: &[&str] = &[
     "a",
@@ -217,7 +217,7 @@ const WORDS: &[&str] = &[
 ];
 
 /// A word, a few pieces, or a long line.
-pub fn string(random: &mut Random) -> String {
+pub(crate) fn string(random: &mut Random) -> String {
     match random.below(10) {
         0 | 1 => (*random.pick(WORDS)).to_owned(),
         2 => {
@@ -277,7 +277,7 @@ fn date(random: &mut Random) -> String {
 }
 
 /// A number of any kind.
-pub fn number(random: &mut Random) -> Value {
+pub(crate) fn number(random: &mut Random) -> Value {
     match random.below(6) {
         0 => Value::Float(random.below(2000) as f64 - 1000.0),
         1 => Value::Float(f64::from_bits(random.next_u64())),
@@ -289,7 +289,7 @@ pub fn number(random: &mut Random) -> Value {
 }
 
 /// A nested document; numbers are floats, as JSON gives them.
-pub fn document(random: &mut Random, depth: usize) -> Value {
+pub(crate) fn document(random: &mut Random, depth: usize) -> Value {
     let kind = if depth == 0 {
         4 + random.below(6)
     } else {
@@ -303,7 +303,7 @@ pub fn document(random: &mut Random, depth: usize) -> Value {
         ),
         2 | 3 => {
             let entries = (0..random.below(6)).map(|_| (string(random), document(random, depth - 1)));
-            Value::Map(entries.collect::<Map>())
+            Value::Map(sortable(entries.collect()))
         }
         4 => Value::Null,
         5 => Value::Bool(random.chance(1, 2)),
@@ -312,6 +312,26 @@ pub fn document(random: &mut Random, depth: usize) -> Value {
             other => other,
         },
         _ => Value::String(string(random)),
+    }
+}
+
+/// Only keys that go-yaml can put in order: it has none for `2`, `10` and `1a`, and prints them as they come.
+fn sortable(mut map: Map) -> Map {
+    loop {
+        let mut keys: Vec<&String> = map.keys().collect();
+        KeyOrder::Natural.sort(&mut keys, |key| key.as_bytes());
+        let misplaced = |at: usize| {
+            let before =
+                |order: KeyOrder, later: &&String| order.before(later.as_bytes(), keys[at].as_bytes());
+            keys.iter()
+                .skip(at + 1)
+                .any(|later| before(KeyOrder::Natural, later))
+        };
+        let Some(at) = (0..keys.len()).find(|at| misplaced(*at)) else {
+            return map;
+        };
+        let key = keys[at].clone();
+        map.remove(&key);
     }
 }
 
@@ -425,7 +445,14 @@ const SYNTAX: &[&str] = &[
 ];
 
 /// Something that looks like YAML, and often is.
-pub fn text(random: &mut Random) -> Vec<u8> {
+pub(crate) fn text(random: &mut Random) -> Vec<u8> {
+    let text = any_text(random);
+    // A byte order mark inside a text counts for go-yaml only where its buffer happens to start.
+    let marks = text.windows(3).any(|bytes| bytes == b"\xEF\xBB\xBF");
+    if marks { b"mark".to_vec() } else { text }
+}
+
+fn any_text(random: &mut Random) -> Vec<u8> {
     match random.below(10) {
         0 => format!("k: {}", string(random)).into_bytes(),
         1 => {
@@ -477,4 +504,80 @@ fn far_problem(random: &mut Random) -> Vec<u8> {
     }
     text.push_str(&pieces(random));
     text.into_bytes()
+}
+
+const JSON: &[&str] = &[
+    "{",
+    "}",
+    "[",
+    "]",
+    ",",
+    ":",
+    "\"",
+    "\"a\"",
+    "\"b\"",
+    "\"\\n\"",
+    "\"\\u00e9\"",
+    "\"\\ud83d\\ude00\"",
+    "\"\\ud800\"",
+    "\"\\ud800\\u0041\"",
+    "\"\\x\"",
+    "\"\\u12g4\"",
+    "1",
+    "-1",
+    "0",
+    "01",
+    "-",
+    "1.5",
+    "1.",
+    "1e5",
+    "1e",
+    "1e+",
+    "-0",
+    "12345678901234567890",
+    "true",
+    "false",
+    "null",
+    "tru",
+    "nul",
+    "fals3",
+    " ",
+    "\n",
+    "\t",
+    "x",
+    "é",
+    "'",
+    "\u{1}",
+    "{\"a\":1}",
+    "[1,2]",
+    "\"k\": ",
+    "\"k\":[",
+    "{\"k\":",
+];
+
+/// Something that looks like JSON; never a root of `null`, which Go reads as a nil map.
+pub(crate) fn json_text(random: &mut Random) -> Vec<u8> {
+    let pieces =
+        |random: &mut Random| -> String { (0..=random.below(8)).map(|_| *random.pick(JSON)).collect() };
+    let mut text = match random.below(4) {
+        0 => pieces(random).into_bytes(),
+        1 => format!("{{\"a\":{}}}", pieces(random)).into_bytes(),
+        2 => format!("[{}]", pieces(random)).into_bytes(),
+        _ => {
+            let mut text = mainstay_yaml::to_json_pretty(&document(random, 4))
+                .unwrap_or_default()
+                .into_bytes();
+            let at = random.below(text.len() + 1);
+            if random.chance(1, 2) {
+                text.splice(at..at, random.pick(JSON).bytes());
+            } else if at < text.len() {
+                text[at] = random.next_u64() as u8;
+            }
+            text
+        }
+    };
+    if text.trim_ascii() == b"null" {
+        text.push(b'x');
+    }
+    text
 }

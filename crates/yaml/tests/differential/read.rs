@@ -1,1 +1,105 @@
-//! later
+//! What we read, against what Helm's functions read: accepted or not, the value, the text of the error.
+
+use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_yaml::{
+    Budget, Error, Map, Numbers, Value, parse, parse_json_list, parse_json_map_partial, parse_list,
+    parse_map, to_json,
+};
+
+use crate::generate;
+
+fn compare(name: &str, texts: &[Vec<u8>], op: &'static str, read: impl Fn(&[u8]) -> (String, String)) {
+    let mut oracle = Oracle::start().unwrap();
+    let mut tally = Tally::default();
+    for batch in texts.chunks(1000) {
+        let questions: Vec<_> = batch.iter().map(|text| question(op, text)).collect();
+        for (text, answer) in batch.iter().zip(oracle.ask_all(&questions).unwrap()) {
+            let ours = read(text);
+            let theirs = (String::from_utf8_lossy(&answer.out).into_owned(), answer.err);
+            tally.count(ours == theirs, || {
+                format!(
+                    "{op} of {:?}\nours   {ours:?}\ntheirs {theirs:?}",
+                    String::from_utf8_lossy(text)
+                )
+            });
+        }
+    }
+    tally.conclude(&format!("{name} {op}"));
+}
+
+fn question(op: &'static str, text: &[u8]) -> Question {
+    Question {
+        op,
+        text: text.to_vec(),
+        ..Question::default()
+    }
+}
+
+fn texts(seed: u64) -> Vec<Vec<u8>> {
+    let mut random = Random::new(seed);
+    (0..case_count(2000))
+        .map(|_| generate::text(&mut random))
+        .collect()
+}
+
+fn shown(result: Result<Value, Error>) -> (String, String) {
+    match result {
+        Ok(value) => (to_json(&value).unwrap(), String::new()),
+        Err(error) => (String::new(), error.to_string()),
+    }
+}
+
+/// Helm's functions put the error into what they give.
+fn in_map(result: Result<Map, Error>) -> (String, String) {
+    let map = result.unwrap_or_else(|error| Map::from([("Error".into(), error.to_string().into())]));
+    (to_json(&Value::Map(map)).unwrap(), String::new())
+}
+
+fn in_list(result: Result<Vec<Value>, Error>) -> (String, String) {
+    let list = result.unwrap_or_else(|error| vec![error.to_string().into()]);
+    (to_json(&Value::List(list)).unwrap(), String::new())
+}
+
+#[test]
+fn any_root() {
+    compare("yaml texts", &texts(11), "unmarshal", |text| {
+        shown(parse(text, &Budget::default()))
+    });
+}
+
+#[test]
+fn maps() {
+    compare("yaml texts", &texts(12), "fromYaml", |text| {
+        in_map(parse_map(text, &Budget::default()))
+    });
+}
+
+#[test]
+fn lists() {
+    compare("yaml texts", &texts(13), "fromYamlArray", |text| {
+        in_list(parse_list(text, &Budget::default()))
+    });
+}
+
+#[test]
+fn json_maps() {
+    let read = |text: &[u8]| {
+        let (mut map, error) = parse_json_map_partial(text, Numbers::Float, &Budget::default());
+        map.extend(error.map(|error| ("Error".into(), error.to_string().into())));
+        in_map(Ok(map))
+    };
+    compare("json texts", &json_texts(14), "fromJson", read);
+}
+
+#[test]
+fn json_lists() {
+    let read = |text: &[u8]| in_list(parse_json_list(text, Numbers::Float, &Budget::default()));
+    compare("json texts", &json_texts(15), "fromJsonArray", read);
+}
+
+fn json_texts(seed: u64) -> Vec<Vec<u8>> {
+    let mut random = Random::new(seed);
+    (0..case_count(2000))
+        .map(|_| generate::json_text(&mut random))
+        .collect()
+}

@@ -1,0 +1,82 @@
+//! What a scalar node is: takes the node, gives its typed value after tags and resolution.
+
+use super::binary;
+use crate::read::TreeNode;
+use crate::resolve::{Generation, Resolved, resolve};
+use crate::{Mark, Problem};
+
+/// A scalar after resolution.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Scalar<'t> {
+    Resolved(Resolved),
+    Text(&'t str),
+    /// What `!!binary` holds.
+    Bytes(Vec<u8>),
+}
+
+const PREFIX: &str = "tag:yaml.org,2002:";
+
+/// The value of `node`, or why its text does not fit its tag.
+pub(super) fn read<'t>(node: &'t TreeNode<'_>, at: impl Fn() -> Mark) -> Result<Scalar<'t>, crate::Error> {
+    let text: &str = &node.value;
+    let Some(tag) = node.tag.as_deref() else {
+        if !node.implicit {
+            return Ok(Scalar::Text(text));
+        }
+        return Ok(of(resolve(text, Generation::V2, true), text));
+    };
+    match tag.strip_prefix(PREFIX) {
+        Some("binary") => {
+            let bytes = binary::decode(text).ok_or_else(|| Problem::Binary.at(at()))?;
+            Ok(Scalar::Bytes(bytes))
+        }
+        Some(known @ ("bool" | "int" | "float" | "null" | "timestamp")) => {
+            let found = resolve(text, Generation::V2, known == "timestamp");
+            fit(found, known, text).ok_or_else(|| mismatch(found, known, text).at(at()))
+        }
+        _ => Ok(Scalar::Text(text)),
+    }
+}
+
+fn of(resolved: Resolved, text: &str) -> Scalar<'_> {
+    match resolved {
+        Resolved::Text | Resolved::Timestamp => Scalar::Text(text),
+        other => Scalar::Resolved(other),
+    }
+}
+
+/// The value, if what was found is what the tag says; whole numbers are floats where the tag wants one.
+fn fit<'t>(found: Resolved, wanted: &str, text: &'t str) -> Option<Scalar<'t>> {
+    match (wanted, found) {
+        ("float", Resolved::Int(whole)) => Some(Scalar::Resolved(Resolved::Float(whole as f64))),
+        _ if tag_of(found) == wanted => Some(of(found, text)),
+        _ => None,
+    }
+}
+
+fn tag_of(resolved: Resolved) -> &'static str {
+    match resolved {
+        Resolved::Null => "null",
+        Resolved::Bool(_) => "bool",
+        Resolved::Int(_) | Resolved::Uint(_) => "int",
+        Resolved::Float(_) => "float",
+        Resolved::Timestamp => "timestamp",
+        Resolved::Text => "str",
+    }
+}
+
+fn mismatch(found: Resolved, wanted: &str, text: &str) -> Problem {
+    let short = |tag: &str| match tag {
+        "null" => "!!null",
+        "bool" => "!!bool",
+        "int" => "!!int",
+        "float" => "!!float",
+        "timestamp" => "!!timestamp",
+        _ => "!!str",
+    };
+    Problem::Tag {
+        found: short(tag_of(found)),
+        text: text.to_owned(),
+        wanted: short(wanted),
+    }
+}

@@ -1,0 +1,323 @@
+//! Nodes to values: takes a composed document, gives the tree that Go's JSON decoder would give in the end.
+//!
+//! Keys become strings at once. The rare documents in which that may matter for an error's text (`null` as a key, NaN)
+//! are looked at once more with Go's types, see [`super::typed`].
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+
+use super::scalar::{self, Scalar};
+use super::{Options, typed};
+use crate::float::{format_float32, special};
+use crate::json_writer::lossy;
+use crate::read::{Kind, NONE, Tree, TreeNode};
+use crate::resolve::Resolved;
+use crate::{Error, Map, Mark, Numbers, Problem, Value};
+
+/// The value of a document.
+pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
+    let mut decoder = Decoder {
+        tree,
+        skipped,
+        options,
+        // The document itself counts as one.
+        decoded: 1,
+        aliased: 0,
+        alias_depth: 0,
+        active: Vec::new(),
+        depth: 0,
+        odd_key: false,
+        odd_number: false,
+        duplicates: Vec::new(),
+    };
+    let value = if tree.nodes.is_empty() {
+        Value::Null
+    } else {
+        decoder.value(0)?
+    };
+    if !decoder.duplicates.is_empty() {
+        let lines = decoder.duplicates;
+        return Err(Problem::Duplicates { lines }.at(Mark::start()));
+    }
+    if decoder.odd_key
+        && let Some(problem) = typed::key_problem(tree)
+    {
+        return Err(problem.at(Mark::start()));
+    }
+    if decoder.odd_number
+        && let Some(value) = unsupported_number(&value)
+    {
+        return Err(Problem::UnsupportedNumber { value }.at(Mark::start()));
+    }
+    Ok(value)
+}
+
+struct Decoder<'t, 'a> {
+    tree: &'t Tree<'a>,
+    skipped: usize,
+    options: &'t Options,
+    decoded: usize,
+    aliased: usize,
+    alias_depth: usize,
+    /// The aliases being followed.
+    active: Vec<u32>,
+    depth: usize,
+    odd_key: bool,
+    odd_number: bool,
+    duplicates: Vec<String>,
+}
+
+/// The keys a map has so far, with their types; kept only where duplicates are errors.
+type Seen = HashSet<String>;
+
+impl<'t, 'a> Decoder<'t, 'a> {
+    fn value(&mut self, id: u32) -> Result<Value, Error> {
+        let tree = self.tree;
+        let Some(node) = tree.node(id) else {
+            return Ok(Value::Null);
+        };
+        self.count(node)?;
+        match node.kind {
+            Kind::Scalar => self.scalar(node),
+            Kind::Alias => self.through(id, node, |decoder| decoder.value(node.first)),
+            Kind::Sequence => {
+                let list = self.deeper(node, |decoder| {
+                    tree.children(id).map(|child| decoder.value(child)).collect()
+                })?;
+                Ok(Value::List(list))
+            }
+            Kind::Mapping => {
+                let mut map = Map::new();
+                self.deeper(node, |decoder| decoder.mapping(id, &mut map, &mut Seen::new()))?;
+                Ok(Value::Map(map))
+            }
+        }
+    }
+
+    fn deeper<T>(
+        &mut self,
+        node: &TreeNode<'_>,
+        inner: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        let limit = self.options.budget.depth;
+        if self.depth >= limit {
+            let of = "levels of nesting";
+            return Err(Problem::Budget { of, limit }.at(self.mark(node)));
+        }
+        self.depth += 1;
+        let result = inner(self);
+        self.depth -= 1;
+        result
+    }
+
+    fn through<T>(
+        &mut self,
+        id: u32,
+        node: &TreeNode<'_>,
+        inner: impl FnOnce(&mut Self) -> Result<T, Error>,
+    ) -> Result<T, Error> {
+        if self.active.contains(&id) {
+            let name = node.value.to_string();
+            return Err(Problem::CyclicAnchor { name }.at(self.mark(node)));
+        }
+        self.active.push(id);
+        self.alias_depth += 1;
+        let result = self.deeper(node, inner);
+        self.alias_depth -= 1;
+        self.active.pop();
+        result
+    }
+
+    /// Counts a node against the budget and against go-yaml's rule on aliases.
+    fn count(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
+        self.decoded += 1;
+        self.aliased += usize::from(self.alias_depth > 0);
+        let share = self.aliased as f64 / self.decoded as f64;
+        if self.aliased > 100 && self.decoded > 1000 && share > allowed_share(self.decoded) {
+            return Err(Problem::ExcessiveAliasing.at(self.mark(node)));
+        }
+        let budget = &self.options.budget;
+        let (of, limit) = if self.aliased > budget.alias_expansion {
+            ("nodes from aliases", budget.alias_expansion)
+        } else if self.decoded > budget.nodes {
+            ("nodes", budget.nodes)
+        } else {
+            return Ok(());
+        };
+        Err(Problem::Budget { of, limit }.at(self.mark(node)))
+    }
+
+    fn mark(&self, node: &TreeNode<'_>) -> Mark {
+        node.start.mark(self.skipped)
+    }
+
+    fn scalar(&mut self, node: &'t TreeNode<'a>) -> Result<Value, Error> {
+        let read = scalar::read(node, || node.start.mark(self.skipped))?;
+        let exact = self.options.numbers == Numbers::Exact;
+        Ok(match read {
+            Scalar::Text(text) => Value::String(text.to_owned()),
+            Scalar::Bytes(bytes) => Value::String(lossy(&bytes).into_owned()),
+            Scalar::Resolved(Resolved::Bool(value)) => Value::Bool(value),
+            Scalar::Resolved(Resolved::Int(value)) if exact => Value::Int(value),
+            Scalar::Resolved(Resolved::Uint(value)) if exact => Value::Uint(value),
+            Scalar::Resolved(Resolved::Int(value)) => Value::Float(value as f64),
+            Scalar::Resolved(Resolved::Uint(value)) => Value::Float(value as f64),
+            Scalar::Resolved(Resolved::Float(value)) => {
+                self.odd_number |= !value.is_finite();
+                Value::Float(value)
+            }
+            Scalar::Resolved(Resolved::Null | Resolved::Text | Resolved::Timestamp) => Value::Null,
+        })
+    }
+
+    /// Puts the entries of mapping `id` into `map`.
+    fn mapping(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+        let tree = self.tree;
+        let mut key = tree.node(id).map_or(NONE, |node| node.first);
+        while let Some(key_node) = tree.node(key) {
+            let value = key_node.next;
+            if is_merge(key_node) {
+                self.merge(value, map, seen)?;
+            } else {
+                let name = self.key(key)?;
+                let typed = if self.options.strict {
+                    self.typed_key(key)
+                } else {
+                    None
+                };
+                let entry = self.value(value)?;
+                if typed.is_none_or(|typed| self.is_new(value, typed, seen)) {
+                    map.insert(name.into_owned(), entry);
+                }
+            }
+            key = tree.node(value).map_or(NONE, |node| node.next);
+        }
+        Ok(())
+    }
+
+    /// The key `id` as JSON will have it.
+    fn key(&mut self, id: u32) -> Result<Cow<'t, str>, Error> {
+        let tree = self.tree;
+        let Some(node) = tree.node(id) else {
+            return Ok(Cow::Borrowed(""));
+        };
+        self.count(node)?;
+        match node.kind {
+            Kind::Alias => self.through(id, node, |decoder| decoder.key(node.first)),
+            Kind::Scalar => {
+                let read = scalar::read(node, || node.start.mark(self.skipped))?;
+                Ok(self.key_text(read))
+            }
+            Kind::Sequence | Kind::Mapping => {
+                // Its own errors and its cost come first.
+                self.decoded -= 1;
+                self.value(id)?;
+                let key = typed::print_node(tree, id);
+                Err(Problem::InvalidKey { key }.at(self.mark(node)))
+            }
+        }
+    }
+
+    fn key_text(&mut self, key: Scalar<'t>) -> Cow<'t, str> {
+        match key {
+            Scalar::Text(text) => Cow::Borrowed(text),
+            Scalar::Bytes(bytes) => Cow::Owned(lossy(&bytes).into_owned()),
+            Scalar::Resolved(Resolved::Int(value)) => Cow::Owned(value.to_string()),
+            Scalar::Resolved(Resolved::Bool(value)) => Cow::Borrowed(if value { "true" } else { "false" }),
+            Scalar::Resolved(Resolved::Float(value)) => Cow::Owned(float_key(value)),
+            Scalar::Resolved(_) => {
+                self.odd_key = true;
+                Cow::Borrowed("null")
+            }
+        }
+    }
+
+    fn typed_key(&self, id: u32) -> Option<String> {
+        Some(typed::print_node(self.tree, id))
+    }
+
+    /// Whether the key is new; if not, notes the line of its value.
+    fn is_new(&mut self, value: u32, key: String, seen: &mut Seen) -> bool {
+        if seen.contains(&key) {
+            let line = self.tree.node(value).map_or(0, |node| node.start.line) + 1;
+            self.duplicates
+                .push(format!("line {line}: key {key} already set in map"));
+            return false;
+        }
+        seen.insert(key)
+    }
+
+    /// `<<`: the entries of a map, or of maps of which the first wins.
+    fn merge(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+        let tree = self.tree;
+        let Some(node) = tree.node(id) else { return Ok(()) };
+        if node.kind != Kind::Sequence {
+            return self.merge_one(id, map, seen);
+        }
+        let children: Vec<u32> = tree.children(id).collect();
+        for child in children.into_iter().rev() {
+            self.merge_one(child, map, seen)?;
+        }
+        Ok(())
+    }
+
+    fn merge_one(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+        let tree = self.tree;
+        let Some(node) = tree.node(id) else { return Ok(()) };
+        let target = if node.kind == Kind::Alias {
+            tree.node(node.first)
+        } else {
+            Some(node)
+        };
+        if target.is_none_or(|target| target.kind != Kind::Mapping) {
+            return Err(Problem::Merge.at(self.mark(node)));
+        }
+        self.count(node)?;
+        if node.kind == Kind::Alias {
+            return self.through(id, node, |decoder| decoder.merge_target(node.first, map, seen));
+        }
+        self.deeper(node, |decoder| decoder.mapping(id, map, seen))
+    }
+
+    fn merge_target(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
+        let tree = self.tree;
+        let Some(node) = tree.node(id) else { return Ok(()) };
+        self.count(node)?;
+        self.mapping(id, map, seen)
+    }
+}
+
+pub(super) fn is_merge(node: &TreeNode<'_>) -> bool {
+    let tagged = node.tag.as_deref() == Some("tag:yaml.org,2002:merge");
+    node.kind == Kind::Scalar && node.value == "<<" && (node.implicit || tagged)
+}
+
+/// go-yaml's limit on the share of nodes that come from aliases: nearly all in small documents, a tenth in huge ones.
+fn allowed_share(decoded: usize) -> f64 {
+    const LOW: usize = 400_000;
+    const HIGH: usize = 4_000_000;
+    match decoded {
+        0..=LOW => 0.99,
+        HIGH.. => 0.10,
+        _ => 0.99 - 0.89 * ((decoded - LOW) as f64 / (HIGH - LOW) as f64),
+    }
+}
+
+fn float_key(value: f64) -> String {
+    match special(f64::from(value as f32)) {
+        Some("+Inf") => ".inf".into(),
+        Some("-Inf") => "-.inf".into(),
+        Some(_) => ".nan".into(),
+        None => format_float32(value),
+    }
+}
+
+/// The first number that JSON cannot hold, in the order JSON is written.
+fn unsupported_number(value: &Value) -> Option<&'static str> {
+    match value {
+        Value::Float(number) => special(*number),
+        Value::List(items) => items.iter().find_map(unsupported_number),
+        Value::Map(map) => map.values().find_map(unsupported_number),
+        _ => None,
+    }
+}

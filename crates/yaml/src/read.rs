@@ -1,0 +1,11 @@
+//! YAML text to a tree of nodes, as go-yaml v2 reads it: bytes → characters → tokens → events → nodes.
+
+mod event;
+mod scan;
+mod source;
+mod token;
+mod tree;
+
+pub(crate) use source::Source;
+pub(crate) use token::{Place, Style};
+pub(crate) use tree::{Kind, NONE, Tree, TreeNode, compose};

@@ -1,0 +1,613 @@
+//! Tokens to events: takes a [`Scanner`], gives the events libyaml's parser gives. A machine of named states, no recursion.
+
+use std::borrow::Cow;
+
+use super::scan::Scanner;
+use super::token::{Place, Style, Token, TokenKind};
+use crate::{Error, Problem};
+
+#[derive(Clone, Debug)]
+pub(super) struct Event<'a> {
+    pub(super) kind: EventKind<'a>,
+    pub(super) start: Place,
+    pub(super) end: Place,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum EventKind<'a> {
+    StreamEnd,
+    DocumentStart,
+    DocumentEnd,
+    Alias(&'a str),
+    Scalar {
+        value: Cow<'a, str>,
+        style: Style,
+        implicit: bool,
+        properties: Properties<'a>,
+    },
+    SequenceStart(Style, Properties<'a>),
+    SequenceEnd,
+    MappingStart(Style, Properties<'a>),
+    MappingEnd,
+}
+
+/// What may stand before a node.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Properties<'a> {
+    pub(super) anchor: Option<&'a str>,
+    pub(super) tag: Option<Box<str>>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    StreamStart,
+    ImplicitDocumentStart,
+    DocumentStart,
+    DocumentContent,
+    DocumentEnd,
+    BlockNode,
+    SequenceFirst,
+    SequenceEntry,
+    IndentlessEntry,
+    MappingFirst,
+    MappingKey,
+    MappingValue,
+    FlowSequenceFirst,
+    FlowSequenceEntry,
+    FlowPairKey,
+    FlowPairValue,
+    FlowPairEnd,
+    FlowMappingFirst,
+    FlowMappingKey,
+    FlowMappingValue,
+    FlowMappingEmptyValue,
+    End,
+}
+
+/// Which nodes may stand at a place.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Allowed {
+    Flow,
+    Block,
+    BlockOrIndentless,
+}
+
+#[derive(Debug)]
+pub(super) struct Parser<'a> {
+    scanner: Scanner<'a>,
+    state: State,
+    states: Vec<State>,
+    tags: Vec<(String, String)>,
+}
+
+type Parse<'a> = Result<Event<'a>, Error>;
+
+const DEFAULT_TAGS: [(&str, &str); 2] = [("!", "!"), ("!!", "tag:yaml.org,2002:")];
+
+impl<'a> Parser<'a> {
+    pub(super) fn new(scanner: Scanner<'a>) -> Self {
+        Self {
+            scanner,
+            state: State::StreamStart,
+            states: Vec::new(),
+            tags: Vec::new(),
+        }
+    }
+
+    pub(super) fn skipped(&self) -> usize {
+        self.scanner.skipped()
+    }
+
+    /// The next event; after the end of the stream always that.
+    pub(super) fn next(&mut self) -> Parse<'a> {
+        match self.state {
+            State::StreamStart => {
+                self.scanner.take()?;
+                self.state = State::ImplicitDocumentStart;
+                self.next()
+            }
+            State::ImplicitDocumentStart => self.document_start(true),
+            State::DocumentStart => self.document_start(false),
+            State::DocumentContent => self.document_content(),
+            State::DocumentEnd => self.document_end(),
+            State::BlockNode => self.node(Allowed::Block),
+            State::SequenceFirst => {
+                self.scanner.take()?;
+                self.sequence_entry()
+            }
+            State::SequenceEntry => self.sequence_entry(),
+            State::IndentlessEntry => self.indentless_entry(),
+            State::MappingFirst => {
+                self.scanner.take()?;
+                self.mapping_key()
+            }
+            State::MappingKey => self.mapping_key(),
+            State::MappingValue => self.mapping_value(),
+            State::FlowSequenceFirst => self.flow_sequence_entry(true),
+            State::FlowSequenceEntry => self.flow_sequence_entry(false),
+            State::FlowPairKey => self.flow_pair_key(),
+            State::FlowPairValue => self.flow_pair_value(),
+            State::FlowPairEnd => self.flow_pair_end(),
+            State::FlowMappingFirst => self.flow_mapping_key(true),
+            State::FlowMappingKey => self.flow_mapping_key(false),
+            State::FlowMappingValue => self.flow_mapping_value(),
+            State::FlowMappingEmptyValue => {
+                let place = self.scanner.peek()?.start;
+                Ok(self.empty(place, State::FlowMappingKey))
+            }
+            State::End => Ok(Event {
+                kind: EventKind::StreamEnd,
+                start: Place::default(),
+                end: Place::default(),
+            }),
+        }
+    }
+
+    // Documents.
+
+    fn document_start(&mut self, implicit: bool) -> Parse<'a> {
+        while !implicit && matches!(self.scanner.peek()?.kind, TokenKind::DocumentEnd) {
+            self.scanner.take()?;
+        }
+        let token = self.scanner.peek()?;
+        let (start, end) = (token.start, token.end);
+        match token.kind {
+            TokenKind::StreamEnd => {
+                self.state = State::End;
+                let kind = EventKind::StreamEnd;
+                return Ok(Event { kind, start, end });
+            }
+            TokenKind::Version { .. } | TokenKind::TagDirective { .. } | TokenKind::DocumentStart => {}
+            _ if implicit => {
+                self.directives()?;
+                self.states.push(State::DocumentEnd);
+                self.state = State::BlockNode;
+                let kind = EventKind::DocumentStart;
+                return Ok(Event { kind, start, end });
+            }
+            _ => {}
+        }
+        self.directives()?;
+        let token = self.scanner.peek()?;
+        if !matches!(token.kind, TokenKind::DocumentStart) {
+            let place = token.start;
+            return Err(self.error("did not find expected <document start>", place));
+        }
+        self.states.push(State::DocumentEnd);
+        self.state = State::DocumentContent;
+        let end = self.scanner.take()?.end;
+        let kind = EventKind::DocumentStart;
+        Ok(Event { kind, start, end })
+    }
+
+    fn directives(&mut self) -> Result<(), Error> {
+        let mut versioned = false;
+        loop {
+            let token = self.scanner.peek()?;
+            let place = token.start;
+            match &token.kind {
+                TokenKind::Version { .. } if versioned => {
+                    return Err(self.error("found duplicate %YAML directive", place));
+                }
+                TokenKind::Version { major: 1, minor: 1 } => versioned = true,
+                TokenKind::Version { .. } => {
+                    return Err(self.error("found incompatible YAML document", place));
+                }
+                TokenKind::TagDirective { handle, prefix } => {
+                    let (handle, prefix) = (handle.clone(), prefix.clone());
+                    if self.tags.iter().any(|(known, _)| *known == handle) {
+                        return Err(self.error("found duplicate %TAG directive", place));
+                    }
+                    self.tags.push((handle, prefix));
+                }
+                _ => break,
+            }
+            self.scanner.take()?;
+        }
+        for (handle, prefix) in DEFAULT_TAGS {
+            if !self.tags.iter().any(|(known, _)| known == handle) {
+                self.tags.push((handle.into(), prefix.into()));
+            }
+        }
+        Ok(())
+    }
+
+    fn document_content(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let place = token.start;
+        match token.kind {
+            TokenKind::Version { .. }
+            | TokenKind::TagDirective { .. }
+            | TokenKind::DocumentStart
+            | TokenKind::DocumentEnd
+            | TokenKind::StreamEnd => {
+                self.pop();
+                let state = self.state;
+                Ok(self.empty(place, state))
+            }
+            _ => self.node(Allowed::Block),
+        }
+    }
+
+    fn document_end(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let (start, mut end) = (token.start, token.start);
+        if matches!(token.kind, TokenKind::DocumentEnd) {
+            end = self.scanner.take()?.end;
+        }
+        self.tags.clear();
+        self.state = State::DocumentStart;
+        let kind = EventKind::DocumentEnd;
+        Ok(Event { kind, start, end })
+    }
+
+    // Nodes.
+
+    fn node(&mut self, allowed: Allowed) -> Parse<'a> {
+        if let TokenKind::Alias(name) = self.scanner.peek()?.kind {
+            self.pop();
+            let Token { start, end, .. } = self.scanner.take()?;
+            let kind = EventKind::Alias(name);
+            return Ok(Event { kind, start, end });
+        }
+        let (properties, start, end) = self.properties()?;
+        self.content(allowed, properties, start, end)
+    }
+
+    /// An anchor, a tag, or both in any order; where they start and end.
+    fn properties(&mut self) -> Result<(Properties<'a>, Place, Place), Error> {
+        let first = self.scanner.peek()?.start;
+        let (start, mut end) = (first, first);
+        let mut properties = Properties::default();
+        let mut tag = None;
+        loop {
+            match self.scanner.peek()?.kind {
+                TokenKind::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
+                TokenKind::Tag { .. } if tag.is_none() => {}
+                _ => break,
+            }
+            let token = self.scanner.take()?;
+            end = token.end;
+            if let TokenKind::Tag { handle, suffix } = token.kind {
+                tag = Some((handle, suffix, token.start));
+            }
+        }
+        // The token behind them has been looked at by now: its errors come before that of an unknown handle.
+        if let Some((handle, suffix, place)) = tag {
+            properties.tag = self.full_tag(&handle, &suffix, place)?;
+        }
+        Ok((properties, start, end))
+    }
+
+    fn content(
+        &mut self,
+        allowed: Allowed,
+        properties: Properties<'a>,
+        start: Place,
+        end: Place,
+    ) -> Parse<'a> {
+        let block = allowed != Allowed::Flow;
+        let token = self.scanner.peek()?;
+        let (token_start, token_end) = (token.start, token.end);
+        let (state, kind) = match &token.kind {
+            TokenKind::BlockEntry if allowed == Allowed::BlockOrIndentless => (
+                State::IndentlessEntry,
+                EventKind::SequenceStart(Style::Block, properties),
+            ),
+            TokenKind::Scalar { .. } => return self.scalar(properties, start),
+            TokenKind::FlowSequenceStart => (
+                State::FlowSequenceFirst,
+                EventKind::SequenceStart(Style::Flow, properties),
+            ),
+            TokenKind::FlowMappingStart => (
+                State::FlowMappingFirst,
+                EventKind::MappingStart(Style::Flow, properties),
+            ),
+            TokenKind::BlockSequenceStart if block => (
+                State::SequenceFirst,
+                EventKind::SequenceStart(Style::Block, properties),
+            ),
+            TokenKind::BlockMappingStart if block => (
+                State::MappingFirst,
+                EventKind::MappingStart(Style::Block, properties),
+            ),
+            _ if properties.anchor.is_some() || properties.tag.is_some() => {
+                self.pop();
+                let implicit = properties.tag.is_none();
+                let kind = EventKind::Scalar {
+                    value: Cow::Borrowed(""),
+                    style: Style::Plain,
+                    implicit,
+                    properties,
+                };
+                return Ok(Event { kind, start, end });
+            }
+            _ => return Err(self.error("did not find expected node content", token_start)),
+        };
+        self.state = state;
+        Ok(Event {
+            kind,
+            start,
+            end: token_end,
+        })
+    }
+
+    fn scalar(&mut self, properties: Properties<'a>, start: Place) -> Parse<'a> {
+        let token = self.scanner.take()?;
+        self.pop();
+        let TokenKind::Scalar { value, style } = token.kind else {
+            return Err(self.error("did not find expected node content", token.start));
+        };
+        let implicit = match properties.tag.as_deref() {
+            None => style == Style::Plain,
+            Some(tag) => tag == "!",
+        };
+        let kind = EventKind::Scalar {
+            value,
+            style,
+            implicit,
+            properties,
+        };
+        Ok(Event {
+            kind,
+            start,
+            end: token.end,
+        })
+    }
+
+    fn full_tag(&self, handle: &str, suffix: &str, place: Place) -> Result<Option<Box<str>>, Error> {
+        if handle.is_empty() {
+            return Ok((!suffix.is_empty()).then(|| suffix.into()));
+        }
+        match self.tags.iter().find(|(known, _)| known == handle) {
+            Some((_, prefix)) if !prefix.is_empty() || !suffix.is_empty() => {
+                Ok(Some(format!("{prefix}{suffix}").into()))
+            }
+            _ => Err(self.error("found undefined tag handle", place)),
+        }
+    }
+
+    // Block collections.
+
+    fn sequence_entry(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let (start, end) = (token.start, token.end);
+        match token.kind {
+            TokenKind::BlockEntry => {
+                self.scanner.take()?;
+                if matches!(
+                    self.scanner.peek()?.kind,
+                    TokenKind::BlockEntry | TokenKind::BlockEnd
+                ) {
+                    return Ok(self.empty(end, State::SequenceEntry));
+                }
+                self.states.push(State::SequenceEntry);
+                self.node(Allowed::Block)
+            }
+            TokenKind::BlockEnd => self.close(EventKind::SequenceEnd),
+            _ => Err(self.error("did not find expected '-' indicator", start)),
+        }
+    }
+
+    fn indentless_entry(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let (start, end) = (token.start, token.end);
+        if !matches!(token.kind, TokenKind::BlockEntry) {
+            self.pop();
+            let kind = EventKind::SequenceEnd;
+            return Ok(Event {
+                kind,
+                start,
+                end: start,
+            });
+        }
+        self.scanner.take()?;
+        match self.scanner.peek()?.kind {
+            TokenKind::BlockEntry | TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => {
+                Ok(self.empty(end, State::IndentlessEntry))
+            }
+            _ => {
+                self.states.push(State::IndentlessEntry);
+                self.node(Allowed::Block)
+            }
+        }
+    }
+
+    fn mapping_key(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let (start, end) = (token.start, token.end);
+        match token.kind {
+            TokenKind::Key => {
+                self.scanner.take()?;
+                self.mapping_part(end, State::MappingValue)
+            }
+            TokenKind::BlockEnd => self.close(EventKind::MappingEnd),
+            _ => Err(self.error("did not find expected key", start)),
+        }
+    }
+
+    fn mapping_value(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let (start, end) = (token.start, token.end);
+        if !matches!(token.kind, TokenKind::Value) {
+            return Ok(self.empty(start, State::MappingKey));
+        }
+        self.scanner.take()?;
+        self.mapping_part(end, State::MappingKey)
+    }
+
+    /// A key or a value, either of which may be missing.
+    fn mapping_part(&mut self, place: Place, next: State) -> Parse<'a> {
+        match self.scanner.peek()?.kind {
+            TokenKind::Key | TokenKind::Value | TokenKind::BlockEnd => Ok(self.empty(place, next)),
+            _ => {
+                self.states.push(next);
+                self.node(Allowed::BlockOrIndentless)
+            }
+        }
+    }
+
+    // Flow collections.
+
+    fn flow_sequence_entry(&mut self, first: bool) -> Parse<'a> {
+        if first {
+            self.scanner.take()?;
+        }
+        if !matches!(self.scanner.peek()?.kind, TokenKind::FlowSequenceEnd) {
+            if !first {
+                self.flow_comma("did not find expected ',' or ']'")?;
+            }
+            let token = self.scanner.peek()?;
+            let (start, end) = (token.start, token.end);
+            match token.kind {
+                TokenKind::Key => {
+                    self.state = State::FlowPairKey;
+                    self.scanner.take()?;
+                    let kind = EventKind::MappingStart(Style::Flow, Properties::default());
+                    return Ok(Event { kind, start, end });
+                }
+                TokenKind::FlowSequenceEnd => {}
+                _ => {
+                    self.states.push(State::FlowSequenceEntry);
+                    return self.node(Allowed::Flow);
+                }
+            }
+        }
+        self.close(EventKind::SequenceEnd)
+    }
+
+    fn flow_comma(&mut self, otherwise: &'static str) -> Result<(), Error> {
+        let token = self.scanner.peek()?;
+        let place = token.start;
+        if !matches!(token.kind, TokenKind::FlowEntry) {
+            return Err(self.error(otherwise, place));
+        }
+        self.scanner.take()?;
+        self.scanner.peek()?;
+        Ok(())
+    }
+
+    fn flow_pair_key(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let end = token.end;
+        match token.kind {
+            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
+                // libyaml takes the token away with the key that is missing.
+                self.scanner.take()?;
+                Ok(self.empty(end, State::FlowPairValue))
+            }
+            _ => {
+                self.states.push(State::FlowPairValue);
+                self.node(Allowed::Flow)
+            }
+        }
+    }
+
+    fn flow_pair_value(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let place = token.start;
+        if matches!(token.kind, TokenKind::Value) {
+            self.scanner.take()?;
+            if !matches!(
+                self.scanner.peek()?.kind,
+                TokenKind::FlowEntry | TokenKind::FlowSequenceEnd
+            ) {
+                self.states.push(State::FlowPairEnd);
+                return self.node(Allowed::Flow);
+            }
+        }
+        Ok(self.empty(place, State::FlowPairEnd))
+    }
+
+    fn flow_pair_end(&mut self) -> Parse<'a> {
+        let start = self.scanner.peek()?.start;
+        self.state = State::FlowSequenceEntry;
+        let kind = EventKind::MappingEnd;
+        Ok(Event {
+            kind,
+            start,
+            end: start,
+        })
+    }
+
+    fn flow_mapping_key(&mut self, first: bool) -> Parse<'a> {
+        if first {
+            self.scanner.take()?;
+        }
+        if !matches!(self.scanner.peek()?.kind, TokenKind::FlowMappingEnd) {
+            if !first {
+                self.flow_comma("did not find expected ',' or '}'")?;
+            }
+            match self.scanner.peek()?.kind {
+                TokenKind::Key => {
+                    self.scanner.take()?;
+                    return self.flow_mapping_part(State::FlowMappingValue, true);
+                }
+                TokenKind::FlowMappingEnd => {}
+                _ => {
+                    self.states.push(State::FlowMappingEmptyValue);
+                    return self.node(Allowed::Flow);
+                }
+            }
+        }
+        self.close(EventKind::MappingEnd)
+    }
+
+    fn flow_mapping_value(&mut self) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let place = token.start;
+        if !matches!(token.kind, TokenKind::Value) {
+            return Ok(self.empty(place, State::FlowMappingKey));
+        }
+        self.scanner.take()?;
+        self.flow_mapping_part(State::FlowMappingKey, false)
+    }
+
+    fn flow_mapping_part(&mut self, next: State, key: bool) -> Parse<'a> {
+        let token = self.scanner.peek()?;
+        let place = token.start;
+        match token.kind {
+            TokenKind::FlowEntry | TokenKind::FlowMappingEnd => Ok(self.empty(place, next)),
+            TokenKind::Value if key => Ok(self.empty(place, next)),
+            _ => {
+                self.states.push(next);
+                self.node(Allowed::Flow)
+            }
+        }
+    }
+
+    // Shared.
+
+    fn close(&mut self, kind: EventKind<'a>) -> Parse<'a> {
+        let Token { start, end, .. } = self.scanner.take()?;
+        self.pop();
+        Ok(Event { kind, start, end })
+    }
+
+    fn pop(&mut self) {
+        self.state = self.states.pop().unwrap_or(State::End);
+    }
+
+    /// A node that is not there.
+    fn empty(&mut self, place: Place, next: State) -> Event<'a> {
+        self.state = next;
+        let kind = EventKind::Scalar {
+            value: Cow::Borrowed(""),
+            style: Style::Plain,
+            implicit: true,
+            properties: Properties::default(),
+        };
+        Event {
+            kind,
+            start: place,
+            end: place,
+        }
+    }
+
+    /// A parser's error: Go prints its line counted from 0, and none for the first.
+    fn error(&self, problem: &'static str, place: Place) -> Error {
+        let line = place.line as usize;
+        let problem = problem.into();
+        Problem::Syntax { problem, line }.at(place.mark(self.skipped()))
+    }
+}

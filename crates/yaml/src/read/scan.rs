@@ -1,0 +1,319 @@
+//! Characters to tokens: takes a [`Source`], gives the tokens libyaml's scanner gives, with its errors.
+//!
+//! *Invariant:* a possible simple key makes the scanner read at most 1024 characters ahead, so the queue stays short.
+
+mod directive;
+mod indent;
+mod line;
+mod quoted;
+mod scalar;
+mod tag;
+
+use std::collections::VecDeque;
+
+use super::source::Failure;
+use super::token::{Place, Token, TokenKind};
+use crate::chars;
+use crate::{Error, Problem};
+
+/// A key without `?`, of which nobody knows yet whether a `:` follows.
+#[derive(Clone, Copy, Debug, Default)]
+struct SimpleKey {
+    possible: bool,
+    required: bool,
+    token: usize,
+    place: Place,
+}
+
+/// No simple key starts at a token.
+const NO_KEY: u32 = u32::MAX;
+
+/// Nesting beyond which libyaml gives up.
+const DEEPEST: usize = 10_000;
+
+/// Characters a simple key may span.
+const LONGEST_KEY: u32 = 1024;
+
+#[derive(Debug)]
+pub(super) struct Scanner<'a> {
+    text: &'a str,
+    source: &'a [u8],
+    skipped: usize,
+    failure: Option<Failure>,
+    here: Place,
+    tokens: VecDeque<Token<'a>>,
+    parsed: usize,
+    available: bool,
+    started: bool,
+    indent: i64,
+    indents: Vec<i64>,
+    simple_keys: Vec<SimpleKey>,
+    /// For the tokens from `parsed` on: which entry of `simple_keys` was saved for it.
+    keys_by_token: VecDeque<u32>,
+    key_allowed: bool,
+    flow_level: usize,
+}
+
+type Scan<T> = Result<T, Error>;
+
+impl<'a> Scanner<'a> {
+    pub(super) fn new(text: &'a str, skipped: usize, failure: Option<Failure>) -> Self {
+        Self {
+            text,
+            source: text.as_bytes(),
+            skipped,
+            failure,
+            here: Place::default(),
+            tokens: VecDeque::new(),
+            parsed: 0,
+            available: false,
+            started: false,
+            indent: -1,
+            indents: Vec::new(),
+            simple_keys: vec![SimpleKey::default()],
+            keys_by_token: VecDeque::new(),
+            key_allowed: true,
+            flow_level: 0,
+        }
+    }
+
+    pub(super) fn skipped(&self) -> usize {
+        self.skipped
+    }
+
+    /// The next token, left in the queue.
+    pub(super) fn peek(&mut self) -> Scan<&Token<'a>> {
+        if !self.available {
+            self.fetch_more()?;
+        }
+        match self.tokens.front() {
+            Some(token) => Ok(token),
+            None => Err(error_at(
+                "unknown problem parsing YAML content",
+                self.here,
+                self.skipped,
+            )),
+        }
+    }
+
+    /// Takes the next token out of the queue.
+    pub(super) fn take(&mut self) -> Scan<Token<'a>> {
+        self.peek()?;
+        self.available = false;
+        self.parsed += 1;
+        self.keys_by_token.pop_front();
+        match self.tokens.pop_front() {
+            Some(token) => Ok(token),
+            None => Err(error_at(
+                "unknown problem parsing YAML content",
+                self.here,
+                self.skipped,
+            )),
+        }
+    }
+
+    /// Reads on while the token at the head may turn out to be a key.
+    fn fetch_more(&mut self) -> Scan<()> {
+        loop {
+            if !self.tokens.is_empty() {
+                let key = self.keys_by_token.front().copied().unwrap_or(NO_KEY);
+                if key == NO_KEY || !self.key_is_valid(key as usize)? {
+                    break;
+                }
+            }
+            self.fetch_next()?;
+        }
+        self.available = true;
+        Ok(())
+    }
+
+    fn fetch_next(&mut self) -> Scan<()> {
+        self.need(1)?;
+        if !self.started {
+            self.started = true;
+            self.push(TokenKind::StreamStart, self.here);
+            return Ok(());
+        }
+        self.skip_to_token()?;
+        self.unroll_indent(i64::from(self.here.column));
+        self.need(4)?;
+        if self.here.column == 0 && self.fetch_at_line_start()? {
+            return Ok(());
+        }
+        self.fetch_indicator()
+    }
+
+    /// Directives and document marks, which count only at the start of a line.
+    fn fetch_at_line_start(&mut self) -> Scan<bool> {
+        match self.byte(0) {
+            b'%' => self.fetch_directive()?,
+            b'-' if self.document_mark() => self.fetch_document(TokenKind::DocumentStart)?,
+            b'.' if self.document_mark() => self.fetch_document(TokenKind::DocumentEnd)?,
+            _ => return Ok(false),
+        }
+        Ok(true)
+    }
+
+    fn fetch_indicator(&mut self) -> Scan<()> {
+        let flow = self.flow_level > 0;
+        match self.byte(0) {
+            0 => self.fetch_stream_end(),
+            b'[' => self.fetch_flow_start(TokenKind::FlowSequenceStart),
+            b'{' => self.fetch_flow_start(TokenKind::FlowMappingStart),
+            b']' => self.fetch_flow_end(TokenKind::FlowSequenceEnd),
+            b'}' => self.fetch_flow_end(TokenKind::FlowMappingEnd),
+            b',' => self.fetch_flow_entry(),
+            b'-' if self.blank_or_end(1) => self.fetch_block_entry(),
+            b'?' if flow || self.blank_or_end(1) => self.fetch_key(),
+            b':' if flow || self.blank_or_end(1) => self.fetch_value(),
+            b'*' => self.fetch_anchor(true),
+            b'&' => self.fetch_anchor(false),
+            b'!' => self.fetch_tag(),
+            b'|' if !flow => self.fetch_block_scalar(true),
+            b'>' if !flow => self.fetch_block_scalar(false),
+            b'\'' => self.fetch_quoted(true),
+            b'"' => self.fetch_quoted(false),
+            b'#' | b'|' | b'>' | b'%' | b'@' | b'`' | b'\t' | b' ' | b'\n' | b'\r' => self.no_token(),
+            _ if self.break_at(0) > 0 => self.no_token(),
+            _ => self.fetch_plain(),
+        }
+    }
+
+    fn no_token(&self) -> Scan<()> {
+        Err(self.error("found character that cannot start any token"))
+    }
+
+    // What is ahead.
+
+    /// The byte `ahead` of here; 0 behind the end.
+    fn byte(&self, ahead: usize) -> u8 {
+        self.source
+            .get(self.here.at as usize + ahead)
+            .copied()
+            .unwrap_or(0)
+    }
+
+    fn break_at(&self, ahead: usize) -> usize {
+        chars::break_len(self.source, self.here.at as usize + ahead)
+    }
+
+    fn blank(&self) -> bool {
+        matches!(self.byte(0), b' ' | b'\t')
+    }
+
+    /// Whether a blank, a line break or the end is `ahead`.
+    fn blank_or_end(&self, ahead: usize) -> bool {
+        matches!(self.byte(ahead), b' ' | b'\t' | 0) || self.break_at(ahead) > 0
+    }
+
+    /// `---` or `...` with a blank behind.
+    fn document_mark(&self) -> bool {
+        let mark = matches!(
+            (self.byte(0), self.byte(1), self.byte(2)),
+            (b'-', b'-', b'-') | (b'.', b'.', b'.')
+        );
+        mark && self.blank_or_end(3)
+    }
+
+    /// Fails where go-yaml would have to read on to see `count` characters and cannot.
+    fn need(&self, count: usize) -> Scan<()> {
+        match self.failure {
+            Some(failure) if self.left(count) < count => Err(failure.error()),
+            _ => Ok(()),
+        }
+    }
+
+    fn left(&self, most: usize) -> usize {
+        let rest = self.text.get(self.here.at as usize..).unwrap_or_default();
+        rest.chars().take(most).count()
+    }
+
+    // Going on.
+
+    /// Goes to the byte `end`, no line break in between.
+    fn advance_to(&mut self, end: usize) {
+        let passed = self.source.get(self.here.at as usize..end).unwrap_or_default();
+        let count = if passed.is_ascii() {
+            passed.len()
+        } else {
+            count_chars(passed)
+        };
+        self.here.at = end as u32;
+        self.here.index += count as u32;
+        self.here.column += count as u32;
+    }
+
+    /// One character, no line break.
+    fn skip(&mut self) {
+        let end = self.here.at as usize + chars::width(self.byte(0));
+        self.here.at = end.min(self.source.len()) as u32;
+        self.here.index += 1;
+        self.here.column += 1;
+    }
+
+    /// The line break here.
+    fn skip_break(&mut self) {
+        let len = self.break_at(0) as u32;
+        let pair = len == 2 && self.byte(0) == b'\r';
+        self.here.at += len;
+        self.here.index += 1 + u32::from(pair);
+        self.here.column = 0;
+        self.here.line += 1;
+    }
+
+    /// The line break here as it reads: separators stay, all others become a newline.
+    fn read_break(&mut self, out: &mut String) {
+        match self.break_at(0) {
+            0 => return,
+            3 => {
+                let at = self.here.at as usize;
+                out.push_str(self.text.get(at..at + 3).unwrap_or_default());
+            }
+            _ => out.push('\n'),
+        }
+        self.skip_break();
+    }
+
+    fn slice(&self, start: usize, end: usize) -> &'a str {
+        self.text.get(start..end).unwrap_or_default()
+    }
+
+    // Tokens and errors.
+
+    fn push(&mut self, kind: TokenKind<'a>, start: Place) {
+        let end = self.here;
+        self.tokens.push_back(Token { kind, start, end });
+    }
+
+    /// Puts a token without width before the one numbered `number`; at the end if that one is gone already.
+    fn insert(&mut self, number: usize, kind: TokenKind<'a>, place: Place) {
+        let token = Token {
+            kind,
+            start: place,
+            end: place,
+        };
+        match number.checked_sub(self.parsed) {
+            Some(at) if at <= self.tokens.len() => self.tokens.insert(at, token),
+            _ => self.tokens.push_back(token),
+        }
+    }
+
+    fn error(&self, problem: &'static str) -> Error {
+        error_at(problem, self.here, self.skipped)
+    }
+}
+
+/// A scanner's error; Go names its line only from the second on.
+fn error_at(problem: &'static str, place: Place, skipped: usize) -> Error {
+    let line = if place.line == 0 {
+        0
+    } else {
+        place.line as usize + 1
+    };
+    let problem = problem.into();
+    Problem::Syntax { problem, line }.at(place.mark(skipped))
+}
+
+fn count_chars(bytes: &[u8]) -> usize {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count()
+}

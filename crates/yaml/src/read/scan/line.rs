@@ -1,0 +1,66 @@
+//! What is between tokens: blanks, comments and line breaks.
+
+use super::{Scan, Scanner};
+
+impl Scanner<'_> {
+    /// Goes to the next token.
+    pub(super) fn skip_to_token(&mut self) -> Scan<()> {
+        loop {
+            self.need(1)?;
+            if self.here.column == 0 && self.starts_with_mark() {
+                self.skip();
+                self.need(1)?;
+            }
+            self.skip_blanks(self.flow_level > 0 || !self.key_allowed)?;
+            self.skip_comment()?;
+            if self.break_at(0) == 0 {
+                return Ok(());
+            }
+            self.need(2)?;
+            self.skip_break();
+            if self.flow_level == 0 {
+                self.key_allowed = true;
+            }
+        }
+    }
+
+    /// Whether the text starts with a second byte order mark: go-yaml looks for one at the start of its buffer only, and
+    /// then loses the first character of each line until the buffer moves.
+    fn starts_with_mark(&self) -> bool {
+        self.here.at < 512 && self.text.starts_with('\u{feff}')
+    }
+
+    /// Spaces, and tabs where they cannot be indentation.
+    pub(super) fn skip_blanks(&mut self, tabs: bool) -> Scan<()> {
+        let start = self.here.at as usize;
+        let rest = self.source.get(start..).unwrap_or_default();
+        let count = rest
+            .iter()
+            .take_while(|byte| **byte == b' ' || (tabs && **byte == b'\t'))
+            .count();
+        self.advance_to(start + count);
+        self.need(1)
+    }
+
+    pub(super) fn skip_comment(&mut self) -> Scan<()> {
+        if self.byte(0) == b'#' {
+            let end = self.line_end();
+            self.advance_to(end);
+            self.need(1)?;
+        }
+        Ok(())
+    }
+
+    /// Where this line ends.
+    pub(super) fn line_end(&self) -> usize {
+        let mut at = self.here.at as usize;
+        while let Some(byte) = self.source.get(at) {
+            match byte {
+                b'\n' | b'\r' => break,
+                0xC2 | 0xE2 if crate::chars::break_len(self.source, at) > 0 => break,
+                _ => at += 1,
+            }
+        }
+        at
+    }
+}

@@ -1,0 +1,71 @@
+//! The tokens of YAML, each with its place.
+
+use std::borrow::Cow;
+
+use crate::Mark;
+
+/// A place while scanning; counts from 0.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Place {
+    /// Bytes into the scanned text.
+    pub(crate) at: u32,
+    /// Characters into it.
+    pub(crate) index: u32,
+    pub(crate) line: u32,
+    pub(crate) column: u32,
+}
+
+impl Place {
+    /// The place as users count, behind `skipped` bytes.
+    pub(crate) fn mark(self, skipped: usize) -> Mark {
+        Mark {
+            offset: self.at as usize + skipped,
+            line: self.line as usize + 1,
+            column: self.column as usize + 1,
+        }
+    }
+}
+
+/// How a scalar or collection is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Style {
+    Plain,
+    Single,
+    Double,
+    Literal,
+    Folded,
+    Block,
+    Flow,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum TokenKind<'a> {
+    StreamStart,
+    StreamEnd,
+    Version { major: u8, minor: u8 },
+    TagDirective { handle: String, prefix: String },
+    DocumentStart,
+    DocumentEnd,
+    BlockSequenceStart,
+    BlockMappingStart,
+    BlockEnd,
+    FlowSequenceStart,
+    FlowSequenceEnd,
+    FlowMappingStart,
+    FlowMappingEnd,
+    BlockEntry,
+    FlowEntry,
+    Key,
+    Value,
+    Alias(&'a str),
+    Anchor(&'a str),
+    Tag { handle: String, suffix: String },
+    Scalar { value: Cow<'a, str>, style: Style },
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Token<'a> {
+    pub(super) kind: TokenKind<'a>,
+    pub(super) start: Place,
+    pub(super) end: Place,
+}

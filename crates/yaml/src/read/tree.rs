@@ -1,0 +1,240 @@
+//! Events to nodes: takes a text, gives the nodes of its documents in one table. Anchors are resolved as go-yaml does,
+//! nothing else is. No recursion.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+
+use super::event::{Event, EventKind, Parser, Properties};
+use super::scan::Scanner;
+use super::source::Source;
+use super::token::{Place, Style};
+use crate::{Budget, Error, Problem};
+
+/// No node.
+pub(crate) const NONE: u32 = u32::MAX;
+
+/// The nodes of one document, in the order they start.
+#[derive(Debug, Default)]
+pub(crate) struct Tree<'a> {
+    pub(crate) nodes: Vec<TreeNode<'a>>,
+    pub(crate) start: Place,
+    pub(crate) end: Place,
+}
+
+/// One node; its children are a chain.
+#[derive(Clone, Debug)]
+pub(crate) struct TreeNode<'a> {
+    pub(crate) kind: Kind,
+    /// The scalar, or the name of an alias.
+    pub(crate) value: Cow<'a, str>,
+    pub(crate) tag: Option<Box<str>>,
+    pub(crate) anchor: Option<&'a str>,
+    pub(crate) style: Style,
+    pub(crate) implicit: bool,
+    pub(crate) start: Place,
+    pub(crate) end: Place,
+    /// The first child; of an alias its target.
+    pub(crate) first: u32,
+    /// The next child of the same parent.
+    pub(crate) next: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Scalar,
+    Sequence,
+    Mapping,
+    Alias,
+}
+
+impl<'a> Tree<'a> {
+    /// The children of `parent`.
+    pub(crate) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + '_ {
+        let first = self.nodes.get(parent as usize).map_or(NONE, |node| node.first);
+        std::iter::successors(Some(first), |child| {
+            self.nodes.get(*child as usize).map(|node| node.next)
+        })
+        .take_while(|child| *child != NONE)
+    }
+
+    pub(crate) fn node(&self, id: u32) -> Option<&TreeNode<'a>> {
+        self.nodes.get(id as usize)
+    }
+}
+
+/// Composes the first document of `source`, or all of them; an empty stream has none.
+pub(crate) fn compose<'a>(
+    source: &'a Source<'_>,
+    budget: &Budget,
+    all: bool,
+) -> Result<Vec<Tree<'a>>, Error> {
+    // go-yaml reads an empty text as one empty line.
+    let text = if source.text.is_empty() && source.skipped == 0 && source.failure.is_none() {
+        "\n"
+    } else {
+        &source.text
+    };
+    let scanner = Scanner::new(text, source.skipped, source.failure);
+    let mut composer = Composer {
+        parser: Parser::new(scanner),
+        budget: *budget,
+        tree: Tree::default(),
+        anchors: HashMap::new(),
+        open: Vec::new(),
+    };
+    let mut trees = Vec::new();
+    while let Some(tree) = composer.document()? {
+        trees.push(tree);
+        if !all {
+            break;
+        }
+        if trees.len() > budget.documents {
+            let (of, limit) = ("documents", budget.documents);
+            return Err(Problem::Budget { of, limit }.at(Place::default().mark(0)));
+        }
+    }
+    Ok(trees)
+}
+
+struct Composer<'a> {
+    parser: Parser<'a>,
+    budget: Budget,
+    tree: Tree<'a>,
+    anchors: HashMap<&'a str, u32>,
+    /// The collections under construction, each with its last child.
+    open: Vec<(u32, u32)>,
+}
+
+impl<'a> Composer<'a> {
+    fn document(&mut self) -> Result<Option<Tree<'a>>, Error> {
+        let event = self.parser.next()?;
+        if matches!(event.kind, EventKind::StreamEnd) {
+            return Ok(None);
+        }
+        self.tree = Tree {
+            start: event.start,
+            ..Tree::default()
+        };
+        self.anchors.clear();
+        loop {
+            let event = self.parser.next()?;
+            if let EventKind::DocumentEnd | EventKind::StreamEnd = event.kind {
+                self.tree.end = event.end;
+                return Ok(Some(std::mem::take(&mut self.tree)));
+            }
+            self.take(event)?;
+        }
+    }
+
+    fn take(&mut self, event: Event<'a>) -> Result<(), Error> {
+        let (start, end) = (event.start, event.end);
+        match event.kind {
+            EventKind::Scalar {
+                value,
+                style,
+                implicit,
+                properties,
+            } => {
+                let node = fresh(Kind::Scalar, value, style, (start, end));
+                self.add(TreeNode { implicit, ..node }, properties)?;
+            }
+            EventKind::Alias(name) => self.alias(name, (start, end))?,
+            EventKind::SequenceStart(style, properties) => {
+                self.open(Kind::Sequence, style, properties, (start, end))?
+            }
+            EventKind::MappingStart(style, properties) => {
+                self.open(Kind::Mapping, style, properties, (start, end))?
+            }
+            EventKind::SequenceEnd | EventKind::MappingEnd => self.close(end),
+            EventKind::DocumentStart | EventKind::DocumentEnd | EventKind::StreamEnd => {}
+        }
+        Ok(())
+    }
+
+    fn alias(&mut self, name: &'a str, span: (Place, Place)) -> Result<(), Error> {
+        let Some(&target) = self.anchors.get(name) else {
+            let name = name.to_owned();
+            return Err(Problem::UnknownAnchor { name }.at(span.0.mark(self.parser.skipped())));
+        };
+        let mut node = fresh(Kind::Alias, Cow::Borrowed(name), Style::Plain, span);
+        node.first = target;
+        self.add(node, Properties::default())?;
+        Ok(())
+    }
+
+    fn open(
+        &mut self,
+        kind: Kind,
+        style: Style,
+        properties: Properties<'a>,
+        span: (Place, Place),
+    ) -> Result<(), Error> {
+        if self.open.len() >= self.budget.depth {
+            let (of, limit) = ("levels of nesting", self.budget.depth);
+            return Err(Problem::Budget { of, limit }.at(span.0.mark(self.parser.skipped())));
+        }
+        let id = self.add(fresh(kind, Cow::Borrowed(""), style, span), properties)?;
+        self.open.push((id, NONE));
+        Ok(())
+    }
+
+    /// A block has no end of its own: it ends with its last child.
+    fn close(&mut self, end: Place) {
+        let Some((id, last)) = self.open.pop() else { return };
+        let last_end = self.tree.node(last).map(|child| child.end);
+        if let Some(node) = self.tree.nodes.get_mut(id as usize) {
+            node.end = match (node.style, last_end) {
+                (Style::Flow, _) => end,
+                (_, Some(end)) => end,
+                (_, None) => node.end,
+            };
+        }
+    }
+
+    fn add(&mut self, mut node: TreeNode<'a>, properties: Properties<'a>) -> Result<u32, Error> {
+        let id = self.tree.nodes.len() as u32;
+        if self.tree.nodes.len() >= self.budget.nodes {
+            let (of, limit) = ("nodes", self.budget.nodes);
+            return Err(Problem::Budget { of, limit }.at(node.start.mark(self.parser.skipped())));
+        }
+        if let Some(anchor) = properties.anchor {
+            self.anchors.insert(anchor, id);
+        }
+        node.anchor = properties.anchor;
+        node.tag = properties.tag;
+        self.tree.nodes.push(node);
+        if let Some((parent, last)) = self.open.last_mut() {
+            let before = std::mem::replace(last, id);
+            let link = if before == NONE {
+                self.tree
+                    .nodes
+                    .get_mut(*parent as usize)
+                    .map(|node| &mut node.first)
+            } else {
+                self.tree
+                    .nodes
+                    .get_mut(before as usize)
+                    .map(|node| &mut node.next)
+            };
+            if let Some(link) = link {
+                *link = id;
+            }
+        }
+        Ok(id)
+    }
+}
+
+fn fresh<'a>(kind: Kind, value: Cow<'a, str>, style: Style, (start, end): (Place, Place)) -> TreeNode<'a> {
+    TreeNode {
+        kind,
+        value,
+        tag: None,
+        anchor: None,
+        style,
+        implicit: false,
+        start,
+        end,
+        first: NONE,
+        next: NONE,
+    }
+}
