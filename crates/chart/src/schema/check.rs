@@ -1,0 +1,884 @@
+//! Values against a compiled schema: takes nodes and a tree, gives complaints in the words and order of the Go library,
+//! properties in the order of their names. Bounded in depth and in steps.
+
+use std::cell::Cell;
+use std::cmp::Ordering;
+use std::collections::BTreeSet;
+
+use mainstay_yaml::{Map, Value};
+
+use super::draft::Draft;
+use super::node::{Compiled, Extra, Items, Needs, Node, NodeId};
+use super::number::{compare, is_integer, is_multiple, show, show_count};
+use super::outcome::{Failure, Kind, quote, quote_all};
+use crate::go;
+
+/// Schemas entered at once.
+const MAX_DEPTH: usize = 400;
+/// Schemas entered in all.
+const MAX_STEPS: usize = 1_000_000;
+
+/// Why values are not accepted.
+pub(super) enum Refusal {
+    /// They break the schema.
+    Invalid(Failure),
+    /// Nobody knows: the schema is too expensive.
+    Exhausted,
+}
+
+/// Checks `value` against the schema `root`.
+pub(super) fn check(compiled: &Compiled, root: NodeId, value: &Value) -> Result<(), Refusal> {
+    let checker = Checker {
+        compiled,
+        steps: Cell::new(0),
+        exhausted: Cell::new(false),
+    };
+    let scope = Scope {
+        node: root,
+        keyword: "",
+        value_id: 0,
+        depth: 0,
+        parent: None,
+    };
+    let quiet = false;
+    let result = checker.validate(&scope, value, &[], quiet, false);
+    if checker.exhausted.get() {
+        return Err(Refusal::Exhausted);
+    }
+    result.map(drop).map_err(Refusal::Invalid)
+}
+
+struct Checker<'a> {
+    compiled: &'a Compiled,
+    steps: Cell<usize>,
+    exhausted: Cell<bool>,
+}
+
+/// The schemas we are inside of, innermost first.
+struct Scope<'p> {
+    node: NodeId,
+    /// The keyword of the reference that led here, if one did.
+    keyword: &'static str,
+    /// The same for two schemas that look at one value.
+    value_id: usize,
+    depth: usize,
+    parent: Option<&'p Scope<'p>>,
+}
+
+impl<'p> Scope<'p> {
+    fn child(&'p self, node: NodeId, keyword: &'static str, value_id: usize) -> Scope<'p> {
+        Scope {
+            node,
+            keyword,
+            value_id,
+            depth: self.depth + 1,
+            parent: Some(self),
+        }
+    }
+
+    /// This scope and those around it.
+    fn chain(&self) -> impl Iterator<Item = &Scope<'p>> {
+        std::iter::successors(Some(self), |scope| scope.parent)
+    }
+}
+
+/// What no schema has judged yet.
+#[derive(Clone, Default)]
+struct Open {
+    properties: BTreeSet<String>,
+    items: BTreeSet<usize>,
+}
+
+impl Open {
+    fn of(value: &Value, node: &Node, asked: bool) -> Self {
+        match value {
+            Value::Map(map) => {
+                let wanted =
+                    !node.judges_all_properties() && (asked || node.unevaluated_properties.is_some());
+                Self {
+                    properties: if wanted {
+                        map.keys().cloned().collect()
+                    } else {
+                        BTreeSet::new()
+                    },
+                    ..Self::default()
+                }
+            }
+            Value::List(items) if asked || node.unevaluated_items.is_some() => {
+                let from = node.judged_items().unwrap_or(items.len());
+                Self {
+                    items: (from..items.len()).collect(),
+                    ..Self::default()
+                }
+            }
+            _ => Self::default(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.properties.is_empty() && self.items.is_empty()
+    }
+
+    fn merge(&mut self, other: &Self) {
+        self.properties.retain(|name| other.properties.contains(name));
+        self.items.retain(|place| other.items.contains(place));
+    }
+}
+
+/// One value under one schema.
+struct Visit<'v, 's> {
+    scope: &'s Scope<'s>,
+    node: &'s Node,
+    value: &'v Value,
+    at: &'s [String],
+    /// Only whether it fits is of interest.
+    quiet: bool,
+    open: Open,
+    failures: Vec<Failure>,
+}
+
+type Checked = Result<Open, Failure>;
+
+impl Checker<'_> {
+    fn validate(&self, scope: &Scope<'_>, value: &Value, at: &[String], quiet: bool, asked: bool) -> Checked {
+        self.steps.set(self.steps.get() + 1);
+        if self.exhausted.get() || self.steps.get() > MAX_STEPS || scope.depth > MAX_DEPTH {
+            self.exhausted.set(true);
+            return Ok(Open::default());
+        }
+        let Some(node) = self.compiled.nodes.get(scope.node) else {
+            return Ok(Open::default());
+        };
+        let open = Open::of(value, node, asked);
+        let mut visit = Visit {
+            scope,
+            node,
+            value,
+            at,
+            quiet,
+            open,
+            failures: Vec::new(),
+        };
+        if let Some(always) = node.always {
+            return if always {
+                Ok(visit.open)
+            } else {
+                Err(visit.failure("false schema"))
+            };
+        }
+        if let Some(failure) = self.first_failure(&visit) {
+            return Err(failure);
+        }
+        if let Some(target) = node.reference {
+            let result = self.reference(&mut visit, target, "$ref");
+            if node.draft < Draft::D2019 {
+                return result.map(|()| visit.open);
+            }
+            visit.failures.extend(result.err());
+        }
+        match value {
+            Value::Map(map) => self.object(&mut visit, map),
+            Value::List(items) => self.list(&mut visit, items),
+            Value::String(text) => string(&mut visit, text),
+            Value::Int(_) | Value::Uint(_) | Value::Float(_) => numeric(&mut visit),
+            Value::Null | Value::Bool(_) => {}
+        }
+        if visit.failures.is_empty() || !quiet {
+            if node.draft >= Draft::D2019 {
+                self.dynamic_references(&mut visit);
+            }
+            self.combinations(&mut visit);
+            if node.draft >= Draft::D2019 {
+                self.unevaluated(&mut visit);
+            }
+        }
+        visit.conclude()
+    }
+
+    /// What is reported alone: cycles, type, const, enum, format.
+    fn first_failure(&self, visit: &Visit<'_, '_>) -> Option<Failure> {
+        let (node, value) = (visit.node, visit.value);
+        if let Some(other) = self.cycle(visit.scope) {
+            let text = format!(
+                "both {} and {} resolve to {} causing reference cycle",
+                self.keyword_path(visit.scope),
+                self.keyword_path(other),
+                go::quote(&node.location)
+            );
+            return Some(visit.failure(text));
+        }
+        if !node.types.is_empty() && !has_type(value, &node.types) {
+            return Some(visit.failure(format!(
+                "got {}, want {}",
+                type_of(value),
+                node.types.join(" or ")
+            )));
+        }
+        if let Some(wanted) = &node.constant
+            && !equal(value, wanted)
+        {
+            let text = match wanted {
+                Value::List(_) | Value::Map(_) => "'const' failed".into(),
+                primitive => format!("value must be {}", display(primitive)),
+            };
+            return Some(visit.failure(text));
+        }
+        if let Some(allowed) = &node.allowed
+            && !allowed.iter().any(|item| equal(value, item))
+        {
+            return Some(visit.failure(enum_text(allowed)));
+        }
+        let format = node.format.as_ref()?;
+        let error = format.check(value).err()?;
+        Some(visit.failure(format!(
+            "{} is not valid {}: {error}",
+            display(value),
+            format.name()
+        )))
+    }
+
+    fn cycle<'p>(&self, scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
+        scope
+            .chain()
+            .skip(1)
+            .take_while(|other| other.value_id == scope.value_id)
+            .find(|other| other.node == scope.node)
+    }
+
+    fn keyword_path(&self, scope: &Scope<'_>) -> String {
+        let mut path = String::new();
+        for scope in scope.chain() {
+            let Some(parent) = scope.parent else { break };
+            let step = if scope.keyword.is_empty() {
+                let location = |node| {
+                    self.compiled
+                        .nodes
+                        .get(node)
+                        .map_or("", |node: &Node| node.location.as_str())
+                };
+                let (here, above) = (location(scope.node), location(parent.node));
+                here.get(above.len()..).unwrap_or_default().to_owned()
+            } else {
+                format!("/{}", scope.keyword)
+            };
+            path = step + &path;
+        }
+        path
+    }
+
+    /// Another schema on the same value.
+    fn same(
+        &self,
+        visit: &mut Visit<'_, '_>,
+        node: NodeId,
+        keyword: &'static str,
+        quiet: bool,
+    ) -> Result<(), Failure> {
+        let scope = visit.scope.child(node, keyword, visit.scope.value_id);
+        let asked = !visit.open.is_empty();
+        let open = self.validate(&scope, visit.value, visit.at, visit.quiet || quiet, asked)?;
+        visit.open.merge(&open);
+        Ok(())
+    }
+
+    /// A schema on a part of the value.
+    fn part(&self, visit: &Visit<'_, '_>, node: NodeId, value: &Value, token: String) -> Result<(), Failure> {
+        let scope = visit.scope.child(node, "", visit.scope.value_id + 1);
+        let mut at = visit.at.to_vec();
+        at.push(token);
+        self.validate(&scope, value, &at, visit.quiet, false).map(drop)
+    }
+
+    fn reference(
+        &self,
+        visit: &mut Visit<'_, '_>,
+        node: NodeId,
+        keyword: &'static str,
+    ) -> Result<(), Failure> {
+        self.same(visit, node, keyword, false).map_err(|failure| {
+            let causes = if matches!(failure.kind, Kind::Group) {
+                failure.causes
+            } else {
+                vec![failure]
+            };
+            Failure {
+                at: visit.at.to_vec(),
+                kind: Kind::Reference,
+                causes,
+            }
+        })
+    }
+
+    fn dynamic_references(&self, visit: &mut Visit<'_, '_>) {
+        let nodes = &self.compiled.nodes;
+        if let Some(target) = visit.node.recursive_ref {
+            let anchored = |id: NodeId| nodes.get(id).is_some_and(|node| node.recursive_anchor);
+            let outermost =
+                |scope: &&Scope<'_>| nodes.get(scope.node).is_some_and(|node| anchored(node.resource));
+            let chosen = if anchored(target) {
+                visit
+                    .scope
+                    .chain()
+                    .filter(outermost)
+                    .last()
+                    .map_or(target, |scope| scope.node)
+            } else {
+                target
+            };
+            let result = self.reference(visit, chosen, "$recursiveRef");
+            visit.failures.extend(result.err());
+        }
+        if let Some((target, anchor)) = &visit.node.dynamic_ref {
+            let matches = !anchor.is_empty()
+                && nodes
+                    .get(*target)
+                    .is_some_and(|node| node.dynamic_anchor == *anchor);
+            let named = |scope: &Scope<'_>| {
+                let resource = nodes.get(scope.node).and_then(|node| nodes.get(node.resource))?;
+                resource.dynamic_anchors.get(anchor).copied()
+            };
+            let chosen = visit
+                .scope
+                .chain()
+                .filter_map(named)
+                .last()
+                .filter(|_| matches)
+                .unwrap_or(*target);
+            let result = self.reference(visit, chosen, "$dynamicRef");
+            visit.failures.extend(result.err());
+        }
+    }
+
+    fn object(&self, visit: &mut Visit<'_, '_>, map: &Map) {
+        let node = visit.node;
+        let size = map.len() as i64;
+        visit.at_least("minProperties", size, node.min_properties);
+        visit.at_most("maxProperties", size, node.max_properties);
+        let absent = missing(map, &node.required);
+        match absent.as_slice() {
+            [] => {}
+            [one] => visit.fail(format!("missing property {}", quote(one))),
+            several => visit.fail(format!("missing properties {}", quote_all(several))),
+        }
+        if visit.done() {
+            return;
+        }
+        self.dependencies(visit, map);
+        self.properties(visit, map);
+        if node.draft == Draft::D4 {
+            return;
+        }
+        self.property_names(visit, map);
+        if node.draft == Draft::D6 {
+            return;
+        }
+        for (name, schema) in node
+            .dependent_schemas
+            .iter()
+            .filter(|(name, _)| map.contains_key(*name))
+        {
+            let _ = name;
+            let result = self.same(visit, *schema, "", false);
+            visit.failures.extend(result.err());
+        }
+        for (name, names) in node
+            .dependent_required
+            .iter()
+            .filter(|(name, _)| map.contains_key(*name))
+        {
+            visit.fail_if_missing(map, name, names);
+        }
+    }
+
+    fn dependencies(&self, visit: &mut Visit<'_, '_>, map: &Map) {
+        for (name, needs) in visit
+            .node
+            .dependencies
+            .iter()
+            .filter(|(name, _)| map.contains_key(*name))
+        {
+            match needs {
+                Needs::Names(names) => visit.fail_if_missing(map, name, names),
+                Needs::Schema(schema) => {
+                    let result = self.same(visit, *schema, "", false);
+                    visit.failures.extend(result.err());
+                }
+            }
+        }
+    }
+
+    fn properties(&self, visit: &mut Visit<'_, '_>, map: &Map) {
+        let node = visit.node;
+        let mut refused = Vec::new();
+        for (name, value) in map {
+            if visit.done() {
+                return;
+            }
+            let patterns = node
+                .pattern_properties
+                .iter()
+                .filter(|(regex, _)| regex.is_match(name));
+            let mut schemas: Vec<NodeId> = node.properties.get(name).copied().into_iter().collect();
+            schemas.extend(patterns.map(|(_, schema)| *schema));
+            if schemas.is_empty() {
+                match node.additional_properties {
+                    None => continue,
+                    Some(Extra::Allowed(true)) => {}
+                    Some(Extra::Allowed(false)) => refused.push(name.clone()),
+                    Some(Extra::Schema(schema)) => schemas.push(schema),
+                }
+            }
+            for schema in schemas {
+                let result = self.part(visit, schema, value, name.clone());
+                visit.failures.extend(result.err());
+            }
+            visit.open.properties.remove(name);
+        }
+        if !refused.is_empty() {
+            visit.fail(format!(
+                "additional properties {} not allowed",
+                quote_all(&refused)
+            ));
+        }
+    }
+
+    /// A name is judged as a document of its own.
+    fn property_names(&self, visit: &mut Visit<'_, '_>, map: &Map) {
+        let Some(schema) = visit.node.property_names else {
+            return;
+        };
+        for name in map.keys() {
+            let scope = Scope {
+                node: schema,
+                keyword: "",
+                value_id: 0,
+                depth: visit.scope.depth + 1,
+                parent: None,
+            };
+            if let Err(failure) = self.validate(&scope, &Value::from(name.as_str()), &[], false, false) {
+                let causes = if matches!(failure.kind, Kind::Group) {
+                    failure.causes
+                } else {
+                    vec![failure]
+                };
+                let kind = Kind::Text(format!("invalid propertyName {}", quote(name)));
+                visit.failures.push(Failure {
+                    at: Vec::new(),
+                    kind,
+                    causes,
+                });
+            }
+        }
+    }
+
+    fn list(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
+        let node = visit.node;
+        let size = items.len() as i64;
+        visit.at_least("minItems", size, node.min_items);
+        visit.at_most("maxItems", size, node.max_items);
+        if node.unique_items
+            && let Some((first, second)) = self.duplicates(items)
+        {
+            visit.fail(format!(
+                "items at {} and {} are equal",
+                show_count(first as i64),
+                show_count(second as i64)
+            ));
+        }
+        if node.draft < Draft::D2020 {
+            self.items(visit, items)
+        } else {
+            self.items_2020(visit, items)
+        }
+        self.contains(visit, items);
+    }
+
+    fn items(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
+        let (schemas, judged): (Vec<NodeId>, usize) = match &visit.node.items {
+            None => (Vec::new(), 0),
+            Some(Items::All(schema)) => (vec![*schema; items.len()], items.len()),
+            Some(Items::ByPlace(list)) => (
+                list.iter().take(items.len()).copied().collect(),
+                list.len().min(items.len()),
+            ),
+        };
+        self.each(visit, items, &schemas, 0);
+        let rest = items.get(judged..).unwrap_or_default();
+        match visit.node.additional_items {
+            Some(Extra::Allowed(false)) if !rest.is_empty() => {
+                visit.fail(format!(
+                    "last {} additionalItem(s) not allowed",
+                    show_count(rest.len() as i64)
+                ));
+            }
+            // Go counts these from zero again.
+            Some(Extra::Schema(schema)) => self.each(visit, rest, &vec![schema; rest.len()], 0),
+            _ => {}
+        }
+    }
+
+    fn items_2020(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
+        let prefix: Vec<NodeId> = visit
+            .node
+            .prefix_items
+            .iter()
+            .take(items.len())
+            .copied()
+            .collect();
+        self.each(visit, items, &prefix, 0);
+        if let Some(schema) = visit.node.other_items {
+            let rest = items.get(prefix.len()..).unwrap_or_default();
+            self.each(visit, rest, &vec![schema; rest.len()], 0);
+        }
+    }
+
+    fn each(&self, visit: &mut Visit<'_, '_>, items: &[Value], schemas: &[NodeId], from: usize) {
+        for (place, (item, schema)) in items.iter().zip(schemas).enumerate() {
+            let result = self.part(visit, *schema, item, (from + place).to_string());
+            visit.failures.extend(result.err());
+        }
+    }
+
+    fn contains(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
+        let Some(schema) = visit.node.contains else { return };
+        let (mut failures, mut matched) = (Vec::new(), Vec::new());
+        for (place, item) in items.iter().enumerate() {
+            match self.part(visit, schema, item, place.to_string()) {
+                Err(failure) => failures.push(failure),
+                Ok(()) => {
+                    matched.push(place);
+                    if visit.node.draft >= Draft::D2020 {
+                        visit.open.items.remove(&place);
+                    }
+                }
+            }
+        }
+        let count = matched.len() as i64;
+        let places = matched.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let bound = |least: &str, want: i64| {
+            let (want, count) = (show_count(want), show_count(count));
+            format!(
+                "{least} {want} items required to match contains schema, but matched {count} items at {places}"
+            )
+        };
+        match visit.node.min_contains {
+            Some(want) if count < want && count == 0 => {
+                let want = show_count(want);
+                let text = format!("min {want} items required to match contains schema, but none matched");
+                visit.fail_because(text, failures);
+            }
+            Some(want) if count < want => visit.fail_because(bound("min", want), failures),
+            None if count == 0 => visit.fail_because("no items match contains schema".into(), failures),
+            _ => {}
+        }
+        if let Some(want) = visit.node.max_contains.filter(|want| count > *want) {
+            visit.fail(bound("max", want));
+        }
+    }
+
+    /// The first pair of equal items. Sorting by kind and text first keeps a long list from costing its square.
+    fn duplicates(&self, items: &[Value]) -> Option<(usize, usize)> {
+        let mut seen: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
+        items.iter().enumerate().find_map(|(place, item)| {
+            let known = seen.insert(fingerprint(item), place);
+            known.map(|first| (first, place))
+        })
+    }
+
+    fn combinations(&self, visit: &mut Visit<'_, '_>) {
+        let node = visit.node;
+        if let Some(schema) = node.not
+            && self.same(visit, schema, "", true).is_ok()
+        {
+            visit.fail("'not' failed".into());
+        }
+        self.all_of(visit);
+        self.any_of(visit);
+        self.one_of(visit);
+        if let Some(condition) = node.condition {
+            let branch = if self.same(visit, condition, "", true).is_ok() {
+                node.then
+            } else {
+                node.otherwise
+            };
+            if let Some(schema) = branch {
+                let result = self.same(visit, schema, "", false);
+                visit.failures.extend(result.err());
+            }
+        }
+    }
+
+    fn all_of(&self, visit: &mut Visit<'_, '_>) {
+        let mut failures = Vec::new();
+        for schema in &visit.node.all_of {
+            failures.extend(self.same(visit, *schema, "", false).err());
+            if visit.quiet && !failures.is_empty() {
+                break;
+            }
+        }
+        if !failures.is_empty() {
+            visit.fail_because("'allOf' failed".into(), failures);
+        }
+    }
+
+    fn any_of(&self, visit: &mut Visit<'_, '_>) {
+        let mut failures = Vec::new();
+        let mut matched = visit.node.any_of.is_empty();
+        for schema in &visit.node.any_of {
+            match self.same(visit, *schema, "", false) {
+                Err(failure) => failures.push(failure),
+                Ok(()) => {
+                    matched = true;
+                    // What is left unjudged needs every branch.
+                    if visit.open.is_empty() {
+                        break;
+                    }
+                }
+            }
+        }
+        if !matched {
+            visit.fail_because("'anyOf' failed".into(), failures);
+        }
+    }
+
+    fn one_of(&self, visit: &mut Visit<'_, '_>) {
+        let mut failures = Vec::new();
+        let mut matched = None;
+        for (place, schema) in visit.node.one_of.iter().enumerate() {
+            match (self.same(visit, *schema, "", matched.is_some()), matched) {
+                (Err(failure), None) => failures.push(failure),
+                (Err(_), Some(_)) => {}
+                (Ok(()), None) => matched = Some(place),
+                (Ok(()), Some(first)) => {
+                    let (first, place) = (show_count(first as i64), show_count(place as i64));
+                    visit.fail(format!("'oneOf' failed, subschemas {first}, {place} matched"));
+                    break;
+                }
+            }
+        }
+        if matched.is_none() && !visit.node.one_of.is_empty() {
+            visit.fail_because("'oneOf' failed, none matched".into(), failures);
+        }
+    }
+
+    fn unevaluated(&self, visit: &mut Visit<'_, '_>) {
+        match (
+            visit.value,
+            visit.node.unevaluated_properties,
+            visit.node.unevaluated_items,
+        ) {
+            (Value::Map(map), Some(schema), _) => {
+                for name in std::mem::take(&mut visit.open.properties) {
+                    if let Some(value) = map.get(&name) {
+                        let result = self.part(visit, schema, value, name);
+                        visit.failures.extend(result.err());
+                    }
+                }
+            }
+            (Value::List(items), _, Some(schema)) => {
+                for place in std::mem::take(&mut visit.open.items) {
+                    if let Some(value) = items.get(place) {
+                        let result = self.part(visit, schema, value, place.to_string());
+                        visit.failures.extend(result.err());
+                    }
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+impl Visit<'_, '_> {
+    fn failure(&self, text: impl Into<String>) -> Failure {
+        if self.quiet {
+            return Failure {
+                at: Vec::new(),
+                kind: Kind::Text(String::new()),
+                causes: Vec::new(),
+            };
+        }
+        Failure {
+            at: self.at.to_vec(),
+            kind: Kind::Text(text.into()),
+            causes: Vec::new(),
+        }
+    }
+
+    fn fail(&mut self, text: String) {
+        let failure = self.failure(text);
+        self.failures.push(failure);
+    }
+
+    fn fail_because(&mut self, text: String, causes: Vec<Failure>) {
+        let failure = Failure {
+            causes,
+            ..self.failure(text)
+        };
+        self.failures.push(failure);
+    }
+
+    fn fail_if_missing(&mut self, map: &Map, name: &str, names: &[String]) {
+        let absent = missing(map, names);
+        if !absent.is_empty() {
+            self.fail(format!(
+                "properties {} required, if {} exists",
+                quote_all(&absent),
+                quote(name)
+            ));
+        }
+    }
+
+    fn at_least(&mut self, keyword: &str, got: i64, want: Option<i64>) {
+        if let Some(want) = want.filter(|want| got < *want) {
+            self.fail(format!(
+                "{keyword}: got {}, want {}",
+                show_count(got),
+                show_count(want)
+            ));
+        }
+    }
+
+    fn at_most(&mut self, keyword: &str, got: i64, want: Option<i64>) {
+        if let Some(want) = want.filter(|want| got > *want) {
+            self.fail(format!(
+                "{keyword}: got {}, want {}",
+                show_count(got),
+                show_count(want)
+            ));
+        }
+    }
+
+    /// Whether it is already clear that the value does not fit, and nobody asks why.
+    fn done(&self) -> bool {
+        self.quiet && !self.failures.is_empty()
+    }
+
+    fn conclude(mut self) -> Checked {
+        match self.failures.len() {
+            0 => Ok(self.open),
+            1 => Err(self.failures.remove(0)),
+            _ => Err(Failure {
+                at: self.at.to_vec(),
+                kind: Kind::Group,
+                causes: self.failures,
+            }),
+        }
+    }
+}
+
+fn string(visit: &mut Visit<'_, '_>, text: &str) {
+    let node = visit.node;
+    if node.min_length.is_some() || node.max_length.is_some() {
+        let length = text.chars().count() as i64;
+        visit.at_least("minLength", length, node.min_length);
+        visit.at_most("maxLength", length, node.max_length);
+    }
+    if let Some(pattern) = node
+        .pattern
+        .as_ref()
+        .filter(|pattern| !pattern.regex.is_match(text))
+    {
+        visit.fail(format!(
+            "{} does not match pattern {}",
+            quote(text),
+            quote(&pattern.text)
+        ));
+    }
+}
+
+fn numeric(visit: &mut Visit<'_, '_>) {
+    let (node, value) = (visit.node, visit.value);
+    let mut bound = |keyword: &str, want: &Option<Value>, broken: fn(Ordering) -> bool| {
+        if let Some(want) = want
+            && broken(compare(value, want))
+        {
+            visit.fail(format!("{keyword}: got {}, want {}", show(value), show(want)));
+        }
+    };
+    bound("minimum", &node.minimum, Ordering::is_lt);
+    bound("maximum", &node.maximum, Ordering::is_gt);
+    bound("exclusiveMinimum", &node.above, Ordering::is_le);
+    bound("exclusiveMaximum", &node.below, Ordering::is_ge);
+    if let Some(step) = node.multiple_of.as_ref().filter(|step| !is_multiple(value, step)) {
+        visit.fail(format!("multipleOf: got {}, want {}", show(value), show(step)));
+    }
+}
+
+fn missing(map: &Map, names: &[String]) -> Vec<String> {
+    names
+        .iter()
+        .filter(|name| !map.contains_key(*name))
+        .cloned()
+        .collect()
+}
+
+fn type_of(value: &Value) -> &'static str {
+    match value.json_kind() {
+        "bool" => "boolean",
+        other => other,
+    }
+}
+
+fn has_type(value: &Value, types: &[&str]) -> bool {
+    types.contains(&type_of(value)) || (types.contains(&"integer") && is_integer(value))
+}
+
+/// Numbers are equal whatever their type.
+fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::List(left), Value::List(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Map(left), Value::Map(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| left.0 == right.0 && equal(left.1, right.1))
+        }
+        _ if left.as_f64().is_some() && right.as_f64().is_some() => compare(left, right).is_eq(),
+        _ => left == right,
+    }
+}
+
+/// A text that equal values share and others do not.
+fn fingerprint(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!(
+            "[{}]",
+            items.iter().map(fingerprint).collect::<Vec<_>>().join(",")
+        ),
+        Value::Map(map) => {
+            let entry =
+                |(key, value): (&String, &Value)| format!("{}:{}", go::quote(key), fingerprint(value));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(","))
+        }
+        Value::String(text) => go::quote(text),
+        Value::Null | Value::Bool(_) => go::print(value),
+        number if is_integer(number) => number
+            .as_i64()
+            .map_or_else(|| go::print(number), |whole| whole.to_string()),
+        number => go::print(number),
+    }
+}
+
+fn enum_text(allowed: &[Value]) -> String {
+    let compound = |item: &Value| matches!(item, Value::List(_) | Value::Map(_));
+    match allowed {
+        _ if allowed.iter().any(compound) => "'enum' failed".into(),
+        [one] => format!("value must be {}", display(one)),
+        _ => {
+            let shown: Vec<_> = allowed.iter().map(display).collect();
+            format!("value must be one of {}", shown.join(", "))
+        }
+    }
+}
+
+/// A value in a complaint.
+fn display(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::List(_) | Value::Map(_) => "value".into(),
+        other => go::print(other),
+    }
+}

@@ -1,0 +1,452 @@
+//! A schema to nodes: takes its tree, gives it with every reference resolved, or what is wrong with it. References that
+//! leave the document are refused, except to the metaschemas, which are built in.
+
+use std::collections::BTreeMap;
+
+use mainstay_sprig::Regex;
+use mainstay_yaml::{Map, Value};
+
+use super::LOCATION;
+use super::check::{Refusal, check};
+use super::document::{Document, place};
+use super::draft::Draft;
+use super::format::Format;
+use super::meta::metaschema;
+use super::node::{Compiled, Extra, Items, Needs, Node, NodeId, Pattern};
+use super::outcome::{escape, quote as single_quote};
+use super::url::{join, scheme, split};
+use crate::go::quote;
+use crate::warning::Warning;
+
+/// Compiles the schema of a chart.
+pub(super) fn compile(schema: Value, warnings: &mut Vec<Warning>) -> Result<Compiled, String> {
+    let mut compiler = Compiler::new(warnings, false);
+    compiler.add(LOCATION, schema)?;
+    compiler.run(LOCATION)
+}
+
+/// Why something outside the schema is not read.
+pub(super) fn refuse(url: &str) -> String {
+    let reason = match scheme(url) {
+        Some("file" | "http" | "https") => "references outside the schema are refused".into(),
+        _ => format!("no URLLoader registered for {}", quote(url)),
+    };
+    format!("failing loading {}: {reason}", quote(url))
+}
+
+fn compile_meta(draft: Draft) -> Result<Compiled, String> {
+    let mut ignored = Vec::new();
+    let mut compiler = Compiler::new(&mut ignored, true);
+    compiler
+        .documents
+        .insert(draft.url().into(), meta_document(draft)?);
+    compiler.run(draft.url())
+}
+
+fn meta_document(draft: Draft) -> Result<Document, String> {
+    let mut meta = metaschema(draft);
+    if let Value::Map(map) = &mut meta {
+        map.insert("$schema".into(), Value::from(draft.url()));
+    }
+    Document::new(draft.url(), meta)
+}
+
+struct Compiler<'w> {
+    documents: BTreeMap<String, Document>,
+    nodes: Vec<Node>,
+    places: Vec<(String, String)>,
+    by_place: BTreeMap<(String, String), NodeId>,
+    warnings: &'w mut Vec<Warning>,
+    /// Whether formats are checked in every draft, as in metaschemas.
+    assert_formats: bool,
+}
+
+/// One schema being compiled.
+struct Here<'a> {
+    map: &'a Map,
+    url: &'a str,
+    pointer: &'a str,
+    base: &'a str,
+    draft: Draft,
+}
+
+impl Compiler<'_> {
+    fn new(warnings: &mut Vec<Warning>, assert_formats: bool) -> Compiler<'_> {
+        Compiler {
+            documents: BTreeMap::new(),
+            nodes: Vec::new(),
+            places: Vec::new(),
+            by_place: BTreeMap::new(),
+            warnings,
+            assert_formats,
+        }
+    }
+
+    /// Takes a document in, if it fits its metaschema.
+    fn add(&mut self, url: &str, schema: Value) -> Result<(), String> {
+        let document = Document::new(url, schema)?;
+        fits_metaschema(&document, url, "")?;
+        self.documents.insert(url.into(), document);
+        Ok(())
+    }
+
+    fn run(mut self, url: &str) -> Result<Compiled, String> {
+        let root = self.enqueue(url, "");
+        let mut next = 0;
+        while let Some((url, pointer)) = self.places.get(next).cloned() {
+            self.node(next, &url, &pointer)?;
+            next += 1;
+        }
+        Ok(Compiled {
+            nodes: self.nodes,
+            root,
+        })
+    }
+
+    fn enqueue(&mut self, url: &str, pointer: &str) -> NodeId {
+        let key = (url.to_owned(), pointer.to_owned());
+        if let Some(known) = self.by_place.get(&key) {
+            return *known;
+        }
+        let id = self.nodes.len();
+        self.nodes.push(Node::new(place(url, pointer)));
+        self.places.push(key.clone());
+        self.by_place.insert(key, id);
+        id
+    }
+
+    fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), String> {
+        let document = self.documents.get_mut(url).ok_or_else(|| refuse(url))?;
+        if document.visit(pointer)? {
+            fits_metaschema(document, url, pointer)?;
+        }
+        let value = document.lookup(pointer)?.clone();
+        let resource = document.resource(pointer);
+        let mut node = Node::new(place(url, pointer));
+        node.draft = resource.draft;
+        node.resource = self.enqueue(url, &resource.pointer);
+        if resource.draft >= Draft::D2020 && resource.pointer == pointer {
+            for name in &resource.dynamic {
+                if let Some(at) = resource.anchors.get(name) {
+                    node.dynamic_anchors.insert(name.clone(), self.enqueue(url, at));
+                }
+            }
+        }
+        match &value {
+            Value::Bool(always) => node.always = Some(*always),
+            Value::Map(map) if map.is_empty() => node.always = Some(true),
+            Value::Map(map) => {
+                let here = Here {
+                    map,
+                    url,
+                    pointer,
+                    base: &resource.id,
+                    draft: resource.draft,
+                };
+                self.keywords(&mut node, &here)?;
+            }
+            _ => {}
+        }
+        if let Some(slot) = self.nodes.get_mut(id) {
+            *slot = node;
+        }
+        Ok(())
+    }
+
+    fn keywords(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+        node.reference = self.reference(here, "$ref")?;
+        if here.draft < Draft::D2019 && node.reference.is_some() {
+            return Ok(());
+        }
+        self.applicators(node, here)?;
+        self.assertions(node, here)?;
+        if here.draft >= Draft::D6 {
+            node.contains = self.one(here, "contains");
+            node.property_names = self.one(here, "propertyNames");
+            node.constant = here.map.get("const").cloned();
+        }
+        if here.draft >= Draft::D7 {
+            self.conditional(node, here);
+        }
+        if here.draft >= Draft::D2019 {
+            self.since_2019(node, here)?;
+        }
+        if here.draft >= Draft::D2020 {
+            self.since_2020(node, here)?;
+        }
+        Ok(())
+    }
+
+    fn applicators(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+        node.all_of = self.list(here, "allOf");
+        node.any_of = self.list(here, "anyOf");
+        node.one_of = self.list(here, "oneOf");
+        node.not = self.one(here, "not");
+        if here.draft < Draft::D2020 {
+            match here.map.get("items") {
+                None => {}
+                Some(Value::List(_)) => {
+                    node.items = Some(Items::ByPlace(self.list(here, "items")));
+                    node.additional_items = self.extra(here, "additionalItems");
+                }
+                Some(_) => node.items = self.one(here, "items").map(Items::All),
+            }
+        }
+        node.properties = self.map(here, "properties");
+        for (text, id) in self.map(here, "patternProperties") {
+            node.pattern_properties
+                .push((regex(here, "patternProperties", &text)?, id));
+        }
+        node.additional_properties = self.extra(here, "additionalProperties");
+        if let Some(Value::Map(map)) = here.map.get("dependencies") {
+            for (name, value) in map {
+                let needs = match value {
+                    Value::List(items) => Needs::Names(strings(items)),
+                    _ => Needs::Schema(self.enqueue(here.url, &at(here, &["dependencies", name]))),
+                };
+                node.dependencies.insert(name.clone(), needs);
+            }
+        }
+        Ok(())
+    }
+
+    fn assertions(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+        node.types = types(here.map.get("type"));
+        node.allowed = here
+            .map
+            .get("enum")
+            .and_then(Value::as_list)
+            .map(<[Value]>::to_vec);
+        node.multiple_of = number(here, "multipleOf");
+        (node.maximum, node.below) = bounds(here, "maximum", "exclusiveMaximum");
+        (node.minimum, node.above) = bounds(here, "minimum", "exclusiveMinimum");
+        node.min_length = count(here, "minLength");
+        node.max_length = count(here, "maxLength");
+        if let Some(text) = here.map.get("pattern").and_then(Value::as_str) {
+            node.pattern = Some(Pattern {
+                regex: regex(here, "pattern", text)?,
+                text: text.into(),
+            });
+        }
+        node.min_items = count(here, "minItems");
+        node.max_items = count(here, "maxItems");
+        node.unique_items = flag(here, "uniqueItems");
+        node.min_properties = count(here, "minProperties");
+        node.max_properties = count(here, "maxProperties");
+        node.required = here
+            .map
+            .get("required")
+            .and_then(Value::as_list)
+            .map(strings)
+            .unwrap_or_default();
+        if self.assert_formats || here.draft < Draft::D2019 {
+            node.format = here
+                .map
+                .get("format")
+                .and_then(Value::as_str)
+                .and_then(Format::named);
+        }
+        Ok(())
+    }
+
+    fn conditional(&mut self, node: &mut Node, here: &Here<'_>) {
+        node.condition = self.one(here, "if");
+        let known = here.map.get("if").and_then(Value::as_bool);
+        if node.condition.is_some() {
+            node.then = self.one(here, "then").filter(|_| known != Some(false));
+            node.otherwise = self.one(here, "else").filter(|_| known != Some(true));
+        }
+    }
+
+    fn since_2019(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+        node.recursive_ref = self.reference(here, "$recursiveRef")?;
+        node.recursive_anchor = flag(here, "$recursiveAnchor");
+        if node.contains.is_some() {
+            node.min_contains = count(here, "minContains");
+            node.max_contains = count(here, "maxContains");
+        }
+        if let Some(Value::Map(map)) = here.map.get("dependentRequired") {
+            let lists = map
+                .iter()
+                .filter_map(|(name, value)| Some((name.clone(), strings(value.as_list()?))));
+            node.dependent_required = lists.collect();
+        }
+        node.dependent_schemas = self.map(here, "dependentSchemas");
+        node.unevaluated_items = self.one(here, "unevaluatedItems");
+        node.unevaluated_properties = self.one(here, "unevaluatedProperties");
+        Ok(())
+    }
+
+    fn since_2020(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+        if let Some(target) = self.reference(here, "$dynamicRef")? {
+            let text = here
+                .map
+                .get("$dynamicRef")
+                .and_then(Value::as_str)
+                .unwrap_or_default();
+            let (_, fragment) = split(text)?;
+            let anchor = if fragment.starts_with('/') {
+                String::new()
+            } else {
+                fragment
+            };
+            node.dynamic_ref = Some((target, anchor));
+        }
+        node.dynamic_anchor = here
+            .map
+            .get("$dynamicAnchor")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        node.prefix_items = self.list(here, "prefixItems");
+        node.other_items = self.one(here, "items");
+        Ok(())
+    }
+
+    fn one(&mut self, here: &Here<'_>, keyword: &str) -> Option<NodeId> {
+        here.map
+            .contains_key(keyword)
+            .then(|| self.enqueue(here.url, &at(here, &[keyword])))
+    }
+
+    fn list(&mut self, here: &Here<'_>, keyword: &str) -> Vec<NodeId> {
+        let Some(Value::List(items)) = here.map.get(keyword) else {
+            return Vec::new();
+        };
+        (0..items.len())
+            .map(|place| self.enqueue(here.url, &at(here, &[keyword, &place.to_string()])))
+            .collect()
+    }
+
+    fn map(&mut self, here: &Here<'_>, keyword: &str) -> BTreeMap<String, NodeId> {
+        let Some(Value::Map(map)) = here.map.get(keyword) else {
+            return BTreeMap::new();
+        };
+        map.keys()
+            .map(|name| (name.clone(), self.enqueue(here.url, &at(here, &[keyword, name]))))
+            .collect()
+    }
+
+    fn extra(&mut self, here: &Here<'_>, keyword: &str) -> Option<Extra> {
+        match here.map.get(keyword)? {
+            Value::Bool(allowed) => Some(Extra::Allowed(*allowed)),
+            _ => self.one(here, keyword).map(Extra::Schema),
+        }
+    }
+
+    /// The schema a reference means.
+    fn reference(&mut self, here: &Here<'_>, keyword: &str) -> Result<Option<NodeId>, String> {
+        let Some(text) = here.map.get(keyword).and_then(Value::as_str) else {
+            return Ok(None);
+        };
+        let (reference, fragment) = split(text)?;
+        let url = join(here.base, reference);
+        if let Some(pointer) = self
+            .documents
+            .get(here.url)
+            .and_then(|document| document.resolve(&url, &fragment))
+        {
+            let pointer = pointer?;
+            return Ok(Some(self.enqueue(here.url, &pointer)));
+        }
+        self.load(&url)?;
+        let document = self.documents.get(&url).ok_or_else(|| refuse(&url))?;
+        let pointer = document.resolve(&url, &fragment).ok_or_else(|| refuse(&url))??;
+        Ok(Some(self.enqueue(&url, &pointer)))
+    }
+
+    /// Brings in a document that is built in; a URN is taken to allow everything.
+    fn load(&mut self, url: &str) -> Result<(), String> {
+        if self.documents.contains_key(url) {
+            return Ok(());
+        }
+        let document = match (Draft::from_url(url), scheme(url)) {
+            (Some(draft), _) => Document::new(url, (*meta_document(draft)?.value).clone())?,
+            (None, Some("urn")) => {
+                self.warnings.push(Warning::UnresolvedUrn { urn: url.into() });
+                Document::new(url, Value::Bool(true))?
+            }
+            _ => return Err(refuse(url)),
+        };
+        self.documents.insert(url.into(), document);
+        Ok(())
+    }
+}
+
+/// Checks the schema at `pointer` against the metaschema of its draft.
+fn fits_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), String> {
+    let draft = if pointer.is_empty() {
+        document.draft()
+    } else {
+        document.resource(pointer).draft
+    };
+    let meta = compile_meta(draft)?;
+    match check(&meta, meta.root, document.lookup(pointer)?) {
+        Ok(()) => Ok(()),
+        Err(Refusal::Exhausted) => Err("schema takes too many steps to check".into()),
+        Err(Refusal::Invalid(failure)) => Err(format!(
+            "{} is not valid against metaschema: jsonschema validation failed with {}{}",
+            quote(&place(url, pointer)),
+            single_quote(&format!("{}#", draft.url())),
+            failure.report(1)
+        )),
+    }
+}
+
+fn at(here: &Here<'_>, tokens: &[&str]) -> String {
+    let path: String = tokens.iter().map(|token| format!("/{}", escape(token))).collect();
+    format!("{}{path}", here.pointer)
+}
+
+fn regex(here: &Here<'_>, keyword: &str, text: &str) -> Result<Regex, String> {
+    Regex::compile(text).map_err(|error| {
+        let place = place(here.url, &at(here, &[keyword]));
+        format!("invalid regex {} at {}: {error}", quote(text), quote(&place))
+    })
+}
+
+/// Known type names, in the order complaints list them.
+fn types(value: Option<&Value>) -> Vec<&'static str> {
+    let named = |name: &str| match value {
+        Some(Value::String(text)) => text == name,
+        Some(Value::List(items)) => items.iter().any(|item| item.as_str() == Some(name)),
+        _ => false,
+    };
+    let known = [
+        "null", "boolean", "number", "integer", "string", "array", "object",
+    ];
+    known.into_iter().filter(|name| named(name)).collect()
+}
+
+fn strings(items: &[Value]) -> Vec<String> {
+    items
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect()
+}
+
+fn number(here: &Here<'_>, keyword: &str) -> Option<Value> {
+    here.map
+        .get(keyword)
+        .filter(|value| value.as_f64().is_some())
+        .cloned()
+}
+
+fn count(here: &Here<'_>, keyword: &str) -> Option<i64> {
+    here.map.get(keyword)?.as_i64()
+}
+
+fn flag(here: &Here<'_>, keyword: &str) -> bool {
+    here.map.get(keyword).and_then(Value::as_bool) == Some(true)
+}
+
+/// A bound and its exclusive twin, which draft 4 has as a flag.
+fn bounds(here: &Here<'_>, keyword: &str, exclusive: &str) -> (Option<Value>, Option<Value>) {
+    let bound = number(here, keyword);
+    if flag(here, exclusive) {
+        (None, bound)
+    } else {
+        (bound, number(here, exclusive))
+    }
+}

@@ -1,0 +1,120 @@
+//! The drafts of JSON Schema: which keyword holds schemas, and where.
+
+use mainstay_yaml::{Map, Value};
+
+/// A draft, oldest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Draft {
+    D4,
+    D6,
+    D7,
+    D2019,
+    D2020,
+}
+
+/// What a keyword holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Holds {
+    One,
+    List,
+    Map,
+    /// One or a list, as `items` until 2020.
+    Either,
+}
+
+const KEYWORDS: [(&str, Holds, Draft); 22] = [
+    ("definitions", Holds::Map, Draft::D4),
+    ("not", Holds::One, Draft::D4),
+    ("allOf", Holds::List, Draft::D4),
+    ("anyOf", Holds::List, Draft::D4),
+    ("oneOf", Holds::List, Draft::D4),
+    ("properties", Holds::Map, Draft::D4),
+    ("additionalProperties", Holds::One, Draft::D4),
+    ("patternProperties", Holds::Map, Draft::D4),
+    ("items", Holds::Either, Draft::D4),
+    ("additionalItems", Holds::One, Draft::D4),
+    ("dependencies", Holds::Map, Draft::D4),
+    ("propertyNames", Holds::One, Draft::D6),
+    ("contains", Holds::One, Draft::D6),
+    ("if", Holds::One, Draft::D7),
+    ("then", Holds::One, Draft::D7),
+    ("else", Holds::One, Draft::D7),
+    ("$defs", Holds::Map, Draft::D2019),
+    ("dependentSchemas", Holds::Map, Draft::D2019),
+    ("unevaluatedProperties", Holds::One, Draft::D2019),
+    ("unevaluatedItems", Holds::One, Draft::D2019),
+    ("contentSchema", Holds::One, Draft::D2019),
+    ("prefixItems", Holds::List, Draft::D2020),
+];
+
+impl Draft {
+    /// The draft a `$schema` names.
+    pub(super) fn from_url(url: &str) -> Option<Self> {
+        let url = url.strip_suffix('#').unwrap_or(url);
+        let rest = url
+            .strip_prefix("http://")
+            .or_else(|| url.strip_prefix("https://"))
+            .unwrap_or(url);
+        match rest {
+            "json-schema.org/schema" | "json-schema.org/draft/2020-12/schema" => Some(Self::D2020),
+            "json-schema.org/draft/2019-09/schema" => Some(Self::D2019),
+            "json-schema.org/draft-07/schema" => Some(Self::D7),
+            "json-schema.org/draft-06/schema" => Some(Self::D6),
+            "json-schema.org/draft-04/schema" => Some(Self::D4),
+            _ => None,
+        }
+    }
+
+    /// Where its metaschema is.
+    pub(super) fn url(self) -> &'static str {
+        match self {
+            Self::D4 => "http://json-schema.org/draft-04/schema",
+            Self::D6 => "http://json-schema.org/draft-06/schema",
+            Self::D7 => "http://json-schema.org/draft-07/schema",
+            Self::D2019 => "https://json-schema.org/draft/2019-09/schema",
+            Self::D2020 => "https://json-schema.org/draft/2020-12/schema",
+        }
+    }
+
+    /// The keyword that names a schema.
+    pub(super) fn id_keyword(self) -> &'static str {
+        if self == Self::D4 { "id" } else { "$id" }
+    }
+
+    /// The name of a schema, without fragment; before 2019 `$ref` hides it.
+    pub(super) fn id(self, schema: &Map) -> Option<&str> {
+        if self < Self::D2019 && schema.contains_key("$ref") {
+            return None;
+        }
+        let id = schema.get(self.id_keyword())?.as_str()?;
+        Some(id.split('#').next().unwrap_or_default()).filter(|id| !id.is_empty())
+    }
+
+    /// Every schema directly inside `schema`, with its path from there.
+    pub(super) fn subschemas(self, schema: &Map) -> Vec<(Vec<String>, &Value)> {
+        let mut found = Vec::new();
+        for (keyword, holds, since) in KEYWORDS {
+            if let Some(value) = schema.get(keyword).filter(|_| self >= since) {
+                collect(keyword, holds, value, &mut found);
+            }
+        }
+        found
+    }
+}
+
+fn collect<'a>(keyword: &str, holds: Holds, value: &'a Value, found: &mut Vec<(Vec<String>, &'a Value)>) {
+    let path = |token: &str| vec![keyword.to_owned(), token.to_owned()];
+    match (holds, value) {
+        (Holds::List | Holds::Either, Value::List(items)) => {
+            found.extend(
+                items
+                    .iter()
+                    .enumerate()
+                    .map(|(at, item)| (path(&at.to_string()), item)),
+            );
+        }
+        (Holds::Map, Value::Map(map)) => found.extend(map.iter().map(|(key, value)| (path(key), value))),
+        (Holds::One | Holds::Either, value) => found.push((vec![keyword.to_owned()], value)),
+        _ => {}
+    }
+}

@@ -1,0 +1,387 @@
+//! The metaschemas: takes a draft, gives the schema that its schemas must fit, built from a table of keywords.
+//! Vocabularies of the newer drafts are kept apart because complaints show them as one level.
+
+use mainstay_yaml::{Map, Value};
+
+use super::draft::Draft;
+
+/// What a keyword must be.
+#[derive(Clone, Copy)]
+enum Must {
+    Anything,
+    Schema,
+    SchemaList,
+    SchemaMap,
+    /// A map of schemas whose keys are expressions.
+    PatternMap,
+    SchemaOrList,
+    SchemaOrBool,
+    /// Schemas or lists of names, by name.
+    Dependencies,
+    Text,
+    Uri,
+    UriReference,
+    /// A reference without fragment.
+    Id,
+    Anchor,
+    Regex,
+    Bool,
+    Number,
+    PositiveNumber,
+    Count,
+    /// A count whose default is zero: older drafts spell that as an `allOf`.
+    CountOrZero,
+    Names,
+    NamesByName,
+    Type,
+    Enum,
+    List,
+    Vocabulary,
+}
+
+use Must::{
+    Anchor, Anything, Bool, Count, CountOrZero, Dependencies, Enum, Id, List, Names, NamesByName, Number,
+    PatternMap, PositiveNumber, Regex, Schema, SchemaList, SchemaMap, SchemaOrBool, SchemaOrList, Text, Type,
+    Uri, UriReference, Vocabulary,
+};
+
+type Rows = &'static [(&'static str, Must)];
+
+const CLASSIC: Rows = &[
+    ("title", Text),
+    ("description", Text),
+    ("default", Anything),
+    ("multipleOf", PositiveNumber),
+    ("maximum", Number),
+    ("minimum", Number),
+    ("maxLength", Count),
+    ("minLength", CountOrZero),
+    ("pattern", Regex),
+    ("items", SchemaOrList),
+    ("maxItems", Count),
+    ("minItems", CountOrZero),
+    ("uniqueItems", Bool),
+    ("maxProperties", Count),
+    ("minProperties", CountOrZero),
+    ("required", Names),
+    ("definitions", SchemaMap),
+    ("properties", SchemaMap),
+    ("dependencies", Dependencies),
+    ("enum", Enum),
+    ("type", Type),
+    ("allOf", SchemaList),
+    ("anyOf", SchemaList),
+    ("oneOf", SchemaList),
+    ("not", Schema),
+    ("format", Text),
+];
+
+const ONLY_4: Rows = &[
+    ("id", Text),
+    ("$schema", Uri),
+    ("$ref", Text),
+    ("exclusiveMaximum", Bool),
+    ("exclusiveMinimum", Bool),
+    ("additionalItems", SchemaOrBool),
+    ("additionalProperties", SchemaOrBool),
+    ("patternProperties", SchemaMap),
+];
+
+const SINCE_6: Rows = &[
+    ("$id", UriReference),
+    ("$schema", Uri),
+    ("$ref", UriReference),
+    ("exclusiveMaximum", Number),
+    ("exclusiveMinimum", Number),
+    ("additionalItems", Schema),
+    ("additionalProperties", Schema),
+    ("patternProperties", SchemaMap),
+    ("contains", Schema),
+    ("propertyNames", Schema),
+    ("const", Anything),
+];
+
+const SINCE_7: Rows = &[
+    ("patternProperties", PatternMap),
+    ("$comment", Text),
+    ("readOnly", Bool),
+    ("writeOnly", Bool),
+    ("examples", List),
+    ("contentMediaType", Text),
+    ("contentEncoding", Text),
+    ("if", Schema),
+    ("then", Schema),
+    ("else", Schema),
+];
+
+const CORE_2019: Rows = &[
+    ("$id", Id),
+    ("$schema", Uri),
+    ("$anchor", Anchor),
+    ("$ref", UriReference),
+    ("$recursiveRef", UriReference),
+    ("$recursiveAnchor", Bool),
+    ("$vocabulary", Vocabulary),
+    ("$comment", Text),
+    ("$defs", SchemaMap),
+];
+
+const CORE_2020: Rows = &[
+    ("$id", Id),
+    ("$schema", Uri),
+    ("$anchor", Anchor),
+    ("$ref", UriReference),
+    ("$dynamicRef", UriReference),
+    ("$dynamicAnchor", Anchor),
+    ("$vocabulary", Vocabulary),
+    ("$comment", Text),
+    ("$defs", SchemaMap),
+];
+
+const APPLICATOR: Rows = &[
+    ("contains", Schema),
+    ("additionalProperties", Schema),
+    ("properties", SchemaMap),
+    ("patternProperties", PatternMap),
+    ("dependentSchemas", SchemaMap),
+    ("propertyNames", Schema),
+    ("if", Schema),
+    ("then", Schema),
+    ("else", Schema),
+    ("allOf", SchemaList),
+    ("anyOf", SchemaList),
+    ("oneOf", SchemaList),
+    ("not", Schema),
+];
+
+const APPLICATOR_2019: Rows = &[
+    ("additionalItems", Schema),
+    ("unevaluatedItems", Schema),
+    ("items", SchemaOrList),
+    ("unevaluatedProperties", Schema),
+];
+
+const APPLICATOR_2020: Rows = &[("prefixItems", SchemaList), ("items", Schema)];
+
+const UNEVALUATED: Rows = &[("unevaluatedItems", Schema), ("unevaluatedProperties", Schema)];
+
+const VALIDATION: Rows = &[
+    ("multipleOf", PositiveNumber),
+    ("maximum", Number),
+    ("exclusiveMaximum", Number),
+    ("minimum", Number),
+    ("exclusiveMinimum", Number),
+    ("maxLength", Count),
+    ("minLength", CountOrZero),
+    ("pattern", Regex),
+    ("maxItems", Count),
+    ("minItems", CountOrZero),
+    ("uniqueItems", Bool),
+    ("maxContains", Count),
+    ("minContains", Count),
+    ("maxProperties", Count),
+    ("minProperties", CountOrZero),
+    ("required", Names),
+    ("dependentRequired", NamesByName),
+    ("const", Anything),
+    ("enum", List),
+    ("type", Type),
+];
+
+const META_DATA: Rows = &[
+    ("title", Text),
+    ("description", Text),
+    ("default", Anything),
+    ("deprecated", Bool),
+    ("readOnly", Bool),
+    ("writeOnly", Bool),
+    ("examples", List),
+];
+
+const FORMAT: Rows = &[("format", Text)];
+
+const CONTENT: Rows = &[
+    ("contentMediaType", Text),
+    ("contentEncoding", Text),
+    ("contentSchema", Schema),
+];
+
+const LEFT_OVER: Rows = &[("definitions", SchemaMap), ("dependencies", Dependencies)];
+
+const LEFT_OVER_2020: Rows = &[("$recursiveAnchor", Anchor), ("$recursiveRef", UriReference)];
+
+const TYPES: [&str; 7] = [
+    "array", "boolean", "integer", "null", "number", "object", "string",
+];
+
+/// The schema of schemas of `draft`.
+pub(super) fn metaschema(draft: Draft) -> Value {
+    match draft {
+        Draft::D4 => with_dependencies(object(&[CLASSIC, ONLY_4], draft)),
+        Draft::D6 => object(&[CLASSIC, SINCE_6], draft),
+        Draft::D7 => object(&[CLASSIC, SINCE_6, SINCE_7], draft),
+        Draft::D2019 => vocabularies(
+            &[
+                &[CORE_2019],
+                &[APPLICATOR, APPLICATOR_2019],
+                &[VALIDATION],
+                &[META_DATA],
+                &[FORMAT],
+                &[CONTENT],
+            ],
+            object(&[LEFT_OVER], draft),
+            draft,
+        ),
+        Draft::D2020 => vocabularies(
+            &[
+                &[CORE_2020],
+                &[APPLICATOR, APPLICATOR_2020],
+                &[UNEVALUATED],
+                &[VALIDATION],
+                &[META_DATA],
+                &[FORMAT],
+                &[CONTENT],
+            ],
+            object(&[LEFT_OVER, LEFT_OVER_2020], draft),
+            draft,
+        ),
+    }
+}
+
+fn vocabularies(groups: &[&[Rows]], root: Value, draft: Draft) -> Value {
+    let Value::Map(mut root) = root else { return root };
+    // A `$ref` each, so that what one vocabulary refuses hangs under `allOf` without a level of its own.
+    let parts: Vec<Value> = groups.iter().map(|rows| object(rows, draft)).collect();
+    let refs = (0..parts.len())
+        .map(|at| reference(&format!("#/$defs/v{at}")))
+        .collect();
+    let named = parts
+        .into_iter()
+        .enumerate()
+        .map(|(at, part)| (format!("v{at}"), part));
+    root.insert("$defs".into(), Value::Map(named.collect()));
+    root.insert("allOf".into(), Value::List(refs));
+    Value::Map(root)
+}
+
+fn object(rows: &[Rows], draft: Draft) -> Value {
+    let rows = rows.iter().copied().flatten();
+    let properties: Map = rows
+        .map(|(name, must)| ((*name).to_owned(), shape(*must, draft)))
+        .collect();
+    let types = if draft == Draft::D4 {
+        Value::from("object")
+    } else {
+        texts(&["object", "boolean"])
+    };
+    map([("type", types), ("properties", Value::Map(properties))])
+}
+
+/// `exclusiveMaximum` was a flag that needs its number.
+fn with_dependencies(root: Value) -> Value {
+    let Value::Map(mut root) = root else { return root };
+    let needs = [
+        ("exclusiveMaximum", texts(&["maximum"])),
+        ("exclusiveMinimum", texts(&["minimum"])),
+    ];
+    root.insert("dependencies".into(), map(needs));
+    Value::Map(root)
+}
+
+fn shape(must: Must, draft: Draft) -> Value {
+    let schema = || reference("#");
+    let typed = |name: &str| map([("type", Value::from(name))]);
+    let formatted = |format: &str| map([("type", Value::from("string")), ("format", Value::from(format))]);
+    let any_of = |options: Vec<Value>| map([("anyOf", Value::List(options))]);
+    let map_of = |value: Value| map([("type", Value::from("object")), ("additionalProperties", value)]);
+    let count = || map([("type", Value::from("integer")), ("minimum", Value::Int(0))]);
+    match must {
+        Anything => Value::Bool(true),
+        Schema => schema(),
+        SchemaList => list_of(schema(), true, false),
+        SchemaMap => map_of(schema()),
+        PatternMap => with(
+            map_of(schema()),
+            "propertyNames",
+            map([("format", Value::from("regex"))]),
+        ),
+        SchemaOrList => any_of(vec![schema(), list_of(schema(), true, false)]),
+        SchemaOrBool => any_of(vec![typed("boolean"), schema()]),
+        Dependencies => map_of(any_of(vec![schema(), names(draft)])),
+        Text => typed("string"),
+        Uri => formatted("uri"),
+        UriReference => formatted("uri-reference"),
+        Id => with(formatted("uri-reference"), "pattern", Value::from("^[^#]*#?$")),
+        Anchor => with(typed("string"), "pattern", Value::from(anchor_pattern(draft))),
+        Regex => formatted("regex"),
+        Bool => typed("boolean"),
+        Number => typed("number"),
+        PositiveNumber if draft == Draft::D4 => {
+            let minimum = with(typed("number"), "minimum", Value::Int(0));
+            with(minimum, "exclusiveMinimum", Value::Bool(true))
+        }
+        PositiveNumber => with(typed("number"), "exclusiveMinimum", Value::Int(0)),
+        CountOrZero if draft < Draft::D2019 => map([("allOf", Value::List(vec![count()]))]),
+        Count | CountOrZero => count(),
+        Names => names(draft),
+        NamesByName => map_of(names(draft)),
+        Type => any_of(vec![type_name(), list_of(type_name(), true, true)]),
+        Enum => with(
+            with(typed("array"), "minItems", Value::Int(1)),
+            "uniqueItems",
+            Value::Bool(true),
+        ),
+        List => typed("array"),
+        Vocabulary => with(map_of(typed("boolean")), "propertyNames", formatted("uri")),
+    }
+}
+
+fn anchor_pattern(draft: Draft) -> &'static str {
+    if draft == Draft::D2019 {
+        "^[A-Za-z][-A-Za-z0-9.:_]*$"
+    } else {
+        "^[A-Za-z_][-A-Za-z0-9._]*$"
+    }
+}
+
+fn names(draft: Draft) -> Value {
+    list_of(map([("type", Value::from("string"))]), draft == Draft::D4, true)
+}
+
+fn type_name() -> Value {
+    map([("enum", texts(&TYPES))])
+}
+
+fn list_of(item: Value, filled: bool, unique: bool) -> Value {
+    let mut list = map([("type", Value::from("array")), ("items", item)]);
+    if filled {
+        list = with(list, "minItems", Value::Int(1));
+    }
+    if unique {
+        list = with(list, "uniqueItems", Value::Bool(true));
+    }
+    list
+}
+
+fn reference(to: &str) -> Value {
+    map([("$ref", Value::from(to))])
+}
+
+fn texts(items: &[&str]) -> Value {
+    Value::List(items.iter().map(|item| Value::from(*item)).collect())
+}
+
+fn map<const N: usize>(entries: [(&str, Value); N]) -> Value {
+    Value::Map(
+        entries
+            .into_iter()
+            .map(|(key, value)| (key.to_owned(), value))
+            .collect(),
+    )
+}
+
+fn with(value: Value, key: &str, entry: Value) -> Value {
+    let Value::Map(mut map) = value else { return value };
+    map.insert(key.to_owned(), entry);
+    Value::Map(map)
+}

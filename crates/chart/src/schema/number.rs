@@ -1,0 +1,156 @@
+//! Numbers in schemas: exact comparison and divisibility of decimals, and how complaints print them.
+
+use std::cmp::Ordering;
+
+use mainstay_yaml::{Value, format_float};
+
+/// Whether the number has no fraction.
+pub(super) fn is_integer(value: &Value) -> bool {
+    match value {
+        Value::Int(_) | Value::Uint(_) => true,
+        Value::Float(number) => number.fract() == 0.0,
+        _ => false,
+    }
+}
+
+/// The order of two numbers.
+pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
+    match (whole(left), whole(right)) {
+        (Some(left), Some(right)) => left.cmp(&right),
+        _ => left
+            .as_f64()
+            .partial_cmp(&right.as_f64())
+            .unwrap_or(Ordering::Equal),
+    }
+}
+
+fn whole(value: &Value) -> Option<i128> {
+    match value {
+        Value::Int(number) => Some(i128::from(*number)),
+        Value::Uint(number) => Some(i128::from(*number)),
+        _ => None,
+    }
+}
+
+/// Whether `value` is a whole multiple of `step`, both taken as the decimals they are written as.
+pub(super) fn is_multiple(value: &Value, step: &Value) -> bool {
+    match (decimal(value), decimal(step)) {
+        (Some(value), Some(step)) if step.0 != 0 => divides(value, step),
+        _ => true,
+    }
+}
+
+/// Digits and the power of ten they stand for.
+fn decimal(value: &Value) -> Option<(i128, i32)> {
+    if let Some(number) = whole(value) {
+        return Some((number, 0));
+    }
+    let text = format_float(value.as_f64()?, 'e', None);
+    let (digits, exponent) = text.split_once('e')?;
+    let (head, tail) = digits.split_once('.').unwrap_or((digits, ""));
+    let exponent: i32 = exponent.parse().ok()?;
+    let digits: i128 = format!("{head}{tail}").parse().ok()?;
+    Some((digits, exponent - tail.len() as i32))
+}
+
+fn divides((value, value_power): (i128, i32), (step, step_power): (i128, i32)) -> bool {
+    let power = value_power - step_power;
+    let scaled =
+        |number: i128, power: u32| 10_i128.checked_pow(power).and_then(|ten| number.checked_mul(ten));
+    if power >= 0 {
+        // value · 10^power / step
+        match scaled(value, power.unsigned_abs()) {
+            Some(value) => value % step == 0,
+            // Too large to write out: reduce step by step instead.
+            None => (0..power).fold(value % step, |rest, _| (rest * 10) % step) == 0,
+        }
+    } else {
+        match scaled(step, power.unsigned_abs()) {
+            Some(step) => value % step == 0,
+            None => value == 0,
+        }
+    }
+}
+
+/// A bound as complaints print it: grouped digits, or a power of ten in small figures.
+pub(super) fn show(value: &Value) -> String {
+    show_float(value.as_f64().unwrap_or_default())
+}
+
+fn show_float(number: f64) -> String {
+    let text = format_float(number, 'g', None);
+    match text.split_once('e') {
+        None => grouped(&text),
+        Some((digits, exponent)) => {
+            let small: String = exponent.chars().filter_map(superscript).collect();
+            format!("{digits}×10{small}")
+        }
+    }
+}
+
+fn superscript(c: char) -> Option<char> {
+    match c {
+        '-' => Some('⁻'),
+        '0'..='9' => "⁰¹²³⁴⁵⁶⁷⁸⁹".chars().nth(c as usize - '0' as usize),
+        _ => None,
+    }
+}
+
+/// A count as complaints print it.
+pub(super) fn show_count(count: i64) -> String {
+    grouped(&count.to_string())
+}
+
+/// Commas between thousands.
+fn grouped(text: &str) -> String {
+    let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
+    let (whole, fraction) = rest
+        .split_once('.')
+        .map_or((rest, None), |(whole, part)| (whole, Some(part)));
+    let mut out = String::from(sign);
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    if let Some(fraction) = fraction {
+        out.push('.');
+        out.push_str(fraction);
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn prints_as_the_go_library_does() {
+        let check = |number: f64, expected: &str| assert_eq!(show_float(number), expected);
+        check(5.0, "5");
+        check(0.3, "0.3");
+        check(123_456.0, "123,456");
+        check(1_234_567.0, "1.234567×10⁰⁶");
+        check(-1e-7, "-1×10⁻⁰⁷");
+        check(1e23, "1×10²³");
+        assert_eq!(show_count(1500), "1,500");
+    }
+
+    #[test]
+    fn divides_decimals_exactly() {
+        let check = |value: f64, step: f64, expected: bool| {
+            assert_eq!(
+                is_multiple(&Value::Float(value), &Value::Float(step)),
+                expected,
+                "{value} by {step}"
+            );
+        };
+        check(0.3, 0.1, true);
+        check(5.0, 0.3, false);
+        check(1e300, 7.0, false);
+        check(1e300, 10.0, true);
+        check(1e-7, 3.0, false);
+        check(0.0, 1e-300, true);
+    }
+}
