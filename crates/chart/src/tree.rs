@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_template::{Map, MapType, Str, Value};
+use mainstay_template::{Map, MapType, Str, UintKind, Value};
 use mainstay_yaml::{Map as PlainMap, Value as Plain};
 
 /// A deep copy that templates can share and change.
@@ -11,7 +11,7 @@ pub(crate) fn share(value: &Plain) -> Value {
         Plain::Null => Value::Nil,
         Plain::Bool(value) => Value::Bool(*value),
         Plain::Int(value) => Value::int64(*value),
-        Plain::Uint(value) => Value::Uint(*value),
+        Plain::Uint(value) => Value::Uint(*value, UintKind::Uint64),
         Plain::Float(value) => Value::Float(*value),
         Plain::String(text) => Value::string(text.as_str()),
         Plain::List(items) => Value::list(items.iter().map(share).collect()),
@@ -32,7 +32,7 @@ pub(crate) fn own(value: &Value) -> Plain {
     match value {
         Value::Bool(value) => Plain::Bool(*value),
         Value::Int(value, _) => Plain::Int(*value),
-        Value::Uint(value) => Plain::Uint(*value),
+        Value::Uint(value, _) => Plain::Uint(*value),
         Value::Float(value) => Plain::Float(*value),
         Value::String(text) => Plain::String(text.to_str_lossy().into_owned()),
         Value::List(list) => Plain::List(list.items().iter().map(own).collect()),
