@@ -105,6 +105,74 @@ pub enum ChartError {
     /// Values break a schema; each chart's complaints, as Helm lays them out.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
+    /// A template could not be parsed or run; the text is the one Helm prints.
+    #[error("{text}")]
+    Template {
+        /// What went wrong, in the words of the generation asked for.
+        text: String,
+        /// The innermost place in the chart's own files.
+        place: Option<Place>,
+    },
+    /// What a template made is not a manifest.
+    #[error("YAML parse error on {path}: {problem}")]
+    Manifest {
+        /// The template.
+        path: String,
+        /// What is wrong with its output.
+        problem: String,
+        /// Where in its output.
+        place: Option<Place>,
+        /// What all templates made, for whoever wants to see it nevertheless.
+        rendered: Vec<u8>,
+    },
+    /// `--show-only` names nothing that was rendered.
+    #[error("could not find template {0} in chart")]
+    NoSuchTemplate(String),
+    /// The post-renderer failed.
+    #[error("error while running post render on files: {0}")]
+    PostRender(String),
+}
+
+/// Where in which text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// A path inside the chart, or the name of a values file.
+    pub file: String,
+    /// From 1.
+    pub line: u32,
+    /// From 1, in characters.
+    pub column: Option<u32>,
+    /// The text of that line.
+    pub source: Option<String>,
+}
+
+impl ChartError {
+    /// Whether the chart was being rendered: then Helm has something to show with `--debug`, and says so.
+    #[must_use]
+    pub fn is_from_render(&self) -> bool {
+        matches!(
+            self,
+            Self::Template { .. } | Self::Manifest { .. } | Self::KubeVersion { .. } | Self::PostRender(_)
+        )
+    }
+
+    /// What `--debug` prints nevertheless.
+    #[must_use]
+    pub fn rendered(&self) -> &[u8] {
+        match self {
+            Self::Manifest { rendered, .. } => rendered,
+            _ => b"\n",
+        }
+    }
+
+    /// Where it happened, as far as that is known.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Template { place, .. } | Self::Manifest { place, .. } => place.as_ref(),
+            _ => None,
+        }
+    }
 }
 
 /// Why a chart could not be read from disk.

@@ -2,35 +2,48 @@
 //!
 //! ```text
 //! bytes ──load_*()──▶ Chart ─┐
-//!                            ├──prepare()──▶ Prepared ──render()──▶ text
+//!                            ├──prepare()──▶ Prepared ──render()──▶ Rendered ──sort_manifests()──▶ text
 //! -f, --set, … ─────▶ Value ─┘
 //! ```
+//!
+//! [`template`] is all of it in one call.
 
 mod chart;
 mod coalesce;
 mod dependencies;
 mod error;
+mod functions;
 mod generation;
 mod go;
 mod load;
+mod manifest;
 mod metadata;
+mod objects;
 mod prepare;
+mod print;
+mod render;
 mod schema;
 mod source;
 mod strvals;
+mod template;
 mod tree;
 mod values;
 mod version;
 mod warning;
 
 pub use chart::{Chart, Crd, File, Lock};
-pub use error::{ArchiveError, ChartError, LayerError, SourceError, ValuesError};
+pub use error::{ArchiveError, ChartError, LayerError, Place, SourceError, ValuesError};
 pub use generation::Generation;
 pub use load::ignore::IgnoreError;
 pub use load::{Loaded, load_archive, load_files};
+pub use manifest::{Event, Head, Hook, Manifest, Manifests, sort_manifests};
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
+pub use objects::{Capabilities, HelmVersion, KubeVersion};
 pub use prepare::{PrepareOptions, Prepared, prepare};
+pub use print::{Piece, PieceKind, PostRenderer, PrintOptions};
+pub use render::{Release, RenderOptions, Rendered, render};
 pub use source::load_path;
 pub use strvals::{Mode, ReadFile, SetError, set_values};
+pub use template::{Lent, Output, Request, release_name_from, template, template_files};
 pub use values::{Layers, ReadValues, load_values, merge_maps};
 pub use warning::{ValuesWarning, Warning};

@@ -48,6 +48,11 @@ pub enum Warning {
     },
     /// Two layers of values disagree about the shape of a key.
     Values(ValuesWarning),
+    /// A hook whose event no Helm knows is left out.
+    UnknownHook {
+        /// The annotation.
+        types: String,
+    },
     /// A schema names a URN, which nothing resolves: whatever it guards is accepted.
     UnresolvedUrn {
         /// The URN.
@@ -134,6 +139,7 @@ impl Warning {
                 &[("chart", chart), ("error", &not_a_table(key))],
             ),
             Self::Values(warning) => record("INFO", &warning.text(), &[]),
+            Self::UnknownHook { types } => record("INFO", "skipping unknown hooks", &[("hookTypes", types)]),
             Self::UnresolvedUrn { urn } => record(
                 "WARN",
                 "unresolved URN reference ignored; using permissive schema",
@@ -167,6 +173,12 @@ impl Warning {
                 not_a_table(key)
             ),
             Self::Values(warning) => format!("coalesce.go:{}: {}", warning.helm3_line(), warning.text()),
+            Self::UnknownHook { types } => {
+                format!(
+                    "manifest_sorter.go:199: info: skipping unknown hook: {}",
+                    crate::go::quote(types)
+                )
+            }
             Self::UnresolvedUrn { urn } => format!(
                 "jsonschema.go:192: WARNING: unresolved URN reference ignored; using permissive schema: {urn}"
             ),

@@ -52,7 +52,12 @@ impl KubeVersion {
             Generation::Helm3 => "20",
         };
         let version = format!("v1.{minor}.0");
-        Self { normalized: version.clone(), version, major: "1".into(), minor: minor.into() }
+        Self {
+            normalized: version.clone(),
+            version,
+            major: "1".into(),
+            minor: minor.into(),
+        }
     }
 
     /// Reads `1.30`, `v1.30.2-gke.1`: at least two numbers, then anything. The error is the one Helm prints.
@@ -63,9 +68,22 @@ impl KubeVersion {
         };
         let joined: Vec<String> = numbers.iter().map(u64::to_string).collect();
         let normalized = format!("v{}", joined.join("."));
-        let full = if text.starts_with('v') { text.to_owned() } else { format!("v{text}") };
-        let version = if generation == Generation::Helm4 { full } else { normalized.clone() };
-        Ok(Self { version, normalized, major: major.to_string(), minor: minor.to_string() })
+        let full = if text.starts_with('v') {
+            text.to_owned()
+        } else {
+            format!("v{text}")
+        };
+        let version = if generation == Generation::Helm4 {
+            full
+        } else {
+            normalized.clone()
+        };
+        Ok(Self {
+            version,
+            normalized,
+            major: major.to_string(),
+            minor: minor.to_string(),
+        })
     }
 }
 
@@ -77,10 +95,20 @@ fn numbers(text: &str) -> Result<Vec<u64>, String> {
     if parts.is_empty() {
         return Err(format!("could not parse {} as version", quote(text)));
     }
-    if let Some(first) = parts.first().filter(|first| parts.len() > 1 && first.starts_with('0') && **first != "0") {
-        return Err(format!("illegal zero-prefixed version component {} in {}", quote(first), quote(text)));
+    if let Some(first) = parts
+        .first()
+        .filter(|first| parts.len() > 1 && first.starts_with('0') && **first != "0")
+    {
+        return Err(format!(
+            "illegal zero-prefixed version component {} in {}",
+            quote(first),
+            quote(text)
+        ));
     }
-    parts.iter().map(|part| part.parse().map_err(|_| out_of_range(part, text))).collect()
+    parts
+        .iter()
+        .map(|part| part.parse().map_err(|_| out_of_range(part, text)))
+        .collect()
 }
 
 fn leading_numbers(text: &str) -> Vec<&str> {
@@ -98,7 +126,9 @@ fn leading_numbers(text: &str) -> Vec<&str> {
 
 fn out_of_range(part: &str, text: &str) -> String {
     let (part, text) = (quote(part), quote(text));
-    format!("illegal non-numeric version component {part} in {text}: strconv.ParseUint: parsing {part}: value out of range")
+    format!(
+        "illegal non-numeric version component {part} in {text}: strconv.ParseUint: parsing {part}: value out of range"
+    )
 }
 
 /// Which Helm.
@@ -139,8 +169,16 @@ pub(crate) fn object(capabilities: &Capabilities, generation: Generation) -> Val
         Generation::Helm4 => ("common.VersionSet", "common.KubeVersion"),
         Generation::Helm3 => ("chartutil.VersionSet", "chartutil.KubeVersion"),
     };
-    let versions = capabilities.api_versions.iter().map(|version| Value::string(version.as_str())).collect();
-    let kube_version = KubeObject { version: capabilities.kube_version.clone(), type_name: kube, generation };
+    let versions = capabilities
+        .api_versions
+        .iter()
+        .map(|version| Value::string(version.as_str()))
+        .collect();
+    let kube_version = KubeObject {
+        version: capabilities.kube_version.clone(),
+        type_name: kube,
+        generation,
+    };
     Value::object(CapabilitiesObject {
         kube_version: Value::Object(Rc::new(kube_version)),
         api_versions: Value::List(List::new(ListType::Named(version_set), versions)),
@@ -211,7 +249,12 @@ fn string_of(value: &Value) -> String {
 }
 
 fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::map(entries.into_iter().map(|(key, value)| (Str::from(key), value)).collect::<BTreeMap<_, _>>())
+    Value::map(
+        entries
+            .into_iter()
+            .map(|(key, value)| (Str::from(key), value))
+            .collect::<BTreeMap<_, _>>(),
+    )
 }
 
 struct KubeObject {
@@ -239,16 +282,28 @@ impl Object for KubeObject {
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
-        matches!(name, "String" | "GitVersion").then_some(Signature { params: &[], variadic: false })
+        matches!(name, "String" | "GitVersion").then_some(Signature {
+            params: &[],
+            variadic: false,
+        })
     }
 
     fn call(&self, name: &str, _call: &mut Call<'_>) -> Result<Value, Failure> {
-        let text = if name == "String" { &self.version.normalized } else { &self.version.version };
+        let text = if name == "String" {
+            &self.version.normalized
+        } else {
+            &self.version.version
+        };
         Ok(Value::string(text.as_str()))
     }
 
     fn print(&self) -> Str {
-        let KubeVersion { version, normalized, major, minor } = &self.version;
+        let KubeVersion {
+            version,
+            normalized,
+            major,
+            minor,
+        } = &self.version;
         match self.generation {
             Generation::Helm4 => format!("{{{version} {normalized} {major} {minor}}}").into(),
             Generation::Helm3 => format!("{{{version} {major} {minor}}}").into(),
@@ -256,9 +311,18 @@ impl Object for KubeObject {
     }
 
     fn plain(&self) -> Value {
-        let KubeVersion { version, major, minor, .. } = &self.version;
+        let KubeVersion {
+            version,
+            major,
+            minor,
+            ..
+        } = &self.version;
         let text = |text: &String| Value::string(text.as_str());
-        table([("Major", text(major)), ("Minor", text(minor)), ("Version", text(version))])
+        table([
+            ("Major", text(major)),
+            ("Minor", text(minor)),
+            ("Version", text(version)),
+        ])
     }
 }
 
@@ -286,8 +350,17 @@ impl Object for HelmObject {
     }
 
     fn print(&self) -> Str {
-        let HelmVersion { version, git_commit, git_tree_state, go_version, kube_client_version } = &self.0;
-        let client = kube_client_version.as_ref().map(|client| format!(" {client}")).unwrap_or_default();
+        let HelmVersion {
+            version,
+            git_commit,
+            git_tree_state,
+            go_version,
+            kube_client_version,
+        } = &self.0;
+        let client = kube_client_version
+            .as_ref()
+            .map(|client| format!(" {client}"))
+            .unwrap_or_default();
         format!("{{{version} {git_commit} {git_tree_state} {go_version}{client}}}").into()
     }
 
@@ -299,8 +372,13 @@ impl Object for HelmObject {
             ("go_version", Some(&self.0.go_version)),
             ("kube_client_version", self.0.kube_client_version.as_ref()),
         ];
-        let said = fields.into_iter().filter_map(|(key, text)| Some((key, text.filter(|text| !text.is_empty())?)));
-        Value::map(said.map(|(key, text)| (Str::from(key), Value::string(text.as_str()))).collect())
+        let said = fields
+            .into_iter()
+            .filter_map(|(key, text)| Some((key, text.filter(|text| !text.is_empty())?)));
+        Value::map(
+            said.map(|(key, text)| (Str::from(key), Value::string(text.as_str())))
+                .collect(),
+        )
     }
 }
 
@@ -312,7 +390,10 @@ mod tests {
     fn kubernetes_versions_are_generic() {
         let check = |text: &str, generation: Generation, version: &str, normalized: &str| {
             let parsed = KubeVersion::parse(text, generation).unwrap();
-            assert_eq!((parsed.version.as_str(), parsed.normalized.as_str()), (version, normalized));
+            assert_eq!(
+                (parsed.version.as_str(), parsed.normalized.as_str()),
+                (version, normalized)
+            );
         };
         check("1.30", Generation::Helm4, "v1.30", "v1.30");
         check("v1.30.2-gke.1", Generation::Helm4, "v1.30.2-gke.1", "v1.30.2");
@@ -327,6 +408,9 @@ mod tests {
         check("one", "could not parse \"one\" as version");
         check("1", "illegal version string \"1\"");
         check("1.x", "illegal version string \"1.x\"");
-        check("01.2", "illegal zero-prefixed version component \"01\" in \"01.2\"");
+        check(
+            "01.2",
+            "illegal zero-prefixed version component \"01\" in \"01.2\"",
+        );
     }
 }

@@ -13,7 +13,11 @@ pub(crate) fn object(metadata: &Metadata, is_root: bool, generation: Generation)
     match generation {
         Generation::Helm4 => {
             let mut fields = fields(metadata, Generation::Helm4);
-            fields.push(Field { name: "IsRoot", key: "IsRoot", value: Value::Bool(is_root) });
+            fields.push(Field {
+                name: "IsRoot",
+                key: "IsRoot",
+                value: Value::Bool(is_root),
+            });
             by_go_name(fields)
         }
         Generation::Helm3 => Value::object(Struct {
@@ -32,7 +36,11 @@ struct Field {
 }
 
 fn text(name: &'static str, key: &'static str, text: &str) -> Field {
-    Field { name, key, value: Value::string(text) }
+    Field {
+        name,
+        key,
+        value: Value::string(text),
+    }
 }
 
 /// The fields in the order of Helm's struct.
@@ -41,18 +49,38 @@ fn fields(metadata: &Metadata, generation: Generation) -> Vec<Field> {
     vec![
         text("Name", "name", &metadata.name),
         text("Home", "home", &metadata.home),
-        Field { name: "Sources", key: "sources", value: strings(&metadata.sources) },
+        Field {
+            name: "Sources",
+            key: "sources",
+            value: strings(&metadata.sources),
+        },
         text("Version", "version", &metadata.version),
         text("Description", "description", &metadata.description),
-        Field { name: "Keywords", key: "keywords", value: strings(&metadata.keywords) },
-        Field { name: "Maintainers", key: "maintainers", value: maintainers(&metadata.maintainers, generation) },
+        Field {
+            name: "Keywords",
+            key: "keywords",
+            value: strings(&metadata.keywords),
+        },
+        Field {
+            name: "Maintainers",
+            key: "maintainers",
+            value: maintainers(&metadata.maintainers, generation),
+        },
         text("Icon", "icon", &metadata.icon),
         text("APIVersion", "apiVersion", &metadata.api_version),
         text("Condition", "condition", &metadata.condition),
         text("Tags", "tags", &metadata.tags),
         text("AppVersion", "appVersion", &metadata.app_version),
-        Field { name: "Deprecated", key: "deprecated", value: Value::Bool(metadata.deprecated) },
-        Field { name: "Annotations", key: "annotations", value: annotations(&metadata.annotations) },
+        Field {
+            name: "Deprecated",
+            key: "deprecated",
+            value: Value::Bool(metadata.deprecated),
+        },
+        Field {
+            name: "Annotations",
+            key: "annotations",
+            value: annotations(&metadata.annotations),
+        },
         text("KubeVersion", "kubeVersion", &metadata.kube_version),
         Field {
             name: "Dependencies",
@@ -64,12 +92,21 @@ fn fields(metadata: &Metadata, generation: Generation) -> Vec<Field> {
 }
 
 fn strings(items: &[String], generation: Generation) -> Value {
-    let ty = if generation == Generation::Helm4 { ListType::Any } else { ListType::String };
-    Value::List(List::new(ty, items.iter().map(|item| Value::string(item.as_str())).collect()))
+    let ty = if generation == Generation::Helm4 {
+        ListType::Any
+    } else {
+        ListType::String
+    };
+    Value::List(List::new(
+        ty,
+        items.iter().map(|item| Value::string(item.as_str())).collect(),
+    ))
 }
 
 fn annotations(entries: &BTreeMap<String, String>) -> Value {
-    let entries = entries.iter().map(|(key, value)| (Str::from(key.as_str()), Value::string(value.as_str())));
+    let entries = entries
+        .iter()
+        .map(|(key, value)| (Str::from(key.as_str()), Value::string(value.as_str())));
     Value::Map(Map::new(MapType::String, entries.collect()))
 }
 
@@ -81,7 +118,12 @@ fn maintainers(maintainers: &[Maintainer], generation: Generation) -> Value {
             text("URL", "url", &maintainer.url),
         ]
     };
-    pointers("*chart.Maintainer", "[]*chart.Maintainer", maintainers.iter().map(fields), generation)
+    pointers(
+        "*chart.Maintainer",
+        "[]*chart.Maintainer",
+        maintainers.iter().map(fields),
+        generation,
+    )
 }
 
 fn dependencies(dependencies: &[Dependency], generation: Generation) -> Value {
@@ -92,13 +134,30 @@ fn dependencies(dependencies: &[Dependency], generation: Generation) -> Value {
             text("Version", "version", &dependency.version),
             text("Repository", "repository", &dependency.repository),
             text("Condition", "condition", &dependency.condition),
-            Field { name: "Tags", key: "tags", value: strings(&dependency.tags, generation) },
-            Field { name: "Enabled", key: "enabled", value: Value::Bool(dependency.enabled) },
-            Field { name: "ImportValues", key: "import-values", value: Value::list(imports) },
+            Field {
+                name: "Tags",
+                key: "tags",
+                value: strings(&dependency.tags, generation),
+            },
+            Field {
+                name: "Enabled",
+                key: "enabled",
+                value: Value::Bool(dependency.enabled),
+            },
+            Field {
+                name: "ImportValues",
+                key: "import-values",
+                value: Value::list(imports),
+            },
             text("Alias", "alias", &dependency.alias),
         ]
     };
-    pointers("*chart.Dependency", "[]*chart.Dependency", dependencies.iter().map(fields), generation)
+    pointers(
+        "*chart.Dependency",
+        "[]*chart.Dependency",
+        dependencies.iter().map(fields),
+        generation,
+    )
 }
 
 fn import(import: &ImportValue) -> Value {
@@ -122,14 +181,25 @@ fn pointers(
     match generation {
         Generation::Helm4 => Value::list(structs.map(by_go_name).collect()),
         Generation::Helm3 => {
-            let object = |fields| Value::object(Struct { type_name: item, fields, is_root: None });
+            let object = |fields| {
+                Value::object(Struct {
+                    type_name: item,
+                    fields,
+                    is_root: None,
+                })
+            };
             Value::List(List::new(ListType::Named(slice), structs.map(object).collect()))
         }
     }
 }
 
 fn by_go_name(fields: Vec<Field>) -> Value {
-    Value::map(fields.into_iter().map(|field| (Str::from(field.name), field.value)).collect())
+    Value::map(
+        fields
+            .into_iter()
+            .map(|field| (Str::from(field.name), field.value))
+            .collect(),
+    )
 }
 
 /// A struct of Helm 3.
@@ -146,13 +216,21 @@ impl Object for Struct {
     }
 
     fn shape(&self) -> Shape {
-        if self.is_root.is_some() { Shape::Struct } else { Shape::Pointer }
+        if self.is_root.is_some() {
+            Shape::Struct
+        } else {
+            Shape::Pointer
+        }
     }
 
     fn field(&self, name: &str) -> Option<Value> {
         match (name, self.is_root) {
             ("IsRoot", Some(is_root)) => Some(Value::Bool(is_root)),
-            _ => self.fields.iter().find(|field| field.name == name).map(|field| field.value.clone()),
+            _ => self
+                .fields
+                .iter()
+                .find(|field| field.name == name)
+                .map(|field| field.value.clone()),
         }
     }
 
@@ -168,8 +246,9 @@ impl Object for Struct {
     /// Every field is `omitempty`.
     fn plain(&self) -> Value {
         let said = self.fields.iter().filter(|field| !is_empty(&field.value));
-        let mut entries: BTreeMap<Str, Value> =
-            said.map(|field| (Str::from(field.key), plain(&field.value))).collect();
+        let mut entries: BTreeMap<Str, Value> = said
+            .map(|field| (Str::from(field.key), plain(&field.value)))
+            .collect();
         if let Some(is_root) = self.is_root {
             entries.insert("IsRoot".into(), Value::Bool(is_root));
         }
@@ -199,10 +278,16 @@ fn shown(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
         Value::Bool(value) => value.to_string(),
-        Value::List(list) => format!("[{}]", list.items().iter().map(shown).collect::<Vec<_>>().join(" ")),
+        Value::List(list) => format!(
+            "[{}]",
+            list.items().iter().map(shown).collect::<Vec<_>>().join(" ")
+        ),
         Value::Map(map) => {
             let entries = map.entries();
-            let texts: Vec<String> = entries.iter().map(|(key, value)| format!("{key}:{}", shown(value))).collect();
+            let texts: Vec<String> = entries
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", shown(value)))
+                .collect();
             format!("map[{}]", texts.join(" "))
         }
         Value::Object(object) => object.print().to_string(),

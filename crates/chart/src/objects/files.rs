@@ -5,7 +5,9 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mainstay_template::{Call, Failure, List, ListType, Map, MapType, Object, Shape, Signature, Str, Type, Value};
+use mainstay_template::{
+    Call, Failure, List, ListType, Map, MapType, Object, Shape, Signature, Str, Type, Value,
+};
 
 use super::glob::Glob;
 use crate::chart::File;
@@ -20,8 +22,13 @@ pub(crate) struct Files {
 impl Files {
     /// The files of one chart.
     pub(crate) fn new(files: &[File], generation: Generation) -> Self {
-        let entries = files.iter().map(|file| (file.name.clone(), Arc::clone(&file.data)));
-        Self { by_name: Rc::new(entries.collect()), generation }
+        let entries = files
+            .iter()
+            .map(|file| (file.name.clone(), Arc::clone(&file.data)));
+        Self {
+            by_name: Rc::new(entries.collect()),
+            generation,
+        }
     }
 
     fn get(&self, name: &[u8]) -> Option<&Arc<[u8]>> {
@@ -31,23 +38,37 @@ impl Files {
     fn glob(&self, pattern: &str) -> Self {
         let glob = Glob::new(pattern).unwrap_or_else(Glob::everything);
         let fitting = self.by_name.iter().filter(|(name, _)| glob.matches(name));
-        let by_name = fitting.map(|(name, data)| (name.clone(), Arc::clone(data))).collect();
-        Self { by_name: Rc::new(by_name), generation: self.generation }
+        let by_name = fitting
+            .map(|(name, data)| (name.clone(), Arc::clone(data)))
+            .collect();
+        Self {
+            by_name: Rc::new(by_name),
+            generation: self.generation,
+        }
     }
 
     /// The lines of a file. Helm 4 falls over an empty one, and says so in Go's words.
     fn lines(&self, name: &[u8]) -> Result<Value, Failure> {
         match self.get(name) {
             None => Ok(Value::strings::<&str>([])),
-            Some(data) if data.is_empty() && self.generation == Generation::Helm3 => Ok(Value::strings::<&str>([])),
+            Some(data) if data.is_empty() && self.generation == Generation::Helm3 => {
+                Ok(Value::strings::<&str>([]))
+            }
             Some(data) if data.is_empty() => Err(Failure::message("runtime error: index out of range [-1]")),
-            Some(data) => Ok(Value::strings(data.strip_suffix(b"\n").unwrap_or(data).split(|byte| *byte == b'\n'))),
+            Some(data) => Ok(Value::strings(
+                data.strip_suffix(b"\n")
+                    .unwrap_or(data)
+                    .split(|byte| *byte == b'\n'),
+            )),
         }
     }
 
     /// File names without folders against contents, as YAML; of two files with one name any may win in Helm, here the last.
     fn flattened(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
-        let entries = self.by_name.iter().map(|(name, data)| (Str::from(base_name(name)), encode(data)));
+        let entries = self
+            .by_name
+            .iter()
+            .map(|(name, data)| (Str::from(base_name(name)), encode(data)));
         Value::Map(Map::new(MapType::String, entries.collect()))
     }
 }
@@ -62,8 +83,14 @@ fn bytes(data: &[u8]) -> Value {
     Value::List(List::new(ListType::Bytes, items))
 }
 
-const ONE_STRING: Signature = Signature { params: &[Type::String], variadic: false };
-const NOTHING: Signature = Signature { params: &[], variadic: false };
+const ONE_STRING: Signature = Signature {
+    params: &[Type::String],
+    variadic: false,
+};
+const NOTHING: Signature = Signature {
+    params: &[],
+    variadic: false,
+};
 
 impl Object for Files {
     fn type_name(&self) -> Cow<'static, str> {
@@ -95,7 +122,7 @@ impl Object for Files {
             "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
             "Lines" => self.lines(&argument),
             "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),
-            _ => crate::functions::to_yaml(&self.flattened(|data| Value::string(base64(data))), call),
+            _ => crate::functions::to_yaml(&self.flattened(bytes), call),
         }
     }
 
@@ -108,42 +135,14 @@ impl Object for Files {
         format!("map[{}]", entries.join(" ")).into()
     }
 
-    /// Encoders see bytes as base64.
     fn plain(&self) -> Value {
-        let entries = self.by_name.iter().map(|(name, data)| (name.as_str().into(), Value::string(base64(data))));
-        Value::map(entries.collect())
+        Value::map(self.map_entries().into_iter().collect())
     }
 
     fn map_entries(&self) -> Vec<(Str, Value)> {
-        self.by_name.iter().map(|(name, data)| (name.as_str().into(), bytes(data))).collect()
-    }
-}
-
-/// Standard base64 with padding.
-fn base64(data: &[u8]) -> String {
-    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut out = String::with_capacity(data.len().div_ceil(3) * 4);
-    for chunk in data.chunks(3) {
-        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte)) << (8 * (3 - chunk.len()));
-        for place in 0..4 {
-            let digit = DIGITS.get((word >> (18 - 6 * place)) as usize & 63).copied().unwrap_or(b'=');
-            out.push(if place > chunk.len() { '=' } else { char::from(digit) });
-        }
-    }
-    out
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn base64_is_padded() {
-        let check = |text: &str, expected: &str| assert_eq!(base64(text.as_bytes()), expected);
-        check("", "");
-        check("a", "YQ==");
-        check("ab", "YWI=");
-        check("abc", "YWJj");
-        check("hello\n", "aGVsbG8K");
+        self.by_name
+            .iter()
+            .map(|(name, data)| (name.as_str().into(), bytes(data)))
+            .collect()
     }
 }

@@ -34,7 +34,11 @@ const MAX_DEPTH: usize = 64;
 impl Glob {
     /// `None` where the pattern is malformed.
     pub(super) fn new(pattern: &str) -> Option<Self> {
-        let mut parser = Parser { chars: pattern.chars().collect(), at: 0, depth: 0 };
+        let mut parser = Parser {
+            chars: pattern.chars().collect(),
+            at: 0,
+            depth: 0,
+        };
         let nodes = parser.sequence()?;
         Some(Self(nodes))
     }
@@ -159,13 +163,16 @@ fn step(node: &Node, text: &[char], at: Vec<bool>) -> Vec<bool> {
         Node::Class { not, of } => shift(text, &at, |c| of.has(c) != *not),
         Node::Either(branches) => {
             let ends = branches.iter().map(|branch| advance(branch, text, at.clone()));
-            ends.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a || *b).collect()).unwrap_or(at)
+            ends.reduce(|a, b| a.iter().zip(&b).map(|(a, b)| *a || *b).collect())
+                .unwrap_or(at)
         }
     }
 }
 
 fn shift(text: &[char], at: &[bool], fits: impl Fn(char) -> bool) -> Vec<bool> {
-    std::iter::once(false).chain(text.iter().zip(at).map(|(c, here)| *here && fits(*c))).collect()
+    std::iter::once(false)
+        .chain(text.iter().zip(at).map(|(c, here)| *here && fits(*c)))
+        .collect()
 }
 
 fn spread(text: &[char], mut at: Vec<bool>, fits: impl Fn(char) -> bool) -> Vec<bool> {

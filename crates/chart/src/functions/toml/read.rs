@@ -1,0 +1,352 @@
+//! TOML to a value: one pass over the text, tables built as their headers come. Errors are worded and placed as in Go for
+//! the mistakes people make; dates and times stay text.
+
+mod scalar;
+mod tree;
+
+use mainstay_template::Value;
+
+use tree::{Node, Table};
+
+/// The document as a map, or the error with its line.
+pub(in crate::functions) fn read(text: &str) -> Result<Value, String> {
+    let mut reader = Reader {
+        chars: text.chars().collect(),
+        at: 0,
+        line: 1,
+        depth: 0,
+        last_key: String::new(),
+    };
+    let mut root = Table::default();
+    let problem = reader.document(&mut root);
+    problem.map_err(|problem| reader.located(&problem))?;
+    Ok(root.into_value())
+}
+
+/// Arrays, tables and key parts nested more deeply than this are refused.
+const MAX_DEPTH: usize = 200;
+
+struct Reader {
+    chars: Vec<char>,
+    at: usize,
+    line: usize,
+    depth: usize,
+    last_key: String,
+}
+
+impl Reader {
+    fn located(&self, problem: &str) -> String {
+        let line = self.line;
+        match self.last_key.as_str() {
+            "" => format!("toml: line {line}: {problem}"),
+            key => format!(
+                "toml: line {line} (last key {}): {problem}",
+                crate::go::quote(key)
+            ),
+        }
+    }
+
+    fn peek(&self) -> Option<char> {
+        self.chars.get(self.at).copied()
+    }
+
+    fn next(&mut self) -> Option<char> {
+        let c = self.peek()?;
+        self.at += 1;
+        self.line += usize::from(c == '\n');
+        Some(c)
+    }
+
+    fn eat(&mut self, wanted: &str) -> bool {
+        let found = wanted
+            .chars()
+            .enumerate()
+            .all(|(index, c)| self.chars.get(self.at + index) == Some(&c));
+        if found {
+            for _ in wanted.chars() {
+                self.next();
+            }
+        }
+        found
+    }
+
+    fn blanks(&mut self) {
+        while matches!(self.peek(), Some(' ' | '\t')) {
+            self.at += 1;
+        }
+    }
+
+    /// White space, line breaks and comments.
+    fn gap(&mut self) {
+        loop {
+            match self.peek() {
+                Some(' ' | '\t' | '\r' | '\n') => {
+                    self.next();
+                }
+                Some('#') => self.comment(),
+                _ => return,
+            }
+        }
+    }
+
+    fn comment(&mut self) {
+        while self.peek().is_some_and(|c| c != '\n') {
+            self.at += 1;
+        }
+    }
+
+    fn document(&mut self, root: &mut Table) -> Result<(), String> {
+        let mut here: Vec<String> = Vec::new();
+        loop {
+            self.gap();
+            match self.peek() {
+                None => return Ok(()),
+                Some('[') => here = self.header(root)?,
+                Some(_) => self.pair(root, &here)?,
+            }
+            self.end_of_line()?;
+        }
+    }
+
+    fn end_of_line(&mut self) -> Result<(), String> {
+        self.blanks();
+        match self.peek() {
+            Some('#') => self.comment(),
+            None | Some('\n') => {}
+            Some('\r') if self.chars.get(self.at + 1) == Some(&'\n') => {}
+            Some(c) => {
+                let c = quote_char(c);
+                return Err(format!(
+                    "expected a top-level item to end with a newline, comment, or EOF, but got {c} instead"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&mut self, root: &mut Table) -> Result<Vec<String>, String> {
+        self.at += 1;
+        let is_list = self.eat("[");
+        let path = self.header_path()?;
+        if is_list && !self.eat("]") {
+            let found = self.peek().map_or("EOF".into(), quote_char);
+            return Err(format!(
+                "expected end of table array name delimiter ']', but got {found} instead"
+            ));
+        }
+        self.last_key = path.join(".");
+        if is_list {
+            root.open_list(&path)?
+        } else {
+            root.open(&path)?
+        };
+        Ok(path)
+    }
+
+    fn header_path(&mut self) -> Result<Vec<String>, String> {
+        let mut path = Vec::new();
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some(']') => return Err("unexpected end of table name (table names cannot be empty)".into()),
+                Some('.') => return Err("unexpected table separator (table names cannot be empty)".into()),
+                _ => path.push(self.key_part()?),
+            }
+            self.blanks();
+            match self.next() {
+                Some('.') if path.len() < MAX_DEPTH => {}
+                Some(']') => return Ok(path),
+                Some('.') => return Err("keys are nested too deeply".into()),
+                Some(c) => {
+                    return Err(format!(
+                        "expected '.' or ']' to end table name, but got {} instead",
+                        quote_char(c)
+                    ));
+                }
+                None => return Err("unexpected EOF".into()),
+            }
+        }
+    }
+
+    /// `key = value` in the table at `path`.
+    fn pair(&mut self, root: &mut Table, path: &[String]) -> Result<(), String> {
+        let key = self.key()?;
+        let whole: Vec<&str> = path.iter().chain(&key).map(String::as_str).collect();
+        self.last_key = whole.join(".");
+        let value = self.value()?;
+        root.at(path)?.insert(&key, value, &self.last_key)
+    }
+
+    fn key(&mut self) -> Result<Vec<String>, String> {
+        let mut parts = Vec::new();
+        loop {
+            self.blanks();
+            match self.peek() {
+                Some('=') if parts.is_empty() => return Err("unexpected '=': key name appears blank".into()),
+                Some('.') if parts.is_empty() => {
+                    return Err("unexpected '.': keys cannot start with a '.'".into());
+                }
+                Some('=') => return Err("unexpected '='".into()),
+                Some('.') => return Err("unexpected '.'".into()),
+                _ => parts.push(self.key_part()?),
+            }
+            self.blanks();
+            match self.next() {
+                Some('=') => return Ok(parts),
+                Some('.') if parts.len() < MAX_DEPTH => {}
+                Some('.') => return Err("keys are nested too deeply".into()),
+                None => return Err("unexpected EOF; expected key separator '='".into()),
+                Some(c) => {
+                    self.line -= usize::from(c == '\n');
+                    return Err(format!("expected '.' or '=', but got {} instead", quote_char(c)));
+                }
+            }
+        }
+    }
+
+    fn key_part(&mut self) -> Result<String, String> {
+        match self.peek() {
+            Some('"') => self.basic_string(),
+            Some('\'') => self.literal_string(),
+            _ => {
+                let start = self.at;
+                while self
+                    .peek()
+                    .is_some_and(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+                {
+                    self.at += 1;
+                }
+                let part: String = self
+                    .chars
+                    .get(start..self.at)
+                    .unwrap_or_default()
+                    .iter()
+                    .collect();
+                match (part.is_empty(), self.peek()) {
+                    (false, _) => Ok(part),
+                    (true, None) => Err("unexpected EOF; expected key separator '='".into()),
+                    (true, Some(c)) => Err(format!("expected '.' or '=', but got {} instead", quote_char(c))),
+                }
+            }
+        }
+    }
+
+    fn value(&mut self) -> Result<Node, String> {
+        self.blanks();
+        match self.peek() {
+            None => Err("unexpected EOF; expected value".into()),
+            Some('[') => self.deeper(Self::array),
+            Some('{') => self.deeper(Self::inline_table),
+            Some('"') if self.eat("\"\"\"") => self.long_basic_string().map(string),
+            Some('"') => self.basic_string().map(string),
+            Some('\'') if self.eat("'''") => self.long_literal_string().map(string),
+            Some('\'') => self.literal_string().map(string),
+            Some('.') => Err("floats must start with a digit, not '.'".into()),
+            Some(c @ ('\n' | '\r' | ',' | ']' | '}' | '=' | '#')) => {
+                Err(format!("expected value but found {} instead", quote_char(c)))
+            }
+            Some(_) => scalar::scalar(&self.word()).map(Node::Leaf),
+        }
+    }
+
+    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<Node, String>) -> Result<Node, String> {
+        if self.depth >= MAX_DEPTH {
+            return Err("values are nested too deeply".into());
+        }
+        self.depth += 1;
+        let result = run(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// An unquoted value; a date may be followed by one blank and a time.
+    fn word(&mut self) -> String {
+        let mut word = String::new();
+        while let Some(c) = self.peek() {
+            let time_follows = c == ' '
+                && scalar::is_date(&word)
+                && self.chars.get(self.at + 1).is_some_and(char::is_ascii_digit);
+            if !time_follows && (c.is_whitespace() || matches!(c, ',' | ']' | '}' | '#')) {
+                break;
+            }
+            word.push(c);
+            self.at += 1;
+        }
+        word
+    }
+
+    fn array(&mut self) -> Result<Node, String> {
+        self.at += 1;
+        let mut items = Vec::new();
+        loop {
+            self.gap();
+            match self.peek() {
+                Some(']') => break,
+                Some(',') => return Err("unexpected comma".into()),
+                _ => items.push(self.value()?),
+            }
+            self.gap();
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some(']') => break,
+                other => {
+                    let found = other.map_or("end of file".into(), quote_char);
+                    return Err(format!(
+                        "expected a comma (',') or array terminator (']'), but got {found}"
+                    ));
+                }
+            }
+        }
+        self.at += 1;
+        Ok(Node::Array(items))
+    }
+
+    fn inline_table(&mut self) -> Result<Node, String> {
+        self.at += 1;
+        let outer = self.last_key.clone();
+        let mut table = Table::default();
+        loop {
+            self.gap();
+            match self.peek() {
+                Some('}') => break,
+                Some(',') => return Err("unexpected comma".into()),
+                _ => {
+                    let key = self.key()?;
+                    let value = self.value()?;
+                    self.last_key = format!("{outer}.{}", key.join("."));
+                    table.insert(&key, value, &self.last_key.clone())?;
+                }
+            }
+            self.gap();
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some('}') => break,
+                other => {
+                    let found = other.map_or("end of file".into(), quote_char);
+                    return Err(format!(
+                        "expected a comma or an inline table terminator '}}', but got {found} instead"
+                    ));
+                }
+            }
+        }
+        self.at += 1;
+        self.last_key = outer;
+        table.close();
+        Ok(Node::Table(table))
+    }
+}
+
+fn string(text: String) -> Node {
+    Node::Leaf(Value::string(text))
+}
+
+/// A character as Go's `%q` shows a rune.
+fn quote_char(c: char) -> String {
+    let quoted = crate::go::quote(&c.to_string());
+    let inner = quoted.trim_matches('"');
+    match c {
+        '\'' => "'\\''".into(),
+        '"' => "'\"'".into(),
+        _ => format!("'{inner}'"),
+    }
+}

@@ -1,0 +1,184 @@
+//! The head of a manifest: takes a document, gives the few fields that decide its place. Types are judged as Go's JSON
+//! decoder judges them, since its complaints are what users see.
+
+use std::collections::BTreeMap;
+
+use mainstay_yaml::{Budget, Map, Mark, Numbers, Options, Value};
+
+use crate::error::{ChartError, Place};
+use crate::generation::Generation;
+
+/// What the first lines of a manifest say.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Head {
+    /// `apiVersion`.
+    pub api_version: String,
+    /// `kind`.
+    pub kind: String,
+    /// `metadata.name`.
+    pub name: String,
+    /// `metadata.annotations`.
+    pub annotations: BTreeMap<String, String>,
+}
+
+/// Why a document has no head.
+#[derive(Debug)]
+pub(super) struct HeadError {
+    text: String,
+    at: Option<Mark>,
+}
+
+impl HeadError {
+    /// Names the file, and moves the place from the document to the whole of what the template rendered.
+    pub(super) fn in_file(self, path: &str, whole: &[u8], document: &[u8]) -> ChartError {
+        let before = (document.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
+        let lines = whole
+            .get(..before)
+            .unwrap_or_default()
+            .iter()
+            .filter(|byte| **byte == b'\n')
+            .count();
+        let place = self.at.filter(|at| at.line > 0).map(|at| {
+            let source = whole.split(|byte| *byte == b'\n').nth(at.line + lines - 1);
+            Place {
+                file: format!("{path} (rendered)"),
+                line: (at.line + lines) as u32,
+                column: Some(at.column as u32),
+                source: source.map(|source| String::from_utf8_lossy(source).into_owned()),
+            }
+        });
+        ChartError::Manifest {
+            path: path.to_owned(),
+            problem: self.text,
+            place,
+            rendered: Vec::new(),
+        }
+    }
+}
+
+impl Head {
+    pub(super) fn parse(document: &[u8], generation: Generation) -> Result<Self, HeadError> {
+        let options = Options {
+            numbers: Numbers::Exact,
+            strict: false,
+            budget: Budget::default(),
+        };
+        let value = mainstay_yaml::parse_with(document, &options).map_err(|error| HeadError {
+            text: error.to_string(),
+            at: Some(error.at),
+        })?;
+        let mut head = Self::default();
+        match value {
+            Value::Null => Ok(head),
+            Value::Map(map) => head.fill(&map).map(|()| head),
+            other => Err(wrong(
+                other.json_kind(),
+                &format!("value of type {}", type_name(generation)),
+            )),
+        }
+    }
+
+    fn fill(&mut self, map: &Map) -> Result<(), HeadError> {
+        let mut first = None;
+        for (key, value) in map {
+            let result = match folded(key, &["apiVersion", "kind", "metadata"]) {
+                Some("apiVersion") => string(value, &mut self.api_version, "SimpleHead.apiVersion"),
+                Some("kind") => string(value, &mut self.kind, "SimpleHead.kind"),
+                Some(_) => self.fill_metadata(value),
+                None => Ok(()),
+            };
+            first = first.or(result.err());
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    fn fill_metadata(&mut self, value: &Value) -> Result<(), HeadError> {
+        let map = match value {
+            Value::Null => {
+                self.name.clear();
+                self.annotations.clear();
+                return Ok(());
+            }
+            Value::Map(map) => map,
+            other => return Err(wrong(other.json_kind(), METADATA)),
+        };
+        let mut first = None;
+        for (key, value) in map {
+            let result = match folded(key, &["annotations", "name"]) {
+                Some("annotations") => self.fill_annotations(value),
+                Some(_) => string(value, &mut self.name, ".metadata.name"),
+                None => Ok(()),
+            };
+            first = first.or(result.err());
+        }
+        first.map_or(Ok(()), Err)
+    }
+
+    fn fill_annotations(&mut self, value: &Value) -> Result<(), HeadError> {
+        let map = match value {
+            Value::Null => {
+                self.annotations.clear();
+                return Ok(());
+            }
+            Value::Map(map) => map,
+            other => {
+                return Err(wrong(
+                    other.json_kind(),
+                    "struct field .metadata.annotations of type map[string]string",
+                ));
+            }
+        };
+        let mut first = None;
+        for (key, value) in map {
+            let mut text = String::new();
+            first = first.or(string(value, &mut text, ".metadata.annotations").err());
+            self.annotations.insert(key.clone(), text);
+        }
+        first.map_or(Ok(()), Err)
+    }
+}
+
+const METADATA: &str = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
+
+fn type_name(generation: Generation) -> &'static str {
+    match generation {
+        Generation::Helm4 => "util.SimpleHead",
+        Generation::Helm3 => "releaseutil.SimpleHead",
+    }
+}
+
+/// Go matches JSON keys to fields without regard to case.
+fn folded(key: &str, fields: &[&'static str]) -> Option<&'static str> {
+    fields
+        .iter()
+        .find(|field| field.eq_ignore_ascii_case(key))
+        .copied()
+}
+
+/// A scalar where Go wants a string: numbers and booleans become text on the way, null changes nothing.
+fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError> {
+    *text = match value {
+        Value::Null => return Ok(()),
+        Value::String(value) => value.clone(),
+        Value::Bool(value) => value.to_string(),
+        Value::Int(value) => value.to_string(),
+        Value::Uint(value) => value.to_string(),
+        Value::Float(value) => mainstay_yaml::format_float32(*value),
+        other => {
+            return Err(wrong(
+                other.json_kind(),
+                &format!("struct field {field} of type string"),
+            ));
+        }
+    };
+    Ok(())
+}
+
+fn wrong(found: &str, into: &str) -> HeadError {
+    HeadError {
+        text: format!(
+            "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go {into}"
+        ),
+        at: None,
+    }
+}

@@ -1,0 +1,180 @@
+//! What each template sees: takes a chart tree and values, gives every template with the root it runs on. Templates of one
+//! chart share one root, so that what one of them sets the next one sees.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use mainstay_template::{Map, MapType, Str, Value};
+
+use super::RenderOptions;
+use crate::chart::Chart;
+use crate::generation::Generation;
+use crate::objects;
+use crate::prepare::Prepared;
+
+/// One template, ready to run.
+pub(super) struct Renderable<'a> {
+    /// `chart/charts/sub/templates/x.yaml`.
+    pub(super) path: String,
+    /// `chart/charts/sub/templates`.
+    pub(super) base_path: String,
+    /// Its text.
+    pub(super) text: &'a [u8],
+    /// The root of its chart.
+    pub(super) scope: Map,
+}
+
+impl Renderable<'_> {
+    /// Partials are parsed but not run.
+    pub(super) fn is_partial(&self) -> bool {
+        self.path.rsplit('/').next().unwrap_or_default().starts_with('_')
+    }
+}
+
+/// Every template in the order Helm parses and runs them: the deepest path first, then by name backwards.
+pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions) -> Vec<Renderable<'a>> {
+    let shared = Shared {
+        generation: options.generation,
+        release: release(options),
+        capabilities: objects::capabilities(&options.capabilities, options.generation),
+    };
+    let mut found = BTreeMap::new();
+    let values = prepared.values.retyped(shared.values());
+    shared.collect(
+        &prepared.chart,
+        Position {
+            path: prepared.chart.name(),
+            is_root: true,
+        },
+        values,
+        &mut found,
+    );
+    let mut renderables: Vec<Renderable<'a>> = found.into_values().collect();
+    renderables.sort_by_cached_key(|it| Reverse((it.path.matches('/').count(), it.path.clone())));
+    renderables
+}
+
+/// The Go type of `.Values`.
+pub(super) fn values_type(generation: Generation) -> &'static str {
+    match generation {
+        Generation::Helm4 => "common.Values",
+        Generation::Helm3 => "chartutil.Values",
+    }
+}
+
+fn release(options: &RenderOptions) -> Value {
+    let release = &options.release;
+    let entries = [
+        ("Name", Value::string(release.name.as_str())),
+        ("Namespace", Value::string(release.namespace.as_str())),
+        ("IsUpgrade", Value::Bool(release.is_upgrade)),
+        ("IsInstall", Value::Bool(!release.is_upgrade)),
+        ("Revision", Value::int(release.revision)),
+        ("Service", Value::from("Helm")),
+    ];
+    Value::map(
+        entries
+            .into_iter()
+            .map(|(key, value)| (Str::from(key), value))
+            .collect(),
+    )
+}
+
+/// Where a chart stands in the tree.
+#[derive(Clone, Copy)]
+struct Position<'a> {
+    path: &'a str,
+    is_root: bool,
+}
+
+/// What all charts of a render have in common.
+struct Shared {
+    generation: Generation,
+    release: Value,
+    capabilities: Value,
+}
+
+impl Shared {
+    fn values(&self) -> MapType {
+        MapType::Named(values_type(self.generation))
+    }
+
+    /// Adds the templates of `chart` and its subcharts; gives the chart's root.
+    fn collect<'a>(
+        &self,
+        chart: &'a Chart,
+        at: Position<'_>,
+        values: Map,
+        found: &mut BTreeMap<String, Renderable<'a>>,
+    ) -> Map {
+        let subcharts = Map::new(MapType::Any, BTreeMap::new());
+        let root = self.root(chart, at.is_root, &values, &subcharts);
+        for sub in &chart.dependencies {
+            let path = format!("{}/charts/{}", at.path, sub.name());
+            let below = self.below(&values, sub.name());
+            let sub_root = self.collect(
+                sub,
+                Position {
+                    path: &path,
+                    is_root: false,
+                },
+                below,
+                found,
+            );
+            subcharts.insert(sub.name(), Value::Map(sub_root));
+        }
+        for file in chart.templates.iter().filter(|file| is_used(chart, &file.name)) {
+            let path = format!("{}/{}", at.path, file.name);
+            let base_path = format!("{}/templates", at.path);
+            found.insert(
+                path.clone(),
+                Renderable {
+                    path,
+                    base_path,
+                    text: &file.data,
+                    scope: root.clone(),
+                },
+            );
+        }
+        root
+    }
+
+    fn root(&self, chart: &Chart, is_root: bool, values: &Map, subcharts: &Map) -> Map {
+        let files = objects::Files::new(&chart.files, self.generation);
+        let entries = [
+            ("Chart", objects::chart(&chart.metadata, is_root, self.generation)),
+            ("Files", Value::object(files)),
+            ("Release", self.release.clone()),
+            ("Capabilities", self.capabilities.clone()),
+            ("Values", Value::Map(values.clone())),
+            ("Subcharts", Value::Map(subcharts.clone())),
+        ];
+        Map::new(
+            MapType::Any,
+            entries
+                .into_iter()
+                .map(|(key, value)| (Str::from(key), value))
+                .collect(),
+        )
+    }
+
+    /// The table under `name`, which Helm reads as a path; an empty one where there is none.
+    fn below(&self, values: &Map, name: &str) -> Map {
+        let found = name
+            .split('.')
+            .try_fold(values.clone(), |map, part| match map.get(part.as_bytes()) {
+                Some(Value::Map(map)) => Some(map),
+                _ => None,
+            });
+        found.map_or_else(
+            || Map::new(self.values(), BTreeMap::new()),
+            |map| map.retyped(self.values()),
+        )
+    }
+}
+
+/// A library chart lends its partials only.
+fn is_used(chart: &Chart, name: &str) -> bool {
+    let is_partial = name.rsplit('/').next().unwrap_or(name).starts_with('_');
+    is_partial || !chart.metadata.kind.eq_ignore_ascii_case("library")
+}

@@ -1,0 +1,125 @@
+//! `helm template` in one call: takes a loaded chart and a request, gives what goes to stdout. Touches no disk.
+
+use mainstay_sprig as sprig;
+use mainstay_template::{Host, Limits, Meter, Set, Value, execute};
+use mainstay_yaml::Map;
+
+use crate::error::ChartError;
+use crate::load::Loaded;
+use crate::prepare::{PrepareOptions, Prepared, prepare};
+use crate::print::{self, Piece, PostRenderer, PrintOptions};
+use crate::render::{RenderOptions, Rendered, render};
+use crate::warning::Warning;
+
+/// What to render and how to print it.
+#[derive(Clone, Debug)]
+pub struct Request {
+    /// What the user set, merged; see [`Layers`](crate::Layers).
+    pub values: Map,
+    /// `--skip-schema-validation`.
+    pub skip_schema: bool,
+    /// What templates are told.
+    pub render: RenderOptions,
+    /// What is printed.
+    pub print: PrintOptions,
+}
+
+impl Request {
+    /// What `helm template` does when nothing is said.
+    #[must_use]
+    pub fn new(generation: crate::Generation) -> Self {
+        Self {
+            values: Map::new(),
+            skip_schema: false,
+            render: RenderOptions::new(generation),
+            print: PrintOptions::default(),
+        }
+    }
+}
+
+/// What the caller lends for the time of a call.
+pub struct Lent<'a> {
+    /// Randomness, time, and a cluster to look things up in.
+    pub host: &'a mut dyn Host,
+    /// Told what Helm says on stderr, as it comes up.
+    pub warn: &'a mut dyn FnMut(&Warning),
+    /// What manifests pass through on their way out.
+    pub post_renderer: Option<&'a mut PostRenderer<'a>>,
+}
+
+/// What a call came to.
+#[derive(Clone, Debug, Default)]
+pub struct Output {
+    /// What goes to stdout.
+    pub text: Vec<u8>,
+    /// What the chart's `NOTES.txt` says; `helm template` does not print it.
+    pub notes: Vec<u8>,
+}
+
+/// From a chart to the text of stdout.
+pub fn template(loaded: &Loaded, request: &Request, lent: Lent<'_>) -> Result<Output, ChartError> {
+    let Lent {
+        host,
+        warn,
+        post_renderer,
+    } = lent;
+    let (prepared, rendered) = run(loaded, request, host, warn)?;
+    let generation = request.render.generation;
+    let (text, warnings) = print::print(
+        &prepared.chart,
+        &rendered.files,
+        &request.print,
+        generation,
+        post_renderer,
+    )?;
+    warnings.iter().for_each(warn);
+    Ok(Output {
+        text,
+        notes: rendered.notes,
+    })
+}
+
+/// From a chart to the files of `--output-dir`, in the order they are written.
+pub fn template_files(loaded: &Loaded, request: &Request, lent: Lent<'_>) -> Result<Vec<Piece>, ChartError> {
+    let Lent { host, warn, .. } = lent;
+    let (prepared, rendered) = run(loaded, request, host, warn)?;
+    let generation = request.render.generation;
+    let (pieces, warnings) = print::pieces(&prepared.chart, &rendered.files, &request.print, generation)?;
+    warnings.iter().for_each(warn);
+    Ok(pieces)
+}
+
+fn run(
+    loaded: &Loaded,
+    request: &Request,
+    host: &mut dyn Host,
+    warn: &mut dyn FnMut(&Warning),
+) -> Result<(Prepared, Rendered), ChartError> {
+    let version = &request.render.capabilities.kube_version;
+    let options = PrepareOptions {
+        generation: request.render.generation,
+        kube_version: version.normalized.clone(),
+        skip_schema: request.skip_schema,
+    };
+    let prepared = prepare(loaded, &request.values, &options).map_err(|error| match error {
+        ChartError::KubeVersion { wanted, .. } => ChartError::KubeVersion {
+            wanted,
+            got: version.version.clone(),
+        },
+        other => other,
+    })?;
+    prepared.warnings.iter().for_each(warn);
+    let rendered = render(&prepared, &request.render, host)?;
+    Ok((prepared, rendered))
+}
+
+/// `--name-template`: the name a template gives, or what Go says about it. It has Sprig's functions and no data.
+pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, String> {
+    const NAME: &str = "name-template";
+    let mut set = Set::named(NAME);
+    set.functions(sprig::functions());
+    set.parse(NAME, text).map_err(|error| error.text)?;
+    let mut meter = Meter::new(Limits::default());
+    let name = execute(&set, NAME, Value::Nil, &mut meter, host).map_err(|error| error.text)?;
+    Ok(String::from_utf8_lossy(&name).into_owned())
+}
