@@ -7,6 +7,8 @@ use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 
+use mainstay_chart::{ChartError, LayerError, Place, ValuesError};
+
 use crate::style::{ERROR, FRAME, HINT};
 
 /// What a command says when it fails.
@@ -63,19 +65,6 @@ impl Kind {
     }
 }
 
-/// Where in which text.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Place {
-    /// The file as the user would name it.
-    pub(crate) file: String,
-    /// From 1.
-    pub(crate) line: u32,
-    /// From 1, in characters.
-    pub(crate) column: Option<u32>,
-    /// The text of that line.
-    pub(crate) source: Option<String>,
-}
-
 impl CliError {
     /// A failure of `kind`.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
@@ -91,6 +80,13 @@ impl CliError {
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
+        self
+    }
+
+    /// More of Helm's own words, after the message.
+    #[must_use]
+    pub(crate) fn note(mut self, text: &str) -> Self {
+        self.message.push_str(text);
         self
     }
 
@@ -118,7 +114,7 @@ impl fmt::Display for CliError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         writeln!(f, "{ERROR}Error:{ERROR:#} {}", self.message)?;
         if let Some(place) = &self.place {
-            place.draw(self.kind, f)?;
+            draw(place, self.kind, f)?;
         }
         match &self.hint {
             Some(hint) => writeln!(f, "{HINT}hint:{HINT:#} {hint}"),
@@ -127,28 +123,31 @@ impl fmt::Display for CliError {
     }
 }
 
-impl Place {
-    fn draw(&self, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let number = self.line.to_string();
-        let margin = " ".repeat(number.len());
-        let column = self.column.map(|column| format!(":{column}")).unwrap_or_default();
-        writeln!(
+fn draw(place: &Place, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    let number = place.line.to_string();
+    let margin = " ".repeat(number.len());
+    let column = place
+        .column
+        .map(|column| format!(":{column}"))
+        .unwrap_or_default();
+    writeln!(
+        f,
+        "{margin}{FRAME}-->{FRAME:#} {}:{number}{column} ({} error)",
+        place.file,
+        kind.name()
+    )?;
+    let Some(source) = &place.source else {
+        return Ok(());
+    };
+    writeln!(f, "{margin} {FRAME}|{FRAME:#}")?;
+    writeln!(f, "{FRAME}{number} |{FRAME:#} {source}")?;
+    match place.column {
+        Some(column) => writeln!(
             f,
-            "{margin}{FRAME}-->{FRAME:#} {}:{number}{column} ({} error)",
-            self.file,
-            kind.name()
-        )?;
-        let Some(source) = &self.source else { return Ok(()) };
-        writeln!(f, "{margin} {FRAME}|{FRAME:#}")?;
-        writeln!(f, "{FRAME}{number} |{FRAME:#} {source}")?;
-        match self.column {
-            Some(column) => writeln!(
-                f,
-                "{margin} {FRAME}|{FRAME:#} {}{ERROR}^{ERROR:#}",
-                pad(source, column)
-            ),
-            None => Ok(()),
-        }
+            "{margin} {FRAME}|{FRAME:#} {}{ERROR}^{ERROR:#}",
+            pad(source, column)
+        ),
+        None => Ok(()),
     }
 }
 
@@ -167,6 +166,84 @@ impl From<std::io::Error> for CliError {
     }
 }
 
+impl From<ChartError> for CliError {
+    fn from(error: ChartError) -> Self {
+        let kind = match error {
+            ChartError::Template { .. } => Kind::Template,
+            ChartError::Manifest { .. } | ChartError::PostRender(_) => Kind::Manifest,
+            ChartError::Schema(_) | ChartError::TypeMismatch { .. } => Kind::Values,
+            ChartError::NoSuchTemplate(_) => Kind::Usage,
+            _ => Kind::Chart,
+        };
+        let mut said = Self::new(kind, chain(&error));
+        said.place = error.place().cloned();
+        said
+    }
+}
+
+impl From<LayerError> for CliError {
+    fn from(error: LayerError) -> Self {
+        let mut said = Self::new(Kind::Values, chain(&error));
+        said.place = values_place(&error);
+        said
+    }
+}
+
+/// An error and its causes, joined as Go joins them.
+fn chain(error: &dyn std::error::Error) -> String {
+    let causes = std::iter::successors(Some(error), |error| error.source());
+    causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Where in a values file, or in the argument of a flag.
+fn values_place(error: &LayerError) -> Option<Place> {
+    match error {
+        LayerError::File { file, source } => in_file(file, source),
+        LayerError::Set {
+            flag,
+            argument,
+            source,
+        } => Some(in_argument(flag, argument, source.offset)),
+        LayerError::Json { argument, cause } => Some(in_argument("--set-json", argument, cause.offset)),
+        LayerError::JsonObject { argument, cause } => {
+            Some(in_argument("--set-json", argument, cause.at.offset))
+        }
+        _ => None,
+    }
+}
+
+fn in_argument(flag: &str, argument: &str, offset: usize) -> Place {
+    let before = argument.get(..offset).unwrap_or(argument);
+    Place {
+        file: flag.to_owned(),
+        line: 1,
+        column: Some(before.chars().count() as u32 + 1),
+        source: Some(argument.lines().next().unwrap_or_default().to_owned()),
+    }
+}
+
+fn in_file(file: &str, error: &ValuesError) -> Option<Place> {
+    let (line, column) = match error {
+        ValuesError::Separator { line, .. } => (*line, None),
+        ValuesError::Document(error) | ValuesError::Plain(error) if error.at.line > 0 => {
+            (error.at.line, Some(error.at.column as u32))
+        }
+        _ => return None,
+    };
+    let text = std::fs::read(file).unwrap_or_default();
+    let source = text
+        .split(|byte| *byte == b'\n')
+        .nth(line.saturating_sub(1))
+        .filter(|line| !line.is_empty());
+    let source = source.map(|source| String::from_utf8_lossy(source).trim_end().to_owned());
+    Some(Place {
+        file: file.to_owned(),
+        line: line as u32,
+        column,
+        source,
+    })
+}
+
 /// Help and version are not failures; everything else is worded as Helm words it, where Helm has a word for it.
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> Self {
@@ -177,6 +254,7 @@ impl From<clap::Error> for CliError {
         }
         match error.kind() {
             E::UnknownArgument => Self::new(Kind::Usage, unknown_flag(&error)).hint("--help lists the flags"),
+            E::InvalidValue | E::ValueValidation => invalid_value(&error),
             E::DisplayHelpOnMissingArgumentOrSubcommand => {
                 Self::new(Kind::Help, error.render().ansi().to_string())
             }
@@ -198,6 +276,28 @@ fn unknown_flag(error: &clap::Error) -> String {
             )
         }
         _ => format!("unknown flag: {flag}"),
+    }
+}
+
+/// A value that was not given, or that does not parse.
+fn invalid_value(error: &clap::Error) -> CliError {
+    use clap::error::ContextKind as C;
+    let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
+    let (argument, value) = (text(C::InvalidArg), text(C::InvalidValue));
+    let flag = argument
+        .split([' ', '=', '['])
+        .next()
+        .unwrap_or_default()
+        .to_owned();
+    if value.is_empty() {
+        return CliError::new(Kind::Usage, format!("flag needs an argument: {flag}"));
+    }
+    match std::error::Error::source(error) {
+        Some(cause) => CliError::new(
+            Kind::Usage,
+            format!("invalid argument {value:?} for {flag:?} flag: {cause}"),
+        ),
+        None => CliError::new(Kind::Help, capitalised(&error.render().ansi().to_string())),
     }
 }
 

@@ -3,6 +3,7 @@
 mod cli;
 mod commands;
 mod error;
+mod host;
 mod style;
 
 use std::process::ExitCode;

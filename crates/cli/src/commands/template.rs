@@ -1,12 +1,191 @@
 //! `mainstay template`: takes what `helm template` takes, prints what it prints.
 
 mod args;
+mod check;
+mod name;
+mod namespace;
+mod output_dir;
+mod post_render;
+mod values;
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+
+use mainstay_chart::{
+    Capabilities, Generation, KubeVersion, Lent, Loaded, PrintOptions, Release, RenderOptions, Request,
+    Warning, load_path, template, template_files,
+};
 
 pub(crate) use args::Args;
 
+use super::print;
 use crate::error::{CliError, Kind};
+use crate::host::SystemHost;
+use args::Like;
+use post_render::Program;
 
 /// Runs it.
-pub(crate) fn run(_args: &Args) -> Result<(), CliError> {
-    Err(CliError::new(Kind::Chart, "rendering is not part of this build"))
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let generation = generation(args.like);
+    let capabilities = capabilities(args, generation)?;
+    check::check(args, generation)?;
+    let program = Program::find(&args.output.post_renderer, &args.output.post_renderer_args)?;
+    let (name, chart) = name::name_and_chart(args)?;
+    let path = locate(chart, args)?;
+    let values = values::merge(&args.values, generation)?;
+    let loaded = load_path(&path, generation)?;
+    name::check_release_name(&name, generation)?;
+    let release = Release {
+        name,
+        namespace: namespace::namespace(args),
+        revision: 1,
+        is_upgrade: args.release.is_upgrade,
+    };
+    let render = RenderOptions {
+        release,
+        capabilities,
+        ..RenderOptions::new(generation)
+    };
+    let skip_schema = args.values.skip_schema_validation;
+    let request = Request {
+        values,
+        skip_schema,
+        render,
+        print: print_options(args),
+    };
+    match &args.output.output_dir {
+        Some(folder) => write_files(folder, &loaded, &request, args),
+        None => write_text(&loaded, &request, program, args),
+    }
+}
+
+fn generation(like: Like) -> Generation {
+    match like {
+        Like::Helm4 => Generation::Helm4,
+        Like::Helm3 => Generation::Helm3,
+    }
+}
+
+fn capabilities(args: &Args, generation: Generation) -> Result<Capabilities, CliError> {
+    let mut capabilities = Capabilities::offline(generation);
+    if let Some(version) = args
+        .release
+        .kube_version
+        .as_deref()
+        .filter(|version| !version.is_empty())
+    {
+        capabilities.kube_version = KubeVersion::parse(version, generation).map_err(|error| {
+            CliError::new(Kind::Usage, format!("invalid kube version '{version}': {error}"))
+        })?;
+    }
+    capabilities.api_versions.extend(
+        args.release
+            .api_versions
+            .iter()
+            .flat_map(|list| values::comma_list(list)),
+    );
+    Ok(capabilities)
+}
+
+fn print_options(args: &Args) -> PrintOptions {
+    PrintOptions {
+        include_crds: args.output.include_crds,
+        no_hooks: args.output.no_hooks,
+        skip_tests: args.output.skip_tests,
+        show_only: args.output.show_only.clone(),
+    }
+}
+
+/// The chart's path; what only a repository could resolve is refused in Helm's words.
+fn locate(chart: &str, args: &Args) -> Result<PathBuf, CliError> {
+    let chart = chart.trim();
+    let path = Path::new(chart);
+    let here = path.exists();
+    if args.network.repo.is_some() && !(here && args.like == Like::Helm3) {
+        let message = format!("cannot look for chart {chart:?} in a repository");
+        return Err(CliError::new(Kind::Offline, message).hint(PULL));
+    }
+    if here {
+        return std::path::absolute(path).map_err(CliError::from);
+    }
+    let missing = CliError::new(Kind::Chart, not_found(chart));
+    if path.is_absolute() || chart.starts_with('.') {
+        Err(missing)
+    } else {
+        Err(missing.hint(PULL))
+    }
+}
+
+const PULL: &str = "rendering never reaches out: fetch the chart first (`mainstay charts pull`, `helm pull`) and give its path";
+
+fn not_found(chart: &str) -> String {
+    if Path::new(chart).is_absolute() || chart.starts_with('.') {
+        return format!("path {chart:?} not found");
+    }
+    match chart.split_once('/') {
+        _ if chart.contains("://") => format!("cannot fetch {chart}"),
+        Some((repo, _)) => format!("repo {repo} not found"),
+        None => format!("non-absolute URLs should be in form of repo_name/path_to_chart, got: {chart}"),
+    }
+}
+
+fn write_text(
+    loaded: &Loaded,
+    request: &Request,
+    mut program: Option<Program>,
+    args: &Args,
+) -> Result<(), CliError> {
+    let generation = request.render.generation;
+    let mut post_render = |stream: Vec<u8>| match &mut program {
+        Some(program) => program.run(stream),
+        None => Ok(stream),
+    };
+    let wanted = !args.output.post_renderer.is_empty();
+    let lent = Lent {
+        host: &mut SystemHost,
+        warn: &mut |warning| warn(warning, generation),
+        post_renderer: if wanted { Some(&mut post_render) } else { None },
+    };
+    match template(loaded, request, lent) {
+        Ok(output) => print(&output.text),
+        Err(error) if error.is_from_render() => {
+            if args.output.debug {
+                print(error.rendered())?;
+                return Err(error.into());
+            }
+            Err(CliError::from(error).note("\n\nUse --debug flag to render out invalid YAML"))
+        }
+        Err(error) => Err(error.into()),
+    }
+}
+
+fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -> Result<(), CliError> {
+    let generation = request.render.generation;
+    let mut no_host = SystemHost;
+    let lent = Lent {
+        host: &mut no_host,
+        warn: &mut |warning| warn(warning, generation),
+        post_renderer: None,
+    };
+    let pieces = template_files(loaded, request, lent).map_err(|error| {
+        let note = if error.is_from_render() {
+            "\n\nUse --debug flag to render out invalid YAML"
+        } else {
+            ""
+        };
+        CliError::from(error).note(note)
+    })?;
+    let release = args
+        .output
+        .release_name
+        .then_some(request.render.release.name.as_str());
+    let mut report = output_dir::write(folder, release, &pieces)?;
+    report.push('\n');
+    print(report.as_bytes())
+}
+
+/// What Helm would say on stderr.
+fn warn(warning: &Warning, generation: Generation) {
+    // Nobody left to tell is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{}", warning.line(generation));
 }

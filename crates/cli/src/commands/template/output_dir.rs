@@ -1,0 +1,100 @@
+//! `--output-dir`: takes pieces of files, writes all of them or none.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use mainstay_chart::{Piece, PieceKind};
+
+use crate::error::CliError;
+
+/// Writes the pieces; gives Helm's report, one line per piece.
+pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[Piece]) -> Result<String, CliError> {
+    let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
+    let mut report = String::new();
+    for piece in pieces {
+        let base = match release {
+            Some(name) if piece.kind != PieceKind::Crd => folder.join(name),
+            _ => folder.to_path_buf(),
+        };
+        let path = base.join(&piece.path);
+        report.push_str(&format!("wrote {}/{}\n", base.display(), piece.path));
+        let text = match files.entry(path) {
+            std::collections::btree_map::Entry::Occupied(text) => text.into_mut(),
+            std::collections::btree_map::Entry::Vacant(slot) => {
+                let before = if piece.kind == PieceKind::Hook {
+                    existing(slot.key())?
+                } else {
+                    Vec::new()
+                };
+                slot.insert(before)
+            }
+        };
+        text.extend_from_slice(&piece.text);
+    }
+    let mut staged = Staged::default();
+    staged.stage_all(&files)?;
+    staged.commit()?;
+    Ok(report)
+}
+
+/// Helm appends hooks to a file of an earlier run.
+fn existing(path: &Path) -> io::Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        other => other,
+    }
+}
+
+/// Files written beside their targets, and folders made for them: gone again unless committed.
+#[derive(Default)]
+struct Staged {
+    files: Vec<(PathBuf, PathBuf)>,
+    folders: Vec<PathBuf>,
+}
+
+impl Staged {
+    fn stage_all(&mut self, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
+        for (number, (path, text)) in files.iter().enumerate() {
+            let parent = path.parent().unwrap_or(Path::new("."));
+            self.make_folder(parent)?;
+            let temporary = parent.join(format!(".mainstay-{}-{number}.tmp", std::process::id()));
+            self.files.push((temporary.clone(), path.clone()));
+            fs::write(&temporary, text)?;
+        }
+        Ok(())
+    }
+
+    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = folder
+            .ancestors()
+            .take_while(|it| !it.as_os_str().is_empty() && !it.exists())
+            .collect();
+        for folder in missing.into_iter().rev() {
+            fs::create_dir(folder)?;
+            self.folders.push(folder.to_path_buf());
+        }
+        Ok(())
+    }
+
+    /// From here on only renames within a folder are left, which nothing but a dying disk stops.
+    fn commit(mut self) -> io::Result<()> {
+        for (temporary, path) in std::mem::take(&mut self.files) {
+            fs::rename(temporary, path)?;
+        }
+        self.folders.clear();
+        Ok(())
+    }
+}
+
+impl Drop for Staged {
+    fn drop(&mut self) {
+        for (temporary, _) in &self.files {
+            let _ = fs::remove_file(temporary);
+        }
+        for folder in self.folders.iter().rev() {
+            let _ = fs::remove_dir(folder);
+        }
+    }
+}

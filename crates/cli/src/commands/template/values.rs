@@ -1,0 +1,91 @@
+//! Values from the command line: reads the files it names.
+
+use std::io::{self, Read};
+
+use mainstay_chart::{Generation, Layers};
+use mainstay_yaml::Map;
+
+use super::args::Values;
+use crate::error::CliError;
+
+/// Everything the user set, merged as Helm merges it.
+pub(super) fn merge(args: &Values, generation: Generation) -> Result<Map, CliError> {
+    let layers = Layers {
+        files: args.files.iter().flat_map(|list| comma_list(list)).collect(),
+        json: args.set_json.clone(),
+        set: args.set.clone(),
+        strings: args.set_string.clone(),
+        set_files: args.set_file.clone(),
+        literals: args.set_literal.clone(),
+    };
+    Ok(layers.merge(&mut read, generation)?)
+}
+
+/// A file, or stdin; nothing from the network.
+fn read(name: &str) -> Result<Vec<u8>, String> {
+    if name.trim() == "-" {
+        let mut text = Vec::new();
+        io::stdin()
+            .read_to_end(&mut text)
+            .map_err(|error| error.to_string())?;
+        return Ok(text);
+    }
+    if ["http://", "https://", "oci://"]
+        .iter()
+        .any(|scheme| name.starts_with(scheme))
+    {
+        return Err(format!("cannot fetch {name}: rendering never reaches out"));
+    }
+    std::fs::read(name).map_err(|error| go_words(name, &error))
+}
+
+/// What Go says when a file cannot be read.
+fn go_words(name: &str, error: &io::Error) -> String {
+    match error.kind() {
+        io::ErrorKind::NotFound => format!("open {name}: no such file or directory"),
+        io::ErrorKind::PermissionDenied => format!("open {name}: permission denied"),
+        io::ErrorKind::IsADirectory => format!("read {name}: is a directory"),
+        io::ErrorKind::NotADirectory => format!("open {name}: not a directory"),
+        _ => format!("open {name}: {error}"),
+    }
+}
+
+/// The items of a flag that Helm reads as one line of CSV.
+pub(super) fn comma_list(text: &str) -> Vec<String> {
+    if text.is_empty() {
+        return Vec::new();
+    }
+    let mut items = vec![String::new()];
+    let mut quoted = false;
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '"' if quoted && chars.next_if_eq(&'"').is_some() => push(&mut items, '"'),
+            '"' => quoted = !quoted,
+            ',' if !quoted => items.push(String::new()),
+            other => push(&mut items, other),
+        }
+    }
+    items
+}
+
+fn push(items: &mut [String], c: char) {
+    if let Some(item) = items.last_mut() {
+        item.push(c);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_are_csv() {
+        let check = |text: &str, expected: &[&str]| assert_eq!(comma_list(text), expected, "{text}");
+        check("", &[]);
+        check("a", &["a"]);
+        check("a,b", &["a", "b"]);
+        check("\"a,b\",c", &["a,b", "c"]);
+        check("\"a\"\"b\"", &["a\"b"]);
+    }
+}
