@@ -71,7 +71,10 @@ fn validate_chart(chart: &Chart, values: PlainMap, complaints: &mut String, warn
                 let found = go::type_name(&other);
                 let name = sub.name();
                 // Writing to a string cannot fail.
-                let _ = write!(complaints, \"{name}:\ninvalid type for values: expected object (map), got {found}\n\");
+                let _ = write!(
+                    complaints,
+                    "{name}:\ninvalid type for values: expected object (map), got {found}\n"
+                );
             }
         }
     }

@@ -237,7 +237,6 @@ impl Checker<'_> {
         )))
     }
 
-
     fn keyword_path(&self, scope: &Scope<'_>) -> String {
         let mut path = String::new();
         for scope in scope.chain() {
@@ -365,7 +364,10 @@ impl Checker<'_> {
         if node.draft == Draft::D6 {
             return;
         }
-        let asked = node.dependent_schemas.iter().filter(|(name, _)| map.contains_key(*name));
+        let asked = node
+            .dependent_schemas
+            .iter()
+            .filter(|(name, _)| map.contains_key(*name));
         for (_, schema) in asked {
             let result = self.same(visit, *schema, "", false);
             visit.failures.extend(result.err());
@@ -563,7 +565,6 @@ impl Checker<'_> {
             visit.fail(bound("max", want));
         }
     }
-
 
     fn combinations(&self, visit: &mut Visit<'_, '_>) {
         let node = visit.node;

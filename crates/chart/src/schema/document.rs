@@ -87,7 +87,12 @@ impl Document {
         }
         self.collect_anchors(map, &base, pointer)?;
         for (path, sub) in draft.subschemas(map) {
-            self.collect(sub, &base, &format!("{pointer}{}", tokens_to_pointer(&path)), draft)?;
+            self.collect(
+                sub,
+                &base,
+                &format!("{pointer}{}", tokens_to_pointer(&path)),
+                draft,
+            )?;
         }
         Ok(())
     }
