@@ -105,7 +105,8 @@ fn is_crd(name: &str) -> bool {
 }
 
 fn has_manifest_extension(name: &str) -> bool {
-    let extension = crate::load::extension(name);
+    let base = name.rsplit('/').next().unwrap_or(name);
+    let extension = base.rsplit_once('.').map_or("", |(_, extension)| extension);
     ["yaml", "yml", "json"]
         .iter()
         .any(|known| extension.eq_ignore_ascii_case(known))

@@ -35,7 +35,7 @@ pub use chart::{Chart, Crd, File, Lock};
 pub use error::{ArchiveError, ChartError, LayerError, Place, SourceError, ValuesError};
 pub use generation::Generation;
 pub use load::ignore::IgnoreError;
-pub use load::{Loaded, load_archive, load_files};
+pub use load::{Loaded, load_archive, load_files, read_archive};
 pub use manifest::{Event, Head, Hook, Manifest, Manifests, sort_manifests};
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
 pub use objects::{Capabilities, HelmVersion, KubeVersion};

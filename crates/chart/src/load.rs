@@ -13,7 +13,7 @@ use std::sync::Arc;
 use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
 
 use crate::chart::{Chart, File};
-use crate::error::ChartError;
+use crate::error::{ArchiveError, ChartError};
 use crate::generation::Generation;
 use crate::metadata::Draft;
 use crate::values::load_values;
@@ -61,6 +61,12 @@ pub fn load_archive(bytes: &[u8], generation: Generation) -> Result<Loaded, Char
         chart,
         warnings: loader.warnings,
     })
+}
+
+/// The files of a gzipped tar archive, named from the chart's folder on: what [`load_files`] takes. All of Helm's rules for
+/// names hold and every size is capped, so the names are safe to make paths of.
+pub fn read_archive(bytes: &[u8]) -> Result<Vec<File>, ArchiveError> {
+    unpack(bytes, &mut ArchiveLimits::default())
 }
 
 struct Loader {
@@ -175,7 +181,7 @@ impl Loader {
                 }
             }
             name if name.starts_with("templates/") => parts.templates.push(file),
-            name if name.starts_with("charts/") && extension(name) != "prov" => add_to_subchart(parts, &file),
+            name if name.starts_with("charts/") && !name.ends_with(".prov") => add_to_subchart(parts, &file),
             _ => parts.files.push(file),
         }
         Ok(())
@@ -197,7 +203,7 @@ impl Loader {
         files: Vec<File>,
         depth: usize,
     ) -> Result<Chart, ChartError> {
-        let loaded = if extension(name) == "tgz" {
+        let loaded = if name.ends_with(".tgz") {
             match files.first() {
                 Some(file) if file.name == name => {
                     let data = Arc::clone(&file.data);
@@ -251,14 +257,8 @@ fn parse_file(file: &File) -> Result<Value, ChartError> {
     };
     parse_with(&file.data, &options).map_err(|source| ChartError::Yaml {
         file: file.name.clone(),
-        source: Box::new(source),
+        source,
     })
-}
-
-/// What follows the last dot of the last name.
-pub(crate) fn extension(name: &str) -> &str {
-    let base = name.rsplit('/').next().unwrap_or(name);
-    base.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 fn undecodable(file: &File, text: String) -> ChartError {
