@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use mainstay_catalog::derive::{Files, fingerprint};
-use mainstay_catalog::{Flavour, Pin, derive_installer, derive_operator, parse_lock};
+use mainstay_catalog::{Flavour, Pin, derive_installer, derive_operator, parse_lock, put_version};
 
 const STAMP: &str = ".stamp";
 
@@ -67,7 +67,7 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
         ));
         let flavours = derive(pin).with_context(|| format!("Istio {}", pin.version))?;
         let files: usize = flavours.iter().map(|(_, files)| files.len()).sum();
-        tree::replace(resources, pin, &flavours, &stamp(pin))?;
+        put_version(resources, &pin.version, &flavours, (STAMP, &stamp(pin)))?;
         say(&format!(
             "charts: [{}/{}] Istio {}: {files} files",
             index + 1,

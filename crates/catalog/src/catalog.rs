@@ -257,11 +257,10 @@ impl Catalog {
                 .collect(),
             Layer::Folder(index) => self.folder(index)?.list(version, flavour, "profiles")?,
         };
-        Ok(names
-            .iter()
-            .filter_map(|name| name.strip_suffix(".yaml"))
-            .map(ToOwned::to_owned)
-            .collect())
+        let bare = names.iter().filter_map(|name| name.strip_suffix(".yaml"));
+        let mut profiles: Vec<String> = bare.map(ToOwned::to_owned).collect();
+        profiles.sort();
+        Ok(profiles)
     }
 
     /// The files of a chart, by their path in it.
@@ -300,6 +299,27 @@ impl Catalog {
             profile: profile.to_owned(),
         };
         files.remove(&format!("{profile}.yaml")).ok_or_else(unknown)
+    }
+
+    /// The profiles (by file name) of the version nearest to `version` from below, or else of the newest; none if there are no
+    /// versions at all.
+    pub fn nearest_profiles(&self, version: &Version) -> Result<Files, CatalogError> {
+        let mut known = self
+            .versions
+            .iter()
+            .rev()
+            .map(|(known, _)| known)
+            .filter(|known| known.is_release());
+        let newest = known.clone().next();
+        match known.find(|known| *known <= version).or(newest) {
+            None => Ok(Files::new()),
+            Some(near) => match self.layer(near)? {
+                Layer::Embedded => self
+                    .pack()?
+                    .files(&format!("{near}/{}/profiles", Flavour::Installer)),
+                Layer::Folder(index) => self.folder(index)?.files(near, Flavour::Installer, "profiles"),
+            },
+        }
     }
 
     fn layer(&self, version: &Version) -> Result<Layer, CatalogError> {
@@ -412,7 +432,7 @@ mod tests {
             "1.29.7",
             Err((
                 "Istio version \"1.29.7\" is not in the catalogue",
-                "did you mean v1.29.1 or v1.28.2?; `mainstay charts pull 1.29.7` adds it if it exists",
+                "did you mean v1.29.1 or v1.28.2? `mainstay charts pull 1.29.7` adds it if it exists",
             )),
         );
         check(
@@ -420,7 +440,7 @@ mod tests {
             "newest",
             Err((
                 "Istio version \"newest\" is not in the catalogue",
-                "`mainstay charts list` shows what is there",
+                "`mainstay charts list` shows what is there.",
             )),
         );
     }

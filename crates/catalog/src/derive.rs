@@ -45,6 +45,25 @@ pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, Cata
         .map_err(|source| failed(version, Flavour::Operator, source))
 }
 
+/// A release from its published `charts` and the `profiles` of the nearest version: published charts come without.
+pub fn release_of(
+    charts: Vec<(&str, Files)>,
+    profiles: Files,
+    version: &Version,
+) -> Result<Files, CatalogError> {
+    let below = |folder: String, files: Files| {
+        files
+            .into_iter()
+            .map(move |(path, bytes)| (format!("{folder}/{path}"), bytes))
+    };
+    let charts = charts
+        .into_iter()
+        .flat_map(|(chart, files)| below(format!("charts/{chart}"), files));
+    let files: Files = charts.chain(below("profiles".to_owned(), profiles)).collect();
+    edited(files, table::BORROWED_PROFILES, version)
+        .map_err(|source| failed(version, Flavour::Installer, source))
+}
+
 /// Changes whenever the derivation does: a stamp that tells whether derived files are up to date.
 #[must_use]
 pub fn fingerprint() -> u64 {

@@ -65,6 +65,14 @@ pub enum CatalogError {
         /// Why.
         source: std::io::Error,
     },
+    /// A file or folder cannot be written.
+    #[error("cannot write {}", path.display())]
+    Write {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
     /// A file or folder is there, but not to be trusted.
     #[error("{} is refused: {reason}", path.display())]
     Refused {
@@ -118,10 +126,10 @@ impl CatalogError {
 
 fn unknown_hint(version: Option<&Version>, nearest: &[String]) -> String {
     let near = match nearest {
-        [] => "`mainstay charts list` shows what is there".to_owned(),
+        [] => "`mainstay charts list` shows what is there.".to_owned(),
         names => format!("did you mean {}?", names.join(" or ")),
     };
     version.map_or(near.clone(), |version| {
-        format!("{near}; `mainstay charts pull {version}` adds it if it exists")
+        format!("{near} `mainstay charts pull {version}` adds it if it exists")
     })
 }

@@ -4,6 +4,10 @@
 //! <folder>/<version>/<flavour>/charts/<chart>/…      as `resources/` and the user's catalogue have it
 //! <folder>/<version>/charts/<chart>/…                as the Sail Operator's image has it: serves both flavours
 //! ```
+#![allow(
+    clippy::disallowed_methods,
+    reason = "the rim of this crate: it is here that folders are read and written"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -26,12 +26,14 @@ mod folder;
 mod lock;
 mod names;
 pub mod pack;
+mod store;
 mod version;
 
 pub use catalog::{Catalog, Installable, Origin};
-pub use derive::{derive_installer, derive_operator};
+pub use derive::{derive_installer, derive_operator, release_of};
 pub use error::CatalogError;
 pub use flavour::Flavour;
 pub use lock::{Pin, parse_lock};
 pub use names::{Name, State};
+pub use store::put_version;
 pub use version::Version;

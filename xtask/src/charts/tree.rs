@@ -1,11 +1,11 @@
-//! Folders of charts on disk: takes and gives [`Files`]. Replaces a version whole, by renaming.
+//! Folders of charts on disk: takes a folder, gives [`Files`]; removes what is no longer pinned.
 
 use std::fs;
 use std::path::Path;
 
 use anyhow::{Context, Result, ensure};
 use mainstay_catalog::derive::Files;
-use mainstay_catalog::{Flavour, Pin, Version};
+use mainstay_catalog::{Pin, Version};
 
 /// Every file below the `folders` of `top`, by its path relative to `top`.
 pub(crate) fn read(top: &Path, folders: &[&str]) -> Result<Files> {
@@ -30,35 +30,6 @@ pub(crate) fn read(top: &Path, folders: &[&str]) -> Result<Files> {
         }
     }
     Ok(files)
-}
-
-/// Puts the flavours of one version in its place, all of them or none.
-pub(crate) fn replace(resources: &Path, pin: &Pin, flavours: &[(Flavour, Files)], stamp: &str) -> Result<()> {
-    let target = resources.join(pin.version.to_string());
-    let fresh = resources.join(format!(".new-{}-{}", pin.version, std::process::id()));
-    let written = write(&fresh, flavours, stamp).and_then(|()| {
-        remove(&target)?;
-        fs::rename(&fresh, &target).with_context(|| format!("cannot put {} in place", target.display()))
-    });
-    if written.is_err() {
-        remove(&fresh)?;
-    }
-    written
-}
-
-fn write(top: &Path, flavours: &[(Flavour, Files)], stamp: &str) -> Result<()> {
-    remove(top)?;
-    fs::create_dir_all(top).with_context(|| format!("cannot create {}", top.display()))?;
-    for (flavour, files) in flavours {
-        for (path, bytes) in files {
-            let path = top.join(flavour.name()).join(path);
-            if let Some(folder) = path.parent() {
-                fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;
-            }
-            fs::write(&path, bytes).with_context(|| format!("cannot write {}", path.display()))?;
-        }
-    }
-    fs::write(top.join(super::STAMP), stamp).context("cannot write the stamp")
 }
 
 fn remove(path: &Path) -> Result<()> {
@@ -108,38 +79,11 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_replaced_whole() {
-        let top = folder("replace");
-        let one = |text: &str| {
-            vec![(
-                Flavour::Installer,
-                Files::from([(text.to_owned(), b"x".to_vec())]),
-            )]
-        };
-        replace(&top, &pin("1.0.0"), &one("charts/a/old"), "1").unwrap();
-        replace(&top, &pin("1.0.0"), &one("charts/a/new"), "2").unwrap();
-        let found = read(&top, &["1.0.0"]).unwrap();
-        assert_eq!(
-            found.keys().collect::<Vec<_>>(),
-            ["1.0.0/.stamp", "1.0.0/installer/charts/a/new"]
-        );
-        remove(&top).unwrap();
-    }
-
-    #[test]
-    fn nothing_stays_behind_when_writing_fails() {
-        let top = folder("fails");
-        let clash = Files::from([("a".to_owned(), vec![]), ("a/b".to_owned(), vec![])]);
-        assert!(replace(&top, &pin("1.0.0"), &[(Flavour::Installer, clash)], "1").is_err());
-        assert_eq!(fs::read_dir(&top).unwrap().count(), 0);
-        remove(&top).unwrap();
-    }
-
-    #[test]
     fn only_versions_that_are_no_longer_pinned_go() {
         let top = folder("unpinned");
         for version in ["1.0.0", "1.1.0"] {
-            replace(&top, &pin(version), &[], "1").unwrap();
+            fs::create_dir(top.join(version)).unwrap();
+            fs::write(top.join(version).join(super::super::STAMP), "1").unwrap();
         }
         fs::create_dir(top.join("2.0.0")).unwrap();
         fs::create_dir(top.join("mine")).unwrap();

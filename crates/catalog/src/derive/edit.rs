@@ -32,7 +32,7 @@ pub enum Op {
     SetScalar {
         /// Keys from the top.
         path: &'static [&'static str],
-        /// Values that are expected now; any other is an error.
+        /// Values that are expected now; any other is an error. None: whatever it is.
         from: &'static [&'static str],
         /// The new value.
         to: Text,

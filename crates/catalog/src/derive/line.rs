@@ -14,7 +14,7 @@ pub(crate) enum Change {
     Done(String),
 }
 
-/// Gives the scalar at `path` the value `to`, provided it now is one of `from`. Quotes and comments stay.
+/// Gives the scalar at `path` the value `to`, provided it now is one of `from` (if any). Quotes and comments stay.
 pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> Change {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(at) = find(&lines, path) else {
@@ -24,7 +24,7 @@ pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> 
     let Some((head, value, tail)) = split_entry(line) else {
         return Change::NoMatch;
     };
-    if from.contains(&value) {
+    if from.is_empty() || from.contains(&value) {
         let before: usize = lines.iter().take(at).map(|line| line.len()).sum();
         let after = text.get(before + line.len()..).unwrap_or_default();
         let before = text.get(..before).unwrap_or_default();

@@ -189,6 +189,36 @@ pub(crate) const INSTALLER: &[Edit] = &[
     },
 ];
 
+const BORROWED: &str = "published charts come without profiles, so those of the nearest version are taken";
+
+/// From the profiles of one release to those of another.
+pub(crate) const BORROWED_PROFILES: &[Edit] = &[
+    Edit {
+        id: "borrowed-hub",
+        reason: BORROWED,
+        within: &["profiles"],
+        file: "default.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["spec", "hub"],
+            from: &[],
+            to: Text::Fixed(RELEASE_HUB),
+        },
+    },
+    Edit {
+        id: "borrowed-tag",
+        reason: BORROWED,
+        within: &["profiles"],
+        file: "default.yaml",
+        applies: Applies::ALWAYS,
+        op: Op::SetScalar {
+            path: &["spec", "tag"],
+            from: &[],
+            to: Text::Version,
+        },
+    },
+];
+
 const OWNER: &str = "install.operator.istio.io/owning-resource";
 const OWNER_GONE: &str =
     "the label names an IstioOperator as owner; under the operator the owner is an IstioRevision";
