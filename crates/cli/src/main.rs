@@ -1,9 +1,11 @@
 //! The `mainstay` command: takes argv, gives text and an exit code. Decides nothing itself.
 
+mod catalogue;
 mod cli;
 mod commands;
 mod error;
 mod host;
+mod remote;
 mod style;
 
 use std::process::ExitCode;

@@ -11,14 +11,16 @@ mod values;
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, Generation, KubeVersion, Lent, Loaded, PrintOptions, Release, RenderOptions, Request,
-    Warning, load_path, template, template_files,
+    Capabilities, File, Generation, KubeVersion, Lent, Loaded, PrintOptions, Release, RenderOptions, Request,
+    Warning, load_files, load_path, template, template_files,
 };
 
 pub(crate) use args::Args;
 
 use super::print;
+use crate::catalogue::resolve_chart;
 use crate::error::{CliError, Kind};
 use crate::host::SystemHost;
 use args::Like;
@@ -31,9 +33,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     check::check(args, generation)?;
     let program = Program::find(&args.output.post_renderer, &args.output.post_renderer_args)?;
     let (name, chart) = name::name_and_chart(args)?;
-    let path = locate(chart, args)?;
+    let source = locate(chart, args)?;
     let values = values::merge(&args.values, generation)?;
-    let loaded = load_path(&path, generation)?;
+    let loaded = source.load(generation)?;
     name::check_release_name(&name, generation)?;
     let release = Release {
         name,
@@ -96,9 +98,32 @@ fn print_options(args: &Args) -> PrintOptions {
     }
 }
 
-/// The chart's path; what only a repository could resolve is refused in Helm's words.
-fn locate(chart: &str, args: &Args) -> Result<PathBuf, CliError> {
+/// Where a chart is.
+enum Source {
+    /// In a folder or an archive.
+    Path(PathBuf),
+    /// In the catalogue.
+    Files(Files),
+}
+
+impl Source {
+    fn load(self, generation: Generation) -> Result<Loaded, CliError> {
+        match self {
+            Self::Path(path) => Ok(load_path(&path, generation)?),
+            Self::Files(files) => {
+                let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
+                Ok(load_files(files, generation)?)
+            }
+        }
+    }
+}
+
+/// The chart's path, or its files if the catalogue is named; what only a repository could resolve is refused in Helm's words.
+fn locate(chart: &str, args: &Args) -> Result<Source, CliError> {
     let chart = chart.trim();
+    if let Some(files) = resolve_chart(chart, args.network.version.as_deref(), &args.catalogue)? {
+        return Ok(Source::Files(files));
+    }
     let path = Path::new(chart);
     let here = path.exists();
     if args.network.repo.is_some() && !(here && args.like == Like::Helm3) {
@@ -106,7 +131,7 @@ fn locate(chart: &str, args: &Args) -> Result<PathBuf, CliError> {
         return Err(CliError::new(Kind::Offline, message).hint(PULL));
     }
     if here {
-        return std::path::absolute(path).map_err(CliError::from);
+        return Ok(Source::Path(std::path::absolute(path)?));
     }
     let missing = CliError::new(Kind::Chart, not_found(chart));
     if path.is_absolute() || chart.starts_with('.') {

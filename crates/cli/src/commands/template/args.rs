@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
+use crate::catalogue::ChartsFlag;
+
 /// Arguments of `template`.
 #[derive(clap::Args, Debug)]
 #[command(after_help = "Examples:
@@ -15,7 +17,7 @@ use clap::ValueEnum;
 
 Errors begin as Helm's do (`Error: …`); the place, the source line and a hint follow.")]
 pub(crate) struct Args {
-    /// [NAME] CHART: the release name (default `release-name`) and a chart folder or .tgz
+    /// [NAME] CHART: the release name (default `release-name`) and a chart folder, a .tgz, or catalog:CHART[@VERSION]
     #[arg(value_name = "[NAME] CHART")]
     pub(super) positional: Vec<String>,
 
@@ -33,6 +35,8 @@ pub(crate) struct Args {
     pub(super) network: Network,
     #[command(flatten)]
     pub(super) cluster: Cluster,
+    #[command(flatten)]
+    pub(super) catalogue: ChartsFlag,
     #[command(flatten)]
     pub(super) ignored: Ignored,
 }
@@ -153,7 +157,8 @@ pub(super) struct Network {
     /// Fetch missing dependencies
     #[arg(long)]
     pub(super) dependency_update: bool,
-    #[arg(long, hide = true)]
+    /// Version of a chart of the catalogue (default: the catalogue's)
+    #[arg(long)]
     pub(super) version: Option<String>,
     #[arg(long, hide = true)]
     pub(super) devel: bool,

@@ -1,0 +1,130 @@
+//! `mainstay charts list`: takes the catalogue, prints what can be installed.
+
+use mainstay_catalog::{Catalog, Installable, State};
+use mainstay_yaml::{Map, Value};
+
+use crate::catalogue::ChartsFlag;
+use crate::commands::print;
+use crate::error::{CliError, Kind};
+
+/// Arguments of `charts list`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    /// Also names that cannot be installed as they are: to be pulled, or end of life
+    #[arg(long)]
+    all: bool,
+
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table)]
+    output: Output,
+
+    #[command(flatten)]
+    charts: ChartsFlag,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Output {
+    Table,
+    Json,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let catalog = args.charts.open()?;
+    let rows = rows(&catalog, args.all);
+    if rows.is_empty() {
+        // An empty table would be no answer; the error says what to do.
+        catalog.default_version()?;
+    }
+    match args.output {
+        Output::Table => print(table(&rows).as_bytes()),
+        Output::Json => print_json(&json(&rows)),
+    }
+}
+
+/// One line of the answer.
+struct Row {
+    version: String,
+    state: &'static str,
+    origin: &'static str,
+    aliases: Vec<String>,
+    default: bool,
+}
+
+impl From<Installable> for Row {
+    fn from(one: Installable) -> Self {
+        Self {
+            version: one.version.to_string(),
+            state: "installable",
+            origin: one.origin.name(),
+            aliases: one.aliases,
+            default: one.default,
+        }
+    }
+}
+
+fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
+    let here = catalog.installable();
+    let others = catalog.names().iter().filter_map(|name| {
+        let state = match &name.state {
+            State::Pinned(version) | State::Known(version)
+                if here.iter().all(|one| one.version != *version) =>
+            {
+                "to be pulled"
+            }
+            State::EndOfLife => "end of life",
+            _ => return None,
+        };
+        let version = name.name.trim_start_matches('v').to_owned();
+        Some(Row {
+            version,
+            state,
+            origin: "",
+            aliases: Vec::new(),
+            default: false,
+        })
+    });
+    let others: Vec<Row> = if all { others.collect() } else { Vec::new() };
+    here.into_iter().map(Row::from).chain(others).collect()
+}
+
+fn table(rows: &[Row]) -> String {
+    let cells = |row: &Row| {
+        let default = if row.default { " (default)" } else { "" };
+        [
+            format!("{}{default}", row.version),
+            row.state.to_owned(),
+            row.origin.to_owned(),
+            row.aliases.join(", "),
+        ]
+    };
+    let head = ["VERSION", "STATE", "ORIGIN", "ALSO"].map(ToOwned::to_owned);
+    super::columns(
+        &std::iter::once(head)
+            .chain(rows.iter().map(cells))
+            .collect::<Vec<_>>(),
+    )
+}
+
+fn print_json(value: &Value) -> Result<(), CliError> {
+    let text =
+        mainstay_yaml::to_json_pretty(value).map_err(|error| CliError::new(Kind::Io, error.to_string()))?;
+    print(format!("{text}\n").as_bytes())
+}
+
+fn json(rows: &[Row]) -> Value {
+    let text = |text: &str| Value::String(text.to_owned());
+    let item = |row: &Row| {
+        Value::Map(Map::from([
+            ("version".to_owned(), text(&row.version)),
+            ("state".to_owned(), text(row.state)),
+            ("origin".to_owned(), text(row.origin)),
+            (
+                "aliases".to_owned(),
+                Value::List(row.aliases.iter().map(|alias| text(alias)).collect()),
+            ),
+            ("default".to_owned(), Value::Bool(row.default)),
+        ]))
+    };
+    Value::List(rows.iter().map(item).collect())
+}

@@ -1,0 +1,103 @@
+//! A Helm repository: takes its address, gives the archives that its `index.yaml` names, verified against their digests.
+
+use mainstay_catalog::Version;
+use mainstay_yaml::{Budget, Value, parse};
+
+use super::MAX_ARCHIVE;
+use super::address::Address;
+use super::error::RemoteError;
+use super::http::{Client, is_sha256, verify};
+
+/// Istio's index is about a mebibyte.
+const MAX_INDEX: u64 = 32 << 20;
+
+/// What a repository holds.
+pub(crate) struct Index {
+    /// Where `index.yaml` was found in the end: links in it count from there.
+    address: Address,
+    content: Value,
+}
+
+impl Index {
+    /// Downloads and reads `index.yaml`.
+    pub(crate) fn fetch(client: &Client, repository: &Address) -> Result<Self, RemoteError> {
+        let reply = client.get(&repository.below("index.yaml"), &[], MAX_INDEX)?;
+        let address = reply.address.clone();
+        let content = parse(reply.success()?, &Budget::default());
+        let content = content.map_err(|error| RemoteError::Malformed {
+            address: address.to_string(),
+            reason: error.to_string(),
+        })?;
+        Ok(Self { address, content })
+    }
+
+    /// The archive of a chart, and its digest.
+    pub(crate) fn fetch_chart(
+        &self,
+        client: &Client,
+        chart: &str,
+        version: &Version,
+    ) -> Result<(Vec<u8>, String), RemoteError> {
+        let entry = self.entry(chart, version)?;
+        let digest = entry.get("digest").and_then(Value::as_str).unwrap_or_default();
+        let digest = digest.strip_prefix("sha256:").unwrap_or(digest);
+        if !is_sha256(digest) {
+            return Err(RemoteError::NoDigest {
+                address: self.address.to_string(),
+                chart: chart.to_owned(),
+            });
+        }
+        let address = self.archive(entry, chart)?;
+        let bytes = client.get(&address, &[], MAX_ARCHIVE)?.success()?;
+        verify(&address, &bytes, digest)?;
+        Ok((bytes, format!("sha256:{}", digest.to_ascii_lowercase())))
+    }
+
+    fn entry(&self, chart: &str, version: &Version) -> Result<&Value, RemoteError> {
+        let entries = self.content.at(&["entries", chart]).and_then(Value::as_list);
+        let entries = entries.ok_or_else(|| RemoteError::NoChart {
+            address: self.address.to_string(),
+            chart: chart.to_owned(),
+        })?;
+        entries
+            .iter()
+            .find(|entry| version_of(entry).as_ref() == Some(version))
+            .ok_or_else(|| RemoteError::NoVersion {
+                address: self.address.to_string(),
+                chart: chart.to_owned(),
+                version: version.to_string(),
+                newest: newest(entries),
+            })
+    }
+
+    fn archive(&self, entry: &Value, chart: &str) -> Result<Address, RemoteError> {
+        let urls = entry.get("urls").and_then(Value::as_list).unwrap_or_default();
+        let malformed = |reason: String| RemoteError::Malformed {
+            address: self.address.to_string(),
+            reason,
+        };
+        let link = urls
+            .first()
+            .and_then(Value::as_str)
+            .ok_or_else(|| malformed(format!("chart {chart:?} has no urls")))?;
+        self.address
+            .join(link)
+            .map_err(|reason| malformed(format!("chart {chart:?} is at {link:?}: {reason}")))
+    }
+}
+
+fn version_of(entry: &Value) -> Option<Version> {
+    entry.get("version").and_then(Value::as_str)?.parse().ok()
+}
+
+/// The three newest releases among `entries`.
+fn newest(entries: &[Value]) -> Vec<String> {
+    let mut versions: Vec<Version> = entries
+        .iter()
+        .filter_map(version_of)
+        .filter(Version::is_release)
+        .collect();
+    versions.sort();
+    versions.dedup();
+    versions.iter().rev().take(3).map(ToString::to_string).collect()
+}

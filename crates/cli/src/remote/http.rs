@@ -1,0 +1,189 @@
+//! HTTP with bounds: takes an [`Address`], gives a body of at most so many bytes. Knows no charts.
+
+use std::io::Read;
+use std::sync::Arc;
+use std::time::Duration;
+
+use sha2::{Digest, Sha256};
+use ureq::Agent;
+use ureq::http::{HeaderMap, Response, header};
+use ureq::tls::{Certificate, RootCerts, TlsConfig};
+
+use super::address::Address;
+use super::error::RemoteError;
+
+/// Registries redirect once, to their storage; ten is what browsers and Helm allow.
+const MAX_REDIRECTS: usize = 10;
+const CONNECT: Duration = Duration::from_secs(15);
+const ANSWER: Duration = Duration::from_secs(30);
+const WHOLE: Duration = Duration::from_mins(5);
+
+/// A client that follows the usual environment for proxies and certificates.
+pub(crate) struct Client(Agent);
+
+/// What came back.
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// Where it came from in the end.
+    pub(crate) address: Address,
+}
+
+impl Reply {
+    /// The body, if the status says that it is what was asked for.
+    pub(crate) fn success(self) -> Result<Vec<u8>, RemoteError> {
+        match self.status {
+            200 => Ok(self.body),
+            status => Err(RemoteError::Status {
+                address: self.address.to_string(),
+                status,
+            }),
+        }
+    }
+
+    /// A header that is text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name)?.to_str().ok()
+    }
+}
+
+impl Client {
+    /// A client. Opens no connection yet.
+    pub(crate) fn new() -> Result<Self, RemoteError> {
+        let config = Agent::config_builder()
+            .http_status_as_error(false)
+            // Redirects are followed below, where each target is looked at.
+            .max_redirects(0)
+            .max_redirects_will_error(false)
+            .timeout_connect(Some(CONNECT))
+            .timeout_recv_response(Some(ANSWER))
+            .timeout_global(Some(WHOLE))
+            .user_agent(concat!("mainstay/", env!("CARGO_PKG_VERSION")))
+            .tls_config(tls()?)
+            .build();
+        Ok(Self(Agent::new_with_config(config)))
+    }
+
+    /// Asks for `address`, following redirects. Of `headers`, credentials stay with the host they are for.
+    pub(crate) fn get(
+        &self,
+        address: &Address,
+        headers: &[(&str, &str)],
+        limit: u64,
+    ) -> Result<Reply, RemoteError> {
+        let mut at = address.clone();
+        for _ in 0..=MAX_REDIRECTS {
+            let allowed = headers
+                .iter()
+                .filter(|(name, _)| *name != "authorization" || at.same_host(address));
+            let response = self.ask(&at, allowed)?;
+            match redirect(&response) {
+                Some(target) => at = follow(&at, &target)?,
+                None => return reply(at, response, limit),
+            }
+        }
+        Err(RemoteError::Redirects {
+            address: address.to_string(),
+            limit: MAX_REDIRECTS,
+        })
+    }
+
+    fn ask<'a>(
+        &self,
+        at: &Address,
+        headers: impl Iterator<Item = &'a (&'a str, &'a str)>,
+    ) -> Result<Response<ureq::Body>, RemoteError> {
+        let request = headers.fold(self.0.get(at.to_string()), |request, (name, value)| {
+            request.header(*name, *value)
+        });
+        request.call().map_err(|error| RemoteError::Unreachable {
+            address: at.to_string(),
+            reason: error.to_string(),
+        })
+    }
+}
+
+/// The system's certificates, so that a company's own authority is known; ring, as everywhere in Mainstay.
+fn tls() -> Result<TlsConfig, RemoteError> {
+    let found = rustls_native_certs::load_native_certs();
+    if let (true, Some(error)) = (found.certs.is_empty(), found.errors.first()) {
+        return Err(RemoteError::Certificates(error.to_string()));
+    }
+    let roots: Vec<Certificate<'static>> = found
+        .certs
+        .iter()
+        .map(|der| Certificate::from_der(der).to_owned())
+        .collect();
+    Ok(TlsConfig::builder()
+        .root_certs(RootCerts::new_with_certs(&roots))
+        .unversioned_rustls_crypto_provider(Arc::new(rustls::crypto::ring::default_provider()))
+        .build())
+}
+
+fn redirect(response: &Response<ureq::Body>) -> Option<String> {
+    let moved = matches!(response.status().as_u16(), 301 | 302 | 303 | 307 | 308);
+    let target = response.headers().get(header::LOCATION)?.to_str().ok()?;
+    moved.then(|| target.to_owned())
+}
+
+fn follow(at: &Address, target: &str) -> Result<Address, RemoteError> {
+    let refused = |reason| RemoteError::Redirect {
+        address: at.to_string(),
+        target: target.chars().take(200).collect(),
+        reason,
+    };
+    at.join(target).map_err(refused)
+}
+
+fn reply(address: Address, mut response: Response<ureq::Body>, limit: u64) -> Result<Reply, RemoteError> {
+    let mut body = Vec::new();
+    let read = response
+        .body_mut()
+        .as_reader()
+        .take(limit + 1)
+        .read_to_end(&mut body);
+    read.map_err(|error| RemoteError::Truncated {
+        address: address.to_string(),
+        reason: error.to_string(),
+    })?;
+    if body.len() as u64 > limit {
+        return Err(RemoteError::TooLarge {
+            address: address.to_string(),
+            limit,
+        });
+    }
+    Ok(Reply {
+        status: response.status().as_u16(),
+        headers: response.headers().clone(),
+        body,
+        address,
+    })
+}
+
+/// The SHA-256 of `bytes` in hexadecimal.
+pub(crate) fn sha256(bytes: &[u8]) -> String {
+    Sha256::digest(bytes)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect::<Vec<_>>()
+        .concat()
+}
+
+/// Fails unless `bytes` have this digest.
+pub(crate) fn verify(address: &Address, bytes: &[u8], expected: &str) -> Result<(), RemoteError> {
+    let found = sha256(bytes);
+    if found.eq_ignore_ascii_case(expected) {
+        return Ok(());
+    }
+    Err(RemoteError::Digest {
+        address: address.to_string(),
+        expected: expected.to_owned(),
+        found,
+    })
+}
+
+/// 64 hexadecimal digits.
+pub(crate) fn is_sha256(text: &str) -> bool {
+    text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
+}

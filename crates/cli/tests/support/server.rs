@@ -1,0 +1,124 @@
+//! A web server on loopback that says what it is told to say, however wrong.
+
+use std::collections::HashMap;
+use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::{Arc, Mutex};
+
+/// What to say to one path.
+#[derive(Clone, Default)]
+pub struct Answer {
+    pub status: u16,
+    pub headers: Vec<(String, String)>,
+    pub body: Vec<u8>,
+    /// Claims this length, whatever the body is.
+    pub claims: Option<usize>,
+    /// Only who sends this `authorization` gets it; others get 401 with this challenge.
+    pub guarded: Option<(String, String)>,
+}
+
+impl Answer {
+    pub fn of(body: impl Into<Vec<u8>>) -> Self {
+        Self {
+            status: 200,
+            body: body.into(),
+            ..Self::default()
+        }
+    }
+
+    pub fn status(status: u16) -> Self {
+        Self {
+            status,
+            ..Self::default()
+        }
+    }
+
+    pub fn header(mut self, name: &str, value: &str) -> Self {
+        self.headers.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// Answers by path (with query); 404 for others. Lives until the process ends.
+#[derive(Clone)]
+pub struct Server {
+    pub host: String,
+    answers: Arc<Mutex<HashMap<String, Answer>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+}
+
+impl Server {
+    pub fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let host = listener.local_addr().unwrap().to_string();
+        let server = Self {
+            host,
+            answers: Arc::default(),
+            asked: Arc::default(),
+        };
+        let own = server.clone();
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let own = own.clone();
+                // A client that goes away early is part of the test.
+                std::thread::spawn(move || drop(own.serve(stream)));
+            }
+        });
+        server
+    }
+
+    pub fn put(&self, path: impl Into<String>, answer: Answer) -> &Self {
+        self.answers.lock().unwrap().insert(path.into(), answer);
+        self
+    }
+
+    /// Every request: path, then the credential it came with.
+    pub fn asked(&self) -> Vec<String> {
+        self.asked.lock().unwrap().clone()
+    }
+
+    fn serve(&self, mut stream: TcpStream) -> std::io::Result<()> {
+        let mut lines = BufReader::new(stream.try_clone()?).lines();
+        let first = lines.next().transpose()?.unwrap_or_default();
+        let path = first.split(' ').nth(1).unwrap_or_default().to_owned();
+        let mut credential = String::new();
+        for line in lines {
+            let line = line?;
+            if line.is_empty() {
+                break;
+            }
+            if let Some(value) = line.to_ascii_lowercase().strip_prefix("authorization: ") {
+                value.clone_into(&mut credential);
+            }
+        }
+        self.asked
+            .lock()
+            .unwrap()
+            .push(format!("{path} {credential}").trim_end().to_owned());
+        let answer = self
+            .answers
+            .lock()
+            .unwrap()
+            .get(&path)
+            .cloned()
+            .unwrap_or_else(|| Answer::status(404));
+        stream.write_all(&spoken(&answer, &credential))
+    }
+}
+
+fn spoken(answer: &Answer, credential: &str) -> Vec<u8> {
+    let refused = answer.guarded.as_ref().filter(|(wanted, _)| wanted != credential);
+    let challenge = refused.map(|(_, challenge)| Answer::status(401).header("www-authenticate", challenge));
+    let answer = challenge.as_ref().unwrap_or(answer);
+    let length = answer.claims.unwrap_or(answer.body.len());
+    let mut text = format!(
+        "HTTP/1.1 {} X\r\ncontent-length: {length}\r\nconnection: close\r\n",
+        answer.status
+    );
+    for (name, value) in &answer.headers {
+        text += &format!("{name}: {value}\r\n");
+    }
+    let mut bytes = (text + "\r\n").into_bytes();
+    bytes.extend_from_slice(&answer.body);
+    bytes
+}
