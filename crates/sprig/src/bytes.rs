@@ -97,6 +97,15 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) 
     parts
 }
 
+/// How many parts [`split`] makes where there is no limit.
+pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
+    match separator {
+        [] => unicode::runes(text).count(),
+        [byte] => memchr::memchr_iter(*byte, text).count() + 1,
+        longer => memmem::find_iter(text, longer).count() + 1,
+    }
+}
+
 /// Where the character after the first one starts; the last one is left to the caller.
 fn next_rune(text: &[u8]) -> Option<usize> {
     unicode::decode(text)

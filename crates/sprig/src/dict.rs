@@ -10,7 +10,7 @@ use mainstay_template::Type::{Any, MapOfAny, String};
 use mainstay_template::{Call, Failure, Function, Map, MapType, Str, Value};
 
 use crate::table::{fixed, variadic};
-use crate::text::{self, pay_for_items};
+use crate::text::{self, pay_for_entries, pay_for_items};
 
 pub(crate) const TABLES: &[&[Function]] = &[TABLE, copy::TABLE, dig::TABLE, merge::TABLE];
 
@@ -34,7 +34,7 @@ fn map_arg(call: &Call<'_>, index: usize) -> Map {
 
 /// Each key with the value after it; a key that is left over gets an empty string.
 fn dict(call: &mut Call<'_>) -> Result<Value, Failure> {
-    pay_for_items(call.meter, call.args.len())?;
+    pay_for_entries(call.meter, call.args.len().div_ceil(2))?;
     let mut entries = BTreeMap::new();
     for pair in call.args.chunks(2) {
         let [key, rest @ ..] = pair else { continue };
@@ -54,6 +54,7 @@ fn set(call: &mut Call<'_>) -> Result<Value, Failure> {
     if map.is_nil() {
         return Err(Failure::message("assignment to entry in nil map"));
     }
+    pay_for_entries(call.meter, 1)?;
     map.insert(call.str(1), call.arg(2));
     Ok(Value::Map(map))
 }
@@ -91,7 +92,7 @@ fn keys(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn pick(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = map_arg(call, 0);
-    pay_for_items(call.meter, call.args.len())?;
+    pay_for_entries(call.meter, call.args.len())?;
     let wanted = (1..call.args.len()).map(|index| call.str(index));
     Ok(Value::map(
         wanted
@@ -102,7 +103,7 @@ fn pick(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn omit(call: &mut Call<'_>) -> Result<Value, Failure> {
     let map = map_arg(call, 0);
-    pay_for_items(call.meter, call.args.len() + map.entries().len())?;
+    pay_for_entries(call.meter, call.args.len() + map.entries().len())?;
     let mut entries = map.entries().clone();
     for index in 1..call.args.len() {
         entries.remove(call.str(index).as_bytes());

@@ -4,6 +4,8 @@ use std::rc::Rc;
 
 use mainstay_template::{Exhausted, List, Map, Meter, Value};
 
+use crate::text::nested;
+
 /// Whether `a` and `b` are deeply equal. Numbers of different types never are.
 pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, Exhausted> {
     meter.burn(1)?;
@@ -25,16 +27,6 @@ pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, 
         }
         _ => false,
     })
-}
-
-fn nested(
-    meter: &mut Meter,
-    compare: impl FnOnce(&mut Meter) -> Result<bool, Exhausted>,
-) -> Result<bool, Exhausted> {
-    meter.enter()?;
-    let equal = compare(meter);
-    meter.leave();
-    equal
 }
 
 fn lists(meter: &mut Meter, a: &List, b: &List) -> Result<bool, Exhausted> {

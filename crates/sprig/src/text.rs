@@ -1,6 +1,6 @@
 //! Values as text, and text that grows within its limit.
 
-use mainstay_template::{Exhausted, Failure, ListType, Meter, Str, Value, format, print_value};
+use mainstay_template::{Exhausted, Failure, ListType, Meter, Str, Value, format, grow, print_value};
 
 /// Text under construction, bounded by the string limit of the run.
 pub(crate) struct Growing<'a> {
@@ -30,10 +30,36 @@ impl<'a> Growing<'a> {
     }
 }
 
-/// Pays for a list of `count` items before it is made: a step each, and no more than a string of their size may have.
+/// What a list or a map takes beside its entries.
+const CONTAINER: usize = 64;
+/// What an entry of a map takes, its share of the tree included.
+const ENTRY: usize = 96;
+
+/// Pays for a list of `count` items before it is made.
 pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), Exhausted> {
-    meter.string(count.saturating_mul(size_of::<Value>()))?;
+    pay_for(meter, count, size_of::<Value>())
+}
+
+/// Pays for a map of `count` entries before it is made.
+pub(crate) fn pay_for_entries(meter: &mut Meter, count: usize) -> Result<(), Exhausted> {
+    // A tree has room for more than its first entry from the start.
+    pay_for(meter, count.saturating_add(4), ENTRY)
+}
+
+fn pay_for(meter: &mut Meter, count: usize, each: usize) -> Result<(), Exhausted> {
+    meter.allocate(count.saturating_mul(each).saturating_add(CONTAINER))?;
     meter.burn(count as u64)
+}
+
+/// Runs one level of a recursion over values, as deep as the limits allow.
+pub(crate) fn nested<T, E: From<Exhausted>>(
+    meter: &mut Meter,
+    step: impl FnOnce(&mut Meter) -> Result<T, E>,
+) -> Result<T, E> {
+    meter.enter()?;
+    let result = grow(|| step(meter));
+    meter.leave();
+    result
 }
 
 /// What `toString` makes of a value: `%v`, but that bytes are text already.

@@ -4,7 +4,7 @@ use mainstay_template::Type::Any;
 use mainstay_template::{Call, Exhausted, Failure, Function, List, Map, Meter, Value};
 
 use crate::table::fixed;
-use crate::text::pay_for_items;
+use crate::text::{nested, pay_for_entries, pay_for_items};
 
 pub(super) const TABLE: &[Function] = &[
     fixed("deepCopy", &[Any], deep_copy),
@@ -22,24 +22,14 @@ fn deep_copy(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn copy(meter: &mut Meter, value: &Value) -> Result<Value, Exhausted> {
     Ok(match value {
-        Value::Map(map) if !map.is_nil() => {
-            meter.enter()?;
-            let copied = copy_map(meter, map);
-            meter.leave();
-            Value::Map(copied?)
-        }
-        Value::List(list) if !list.is_nil() => {
-            meter.enter()?;
-            let copied = copy_list(meter, list);
-            meter.leave();
-            Value::List(copied?)
-        }
+        Value::Map(map) if !map.is_nil() => Value::Map(nested(meter, |meter| copy_map(meter, map))?),
+        Value::List(list) if !list.is_nil() => Value::List(nested(meter, |meter| copy_list(meter, list))?),
         other => other.clone(),
     })
 }
 
 fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, Exhausted> {
-    pay_for_items(meter, map.entries().len())?;
+    pay_for_entries(meter, map.entries().len())?;
     let entries = map.entries();
     let copied = entries
         .iter()

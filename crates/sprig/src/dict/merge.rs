@@ -8,6 +8,7 @@ use super::map_arg;
 use crate::defaults::is_empty;
 use crate::reflect::type_of;
 use crate::table::variadic;
+use crate::text::{nested, pay_for_entries};
 
 pub(super) const TABLE: &[Function] = &[
     variadic("merge", &[MapOfAny, MapOfAny], merge),
@@ -81,14 +82,11 @@ fn merged(call: &mut Call<'_>, overwrite: bool) -> Result<Value, Stop> {
 }
 
 fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Result<(), Stop> {
-    meter.enter()?;
     // The keys of now, the values of when their turn comes: merging may change `from` where the maps share parts.
     let keys: Vec<Str> = from.entries().keys().cloned().collect();
-    let result = keys
-        .into_iter()
-        .try_for_each(|key| merge_entry(meter, into, from, key, overwrite));
-    meter.leave();
-    result
+    nested(meter, |meter| {
+        keys.into_iter().try_for_each(|key| merge_entry(meter, into, from, key, overwrite))
+    })
 }
 
 fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: bool) -> Result<(), Stop> {
@@ -97,7 +95,7 @@ fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: b
     let old = into.get(&key);
     if matches!(new, Value::Nil) {
         return if overwrite {
-            put(into, from, key, new)
+            put(meter, into, from, key, new)
         } else {
             Ok(())
         };
@@ -112,7 +110,7 @@ fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: b
     if kept && (both_maps || !overwrite) {
         return Ok(());
     }
-    put(into, from, key, new)
+    put(meter, into, from, key, new)
 }
 
 /// Objects are structs or pointers, which mergo enters as it enters maps.
@@ -144,10 +142,11 @@ fn refuse_list(into: &Map, old: Option<&Value>, new: &Value) -> Result<(), Stop>
     .into())
 }
 
-fn put(into: &Map, from: &Map, key: Str, value: Value) -> Result<(), Stop> {
+fn put(meter: &mut Meter, into: &Map, from: &Map, key: Str, value: Value) -> Result<(), Stop> {
     if into.ty() == MapType::String && from.ty() != MapType::String {
         return Err(not_assignable("interface {}").into());
     }
+    pay_for_entries(meter, 1)?;
     into.insert(key, value);
     Ok(())
 }

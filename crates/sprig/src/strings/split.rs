@@ -42,8 +42,10 @@ fn parts<'a>(
     limit: Option<usize>,
 ) -> Result<Vec<&'a [u8]>, Failure> {
     meter.string(text.len())?;
+    // The pieces are counted before they are kept: each is a string of its own.
+    let count = bytes::count(text, separator).min(limit.unwrap_or(usize::MAX));
+    text::pay_for_entries(meter, count)?;
     let parts = bytes::split(text, separator, limit);
-    text::pay_for_items(meter, parts.len())?;
     Ok(parts)
 }
 

@@ -1,0 +1,69 @@
+//! Hostile templates: each must end in the limit it hits, soon and small.
+
+use std::time::{Duration, Instant};
+
+use mainstay_sprig::functions;
+use mainstay_template::{Exhausted, Limits, Meter, NoHost, Set, Value, execute};
+
+fn check(template: &str, expected: Exhausted) {
+    let mut set = Set::named("t");
+    set.functions(functions());
+    set.parse("t", template).expect(template);
+    let started = Instant::now();
+    let mut meter = Meter::new(Limits::default());
+    let error = execute(&set, "t", Value::Nil, &mut meter, &mut NoHost).expect_err(template);
+    assert_eq!(error.exhausted, Some(expected), "{template}: {error}");
+    assert!(started.elapsed() < Duration::from_secs(20), "{template} took {:?}", started.elapsed());
+}
+
+/// `$d`, which contains itself two to the `levels` times.
+fn shared(levels: usize, rest: &str) -> String {
+    format!("{{{{ $d := dict \"a\" 1 }}}}{{{{ range until {levels} }}}}{{{{ $d = dict \"l\" $d \"r\" $d }}}}{{{{ end }}}}{rest}")
+}
+
+#[test]
+fn long_strings() {
+    check(r#"{{ repeat 1000000000 "x" }}"#, Exhausted::String);
+    check(r#"{{ indent 1000000000 "x" }}"#, Exhausted::String);
+    check(r#"{{ nindent 1000000 (repeat 100 "\n") }}"#, Exhausted::String);
+    check(r#"{{ repeat 10000 "ab" | wrapWith 1 (repeat 10000 "-") }}"#, Exhausted::String);
+    check(r#"{{ repeat 100000 "a" | replace "a" (repeat 1000 "b") }}"#, Exhausted::String);
+    check(r#"{{ repeat 100000 "a" | replace "" (repeat 1000 "b") }}"#, Exhausted::String);
+    check(r#"{{ until 100000 | join (repeat 1000 ",") }}"#, Exhausted::String);
+    check(r#"{{ $s := repeat 20000000 "x" }}{{ cat $s $s }}"#, Exhausted::String);
+    check(r#"{{ repeat 30000000 "x" | b64enc }}"#, Exhausted::String);
+}
+
+#[test]
+fn long_lists() {
+    check("{{ until 1000000000 }}", Exhausted::Memory);
+    check("{{ untilStep 0 -9223372036854775808 -1 }}", Exhausted::Memory);
+    check("{{ seq 1 9223372036854775806 }}", Exhausted::Memory);
+    check(r#"{{ repeat 30000000 "," | splitList "," }}"#, Exhausted::Memory);
+    check(r#"{{ repeat 30000000 "," | split "," }}"#, Exhausted::Memory);
+    check("{{ $l := until 1000000 }}{{ concat $l $l $l $l $l $l $l $l $l }}", Exhausted::Memory);
+    check("{{ $l := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ end }}", Exhausted::Memory);
+}
+
+#[test]
+fn values_that_share_parts() {
+    check(&shared(40, "{{ deepCopy $d }}"), Exhausted::Memory);
+    check(&shared(40, "{{ toJson $d }}"), Exhausted::String);
+    check(&shared(40, "{{ toString $d }}"), Exhausted::String);
+    check(&shared(40, "{{ deepEqual $d (mergeOverwrite (dict) (dict \"l\" $d.l \"r\" (dict \"l\" $d.l.l \"r\" $d.r.r))) }}"), Exhausted::Fuel);
+}
+
+#[test]
+fn endless_values() {
+    let endless = r#"{{ $d := dict }}{{ $_ := set $d "d" $d }}"#;
+    check(&format!("{endless}{{{{ deepCopy $d }}}}"), Exhausted::Depth);
+    check(&format!("{endless}{{{{ toString $d }}}}"), Exhausted::Depth);
+    check(
+        &format!("{endless}{{{{ $e := dict }}}}{{{{ $_ := set $e \"d\" $e }}}}{{{{ deepEqual $d $e }}}}"),
+        Exhausted::Depth,
+    );
+    check(
+        &format!("{endless}{{{{ $e := dict }}}}{{{{ $_ := set $e \"d\" $e }}}}{{{{ merge $d $e }}}}"),
+        Exhausted::Depth,
+    );
+}
