@@ -64,9 +64,11 @@ impl From<TreeError> for Failure {
 const TRUSTED_DEPTH: usize = 64;
 
 impl Value {
-    /// Pushes the whole tree into `sink`, as `encoding/json` walks it. Costs fuel by the node.
+    /// Pushes the whole tree into `sink`, as `encoding/json` walks it. Costs fuel by the node, and stops where the text would
+    /// be longer than a string may be: maps that share parts are written out far longer than they are.
     pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), TreeError> {
         let mut walk = Walk {
+            room: meter.limits().string,
             sink,
             meter,
             above: Vec::new(),
@@ -82,11 +84,14 @@ struct Walk<'a> {
     /// The maps we are inside of, once that is deep enough to be suspicious.
     above: Vec<Map>,
     depth: usize,
+    /// Bytes that may still be written.
+    room: usize,
 }
 
 impl Walk<'_> {
     fn value(&mut self, value: &Value) -> Result<(), TreeError> {
         self.meter.burn(1)?;
+        self.pay(1 + self.depth)?;
         match value {
             Value::Nil => self.sink.null(),
             Value::Bool(value) => self.sink.bool(*value),
@@ -100,6 +105,7 @@ impl Walk<'_> {
             }
             Value::String(text) => {
                 self.meter.burn(text.len() as u64 / 64)?;
+                self.pay(text.len())?;
                 self.sink.string(text);
             }
             Value::List(list) => return self.list(list),
@@ -158,8 +164,15 @@ impl Walk<'_> {
     }
 
     fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), TreeError> {
+        self.pay(key.len())?;
         self.sink.key(key);
         self.value(value)
+    }
+
+    /// Takes `bytes` of the room, indentation included: at least so many will be written.
+    fn pay(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.room = self.room.checked_sub(bytes).ok_or(Exhausted::String)?;
+        Ok(())
     }
 
     fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), TreeError>) -> Result<(), TreeError> {

@@ -259,6 +259,12 @@ impl List {
         });
     }
 
+    /// What tells this list from every other while it lives.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        Rc::as_ptr(&self.0).addr()
+    }
+
     /// Whether both are one list.
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
@@ -331,6 +337,12 @@ impl Map {
 
     pub(crate) fn cell(&self) -> Rc<RefCell<MapData>> {
         Rc::clone(&self.entries)
+    }
+
+    /// What tells this map from every other while it lives.
+    #[must_use]
+    pub fn address(&self) -> usize {
+        Rc::as_ptr(&self.entries).addr()
     }
 
     /// Whether both are one map.
