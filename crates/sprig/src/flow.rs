@@ -3,6 +3,7 @@
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Value};
 
+use crate::quote::lossy;
 use crate::table::fixed;
 
 pub(crate) const TABLE: &[Function] = &[fixed("hello", &[], hello), fixed("fail", &[String], fail)];
@@ -12,5 +13,5 @@ fn hello(_: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn fail(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Err(Failure::message(call.str(0).to_str_lossy()))
+    Err(Failure::message(lossy(&call.str(0))))
 }

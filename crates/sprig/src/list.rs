@@ -8,7 +8,6 @@ use mainstay_template::{Call, Failure, Function, List, ListType, Value};
 
 use crate::defaults::is_empty;
 use crate::equal::is_equal;
-use crate::reflect::kind_of;
 use crate::table::{fixed, variadic};
 use crate::text::pay_for_items;
 
@@ -49,7 +48,7 @@ fn list_arg(call: &mut Call<'_>, index: usize, more: usize, complaint: &str) -> 
             Ok(list.clone())
         }
         None | Some(Value::Nil) => Err(Failure::message(NIL)),
-        Some(other) => Err(Failure::message(format!("{complaint} {}", kind_of(other)))),
+        Some(other) => Err(Failure::message(format!("{complaint} {}", other.kind_name()))),
     }
 }
 
@@ -86,7 +85,7 @@ fn concat(call: &mut Call<'_>) -> Result<Value, Failure> {
             other => {
                 return Err(Failure::message(format!(
                     "Cannot concat type {} as list",
-                    kind_of(other)
+                    other.kind_name()
                 )));
             }
         }

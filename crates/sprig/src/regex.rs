@@ -94,6 +94,9 @@ fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     let haystack = Haystack::new(&text);
     let found = program.find_all(&haystack, limit(call.int(2)));
     call.meter.burn(found.len() as u64)?;
+    if found.is_empty() {
+        return Ok(Value::List(List::nil(ListType::String)));
+    }
     Ok(Value::strings(
         found.into_iter().map(|range| Str::from(haystack.slice(range))),
     ))
@@ -114,7 +117,7 @@ fn replace(call: &mut Call<'_>, compile: Compile, expand: bool) -> Result<Value,
 fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     let (program, text, count) = (compile(call)?, call.str(1), call.int(2));
     if count == 0 {
-        return Ok(Value::List(List::new(ListType::String, Vec::new())));
+        return Ok(Value::List(List::nil(ListType::String)));
     }
     if !program.is_empty && text.is_empty() {
         return Ok(Value::strings([""]));

@@ -10,6 +10,7 @@ use mainstay_template::{Call, Failure, Function, Type, Value};
 pub use constraint::{Constraint, ConstraintError, MAX_CONSTRAINT_GROUPS, MAX_CONSTRAINT_LEN};
 pub use version::{MAX_VERSION_LEN, Version, VersionError};
 
+use crate::quote::quote;
 use crate::table::fixed;
 
 pub(crate) const TABLE: &[Function] = &[
@@ -23,8 +24,10 @@ fn semver(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn semver_compare(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    let constraint =
-        Constraint::parse(&text.to_str_lossy()).map_err(|error| Failure::message(error.to_string()))?;
+    let Ok(text) = std::str::from_utf8(&text) else {
+        return Err(Failure::message(format!("improper constraint: {}", quote(&text))));
+    };
+    let constraint = Constraint::parse(text).map_err(|error| Failure::message(error.to_string()))?;
     let version = parse(call, 1)?;
     Ok(constraint.check(&version).into())
 }

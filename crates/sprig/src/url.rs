@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 
 use mainstay_template::{Call, Failure, Function, Map, Str, Type, Value};
 
-use crate::reflect::kind_of;
 use crate::table::fixed;
 use escape::{Part, escape};
 use parse::{Url, User, is_optional_port, parse};
@@ -99,7 +98,7 @@ fn text_of(map: Option<&Map>, key: &str) -> Result<Vec<u8>, Failure> {
         )),
         Some(other) => Err(Failure::message(format!(
             "unable to parse {key} key, must be of type string, but {} found",
-            kind_of(&other)
+            other.kind_name()
         ))),
     }
 }

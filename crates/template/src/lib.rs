@@ -40,6 +40,7 @@ pub use function::{Call, Failure, Function, Host, NoHost, Templates, Type};
 pub use limit::{Exhausted, Limits, Meter};
 pub use object::{Object, Shape, Signature};
 pub use set::{MissingKey, Set};
+pub use stack::grow;
 pub use string::Str;
 pub use tree::TreeError;
 pub use value::{IntKind, List, ListType, Map, MapType, UintKind, Value};

@@ -9,6 +9,8 @@ pub struct Limits {
     pub output: usize,
     /// Bytes in any one string a function makes.
     pub string: usize,
+    /// Bytes of all strings and values that functions make, whether they are still held or not.
+    pub memory: usize,
     /// Templates, tpl and nested nodes under way at once; also the depth of values printed, encoded or copied.
     pub depth: usize,
 }
@@ -19,6 +21,7 @@ impl Default for Limits {
             fuel: 200_000_000,
             output: 64 << 20,
             string: 32 << 20,
+            memory: 160 << 20,
             depth: 5_000,
         }
     }
@@ -36,6 +39,9 @@ pub enum Exhausted {
     /// One string too long.
     #[error("a function made a string longer than the limit")]
     String,
+    /// Too much made in all.
+    #[error("the template's functions made more strings and values than the limit")]
+    Memory,
     /// Nested too deeply.
     #[error("templates or values are nested more deeply than the limit")]
     Depth,
@@ -47,6 +53,7 @@ pub struct Meter {
     limits: Limits,
     fuel: u64,
     output: usize,
+    memory: usize,
     depth: usize,
 }
 
@@ -57,6 +64,7 @@ impl Meter {
         Self {
             fuel: limits.fuel,
             output: limits.output,
+            memory: limits.memory,
             depth: 0,
             limits,
         }
@@ -82,11 +90,19 @@ impl Meter {
         Ok(())
     }
 
-    /// Asks for a string of `bytes`, before it is made; costs fuel in proportion.
+    /// Asks for `bytes` of memory that values will take, before they are made. Nothing is ever given back: what counts is what
+    /// a run makes, so that the answer does not depend on when values die.
+    pub fn allocate(&mut self, bytes: usize) -> Result<(), Exhausted> {
+        self.memory = self.memory.checked_sub(bytes).ok_or(Exhausted::Memory)?;
+        Ok(())
+    }
+
+    /// Asks for a string of `bytes`, before it is made; costs memory, and fuel in proportion.
     pub fn string(&mut self, bytes: usize) -> Result<(), Exhausted> {
         if bytes > self.limits.string {
             return Err(Exhausted::String);
         }
+        self.allocate(bytes)?;
         self.burn(bytes as u64 / 64)
     }
 

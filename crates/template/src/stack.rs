@@ -6,8 +6,8 @@ const RED_ZONE: usize = 256 << 10;
 /// What is added when the stack runs low.
 const SEGMENT: usize = 4 << 20;
 
-/// Runs `step` with at least [`RED_ZONE`] of stack.
+/// Runs `step` with at least 256 KiB of stack. For functions that recurse over values, which may be as deep as the limits allow.
 #[inline]
-pub(crate) fn grow<R>(step: impl FnOnce() -> R) -> R {
+pub fn grow<R>(step: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(RED_ZONE, SEGMENT, step)
 }

@@ -3,7 +3,6 @@
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, Map, MapType, Str, Value};
 
-use crate::reflect::type_of;
 use crate::table::variadic;
 
 pub(super) const TABLE: &[Function] = &[variadic("dig", &[Any], dig)];
@@ -53,7 +52,7 @@ fn wrong_type(value: &Value, wanted: &str) -> Failure {
     let found = if matches!(value, Value::Nil) {
         "nil".into()
     } else {
-        type_of(value)
+        value.type_name()
     };
     Failure::message(format!(
         "interface conversion: interface {{}} is {found}, not {wanted}"

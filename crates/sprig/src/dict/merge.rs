@@ -6,7 +6,6 @@ use mainstay_template::{Call, Exhausted, Failure, Function, Map, MapType, Meter,
 
 use super::map_arg;
 use crate::defaults::is_empty;
-use crate::reflect::type_of;
 use crate::table::variadic;
 use crate::text::{nested, pay_for_entries};
 
@@ -137,7 +136,7 @@ fn refuse_list(into: &Map, old: Option<&Value>, new: &Value) -> Result<(), Stop>
     }
     Err(match old {
         Some(_) => Failure::message("reflect: call of reflect.Value.IsNil on string Value"),
-        None => not_assignable(&type_of(new)),
+        None => not_assignable(&new.type_name()),
     }
     .into())
 }

@@ -5,7 +5,6 @@ use mainstay_template::{Call, Failure, Function, List, ListType, Value};
 
 use super::{NIL, list_arg};
 use crate::cast::to_int;
-use crate::reflect::kind_of;
 use crate::table::{fixed, variadic};
 use crate::text::pay_for_items;
 
@@ -43,7 +42,7 @@ fn borrowed(call: &Call<'_>, complaint: &str) -> Result<List, Failure> {
     match call.args.first() {
         Some(Value::List(list)) => Ok(list.clone()),
         None | Some(Value::Nil) => Err(Failure::message(NIL)),
-        Some(other) => Err(Failure::message(format!("{complaint} {}", kind_of(other)))),
+        Some(other) => Err(Failure::message(format!("{complaint} {}", other.kind_name()))),
     }
 }
 
