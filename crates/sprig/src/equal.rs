@@ -1,58 +1,98 @@
 //! `reflect.DeepEqual`: takes two values, says whether they have the same type and contents all the way down.
 
+use std::collections::HashSet;
 use std::rc::Rc;
 
-use mainstay_template::{Exhausted, List, Map, Meter, Value};
-
-use crate::text::nested;
+use mainstay_template::{Exhausted, List, Map, Meter, Value, grow};
 
 /// Whether `a` and `b` are deeply equal. Numbers of different types never are.
 pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, Exhausted> {
-    meter.burn(1)?;
-    Ok(match (a, b) {
-        (Value::Nil, Value::Nil) => true,
-        (Value::Bool(a), Value::Bool(b)) => a == b,
-        (Value::Int(a, kind), Value::Int(b, other)) => a == b && kind == other,
-        (Value::Uint(a, ..), Value::Uint(b, ..)) => a == b,
-        (Value::Float(a), Value::Float(b)) => a == b,
-        (Value::Complex(a, c), Value::Complex(b, d)) => a == b && c == d,
-        (Value::String(a), Value::String(b)) => a == b,
-        (Value::List(a), Value::List(b)) => nested(meter, |meter| lists(meter, a, b))?,
-        (Value::Map(a), Value::Map(b)) => nested(meter, |meter| maps(meter, a, b))?,
-        (Value::Object(a), Value::Object(b)) => {
-            Rc::ptr_eq(a, b)
-                || a.type_name() == b.type_name()
-                    && a.print() == b.print()
-                    && nested(meter, |meter| is_equal(meter, &a.plain(), &b.plain()))?
-        }
-        _ => false,
-    })
+    Comparison { meter, depth: 0, seen: HashSet::new() }.values(a, b)
 }
 
-fn lists(meter: &mut Meter, a: &List, b: &List) -> Result<bool, Exhausted> {
-    if a.ty() != b.ty() || a.is_nil() != b.is_nil() || a.items().len() != b.items().len() {
-        return Ok(false);
+/// From this depth on pairs are remembered: above it, comparing twice is cheaper.
+const REMEMBERED_DEPTH: usize = 8;
+
+/// One comparison under way.
+struct Comparison<'a> {
+    meter: &'a mut Meter,
+    depth: usize,
+    /// Pairs whose comparison has begun. Go takes them for equal when it meets them again: either they are, or the one
+    /// under way will say so.
+    seen: HashSet<(usize, usize)>,
+}
+
+impl Comparison<'_> {
+    fn values(&mut self, a: &Value, b: &Value) -> Result<bool, Exhausted> {
+        self.meter.burn(4)?;
+        Ok(match (a, b) {
+            (Value::Nil, Value::Nil) => true,
+            (Value::Bool(a), Value::Bool(b)) => a == b,
+            (Value::Int(a, kind), Value::Int(b, other)) => a == b && kind == other,
+            (Value::Uint(a, kind), Value::Uint(b, other)) => a == b && kind == other,
+            (Value::Float(a), Value::Float(b)) => a == b,
+            (Value::Complex(a, c), Value::Complex(b, d)) => a == b && c == d,
+            (Value::String(a), Value::String(b)) => a == b,
+            (Value::List(a), Value::List(b)) => self.lists(a, b)?,
+            (Value::Map(a), Value::Map(b)) => self.maps(a, b)?,
+            (Value::Object(a), Value::Object(b)) => {
+                Rc::ptr_eq(a, b)
+                    || a.type_name() == b.type_name()
+                        && a.print() == b.print()
+                        && self.deeper(|inner| inner.values(&a.plain(), &b.plain()))?
+            }
+            _ => false,
+        })
     }
-    if a.is_same(b) {
-        return Ok(true);
-    }
-    for (a, b) in a.items().iter().zip(b.items()) {
-        if !is_equal(meter, a, b)? {
+
+    fn lists(&mut self, a: &List, b: &List) -> Result<bool, Exhausted> {
+        if a.ty() != b.ty() || a.is_nil() != b.is_nil() || a.items().len() != b.items().len() {
             return Ok(false);
         }
+        if a.is_same(b) || self.is_known(a.address(), b.address()) {
+            return Ok(true);
+        }
+        self.deeper(|inner| {
+            let mut pairs = a.items().iter().zip(b.items());
+            all(&mut pairs, |(a, b)| inner.values(a, b))
+        })
     }
-    Ok(true)
+
+    fn maps(&mut self, a: &Map, b: &Map) -> Result<bool, Exhausted> {
+        if a.ty() != b.ty() || a.is_nil() != b.is_nil() || a.entries().len() != b.entries().len() {
+            return Ok(false);
+        }
+        if a.is_same(b) || self.is_known(a.address(), b.address()) {
+            return Ok(true);
+        }
+        self.deeper(|inner| {
+            let (a, b) = (a.entries(), b.entries());
+            let mut pairs = a.iter().zip(b.iter());
+            all(&mut pairs, |((key, a), (other, b))| Ok(key == other && inner.values(a, b)?))
+        })
+    }
+
+    fn is_known(&mut self, a: usize, b: usize) -> bool {
+        self.depth >= REMEMBERED_DEPTH && !self.seen.insert((a, b))
+    }
+
+    fn deeper(&mut self, compare: impl FnOnce(&mut Self) -> Result<bool, Exhausted>) -> Result<bool, Exhausted> {
+        self.meter.enter()?;
+        self.depth += 1;
+        let equal = grow(|| compare(self));
+        self.depth -= 1;
+        self.meter.leave();
+        equal
+    }
 }
 
-fn maps(meter: &mut Meter, a: &Map, b: &Map) -> Result<bool, Exhausted> {
-    if a.ty() != b.ty() || a.entries().len() != b.entries().len() {
-        return Ok(false);
-    }
-    if a.is_same(b) {
-        return Ok(true);
-    }
-    for ((a_key, a), (b_key, b)) in a.entries().iter().zip(b.entries().iter()) {
-        if a_key != b_key || !is_equal(meter, a, b)? {
+/// Whether `test` holds for every item.
+fn all<T>(
+    items: &mut impl Iterator<Item = T>,
+    mut test: impl FnMut(T) -> Result<bool, Exhausted>,
+) -> Result<bool, Exhausted> {
+    for item in items {
+        if !test(item)? {
             return Ok(false);
         }
     }

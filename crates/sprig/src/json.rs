@@ -1,13 +1,10 @@
 //! JSON, both ways: takes a value, gives its text as Go's encoder writes it; takes text, gives a value.
 
-mod bounded;
-
 use mainstay_template::Type::{Any, String};
-use mainstay_template::{Call, Failure, Function, TreeError, Value};
+use mainstay_template::{Call, Failure, Function, Value};
 use mainstay_yaml::{Budget, JsonWriter, Numbers, parse_json};
 
 use crate::table::fixed;
-use bounded::Bounded;
 
 pub(crate) const TABLE: &[Function] = &[
     fixed("toJson", &[Any], to_json),
@@ -40,15 +37,9 @@ fn to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
     forgiving(must_to_pretty_json(call), Value::from(""))
 }
 
-fn written(call: &mut Call<'_>, writer: JsonWriter) -> Result<Value, Failure> {
-    let mut sink = Bounded::new(writer, call.meter.limits().string);
-    call.arg(0)
-        .emit(&mut sink, call.meter)
-        .map_err(|error| match error {
-            TreeError::Unsupported(text) => Failure::Message(text),
-            TreeError::Exhausted(limit) => Failure::Exhausted(limit),
-        })?;
-    let text = sink.finish()?;
+fn written(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure> {
+    call.arg(0).emit(&mut writer, call.meter)?;
+    let text = writer.finish().map_err(|error| Failure::message(error.to_string()))?;
     call.meter.string(text.len())?;
     Ok(Value::from(text))
 }

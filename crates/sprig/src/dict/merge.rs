@@ -89,7 +89,8 @@ fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Res
 }
 
 fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: bool) -> Result<(), Stop> {
-    meter.burn(1)?;
+    // Maps that share parts are merged once for each way that leads there.
+    meter.burn(32)?;
     let Some(new) = from.get(&key) else { return Ok(()) };
     let old = into.get(&key);
     if matches!(new, Value::Nil) {
