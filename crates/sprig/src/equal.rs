@@ -7,7 +7,12 @@ use mainstay_template::{Exhausted, List, Map, Meter, Value, grow};
 
 /// Whether `a` and `b` are deeply equal. Numbers of different types never are.
 pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, Exhausted> {
-    Comparison { meter, depth: 0, seen: HashSet::new() }.values(a, b)
+    Comparison {
+        meter,
+        depth: 0,
+        seen: HashSet::new(),
+    }
+    .values(a, b)
 }
 
 /// From this depth on pairs are remembered: above it, comparing twice is cheaper.
@@ -68,7 +73,9 @@ impl Comparison<'_> {
         self.deeper(|inner| {
             let (a, b) = (a.entries(), b.entries());
             let mut pairs = a.iter().zip(b.iter());
-            all(&mut pairs, |((key, a), (other, b))| Ok(key == other && inner.values(a, b)?))
+            all(&mut pairs, |((key, a), (other, b))| {
+                Ok(key == other && inner.values(a, b)?)
+            })
         })
     }
 
@@ -76,7 +83,10 @@ impl Comparison<'_> {
         self.depth >= REMEMBERED_DEPTH && !self.seen.insert((a, b))
     }
 
-    fn deeper(&mut self, compare: impl FnOnce(&mut Self) -> Result<bool, Exhausted>) -> Result<bool, Exhausted> {
+    fn deeper(
+        &mut self,
+        compare: impl FnOnce(&mut Self) -> Result<bool, Exhausted>,
+    ) -> Result<bool, Exhausted> {
         self.meter.enter()?;
         self.depth += 1;
         let equal = grow(|| compare(self));

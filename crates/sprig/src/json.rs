@@ -39,7 +39,9 @@ fn to_pretty_json(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn written(call: &mut Call<'_>, mut writer: JsonWriter) -> Result<Value, Failure> {
     call.arg(0).emit(&mut writer, call.meter)?;
-    let text = writer.finish().map_err(|error| Failure::message(error.to_string()))?;
+    let text = writer
+        .finish()
+        .map_err(|error| Failure::message(error.to_string()))?;
     call.meter.string(text.len())?;
     Ok(Value::from(text))
 }

@@ -84,7 +84,8 @@ fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Res
     // The keys of now, the values of when their turn comes: merging may change `from` where the maps share parts.
     let keys: Vec<Str> = from.entries().keys().cloned().collect();
     nested(meter, |meter| {
-        keys.into_iter().try_for_each(|key| merge_entry(meter, into, from, key, overwrite))
+        keys.into_iter()
+            .try_for_each(|key| merge_entry(meter, into, from, key, overwrite))
     })
 }
 

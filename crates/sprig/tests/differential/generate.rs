@@ -240,7 +240,11 @@ fn argument(random: &mut Random, ty: Type) -> String {
         let wrong = argument_of_any_type(random);
         // A count may be of a wrong type, but must not be huge: Go would run out of memory.
         let huge = wrong.parse::<i64>().is_ok_and(|count| count.unsigned_abs() > 100);
-        return if ty == Type::Int && huge { "\"1\"".into() } else { wrong };
+        return if ty == Type::Int && huge {
+            "\"1\"".into()
+        } else {
+            wrong
+        };
     }
     if random.chance(1, 3) {
         match ty {
@@ -276,7 +280,9 @@ fn argument_of_any_type(random: &mut Random) -> String {
 }
 
 fn list(random: &mut Random) -> String {
-    let items: String = (0..random.below(5)).map(|_| format!(" {}", argument_of_any_type(random))).collect();
+    let items: String = (0..random.below(5))
+        .map(|_| format!(" {}", argument_of_any_type(random)))
+        .collect();
     format!("(list{items})")
 }
 
@@ -287,16 +293,92 @@ fn float(random: &mut Random) -> String {
         1 => random.next_u64() as i64 as f64 / 1e15,
         _ => (random.below(20_001) as f64 - 10_000.0) / 100.0,
     };
-    if value.is_finite() { format!("{value:?}") } else { "0.25".into() }
+    if value.is_finite() {
+        format!("{value:?}")
+    } else {
+        "0.25".into()
+    }
 }
 
 /// Text from pieces that some function treats in a special way.
 fn text(random: &mut Random) -> String {
     const PIECES: &[&str] = &[
-        "a", "B", "c", "Z", "0", "7", "9", " ", "  ", "-", "_", ".", ",", "/", "..", "\\n", "\\t", "\\r", "=", "==", "+", "é", "É", "ß", "ǆ",
-        "ǅ", "Σ", "ς", "İ", "ı", "日", "本", "٣", "Ⅷ", "½", "\u{2028}", "\u{a0}", "«", "😀", "ﬁ", "\\xff", "\\x80", "\\xe2\\x82", "\\x00",
-        "\\u200b", "\\ufffd", "\\\"", "'", "<", "&", "$", "$1", "{", "}", "[", "]", ":", "e", "x", "0x", "1e", "null", "true", "HTTP", "word",
-        "ͅ", "𐐀", "𐐨", "ა", "Ა", "ꭰ", "Ꭰ", "ᲀ", "Ω", "K", "ſ",
+        "a",
+        "B",
+        "c",
+        "Z",
+        "0",
+        "7",
+        "9",
+        " ",
+        "  ",
+        "-",
+        "_",
+        ".",
+        ",",
+        "/",
+        "..",
+        "\\n",
+        "\\t",
+        "\\r",
+        "=",
+        "==",
+        "+",
+        "é",
+        "É",
+        "ß",
+        "ǆ",
+        "ǅ",
+        "Σ",
+        "ς",
+        "İ",
+        "ı",
+        "日",
+        "本",
+        "٣",
+        "Ⅷ",
+        "½",
+        "\u{2028}",
+        "\u{a0}",
+        "«",
+        "😀",
+        "ﬁ",
+        "\\xff",
+        "\\x80",
+        "\\xe2\\x82",
+        "\\x00",
+        "\\u200b",
+        "\\ufffd",
+        "\\\"",
+        "'",
+        "<",
+        "&",
+        "$",
+        "$1",
+        "{",
+        "}",
+        "[",
+        "]",
+        ":",
+        "e",
+        "x",
+        "0x",
+        "1e",
+        "null",
+        "true",
+        "HTTP",
+        "word",
+        "ͅ",
+        "𐐀",
+        "𐐨",
+        "ა",
+        "Ა",
+        "ꭰ",
+        "Ꭰ",
+        "ᲀ",
+        "Ω",
+        "K",
+        "ſ",
     ];
     let pieces: String = (0..random.below(9)).map(|_| *random.pick(PIECES)).collect();
     format!("\"{pieces}\"")
