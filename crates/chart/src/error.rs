@@ -1,6 +1,7 @@
 //! Why a chart could not be loaded or its values put together, in Helm's words. An error's source is not repeated in its
 //! text: an edge joins the chain with `: `, which gives Helm's whole line.
 
+use crate::generation::Generation;
 use crate::go::quote;
 use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;
@@ -78,11 +79,13 @@ pub enum ChartError {
     #[error("{0} charts are not installable")]
     NotInstallable(String),
     /// `dependencies` names charts that `charts/` does not have.
-    #[error(
-        "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies: found in Chart.yaml, but missing in charts/ directory: {}",
-        .0.join(", ")
-    )]
-    MissingDependencies(Vec<String>),
+    #[error("{} found in Chart.yaml, but missing in charts/ directory: {}", ask_for_build(*.generation), .names.join(", "))]
+    MissingDependencies {
+        /// Their names.
+        names: Vec<String>,
+        /// Whose words.
+        generation: Generation,
+    },
     /// Dependencies could not be switched on or off.
     #[error("chart dependencies processing failed")]
     Dependencies(#[source] Box<ChartError>),
@@ -417,6 +420,17 @@ fn go_io(error: &std::io::Error) -> String {
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or(&text).to_lowercase()
+        }
+    }
+}
+
+fn ask_for_build(generation: Generation) -> &'static str {
+    match generation {
+        Generation::Helm3 => {
+            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies:"
+        }
+        Generation::Helm4 => {
+            "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies:"
         }
     }
 }

@@ -10,6 +10,7 @@ use crate::dependencies::process_dependencies;
 use crate::error::ChartError;
 use crate::generation::Generation;
 use crate::load::Loaded;
+use crate::objects::KubeVersion;
 use crate::schema::validate_values;
 use crate::tree::share_map;
 use crate::version::in_range;
@@ -23,8 +24,6 @@ pub struct Prepared {
     /// `.Values` of the root chart, a `common.Values` in Go. A subchart's are the map under its name, with `global` in it:
     /// deeper tables of `global` are shared between charts, as in Helm, so that a template's `set` shows in all of them.
     pub values: Map,
-    /// What Helm would have said on standard error, in order.
-    pub warnings: Vec<Warning>,
 }
 
 /// How to prepare.
@@ -32,39 +31,45 @@ pub struct Prepared {
 pub struct PrepareOptions {
     /// Whose rules and words.
     pub generation: Generation,
-    /// The cluster's version, such as `v1.36.0`.
-    pub kube_version: String,
+    /// The cluster's version.
+    pub kube_version: KubeVersion,
     /// `--skip-schema-validation`.
     pub skip_schema: bool,
 }
 
 /// Everything `helm template` does between loading and rendering, in its order: is the chart installable and complete,
 /// which dependencies take part, what are the values, do they fit the schemas, does the cluster fit the chart.
-pub fn prepare(loaded: &Loaded, values: &PlainMap, options: &PrepareOptions) -> Result<Prepared, ChartError> {
+///
+/// `warnings` gets what Helm would have said on standard error, in order, also if the end is an error.
+pub fn prepare(
+    loaded: &Loaded,
+    values: &PlainMap,
+    options: &PrepareOptions,
+    warnings: &mut Vec<Warning>,
+) -> Result<Prepared, ChartError> {
     let mut chart = loaded.chart.clone();
-    let mut warnings = loaded.warnings.clone();
+    warnings.extend_from_slice(&loaded.warnings);
     check_installable(&chart)?;
     if chart.metadata.deprecated {
         warnings.push(Warning::Deprecated);
     }
-    check_dependencies(&chart)?;
+    check_dependencies(&chart, options.generation)?;
     let values = share_map(values);
-    process_dependencies(&mut chart, &values, options.generation, &mut warnings)
+    process_dependencies(&mut chart, &values, options.generation, warnings)
         .map_err(|error| ChartError::Dependencies(Box::new(error)))?;
     let mut pass = Coalesce {
         nulls: Nulls::Remove,
         generation: options.generation,
-        warnings: &mut warnings,
+        warnings,
     };
     pass.run(&chart, &values)?;
     if !options.skip_schema {
-        validate_values(&chart, &values, &mut warnings)?;
+        validate_values(&chart, &values, warnings)?;
     }
     check_kube_version(&chart, &options.kube_version)?;
     Ok(Prepared {
         chart,
         values: values.retyped(values_type(options.generation)),
-        warnings,
     })
 }
 
@@ -85,27 +90,27 @@ fn check_installable(chart: &Chart) -> Result<(), ChartError> {
 }
 
 /// Every dependency must be in `charts/`, whatever its version.
-fn check_dependencies(chart: &Chart) -> Result<(), ChartError> {
+fn check_dependencies(chart: &Chart, generation: Generation) -> Result<(), ChartError> {
     let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
     let wanted = chart.metadata.dependencies.iter().flatten();
-    let missing: Vec<_> = wanted
+    let names: Vec<_> = wanted
         .filter(|wanted| !present(&wanted.name))
         .map(|wanted| wanted.name.clone())
         .collect();
-    if missing.is_empty() {
+    if names.is_empty() {
         Ok(())
     } else {
-        Err(ChartError::MissingDependencies(missing))
+        Err(ChartError::MissingDependencies { names, generation })
     }
 }
 
-fn check_kube_version(chart: &Chart, got: &str) -> Result<(), ChartError> {
+fn check_kube_version(chart: &Chart, got: &KubeVersion) -> Result<(), ChartError> {
     let wanted = &chart.metadata.kube_version;
-    if wanted.is_empty() || in_range(wanted, got) {
+    if wanted.is_empty() || in_range(wanted, &got.normalized) {
         return Ok(());
     }
     Err(ChartError::KubeVersion {
         wanted: wanted.clone(),
-        got: got.into(),
+        got: got.version.clone(),
     })
 }

@@ -95,20 +95,15 @@ fn run(
     host: &mut dyn Host,
     warn: &mut dyn FnMut(&Warning),
 ) -> Result<(Prepared, Rendered), ChartError> {
-    let version = &request.render.capabilities.kube_version;
     let options = PrepareOptions {
         generation: request.render.generation,
-        kube_version: version.normalized.clone(),
+        kube_version: request.render.capabilities.kube_version.clone(),
         skip_schema: request.skip_schema,
     };
-    let prepared = prepare(loaded, &request.values, &options).map_err(|error| match error {
-        ChartError::KubeVersion { wanted, .. } => ChartError::KubeVersion {
-            wanted,
-            got: version.version.clone(),
-        },
-        other => other,
-    })?;
-    prepared.warnings.iter().for_each(warn);
+    let mut warnings = Vec::new();
+    let prepared = prepare(loaded, &request.values, &options, &mut warnings);
+    warnings.iter().for_each(warn);
+    let prepared = prepared?;
     let rendered = render(&prepared, &request.render, host)?;
     Ok((prepared, rendered))
 }
