@@ -15,6 +15,7 @@ use std::fmt::Write as _;
 use mainstay_template::{Call, Failure, Function, IntKind, Type, Value};
 
 use crate::table::fixed;
+pub(crate) use civil::Civil;
 use duration::{HOUR, MINUTE, SECOND, format_duration, parse_duration, round};
 use object::TIME;
 use parse::parse_time;

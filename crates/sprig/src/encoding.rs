@@ -18,6 +18,16 @@ const BASE32: &[u8; 32] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZ234567";
 /// The place of the byte that could not be decoded.
 struct Corrupt(usize);
 
+/// Standard base64, for functions that print bytes.
+pub(crate) fn encode_base64(bytes: &[u8]) -> std::string::String {
+    std::string::String::from_utf8(encode(bytes, BASE64, 6, 4)).unwrap_or_default()
+}
+
+/// The bytes of standard base64, or Go's error text.
+pub(crate) fn decode_base64(text: &[u8]) -> Result<Vec<u8>, std::string::String> {
+    decode64(text).map_err(|Corrupt(at)| format!("illegal base64 data at input byte {at}"))
+}
+
 fn b64enc(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(text.len().div_ceil(3).saturating_mul(4))?;

@@ -56,7 +56,6 @@ pub fn environment() -> &'static [Function] {
 
 const TABLES: &[&[Function]] = &[
     case::TABLE,
-    crypto::TABLE,
     date::TABLE,
     defaults::TABLE,
     encoding::TABLE,
@@ -72,4 +71,10 @@ const TABLES: &[&[Function]] = &[
 ];
 
 /// The tables of subjects that fill more than one.
-const GROUPS: &[&[&[Function]]] = &[dict::TABLES, list::TABLES, numeric::TABLES, strings::TABLES];
+const GROUPS: &[&[&[Function]]] = &[
+    crypto::TABLES,
+    dict::TABLES,
+    list::TABLES,
+    numeric::TABLES,
+    strings::TABLES,
+];

@@ -2,10 +2,9 @@
 
 mod source;
 
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
+use crate::encoding::encode_base64;
 use crate::table::fixed;
 use crate::unicode;
 pub(crate) use source::Source;
@@ -47,7 +46,7 @@ fn rand_bytes(call: &mut Call<'_>) -> Result<Value, Failure> {
     call.meter.string(count.saturating_mul(4) / 3)?;
     let mut bytes = vec![0; count];
     call.host.entropy(&mut bytes);
-    Ok(STANDARD.encode(bytes).into())
+    Ok(encode_base64(&bytes).into())
 }
 
 /// At least the first and less than the second.

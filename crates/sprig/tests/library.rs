@@ -8,6 +8,8 @@
     clippy::print_stdout
 )]
 
+#[path = "library/crypto.rs"]
+mod crypto;
 #[path = "library/date.rs"]
 mod date;
 #[path = "library/random.rs"]

@@ -38,24 +38,24 @@ pub(super) const WEEKDAYS: [&str; 7] = [
 
 /// A date and a time of day.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Civil {
-    pub(super) year: i64,
+pub(crate) struct Civil {
+    pub(crate) year: i64,
     /// From 1.
-    pub(super) month: u32,
+    pub(crate) month: u32,
     /// From 1.
-    pub(super) day: u32,
-    pub(super) hour: u32,
-    pub(super) minute: u32,
-    pub(super) second: u32,
+    pub(crate) day: u32,
+    pub(crate) hour: u32,
+    pub(crate) minute: u32,
+    pub(crate) second: u32,
     /// From Sunday, 0.
-    pub(super) weekday: u32,
+    pub(crate) weekday: u32,
     /// From 1.
-    pub(super) year_day: u32,
+    pub(crate) year_day: u32,
 }
 
 impl Civil {
     /// The date `seconds` after 1970, in whatever zone they were moved to.
-    pub(super) fn from_seconds(seconds: i64) -> Self {
+    pub(crate) fn from_seconds(seconds: i64) -> Self {
         let absolute = (seconds as u64).wrapping_add(FIRST_TO_UNIX);
         let (days, clock) = (absolute / SECONDS_PER_DAY, (absolute % SECONDS_PER_DAY) as u32);
         let era_day = days % DAYS_PER_ERA;

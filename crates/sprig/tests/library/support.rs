@@ -124,7 +124,7 @@ pub(crate) fn method(value: &Value, name: &str, args: &[Value]) -> Result<Value,
 fn message(failure: &Failure) -> String {
     match failure {
         Failure::Message(text) => text.clone(),
-        Failure::Template(error) => error.to_string(),
+        Failure::Template(error) | Failure::Parse(error) => error.to_string(),
         Failure::Exhausted(limit) => limit.to_string(),
     }
 }
@@ -135,7 +135,7 @@ pub(crate) fn shown(value: &Value) -> Vec<u8> {
         Value::Nil => b"<no value>".to_vec(),
         Value::Bool(value) => value.to_string().into_bytes(),
         Value::Int(value, _) => value.to_string().into_bytes(),
-        Value::Uint(value) => value.to_string().into_bytes(),
+        Value::Uint(value, _) => value.to_string().into_bytes(),
         Value::Float(value) => value.to_string().into_bytes(),
         Value::String(text) => text.to_vec(),
         Value::List(list) => list

@@ -1,0 +1,230 @@
+//! The functions that make certificates, and the pair of PEM texts they give.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+
+use mainstay_template::{Call, Failure, Function, Object, Shape, Str, Type, Value};
+
+use super::drbg::Stream;
+use super::key::PrivateKey;
+use super::rsa::RsaKey;
+use super::x509::{Issuer, Template, create};
+use super::{RSA_2048_STEPS, SIGN_STEPS, pem};
+use crate::encoding::decode_base64;
+use crate::table::fixed;
+use crate::text;
+
+const CERTIFICATE: Type = Type::Object("sprig.certificate");
+const NAMED: &[Type] = &[Type::String, Type::ListOfAny, Type::ListOfAny, Type::Int];
+const NAMED_KEY: &[Type] = &[
+    Type::String,
+    Type::ListOfAny,
+    Type::ListOfAny,
+    Type::Int,
+    Type::String,
+];
+const SIGNED: &[Type] = &[
+    Type::String,
+    Type::ListOfAny,
+    Type::ListOfAny,
+    Type::Int,
+    CERTIFICATE,
+];
+const SIGNED_KEY: &[Type] = &[
+    Type::String,
+    Type::ListOfAny,
+    Type::ListOfAny,
+    Type::Int,
+    CERTIFICATE,
+    Type::String,
+];
+
+pub(super) const TABLE: &[Function] = &[
+    fixed("buildCustomCert", &[Type::String, Type::String], build_custom),
+    fixed("genCA", &[Type::String, Type::Int], |call| authority(call, None)),
+    fixed("genCAWithKey", &[Type::String, Type::Int, Type::String], |call| {
+        authority(call, Some(2))
+    }),
+    fixed("genSelfSignedCert", NAMED, |call| self_signed(call, None)),
+    fixed("genSelfSignedCertWithKey", NAMED_KEY, |call| {
+        self_signed(call, Some(4))
+    }),
+    fixed("genSignedCert", SIGNED, |call| signed(call, None)),
+    fixed("genSignedCertWithKey", SIGNED_KEY, |call| signed(call, Some(5))),
+];
+
+/// Sprig's `certificate`: two PEM texts.
+struct Certificate {
+    cert: Str,
+    key: Str,
+}
+
+impl Object for Certificate {
+    fn type_name(&self) -> Cow<'static, str> {
+        Cow::Borrowed("sprig.certificate")
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Struct
+    }
+
+    fn field(&self, name: &str) -> Option<Value> {
+        match name {
+            "Cert" => Some(Value::String(self.cert.clone())),
+            "Key" => Some(Value::String(self.key.clone())),
+            _ => None,
+        }
+    }
+
+    fn print(&self) -> Str {
+        [b"{", self.cert.as_bytes(), b" ", self.key.as_bytes(), b"}"]
+            .concat()
+            .into()
+    }
+
+    fn plain(&self) -> Value {
+        let entries = ["Cert", "Key"].map(|name| (name.into(), self.field(name).unwrap_or_default()));
+        Value::map(BTreeMap::from(entries))
+    }
+}
+
+fn authority(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
+    let key = subject_key(call, key)?;
+    let mut template = template(call, None, 1)?;
+    template.is_authority = true;
+    finish(call, &template, &key, None)
+}
+
+fn self_signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
+    let key = subject_key(call, key)?;
+    let template = template(call, Some((1, 2)), 3)?;
+    finish(call, &template, &key, None)
+}
+
+fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
+    let key = subject_key(call, key)?;
+    let (issuer, signer) = signer(call, 4).map_err(Failure::Message)?;
+    let template = template(call, Some((1, 2)), 3)?;
+    finish(call, &template, &key, Some((&issuer, &signer)))
+}
+
+/// The key of argument `index`, or a new one.
+fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
+    call.meter.burn(SIGN_STEPS)?;
+    match index {
+        Some(index) => PrivateKey::from_pem(&call.str(index))
+            .map_err(|error| Failure::message(format!("parsing private key: {error}"))),
+        None => {
+            call.meter.burn(RSA_2048_STEPS)?;
+            let key = RsaKey::generate(2_048, &mut Stream::new(call.host));
+            key.map(PrivateKey::Rsa)
+                .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
+        }
+    }
+}
+
+/// The name and key of the certificate in argument `index`.
+fn signer(call: &Call<'_>, index: usize) -> Result<(Issuer, PrivateKey), String> {
+    let empty = Certificate {
+        cert: Str::default(),
+        key: Str::default(),
+    };
+    let pair = call
+        .args
+        .get(index)
+        .and_then(Value::native::<Certificate>)
+        .unwrap_or(&empty);
+    let block = pem::decode(&pair.cert).ok_or("unable to decode certificate")?;
+    let issuer = Issuer::parse(&block.bytes)
+        .map_err(|error| format!("error parsing certificate: decodedSignerCert.Bytes: {error}"))?;
+    let key =
+        PrivateKey::from_pem(&pair.key).map_err(|error| format!("error parsing private key: {error}"))?;
+    Ok((issuer, key))
+}
+
+/// What all certificates say, with the names of two list arguments and the days of another.
+fn template(call: &mut Call<'_>, names: Option<(usize, usize)>, days: usize) -> Result<Template, Failure> {
+    let (addresses, names) = match names {
+        Some((addresses, names)) => (addresses_of(call, addresses)?, names_of(call, names)?),
+        None => (Vec::new(), Vec::new()),
+    };
+    let now = call.host.now();
+    // Go multiplies in 64 bits, and a century too many wraps around.
+    let valid = call.int(days).wrapping_mul(86_400_000_000_000);
+    let seconds = |nanos: i128| nanos.div_euclid(1_000_000_000) as i64;
+    Ok(Template {
+        common_name: call.str(0).to_vec(),
+        addresses,
+        names,
+        not_before: seconds(now),
+        not_after: seconds(now + i128::from(valid)),
+        is_authority: false,
+        serial: Stream::new(call.host).bytes(),
+    })
+}
+
+fn addresses_of(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, Failure> {
+    let wrong = |text: &dyn std::fmt::Display| Failure::message(format!("error parsing ip: {text}"));
+    let list = call.list(index);
+    let mut addresses = Vec::new();
+    for item in list.iter().flat_map(|list| list.items()) {
+        let Value::String(text) = item else {
+            return Err(wrong(&format!("{} is not a string", text::of(call.meter, item)?)));
+        };
+        addresses.push(text.to_str_lossy().parse().map_err(|_| wrong(text))?);
+    }
+    Ok(addresses)
+}
+
+fn names_of(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Failure> {
+    let list = call.list(index);
+    let mut names = Vec::new();
+    for item in list.iter().flat_map(|list| list.items()) {
+        let Value::String(text) = item else {
+            let shown = text::of(call.meter, item)?;
+            return Err(Failure::message(format!(
+                "error processing alternate dns name: {shown} is not a string"
+            )));
+        };
+        names.push(text.to_vec());
+    }
+    Ok(names)
+}
+
+/// Signs with `signer`, or with the key itself, and puts both texts together.
+fn finish(
+    call: &mut Call<'_>,
+    template: &Template,
+    key: &PrivateKey,
+    signer: Option<(&Issuer, &PrivateKey)>,
+) -> Result<Value, Failure> {
+    let made = match signer {
+        Some((issuer, signer)) => create(template, key, issuer, signer),
+        None => Issuer::of_itself(template).and_then(|issuer| create(template, key, &issuer, key)),
+    };
+    let bytes = made.map_err(|error| Failure::message(format!("error creating certificate: {error}")))?;
+    call.meter.string(2 * bytes.len())?;
+    let (cert, key) = (pem::encode("CERTIFICATE", &bytes).into(), key.to_pem().into());
+    Ok(Value::object(Certificate { cert, key }))
+}
+
+fn build_custom(call: &mut Call<'_>) -> Result<Value, Failure> {
+    call.meter.burn(SIGN_STEPS)?;
+    checked_pair(&call.str(0), &call.str(1))
+        .map(Value::object)
+        .map_err(Failure::Message)
+}
+
+fn checked_pair(cert: &[u8], key: &[u8]) -> Result<Certificate, String> {
+    let cert = decode_base64(cert).map_err(|_| "unable to decode base64 certificate")?;
+    let key = decode_base64(key).map_err(|_| "unable to decode base64 private key")?;
+    let block = pem::decode(&cert).ok_or("unable to decode certificate")?;
+    Issuer::parse(&block.bytes)
+        .map_err(|error| format!("error parsing certificate: decodedCert.Bytes: {error}"))?;
+    PrivateKey::from_pem(&key).map_err(|error| format!("error parsing private key: {error}"))?;
+    Ok(Certificate {
+        cert: cert.into(),
+        key: key.into(),
+    })
+}
