@@ -147,7 +147,11 @@ impl Run<'_> {
             }
         };
         match parts.otherwise {
-            Some(otherwise) if !ran => self.walk(dot, otherwise),
+            // A `break` in here belongs to an outer range, but Go lets it end this one; a `continue` does reach the outer.
+            Some(otherwise) if !ran => match self.walk(dot, otherwise)? {
+                Flow::Break => Ok(Flow::Next),
+                flow => Ok(flow),
+            },
             _ => Ok(Flow::Next),
         }
     }

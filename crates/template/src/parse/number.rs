@@ -296,7 +296,8 @@ fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
     };
     let one = |from: usize, of: &[u8]| from + usize::from(text.get(from).is_some_and(|byte| of.contains(byte)));
     let decimal = b"0123456789_";
-    let mut end = one(0, b"+-");
+    // An `i` here would start "Inf": it is consumed, and missed where the imaginary unit should stand.
+    let mut end = one(one(0, b"+-"), b"iI");
     let (mut digits, mut exponent): (&[u8], &[u8]) = (decimal, b"eEp");
     let after_zero = one(end, b"0");
     if after_zero > end {

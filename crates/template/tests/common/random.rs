@@ -5,9 +5,13 @@ use mainstay_testkit::Random;
 /// A template and its data as JSON.
 pub(crate) fn case(random: &mut Random) -> (Vec<u8>, String) {
     let mut writer = Writer { random, out: String::new(), vars: vec!["$"], defined: 0, ranges: 0 };
-    writer.whole();
+    match writer.random.below(4) {
+        0 | 1 => writer.whole(),
+        2 => writer.action(Writer::pipeline),
+        _ => writer.node(2),
+    }
     let mut text = writer.out.into_bytes();
-    if random.chance(1, 6) {
+    if random.chance(1, 8) {
         damage(&mut text, random);
     }
     (text, data(random))
@@ -81,7 +85,7 @@ struct Writer<'r> {
 const VARS: &[&str] = &["$a", "$b", "$x1", "$é"];
 const INTS: &[&str] = &["0", "1", "2", "3", "-1", "+4", "0x1F", "0b101", "0o17", "017", "1_000", "'a'", "'\\n'", "'é'"];
 const NUMBERS: &[&str] =
-    &["1.5", "1e3", ".5", "2.", "1e-7", "0x1p4", "0x1.8p-2", "2i", "1+2i", "-0", "-0.0", "1e21", "123456789.25", "1e400"];
+    &["1.5", "1e3", ".5", "2.", "1e-7", "0x1p4", "0x1.8p-2", "2i", "1+2i", "-0", "-0.0", "1e21", "123456789.25"];
 const STRINGS: &[&str] = &[
     r#""""#, r#""a""#, r#""str""#, r#""a b""#, r#""é\n\t""#, r#""\x41\u00e9\U0001F600""#, r#""<&'\">""#, "`raw \\n`", r#""%d""#,
     r#""\xff""#, r#""0""#, r#""{{""#,
@@ -128,7 +132,7 @@ impl Writer<'_> {
     fn node(&mut self, depth: usize) {
         match self.random.below(if depth == 0 { 10 } else { 18 }) {
             0..=2 => {
-                let text = *self.random.pick(&["x", " ", "\n", " text ", "a: b\n  c", "é", "{", "}}", "-", "%d"]);
+                let text = *self.random.pick(&["x", " ", "\n", " text ", "a: b\n  c", "é", "}}", "-", "%d"]);
                 self.write(text);
             }
             3..=6 => self.action(Self::pipeline),
@@ -323,7 +327,10 @@ impl Writer<'_> {
             12 => (*self.random.pick(NUMBERS)).into(),
             13..=15 => (*self.random.pick(STRINGS)).into(),
             16 => (*self.random.pick(&["true", "false"])).into(),
-            17 => (*self.random.pick(&["nil", "nil", "print", "true.x", "nope", "1.x", "$.a.b", "$zz"])).into(),
+            17 if self.random.chance(1, 6) => {
+                (*self.random.pick(&["true.x", "nope", "1.x", "$zz", "1e400", "1+i", "0x", "99999999999999999999"])).into()
+            }
+            17 => (*self.random.pick(&["nil", "print", "$.a.b", "18446744073709551615", "-9223372036854775808"])).into(),
             _ if depth == 0 => ".s".into(),
             _ => return self.parenthesized(depth),
         };
