@@ -20,7 +20,10 @@ pub(crate) struct Span {
 
 impl Span {
     pub(crate) fn new(start: usize, end: usize) -> Self {
-        Self { start: start as u32, end: end as u32 }
+        Self {
+            start: start as u32,
+            end: end as u32,
+        }
     }
 
     pub(crate) fn len(self) -> usize {
@@ -32,7 +35,9 @@ impl Span {
     }
 
     fn of<T>(self, table: &[T]) -> &[T] {
-        table.get(self.start as usize..self.end as usize).unwrap_or_default()
+        table
+            .get(self.start as usize..self.end as usize)
+            .unwrap_or_default()
     }
 }
 
@@ -70,7 +75,12 @@ pub(crate) enum Node {
     /// A pipeline whose value is printed.
     Action { pipe: NodeId },
     /// `if`, `with` or `range`.
-    Branch { kind: Branch, pipe: NodeId, list: NodeId, otherwise: Option<NodeId> },
+    Branch {
+        kind: Branch,
+        pipe: NodeId,
+        list: NodeId,
+        otherwise: Option<NodeId>,
+    },
     /// `template`; the name is a string.
     Template { name: u32, pipe: Option<NodeId> },
     /// `break`.
@@ -113,7 +123,10 @@ impl Source {
     /// The node; an index that is none reads as an empty list.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> Node {
-        self.nodes.get(id as usize).copied().unwrap_or(Node::List(Span { start: 0, end: 0 }))
+        self.nodes
+            .get(id as usize)
+            .copied()
+            .unwrap_or(Node::List(Span { start: 0, end: 0 }))
     }
 
     #[inline]
@@ -128,7 +141,10 @@ impl Source {
 
     /// A name, such as a function's or a variable's.
     pub(crate) fn name(&self, index: u32) -> &[u8] {
-        self.names.get(index as usize).map(Str::as_bytes).unwrap_or_default()
+        self.names
+            .get(index as usize)
+            .map(Str::as_bytes)
+            .unwrap_or_default()
     }
 
     pub(crate) fn string(&self, index: u32) -> Str {
@@ -154,7 +170,9 @@ impl Source {
 
     /// Whether a tree holds nothing but space: such a template does not replace another.
     pub(crate) fn is_empty(&self, root: NodeId) -> bool {
-        let Node::List(items) = self.node(root) else { return false };
+        let Node::List(items) = self.node(root) else {
+            return false;
+        };
         self.children(items).iter().all(|&child| match self.node(child) {
             Node::Text { start, end } => is_blank(self.slice(start, end)),
             _ => false,
@@ -164,5 +182,7 @@ impl Source {
 
 /// Go's `bytes.TrimSpace` leaves nothing.
 pub(crate) fn is_blank(text: &[u8]) -> bool {
-    String::from_utf8_lossy(text).chars().all(|c| c.is_whitespace() && c != '\u{feff}')
+    String::from_utf8_lossy(text)
+        .chars()
+        .all(|c| c.is_whitespace() && c != '\u{feff}')
 }

@@ -9,6 +9,7 @@ use crate::function::{Failure, Type};
 use crate::limit::Meter;
 use crate::object::Shape;
 use crate::slot::{Held, Slot};
+use crate::string::Str;
 use crate::value::Value;
 
 /// A built-in function.
@@ -87,24 +88,33 @@ impl Builtin {
     /// How many parameters come before the variadic one, and whether there is one.
     pub(crate) fn arity(self) -> (usize, bool) {
         match self {
-            Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Printf | Self::Eq => (1, true),
+            Self::And | Self::Or | Self::Call | Self::Index | Self::Slice | Self::Printf | Self::Eq => {
+                (1, true)
+            }
             Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => (0, true),
             Self::Len | Self::Not => (1, false),
             Self::Ge | Self::Gt | Self::Le | Self::Lt | Self::Ne => (2, false),
         }
     }
 
+    /// Whether it makes text of plain values.
+    pub(crate) fn is_text(self) -> bool {
+        self.want(0).is_some()
+    }
+
     /// The type of a parameter; `None` is `reflect.Value`.
     pub(crate) fn want(self, index: usize) -> Option<Type> {
         match self {
             Self::Printf if index == 0 => Some(Type::String),
-            Self::Printf | Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => Some(Type::Any),
+            Self::Printf | Self::Html | Self::Js | Self::UrlQuery | Self::Print | Self::Println => {
+                Some(Type::Any)
+            }
             _ => None,
         }
     }
 }
 
-/// Runs one that is neither `and`, `or` nor `call`, which need the expressions themselves.
+/// Runs one that works on reflections, `and`, `or` and `call` aside, which need the expressions themselves.
 pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
     let nothing = Slot::NOTHING;
     let first = args.first().unwrap_or(&nothing);
@@ -122,37 +132,50 @@ pub(crate) fn run(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<
         Builtin::Ge => truth(!compare::less(first, second)?),
         Builtin::Le => truth(compare::less_or_equal(first, second, meter)?),
         Builtin::Gt => truth(!compare::less_or_equal(first, second, meter)?),
-        Builtin::And | Builtin::Or | Builtin::Call => Ok(nothing),
-        _ => text(builtin, args, meter),
+        _ => Ok(nothing),
     }
 }
 
-fn text(builtin: Builtin, args: &[Slot], meter: &mut Meter) -> Result<Slot, Failure> {
-    let values: Vec<Value> = args.iter().map(|slot| slot.value.clone()).collect();
-    let text = match builtin {
-        Builtin::Print => fmt::print(&values, meter)?,
-        Builtin::Println => fmt::print_line(&values, meter)?,
-        Builtin::Printf => {
-            let (format, rest) = values.split_first().map_or((&Value::Nil, &[][..]), |(first, rest)| (first, rest));
-            let Value::String(format) = format else { return Ok(Slot::NOTHING) };
-            fmt::format(format, rest, meter)?
+/// Runs one that makes text. `scratch` is working space.
+pub(crate) fn text(
+    builtin: Builtin,
+    values: &mut [Value],
+    scratch: &mut Vec<u8>,
+    meter: &mut Meter,
+) -> Result<Str, Failure> {
+    scratch.clear();
+    match (builtin, &*values) {
+        (Builtin::Print, _) => fmt::print_into(values, scratch, meter)?,
+        (Builtin::Println, _) => fmt::print_line_into(values, scratch, meter)?,
+        (Builtin::Printf, [Value::String(format), rest @ ..]) => {
+            fmt::format_into(format, rest, scratch, meter)?
         }
-        Builtin::Html => escape::html(&printed(values, meter)?),
-        Builtin::Js => escape::js(&printed(values, meter)?),
-        _ => escape::url_query(&printed(values, meter)?),
-    };
-    meter.string(text.len())?;
-    Ok(Slot::bare(Value::String(text)))
+        _ => return escaped(builtin, values, scratch, meter),
+    }
+    meter.string(scratch.len())?;
+    Ok(Str::from(scratch.as_slice()))
 }
 
-/// The arguments as a template would print them, nil included.
-fn printed(mut values: Vec<Value>, meter: &mut Meter) -> Result<crate::string::Str, Failure> {
-    for value in &mut values {
+/// The arguments as a template would print them, nil included, made safe for where they go.
+fn escaped(
+    builtin: Builtin,
+    values: &mut [Value],
+    scratch: &mut Vec<u8>,
+    meter: &mut Meter,
+) -> Result<Str, Failure> {
+    for value in values.iter_mut() {
         if matches!(value, Value::Nil) {
             *value = Value::from("<no value>");
         }
     }
-    Ok(fmt::print(&values, meter)?)
+    fmt::print_into(values, scratch, meter)?;
+    let text = match builtin {
+        Builtin::Html => escape::html(scratch),
+        Builtin::Js => escape::js(scratch),
+        _ => escape::url_query(scratch),
+    };
+    meter.string(text.len())?;
+    Ok(text)
 }
 
 fn length(item: &Slot) -> Result<Slot, Failure> {

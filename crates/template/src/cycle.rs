@@ -145,7 +145,10 @@ fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Met> {
             Entry::Occupied(mut known) => known.get_mut().within += 1,
             Entry::Vacant(new) => {
                 pending.push(child.clone());
-                new.insert(Met { container: child, within: 1 });
+                new.insert(Met {
+                    container: child,
+                    within: 1,
+                });
             }
         });
     }
@@ -154,7 +157,11 @@ fn count(roots: Vec<Rc<MapCell>>) -> HashMap<usize, Met> {
 
 fn reachable_from_outside(met: &HashMap<usize, Met>) -> HashSet<usize> {
     let outside = |met: &&Met| met.container.held() > met.within;
-    let mut pending: Vec<Container> = met.values().filter(outside).map(|met| met.container.clone()).collect();
+    let mut pending: Vec<Container> = met
+        .values()
+        .filter(outside)
+        .map(|met| met.container.clone())
+        .collect();
     let mut kept = HashSet::new();
     while let Some(container) = pending.pop() {
         if kept.insert(container.address()) {

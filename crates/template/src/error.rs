@@ -26,6 +26,10 @@ pub struct Position {
 impl Error {
     /// An error without a position.
     pub(crate) fn plain(text: String) -> Self {
-        Self { text, at: Vec::new(), exhausted: None }
+        Self {
+            text,
+            at: Vec::new(),
+            exhausted: None,
+        }
     }
 }

@@ -18,7 +18,13 @@ use crate::slot::Slot;
 use crate::value::Value;
 
 /// Runs the template `name` of `set` with `dot`. Nothing is given of a run that failed.
-pub fn execute(set: &Set, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+pub fn execute(
+    set: &Set,
+    name: &str,
+    dot: Value,
+    meter: &mut Meter,
+    host: &mut dyn Host,
+) -> Result<Vec<u8>, Error> {
     let _cycles = crate::cycle::Scope::new();
     Scope::of(set).execute_named(name, dot, meter, host)
 }
@@ -32,7 +38,11 @@ struct Scope<'a> {
 
 impl<'a> Scope<'a> {
     fn of(set: &'a Set) -> Self {
-        Self { set, own: HashMap::new(), outer: None }
+        Self {
+            set,
+            own: HashMap::new(),
+            outer: None,
+        }
     }
 
     fn find(&self, name: &str) -> Option<&Template> {
@@ -46,15 +56,30 @@ impl<'a> Scope<'a> {
         self.set.find(name)
     }
 
-    fn execute_named(&self, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+    fn execute_named(
+        &self,
+        name: &str,
+        dot: Value,
+        meter: &mut Meter,
+        host: &mut dyn Host,
+    ) -> Result<Vec<u8>, Error> {
         let Some(template) = self.find(name) else {
             let set = quoted(self.set.name());
-            return Err(Error::plain(format!("template: no template {} associated with template {set}", quoted(name))));
+            return Err(Error::plain(format!(
+                "template: no template {} associated with template {set}",
+                quoted(name)
+            )));
         };
         self.run(template, dot, meter, host)
     }
 
-    fn run(&self, template: &Template, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Error> {
+    fn run(
+        &self,
+        template: &Template,
+        dot: Value,
+        meter: &mut Meter,
+        host: &mut dyn Host,
+    ) -> Result<Vec<u8>, Error> {
         let mut run = Run {
             scope: self,
             missing_key: self.set.on_missing_key(),
@@ -67,6 +92,7 @@ impl<'a> Scope<'a> {
             vars: Vec::with_capacity(8),
             frame: 0,
             spare: Vec::new(),
+            scratch: Vec::new(),
         };
         run.root(Slot::result(dot).unboxed()).map_err(|error| *error)?;
         Ok(run.out)
@@ -94,6 +120,8 @@ struct Run<'a> {
     frame: usize,
     /// Argument lists to use again.
     spare: Vec<Vec<Value>>,
+    /// Working space for text on its way into a string.
+    scratch: Vec<u8>,
 }
 
 impl Run<'_> {
@@ -110,10 +138,20 @@ impl Run<'_> {
         };
         let (line, column) = self.source.line_and_column(node);
         let shown = self.source.show(node);
-        let text =
-            format!("template: {parsed}:{line}:{column}: executing {} at <{shown}>: {message}", quoted(template.as_bytes()));
-        let at = vec![Position { template: parsed.to_string(), line, column: Some(column) }];
-        Box::new(Error { text, at, exhausted: None })
+        let text = format!(
+            "template: {parsed}:{line}:{column}: executing {} at <{shown}>: {message}",
+            quoted(template.as_bytes())
+        );
+        let at = vec![Position {
+            template: parsed.to_string(),
+            line,
+            column: Some(column),
+        }];
+        Box::new(Error {
+            text,
+            at,
+            exhausted: None,
+        })
     }
 
     /// A limit was reached at the present node.
@@ -155,7 +193,13 @@ struct Callback<'a> {
 }
 
 impl Templates for Callback<'_> {
-    fn execute(&mut self, name: &str, dot: Value, meter: &mut Meter, host: &mut dyn Host) -> Result<Vec<u8>, Failure> {
+    fn execute(
+        &mut self,
+        name: &str,
+        dot: Value,
+        meter: &mut Meter,
+        host: &mut dyn Host,
+    ) -> Result<Vec<u8>, Failure> {
         deeper(meter, |meter| self.scope.execute_named(name, dot, meter, host))
     }
 
@@ -168,15 +212,27 @@ impl Templates for Callback<'_> {
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure> {
         meter.burn(text.len() as u64 / 16)?;
-        let parsed = self.scope.set.parse_only(name, text).map_err(|error| Failure::Parse(Box::new(error)))?;
+        let parsed = self
+            .scope
+            .set
+            .parse_only(name, text)
+            .map_err(|error| Failure::Parse(Box::new(error)))?;
         let mut own = HashMap::new();
         for template in parsed.templates() {
             if !template.is_blank() || self.scope.find(&template.name).is_none() {
                 own.insert(Arc::clone(&template.name), template);
             }
         }
-        let main = Template { name: name.into(), source: Arc::clone(&parsed.source), root: parsed.main };
-        let scope = Scope { set: self.scope.set, own, outer: Some(self.scope) };
+        let main = Template {
+            name: name.into(),
+            source: Arc::clone(&parsed.source),
+            root: parsed.main,
+        };
+        let scope = Scope {
+            set: self.scope.set,
+            own,
+            outer: Some(self.scope),
+        };
         deeper(meter, |meter| scope.run(&main, dot, meter, host))
     }
 }

@@ -8,6 +8,7 @@ mod text;
 mod value;
 
 use crate::limit::{Exhausted, Meter};
+use crate::object::Shape;
 use crate::string::Str;
 use crate::value::Value;
 
@@ -24,7 +25,12 @@ pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, Exhausted> {
 /// `fmt.Sprint`: a space between two operands when neither is a string.
 pub fn print(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
     let mut out = Vec::new();
-    let mut printer = Printer::new(&mut out, meter);
+    print_into(args, &mut out, meter)?;
+    finish(out, meter)
+}
+
+pub(crate) fn print_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+    let mut printer = Printer::new(out, meter);
     let mut after_string = true;
     for arg in args {
         let is_string = matches!(arg, Value::String(_));
@@ -34,13 +40,18 @@ pub fn print(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
         printer.value(arg, b'v'.into())?;
         after_string = is_string;
     }
-    finish(out, meter)
+    Ok(())
 }
 
 /// `fmt.Sprintln`: a space between all operands, a newline at the end.
 pub fn print_line(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
     let mut out = Vec::new();
-    let mut printer = Printer::new(&mut out, meter);
+    print_line_into(args, &mut out, meter)?;
+    finish(out, meter)
+}
+
+pub(crate) fn print_line_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+    let mut printer = Printer::new(out, meter);
     for (index, arg) in args.iter().enumerate() {
         if index > 0 {
             printer.out.push(b' ');
@@ -48,14 +59,23 @@ pub fn print_line(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
         printer.value(arg, b'v'.into())?;
     }
     out.push(b'\n');
-    finish(out, meter)
+    Ok(())
 }
 
 /// `fmt.Sprintf`.
 pub fn format(format: &[u8], args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
     let mut out = Vec::with_capacity(format.len() + 16 * args.len());
-    Printer::new(&mut out, meter).printf(format, args)?;
+    format_into(format, args, &mut out, meter)?;
     finish(out, meter)
+}
+
+pub(crate) fn format_into(
+    format: &[u8],
+    args: &[Value],
+    out: &mut Vec<u8>,
+    meter: &mut Meter,
+) -> Result<(), Exhausted> {
+    Printer::new(out, meter).printf(format, args)
 }
 
 fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, Exhausted> {
@@ -73,6 +93,10 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
             return Ok(());
         }
         Value::Nil => out.extend_from_slice(b"<no value>"),
+        Value::Float(number) if float::is_small_whole(*number) => float::push_whole(*number, out),
+        Value::Object(object) if object.shape() != Shape::Map => {
+            out.extend_from_slice(&object.print_addressed())
+        }
         _ => Printer::new(out, meter).value(value, b'v'.into())?,
     }
     meter.write(out.len() - before)
@@ -114,13 +138,23 @@ struct Printer<'a> {
 impl<'a> Printer<'a> {
     fn new(out: &'a mut Vec<u8>, meter: &'a mut Meter) -> Self {
         let limit = out.len().saturating_add(meter.limits().string);
-        Self { out, meter, flags: Flags::default(), limit, depth: 0 }
+        Self {
+            out,
+            meter,
+            flags: Flags::default(),
+            limit,
+            depth: 0,
+        }
     }
 
     /// Called once per item, so that neither a wide nor a shared tree outgrows the limits.
     fn check(&mut self) -> Result<(), Exhausted> {
         self.meter.burn(1)?;
-        if self.out.len() > self.limit { Err(Exhausted::String) } else { Ok(()) }
+        if self.out.len() > self.limit {
+            Err(Exhausted::String)
+        } else {
+            Ok(())
+        }
     }
 
     fn push(&mut self, text: &[u8]) {
@@ -128,13 +162,19 @@ impl<'a> Printer<'a> {
     }
 
     fn padding(&mut self, count: usize) {
-        let byte = if self.flags.zero && !self.flags.minus { b'0' } else { b' ' };
+        let byte = if self.flags.zero && !self.flags.minus {
+            b'0'
+        } else {
+            b' '
+        };
         self.out.resize(self.out.len() + count, byte);
     }
 
     /// `text` within the width.
     fn pad(&mut self, text: &[u8]) {
-        let Some(width) = self.flags.width.filter(|&width| width > 0) else { return self.push(text) };
+        let Some(width) = self.flags.width.filter(|&width| width > 0) else {
+            return self.push(text);
+        };
         let missing = width.saturating_sub(crate::utf8::count(text));
         if self.flags.minus {
             self.push(text);

@@ -38,7 +38,10 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
     lexer.continue_ok = functions(b"continue").is_none();
     let mut parser = Parser {
         lexer,
-        source: Source { name: name.into(), ..Source::default() },
+        source: Source {
+            name: name.into(),
+            ..Source::default()
+        },
         functions,
         tree: Tree::new(),
         templates: Vec::new(),
@@ -48,9 +51,17 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
     };
     let main = parser.whole()?;
     parser.add(Arc::from(name), main)?;
-    let Parser { mut source, templates, .. } = parser;
+    let Parser {
+        mut source,
+        templates,
+        ..
+    } = parser;
     source.text = text.to_vec();
-    Ok(Parsed { source: Arc::new(source), templates, main })
+    Ok(Parsed {
+        source: Arc::new(source),
+        templates,
+        main,
+    })
 }
 
 /// The state Go keeps per template under construction: its own look-ahead, so that error lines agree.
@@ -67,7 +78,14 @@ struct Tree<'a> {
 
 impl Tree<'_> {
     fn new() -> Self {
-        Self { token: [Token::NONE; 3], peeked: 0, vars: vec![0], action_line: 0, range_depth: 0, paren_depth: 0 }
+        Self {
+            token: [Token::NONE; 3],
+            peeked: 0,
+            vars: vec![0],
+            action_line: 0,
+            range_depth: 0,
+            paren_depth: 0,
+        }
     }
 }
 
@@ -114,7 +132,11 @@ impl<'a> Parser<'a> {
         } else {
             self.tree.token[0] = self.lexer.next_token();
         }
-        self.tree.token.get(self.tree.peeked).copied().unwrap_or(Token::NONE)
+        self.tree
+            .token
+            .get(self.tree.peeked)
+            .copied()
+            .unwrap_or(Token::NONE)
     }
 
     fn backup(&mut self) {
@@ -137,7 +159,11 @@ impl<'a> Parser<'a> {
             self.tree.peeked = 1;
             self.tree.token[0] = self.lexer.next_token();
         }
-        self.tree.token.get(self.tree.peeked - 1).copied().unwrap_or(Token::NONE)
+        self.tree
+            .token
+            .get(self.tree.peeked - 1)
+            .copied()
+            .unwrap_or(Token::NONE)
     }
 
     fn next_non_space(&mut self) -> Token<'a> {
@@ -160,14 +186,22 @@ impl<'a> Parser<'a> {
         let name = &self.source.name;
         Err(Error {
             text: format!("template: {name}:{line}: {}", message.as_ref()),
-            at: vec![Position { template: name.to_string(), line, column: None }],
+            at: vec![Position {
+                template: name.to_string(),
+                line,
+                column: None,
+            }],
             exhausted: None,
         })
     }
 
     fn expect(&mut self, kind: Kind, context: &str) -> Parse<Token<'a>> {
         let token = self.next_non_space();
-        if token.kind == kind { Ok(token) } else { self.unexpected(token, context) }
+        if token.kind == kind {
+            Ok(token)
+        } else {
+            self.unexpected(token, context)
+        }
     }
 
     fn unexpected<T>(&self, token: Token<'a>, context: &str) -> Parse<T> {
@@ -178,7 +212,11 @@ impl<'a> Parser<'a> {
         if line == 0 || line == token.line {
             return self.fail(error);
         }
-        let inside = if error.ends_with(" action") { "" } else { " in action" };
+        let inside = if error.ends_with(" action") {
+            ""
+        } else {
+            " in action"
+        };
         self.fail(format!("{error}{inside} started at {}:{line}", self.source.name))
     }
 
@@ -279,15 +317,23 @@ impl<'a> Parser<'a> {
         if self.is_blank(root) {
             return Ok(());
         }
-        self.fail(format!("template: multiple definition of template {}", quoted(name.as_bytes())))
+        self.fail(format!(
+            "template: multiple definition of template {}",
+            quoted(name.as_bytes())
+        ))
     }
 
     fn is_blank(&self, root: NodeId) -> bool {
-        let Node::List(items) = self.source.node(root) else { return false };
-        self.source.children(items).iter().all(|&item| match self.source.node(item) {
-            Node::Text { start, end } => crate::ast::is_blank(self.lexer.slice(start, end)),
-            _ => false,
-        })
+        let Node::List(items) = self.source.node(root) else {
+            return false;
+        };
+        self.source
+            .children(items)
+            .iter()
+            .all(|&item| match self.source.node(item) {
+                Node::Text { start, end } => crate::ast::is_blank(self.lexer.slice(start, end)),
+                _ => false,
+            })
     }
 
     /// Nodes up to `end` or `else`, which is given back with its position.
@@ -318,7 +364,13 @@ impl<'a> Parser<'a> {
         match token.kind {
             Kind::Text => {
                 let end = token.pos + token.text.len() as u32;
-                Ok(Item::Node(self.node(token.pos, Node::Text { start: token.pos, end })))
+                Ok(Item::Node(self.node(
+                    token.pos,
+                    Node::Text {
+                        start: token.pos,
+                        end,
+                    },
+                )))
             }
             Kind::LeftDelim => {
                 self.tree.action_line = token.line;

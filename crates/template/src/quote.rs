@@ -22,6 +22,14 @@ pub(crate) enum Alphabet {
 pub(crate) fn quote(text: &[u8], alphabet: Alphabet) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len() + 2);
     out.push(b'"');
+    if text
+        .iter()
+        .all(|&byte| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\')
+    {
+        out.extend_from_slice(text);
+        out.push(b'"');
+        return out;
+    }
     for (start, rune, width) in utf8::runes(text) {
         if rune == RUNE_ERROR && width == 1 {
             out.extend_from_slice(b"\\x");
@@ -82,7 +90,11 @@ fn push_code(out: &mut Vec<u8>, letter: u8, rune: u32, digits: u32) {
 
 fn push_hex(out: &mut Vec<u8>, value: u32, digits: u32) {
     for place in (0..digits).rev() {
-        out.push(HEX.get((value >> (4 * place)) as usize & 15).copied().unwrap_or(b'0'));
+        out.push(
+            HEX.get((value >> (4 * place)) as usize & 15)
+                .copied()
+                .unwrap_or(b'0'),
+        );
     }
 }
 
@@ -100,7 +112,9 @@ pub(crate) fn can_backquote(text: &[u8]) -> bool {
 
 /// What a double-quoted or backquoted literal stands for.
 pub(crate) fn unquote(literal: &[u8]) -> Result<Vec<u8>, BadLiteral> {
-    let [quote, inner @ .., last] = literal else { return Err(BadLiteral) };
+    let [quote, inner @ .., last] = literal else {
+        return Err(BadLiteral);
+    };
     if quote != last {
         return Err(BadLiteral);
     }
@@ -145,11 +159,19 @@ pub(crate) fn unquote_char(text: &[u8], quote: u8) -> Result<Unquoted<'_>, BadLi
         [first, ..] if *first == quote => Err(BadLiteral),
         [first, ..] if *first >= 0x80 => {
             let (value, width) = utf8::decode(text);
-            Ok(Unquoted { value, multibyte: true, tail: text.get(width..).unwrap_or_default() })
+            Ok(Unquoted {
+                value,
+                multibyte: true,
+                tail: text.get(width..).unwrap_or_default(),
+            })
         }
         [b'\\', letter, tail @ ..] => escape(*letter, tail, quote),
         [b'\\'] => Err(BadLiteral),
-        [first, tail @ ..] => Ok(Unquoted { value: u32::from(*first), multibyte: false, tail }),
+        [first, tail @ ..] => Ok(Unquoted {
+            value: u32::from(*first),
+            multibyte: false,
+            tail,
+        }),
     }
 }
 
@@ -170,16 +192,38 @@ fn escape(letter: u8, tail: &[u8], quote: u8) -> Result<Unquoted<'_>, BadLiteral
         b'0'..=b'7' => return coded(tail, 2, 8, u32::from(letter - b'0'), false),
         _ => return Err(BadLiteral),
     };
-    Ok(Unquoted { value, multibyte: false, tail })
+    Ok(Unquoted {
+        value,
+        multibyte: false,
+        tail,
+    })
 }
 
-fn coded(tail: &[u8], digits: usize, radix: u32, first: u32, multibyte: bool) -> Result<Unquoted<'_>, BadLiteral> {
+fn coded(
+    tail: &[u8],
+    digits: usize,
+    radix: u32,
+    first: u32,
+    multibyte: bool,
+) -> Result<Unquoted<'_>, BadLiteral> {
     let (code, tail) = tail.split_at_checked(digits).ok_or(BadLiteral)?;
     let mut value = first;
     for &byte in code {
         let digit = char::from(byte).to_digit(radix).ok_or(BadLiteral)?;
         value = value.wrapping_mul(radix).wrapping_add(digit);
     }
-    let valid = if multibyte { char::from_u32(value).is_some() } else { value <= 255 };
-    if valid { Ok(Unquoted { value, multibyte, tail }) } else { Err(BadLiteral) }
+    let valid = if multibyte {
+        char::from_u32(value).is_some()
+    } else {
+        value <= 255
+    };
+    if valid {
+        Ok(Unquoted {
+            value,
+            multibyte,
+            tail,
+        })
+    } else {
+        Err(BadLiteral)
+    }
 }

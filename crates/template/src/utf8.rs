@@ -8,16 +8,24 @@ pub(crate) const MAX_RUNE: u32 = 0x0010_ffff;
 
 /// The first rune and its width; `(RUNE_ERROR, 0)` at the end.
 pub(crate) fn decode(bytes: &[u8]) -> (u32, usize) {
-    let Some(&first) = bytes.first() else { return (RUNE_ERROR, 0) };
+    let Some(&first) = bytes.first() else {
+        return (RUNE_ERROR, 0);
+    };
     if first < 0x80 {
         return (u32::from(first), 1);
     }
     let head = bytes.get(..bytes.len().min(4)).unwrap_or(bytes);
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
-        Err(error) => head.get(..error.valid_up_to()).and_then(|h| std::str::from_utf8(h).ok()).unwrap_or(""),
+        Err(error) => head
+            .get(..error.valid_up_to())
+            .and_then(|h| std::str::from_utf8(h).ok())
+            .unwrap_or(""),
     };
-    valid.chars().next().map_or((RUNE_ERROR, 1), |c| (c as u32, c.len_utf8()))
+    valid
+        .chars()
+        .next()
+        .map_or((RUNE_ERROR, 1), |c| (c as u32, c.len_utf8()))
 }
 
 /// The width of the last rune of `bytes`.
@@ -46,7 +54,11 @@ pub(crate) fn runes(bytes: &[u8]) -> impl Iterator<Item = (usize, u32, usize)> +
 
 /// How many runes there are.
 pub(crate) fn count(bytes: &[u8]) -> usize {
-    if bytes.is_ascii() { bytes.len() } else { runes(bytes).count() }
+    if bytes.is_ascii() {
+        bytes.len()
+    } else {
+        runes(bytes).count()
+    }
 }
 
 /// Appends `rune`, or U+FFFD where it is none.

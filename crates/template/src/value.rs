@@ -276,15 +276,29 @@ impl Map {
     /// A map of type `ty`; the caller vouches that the values fit it.
     #[must_use]
     pub fn new(ty: MapType, entries: BTreeMap<Str, Value>) -> Self {
-        let data = MapData { entries, nil: false, written: false };
-        Self { ty, entries: Rc::new(RefCell::new(data)) }
+        let data = MapData {
+            entries,
+            nil: false,
+            written: false,
+        };
+        Self {
+            ty,
+            entries: Rc::new(RefCell::new(data)),
+        }
     }
 
     /// The nil map of type `ty`: prints as `map[]` and is empty, but `null` in JSON, and nothing may be put into it.
     #[must_use]
     pub fn nil(ty: MapType) -> Self {
-        let data = MapData { entries: BTreeMap::new(), nil: true, written: false };
-        Self { ty, entries: Rc::new(RefCell::new(data)) }
+        let data = MapData {
+            entries: BTreeMap::new(),
+            nil: true,
+            written: false,
+        };
+        Self {
+            ty,
+            entries: Rc::new(RefCell::new(data)),
+        }
     }
 
     /// Whether this is a nil map.

@@ -10,7 +10,10 @@ const BATCH: usize = 500;
 
 #[test]
 fn random_templates_run_as_in_go() {
-    let seed = std::env::var("MAINSTAY_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(20_260);
+    let seed = std::env::var("MAINSTAY_SEED")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(20_260);
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle");
     let mut tally = Tally::default();
@@ -22,7 +25,11 @@ fn random_templates_run_as_in_go() {
         let answers = oracle.ask_all(&questions).expect("answers");
         for ((text, json), answer) in batch.iter().zip(answers) {
             let found = common::run(text, common::json(json));
-            let expected = if answer.err.is_empty() { Ok(answer.out) } else { Err(answer.err) };
+            let expected = if answer.err.is_empty() {
+                Ok(answer.out)
+            } else {
+                Err(answer.err)
+            };
             if is_beyond_length(&expected, &found) {
                 continue;
             }
@@ -39,7 +46,13 @@ fn is_beyond_length(expected: &Result<Vec<u8>, String>, found: &Result<Vec<u8>, 
 }
 
 fn question((text, json): &(Vec<u8>, String)) -> Question {
-    Question { op: "template", text: text.clone(), json: json.clone().into_bytes(), funcs: "none", ..Question::default() }
+    Question {
+        op: "template",
+        text: text.clone(),
+        json: json.clone().into_bytes(),
+        funcs: "none",
+        ..Question::default()
+    }
 }
 
 fn difference(
@@ -53,5 +66,9 @@ fn difference(
         Err(error) => format!("error {error:?}"),
     };
     let text = String::from_utf8_lossy(text);
-    format!("{text}\n  data  {json}\n  Go    {}\n  found {}", shown(expected), shown(found))
+    format!(
+        "{text}\n  data  {json}\n  Go    {}\n  found {}",
+        shown(expected),
+        shown(found)
+    )
 }

@@ -20,7 +20,10 @@ fn check(case: &Case<'_>) -> Result<(), String> {
     if found == case.expected {
         return Ok(());
     }
-    Err(format!("{}\n  expected {:?}\n  found    {found:?}", case.name, case.expected))
+    Err(format!(
+        "{}\n  expected {:?}\n  found    {found:?}",
+        case.name, case.expected
+    ))
 }
 
 fn cases(text: &str) -> Vec<Case<'_>> {
@@ -32,13 +35,21 @@ fn parse(text: &str) -> Case<'_> {
     let body = body.strip_suffix('\n').unwrap_or(body);
     let (head, expected) = match body.split_once("\n--- error\n") {
         Some((head, error)) => (head, Err(error)),
-        None => body.split_once("\n--- output\n").map(|(head, out)| (head, Ok(out))).expect("a result"),
+        None => body
+            .split_once("\n--- output\n")
+            .map(|(head, out)| (head, Ok(out)))
+            .expect("a result"),
     };
     let (template, data) = match head.split_once("\n--- data\n") {
         Some((template, data)) => (template, Some(data)),
         None => (head, None),
     };
-    Case { name, template, data, expected }
+    Case {
+        name,
+        template,
+        data,
+        expected,
+    }
 }
 
 #[test]
@@ -57,6 +68,15 @@ fn every_fixture_gives_what_go_gives() {
             }
         }
     }
-    assert!(failed.is_empty(), "{} of {} differ\n{}", failed.len(), failed.len() + passed, failed.join("\n"));
-    assert!(errors * 4 >= passed, "{errors} of {passed} fixtures are failures: too few");
+    assert!(
+        failed.is_empty(),
+        "{} of {} differ\n{}",
+        failed.len(),
+        failed.len() + passed,
+        failed.join("\n")
+    );
+    assert!(
+        errors * 4 >= passed,
+        "{errors} of {passed} fixtures are failures: too few"
+    );
 }

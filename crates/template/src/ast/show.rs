@@ -15,13 +15,21 @@ impl Source {
     fn show_into(&self, id: NodeId, out: &mut Vec<u8>) {
         stack::grow(|| match self.node(id) {
             Node::Text { start, end } => out.extend_from_slice(self.slice(start, end)),
-            Node::List(items) => self.children(items).iter().for_each(|&item| self.show_into(item, out)),
+            Node::List(items) => self
+                .children(items)
+                .iter()
+                .for_each(|&item| self.show_into(item, out)),
             Node::Action { pipe } => {
                 out.extend_from_slice(b"{{");
                 self.show_into(pipe, out);
                 out.extend_from_slice(b"}}");
             }
-            Node::Branch { kind, pipe, list, otherwise } => self.show_branch(kind, (pipe, list, otherwise), out),
+            Node::Branch {
+                kind,
+                pipe,
+                list,
+                otherwise,
+            } => self.show_branch(kind, (pipe, list, otherwise), out),
             Node::Template { name, pipe } => {
                 out.extend_from_slice(b"{{template ");
                 out.extend_from_slice(&quote(&self.string(name), Alphabet::Printable));

@@ -76,7 +76,9 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     if a.kind_name() != b.kind_name() {
         let (shown_a, shown_b) = (fmt::in_message(a, b's', meter)?, fmt::in_message(b, b'v', meter)?);
         let (type_a, type_b) = (a.type_name(), b.type_name());
-        return Err(Failure::Message(format!("non-comparable types {shown_a}: {type_a}, {type_b}: {shown_b}")));
+        return Err(Failure::Message(format!(
+            "non-comparable types {shown_a}: {type_a}, {type_b}: {shown_b}"
+        )));
     }
     match (a, b) {
         (Value::Object(a), Value::Object(b)) if b.shape() == Shape::Pointer => Ok(Rc::ptr_eq(a, b)),
@@ -85,7 +87,10 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
         }
         _ => {
             let shown = fmt::in_message(b, b's', meter)?;
-            Err(Failure::Message(format!("non-comparable type {shown}: {}", b.type_name())))
+            Err(Failure::Message(format!(
+                "non-comparable type {shown}: {}",
+                b.type_name()
+            )))
         }
     }
 }

@@ -5,12 +5,9 @@ use crate::unicode::is_print;
 use crate::utf8;
 
 /// Text for HTML.
-pub(super) fn html(text: &Str) -> Str {
-    if !text.iter().any(|byte| b"'\"&<>\0".contains(byte)) {
-        return text.clone();
-    }
+pub(super) fn html(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
-    for &byte in text.iter() {
+    for &byte in text {
         match byte {
             0 => out.extend_from_slice("\u{fffd}".as_bytes()),
             b'"' => out.extend_from_slice(b"&#34;"),
@@ -25,7 +22,7 @@ pub(super) fn html(text: &Str) -> Str {
 }
 
 /// Text for JavaScript.
-pub(super) fn js(text: &Str) -> Str {
+pub(super) fn js(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
     for (start, rune, width) in utf8::runes(text) {
         match u8::try_from(rune) {
@@ -42,9 +39,9 @@ pub(super) fn js(text: &Str) -> Str {
 }
 
 /// Text for a URL's query.
-pub(super) fn url_query(text: &Str) -> Str {
+pub(super) fn url_query(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
-    for &byte in text.iter() {
+    for &byte in text {
         match byte {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
             b' ' => out.push(b'+'),

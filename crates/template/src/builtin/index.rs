@@ -13,7 +13,11 @@ pub(super) fn index(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
     if matches!(item.value, Value::Nil) {
         return Err(Failure::message("index of untyped nil"));
     }
-    let mut item = if indexes.is_empty() { item.clone().unboxed() } else { item.clone() };
+    let mut item = if indexes.is_empty() {
+        item.clone().unboxed()
+    } else {
+        item.clone()
+    };
     for index in indexes {
         meter.burn(1)?;
         item = step(&item, &index.value)?;
@@ -26,37 +30,59 @@ fn step(item: &Slot, index: &Value) -> Result<Slot, Failure> {
         Value::Nil => Err(Failure::message("index of nil pointer")),
         Value::String(text) => {
             let at = position(index, text.len())?;
-            let byte = text.get(at).ok_or_else(|| Failure::message("reflect: string index out of range"))?;
+            let byte = text
+                .get(at)
+                .ok_or_else(|| Failure::message("reflect: string index out of range"))?;
             Ok(Slot::bare(Value::Uint(u64::from(*byte), UintKind::Uint8)))
         }
         Value::List(list) => {
             let at = position(index, list.items().len())?;
-            let found = list.items().get(at).ok_or_else(|| Failure::message("reflect: slice index out of range"))?;
+            let found = list
+                .items()
+                .get(at)
+                .ok_or_else(|| Failure::message("reflect: slice index out of range"))?;
             Ok(held(list.ty() == ListType::Any, found.clone()))
         }
         Value::Map(map) => {
             let key = map_key(index)?;
             let boxed = map.ty() != MapType::String;
-            let zero = || if boxed { Value::Nil } else { Value::String(Str::default()) };
+            let zero = || {
+                if boxed {
+                    Value::Nil
+                } else {
+                    Value::String(Str::default())
+                }
+            };
             Ok(held(boxed, map.get(key).unwrap_or_else(zero)))
         }
         Value::Object(object) if object.shape() == Shape::Map => {
             let key = map_key(index)?;
-            Ok(Slot::result(object.field(&String::from_utf8_lossy(key)).unwrap_or_default()))
+            Ok(Slot::result(
+                object.field(&String::from_utf8_lossy(key)).unwrap_or_default(),
+            ))
         }
-        other => Err(Failure::Message(format!("can't index item of type {}", indirect_type(other)))),
+        other => Err(Failure::Message(format!(
+            "can't index item of type {}",
+            indirect_type(other)
+        ))),
     }
 }
 
 fn held(boxed: bool, value: Value) -> Slot {
-    Slot { value, held: if boxed { Held::Boxed } else { Held::Bare } }
+    Slot {
+        value,
+        held: if boxed { Held::Boxed } else { Held::Bare },
+    }
 }
 
 fn map_key(index: &Value) -> Result<&[u8], Failure> {
     match index {
         Value::String(key) => Ok(key),
         Value::Nil => Err(Failure::message("value is nil; should be of type string")),
-        other => Err(Failure::Message(format!("value has type {}; should be string", other.type_name()))),
+        other => Err(Failure::Message(format!(
+            "value has type {}; should be string",
+            other.type_name()
+        ))),
     }
 }
 
@@ -67,7 +93,10 @@ fn position(index: &Value, length: usize) -> Result<usize, Failure> {
         Value::Uint(number, _) => *number as i64,
         Value::Nil => return Err(Failure::message("cannot index slice/array with nil")),
         other => {
-            return Err(Failure::Message(format!("cannot index slice/array with type {}", other.type_name())));
+            return Err(Failure::Message(format!(
+                "cannot index slice/array with type {}",
+                other.type_name()
+            )));
         }
     };
     usize::try_from(number)
@@ -82,13 +111,23 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
         return Err(Failure::message("slice of untyped nil"));
     }
     if indexes.len() > 3 {
-        return Err(Failure::Message(format!("too many slice indexes: {}", indexes.len())));
+        return Err(Failure::Message(format!(
+            "too many slice indexes: {}",
+            indexes.len()
+        )));
     }
     let length = match &item.value {
-        Value::String(_) if indexes.len() == 3 => return Err(Failure::message("cannot 3-index slice a string")),
+        Value::String(_) if indexes.len() == 3 => {
+            return Err(Failure::message("cannot 3-index slice a string"));
+        }
         Value::String(text) => text.len(),
         Value::List(list) => list.items().len(),
-        other => return Err(Failure::Message(format!("can't slice item of type {}", indirect_type(other)))),
+        other => {
+            return Err(Failure::Message(format!(
+                "can't slice item of type {}",
+                indirect_type(other)
+            )));
+        }
     };
     let mut bounds = [0, length, length];
     for (bound, index) in bounds.iter_mut().zip(indexes) {
@@ -99,12 +138,17 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
         return Err(Failure::Message(format!("invalid slice index: {start} > {end}")));
     }
     if end > capacity {
-        return Err(Failure::Message(format!("invalid slice index: {end} > {capacity}")));
+        return Err(Failure::Message(format!(
+            "invalid slice index: {end} > {capacity}"
+        )));
     }
     meter.burn((end - start) as u64 / 16)?;
     Ok(Slot::bare(match &item.value {
         Value::String(text) => Value::string(text.get(start..end).unwrap_or_default()),
-        Value::List(list) => Value::List(List::new(list.ty(), list.items().get(start..end).unwrap_or_default().to_vec())),
+        Value::List(list) => Value::List(List::new(
+            list.ty(),
+            list.items().get(start..end).unwrap_or_default().to_vec(),
+        )),
         _ => Value::Nil,
     }))
 }
@@ -112,7 +156,9 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
 /// Unlike `index`, `slice` does not look inside interfaces, which is how Go words its complaint.
 fn bound_of(index: &Slot, length: usize) -> Result<usize, Failure> {
     if index.held == Held::Boxed {
-        return Err(Failure::message("cannot index slice/array with type interface {}"));
+        return Err(Failure::message(
+            "cannot index slice/array with type interface {}",
+        ));
     }
     position(&index.value, length)
 }

@@ -12,6 +12,9 @@ use crate::set::Callable;
 use crate::slot::Slot;
 use crate::value::Value;
 
+/// With this many arguments a built-in function needs no list on the heap.
+const QUICK_ARGS: usize = 3;
+
 /// What is called.
 #[derive(Clone, Copy)]
 pub(super) enum Callee<'c> {
@@ -53,13 +56,17 @@ impl<'a> Run<'a> {
     ) -> Step<Slot> {
         self.at = Some(identifier);
         let source: &'a _ = self.source;
-        let Node::Identifier { name, function } = source.node(identifier) else { return Ok(Slot::NOTHING) };
+        let Node::Identifier { name, function } = source.node(identifier) else {
+            return Ok(Slot::NOTHING);
+        };
         let set: &'a _ = self.scope.set;
         let name = source.name(name);
         match set.registry().row(function) {
             Some(Callable::Builtin(Builtin::And)) => self.short_circuit(dot, name, args, last, false),
             Some(Callable::Builtin(Builtin::Or)) => self.short_circuit(dot, name, args, last, true),
-            Some(Callable::Builtin(builtin)) => self.call(dot, Callee::Builtin(*builtin), node, name, args, last),
+            Some(Callable::Builtin(builtin)) => {
+                self.call(dot, Callee::Builtin(*builtin), node, name, args, last)
+            }
             Some(Callable::Function(row)) => self.call(dot, Callee::Function(row), node, name, args, last),
             None => {
                 let name = crate::quote::quoted(name);
@@ -69,7 +76,14 @@ impl<'a> Run<'a> {
     }
 
     /// `and` and `or`: the first argument that decides, or the last.
-    fn short_circuit(&mut self, dot: &Slot, name: &[u8], args: &[NodeId], last: Option<Slot>, until: bool) -> Step<Slot> {
+    fn short_circuit(
+        &mut self,
+        dot: &Slot,
+        name: &[u8],
+        args: &[NodeId],
+        last: Option<Slot>,
+        until: bool,
+    ) -> Step<Slot> {
         self.check_count(Callee::Builtin(Builtin::And), name, args.len(), last.is_some())?;
         let mut value = Slot::NOTHING;
         for &arg in args {
@@ -86,11 +100,15 @@ impl<'a> Run<'a> {
         let given = args + usize::from(piped);
         if variadic && given < fixed {
             let name = String::from_utf8_lossy(name);
-            return self.fail(format!("wrong number of args for {name}: want at least {fixed} got {args}"));
+            return self.fail(format!(
+                "wrong number of args for {name}: want at least {fixed} got {args}"
+            ));
         }
         if !variadic && given != fixed {
             let name = String::from_utf8_lossy(name);
-            return self.fail(format!("wrong number of args for {name}: want {fixed} got {given}"));
+            return self.fail(format!(
+                "wrong number of args for {name}: want {fixed} got {given}"
+            ));
         }
         Ok(())
     }
@@ -107,7 +125,9 @@ impl<'a> Run<'a> {
         self.check_count(callee, name, args.len(), last.is_some())?;
         let result = match callee {
             Callee::Builtin(builtin) => self.call_builtin(dot, builtin, args, last)?,
-            Callee::Function(function) => self.call_native(dot, callee, args, last, |call| (function.run)(call))?,
+            Callee::Function(function) => {
+                self.call_native(dot, callee, args, last, |call| (function.run)(call))?
+            }
             Callee::Method(object, _) => {
                 let method = String::from_utf8_lossy(name);
                 self.call_native(dot, callee, args, last, |call| object.call(&method, call))?
@@ -135,8 +155,12 @@ impl<'a> Run<'a> {
             values.push(self.fit(last, callee.want(args.len()))?.value);
         }
         let mut templates = Callback { scope: self.scope };
-        let mut call =
-            Call { args: &values, meter: &mut *self.meter, host: &mut *self.host, templates: &mut templates };
+        let mut call = Call {
+            args: &values,
+            meter: &mut *self.meter,
+            host: &mut *self.host,
+            templates: &mut templates,
+        };
         let result = run(&mut call);
         values.clear();
         self.spare.push(values);
@@ -150,18 +174,64 @@ impl<'a> Run<'a> {
         args: &[NodeId],
         last: Option<Slot>,
     ) -> Step<Result<Slot, Failure>> {
-        let callee = Callee::Builtin(builtin);
-        let mut slots = Vec::with_capacity(args.len() + 1);
-        for (index, &arg) in args.iter().enumerate() {
-            slots.push(self.argument(dot, callee.want(index), arg)?);
+        if builtin.is_text() {
+            return self.call_text(dot, builtin, args, last);
         }
-        if let Some(last) = last {
-            slots.push(self.fit(last, callee.want(args.len()))?);
+        let given = args.len() + usize::from(last.is_some());
+        if given <= QUICK_ARGS {
+            let mut slots = [Slot::NOTHING; QUICK_ARGS];
+            self.reflections(dot, args, last, &mut slots)?;
+            return Ok(self.finish_builtin(builtin, args, slots.get(..given).unwrap_or(&slots)));
         }
+        let mut slots = vec![Slot::NOTHING; given];
+        self.reflections(dot, args, last, &mut slots)?;
+        Ok(self.finish_builtin(builtin, args, &slots))
+    }
+
+    /// Arguments that may be anything.
+    fn reflections(
+        &mut self,
+        dot: &Slot,
+        args: &[NodeId],
+        last: Option<Slot>,
+        slots: &mut [Slot],
+    ) -> Step<()> {
+        for (slot, &arg) in slots.iter_mut().zip(args) {
+            *slot = self.argument(dot, Want::Reflection, arg)?;
+        }
+        if let (Some(last), Some(slot)) = (last, slots.get_mut(args.len())) {
+            *slot = last;
+        }
+        Ok(())
+    }
+
+    fn finish_builtin(&mut self, builtin: Builtin, args: &[NodeId], slots: &[Slot]) -> Result<Slot, Failure> {
         if builtin == Builtin::Call {
             let name = args.first().map(|&first| self.source.show(first));
-            return Ok(Err(builtin::call_of(name, slots.first())));
+            return Err(builtin::call_of(name, slots.first()));
         }
-        Ok(builtin::run(builtin, &slots, self.meter))
+        builtin::run(builtin, slots, self.meter)
+    }
+
+    /// `print` and its kin: plain values in, a string out.
+    fn call_text(
+        &mut self,
+        dot: &Slot,
+        builtin: Builtin,
+        args: &[NodeId],
+        last: Option<Slot>,
+    ) -> Step<Result<Slot, Failure>> {
+        let callee = Callee::Builtin(builtin);
+        let mut values = self.spare.pop().unwrap_or_default();
+        for (index, &arg) in args.iter().enumerate() {
+            values.push(self.argument(dot, callee.want(index), arg)?.value);
+        }
+        if let Some(last) = last {
+            values.push(self.fit(last, callee.want(args.len()))?.value);
+        }
+        let result = builtin::text(builtin, &mut values, &mut self.scratch, self.meter);
+        values.clear();
+        self.spare.push(values);
+        Ok(result.map(|text| Slot::bare(Value::String(text))))
     }
 }

@@ -3,9 +3,37 @@
 use super::{Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::function::Type;
+use crate::limit::Meter;
 use crate::slot::{Held, Slot};
 use crate::stack;
-use crate::value::{UintKind, Value};
+use crate::string::Str;
+use crate::value::{MapType, UintKind, Value};
+
+/// Longer chains of fields take the slow way, so that this one needs little stack.
+const QUICK_FIELDS: usize = 8;
+
+/// Calls `then` with the entry that a chain of names leads to, if it leads through maps alone; copies nothing on the way.
+fn dig<R>(of: &Value, names: &[Str], then: impl FnOnce(&Value, Held) -> R) -> Option<R> {
+    let Value::Map(map) = of else { return None };
+    let (first, rest) = names.split_first()?;
+    let entries = map.entries();
+    let value = entries.get(first.as_bytes())?;
+    if rest.is_empty() {
+        return Some(then(
+            value,
+            if map.ty() == MapType::String {
+                Held::Bare
+            } else {
+                Held::Boxed
+            },
+        ));
+    }
+    if rest.len() >= QUICK_FIELDS {
+        None
+    } else {
+        dig(value, rest, then)
+    }
+}
 
 /// What an argument has to be.
 #[derive(Clone, Copy)]
@@ -23,11 +51,25 @@ impl<'a> Run<'a> {
     pub(super) fn pipeline(&mut self, dot: &Slot, id: NodeId) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
-        let Node::Pipe { assign, decl, cmds } = source.node(id) else { return Ok(Slot::NOTHING) };
+        let Node::Pipe { assign, decl, cmds } = source.node(id) else {
+            return Ok(Slot::NOTHING);
+        };
+        if let (true, [only]) = (decl.is_empty(), source.children(cmds)) {
+            let result = self.command(dot, *only, None)?;
+            return Ok(if result.held == Held::Boxed {
+                result.unboxed()
+            } else {
+                result
+            });
+        }
         let mut value = None;
         for &command in source.children(cmds) {
             let result = self.command(dot, command, value)?;
-            value = Some(if result.held == Held::Boxed { result.unboxed() } else { result });
+            value = Some(if result.held == Held::Boxed {
+                result.unboxed()
+            } else {
+                result
+            });
         }
         let value = value.unwrap_or(Slot::NOTHING);
         for &variable in source.children(decl) {
@@ -41,7 +83,9 @@ impl<'a> Run<'a> {
     }
 
     pub(super) fn assign(&mut self, variable: NodeId, value: Slot) -> Step<()> {
-        let Node::Variable { name, .. } = self.source.node(variable) else { return Ok(()) };
+        let Node::Variable { name, .. } = self.source.node(variable) else {
+            return Ok(());
+        };
         let scope = self.vars.get_mut(self.frame..).unwrap_or_default();
         match scope.iter_mut().rev().find(|(known, _)| *known == name) {
             Some((_, slot)) => {
@@ -49,6 +93,49 @@ impl<'a> Run<'a> {
                 Ok(())
             }
             None => self.undefined(name),
+        }
+    }
+
+    /// Calls `then` with the value of a pipeline that is one plain operand, without copying it; `None` for any other.
+    pub(super) fn peek<R>(
+        &mut self,
+        dot: &Slot,
+        pipe: NodeId,
+        then: impl FnOnce(&Value, &mut Vec<u8>, &mut Meter) -> R,
+    ) -> Option<R> {
+        let source: &'a _ = self.source;
+        let Node::Pipe { decl, cmds, .. } = source.node(pipe) else {
+            return None;
+        };
+        let [command] = *source.children(cmds) else {
+            return None;
+        };
+        let Node::Command(args) = source.node(command) else {
+            return None;
+        };
+        let [operand] = *source.children(args) else {
+            return None;
+        };
+        if !decl.is_empty() {
+            return None;
+        }
+        let (out, meter) = (&mut self.out, &mut *self.meter);
+        match source.node(operand) {
+            Node::Field(fields) => dig(&dot.value, source.names(fields), |value, _| {
+                then(value, out, meter)
+            }),
+            Node::Dot if !matches!(dot.value, Value::Nil) => Some(then(&dot.value, out, meter)),
+            Node::Variable { name, fields } => {
+                let scope = self.vars.get(self.frame..).unwrap_or_default();
+                let (_, slot) = scope.iter().rev().find(|(known, _)| *known == name)?;
+                if fields.is_empty() {
+                    return Some(then(&slot.value, out, meter));
+                }
+                dig(&slot.value, source.names(fields), |value, _| {
+                    then(value, out, meter)
+                })
+            }
+            _ => None,
         }
     }
 
@@ -62,16 +149,23 @@ impl<'a> Run<'a> {
 
     #[cold]
     fn undefined<T>(&self, name: u32) -> Step<T> {
-        self.fail(format!("undefined variable: {}", String::from_utf8_lossy(self.source.name(name))))
+        self.fail(format!(
+            "undefined variable: {}",
+            String::from_utf8_lossy(self.source.name(name))
+        ))
     }
 
     /// A command; `last` is the value piped into it.
     fn command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
         self.burn(1)?;
         let source: &'a _ = self.source;
-        let Node::Command(args) = source.node(id) else { return Ok(Slot::NOTHING) };
+        let Node::Command(args) = source.node(id) else {
+            return Ok(Slot::NOTHING);
+        };
         let args = source.children(args);
-        let Some((&first, rest)) = args.split_first() else { return Ok(Slot::NOTHING) };
+        let Some((&first, rest)) = args.split_first() else {
+            return Ok(Slot::NOTHING);
+        };
         match source.node(first) {
             Node::Field(_) => return self.field_node(dot, first, rest, last),
             Node::Chain { .. } => return self.chain_node(dot, first, rest, last),
@@ -96,7 +190,10 @@ impl<'a> Run<'a> {
         if rest.is_empty() && last.is_none() {
             return Ok(());
         }
-        self.fail(format!("can't give argument to non-function {}", self.source.show(first)))
+        self.fail(format!(
+            "can't give argument to non-function {}",
+            self.source.show(first)
+        ))
     }
 
     /// A literal whose type its syntax decides.
@@ -105,33 +202,54 @@ impl<'a> Run<'a> {
             Node::Bool(value) => Ok(Slot::bare(Value::Bool(value))),
             Node::String { value, .. } => Ok(Slot::bare(Value::String(self.source.string(value)))),
             Node::Number { number, .. } => self.ideal_number(id, number),
-            _ => self.fail(format!("can't evaluate command {}", crate::quote::quoted(self.source.show(id)))),
+            _ => self.fail(format!(
+                "can't evaluate command {}",
+                crate::quote::quoted(self.source.show(id))
+            )),
         }
     }
 
     fn ideal_number(&mut self, id: NodeId, number: u32) -> Step<Slot> {
         self.at = Some(id);
-        let Some(number) = self.source.number(number) else { return Ok(Slot::NOTHING) };
-        Ok(Slot::bare(match (number.complex, number.float, number.int, number.uint) {
-            (Some((real, imaginary)), ..) => Value::Complex(real, imaginary),
-            (_, Some(float), ..) if number.looks_float => Value::Float(float),
-            (_, _, Some(int), _) => Value::int(int),
-            (_, _, _, Some(_)) => return self.fail(format!("{} overflows int", self.source.show(id))),
-            _ => return Ok(Slot::NOTHING),
-        }))
+        let Some(number) = self.source.number(number) else {
+            return Ok(Slot::NOTHING);
+        };
+        Ok(Slot::bare(
+            match (number.complex, number.float, number.int, number.uint) {
+                (Some((real, imaginary)), ..) => Value::Complex(real, imaginary),
+                (_, Some(float), ..) if number.looks_float => Value::Float(float),
+                (_, _, Some(int), _) => Value::int(int),
+                (_, _, _, Some(_)) => return self.fail(format!("{} overflows int", self.source.show(id))),
+                _ => return Ok(Slot::NOTHING),
+            },
+        ))
     }
 
     fn field_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
-        let Node::Field(fields) = source.node(id) else { return Ok(Slot::NOTHING) };
-        self.fields(dot, dot.clone(), id, source.names(fields), args, last)
+        let Node::Field(fields) = source.node(id) else {
+            return Ok(Slot::NOTHING);
+        };
+        let names = source.names(fields);
+        if args.is_empty()
+            && last.is_none()
+            && let Some(found) = dig(&dot.value, names, |value, held| Slot {
+                value: value.clone(),
+                held,
+            })
+        {
+            return Ok(found);
+        }
+        self.fields(dot, dot.clone(), id, names, args, last)
     }
 
     fn chain_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
-        let Node::Chain { of, fields } = source.node(id) else { return Ok(Slot::NOTHING) };
+        let Node::Chain { of, fields } = source.node(id) else {
+            return Ok(Slot::NOTHING);
+        };
         let head = self.argument(dot, Want::Unasked, of)?;
         self.fields(dot, head, id, source.names(fields), args, last)
     }
@@ -139,13 +257,26 @@ impl<'a> Run<'a> {
     fn variable_node(&mut self, dot: &Slot, id: NodeId, args: &[NodeId], last: Option<Slot>) -> Step<Slot> {
         self.at = Some(id);
         let source: &'a _ = self.source;
-        let Node::Variable { name, fields } = source.node(id) else { return Ok(Slot::NOTHING) };
-        let value = self.variable(name)?.clone();
+        let Node::Variable { name, fields } = source.node(id) else {
+            return Ok(Slot::NOTHING);
+        };
+        let value = self.variable(name)?;
         if fields.is_empty() {
             self.not_a_function(id, args, last.as_ref())?;
-            return Ok(value);
+            return Ok(value.clone());
         }
-        self.fields(dot, value, id, source.names(fields), args, last)
+        let names = source.names(fields);
+        if args.is_empty()
+            && last.is_none()
+            && let Some(found) = dig(&value.value, names, |value, held| Slot {
+                value: value.clone(),
+                held,
+            })
+        {
+            return Ok(found);
+        }
+        let value = value.clone();
+        self.fields(dot, value, id, names, args, last)
     }
 
     /// An argument that has to be `want`.
@@ -169,13 +300,18 @@ impl<'a> Run<'a> {
             Want::Reflection => Ok(Slot::NOTHING),
             Want::Type(ty) if ty.can_be_nil() => Ok(Slot::boxed(Value::Nil)),
             Want::Type(ty) => self.fail(format!("cannot assign nil to {}", ty.name())),
-            Want::Unasked => self.fail(format!("indirection through explicit nil in {}", self.source.show(id))),
+            Want::Unasked => self.fail(format!(
+                "indirection through explicit nil in {}",
+                self.source.show(id)
+            )),
         }
     }
 
     /// A literal as an argument: Go's untyped constants take the type that is asked for.
     fn literal(&mut self, want: Want, id: NodeId) -> Step<Slot> {
-        let Want::Type(ty) = want else { return self.constant(id) };
+        let Want::Type(ty) = want else {
+            return self.constant(id);
+        };
         let node = self.source.node(id);
         let number = match node {
             Node::Number { number, .. } => self.source.number(number),
@@ -183,7 +319,14 @@ impl<'a> Run<'a> {
         };
         let (value, expected) = match ty {
             Type::Any => return self.constant(id),
-            Type::Bool => (if let Node::Bool(value) = node { Some(Value::Bool(value)) } else { None }, "bool"),
+            Type::Bool => (
+                if let Node::Bool(value) = node {
+                    Some(Value::Bool(value))
+                } else {
+                    None
+                },
+                "bool",
+            ),
             Type::String => match node {
                 Node::String { value, .. } => (Some(Value::String(self.source.string(value))), "string"),
                 _ => (None, "string"),
@@ -195,7 +338,13 @@ impl<'a> Run<'a> {
                 (number.and_then(|number| number.uint).map(cut), "unsigned integer")
             }
             Type::Float64 => (number.and_then(|number| number.float).map(Value::Float), "float"),
-            _ => return self.fail(format!("can't handle {} for arg of type {}", self.source.show(id), ty.name())),
+            _ => {
+                return self.fail(format!(
+                    "can't handle {} for arg of type {}",
+                    self.source.show(id),
+                    ty.name()
+                ));
+            }
         };
         match value {
             Some(value) => Ok(Slot::bare(value)),
@@ -218,6 +367,9 @@ impl<'a> Run<'a> {
 
     #[cold]
     fn wrong_type(&self, ty: Type, found: &str) -> Step<Slot> {
-        self.fail(format!("wrong type for value; expected {}; got {found}", ty.name()))
+        self.fail(format!(
+            "wrong type for value; expected {}; got {found}",
+            ty.name()
+        ))
     }
 }

@@ -31,7 +31,9 @@ impl Run<'_> {
         args: &[NodeId],
         last: Option<Slot>,
     ) -> Step<Slot> {
-        let Some((final_name, names)) = names.split_last() else { return Ok(of) };
+        let Some((final_name, names)) = names.split_last() else {
+            return Ok(of);
+        };
         for name in names {
             of = self.field(Place { dot, node, args: &[] }, of, name, None)?;
         }
@@ -90,7 +92,9 @@ impl Run<'_> {
         let is_map = object.shape() == Shape::Map;
         match object.field(&text) {
             _ if is_map && has_args => self.fail(format!("{name} is not a method but has arguments")),
-            Some(_) if has_args => self.fail(format!("{name} has arguments but cannot be invoked as function")),
+            Some(_) if has_args => {
+                self.fail(format!("{name} has arguments but cannot be invoked as function"))
+            }
             Some(value) => Ok(Slot::result(value)),
             None if is_map => self.missing(name, Value::Nil),
             None => self.fail(format!("can't evaluate field {name} in type {}", of.type_name())),

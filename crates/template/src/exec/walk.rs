@@ -47,8 +47,24 @@ impl Run<'_> {
             }
             Node::Text { start, end } => self.text(start, end)?,
             Node::Action { pipe } => self.action(dot, id, pipe)?,
-            Node::Branch { kind, pipe, list, otherwise } => {
-                return stack::grow(|| self.branch(dot, id, kind, Parts { pipe, list, otherwise }));
+            Node::Branch {
+                kind,
+                pipe,
+                list,
+                otherwise,
+            } => {
+                return stack::grow(|| {
+                    self.branch(
+                        dot,
+                        id,
+                        kind,
+                        Parts {
+                            pipe,
+                            list,
+                            otherwise,
+                        },
+                    )
+                });
             }
             Node::Template { name, pipe } => self.template(dot, name, pipe)?,
             Node::Break => return Ok(Flow::Break),
@@ -68,6 +84,9 @@ impl Run<'_> {
     }
 
     fn action(&mut self, dot: &Slot, id: NodeId, pipe: NodeId) -> Step<()> {
+        if let Some(written) = self.peek(dot, pipe, fmt::write_value) {
+            return written.map_err(|limit| self.exhausted(limit));
+        }
         let value = self.pipeline(dot, pipe)?;
         if let Node::Pipe { decl, .. } = self.source.node(pipe)
             && !decl.is_empty()
@@ -89,9 +108,20 @@ impl Run<'_> {
     }
 
     fn condition(&mut self, dot: &Slot, kind: Branch, parts: Parts) -> Step<Flow> {
+        if kind == Branch::If
+            && let Some(truth) = self.peek(dot, parts.pipe, |value, _, _| value.is_true())
+        {
+            return match parts.otherwise {
+                _ if truth => self.walk(dot, parts.list),
+                Some(otherwise) => self.walk(dot, otherwise),
+                None => Ok(Flow::Next),
+            };
+        }
         let value = self.pipeline(dot, parts.pipe)?;
         match parts.otherwise {
-            _ if value.value.is_true() => self.walk(if kind == Branch::With { &value } else { dot }, parts.list),
+            _ if value.value.is_true() => {
+                self.walk(if kind == Branch::With { &value } else { dot }, parts.list)
+            }
             Some(otherwise) => self.walk(dot, otherwise),
             None => Ok(Flow::Next),
         }
@@ -99,7 +129,10 @@ impl Run<'_> {
 
     fn template(&mut self, dot: &Slot, name: u32, pipe: Option<NodeId>) -> Step<()> {
         let name = self.source.string(name);
-        let Some(template) = std::str::from_utf8(&name).ok().and_then(|name| self.scope.find(name)) else {
+        let Some(template) = std::str::from_utf8(&name)
+            .ok()
+            .and_then(|name| self.scope.find(name))
+        else {
             return self.fail(format!("template {} not defined", quoted(&*name)));
         };
         self.meter.enter().map_err(|limit| self.exhausted(limit))?;
@@ -132,17 +165,30 @@ impl Run<'_> {
             Value::List(list) => {
                 let boxed = list.ty() == ListType::Any;
                 let items = list.items().iter().enumerate();
-                let held = |item: &Value| if boxed { Slot::boxed(item.clone()) } else { Slot::bare(item.clone()) };
-                self.each(parts, items.map(|(index, item)| (Slot::bare(Value::int(index as i64)), held(item))))?
+                let held = |item: &Value| {
+                    if boxed {
+                        Slot::boxed(item.clone())
+                    } else {
+                        Slot::bare(item.clone())
+                    }
+                };
+                self.each(
+                    parts,
+                    items.map(|(index, item)| (Slot::bare(Value::int(index as i64)), held(item))),
+                )?
             }
             Value::Map(map) => self.entries(parts, map)?,
             Value::Object(object) if object.shape() == Shape::Map => {
                 let entries = object.map_entries().into_iter();
-                self.each(parts, entries.map(|(key, value)| (Slot::bare(Value::String(key)), Slot::bare(value))))?
+                self.each(
+                    parts,
+                    entries.map(|(key, value)| (Slot::bare(Value::String(key)), Slot::bare(value))),
+                )?
             }
             Value::Nil => false,
             other => {
-                let shown = fmt::in_message(other, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+                let shown =
+                    fmt::in_message(other, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
                 return self.fail(format!("range can't iterate over {shown}"));
             }
         };
@@ -160,8 +206,11 @@ impl Run<'_> {
         if let Node::Pipe { decl, .. } = self.source.node(parts.pipe)
             && decl.len() > 1
         {
-            let shown = fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
-            return self.fail(format!("can't use {shown} to iterate over more than one variable"));
+            let shown =
+                fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+            return self.fail(format!(
+                "can't use {shown} to iterate over more than one variable"
+            ));
         }
         self.each(parts, numbers.map(|number| (Slot::NOTHING, Slot::bare(number))))
     }
@@ -169,14 +218,31 @@ impl Run<'_> {
     /// A map is ranged over as it was at the start: the body may change it.
     fn entries(&mut self, parts: Parts, map: &Map) -> Step<bool> {
         let boxed = map.ty() != MapType::String;
-        let entries: Vec<_> = map.entries().iter().map(|(key, value)| (key.clone(), value.clone())).collect();
-        let held = |value: Value| if boxed { Slot::boxed(value) } else { Slot::bare(value) };
-        self.each(parts, entries.into_iter().map(|(key, value)| (Slot::bare(Value::String(key)), held(value))))
+        let entries: Vec<_> = map
+            .entries()
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect();
+        let held = |value: Value| {
+            if boxed {
+                Slot::boxed(value)
+            } else {
+                Slot::bare(value)
+            }
+        };
+        self.each(
+            parts,
+            entries
+                .into_iter()
+                .map(|(key, value)| (Slot::bare(Value::String(key)), held(value))),
+        )
     }
 
     /// Runs the body once per item; whether there was any.
     fn each(&mut self, parts: Parts, items: impl Iterator<Item = (Slot, Slot)>) -> Step<bool> {
-        let Node::Pipe { assign, decl, .. } = self.source.node(parts.pipe) else { return Ok(false) };
+        let Node::Pipe { assign, decl, .. } = self.source.node(parts.pipe) else {
+            return Ok(false);
+        };
         let scope = self.vars.len();
         let mut ran = false;
         for (index, item) in items {

@@ -57,13 +57,29 @@ impl Printer<'_> {
     }
 }
 
+/// Whether `%v` writes it as the integer it is: below a million, and not a negative zero.
+pub(super) fn is_small_whole(value: f64) -> bool {
+    value.fract() == 0.0 && value.abs() < 1e6 && (value != 0.0 || value.is_sign_positive())
+}
+
+/// Writes one of those.
+pub(super) fn push_whole(value: f64, out: &mut Vec<u8>) {
+    use std::io::Write as _;
+    // Writing into a vector cannot fail.
+    let _ = write!(out, "{}", value as i64);
+}
+
 /// `strconv.FormatFloat(value, style, precision, 64)`.
 fn number(value: f64, style: u8, precision: Option<usize>) -> Vec<u8> {
     if value.is_nan() {
         return b"NaN".to_vec();
     }
     if value.is_infinite() {
-        return if value > 0.0 { b"+Inf".to_vec() } else { b"-Inf".to_vec() };
+        return if value > 0.0 {
+            b"+Inf".to_vec()
+        } else {
+            b"-Inf".to_vec()
+        };
     }
     match style {
         b'f' => fixed(value, precision),
@@ -93,10 +109,18 @@ fn digits(value: f64, count: Option<usize>) -> Decimal {
     let exponent: i32 = exponent.parse().unwrap_or(0);
     if value == 0.0 && count.is_none() {
         digits.clear();
-        return Decimal { negative: value.is_sign_negative(), digits, point: 0 };
+        return Decimal {
+            negative: value.is_sign_negative(),
+            digits,
+            point: 0,
+        };
     }
     let point = if value == 0.0 { 1 } else { exponent + 1 };
-    Decimal { negative: value.is_sign_negative(), digits, point }
+    Decimal {
+        negative: value.is_sign_negative(),
+        digits,
+        point,
+    }
 }
 
 fn sign(negative: bool) -> Vec<u8> {
@@ -104,7 +128,9 @@ fn sign(negative: bool) -> Vec<u8> {
 }
 
 fn fixed(value: f64, precision: Option<usize>) -> Vec<u8> {
-    let Some(precision) = precision else { return format!("{value}").into_bytes() };
+    let Some(precision) = precision else {
+        return format!("{value}").into_bytes();
+    };
     let mut text = format!("{:.*}", precision.min(ENOUGH), value).into_bytes();
     text.resize(text.len() + precision.saturating_sub(ENOUGH), b'0');
     text
@@ -112,7 +138,10 @@ fn fixed(value: f64, precision: Option<usize>) -> Vec<u8> {
 
 fn exponential(decimal: &Decimal, style: u8, precision: Option<usize>) -> Vec<u8> {
     let mut out = sign(decimal.negative);
-    let (first, rest) = decimal.digits.split_first().map_or((b'0', &[][..]), |(first, rest)| (*first, rest));
+    let (first, rest) = decimal
+        .digits
+        .split_first()
+        .map_or((b'0', &[][..]), |(first, rest)| (*first, rest));
     out.push(first);
     let places = precision.unwrap_or(rest.len());
     if places > 0 {
@@ -160,7 +189,12 @@ fn general(value: f64, style: u8, precision: Option<usize>) -> Vec<u8> {
 /// Without an exponent, with the digits there are.
 fn plain(decimal: &Decimal) -> Vec<u8> {
     let mut out = sign(decimal.negative);
-    let digit = |place: i32| usize::try_from(place).ok().and_then(|place| decimal.digits.get(place)).copied();
+    let digit = |place: i32| {
+        usize::try_from(place)
+            .ok()
+            .and_then(|place| decimal.digits.get(place))
+            .copied()
+    };
     if decimal.point <= 0 {
         out.push(b'0');
     }
@@ -178,7 +212,11 @@ fn parts(value: f64) -> (u64, i32) {
     let bits = value.to_bits();
     let exponent = (bits >> 52 & 0x7ff) as i32;
     let fraction = bits & ((1 << 52) - 1);
-    if exponent == 0 { (fraction, -1074) } else { (fraction | 1 << 52, exponent - 1075) }
+    if exponent == 0 {
+        (fraction, -1074)
+    } else {
+        (fraction | 1 << 52, exponent - 1075)
+    }
 }
 
 fn binary(value: f64) -> Vec<u8> {
@@ -215,7 +253,9 @@ fn hexadecimal(value: f64, style: u8, precision: Option<usize>) -> Vec<u8> {
     out.push(b'0' + (mantissa >> 60 & 1) as u8);
     hexadecimal_places(&mut out, mantissa << 4, style, precision);
     out.push(if style == b'X' { b'P' } else { b'p' });
-    out.extend_from_slice(format!("{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()).as_bytes());
+    out.extend_from_slice(
+        format!("{}{:02}", if exponent < 0 { '-' } else { '+' }, exponent.abs()).as_bytes(),
+    );
     out
 }
 
@@ -228,7 +268,11 @@ fn hexadecimal_places(out: &mut Vec<u8>, mut fraction: u64, style: u8, precision
     let mut written = 0;
     while written < wanted && (precision.is_some() || fraction != 0) {
         let digit = char::from_digit((fraction >> 60) as u32, 16).unwrap_or('0');
-        out.push(if style == b'X' { digit.to_ascii_uppercase() } else { digit } as u8);
+        out.push(if style == b'X' {
+            digit.to_ascii_uppercase()
+        } else {
+            digit
+        } as u8);
         fraction <<= 4;
         written += 1;
     }
@@ -246,7 +290,9 @@ fn with_point(text: &[u8], style: u8, precision: Option<usize>) -> Vec<u8> {
         b'e' | b'E' => !hexadecimal,
         _ => false,
     });
-    let (head, tail) = text.split_at_checked(tail.unwrap_or(text.len())).unwrap_or((text, b""));
+    let (head, tail) = text
+        .split_at_checked(tail.unwrap_or(text.len()))
+        .unwrap_or((text, b""));
     let mut seen = false;
     for &byte in head.iter().skip(1).filter(|&&byte| byte != b'.') {
         seen |= byte != b'0';

@@ -15,16 +15,28 @@ pub(super) struct Whole {
 
 impl Whole {
     pub(super) fn signed(value: i64) -> Self {
-        Self { magnitude: value.unsigned_abs(), negative: value < 0, signed: true }
+        Self {
+            magnitude: value.unsigned_abs(),
+            negative: value < 0,
+            signed: true,
+        }
     }
 
     pub(super) fn unsigned(value: u64) -> Self {
-        Self { magnitude: value, negative: false, signed: false }
+        Self {
+            magnitude: value,
+            negative: false,
+            signed: false,
+        }
     }
 
     /// The 64 bits, as Go passes them about.
     fn bits(self) -> u64 {
-        if self.negative { self.magnitude.wrapping_neg() } else { self.magnitude }
+        if self.negative {
+            self.magnitude.wrapping_neg()
+        } else {
+            self.magnitude
+        }
     }
 }
 
@@ -84,7 +96,9 @@ impl Printer<'_> {
     fn least_digits(&self, signed: bool) -> usize {
         match (self.flags.precision, self.flags.width) {
             (Some(precision), _) => precision,
-            (None, Some(width)) if self.flags.zero && !self.flags.minus => width.saturating_sub(usize::from(signed)),
+            (None, Some(width)) if self.flags.zero && !self.flags.minus => {
+                width.saturating_sub(usize::from(signed))
+            }
             _ => 0,
         }
     }
@@ -112,7 +126,11 @@ impl Printer<'_> {
     }
 
     fn quoted_character(&mut self, code: u64) {
-        let alphabet = if self.flags.plus { Alphabet::Ascii } else { Alphabet::Printable };
+        let alphabet = if self.flags.plus {
+            Alphabet::Ascii
+        } else {
+            Alphabet::Printable
+        };
         let text = quote_rune(rune(code), alphabet);
         self.pad(&text);
     }
@@ -141,7 +159,11 @@ fn reversed_digits(mut value: u64, base: u8, upper: bool) -> Vec<u8> {
     let mut text = Vec::with_capacity(24);
     loop {
         let digit = (value % u64::from(base)) as u8;
-        text.push(if digit < 10 { b'0' + digit } else { letters + digit - 10 });
+        text.push(if digit < 10 {
+            b'0' + digit
+        } else {
+            letters + digit - 10
+        });
         value /= u64::from(base);
         if value == 0 {
             return text;

@@ -32,7 +32,9 @@ impl Cursor<'_> {
             return None;
         }
         while self.at < end {
-            let Some(digit) = self.byte().filter(u8::is_ascii_digit) else { break };
+            let Some(digit) = self.byte().filter(u8::is_ascii_digit) else {
+                break;
+            };
             let value = number.unwrap_or(0);
             if value > 1_000_000 {
                 self.at = end;
@@ -52,7 +54,10 @@ impl Cursor<'_> {
         }
         self.reordered = true;
         let rest = self.format.get(self.at..).unwrap_or_default();
-        let close = rest.iter().position(|&byte| byte == b']').filter(|_| rest.len() >= 3);
+        let close = rest
+            .iter()
+            .position(|&byte| byte == b']')
+            .filter(|_| rest.len() >= 3);
         let Some(close) = close else {
             self.good_index = false;
             self.at += 1;
@@ -92,8 +97,15 @@ impl Cursor<'_> {
 impl Printer<'_> {
     /// `fmt.Sprintf`.
     pub(super) fn printf(&mut self, format: &[u8], args: &[Value]) -> Result<(), Exhausted> {
-        let mut cursor =
-            Cursor { format, args, at: 0, arg: 0, reordered: false, good_index: true, after_index: false };
+        let mut cursor = Cursor {
+            format,
+            args,
+            at: 0,
+            arg: 0,
+            reordered: false,
+            good_index: true,
+            after_index: false,
+        };
         while cursor.at < format.len() {
             let rest = format.get(cursor.at..).unwrap_or_default();
             let text = rest.iter().position(|&byte| byte == b'%').unwrap_or(rest.len());
@@ -186,7 +198,9 @@ impl Printer<'_> {
             return;
         }
         cursor.at += 1;
-        self.flags.precision = cursor.star().and_then(|precision| usize::try_from(precision).ok());
+        self.flags.precision = cursor
+            .star()
+            .and_then(|precision| usize::try_from(precision).ok());
         if self.flags.precision.is_none() {
             self.push(b"%!(BADPREC)");
         }

@@ -22,8 +22,12 @@ impl Printer<'_> {
     }
 
     fn cut<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        let Some(precision) = self.flags.precision else { return text };
-        let end = utf8::runes(text).nth(precision).map_or(text.len(), |(start, _, _)| start);
+        let Some(precision) = self.flags.precision else {
+            return text;
+        };
+        let end = utf8::runes(text)
+            .nth(precision)
+            .map_or(text.len(), |(start, _, _)| start);
         text.get(..end).unwrap_or(text)
     }
 
@@ -33,12 +37,19 @@ impl Printer<'_> {
             let raw = [b"`", text, b"`"].concat();
             return self.pad(&raw);
         }
-        let alphabet = if self.flags.plus { Alphabet::Ascii } else { Alphabet::Printable };
+        let alphabet = if self.flags.plus {
+            Alphabet::Ascii
+        } else {
+            Alphabet::Printable
+        };
         self.pad(&quote(text, alphabet));
     }
 
     pub(super) fn hexadecimal_bytes(&mut self, text: &[u8], upper: bool) {
-        let shown = self.flags.precision.map_or(text.len(), |precision| precision.min(text.len()));
+        let shown = self
+            .flags
+            .precision
+            .map_or(text.len(), |precision| precision.min(text.len()));
         let text = text.get(..shown).unwrap_or(text);
         if text.is_empty() {
             return self.padding(self.flags.width.unwrap_or(0));
@@ -52,7 +63,11 @@ impl Printer<'_> {
             if self.flags.sharp && (self.flags.space || index == 0) {
                 out.extend_from_slice(prefix);
             }
-            let code = if upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
+            let code = if upper {
+                format!("{byte:02X}")
+            } else {
+                format!("{byte:02x}")
+            };
             out.extend_from_slice(code.as_bytes());
         }
         // Go forgets the prefix in the width of a spaced dump, so the padding does too.

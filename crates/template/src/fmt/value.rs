@@ -20,7 +20,9 @@ impl Printer<'_> {
                 let name = value.type_name();
                 self.string(name.as_bytes(), b's'.into());
             }
-            (b'p', Value::List(_) | Value::Map(_) | Value::Object(_)) => self.hexadecimal(ADDRESS, !self.flags.sharp),
+            (b'p', Value::List(_) | Value::Map(_) | Value::Object(_)) => {
+                self.hexadecimal(ADDRESS, !self.flags.sharp)
+            }
             (b'p', _) => self.bad_verb(Some(value), verb)?,
             _ => self.item(value, verb)?,
         }
@@ -32,7 +34,11 @@ impl Printer<'_> {
         self.check()?;
         let known = match value {
             Value::Nil => {
-                self.push(if self.flags.sharp_v { b"interface {}(nil)" } else { b"<nil>" });
+                self.push(if self.flags.sharp_v {
+                    b"interface {}(nil)"
+                } else {
+                    b"<nil>"
+                });
                 true
             }
             Value::Bool(value) => self.boolean(*value, verb),
@@ -43,7 +49,11 @@ impl Printer<'_> {
             Value::String(text) => self.string(text, verb),
             Value::List(_) | Value::Map(_) | Value::Object(_) => return self.nested(value, verb),
         };
-        if known { Ok(()) } else { self.bad_verb(Some(value), verb) }
+        if known {
+            Ok(())
+        } else {
+            self.bad_verb(Some(value), verb)
+        }
     }
 
     fn nested(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
@@ -89,8 +99,11 @@ impl Printer<'_> {
         if list.ty() == ListType::Bytes && self.bytes(list, verb) {
             return Ok(());
         }
-        let (open, between, close): (&[u8], &[u8], &[u8]) =
-            if self.flags.sharp_v { (b"{", b", ", b"}") } else { (b"[", b" ", b"]") };
+        let (open, between, close): (&[u8], &[u8], &[u8]) = if self.flags.sharp_v {
+            (b"{", b", ", b"}")
+        } else {
+            (b"[", b" ", b"]")
+        };
         if self.flags.sharp_v {
             self.push(list.ty().name().as_bytes());
         }
@@ -108,7 +121,13 @@ impl Printer<'_> {
     /// `[]byte` under the verbs that take it for a string.
     fn bytes(&mut self, list: &List, verb: u32) -> bool {
         let text = || -> Vec<u8> {
-            let byte = |item: &Value| if let Value::Uint(byte, _) = item { *byte as u8 } else { 0 };
+            let byte = |item: &Value| {
+                if let Value::Uint(byte, _) = item {
+                    *byte as u8
+                } else {
+                    0
+                }
+            };
             list.items().iter().map(byte).collect()
         };
         match u8::try_from(verb).unwrap_or(0) {
@@ -131,7 +150,11 @@ impl Printer<'_> {
     fn map(&mut self, map: &Map, verb: u32) -> Result<(), Exhausted> {
         let name = map.ty().name();
         let entries = map.entries();
-        self.entries(name, entries.iter().map(|(key, value)| (key.as_bytes(), value)), verb)
+        self.entries(
+            name,
+            entries.iter().map(|(key, value)| (key.as_bytes(), value)),
+            verb,
+        )
     }
 
     fn entries<'e>(
@@ -162,7 +185,11 @@ impl Printer<'_> {
     fn object(&mut self, object: &dyn Object, value: &Value, verb: u32) -> Result<(), Exhausted> {
         if object.shape() == Shape::Map && !object.is_stringer() {
             let entries = object.map_entries();
-            return self.entries(&object.type_name(), entries.iter().map(|(key, value)| (key.as_bytes(), value)), verb);
+            return self.entries(
+                &object.type_name(),
+                entries.iter().map(|(key, value)| (key.as_bytes(), value)),
+                verb,
+            );
         }
         let text = object.print();
         let known = if object.is_stringer() {
@@ -174,7 +201,11 @@ impl Printer<'_> {
             }
             plain
         };
-        if known { Ok(()) } else { self.bad_verb(Some(value), verb) }
+        if known {
+            Ok(())
+        } else {
+            self.bad_verb(Some(value), verb)
+        }
     }
 
     /// `%!verb(type=value)`.

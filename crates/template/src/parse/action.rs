@@ -62,10 +62,22 @@ impl<'a> Parser<'a> {
         self.tree.range_depth += is_range;
         let (list, stop, at) = self.item_list()?;
         self.tree.range_depth -= is_range;
-        let otherwise = if stop == Stop::Else { Some(self.otherwise(kind, at)?) } else { None };
+        let otherwise = if stop == Stop::Else {
+            Some(self.otherwise(kind, at)?)
+        } else {
+            None
+        };
         self.tree.vars.truncate(scope);
         let pos = self.source.positions.get(pipe as usize).copied().unwrap_or(0);
-        Ok(self.node(pos, Node::Branch { kind, pipe, list, otherwise }))
+        Ok(self.node(
+            pos,
+            Node::Branch {
+                kind,
+                pipe,
+                list,
+                otherwise,
+            },
+        ))
     }
 
     fn otherwise(&mut self, kind: Branch, at: u32) -> Parse<NodeId> {
@@ -111,7 +123,13 @@ impl<'a> Parser<'a> {
         self.add(Arc::clone(&name), root)?;
         self.tree = outer;
         let name = self.string(name.as_bytes().to_vec());
-        Ok(self.node(token.pos, Node::Template { name, pipe: Some(pipe) }))
+        Ok(self.node(
+            token.pos,
+            Node::Template {
+                name,
+                pipe: Some(pipe),
+            },
+        ))
     }
 
     fn template(&mut self) -> Parse<NodeId> {
@@ -182,7 +200,10 @@ impl<'a> Parser<'a> {
                     if context != "range" || decl.len() >= 2 {
                         return self.fail(format!("too many declarations in {context}"));
                     }
-                    if !matches!(self.peek_non_space().kind, Kind::Variable | Kind::RightDelim | Kind::RightParen) {
+                    if !matches!(
+                        self.peek_non_space().kind,
+                        Kind::Variable | Kind::RightDelim | Kind::RightParen
+                    ) {
                         return self.fail("range can only initialize variables");
                     }
                 }
@@ -201,7 +222,13 @@ impl<'a> Parser<'a> {
     fn declare(&mut self, variable: Token<'a>) -> NodeId {
         let name = self.name(variable.text);
         self.tree.vars.push(name);
-        self.node(variable.pos, Node::Variable { name, fields: Span::default() })
+        self.node(
+            variable.pos,
+            Node::Variable {
+                name,
+                fields: Span::default(),
+            },
+        )
     }
 
     /// Only the first command of a pipeline may be an operand that cannot be called.
@@ -210,9 +237,17 @@ impl<'a> Parser<'a> {
             return self.fail(format!("missing value for {context}"));
         }
         for (index, &command) in commands.iter().enumerate().skip(1) {
-            let Node::Command(args) = self.source.node(command) else { continue };
-            let first = self.source.children(args).first().map(|&first| self.source.node(first));
-            if let Some(Node::Bool(_) | Node::Dot | Node::Nil | Node::Number { .. } | Node::String { .. }) = first {
+            let Node::Command(args) = self.source.node(command) else {
+                continue;
+            };
+            let first = self
+                .source
+                .children(args)
+                .first()
+                .map(|&first| self.source.node(first));
+            if let Some(Node::Bool(_) | Node::Dot | Node::Nil | Node::Number { .. } | Node::String { .. }) =
+                first
+            {
                 return self.fail(format!("non executable command in pipeline stage {}", index + 1));
             }
         }

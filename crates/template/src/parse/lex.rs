@@ -63,7 +63,12 @@ pub(super) struct Token<'a> {
 
 impl Token<'_> {
     /// A token before any was read.
-    pub(super) const NONE: Self = Token { kind: Kind::Error, pos: 0, text: b"", line: 0 };
+    pub(super) const NONE: Self = Token {
+        kind: Kind::Error,
+        pos: 0,
+        text: b"",
+        line: 0,
+    };
 
     /// As messages show it.
     pub(super) fn shown(&self, error: &str) -> String {
@@ -78,7 +83,9 @@ impl Token<'_> {
 }
 
 fn first_runes(text: &[u8], limit: usize) -> &[u8] {
-    let end = utf8::runes(text).nth(limit).map_or(text.len(), |(start, _, _)| start);
+    let end = utf8::runes(text)
+        .nth(limit)
+        .map_or(text.len(), |(start, _, _)| start);
     text.get(..end).unwrap_or(text)
 }
 
@@ -174,7 +181,12 @@ impl<'a> Lexer<'a> {
 
     fn emit(&mut self, kind: Kind) -> Token<'a> {
         let text = self.input.get(self.start..self.pos).unwrap_or_default();
-        let token = Token { kind, pos: self.start as u32, text, line: self.start_line };
+        let token = Token {
+            kind,
+            pos: self.start as u32,
+            text,
+            line: self.start_line,
+        };
         self.start = self.pos;
         self.start_line = self.line;
         token
@@ -193,7 +205,10 @@ impl<'a> Lexer<'a> {
     }
 
     fn accept(&mut self, valid: &[u8]) -> bool {
-        let found = self.next().and_then(|rune| u8::try_from(rune).ok()).is_some_and(|byte| valid.contains(&byte));
+        let found = self
+            .next()
+            .and_then(|rune| u8::try_from(rune).ok())
+            .is_some_and(|byte| valid.contains(&byte));
         if !found {
             self.backup();
         }
@@ -205,7 +220,12 @@ impl<'a> Lexer<'a> {
     }
 
     fn fail(&mut self, text: impl Into<String>) -> Token<'a> {
-        let token = Token { kind: Kind::Error, pos: self.start as u32, text: b"", line: self.start_line };
+        let token = Token {
+            kind: Kind::Error,
+            pos: self.start as u32,
+            text: b"",
+            line: self.start_line,
+        };
         self.error = text.into();
         self.start = 0;
         self.pos = 0;
@@ -228,7 +248,11 @@ impl<'a> Lexer<'a> {
             self.pos += offset;
             let before = self.input.get(self.start..self.pos).unwrap_or_default();
             let after = self.input.get(self.pos + 2..).unwrap_or_default();
-            let trimmed = if has_left_trim(after) { trailing_spaces(before) } else { 0 };
+            let trimmed = if has_left_trim(after) {
+                trailing_spaces(before)
+            } else {
+                0
+            };
             self.pos -= trimmed;
             self.count_lines();
             let token = self.emit(Kind::Text);
@@ -244,7 +268,11 @@ impl<'a> Lexer<'a> {
     fn left_delim(&mut self) -> Lexed<'a> {
         self.pos += 2;
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
-        if self.input.get(self.pos + marker..).is_some_and(|rest| rest.starts_with(b"/*")) {
+        if self
+            .input
+            .get(self.pos + marker..)
+            .is_some_and(|rest| rest.starts_with(b"/*"))
+        {
             self.pos += marker;
             self.ignore();
             return self.comment();
@@ -259,7 +287,9 @@ impl<'a> Lexer<'a> {
 
     fn comment(&mut self) -> Lexed<'a> {
         self.pos += 2;
-        let Some(offset) = find(self.rest(), b"*/") else { return Some(self.fail("unclosed comment")) };
+        let Some(offset) = find(self.rest(), b"*/") else {
+            return Some(self.fail("unclosed comment"));
+        };
         self.pos += offset + 2;
         let Some(trim) = self.at_right_delim() else {
             return Some(self.fail("comment ends before closing delimiter"));
@@ -301,9 +331,15 @@ impl<'a> Lexer<'a> {
 
     fn inside(&mut self) -> Token<'a> {
         if self.at_right_delim().is_some() {
-            return if self.paren_depth == 0 { self.right_delim() } else { self.fail("unclosed left paren") };
+            return if self.paren_depth == 0 {
+                self.right_delim()
+            } else {
+                self.fail("unclosed left paren")
+            };
         }
-        let Some(rune) = self.next() else { return self.fail("unclosed action") };
+        let Some(rune) = self.next() else {
+            return self.fail("unclosed action");
+        };
         let byte = u8::try_from(rune).unwrap_or(0x80);
         match byte {
             b' ' | b'\t' | b'\r' | b'\n' => {
@@ -318,7 +354,9 @@ impl<'a> Lexer<'a> {
             b'`' => self.raw_quote(),
             b'$' => self.name(Kind::Variable, Kind::Variable),
             b'\'' => self.delimited(b'\'', Kind::CharConstant, "unterminated character constant"),
-            b'.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => self.name(Kind::Field, Kind::Dot),
+            b'.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => {
+                self.name(Kind::Field, Kind::Dot)
+            }
             b'.' | b'+' | b'-' | b'0'..=b'9' => {
                 self.backup();
                 self.number()
@@ -336,7 +374,10 @@ impl<'a> Lexer<'a> {
                 self.emit(Kind::RightParen)
             }
             _ if rune < 0x80 && is_print(rune) => self.emit(Kind::Char),
-            _ => self.fail(format!("unrecognized character in action: {}", unicode_name(Some(rune)))),
+            _ => self.fail(format!(
+                "unrecognized character in action: {}",
+                unicode_name(Some(rune))
+            )),
         }
     }
 
@@ -437,9 +478,16 @@ impl<'a> Lexer<'a> {
         if !self.scan_number() {
             return self.bad_number();
         }
-        if self.peek().is_some_and(|rune| rune == u32::from(b'+') || rune == u32::from(b'-')) {
+        if self
+            .peek()
+            .is_some_and(|rune| rune == u32::from(b'+') || rune == u32::from(b'-'))
+        {
             let imaginary = self.scan_number() && self.input.get(self.pos.wrapping_sub(1)) == Some(&b'i');
-            return if imaginary { self.emit(Kind::Complex) } else { self.bad_number() };
+            return if imaginary {
+                self.emit(Kind::Complex)
+            } else {
+                self.bad_number()
+            };
         }
         self.emit(Kind::Number)
     }
@@ -482,7 +530,9 @@ impl<'a> Lexer<'a> {
 
 /// `%#U`; the end of input is Go's rune -1.
 fn unicode_name(rune: Option<u32>) -> String {
-    let Some(rune) = rune else { return "U+FFFFFFFFFFFFFFFF".into() };
+    let Some(rune) = rune else {
+        return "U+FFFFFFFFFFFFFFFF".into();
+    };
     let shown = char::from_u32(rune).filter(|_| is_print(rune));
     shown.map_or_else(|| format!("U+{rune:04X}"), |c| format!("U+{rune:04X} '{c}'"))
 }

@@ -46,10 +46,18 @@ fn parse_char(text: &[u8]) -> Result<Number, String> {
     let inner = text.get(1..).unwrap_or_default();
     let char = unquote_char(inner, b'\'').map_err(|_| "invalid syntax".to_string())?;
     if char.tail != b"'" {
-        return Err(format!("malformed character constant: {}", String::from_utf8_lossy(text)));
+        return Err(format!(
+            "malformed character constant: {}",
+            String::from_utf8_lossy(text)
+        ));
     }
     let value = i64::from(char.value);
-    Ok(Number { int: Some(value), uint: Some(value as u64), float: Some(value as f64), ..Number::default() })
+    Ok(Number {
+        int: Some(value),
+        uint: Some(value as u64),
+        float: Some(value as f64),
+        ..Number::default()
+    })
 }
 
 fn parse_plain(text: &[u8]) -> Result<Number, String> {
@@ -59,7 +67,11 @@ fn parse_plain(text: &[u8]) -> Result<Number, String> {
         return Ok(simplified((0.0, imaginary)));
     }
     let unsigned = parse_uint(text);
-    let mut number = Number { uint: unsigned, int: parse_int(text), ..Number::default() };
+    let mut number = Number {
+        uint: unsigned,
+        int: parse_int(text),
+        ..Number::default()
+    };
     if number.int == Some(0) {
         number.uint = Some(0);
     }
@@ -82,7 +94,10 @@ fn parse_plain(text: &[u8]) -> Result<Number, String> {
 }
 
 fn simplified((real, imaginary): (f64, f64)) -> Number {
-    let mut number = Number { complex: Some((real, imaginary)), ..Number::default() };
+    let mut number = Number {
+        complex: Some((real, imaginary)),
+        ..Number::default()
+    };
     if imaginary == 0.0 {
         number.float = Some(real);
         number.int = exact_int(real);
@@ -127,7 +142,9 @@ fn parse_uint(text: &[u8]) -> Option<u64> {
     let mut value = 0u64;
     for &byte in digits.iter().filter(|&&byte| byte != b'_') {
         let digit = char::from(byte).to_digit(radix)?;
-        value = value.checked_mul(u64::from(radix))?.checked_add(u64::from(digit))?;
+        value = value
+            .checked_mul(u64::from(radix))?
+            .checked_add(u64::from(digit))?;
     }
     underscores_fit(text).then_some(value)
 }
@@ -146,10 +163,17 @@ fn underscores_fit(text: &[u8]) -> bool {
     if !text.contains(&b'_') {
         return true;
     }
-    let text = text.strip_prefix(b"-").or_else(|| text.strip_prefix(b"+")).unwrap_or(text);
+    let text = text
+        .strip_prefix(b"-")
+        .or_else(|| text.strip_prefix(b"+"))
+        .unwrap_or(text);
     let prefixed = matches!(text, [b'0', b'b' | b'B' | b'o' | b'O' | b'x' | b'X', ..]);
     let hexadecimal = matches!(text, [b'0', b'x' | b'X', ..]);
-    let (body, mut before) = if prefixed { (text.get(2..).unwrap_or_default(), b'0') } else { (text, b'^') };
+    let (body, mut before) = if prefixed {
+        (text.get(2..).unwrap_or_default(), b'0')
+    } else {
+        (text, b'^')
+    };
     for &byte in body {
         let is_digit = byte.is_ascii_digit() || hexadecimal && byte.is_ascii_hexdigit();
         before = match byte {
@@ -192,14 +216,24 @@ fn decimal_float(body: &[u8]) -> Option<f64> {
         return None;
     }
     // An underscore right after the exponent sign is bad syntax, which dropping underscores would hide.
-    let exponent = body.iter().position(|byte| b"eE".contains(byte)).map(|at| body.get(at + 1..).unwrap_or_default());
+    let exponent = body
+        .iter()
+        .position(|byte| b"eE".contains(byte))
+        .map(|at| body.get(at + 1..).unwrap_or_default());
     if let Some(exponent) = exponent {
-        let digits = exponent.strip_prefix(b"+").or_else(|| exponent.strip_prefix(b"-")).unwrap_or(exponent);
+        let digits = exponent
+            .strip_prefix(b"+")
+            .or_else(|| exponent.strip_prefix(b"-"))
+            .unwrap_or(exponent);
         if !digits.first().is_some_and(u8::is_ascii_digit) {
             return None;
         }
     }
-    let plain: String = body.iter().filter(|&&byte| byte != b'_').map(|&byte| char::from(byte)).collect();
+    let plain: String = body
+        .iter()
+        .filter(|&&byte| byte != b'_')
+        .map(|&byte| char::from(byte))
+        .collect();
     plain.parse().ok()
 }
 
@@ -263,7 +297,11 @@ fn scaled(value: u64, sticky: bool, exponent: i64) -> f64 {
     if drop > 64 {
         return 0.0;
     }
-    let (kept, lost) = if drop == 64 { (0, mantissa) } else { (mantissa >> drop, mantissa << (64 - drop)) };
+    let (kept, lost) = if drop == 64 {
+        (0, mantissa)
+    } else {
+        (mantissa >> drop, mantissa << (64 - drop))
+    };
     let half = 1u64 << 63;
     let up = lost > half || lost == half && (sticky || kept & 1 == 1);
     let kept = kept + u64::from(up);
@@ -292,9 +330,15 @@ fn parse_complex(text: &[u8]) -> Result<(f64, f64), String> {
 
 fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
     let run = |from: usize, digits: &[u8]| {
-        from + text.get(from..).unwrap_or_default().iter().take_while(|byte| digits.contains(byte)).count()
+        from + text
+            .get(from..)
+            .unwrap_or_default()
+            .iter()
+            .take_while(|byte| digits.contains(byte))
+            .count()
     };
-    let one = |from: usize, of: &[u8]| from + usize::from(text.get(from).is_some_and(|byte| of.contains(byte)));
+    let one =
+        |from: usize, of: &[u8]| from + usize::from(text.get(from).is_some_and(|byte| of.contains(byte)));
     let decimal = b"0123456789_";
     // An `i` here would start "Inf": it is consumed, and missed where the imaginary unit should stand.
     let mut end = one(one(0, b"+-"), b"iI");
@@ -321,7 +365,13 @@ fn float_token(text: &[u8]) -> (&[u8], &[u8]) {
 fn convert_float(text: &[u8]) -> Result<f64, String> {
     match parse_float(text) {
         Some(Ok(float)) => Ok(float),
-        Some(Err(())) => Err(format!("strconv.ParseFloat: parsing {}: value out of range", quoted(text))),
-        None => Err(format!("strconv.ParseFloat: parsing {}: invalid syntax", quoted(text))),
+        Some(Err(())) => Err(format!(
+            "strconv.ParseFloat: parsing {}: value out of range",
+            quoted(text)
+        )),
+        None => Err(format!(
+            "strconv.ParseFloat: parsing {}: invalid syntax",
+            quoted(text)
+        )),
     }
 }

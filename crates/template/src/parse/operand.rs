@@ -50,11 +50,17 @@ impl<'a> Parser<'a> {
         }
         let node = match self.source.node(term) {
             Node::Field(known) => Node::Field(self.fields(known, &fields)),
-            Node::Variable { name, fields: known } => Node::Variable { name, fields: self.fields(known, &fields) },
+            Node::Variable { name, fields: known } => Node::Variable {
+                name,
+                fields: self.fields(known, &fields),
+            },
             Node::Bool(_) | Node::String { .. } | Node::Number { .. } | Node::Nil | Node::Dot => {
                 return self.unexpected_field(term);
             }
-            _ => Node::Chain { of: term, fields: self.fields(Span::default(), &fields) },
+            _ => Node::Chain {
+                of: term,
+                fields: self.fields(Span::default(), &fields),
+            },
         };
         Ok(Some(self.node(first.pos, node)))
     }
@@ -84,7 +90,9 @@ impl<'a> Parser<'a> {
             Kind::Dot => Node::Dot,
             Kind::Nil => Node::Nil,
             Kind::Variable => self.variable(token)?,
-            Kind::Field => Node::Field(self.fields(Span::default(), &[token.text.get(1..).unwrap_or_default()])),
+            Kind::Field => {
+                Node::Field(self.fields(Span::default(), &[token.text.get(1..).unwrap_or_default()]))
+            }
             Kind::Bool => Node::Bool(token.text == b"true"),
             Kind::CharConstant => self.number(token, Syntax::Char)?,
             Kind::Complex => self.number(token, Syntax::Complex)?,
@@ -103,7 +111,10 @@ impl<'a> Parser<'a> {
         let Some(function) = (self.functions)(token.text) else {
             return self.fail(format!("function {} not defined", quoted(token.text)));
         };
-        Ok(Node::Identifier { name: self.name(token.text), function })
+        Ok(Node::Identifier {
+            name: self.name(token.text),
+            function,
+        })
     }
 
     fn variable(&mut self, token: Token<'a>) -> Parse<Node> {
@@ -111,7 +122,10 @@ impl<'a> Parser<'a> {
         if !self.tree.vars.contains(&name) {
             return self.fail(format!("undefined variable {}", quoted(token.text)));
         }
-        Ok(Node::Variable { name, fields: Span::default() })
+        Ok(Node::Variable {
+            name,
+            fields: Span::default(),
+        })
     }
 
     fn number(&mut self, token: Token<'a>, syntax: Syntax) -> Parse<Node> {
@@ -121,13 +135,23 @@ impl<'a> Parser<'a> {
         };
         self.source.numbers.push(number);
         let number = (self.source.numbers.len() - 1) as u32;
-        Ok(Node::Number { number, start: token.pos, end: token.pos + token.text.len() as u32 })
+        Ok(Node::Number {
+            number,
+            start: token.pos,
+            end: token.pos + token.text.len() as u32,
+        })
     }
 
     fn literal(&mut self, token: Token<'a>) -> Parse<Node> {
-        let Ok(text) = unquote(token.text) else { return self.fail("invalid syntax") };
+        let Ok(text) = unquote(token.text) else {
+            return self.fail("invalid syntax");
+        };
         let value = self.string(text);
-        Ok(Node::String { value, start: token.pos, end: token.pos + token.text.len() as u32 })
+        Ok(Node::String {
+            value,
+            start: token.pos,
+            end: token.pos + token.text.len() as u32,
+        })
     }
 
     fn parenthesized(&mut self) -> Parse<NodeId> {

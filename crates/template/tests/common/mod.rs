@@ -22,8 +22,10 @@ fn value(json: serde_json::Value) -> Value {
         serde_json::Value::Number(number) => Value::Float(number.as_f64().unwrap_or_default()),
         serde_json::Value::String(text) => Value::from(text),
         serde_json::Value::Array(items) => Value::list(items.into_iter().map(value).collect()),
-        serde_json::Value::Object(map) => {
-            Value::map(map.into_iter().map(|(key, item)| (Str::from(key), value(item))).collect())
-        }
+        serde_json::Value::Object(map) => Value::map(
+            map.into_iter()
+                .map(|(key, item)| (Str::from(key), value(item)))
+                .collect(),
+        ),
     }
 }

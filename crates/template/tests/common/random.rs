@@ -4,7 +4,13 @@ use mainstay_testkit::Random;
 
 /// A template and its data as JSON.
 pub(crate) fn case(random: &mut Random) -> (Vec<u8>, String) {
-    let mut writer = Writer { random, out: String::new(), vars: vec!["$"], defined: 0, ranges: 0 };
+    let mut writer = Writer {
+        random,
+        out: String::new(),
+        vars: vec!["$"],
+        defined: 0,
+        ranges: 0,
+    };
     match writer.random.below(4) {
         0 | 1 => writer.whole(),
         2 => writer.action(Writer::pipeline),
@@ -25,7 +31,11 @@ fn data(random: &mut Random) -> String {
             fields.push(format!("{name:?}:{}", json(random, 3)));
         }
     }
-    if random.chance(1, 20) { json(random, 3) } else { format!("{{{}}}", fields.join(",")) }
+    if random.chance(1, 20) {
+        json(random, 3)
+    } else {
+        format!("{{{}}}", fields.join(","))
+    }
 }
 
 const FIELDS: &[&str] = &["a", "b", "c", "d", "list", "map", "n", "s", "x", "_y1", "Zé"];
@@ -36,8 +46,14 @@ fn json(random: &mut Random, depth: usize) -> String {
         0 => "null".into(),
         1 => "true".into(),
         2 => "false".into(),
-        3 | 4 => (*random.pick(&["0", "1", "-1", "3", "1.5", "1e6", "12345678", "1e21", "-0.25", "1e-7", "100000"])).into(),
-        5..=7 => format!("{:?}", random.pick(&["", "a", "str", "hello world", "<b>&'", "é", "0", "%d", "x y"])),
+        3 | 4 => (*random.pick(&[
+            "0", "1", "-1", "3", "1.5", "1e6", "12345678", "1e21", "-0.25", "1e-7", "100000",
+        ]))
+        .into(),
+        5..=7 => format!(
+            "{:?}",
+            random.pick(&["", "a", "str", "hello world", "<b>&'", "é", "0", "%d", "x y"])
+        ),
         8 | 9 => {
             let items: Vec<String> = (0..many(random)).map(|_| json(random, depth - 1)).collect();
             format!("[{}]", items.join(","))
@@ -83,18 +99,44 @@ struct Writer<'r> {
 }
 
 const VARS: &[&str] = &["$a", "$b", "$x1", "$é"];
-const INTS: &[&str] = &["0", "1", "2", "3", "-1", "+4", "0x1F", "0b101", "0o17", "017", "1_000", "'a'", "'\\n'", "'é'"];
-const NUMBERS: &[&str] =
-    &["1.5", "1e3", ".5", "2.", "1e-7", "0x1p4", "0x1.8p-2", "2i", "1+2i", "-0", "-0.0", "1e21", "123456789.25"];
+const INTS: &[&str] = &[
+    "0", "1", "2", "3", "-1", "+4", "0x1F", "0b101", "0o17", "017", "1_000", "'a'", "'\\n'", "'é'",
+];
+const NUMBERS: &[&str] = &[
+    "1.5",
+    "1e3",
+    ".5",
+    "2.",
+    "1e-7",
+    "0x1p4",
+    "0x1.8p-2",
+    "2i",
+    "1+2i",
+    "-0",
+    "-0.0",
+    "1e21",
+    "123456789.25",
+];
 const STRINGS: &[&str] = &[
-    r#""""#, r#""a""#, r#""str""#, r#""a b""#, r#""é\n\t""#, r#""\x41\u00e9\U0001F600""#, r#""<&'\">""#, "`raw \\n`", r#""%d""#,
-    r#""\xff""#, r#""0""#, r#""{{""#,
+    r#""""#,
+    r#""a""#,
+    r#""str""#,
+    r#""a b""#,
+    r#""é\n\t""#,
+    r#""\x41\u00e9\U0001F600""#,
+    r#""<&'\">""#,
+    "`raw \\n`",
+    r#""%d""#,
+    r#""\xff""#,
+    r#""0""#,
+    r#""{{""#,
 ];
 const FORMATS: &[&str] = &[
-    "%v", "%d", "%s", "%q", "%x", "%X", "%T", "%t", "%5d", "%-5d|", "%05d", "%+d", "% d", "%#x", "%b", "%o", "%O", "%c", "%U",
-    "%#U", "%e", "%E", "%f", "%F", "%g", "%G", "%.2f", "%8.3f", "%08.3f", "%+v", "%#v", "%6v|", "%-6v|", "%.1s", "%5.1s",
-    "%% x", "% X", "%# x", "%+q", "%#q", "%[1]v", "%[2]v", "%[9]v", "%*d", "%.*f", "%!", "%z", "%é", "%", "%.3g", "%#g", "%#e",
-    "%.0f", "%+.2e", "%06.1f", "%x", "%.3x", "%#o", "%#b", "%q", "%w", "%010s", "%-010d|", "%+05d", "% 05d", "%.5d", "%.0d",
+    "%v", "%d", "%s", "%q", "%x", "%X", "%T", "%t", "%5d", "%-5d|", "%05d", "%+d", "% d", "%#x", "%b", "%o",
+    "%O", "%c", "%U", "%#U", "%e", "%E", "%f", "%F", "%g", "%G", "%.2f", "%8.3f", "%08.3f", "%+v", "%#v",
+    "%6v|", "%-6v|", "%.1s", "%5.1s", "%% x", "% X", "%# x", "%+q", "%#q", "%[1]v", "%[2]v", "%[9]v", "%*d",
+    "%.*f", "%!", "%z", "%é", "%", "%.3g", "%#g", "%#e", "%.0f", "%+.2e", "%06.1f", "%x", "%.3x", "%#o",
+    "%#b", "%q", "%w", "%010s", "%-010d|", "%+05d", "% 05d", "%.5d", "%.0d",
 ];
 
 impl Writer<'_> {
@@ -132,7 +174,9 @@ impl Writer<'_> {
     fn node(&mut self, depth: usize) {
         match self.random.below(if depth == 0 { 10 } else { 18 }) {
             0..=2 => {
-                let text = *self.random.pick(&["x", " ", "\n", " text ", "a: b\n  c", "é", "}}", "-", "%d"]);
+                let text = *self
+                    .random
+                    .pick(&["x", " ", "\n", " text ", "a: b\n  c", "é", "}}", "-", "%d"]);
                 self.write(text);
             }
             3..=6 => self.action(Self::pipeline),
@@ -167,7 +211,11 @@ impl Writer<'_> {
 
     fn call(&mut self) {
         let unknown = self.defined == 0 || self.random.chance(1, 12);
-        let name = if unknown { 7 } else { self.random.below(self.defined) };
+        let name = if unknown {
+            7
+        } else {
+            self.random.below(self.defined)
+        };
         self.action(|w| {
             w.write(&format!("template \"d{name}\""));
             if w.random.chance(3, 4) {
@@ -226,7 +274,10 @@ impl Writer<'_> {
             self.write(assign);
         }
         if word == "range" && self.random.chance(2, 3) {
-            let field = *self.random.pick(&[".list", ".map", ".a", ".", ".x", "3", ".s", ".map.list", "$.list"]);
+            let field =
+                *self
+                    .random
+                    .pick(&[".list", ".map", ".a", ".", ".x", "3", ".s", ".map.list", "$.list"]);
             self.write(field);
         } else {
             self.pipeline();
@@ -237,7 +288,24 @@ impl Writer<'_> {
         self.command(2);
         while self.random.chance(1, 6) {
             self.write(" | ");
-            let function = *self.random.pick(&["print", "len", "html", "js", "urlquery", "not", "println", "printf \"%v\"", "eq 1", "index .map", "and 1", "or 0", "call", ".s", "$", "slice"]);
+            let function = *self.random.pick(&[
+                "print",
+                "len",
+                "html",
+                "js",
+                "urlquery",
+                "not",
+                "println",
+                "printf \"%v\"",
+                "eq 1",
+                "index .map",
+                "and 1",
+                "or 0",
+                "call",
+                ".s",
+                "$",
+                "slice",
+            ]);
             self.write(function);
         }
     }
@@ -252,7 +320,9 @@ impl Writer<'_> {
                 self.arguments(name, 0, 4, depth);
             }
             9 => {
-                let name = *self.random.pick(&["not", "len", "html", "js", "urlquery", "call"]);
+                let name = *self
+                    .random
+                    .pick(&["not", "len", "html", "js", "urlquery", "call"]);
                 self.arguments(name, 1, 1, depth);
             }
             10 => {
@@ -261,7 +331,9 @@ impl Writer<'_> {
             }
             11 => self.index(),
             12 => {
-                let name = *self.random.pick(&["len", "not", "print", "eq", "index", "slice", "lt", "and", "printf"]);
+                let name = *self.random.pick(&[
+                    "len", "not", "print", "eq", "index", "slice", "lt", "and", "printf",
+                ]);
                 self.arguments(name, 0, 4, depth);
             }
             _ => {
@@ -300,10 +372,14 @@ impl Writer<'_> {
     }
 
     fn index(&mut self) {
-        let of = *self.random.pick(&[".list", ".map", ".a", ".", "\"abc\"", ".x", "$"]);
+        let of = *self
+            .random
+            .pick(&[".list", ".map", ".a", ".", "\"abc\"", ".x", "$"]);
         self.write(&format!("index {of}"));
         for _ in 0..self.random.below(3) {
-            let by = *self.random.pick(&["0", "1", "2", "\"a\"", "\"s\"", "\"list\"", ".n", ".b", "nil", "1.0"]);
+            let by = *self.random.pick(&[
+                "0", "1", "2", "\"a\"", "\"s\"", "\"list\"", ".n", ".b", "nil", "1.0",
+            ]);
             self.write(&format!(" {by}"));
         }
     }
@@ -327,10 +403,25 @@ impl Writer<'_> {
             12 => (*self.random.pick(NUMBERS)).into(),
             13..=15 => (*self.random.pick(STRINGS)).into(),
             16 => (*self.random.pick(&["true", "false"])).into(),
-            17 if self.random.chance(1, 6) => {
-                (*self.random.pick(&["true.x", "nope", "1.x", "$zz", "1e400", "1+i", "0x", "99999999999999999999"])).into()
-            }
-            17 => (*self.random.pick(&["nil", "print", "$.a.b", "18446744073709551615", "-9223372036854775808"])).into(),
+            17 if self.random.chance(1, 6) => (*self.random.pick(&[
+                "true.x",
+                "nope",
+                "1.x",
+                "$zz",
+                "1e400",
+                "1+i",
+                "0x",
+                "99999999999999999999",
+            ]))
+            .into(),
+            17 => (*self.random.pick(&[
+                "nil",
+                "print",
+                "$.a.b",
+                "18446744073709551615",
+                "-9223372036854775808",
+            ]))
+            .into(),
             _ if depth == 0 => ".s".into(),
             _ => return self.parenthesized(depth),
         };
@@ -354,11 +445,21 @@ impl Writer<'_> {
 
     fn field(&mut self) -> String {
         let count = 1 + usize::from(self.random.chance(1, 3)) + usize::from(self.random.chance(1, 10));
-        (0..count).map(|_| format!(".{}", self.random.pick(FIELDS))).collect()
+        (0..count)
+            .map(|_| format!(".{}", self.random.pick(FIELDS)))
+            .collect()
     }
 
     fn variable(&mut self) -> String {
-        let name = if self.random.chance(1, 40) { *self.random.pick(VARS) } else { *self.random.pick(&self.vars) };
-        if self.random.chance(1, 3) { format!("{name}{}", self.field()) } else { name.into() }
+        let name = if self.random.chance(1, 40) {
+            *self.random.pick(VARS)
+        } else {
+            *self.random.pick(&self.vars)
+        };
+        if self.random.chance(1, 3) {
+            format!("{name}{}", self.field())
+        } else {
+            name.into()
+        }
     }
 }
