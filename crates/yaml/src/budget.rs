@@ -5,7 +5,8 @@
 pub struct Budget {
     /// Bytes of text.
     pub bytes: usize,
-    /// Nesting of lists and maps.
+    /// Nesting of lists, maps and aliases. The default fits a thread of 2 MiB with room to spare; who raises it needs a
+    /// larger stack, since trees are walked by recursion.
     pub depth: usize,
     /// Nodes of one document, those that aliases repeat included.
     pub nodes: usize,
@@ -19,7 +20,7 @@ impl Default for Budget {
     fn default() -> Self {
         Self {
             bytes: 64 << 20,
-            depth: 1000,
+            depth: 400,
             nodes: 8_000_000,
             alias_expansion: 400_000,
             documents: 100_000,

@@ -1,5 +1,63 @@
 //! The classes of characters libyaml knows: takes UTF-8 bytes and a place, gives yes or no.
 
+/// Ends a run of plain characters, or needs a second look.
+const PLAIN: u8 = 1;
+/// Ends one inside brackets.
+const FLOW: u8 = 2;
+/// Ends a run between double quotes, or needs a second look.
+const QUOTED: u8 = 4;
+/// Never an obstacle to writing a scalar plainly, except as its first character.
+const EASY: u8 = 8;
+
+static CLASSES: [u8; 256] = classes();
+
+#[allow(clippy::indexing_slicing)] // Evaluated at compile time.
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        let class = byte as u8;
+        let mut bits = 0;
+        if matches!(class, b' ' | b'\t' | b'\n' | b'\r' | b':' | 0xC2 | 0xE2) {
+            bits |= PLAIN;
+        }
+        if matches!(class, b',' | b'?' | b'[' | b']' | b'{' | b'}') {
+            bits |= FLOW;
+        }
+        if class <= b' ' || matches!(class, b'"' | b'\'' | b'\\' | 0xC2 | 0xE2) {
+            bits |= QUOTED;
+        }
+        if class > b' ' && class < 0x7F && class != b':' && class != b'#' {
+            bits |= EASY;
+        }
+        table[byte] = bits;
+        byte += 1;
+    }
+    table
+}
+
+fn class(byte: u8) -> u8 {
+    CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+/// Whether a plain scalar might end at `byte`.
+#[inline]
+pub(crate) fn may_end_plain(byte: u8, flow: bool) -> bool {
+    class(byte) & if flow { PLAIN | FLOW } else { PLAIN } != 0
+}
+
+/// Whether `byte` might mean something between quotes.
+#[inline]
+pub(crate) fn may_end_quoted(byte: u8) -> bool {
+    class(byte) & QUOTED != 0
+}
+
+/// Whether `byte` may stand anywhere in a plain scalar but at its start.
+#[inline]
+pub(crate) fn is_easy(byte: u8) -> bool {
+    class(byte) & EASY != 0
+}
+
 /// The length of the character that starts with `byte`.
 pub(crate) fn width(byte: u8) -> usize {
     match byte {

@@ -183,7 +183,7 @@ impl Reader<'_> {
         }
         let digits = self.text.get(start..self.at).unwrap_or_default();
         let text = std::str::from_utf8(digits).unwrap_or_default();
-        Ok(self.to_number(text, whole))
+        Ok(self.number_of(text, whole))
     }
 
     fn digits(&mut self, context: &str) -> Read<()> {
@@ -197,7 +197,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    fn to_number(&mut self, text: &str, whole: bool) -> Value {
+    fn number_of(&mut self, text: &str, whole: bool) -> Value {
         if whole && self.numbers == Numbers::Exact {
             if let Ok(value) = text.parse() {
                 return Value::Int(value);
@@ -345,7 +345,7 @@ impl Reader<'_> {
         let line = before.get(line_start..).unwrap_or_default();
         Mark {
             offset: self.at,
-            line: before.iter().filter(|byte| **byte == b'\n').count() + 1,
+            line: before.split(|byte| *byte == b'\n').count(),
             column: String::from_utf8_lossy(line).chars().count() + 1,
         }
     }

@@ -47,9 +47,9 @@ fn push_long(out: &mut String, character: char) {
     let code = character as u32;
     let _ = match code {
         0x20..=0x7E => write!(out, "{character}"),
-        0..=0x7F => write!(out, "\\x{code:02x}"),
+        0..=0x1F | 0x7F => write!(out, "\\x{code:02x}"),
         _ if is_printed(character) => write!(out, "{character}"),
-        0..=0xFFFF => write!(out, "\\u{code:04x}"),
+        0x80..=0xFFFF => write!(out, "\\u{code:04x}"),
         _ => write!(out, "\\U{code:08x}"),
     };
 }

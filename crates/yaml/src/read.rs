@@ -7,5 +7,5 @@ mod token;
 mod tree;
 
 pub(crate) use source::Source;
-pub(crate) use token::{Place, Style};
+pub(crate) use token::Style;
 pub(crate) use tree::{Kind, NONE, Tree, TreeNode, compose};

@@ -7,6 +7,9 @@ use crate::{KeyOrder, Sink};
 /// A map of a [`Value`], its keys in byte order.
 pub type Map = BTreeMap<String, Value>;
 
+/// Every whole float below it fits an `i64`.
+const TWO_TO_63: f64 = 9_223_372_036_854_775_808.0;
+
 /// One node of a document.
 ///
 /// The parsers never build a tree deeper than [`Budget::depth`](crate::Budget), so walking, cloning, comparing and
@@ -91,7 +94,7 @@ impl Value {
             Self::Uint(value) => i64::try_from(*value).ok(),
             Self::Float(value) => {
                 let whole = *value as i64;
-                (whole as f64 == *value && whole != i64::MAX).then_some(whole)
+                (value.fract() == 0.0 && value.abs() < TWO_TO_63).then_some(whole)
             }
             _ => None,
         }

@@ -81,7 +81,7 @@ impl YamlWriter {
         if let Some(error) = self.error {
             return Err(error);
         }
-        self.out.to_indent();
+        self.out.indent_line();
         Ok(self.out.text)
     }
 
@@ -95,12 +95,12 @@ impl YamlWriter {
         match place {
             Place::Root => {}
             Place::Item => {
-                self.out.to_indent();
+                self.out.indent_line();
                 self.out.indicator("-", true, true);
             }
             Place::Value { simple: true } => self.out.indicator(":", false, false),
             Place::Value { simple: false } => {
-                self.out.to_indent();
+                self.out.indent_line();
                 self.out.indicator(":", true, true);
             }
         }
@@ -173,8 +173,6 @@ impl YamlWriter {
     }
 
     fn scalar(&mut self, text: &str, tag: &str, style: Style, simple_key: bool) {
-        let analysis = Analysis::of(text, self.generation);
-        let style = analysis.settle(style, simple_key);
         if !tag.is_empty() {
             self.out.blank();
             self.out.put_all(tag);
@@ -196,22 +194,20 @@ impl YamlWriter {
             let style = analysis::wanted_style(&text, self.generation);
             return (text, "", style);
         }
-        match std::str::from_utf8(bytes) {
-            Ok(text) => (
+        if let Ok(text) = std::str::from_utf8(bytes) {
+            return (
                 Cow::Borrowed(text),
                 "",
                 analysis::wanted_style(text, self.generation),
-            ),
-            Err(_) => {
-                let text = detour::base64_lines(bytes);
-                let style = if text.contains('\n') {
-                    Style::Literal
-                } else {
-                    Style::Plain
-                };
-                (Cow::Owned(text), "!!binary", style)
-            }
+            );
         }
+        let text = detour::base64_lines(bytes);
+        let style = if text.contains('\n') {
+            Style::Literal
+        } else {
+            Style::Plain
+        };
+        (Cow::Owned(text), "!!binary", style)
     }
 }
 
@@ -256,6 +252,7 @@ impl Sink for YamlWriter {
     fn string(&mut self, value: &[u8]) {
         let (text, tag, style) = self.prepare(value, false);
         self.begin_node();
+        let style = Analysis::of(&text, self.generation).settle(style, false);
         self.scalar(&text, tag, style, false);
         self.end_node();
     }
@@ -274,14 +271,14 @@ impl Sink for YamlWriter {
 
     fn key(&mut self, key: &[u8]) {
         let (text, tag, style) = self.prepare(key, true);
-        self.out.to_indent();
-        let multiline = Analysis::of(&text, self.generation).multiline;
-        let simple = !multiline && text.len() + tag.len() <= 128;
+        self.out.indent_line();
+        let analysis = Analysis::of(&text, self.generation);
+        let simple = !analysis.multiline && text.len() + tag.len() <= 128;
         if !simple {
             self.out.indicator("?", true, true);
         }
         self.place = Place::Value { simple };
-        self.scalar(&text, tag, style, simple);
+        self.scalar(&text, tag, analysis.settle(style, simple), simple);
     }
 
     fn end_map(&mut self) {

@@ -23,7 +23,6 @@ pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Resu
         // The document itself counts as one.
         decoded: 1,
         aliased: 0,
-        alias_depth: 0,
         active: Vec::new(),
         depth: 0,
         odd_key: false,
@@ -58,7 +57,6 @@ struct Decoder<'t, 'a> {
     options: &'t Options,
     decoded: usize,
     aliased: usize,
-    alias_depth: usize,
     /// The aliases being followed.
     active: Vec<u32>,
     depth: usize,
@@ -71,6 +69,8 @@ struct Decoder<'t, 'a> {
 type Seen = HashSet<String>;
 
 impl<'t, 'a> Decoder<'t, 'a> {
+    // These recurse by the depth of the document: small frames, no closures.
+
     fn value(&mut self, id: u32) -> Result<Value, Error> {
         let tree = self.tree;
         let Some(node) = tree.node(id) else {
@@ -79,59 +79,63 @@ impl<'t, 'a> Decoder<'t, 'a> {
         self.count(node)?;
         match node.kind {
             Kind::Scalar => self.scalar(node),
-            Kind::Alias => self.through(id, node, |decoder| decoder.value(node.first)),
-            Kind::Sequence => {
-                let list = self.deeper(node, |decoder| {
-                    tree.children(id).map(|child| decoder.value(child)).collect()
-                })?;
-                Ok(Value::List(list))
+            Kind::Alias => {
+                self.follow(id, node)?;
+                let value = self.value(node.first)?;
+                self.unfollow();
+                Ok(value)
             }
+            Kind::Sequence => self.sequence(id, node),
             Kind::Mapping => {
                 let mut map = Map::new();
-                self.deeper(node, |decoder| decoder.mapping(id, &mut map, &mut Seen::new()))?;
+                self.enter(node)?;
+                self.mapping(id, &mut map, &mut Seen::new())?;
+                self.depth -= 1;
                 Ok(Value::Map(map))
             }
         }
     }
 
-    fn deeper<T>(
-        &mut self,
-        node: &TreeNode<'_>,
-        inner: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    fn sequence(&mut self, id: u32, node: &TreeNode<'_>) -> Result<Value, Error> {
+        let tree = self.tree;
+        self.enter(node)?;
+        let mut items = Vec::new();
+        for child in tree.children(id) {
+            items.push(self.value(child)?);
+        }
+        self.depth -= 1;
+        Ok(Value::List(items))
+    }
+
+    fn enter(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
         let limit = self.options.budget.depth;
         if self.depth >= limit {
             let of = "levels of nesting";
             return Err(Problem::Budget { of, limit }.at(self.mark(node)));
         }
         self.depth += 1;
-        let result = inner(self);
-        self.depth -= 1;
-        result
+        Ok(())
     }
 
-    fn through<T>(
-        &mut self,
-        id: u32,
-        node: &TreeNode<'_>,
-        inner: impl FnOnce(&mut Self) -> Result<T, Error>,
-    ) -> Result<T, Error> {
+    /// Goes through an alias, which must not be on the way already.
+    fn follow(&mut self, id: u32, node: &TreeNode<'_>) -> Result<(), Error> {
         if self.active.contains(&id) {
             let name = node.value.to_string();
             return Err(Problem::CyclicAnchor { name }.at(self.mark(node)));
         }
         self.active.push(id);
-        self.alias_depth += 1;
-        let result = self.deeper(node, inner);
-        self.alias_depth -= 1;
+        self.enter(node)
+    }
+
+    fn unfollow(&mut self) {
         self.active.pop();
-        result
+        self.depth -= 1;
     }
 
     /// Counts a node against the budget and against go-yaml's rule on aliases.
     fn count(&mut self, node: &TreeNode<'_>) -> Result<(), Error> {
         self.decoded += 1;
-        self.aliased += usize::from(self.alias_depth > 0);
+        self.aliased += usize::from(!self.active.is_empty());
         let share = self.aliased as f64 / self.decoded as f64;
         if self.aliased > 100 && self.decoded > 1000 && share > allowed_share(self.decoded) {
             return Err(Problem::ExcessiveAliasing.at(self.mark(node)));
@@ -180,11 +184,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 self.merge(value, map, seen)?;
             } else {
                 let name = self.key(key)?;
-                let typed = if self.options.strict {
-                    self.typed_key(key)
-                } else {
-                    None
-                };
+                let typed = self.options.strict.then(|| typed::print_node(tree, key));
                 let entry = self.value(value)?;
                 if typed.is_none_or(|typed| self.is_new(value, typed, seen)) {
                     map.insert(name.into_owned(), entry);
@@ -203,7 +203,12 @@ impl<'t, 'a> Decoder<'t, 'a> {
         };
         self.count(node)?;
         match node.kind {
-            Kind::Alias => self.through(id, node, |decoder| decoder.key(node.first)),
+            Kind::Alias => {
+                self.follow(id, node)?;
+                let key = self.key(node.first)?;
+                self.unfollow();
+                Ok(key)
+            }
             Kind::Scalar => {
                 let read = scalar::read(node, || node.start.mark(self.skipped))?;
                 Ok(self.key_text(read))
@@ -230,10 +235,6 @@ impl<'t, 'a> Decoder<'t, 'a> {
                 Cow::Borrowed("null")
             }
         }
-    }
-
-    fn typed_key(&self, id: u32) -> Option<String> {
-        Some(typed::print_node(self.tree, id))
     }
 
     /// Whether the key is new; if not, notes the line of its value.
@@ -269,21 +270,21 @@ impl<'t, 'a> Decoder<'t, 'a> {
         } else {
             Some(node)
         };
-        if target.is_none_or(|target| target.kind != Kind::Mapping) {
+        let Some(target) = target.filter(|target| target.kind == Kind::Mapping) else {
             return Err(Problem::Merge.at(self.mark(node)));
-        }
+        };
         self.count(node)?;
         if node.kind == Kind::Alias {
-            return self.through(id, node, |decoder| decoder.merge_target(node.first, map, seen));
+            self.follow(id, node)?;
+            self.count(target)?;
+            self.mapping(node.first, map, seen)?;
+            self.unfollow();
+            return Ok(());
         }
-        self.deeper(node, |decoder| decoder.mapping(id, map, seen))
-    }
-
-    fn merge_target(&mut self, id: u32, map: &mut Map, seen: &mut Seen) -> Result<(), Error> {
-        let tree = self.tree;
-        let Some(node) = tree.node(id) else { return Ok(()) };
-        self.count(node)?;
-        self.mapping(id, map, seen)
+        self.enter(node)?;
+        self.mapping(id, map, seen)?;
+        self.depth -= 1;
+        Ok(())
     }
 }
 

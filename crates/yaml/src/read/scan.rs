@@ -251,6 +251,15 @@ impl<'a> Scanner<'a> {
         self.here.column += 1;
     }
 
+    /// The spaces here, at most `most`.
+    fn skip_spaces(&mut self, most: usize) {
+        let rest = self.source.get(self.here.at as usize..).unwrap_or_default();
+        let count = rest.iter().take(most).take_while(|byte| **byte == b' ').count() as u32;
+        self.here.at += count;
+        self.here.index += count;
+        self.here.column += count;
+    }
+
     /// The line break here.
     fn skip_break(&mut self) {
         let len = self.break_at(0) as u32;

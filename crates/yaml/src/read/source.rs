@@ -79,7 +79,7 @@ impl<'a> Source<'a> {
             }
             Err(_) => Some("expected low surrogate area"),
             Ok(_) if !whole => Some("incomplete UTF-16 character"),
-            Ok(text) if !check(text.as_bytes()).1.is_none() => Some(CONTROL),
+            Ok(text) if check(text.as_bytes()).1.is_some() => Some(CONTROL),
             Ok(_) => None,
         };
         let failure = problem.map(|problem| Failure { problem, offset: 2 });

@@ -140,10 +140,10 @@ impl<'a> Composer<'a> {
             }
             EventKind::Alias(name) => self.alias(name, (start, end))?,
             EventKind::SequenceStart(style, properties) => {
-                self.open(Kind::Sequence, style, properties, (start, end))?
+                self.open(Kind::Sequence, style, properties, (start, end))?;
             }
             EventKind::MappingStart(style, properties) => {
-                self.open(Kind::Mapping, style, properties, (start, end))?
+                self.open(Kind::Mapping, style, properties, (start, end))?;
             }
             EventKind::SequenceEnd | EventKind::MappingEnd => self.close(end),
             EventKind::DocumentStart | EventKind::DocumentEnd | EventKind::StreamEnd => {}
@@ -224,7 +224,7 @@ impl<'a> Composer<'a> {
     }
 }
 
-fn fresh<'a>(kind: Kind, value: Cow<'a, str>, style: Style, (start, end): (Place, Place)) -> TreeNode<'a> {
+fn fresh(kind: Kind, value: Cow<'_, str>, style: Style, (start, end): (Place, Place)) -> TreeNode<'_> {
     TreeNode {
         kind,
         value,

@@ -14,6 +14,7 @@ pub(super) enum Style {
 
 /// What the text of a scalar rules out.
 #[derive(Clone, Copy, Debug, Default)]
+#[allow(clippy::struct_excessive_bools)] // Four independent answers.
 pub(super) struct Analysis {
     pub(super) multiline: bool,
     no_plain: bool,
@@ -46,10 +47,23 @@ impl Analysis {
                 ..Self::default()
             };
         }
+        if is_easy(text.as_bytes()) {
+            return Self::default();
+        }
         let mut scan = Scan::new(text, generation);
         scan.run();
         scan.result()
     }
+}
+
+/// Whether nothing stands against any style: words of harmless characters with single or more spaces between them.
+fn is_easy(text: &[u8]) -> bool {
+    let starts_easily = text
+        .first()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'/' | b'$' | b'_'));
+    starts_easily
+        && text.last() != Some(&b' ')
+        && text.iter().all(|byte| chars::is_easy(*byte) || *byte == b' ')
 }
 
 /// The style go-yaml asks for: literal for more than one line, quotes where plain text would read as something else.

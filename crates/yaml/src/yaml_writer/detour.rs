@@ -67,7 +67,7 @@ fn starts_document(line: &str) -> bool {
 }
 
 fn plain_ascii(text: &[u8]) -> bool {
-    text.iter().all(|byte| *byte < 0x7F)
+    text.is_ascii() && !text.contains(&0x7F)
 }
 
 /// Characters that JSON keeps and YAML refuses.

@@ -58,13 +58,14 @@ impl Output {
     }
 
     /// Goes to the indentation, on a new line unless this one is still free.
-    pub(super) fn to_indent(&mut self) {
+    pub(super) fn indent_line(&mut self) {
         let indent = usize::try_from(self.indent).unwrap_or(0);
         if !self.indention || self.column > indent || (self.column == indent && !self.whitespace) {
             self.line_break();
         }
-        while self.column < indent {
-            self.put(' ');
+        if let Some(missing) = indent.checked_sub(self.column) {
+            self.text.extend(std::iter::repeat_n(' ', missing));
+            self.column = indent;
         }
         self.whitespace = true;
         self.indention = true;

@@ -39,7 +39,7 @@ fn folded(out: &mut Output, text: &str, may_break: impl Fn(usize, usize, Option<
         let next = rest.peek().map(|(_, next)| *next);
         if character == ' ' {
             if !spaces && out.column > out.width && may_break(at, text.len(), next) {
-                out.to_indent();
+                out.indent_line();
             } else {
                 out.put(' ');
             }
@@ -71,7 +71,7 @@ fn single_lines(out: &mut Output, text: &str, fold: bool) {
             ' ' => {
                 let inner = at > 0 && at + 1 < text.len() && rest.peek().is_none_or(|(_, next)| *next != ' ');
                 if fold && !spaces && out.column > out.width && inner {
-                    out.to_indent();
+                    out.indent_line();
                 } else {
                     out.put(' ');
                 }
@@ -86,7 +86,7 @@ fn single_lines(out: &mut Output, text: &str, fold: bool) {
             }
             _ => {
                 if breaks {
-                    out.to_indent();
+                    out.indent_line();
                 }
                 if character == '\'' {
                     out.put('\'');
@@ -111,7 +111,7 @@ fn double(out: &mut Output, text: &str, fold: bool) {
             spaces = false;
         } else if character == ' ' {
             if fold && !spaces && out.column > out.width && at > 0 && at + 1 < text.len() {
-                out.to_indent();
+                out.indent_line();
                 if rest.peek().is_some_and(|(_, next)| *next == ' ') {
                     out.put('\\');
                 }
@@ -178,7 +178,7 @@ fn literal(out: &mut Output, text: &str, best_indent: usize) {
             breaks = true;
         } else {
             if breaks {
-                out.to_indent();
+                out.indent_line();
             }
             out.put(character);
             out.indention = false;

@@ -264,12 +264,8 @@ fn date(random: &mut Random) -> String {
     );
     if random.chance(1, 2) {
         out.push_str(random.pick::<&str>(&["T", "t", " ", "  ", "x"]));
-        out.push_str(&format!(
-            "{}:{}:{}",
-            random.below(25),
-            random.below(61),
-            random.below(61)
-        ));
+        let time = [random.below(25), random.below(61), random.below(61)];
+        out.push_str(&time.map(|part| part.to_string()).join(":"));
         out.push_str(random.pick::<&str>(&["", ".5", ",123", ".", ".1234567890123"]));
         out.push_str(random.pick::<&str>(&["", "Z", "+01:00", "-24:60", "+25:00", "z", " Z", "+1:00"]));
     }
@@ -321,11 +317,8 @@ fn sortable(mut map: Map) -> Map {
         let mut keys: Vec<&String> = map.keys().collect();
         KeyOrder::Natural.sort(&mut keys, |key| key.as_bytes());
         let misplaced = |at: usize| {
-            let before =
-                |order: KeyOrder, later: &&String| order.before(later.as_bytes(), keys[at].as_bytes());
-            keys.iter()
-                .skip(at + 1)
-                .any(|later| before(KeyOrder::Natural, later))
+            let before = |later: &&String| KeyOrder::Natural.before(later.as_bytes(), keys[at].as_bytes());
+            keys.iter().skip(at + 1).any(before)
         };
         let Some(at) = (0..keys.len()).find(|at| misplaced(*at)) else {
             return map;

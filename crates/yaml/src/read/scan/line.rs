@@ -32,13 +32,11 @@ impl Scanner<'_> {
 
     /// Spaces, and tabs where they cannot be indentation.
     pub(super) fn skip_blanks(&mut self, tabs: bool) -> Scan<()> {
-        let start = self.here.at as usize;
-        let rest = self.source.get(start..).unwrap_or_default();
-        let count = rest
-            .iter()
-            .take_while(|byte| **byte == b' ' || (tabs && **byte == b'\t'))
-            .count();
-        self.advance_to(start + count);
+        self.skip_spaces(usize::MAX);
+        while tabs && self.byte(0) == b'\t' {
+            self.skip();
+            self.skip_spaces(usize::MAX);
+        }
         self.need(1)
     }
 

@@ -3,6 +3,7 @@
 use std::borrow::Cow;
 
 use super::{Scan, Scanner};
+use crate::chars;
 use crate::read::token::{Style, TokenKind};
 
 impl Scanner<'_> {
@@ -84,14 +85,23 @@ impl<'a> Scanner<'a> {
     /// Where the characters end that need no look.
     fn quoted_run(&self, from: usize, quote: u8) -> usize {
         let mut at = from;
-        while let Some(&byte) = self.source.get(at) {
-            let stops = byte <= b' ' || byte == quote || (byte == b'\\' && quote == b'"');
-            if stops || (matches!(byte, 0xC2 | 0xE2) && crate::chars::break_len(self.source, at) > 0) {
-                break;
+        loop {
+            let rest = self.source.get(at..).unwrap_or_default();
+            at += rest
+                .iter()
+                .position(|byte| chars::may_end_quoted(*byte))
+                .unwrap_or(rest.len());
+            let ends = match self.source.get(at) {
+                Some(0xC2 | 0xE2) => chars::is_break(self.source, at),
+                Some(b'\\') => quote == b'"',
+                Some(byte @ (b'"' | b'\'')) => *byte == quote,
+                _ => true,
+            };
+            if ends {
+                return at;
             }
             at += 1;
         }
-        at
     }
 
     /// Blanks and line breaks inside quotes. Without a line break they stay, and false is given.
@@ -101,6 +111,7 @@ impl<'a> Scanner<'a> {
         loop {
             if self.blank() {
                 self.skip();
+                self.skip_spaces(usize::MAX);
             } else if self.break_at(0) > 0 {
                 self.need(2)?;
                 self.read_break(&mut breaks);

@@ -15,7 +15,7 @@ enum Chomp {
     Keep,
 }
 
-impl<'a> Scanner<'a> {
+impl Scanner<'_> {
     pub(super) fn fetch_plain(&mut self) -> Scan<()> {
         self.save_key()?;
         self.key_allowed = false;
@@ -75,20 +75,22 @@ impl<'a> Scanner<'a> {
     fn plain_run(&self, from: usize) -> usize {
         let flow = self.flow_level > 0;
         let mut at = from;
-        while let Some(&byte) = self.source.get(at) {
-            let stops = match byte {
-                b' ' | b'\t' | b'\n' | b'\r' => true,
-                b':' => self.ends_before(at + 1),
-                b',' | b'?' | b'[' | b']' | b'{' | b'}' => flow,
-                0xC2 | 0xE2 => chars::break_len(self.source, at) > 0,
-                _ => false,
+        loop {
+            let rest = self.source.get(at..).unwrap_or_default();
+            at += rest
+                .iter()
+                .position(|byte| chars::may_end_plain(*byte, flow))
+                .unwrap_or(rest.len());
+            let ends = match self.source.get(at) {
+                Some(b':') => self.ends_before(at + 1),
+                Some(0xC2 | 0xE2) => chars::is_break(self.source, at),
+                _ => true,
             };
-            if stops {
-                break;
+            if ends {
+                return at;
             }
             at += 1;
         }
-        at
     }
 
     fn ends_before(&self, at: usize) -> bool {
@@ -103,6 +105,7 @@ impl<'a> Scanner<'a> {
                     return Err(self.error("found a tab character that violates indentation"));
                 }
                 self.skip();
+                self.skip_spaces(usize::MAX);
             } else if self.break_at(0) > 0 {
                 self.need(2)?;
                 self.read_break(breaks);
@@ -221,10 +224,14 @@ impl<'a> Scanner<'a> {
         let mut deepest = 0;
         loop {
             self.need(1)?;
-            while (*indent == 0 || i64::from(self.here.column) < *indent) && self.byte(0) == b' ' {
-                self.skip();
-                self.need(1)?;
-            }
+            let missing = (*indent - i64::from(self.here.column)).max(0);
+            let most = if *indent == 0 {
+                usize::MAX
+            } else {
+                missing as usize
+            };
+            self.skip_spaces(most);
+            self.need(1)?;
             deepest = deepest.max(i64::from(self.here.column));
             if (*indent == 0 || i64::from(self.here.column) < *indent) && self.byte(0) == b'\t' {
                 return Err(self.error("found a tab character where an indentation space is expected"));

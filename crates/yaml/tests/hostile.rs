@@ -1,0 +1,176 @@
+//! Texts made to hurt: each must end in an error, or in a value, quickly and in little memory.
+
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
+#![allow(clippy::disallowed_methods)] // How long it takes is the point.
+#![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
+
+use std::time::{Duration, Instant};
+
+use mainstay_yaml::{Budget, Numbers, Value, parse, parse_json, parse_spanned, to_yaml_v2};
+
+/// Unoptimised and on a busy machine; a text that takes quadratic time takes minutes.
+const LONG: Duration = Duration::from_secs(10);
+
+fn check(name: &str, text: &str, expected: &str) {
+    let start = Instant::now();
+    let ours = match parse(text, &Budget::default()) {
+        Ok(_) => String::new(),
+        Err(error) => error.to_string(),
+    };
+    assert!(
+        ours.ends_with(expected) && ours.is_empty() == expected.is_empty(),
+        "{name}: {ours:.200}"
+    );
+    let _ = parse_spanned(text, &Budget::default());
+    assert!(start.elapsed() < LONG, "{name} took {:?}", start.elapsed());
+}
+
+#[test]
+fn deep_nesting() {
+    let too_deep = "more than 400 levels of nesting";
+    for piece in [
+        "[", "{", "? ", "- ", "[a: ", "{a: ", "- - ", "{? ", "!!a [", "&a [",
+    ] {
+        check(piece, &piece.repeat(1 << 20 >> piece.len().ilog2()), too_deep);
+    }
+    let steps: String = (0..1500)
+        .map(|depth| format!("{}a:\n", " ".repeat(depth)))
+        .collect();
+    check("steps", &steps, too_deep);
+}
+
+#[test]
+fn as_deep_as_allowed() {
+    let text = format!("{}{}", "[".repeat(400), "]".repeat(400));
+    let work = move || {
+        let value = parse(&text, &Budget::default()).unwrap();
+        assert_eq!(value, value.clone());
+        assert!(to_yaml_v2(&value).unwrap().ends_with("[]\n"));
+        drop(value);
+    };
+    std::thread::Builder::new()
+        .stack_size(2 << 20)
+        .spawn(work)
+        .unwrap()
+        .join()
+        .unwrap();
+}
+
+#[test]
+fn aliases() {
+    let mut text = String::from("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n");
+    for level in 1..40 {
+        let items = vec![format!("*a{}", level - 1); 10].join(", ");
+        text.push_str(&format!("a{level}: &a{level} [{items}]\n"));
+    }
+    check(
+        "a billion laughs",
+        &text,
+        "yaml: document contains excessive aliasing",
+    );
+    check("itself", "a: &a [*a]\n", "yaml: anchor 'a' value contains itself");
+    check(
+        "merged into itself",
+        "a: &a {<<: *a}\n",
+        "yaml: anchor 'a' value contains itself",
+    );
+    let chain: String = (1..5000)
+        .map(|n| format!("a{n}: &a{n} [*a{}]\n", n - 1))
+        .collect();
+    check(
+        "a long chain",
+        &format!("a0: &a0 x\n{chain}"),
+        "more than 400 levels of nesting",
+    );
+}
+
+#[test]
+fn long_texts() {
+    let many = 50_000;
+    check("spaces", &" ".repeat(many), "");
+    check("comments", &"#\n".repeat(many), "");
+    check("one key", &"a".repeat(many), "");
+    check(
+        "a key too long",
+        &format!("{}: 1\n", "a".repeat(2000)),
+        "mapping values are not allowed in this context",
+    );
+    check("quotes", &"'".repeat(many), "");
+    check(
+        "colons",
+        &":".repeat(many),
+        "mapping values are not allowed in this context",
+    );
+    check("brackets", &"[]".repeat(many), "");
+    check("closing", &"]".repeat(many), "did not find expected node content");
+    check("questions", &"?\n".repeat(many), "key: <nil>, value: <nil>");
+    check(
+        "commas",
+        &format!("[{}", ",".repeat(many)),
+        "did not find expected node content",
+    );
+    check(
+        "keys in keys",
+        &format!("[{}", "[[[[[[[[]: a]: a]: a]: a]: a]: a]: a],".repeat(many / 40)),
+        "did not find expected node content",
+    );
+    check("folded", &format!("a: >\n{}", "  x\n\n".repeat(many)), "");
+    check("lines in quotes", &format!("a: \"{}\"", "x\n\n".repeat(many)), "");
+    check("words", &format!("a: {}", "x\n ".repeat(many)), "");
+    check("tags", &"!a ".repeat(many), "");
+    check("entries", &"- a\n".repeat(many), "");
+}
+
+#[test]
+fn the_same_key() {
+    check("one key", &"a: 1\n".repeat(20_000), "");
+    let keys: String = (0..20_000)
+        .map(|n| format!("{}a: 1\n", n % 1000 * 7919 + n))
+        .collect();
+    check("many keys", &keys, "");
+    let value = parse(&keys, &Budget::default()).unwrap();
+    let start = Instant::now();
+    to_yaml_v2(&value).unwrap();
+    assert!(start.elapsed() < LONG);
+}
+
+#[test]
+fn budgets() {
+    let small = Budget {
+        bytes: 100,
+        depth: 5,
+        nodes: 20,
+        alias_expansion: 5,
+        documents: 2,
+    };
+    let refused = |text: &str| parse(text, &small).unwrap_err().to_string();
+    let prefix = "error converting YAML to JSON: more than";
+    assert_eq!(refused(&"a".repeat(101)), format!("{prefix} 100 bytes of text"));
+    assert_eq!(refused("[[[[[[1]]]]]]"), format!("{prefix} 5 levels of nesting"));
+    assert_eq!(
+        refused("[1,2,3,4,5,6,7,8,9,1,2,3,4,5,6,7,8,9,0,0]"),
+        format!("{prefix} 20 nodes")
+    );
+    assert_eq!(
+        refused("a: &a [1, 2]\nb: [*a, *a]"),
+        format!("{prefix} 5 nodes from aliases")
+    );
+    let error = parse_spanned("a\n---\nb\n---\nc\n", &small).unwrap_err();
+    assert_eq!(error.to_string(), "more than 2 documents");
+}
+
+#[test]
+fn json() {
+    let read = |text: &str| parse_json(text, Numbers::Float, &Budget::default());
+    let too_deep = "more than 400 levels of nesting";
+    assert_eq!(read(&"[".repeat(1 << 20)).unwrap_err().to_string(), too_deep);
+    assert_eq!(
+        read(&"{\"a\":".repeat(1 << 20)).unwrap_err().to_string(),
+        too_deep
+    );
+    assert_eq!(
+        read(&"1".repeat(1 << 20)).unwrap_err().to_string().len(),
+        (1 << 20) + 60
+    );
+    assert_eq!(read("[]").unwrap(), Value::List(vec![]));
+}
