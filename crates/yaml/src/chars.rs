@@ -8,6 +8,8 @@ const FLOW: u8 = 2;
 const QUOTED: u8 = 4;
 /// Never an obstacle to writing a scalar plainly, except as its first character.
 const EASY: u8 = 8;
+/// One character that go-yaml's reader lets through.
+const READABLE: u8 = 16;
 
 static CLASSES: [u8; 256] = classes();
 
@@ -30,6 +32,9 @@ const fn classes() -> [u8; 256] {
         if class > b' ' && class < 0x7F && class != b':' && class != b'#' {
             bits |= EASY;
         }
+        if matches!(class, 0x20..=0x7E | b'\n' | b'\t' | b'\r') {
+            bits |= READABLE;
+        }
         table[byte] = bits;
         byte += 1;
     }
@@ -38,6 +43,12 @@ const fn classes() -> [u8; 256] {
 
 fn class(byte: u8) -> u8 {
     CLASSES.get(usize::from(byte)).copied().unwrap_or(0)
+}
+
+/// Whether `byte` is a character by itself that may stand in a text.
+#[inline]
+pub(crate) fn is_readable(byte: u8) -> bool {
+    class(byte) & READABLE != 0
 }
 
 /// Whether a plain scalar might end at `byte`.

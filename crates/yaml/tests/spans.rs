@@ -117,6 +117,14 @@ fn errors_have_a_place_and_the_line_go_prints() {
         b"a: {{ .x }}\n",
         "1:5 @4 yaml: invalid map key: map[interface {}]interface {}{\".x\":interface {}(nil)}",
     );
+    let mixed = "? {1: a, b: c, yes: d, 1.5: e, 18446744073709551615: f, ~: [g]}\n";
+    let printed = "interface {}(nil):[]interface {}{\"g\"}, \"b\":\"c\", 0xffffffffffffffff:\"f\", 1:\"a\", 1.5:\"e\", true:\"d\"";
+    let invalid = format!("1:3 @2 yaml: invalid map key: map[interface {{}}]interface {{}}{{{printed}}}");
+    check_error(mixed.as_bytes(), &invalid);
+    check_error(
+        b"~: {a: 1}\n",
+        "1:1 @0 unsupported map key of type: %!s(<nil>), key: <nil>, value: map[interface {}]interface {}{\"a\":1}",
+    );
     check_error(b"a: \x01\n", "1:1 @3 yaml: control characters are not allowed");
     check_error(
         b"\xEF\xBB\xBFa: b: c\n",

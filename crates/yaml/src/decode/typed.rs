@@ -9,7 +9,7 @@ use crate::read::{Kind, Tree};
 use crate::resolve::Resolved;
 use crate::{Mark, Problem, quote};
 
-/// A value as Go holds it; the order of the kinds is that in which Go prints keys of several kinds.
+/// A value as Go holds it.
 #[derive(Clone, Debug, PartialEq)]
 enum Typed {
     Nil,
@@ -176,14 +176,15 @@ fn compare(a: &Typed, b: &Typed) -> std::cmp::Ordering {
     }
 }
 
+/// Go orders types by their addresses, which its linker gives in this order.
 fn rank(value: &Typed) -> u8 {
     match value {
         Typed::Nil => 0,
-        Typed::Bool(_) => 1,
-        Typed::Float(_) => 2,
+        Typed::Text(_) => 1,
+        Typed::Uint(_) => 2,
         Typed::Int(_) => 3,
-        Typed::Text(_) => 4,
-        Typed::Uint(_) => 5,
+        Typed::Float(_) => 4,
+        Typed::Bool(_) => 5,
         Typed::List(_) | Typed::Map(_) => 6,
     }
 }

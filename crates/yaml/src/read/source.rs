@@ -2,6 +2,7 @@
 
 use std::borrow::Cow;
 
+use crate::chars;
 use crate::{Budget, Error, Mark, Problem};
 
 /// A text to scan.
@@ -114,17 +115,17 @@ const CONTROL: &str = "control characters are not allowed";
 /// How many bytes go-yaml accepts, and why it refuses the next one; whether that one is only cut short.
 fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
     let mut at = 0;
-    while let Some(&byte) = bytes.get(at) {
-        if matches!(byte, 0x20..=0x7E | b'\n' | b'\t' | b'\r') {
-            at += 1;
-            continue;
-        }
+    loop {
+        let rest = bytes.get(at..).unwrap_or_default();
+        let Some(easy) = rest.iter().position(|byte| !chars::is_readable(*byte)) else {
+            return (bytes.len(), None);
+        };
+        at += easy;
         match character(bytes, at) {
             Ok(width) => at += width,
             Err(problem) => return (at, Some((problem, problem == INCOMPLETE))),
         }
     }
-    (at, None)
 }
 
 const INCOMPLETE: &str = "incomplete UTF-8 octet sequence";

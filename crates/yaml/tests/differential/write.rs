@@ -1,7 +1,9 @@
 //! What we write, against what Helm's functions write.
 
 use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
-use mainstay_yaml::{Map, Value, to_json, to_json_pretty, to_json_raw, to_yaml_v2, to_yaml_v3};
+use mainstay_yaml::{
+    Map, Sink, Value, YamlWriter, to_json, to_json_pretty, to_json_raw, to_yaml_v2, to_yaml_v3,
+};
 
 use crate::generate;
 
@@ -109,4 +111,61 @@ fn documents() {
         .map(|_| generate::document(&mut random, 5))
         .collect();
     compare("yaml documents", &values, WRITERS);
+}
+
+/// Strings that are no UTF-8 cannot come as JSON: a template makes them.
+#[test]
+fn bytes() {
+    let mut random = Random::new(5);
+    let mut oracle = Oracle::start().unwrap();
+    let mut tally = Tally::default();
+    for _ in 0..case_count(2000) / 4 {
+        let mut bytes = generate::string(&mut random).into_bytes();
+        let at = random.below(bytes.len() + 1);
+        bytes.insert(at, 0x80 | random.next_u64() as u8);
+        for (op, writer) in [("toYaml", YamlWriter::v2()), ("toYamlPretty", YamlWriter::v3(2))] {
+            let mut writer = writer;
+            writer.begin_map(1);
+            writer.key(b"k");
+            writer.begin_list(1);
+            writer.string(&bytes);
+            writer.end_list();
+            writer.end_map();
+            let ours = writer.finish().unwrap_or_default();
+            let ours = ours.strip_suffix('\n').unwrap_or(&ours);
+            let list: Vec<String> = bytes.iter().map(ToString::to_string).collect();
+            let text = format!("{{{{ dict \"k\" (list (printf \"%s\" (b64dec .Values.v))) | {op} }}}}");
+            let question = Question {
+                op: "template",
+                funcs: "helm",
+                text: text.into_bytes(),
+                json: format!("{{\"v\":\"{}\"}}", base64(&bytes)).into_bytes(),
+                ..Question::default()
+            };
+            let answer = oracle.ask(&question).unwrap();
+            tally.count(ours.as_bytes() == answer.out, || {
+                let theirs = String::from_utf8_lossy(&answer.out);
+                format!(
+                    "{op} of {}\nours   {ours:?}\ntheirs {theirs:?} {}",
+                    list.join(" "),
+                    answer.err
+                )
+            });
+        }
+    }
+    tally.conclude("yaml bytes");
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let groups = bytes.chunks(3).map(|chunk| {
+        let bits = (0..3).fold(0, |bits, at| {
+            bits << 8 | u32::from(chunk.get(at).copied().unwrap_or(0))
+        });
+        let digit = |at: usize| char::from(DIGITS[(bits >> (18 - 6 * at) & 63) as usize]);
+        (0..4)
+            .map(|at| if at <= chunk.len() { digit(at) } else { '=' })
+            .collect::<String>()
+    });
+    groups.collect()
 }
