@@ -13,7 +13,7 @@ use crate::error::ArchiveError;
 pub(crate) const MAX_CHART: u64 = 100 << 20;
 /// Helm's cap on one file.
 pub(crate) const MAX_FILE: u64 = 5 << 20;
-pub(crate) const MAX_ENTRIES: usize = 50_000;
+pub(crate) const MAX_ENTRIES: usize = 20_000;
 const MAX_NAME: usize = 4096;
 /// Deflate reaches 1032; no chart of this size is that repetitive.
 const MAX_RATIO: u64 = 250;

@@ -132,11 +132,11 @@ impl<R: Read> Tar<R> {
         let Some(block) = self.block()? else {
             return Ok(None);
         };
-        if block.iter().any(|byte| *byte != 0) {
+        if block != [0; BLOCK] {
             return Ok(Some(block));
         }
         match self.block()? {
-            Some(second) if second.iter().any(|byte| *byte != 0) => Err(ArchiveError::Header),
+            Some(second) if second != [0; BLOCK] => Err(ArchiveError::Header),
             _ => Ok(None),
         }
     }
@@ -209,12 +209,15 @@ fn parse_header(block: &[u8; BLOCK]) -> Result<Entry, ArchiveError> {
 
 /// The sum of the header with blanks for the sum itself; old archivers took bytes for signed.
 fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
-    let bytes = block
-        .iter()
-        .enumerate()
-        .map(|(at, byte)| if (148..156).contains(&at) { b' ' } else { *byte });
-    let unsigned: i64 = bytes.clone().map(i64::from).sum();
-    let signed: i64 = bytes.map(|byte| i64::from(byte as i8)).sum();
+    let sum = |bytes: &[u8]| -> (i64, i64) {
+        bytes.iter().fold((0, 0), |(sum, high), byte| {
+            (sum + i64::from(*byte), high + i64::from(byte >> 7))
+        })
+    };
+    let (all, high) = sum(block);
+    let (field, field_high) = sum(block.get(148..156).unwrap_or_default());
+    let unsigned = all - field + 8 * i64::from(b' ');
+    let signed = unsigned - 256 * (high - field_high);
     if claimed == unsigned || claimed == signed {
         Ok(())
     } else {
