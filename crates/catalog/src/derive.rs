@@ -172,3 +172,211 @@ fn applies_to(rule: &Leftover, path: &str) -> bool {
 fn contains(bytes: &[u8], needle: &[u8]) -> bool {
     bytes.windows(needle.len()).any(|window| window == needle)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWNER: &str = "  install.operator.istio.io/owning-resource: x\n";
+
+    /// A source module of `version` that every row fits, as small as can be.
+    fn source(version: &Version) -> Files {
+        let global =
+            "_internal_defaults_do_not_set:\n  global:\n    hub: gcr.io/istio-testing\n    tag: latest\n";
+        let own = "_internal_defaults_do_not_set:\n  hub: gcr.io/istio-testing\n  tag: latest\n";
+        let mut files = Files::new();
+        let mut put = |path: String, text: &str| drop(files.insert(path, text.as_bytes().to_vec()));
+        for place in table::PLACES.iter().filter(|place| place.from != "profiles") {
+            let values = match place.to {
+                "charts/ztunnel" => own,
+                "charts/base" | "charts/gateway" | "charts/default" => "a: b\n",
+                _ => global,
+            };
+            put(
+                format!("{}/Chart.yaml", place.from),
+                "name: c\nversion: 1.0.0\nappVersion: 1.0.0\n",
+            );
+            put(format!("{}/values.yaml", place.from), values);
+            let labelled = !matches!(place.to, "charts/base" | "charts/gateway")
+                || (place.to == "charts/gateway" && version.minor() >= (1, 28));
+            put(
+                format!("{}/templates/a.yaml", place.from),
+                if labelled { OWNER } else { "a\n" },
+            );
+        }
+        put("charts/base/templates/crds.yaml".into(), "crds\n");
+        put(
+            "charts/base/files/crd-all.gen.yaml".into(),
+            "kind: CustomResourceDefinition\n",
+        );
+        put(
+            "charts/istio-cni/templates/clusterrole.yaml".into(),
+            "rules:\n- a\n",
+        );
+        let tags = if version.minor() >= (1, 28) {
+            &["-mwc", "-svc"][..]
+        } else {
+            &[""]
+        };
+        for tag in tags {
+            put(
+                format!("charts/istio-control/istio-discovery/templates/revision-tags{tag}.yaml"),
+                OWNER,
+            );
+        }
+        put(
+            "charts/istio-control/istio-discovery/templates/zzz_profile.yaml".into(),
+            "z\n",
+        );
+        put(
+            "charts/istio-control/istio-discovery/files/profile-demo.yaml".into(),
+            "d\n",
+        );
+        let head = "apiVersion: install.istio.io/v1alpha1\nkind: IstioOperator\n";
+        put(
+            "profiles/minimal.yaml".into(),
+            &format!("{head}spec:\n  components: {{}}\n"),
+        );
+        put(
+            "profiles/default.yaml".into(),
+            &format!(
+                "{head}metadata:\n  namespace: n\nspec:\n  hub: gcr.io/istio-testing\n  tag: latest\n  components:\n    base: {{}}\n  values:\n    a: b\n    gateways:\n      c: {{}}\n"
+            ),
+        );
+        files
+    }
+
+    fn version(text: &str) -> Version {
+        text.parse().unwrap()
+    }
+
+    fn text<'a>(files: &'a Files, path: &str) -> &'a str {
+        std::str::from_utf8(files.get(path).unwrap_or_else(|| panic!("no {path}"))).unwrap()
+    }
+
+    fn operator(of: &str) -> Files {
+        let release = derive_installer(&source(&version(of)), &version(of)).unwrap();
+        derive_operator(&release, &version(of)).unwrap()
+    }
+
+    fn why(result: Result<Files, CatalogError>) -> String {
+        let error = result.unwrap_err();
+        std::error::Error::source(&error)
+            .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
+    }
+
+    #[test]
+    fn a_release_is_stamped() {
+        let files = derive_installer(&source(&version("1.29.1")), &version("1.29.1")).unwrap();
+        assert_eq!(
+            text(&files, "charts/istiod/Chart.yaml"),
+            "name: c\nversion: 1.29.1\nappVersion: 1.29.1\n"
+        );
+        let hub = "hub: registry.istio.io/release\n";
+        assert_eq!(
+            text(&files, "charts/cni/values.yaml"),
+            format!("_internal_defaults_do_not_set:\n  global:\n    {hub}    tag: 1.29.1\n")
+        );
+        assert_eq!(
+            text(&files, "charts/ztunnel/values.yaml"),
+            format!("_internal_defaults_do_not_set:\n  {hub}  tag: 1.29.1\n")
+        );
+        assert!(
+            text(&files, "profiles/default.yaml")
+                .contains("  hub: registry.istio.io/release\n  tag: 1.29.1\n")
+        );
+    }
+
+    #[test]
+    fn a_snapshot_keeps_the_builders_images() {
+        let files =
+            derive_installer(&source(&version("1.31.0-alpha.x")), &version("1.31.0-alpha.x")).unwrap();
+        assert!(text(&files, "charts/istiod/Chart.yaml").contains("version: 1.31.0-alpha.x"));
+        assert!(
+            text(&files, "charts/istiod/values.yaml").contains("hub: gcr.io/istio-testing\n    tag: latest")
+        );
+    }
+
+    #[test]
+    fn the_operators_charts_are_what_the_sail_operator_installs() {
+        let files = operator("1.29.1");
+        assert!(files.values().all(|bytes| !contains(bytes, b"owning-resource")));
+        assert!(
+            !files.contains_key("charts/base/templates/crds.yaml")
+                && !files.contains_key("charts/base/files/crd-all.gen.yaml")
+        );
+        assert!(
+            files
+                .keys()
+                .all(|path| !path.starts_with("charts/istio-ingress") && !path.starts_with("charts/default"))
+        );
+        assert_eq!(
+            text(&files, "charts/cni/templates/clusterrole.yaml"),
+            "rules:\n- apiGroups: [\"security.openshift.io\"]\n  resources: [\"securitycontextconstraints\"]\n  resourceNames: [\"privileged\"]\n  verbs: [\"use\"]\n- a\n"
+        );
+        assert_eq!(
+            text(&files, "profiles/default.yaml"),
+            "apiVersion: sailoperator.io/v1\nkind: Istio\nspec:\n  values:\n    a: b\n"
+        );
+        assert!(!files.contains_key("profiles/minimal.yaml"));
+    }
+
+    #[test]
+    fn revision_tags_come_from_istiod_as_each_version_has_them() {
+        let parts = |of: &str| {
+            operator(of)
+                .into_keys()
+                .filter(|path| path.contains("revisiontags/templates"))
+                .collect::<Vec<_>>()
+        };
+        let all = |names: &[&str]| {
+            names
+                .iter()
+                .map(|name| format!("charts/revisiontags/templates/{name}.yaml"))
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(parts("1.27.9"), all(&["revision-tags", "zzz_profile"]));
+        assert_eq!(
+            parts("1.28.0"),
+            all(&["revision-tags-mwc", "revision-tags-svc", "zzz_profile"])
+        );
+    }
+
+    #[test]
+    fn a_source_that_lacks_a_chart_is_refused() {
+        let mut files = source(&version("1.29.1"));
+        files.retain(|path, _| !path.starts_with("charts/ztunnel"));
+        assert_eq!(
+            why(derive_installer(&files, &version("1.29.1"))),
+            "cannot derive the installer charts of Istio 1.29.1: the source holds no charts/ztunnel"
+        );
+    }
+
+    #[test]
+    fn what_the_tables_do_not_know_of_is_noticed() {
+        let mut files = source(&version("1.29.1"));
+        files.insert("charts/base/templates/new.yaml".into(), OWNER.as_bytes().to_vec());
+        let release = derive_installer(&files, &version("1.29.1")).unwrap();
+        let message = why(derive_operator(&release, &version("1.29.1")));
+        assert!(message.starts_with("cannot derive the operator charts of Istio 1.29.1: charts/base/templates/new.yaml still holds \"install.operator.istio.io/owning-resource\" after all edits"), "{message}");
+        files.insert(
+            "charts/gateway/values.yaml".into(),
+            b"hub: gcr.io/istio-testing\n".to_vec(),
+        );
+        let message = why(derive_installer(&files, &version("1.29.1")));
+        assert!(
+            message.starts_with(
+                "cannot derive the installer charts of Istio 1.29.1: charts/gateway/values.yaml still holds"
+            ),
+            "{message}"
+        );
+    }
+
+    #[test]
+    fn a_row_that_no_longer_fits_is_an_error() {
+        let mut files = source(&version("1.29.1"));
+        files.insert("charts/istio-cni/values.yaml".into(), b"a: b\n".to_vec());
+        let message = why(derive_installer(&files, &version("1.29.1")));
+        assert!(message.starts_with("cannot derive the installer charts of Istio 1.29.1: edit \"release-hub\" matches nothing in charts/cni/values.yaml"), "{message}");
+    }
+}

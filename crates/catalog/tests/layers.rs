@@ -1,6 +1,10 @@
 //! The catalogue over what the build embeds and over folders on disk.
 
-#![allow(clippy::unwrap_used, clippy::disallowed_methods, reason = "helpers of tests are tests too")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::disallowed_methods,
+    reason = "helpers of tests are tests too"
+)]
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -9,7 +9,11 @@ use mainstay_catalog::Pin;
 
 /// Downloads the module unless Go's cache has it, and verifies its sum.
 pub(crate) fn download(pin: &Pin) -> Result<PathBuf> {
-    let answer = Answer::of(&go(pin)?);
+    verify(pin, &Answer::of(&go(pin)?))
+}
+
+/// The module's folder, if Go downloaded what is pinned.
+fn verify(pin: &Pin, answer: &Answer) -> Result<PathBuf> {
     if let Some(error) = answer.field("Error") {
         bail!(
             "go cannot download {}: {error}\nhint: check the network, GOPROXY and GOFLAGS, then run `cargo xtask charts` again",
@@ -100,6 +104,22 @@ mod tests {
         assert_eq!(answer.field("Dir").as_deref(), Some("/x/m@v1"));
         assert_eq!(answer.field("Sum").as_deref(), Some("h1:a="));
         assert_eq!(answer.field("Error"), None);
+    }
+
+    #[test]
+    fn another_sum_is_refused() {
+        let pin = mainstay_catalog::parse_lock("1.2.3 m v0 h1:right=")
+            .unwrap()
+            .remove(0);
+        let check = |sum: &str| {
+            let text = format!("{{\n\t\"Dir\": \"/x\",\n\t\"Sum\": \"{sum}\"\n}}");
+            verify(&pin, &answer(&text, "")).map_err(|error| error.to_string())
+        };
+        assert_eq!(check("h1:right="), Ok(PathBuf::from("/x")));
+        assert_eq!(
+            check("h1:wrong="),
+            Err("the sum of m@v0 is h1:wrong=, but charts.lock pins h1:right=: nothing is used".into())
+        );
     }
 
     #[test]
