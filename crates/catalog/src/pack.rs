@@ -88,7 +88,7 @@ mod tests {
 
     #[test]
     fn damage_is_an_error() {
-        let text = lines(3000, |n| {
+        let text = lines(400, |n| {
             format!(
                 "line {n}
 "
