@@ -19,13 +19,11 @@ fn expand_env(call: &mut Call<'_>) -> Result<Value, Failure> {
         let (before, after) = rest.split_at(at);
         out.extend_from_slice(before);
         let after = after.get(1..).unwrap_or_default();
-        match variable(after) {
-            Some(len) => rest = after.get(len..).unwrap_or_default(),
-            None => {
-                out.push(b'$');
-                rest = after;
-            }
+        let len = variable(after);
+        if len.is_none() {
+            out.push(b'$');
         }
+        rest = after.get(len.unwrap_or(0)..).unwrap_or_default();
     }
     out.extend_from_slice(rest);
     Ok(Value::string(out))

@@ -5,13 +5,17 @@
     clippy::indexing_slicing,
     clippy::unwrap_used,
     clippy::panic,
-    clippy::print_stdout
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    clippy::match_wildcard_for_single_variants
 )]
 
 #[path = "library/crypto.rs"]
 mod crypto;
 #[path = "library/date.rs"]
 mod date;
+#[path = "library/engine.rs"]
+mod engine;
 #[path = "library/random.rs"]
 mod random;
 #[path = "library/regex.rs"]

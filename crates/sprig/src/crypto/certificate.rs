@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mainstay_template::{Call, Failure, Function, Object, Shape, Str, Type, Value};
+use mainstay_template::{Call, Failure, Function, List, Object, Shape, Str, Type, Value};
 
 use super::drbg::Stream;
 use super::key::PrivateKey;
@@ -112,16 +112,14 @@ fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
 /// The key of argument `index`, or a new one.
 fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
     call.meter.burn(SIGN_STEPS)?;
-    match index {
-        Some(index) => PrivateKey::from_pem(&call.str(index))
-            .map_err(|error| Failure::message(format!("parsing private key: {error}"))),
-        None => {
-            call.meter.burn(RSA_2048_STEPS)?;
-            let key = RsaKey::generate(2_048, &mut Stream::new(call.host));
-            key.map(PrivateKey::Rsa)
-                .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
-        }
+    if let Some(index) = index {
+        let key = PrivateKey::from_pem(&call.str(index));
+        return key.map_err(|error| Failure::message(format!("parsing private key: {error}")));
     }
+    call.meter.burn(RSA_2048_STEPS)?;
+    let key = RsaKey::generate(2_048, &mut Stream::new(call.host));
+    key.map(PrivateKey::Rsa)
+        .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
 }
 
 /// The name and key of the certificate in argument `index`.
@@ -168,7 +166,7 @@ fn addresses_of(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, Failur
     let wrong = |text: &dyn std::fmt::Display| Failure::message(format!("error parsing ip: {text}"));
     let list = call.list(index);
     let mut addresses = Vec::new();
-    for item in list.iter().flat_map(|list| list.items()) {
+    for item in list.iter().flat_map(List::items) {
         let Value::String(text) = item else {
             return Err(wrong(&format!("{} is not a string", text::of(call.meter, item)?)));
         };
@@ -180,7 +178,7 @@ fn addresses_of(call: &mut Call<'_>, index: usize) -> Result<Vec<IpAddr>, Failur
 fn names_of(call: &mut Call<'_>, index: usize) -> Result<Vec<Vec<u8>>, Failure> {
     let list = call.list(index);
     let mut names = Vec::new();
-    for item in list.iter().flat_map(|list| list.items()) {
+    for item in list.iter().flat_map(List::items) {
         let Value::String(text) = item else {
             let shown = text::of(call.meter, item)?;
             return Err(Failure::message(format!(

@@ -24,9 +24,8 @@ impl DsaKey {
         let (p, q) = parameters(stream)?;
         let one = BigUint::from(1_u8);
         let cofactor = (&p - &one) / &q;
-        let generator = (2_u32..)
-            .map(|base| BigUint::from(base).modpow(&cofactor, &p))
-            .find(|g| *g != one)?;
+        let mut powers = (2_u32..1_000).map(|base| BigUint::from(base).modpow(&cofactor, &p));
+        let generator = powers.find(|power| *power != one)?;
         let secret = BigUint::from_bytes_be(&stream.bytes::<40>()) % (&q - &one) + &one;
         let public = generator.modpow(&secret, &p);
         Some(Self([p, q, generator, public, secret]))

@@ -37,7 +37,11 @@ impl Local<'_> {
     }
 
     fn push(&self, out: &mut Vec<u8>, civil: &Civil, element: Element) {
-        let hour12 = if civil.hour % 12 == 0 { 12 } else { civil.hour % 12 };
+        let hour12 = if civil.hour.is_multiple_of(12) {
+            12
+        } else {
+            civil.hour % 12
+        };
         match element {
             Element::Year => number(out, civil.year.abs() % 100, 2),
             Element::LongYear => number(out, civil.year, 4),

@@ -31,7 +31,8 @@ pub(super) enum Element {
     Fraction(Fraction),
 }
 
-/// How an offset from UTC is written.
+/// How an offset from UTC is written: each part of it is there or not.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Offset {
     /// `Z` stands for no offset.

@@ -53,7 +53,7 @@ fn cut(text: &[u8], sign: u8) -> (&[u8], Option<&[u8]>) {
 }
 
 fn parse_body(text: &[u8]) -> Result<Url, UrlError> {
-    if text.iter().any(|b| b.is_ascii_control()) {
+    if text.iter().any(u8::is_ascii_control) {
         return fail("net/url: invalid control character in URL");
     }
     let mut url = Url::default();

@@ -422,7 +422,7 @@ fn broken_keys_and_certificates_never_panic() {
     ];
     for _ in 0..cases() / 2 {
         let mut broken = texts[random.below(4)].clone().into_bytes();
-        for _ in 0..1 + random.below(4) {
+        for _ in 0..=random.below(4) {
             let at = 30 + random.below(broken.len() - 60);
             broken[at] = b'A' + random.below(26) as u8;
         }

@@ -133,7 +133,9 @@ fn methods_agree_with_go() {
     for at in times {
         let at = time(at);
         for (name, args) in &calls {
-            let literals: String = args.iter().map(|arg| format!(" {}", literal(arg))).collect();
+            let literals = args
+                .iter()
+                .fold(String::new(), |text, arg| text + " " + &literal(arg));
             let template = format!("{{{{ {}.{name}{literals} }}}}", literal(&at));
             let answer = oracle.ask(&question(&template)).unwrap();
             assert_eq!(
@@ -324,7 +326,7 @@ fn layout(random: &mut Random) -> String {
         return random.pick(USUAL).to_owned();
     }
     let mut text = String::new();
-    for _ in 0..1 + random.below(6) {
+    for _ in 0..=random.below(6) {
         text += random.pick(ELEMENTS);
         if random.chance(60) {
             text += random.pick(FILLERS);
@@ -365,7 +367,7 @@ fn value_for(random: &mut Random, layout: &str) -> Value {
 
 fn span(random: &mut Random) -> String {
     let mut text = String::from(random.pick(&["", "", "-", "+"]));
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         text += random.pick(&[
             "1",
             "90",

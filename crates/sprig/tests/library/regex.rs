@@ -39,7 +39,7 @@ fn errors_in_the_words_of_go() {
             "mustRegexFind",
             &[regex, "x"],
             &format!("error parsing regexp: {text}"),
-        )
+        );
     };
     quiet("a(", "missing closing ): `a(`");
     quiet("a)", "unexpected ): `a)`");
@@ -364,7 +364,7 @@ fn class(random: &mut Random) -> String {
     if random.chance(4) {
         text.push(']');
     }
-    for _ in 0..1 + random.below(3) {
+    for _ in 0..=random.below(3) {
         text += random.pick(&items);
     }
     text + "]"
