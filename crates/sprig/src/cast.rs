@@ -12,6 +12,7 @@ pub(crate) fn to_int(value: &Value) -> i64 {
         Value::Float(value) => truncated(*value),
         Value::Bool(value) => i64::from(*value),
         Value::String(text) => number::parse_int(without_zero_fraction(text), 0).unwrap_or(0),
+        Value::Object(object) if is_calendar(&object.type_name()) => to_int(&object.plain()),
         _ => 0,
     }
 }
@@ -24,8 +25,14 @@ pub(crate) fn to_float(value: &Value) -> f64 {
         Value::Float(value) => *value,
         Value::Bool(value) => f64::from(u8::from(*value)),
         Value::String(text) => number::parse_float(text).unwrap_or(0.0),
+        Value::Object(object) if is_calendar(&object.type_name()) => to_float(&object.plain()),
         _ => 0.0,
     }
+}
+
+/// The two named numbers that `cast` knows of.
+fn is_calendar(type_name: &str) -> bool {
+    matches!(type_name, "time.Month" | "time.Weekday")
 }
 
 /// Go's conversion on amd64: what does not fit is the smallest integer.

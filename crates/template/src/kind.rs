@@ -41,6 +41,7 @@ impl Value {
                 Shape::Struct => "struct",
                 Shape::Pointer => "ptr",
                 Shape::Map => "map",
+                Shape::Number => object.plain().kind_name(),
             },
         }
     }
@@ -58,7 +59,11 @@ impl Value {
             Self::String(text) => !text.is_empty(),
             Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => !map.entries().is_empty(),
-            Self::Object(object) => object.shape() != Shape::Map || !object.map_entries().is_empty(),
+            Self::Object(object) => match object.shape() {
+                Shape::Struct | Shape::Pointer => true,
+                Shape::Map => !object.map_entries().is_empty(),
+                Shape::Number => object.plain().is_true(),
+            },
         }
     }
 }

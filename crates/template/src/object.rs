@@ -70,4 +70,6 @@ pub enum Shape {
     Pointer,
     /// A named map.
     Map,
+    /// A named number, such as a `time.Month`: [`Object::plain`] gives it.
+    Number,
 }

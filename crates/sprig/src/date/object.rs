@@ -206,7 +206,7 @@ impl Object for Duration {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Struct
+        Shape::Number
     }
 
     fn field(&self, _name: &str) -> Option<Value> {
@@ -263,7 +263,7 @@ impl Object for Named {
     }
 
     fn shape(&self) -> Shape {
-        Shape::Struct
+        Shape::Number
     }
 
     fn field(&self, _name: &str) -> Option<Value> {

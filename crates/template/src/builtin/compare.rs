@@ -61,6 +61,9 @@ fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
         (Value::String(a), Value::String(b)) => Ok(a == b),
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
+        (Value::Object(object), _) | (_, Value::Object(object)) if object.shape() == Shape::Number => {
+            integers(a, b).map(|(a, b)| a == b)
+        }
         _ if basic(a) != Basic::None || basic(b) != Basic::None => Err(incompatible(a, b)),
         _ => identical(a, b, meter),
     }
@@ -95,6 +98,18 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     }
 }
 
+/// The integers two values stand for, one of them a named number.
+fn integers(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
+    let number = |value: &Value| match value {
+        Value::Object(object) if object.shape() == Shape::Number => object.plain(),
+        other => other.clone(),
+    };
+    match (number(a), number(b)) {
+        (Value::Int(a, _), Value::Int(b, _)) => Ok((a, b)),
+        _ => Err(incompatible(a, b)),
+    }
+}
+
 /// Whether `a < b`.
 pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
     let bad = || Failure::message("invalid type for comparison");
@@ -106,6 +121,9 @@ pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
         (Value::Uint(a, _), Value::Int(b, _)) => Ok(u64::try_from(*b).is_ok_and(|b| *a < b)),
         (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(b) == Some(Ordering::Less)),
         (Value::String(a), Value::String(b)) => Ok(a < b),
+        (Value::Object(object), _) | (_, Value::Object(object)) if object.shape() == Shape::Number => {
+            integers(a, b).map(|(a, b)| a < b)
+        }
         _ if basic(a) == Basic::None || basic(b) == Basic::None || basic(a) == basic(b) => Err(bad()),
         _ => Err(incompatible(a, b)),
     }

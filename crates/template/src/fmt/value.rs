@@ -191,6 +191,10 @@ impl Printer<'_> {
                 verb,
             );
         }
+        let textual = matches!(u8::try_from(verb), Ok(b'v' | b's' | b'q' | b'x' | b'X'));
+        if object.shape() == Shape::Number && !textual {
+            return self.item(&object.plain(), verb);
+        }
         let text = object.print();
         let known = if object.is_stringer() {
             self.string(&text, verb)
