@@ -57,13 +57,13 @@ fn parameters(row: &Function) -> String {
         .join(", ")
 }
 
-#[allow(unreachable_patterns)]
 fn go_name(ty: Type) -> &'static str {
     match ty {
         Type::Any => "interface {}",
         Type::Bool => "bool",
         Type::Int => "int",
         Type::Int64 => "int64",
+        Type::Uint32 => "uint32",
         Type::Float64 => "float64",
         Type::String => "string",
         Type::ListOfAny => "[]interface {}",
@@ -71,6 +71,5 @@ fn go_name(ty: Type) -> &'static str {
         Type::MapOfAny => "map[string]interface {}",
         Type::MapOfString => "map[string]string",
         Type::Object(name) => name,
-        _ => "another type",
     }
 }
