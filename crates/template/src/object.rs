@@ -46,6 +46,12 @@ pub trait Object: Any {
     /// What `toJson` and `toYaml` see.
     fn plain(&self) -> Value;
 
+    /// The fields of a struct as its JSON has them, in their order; `None` where [`Object::plain`] says it all. YAML is made
+    /// from JSON but sorts its keys.
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        None
+    }
+
     /// The entries, where the object is a map (`.Files`), sorted by key.
     fn map_entries(&self) -> Vec<(Str, Value)> {
         Vec::new()

@@ -5,6 +5,7 @@ use mainstay_yaml::{KeyOrder, Sink};
 
 use crate::function::Failure;
 use crate::limit::{Exhausted, Meter};
+use crate::object::Object;
 use crate::string::Str;
 use crate::value::{List, ListType, Map, MapType, Value};
 
@@ -110,8 +111,19 @@ impl Walk<'_> {
             }
             Value::List(list) => return self.list(list),
             Value::Map(map) => return self.map(map),
-            Value::Object(object) => return self.deeper(|walk| walk.value(&object.plain())),
+            Value::Object(object) => return self.object(&**object),
         }
+        Ok(())
+    }
+
+    fn object(&mut self, object: &dyn Object) -> Result<(), TreeError> {
+        let is_json = self.sink.key_order() == KeyOrder::Bytes;
+        let Some(fields) = is_json.then(|| object.json_fields()).flatten() else {
+            return self.deeper(|walk| walk.value(&object.plain()));
+        };
+        self.sink.begin_map(fields.len());
+        self.deeper(|walk| fields.iter().try_for_each(|(key, value)| walk.entry((key, value))))?;
+        self.sink.end_map();
         Ok(())
     }
 

@@ -1,16 +1,18 @@
 //! Fields, map entries and methods.
 
+use std::borrow::Cow;
 use std::rc::Rc;
 
 use super::call::Callee;
 use super::{Run, Step};
 use crate::ast::NodeId;
-use crate::object::{Object, Shape};
+use crate::function::{Call, Failure, Type};
+use crate::object::{Object, Shape, Signature};
 use crate::quote::quoted;
 use crate::set::MissingKey;
 use crate::slot::{Held, Slot};
 use crate::string::Str;
-use crate::value::{MapType, Value};
+use crate::value::{List, ListType, MapType, Value};
 
 /// Where a field is taken, and what follows it.
 #[derive(Clone, Copy)]
@@ -18,6 +20,41 @@ struct Place<'n> {
     dot: &'n Slot,
     node: NodeId,
     args: &'n [NodeId],
+}
+
+/// A named slice of strings, for the one method such a type has in Helm: `.Capabilities.APIVersions.Has "apps/v1"`.
+struct StringSet(List);
+
+impl Object for StringSet {
+    fn type_name(&self) -> Cow<'static, str> {
+        Value::List(self.0.clone()).type_name()
+    }
+
+    fn shape(&self) -> Shape {
+        Shape::Struct
+    }
+
+    fn field(&self, _name: &str) -> Option<Value> {
+        None
+    }
+
+    fn method(&self, name: &str) -> Option<Signature> {
+        (name == "Has").then_some(Signature { params: &[Type::String], variadic: false })
+    }
+
+    fn call(&self, _name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
+        let wanted = call.str(0);
+        let is_wanted = |item: &Value| matches!(item, Value::String(text) if *text == wanted);
+        Ok(Value::Bool(self.0.items().iter().any(is_wanted)))
+    }
+
+    fn print(&self) -> Str {
+        Str::default()
+    }
+
+    fn plain(&self) -> Value {
+        Value::List(self.0.clone())
+    }
 }
 
 impl Run<'_> {
@@ -57,6 +94,10 @@ impl Run<'_> {
             (Value::Object(object), _) => {
                 let object = Rc::clone(object);
                 self.object_field(place, &of, &object, name, last)
+            }
+            (Value::List(list), _) if matches!(list.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" => {
+                let set: Rc<dyn Object> = Rc::new(StringSet(list.clone()));
+                self.object_field(place, &of, &set, name, last)
             }
             (_, Held::Nowhere) if self.missing_key == MissingKey::Error => {
                 self.fail(format!("nil data; no entry for key {}", quoted(name)))
