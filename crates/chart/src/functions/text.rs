@@ -74,10 +74,10 @@ fn swallow(result: Result<String, Failure>) -> Result<Value, Failure> {
     }
 }
 
-/// `toToml`: an error is the text.
+/// `toToml`: an error is the text, but nil makes Go's encoder panic.
 pub(super) fn to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     match must_to_toml(call) {
-        Err(Failure::Message(text)) => Ok(Value::string(text)),
+        Err(Failure::Message(text)) if !matches!(call.arg(0), Value::Nil) => Ok(Value::string(text)),
         other => other,
     }
 }

@@ -229,14 +229,14 @@ impl Object for CapabilitiesObject {
     }
 
     fn plain(&self) -> Value {
-        let inner = |value: &Value| match value {
-            Value::Object(object) => object.plain(),
-            other => other.clone(),
-        };
-        table([
-            ("APIVersions", self.api_versions.clone()),
-            ("HelmVersion", inner(&self.helm_version)),
-            ("KubeVersion", inner(&self.kube_version)),
+        sorted(self.json_fields())
+    }
+
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        Some(vec![
+            ("KubeVersion".into(), self.kube_version.clone()),
+            ("APIVersions".into(), self.api_versions.clone()),
+            ("HelmVersion".into(), self.helm_version.clone()),
         ])
     }
 }
@@ -248,13 +248,9 @@ fn string_of(value: &Value) -> String {
     }
 }
 
-fn table<const N: usize>(entries: [(&str, Value); N]) -> Value {
-    Value::map(
-        entries
-            .into_iter()
-            .map(|(key, value)| (Str::from(key), value))
-            .collect::<BTreeMap<_, _>>(),
-    )
+/// A struct as a map.
+fn sorted(fields: Option<Vec<(Str, Value)>>) -> Value {
+    Value::map(fields.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>())
 }
 
 struct KubeObject {
@@ -297,6 +293,11 @@ impl Object for KubeObject {
         Ok(Value::string(text.as_str()))
     }
 
+    /// `String` is a method of the pointer.
+    fn print_addressed(&self) -> Str {
+        self.version.normalized.as_str().into()
+    }
+
     fn print(&self) -> Str {
         let KubeVersion {
             version,
@@ -311,18 +312,23 @@ impl Object for KubeObject {
     }
 
     fn plain(&self) -> Value {
+        sorted(self.json_fields())
+    }
+
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         let KubeVersion {
             version,
             major,
             minor,
             ..
         } = &self.version;
-        let text = |text: &String| Value::string(text.as_str());
-        table([
-            ("Major", text(major)),
-            ("Minor", text(minor)),
-            ("Version", text(version)),
-        ])
+        let fields = [("Version", version), ("Major", major), ("Minor", minor)];
+        Some(
+            fields
+                .into_iter()
+                .map(|(key, text)| (key.into(), Value::string(text.as_str())))
+                .collect(),
+        )
     }
 }
 
@@ -365,6 +371,10 @@ impl Object for HelmObject {
     }
 
     fn plain(&self) -> Value {
+        sorted(self.json_fields())
+    }
+
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
         let fields = [
             ("version", Some(&self.0.version)),
             ("git_commit", Some(&self.0.git_commit)),
@@ -375,8 +385,8 @@ impl Object for HelmObject {
         let said = fields
             .into_iter()
             .filter_map(|(key, text)| Some((key, text.filter(|text| !text.is_empty())?)));
-        Value::map(
-            said.map(|(key, text)| (Str::from(key), Value::string(text.as_str())))
+        Some(
+            said.map(|(key, text)| (key.into(), Value::string(text.as_str())))
                 .collect(),
         )
     }

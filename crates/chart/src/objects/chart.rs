@@ -104,6 +104,9 @@ fn strings(items: &[String], generation: Generation) -> Value {
 }
 
 fn annotations(entries: &BTreeMap<String, String>) -> Value {
+    if entries.is_empty() {
+        return Value::Map(Map::nil(MapType::String));
+    }
     let entries = entries
         .iter()
         .map(|(key, value)| (Str::from(key.as_str()), Value::string(value.as_str())));
@@ -243,24 +246,26 @@ impl Object for Struct {
         }
     }
 
-    /// Every field is `omitempty`.
     fn plain(&self) -> Value {
-        let said = self.fields.iter().filter(|field| !is_empty(&field.value));
-        let mut entries: BTreeMap<Str, Value> = said
-            .map(|field| (Str::from(field.key), plain(&field.value)))
-            .collect();
-        if let Some(is_root) = self.is_root {
-            entries.insert("IsRoot".into(), Value::Bool(is_root));
-        }
-        Value::map(entries)
+        Value::map(
+            self.json_fields()
+                .unwrap_or_default()
+                .into_iter()
+                .collect::<BTreeMap<_, _>>(),
+        )
     }
-}
 
-fn plain(value: &Value) -> Value {
-    match value {
-        Value::Object(object) => object.plain(),
-        Value::List(list) => Value::list(list.items().iter().map(plain).collect()),
-        other => other.clone(),
+    /// Every field is `omitempty`.
+    fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
+        let said = self.fields.iter().filter(|field| !is_empty(&field.value));
+        let root = self
+            .is_root
+            .map(|is_root| (Str::from("IsRoot"), Value::Bool(is_root)));
+        Some(
+            said.map(|field| (Str::from(field.key), field.value.clone()))
+                .chain(root)
+                .collect(),
+        )
     }
 }
 
