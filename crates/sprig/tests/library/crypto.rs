@@ -7,7 +7,9 @@ use std::process::{Command, Stdio};
 use mainstay_template::{UintKind, Value};
 use mainstay_testkit::Oracle;
 
-use crate::support::{Case, Print, Random, SeededHost, agree, call, call_with, cases, question, shown};
+use crate::support::{
+    Case, Print, Random, SeededHost, agree, call, call_limited, call_with, cases, question, shown,
+};
 
 fn text(name: &str, args: &[Value]) -> String {
     String::from_utf8(shown(&call(name, args).unwrap())).unwrap()
@@ -432,6 +434,34 @@ fn broken_keys_and_certificates_never_panic() {
         let _ = call(
             "genCAWithKey",
             &["x".into(), Value::int(1), Value::string(broken.clone())],
+        );
+    }
+}
+
+#[test]
+fn slow_functions_cost_steps_before_they_work() {
+    let counter = Value::Uint(1, UintKind::Uint32);
+    let slow: [(&str, Vec<Value>); 7] = [
+        ("genCA", vec!["x".into(), Value::int(1)]),
+        (
+            "genSelfSignedCert",
+            vec!["x".into(), Value::Nil, Value::Nil, Value::int(1)],
+        ),
+        ("genCAWithKey", vec!["x".into(), Value::int(1), EC_KEY.into()]),
+        ("genPrivateKey", vec!["rsa".into()]),
+        ("genPrivateKey", vec!["dsa".into()]),
+        ("bcrypt", vec!["x".into()]),
+        (
+            "derivePassword",
+            vec![counter, "pin".into(), "x".into(), "x".into(), "x".into()],
+        ),
+    ];
+    for (name, args) in slow {
+        let told = call_limited(name, &args, 50_000).err();
+        assert_eq!(
+            told.as_deref(),
+            Some("the template did not finish within its step limit"),
+            "{name}"
         );
     }
 }

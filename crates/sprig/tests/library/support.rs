@@ -82,13 +82,30 @@ pub(crate) fn call(name: &str, args: &[Value]) -> Result<Value, String> {
     call_with(name, args, &mut SeededHost::new(1))
 }
 
+/// Calls `name` with `args` and so many steps.
+pub(crate) fn call_limited(name: &str, args: &[Value], fuel: u64) -> Result<Value, String> {
+    call_metered(
+        name,
+        args,
+        &mut SeededHost::new(1),
+        Limits {
+            fuel,
+            ..Limits::default()
+        },
+    )
+}
+
 /// Calls `name` with `args` and a host.
 pub(crate) fn call_with(name: &str, args: &[Value], host: &mut dyn Host) -> Result<Value, String> {
+    call_metered(name, args, host, Limits::default())
+}
+
+fn call_metered(name: &str, args: &[Value], host: &mut dyn Host, limits: Limits) -> Result<Value, String> {
     let function = functions()
         .iter()
         .find(|f| f.name == name)
         .unwrap_or_else(|| panic!("no function {name}"));
-    let mut meter = Meter::new(Limits::default());
+    let mut meter = Meter::new(limits);
     let mut call = Call {
         args,
         meter: &mut meter,
