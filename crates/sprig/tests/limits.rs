@@ -1,29 +1,29 @@
 //! Hostile templates: each must end in the limit it hits, soon and small.
 
-use std::time::{Duration, Instant};
+// Helpers of tests, which clippy's exemption for test functions does not reach.
+#![allow(clippy::panic)]
 
 use mainstay_sprig::functions;
-use mainstay_template::{Exhausted, Limits, Meter, NoHost, Set, Value, execute};
+use mainstay_template::{Error, Exhausted, Limits, Meter, NoHost, Set, Value, execute};
 
-/// What `template` gives, and how long it took.
-fn run(template: &str) -> (Result<Vec<u8>, mainstay_template::Error>, Duration) {
+fn run(template: &str) -> Result<Vec<u8>, Error> {
     let mut set = Set::named("t");
     set.functions(functions());
-    set.parse("t", template).expect(template);
-    let started = Instant::now();
-    let mut meter = Meter::new(Limits::default());
-    (
-        execute(&set, "t", Value::Nil, &mut meter, &mut NoHost),
-        started.elapsed(),
+    set.parse("t", template)?;
+    execute(
+        &set,
+        "t",
+        Value::Nil,
+        &mut Meter::new(Limits::default()),
+        &mut NoHost,
     )
 }
 
 fn check(template: &str, expected: Exhausted) {
-    let (result, took) = run(template);
-    let error = result.expect_err(template);
-    assert_eq!(error.exhausted, Some(expected), "{template}: {error}");
-    // Unoptimised and beside other tests; what is to be ruled out is minutes.
-    assert!(took < Duration::from_secs(60), "{template} took {took:?}");
+    match run(template) {
+        Err(error) => assert_eq!(error.exhausted, Some(expected), "{template}: {error}"),
+        Ok(output) => panic!("{template} gave {} bytes", output.len()),
+    }
 }
 
 /// `$d`, which contains itself two to the `levels` times.
@@ -105,12 +105,8 @@ fn endless_values() {
 fn comparing_ends_where_go_ends() {
     let other = shared(40, "").replace("$d", "$e");
     let template = shared(40, &format!("{other}{{{{ deepEqual $d $e }}}}"));
-    assert_eq!(run(&template).0.expect("both are finite"), b"true");
+    assert_eq!(run(&template).expect("both are finite"), b"true");
     let endless = r#"{{ $d := dict }}{{ $_ := set $d "d" $d }}{{ $e := dict }}{{ $_ := set $e "d" $e }}"#;
-    assert_eq!(
-        run(&format!("{endless}{{{{ deepEqual $d $e }}}}"))
-            .0
-            .expect("Go finds them equal"),
-        b"true"
-    );
+    let template = format!("{endless}{{{{ deepEqual $d $e }}}}");
+    assert_eq!(run(&template).expect("Go finds them equal"), b"true");
 }

@@ -38,8 +38,8 @@ fn rows() -> impl Iterator<Item = &'static Function> {
 
 /// `name(a, ...b) result` as the name and `a, ...b`.
 fn signature(line: &str) -> (&str, String) {
-    let (name, rest) = line.split_once('(').expect("a parenthesis opens");
-    let (parameters, _) = rest.split_once(')').expect("and closes");
+    let (name, rest) = line.split_once('(').unwrap_or((line, ""));
+    let (parameters, _) = rest.split_once(')').unwrap_or((rest, ""));
     (name, parameters.into())
 }
 
@@ -63,7 +63,6 @@ fn go_name(ty: Type) -> &'static str {
         Type::Bool => "bool",
         Type::Int => "int",
         Type::Int64 => "int64",
-        Type::Uint32 => "uint32",
         Type::Float64 => "float64",
         Type::String => "string",
         Type::ListOfAny => "[]interface {}",
@@ -71,5 +70,6 @@ fn go_name(ty: Type) -> &'static str {
         Type::MapOfAny => "map[string]interface {}",
         Type::MapOfString => "map[string]string",
         Type::Object(name) => name,
+        Type::Uint32 => "uint32",
     }
 }
