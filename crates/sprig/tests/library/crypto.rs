@@ -178,6 +178,33 @@ fn openssl_accepts_every_kind_of_key() {
     assert_eq!(text("genPrivateKey", &["x25519".into()]), "Unknown type x25519");
 }
 
+/// The search for primes takes its time; these seeds find them soon.
+#[test]
+fn openssl_accepts_the_large_keys() {
+    if !has_openssl() {
+        return println!("openssl is not installed: large keys not checked");
+    }
+    let key = |kind: &str, seed| {
+        let made = call_with("genPrivateKey", &[kind.into()], &mut SeededHost::new(seed)).unwrap();
+        String::from_utf8(shown(&made)).unwrap()
+    };
+    let dsa = key("dsa", 4);
+    assert!(dsa.starts_with("-----BEGIN DSA PRIVATE KEY-----\n"));
+    assert!(
+        openssl(&["pkey", "-check", "-noout", "-text"], &dsa)
+            .starts_with("Key is valid\nPrivate-Key: (2048 bit)")
+    );
+    let rsa = key("rsa", 5);
+    assert!(
+        openssl(&["rsa", "-check", "-noout", "-text"], &rsa).contains("Private-Key: (4096 bit, 2 primes)")
+    );
+    fails(
+        "genCAWithKey",
+        &["x".into(), Value::int(1), dsa.into()],
+        "error creating certificate: x509: certificate private key does not implement crypto.Signer",
+    );
+}
+
 /// What a certificate says, without what differs from one to the next.
 fn shape(cert: &str) -> String {
     let text = openssl(
