@@ -48,15 +48,17 @@ pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
         && fs::read_to_string(resources.join(super::STAMP)).is_ok_and(|found| found == stamp)
 }
 
-type Order = (bool, Reverse<Version>, bool);
+type Order = (bool, Reverse<Version>, u8);
 
-/// What is packed first is read fastest: newest releases, and of each the small charts before the one with all the CRDs.
+/// What is packed first is read fastest: newest releases, and of each istiod, then the small charts, then the one with all the
+/// CRDs.
 fn order(version: &Version, folder: &str) -> Order {
-    (
-        !version.is_release(),
-        Reverse(version.clone()),
-        folder.ends_with("/base"),
-    )
+    let rank = match folder.rsplit('/').next() {
+        Some("istiod") => 0,
+        Some("base") => 2,
+        _ => 1,
+    };
+    (!version.is_release(), Reverse(version.clone()), rank)
 }
 
 /// `installer/charts/istiod/values.yaml` → folder `<version>/installer/charts/istiod`, file `values.yaml`.
