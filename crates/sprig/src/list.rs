@@ -40,16 +40,20 @@ const TABLE: &[Function] = &[
 /// What Go says of a nil where it wanted to know the type.
 const NIL: &str = "runtime error: invalid memory address or nil pointer dereference";
 
-/// Argument `index` as a list, paid for with room for `more` items; `complaint` comes before the kind of what is none.
-fn list_arg(call: &mut Call<'_>, index: usize, more: usize, complaint: &str) -> Result<List, Failure> {
+/// Argument `index` as a list that is only looked at; `complaint` comes before the kind of what is none.
+fn look_at(call: &Call<'_>, index: usize, complaint: &str) -> Result<List, Failure> {
     match call.args.get(index) {
-        Some(Value::List(list)) => {
-            pay_for_items(call.meter, list.items().len() + more)?;
-            Ok(list.clone())
-        }
+        Some(Value::List(list)) => Ok(list.clone()),
         None | Some(Value::Nil) => Err(Failure::message(NIL)),
         Some(other) => Err(Failure::message(format!("{complaint} {}", other.kind_name()))),
     }
+}
+
+/// Argument `index` as a list that will be copied, paid for with room for `more` items.
+fn list_arg(call: &mut Call<'_>, index: usize, more: usize, complaint: &str) -> Result<List, Failure> {
+    let list = look_at(call, index, complaint)?;
+    pay_for_items(call.meter, list.items().len() + more)?;
+    Ok(list)
 }
 
 fn list(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -146,7 +150,7 @@ fn has(call: &mut Call<'_>) -> Result<Value, Failure> {
     if matches!(call.args.get(1), None | Some(Value::Nil)) {
         return Ok(Value::from(false));
     }
-    let list = list_arg(call, 1, 0, "Cannot find has on type")?;
+    let list = look_at(call, 1, "Cannot find has on type")?;
     let needle = call.arg(0);
     Ok(Value::from(is_among(call, list.items(), &needle)?))
 }

@@ -229,6 +229,11 @@ fn quote(call: &mut Call<'_>) -> Result<Value, Failure> {
         let text = text::of(meter, value)?;
         text::quoted(meter, &text)
     };
+    if let [value] = call.args
+        && !matches!(value, Value::Nil)
+    {
+        return Ok(Value::String(show(call.meter, value)?));
+    }
     spaced(call, show, b"")
 }
 

@@ -3,7 +3,7 @@
 use mainstay_template::Type::Any;
 use mainstay_template::{Call, Failure, Function, List, ListType, Value};
 
-use super::{NIL, list_arg};
+use super::{list_arg, look_at};
 use crate::cast::to_int;
 use crate::table::{fixed, variadic};
 use crate::text::pay_for_items;
@@ -22,7 +22,7 @@ pub(super) const TABLE: &[Function] = &[
 ];
 
 fn first(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(borrowed(call, "Cannot find first on type")?
+    Ok(look_at(call, 0, "Cannot find first on type")?
         .items()
         .first()
         .cloned()
@@ -30,20 +30,11 @@ fn first(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn last(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Ok(borrowed(call, "Cannot find last on type")?
+    Ok(look_at(call, 0, "Cannot find last on type")?
         .items()
         .last()
         .cloned()
         .unwrap_or_default())
-}
-
-/// Argument 0 as a list that is only looked at.
-fn borrowed(call: &Call<'_>, complaint: &str) -> Result<List, Failure> {
-    match call.args.first() {
-        Some(Value::List(list)) => Ok(list.clone()),
-        None | Some(Value::Nil) => Err(Failure::message(NIL)),
-        Some(other) => Err(Failure::message(format!("{complaint} {}", other.kind_name()))),
-    }
 }
 
 fn rest(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -65,7 +56,7 @@ fn copied(part: Option<&[Value]>) -> Value {
 }
 
 fn slice(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let list = borrowed(call, "list should be type of slice or array but")?;
+    let list = look_at(call, 0, "list should be type of slice or array but")?;
     let len = list.items().len() as i64;
     if len == 0 {
         return Ok(Value::Nil);
