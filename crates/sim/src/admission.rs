@@ -1,0 +1,55 @@
+//! Who has a say before a write is stored: takes the write, gives it changed or refused. The builtin plugins are here; webhooks and
+//! policies belong here too.
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::state::State;
+use crate::status::Result;
+use crate::write::Target;
+
+mod lifecycle;
+mod pods;
+
+/// What is being done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Operation {
+    /// A new object.
+    Create,
+    /// A changed object.
+    Update,
+    /// An object goes.
+    Delete,
+    /// A connection to an object (`exec`, `proxy`).
+    Connect,
+}
+
+/// One write under consideration.
+#[derive(Clone, Copy, Debug)]
+pub struct Attributes<'a> {
+    /// Where it goes.
+    pub target: &'a Target<'a>,
+    /// What it does.
+    pub operation: Operation,
+    /// What is there.
+    pub old: Option<&'a Value>,
+}
+
+/// Lets everyone change the object, in the real server's order of plugins.
+pub fn mutate(state: &mut State, attributes: &Attributes<'_>, value: &mut Value, context: &mut Context) -> Result<()> {
+    lifecycle::check(state, attributes, value)?;
+    let new_pod = attributes.operation == Operation::Create
+        && attributes.target.resource.is("", "pods")
+        && context.subresource.is_empty();
+    if new_pod {
+        pods::service_account(state, attributes.target.namespace, value)?;
+        pods::tolerations(value);
+        pods::priority(state, value)?;
+    }
+    Ok(())
+}
+
+/// Lets everyone refuse the finished object.
+pub fn validate(_state: &mut State, attributes: &Attributes<'_>, _value: &Value, _context: &mut Context) -> Result<()> {
+    lifecycle::check_delete(attributes)
+}

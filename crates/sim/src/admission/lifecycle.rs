@@ -1,0 +1,44 @@
+//! Namespaces as homes: nothing new in one that is not there or is dying, and some may never go.
+
+use serde_json::Value;
+
+use super::{Attributes, Operation};
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+
+const NAMESPACES: Qualified<'static> = Qualified { group: "", name: "namespaces" };
+/// They may never be deleted.
+const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+
+/// Refuses a new object whose namespace is missing or dying.
+pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -> Result<()> {
+    let target = attributes.target;
+    if target.namespace.is_empty() || !target.resource.namespaced {
+        return Ok(());
+    }
+    let Some(namespace) = state.store.get("namespaces", target.namespace) else {
+        return Err(Status::not_found(NAMESPACES, target.namespace));
+    };
+    if attributes.operation != Operation::Create || !namespace.meta().deleting {
+        return Ok(());
+    }
+    let home = target.namespace;
+    let name = tree::text(value, &["metadata", "name"]);
+    let why = format!("unable to create new content in namespace {home} because it is being terminated");
+    Err(Status::forbidden(target.resource.qualified(), name, &why).cause(
+        "NamespaceTerminating",
+        &format!("namespace {home} is being terminated"),
+        "metadata.namespace",
+    ))
+}
+
+/// Refuses to delete namespaces the cluster cannot live without.
+pub(super) fn check_delete(attributes: &Attributes<'_>) -> Result<()> {
+    let target = attributes.target;
+    let immortal = target.resource.is("", "namespaces") && IMMORTAL.contains(&target.name);
+    if attributes.operation == Operation::Delete && immortal {
+        return Err(Status::forbidden(target.resource.qualified(), target.name, "this namespace may not be deleted"));
+    }
+    Ok(())
+}

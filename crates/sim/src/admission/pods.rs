@@ -1,0 +1,120 @@
+//! What every new pod gets: a service account with its token, tolerations, a priority.
+
+use serde_json::{Value, json};
+
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+
+const PODS: Qualified<'static> = Qualified { group: "", name: "pods" };
+const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
+
+fn refuse(pod: &Value, why: &str) -> Status {
+    Status::forbidden(PODS, tree::text(pod, &["metadata", "name"]), why)
+}
+
+/// Names the service account and mounts its token.
+pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Value) -> Result<()> {
+    tree::set_default_text(pod, &["spec", "serviceAccountName"], "default");
+    let name = tree::text(pod, &["spec", "serviceAccountName"]).to_owned();
+    tree::set(pod, &["spec", "serviceAccount"], name.clone());
+    let key = crate::object::key(namespace, &name);
+    let Some(account) = state.store.get("serviceaccounts", &key).map(|object| object.value()) else {
+        let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
+        return Err(refuse(pod, &why));
+    };
+    if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty() && !tree::list(&account, &["imagePullSecrets"]).is_empty() {
+        tree::copy(&json!({"spec": {"imagePullSecrets": account["imagePullSecrets"]}}), pod, &["spec", "imagePullSecrets"]);
+    }
+    let wanted = tree::get(pod, &["spec", "automountServiceAccountToken"]).or_else(|| account.get("automountServiceAccountToken"));
+    if wanted != Some(&Value::Bool(false)) {
+        mount_token(state, pod);
+    }
+    Ok(())
+}
+
+fn mount_token(state: &mut State, pod: &mut Value) {
+    let has_token = |volume: &&Value| tree::text(volume, &["name"]).starts_with("kube-api-access-");
+    let existing = tree::list(pod, &["spec", "volumes"]).iter().find(has_token).map(|volume| tree::text(volume, &["name"]).to_owned());
+    let name = existing.clone().unwrap_or_else(|| format!("kube-api-access-{}", state.random.suffix(5)));
+    let mut needed = false;
+    for kind in ["initContainers", "containers"] {
+        for container in tree::list_mut(pod, &["spec", kind]).into_iter().flatten() {
+            let mounted = tree::list(container, &["volumeMounts"]).iter().any(|mount| tree::text(mount, &["mountPath"]) == TOKEN_PATH);
+            if !mounted {
+                let mut mounts = tree::list(container, &["volumeMounts"]).to_vec();
+                mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
+                tree::set(container, &["volumeMounts"], mounts);
+                needed = true;
+            }
+        }
+    }
+    if needed && existing.is_none() {
+        let mut volumes = tree::list(pod, &["spec", "volumes"]).to_vec();
+        volumes.push(token_volume(&name));
+        tree::set(pod, &["spec", "volumes"], volumes);
+    }
+}
+
+fn token_volume(name: &str) -> Value {
+    json!({"name": name, "projected": {"defaultMode": 0o644, "sources": [
+        {"serviceAccountToken": {"expirationSeconds": 3607, "path": "token"}},
+        {"configMap": {"name": "kube-root-ca.crt", "items": [{"key": "ca.crt", "path": "ca.crt"}]}},
+        {"downwardAPI": {"items": [{"path": "namespace", "fieldRef": {"apiVersion": "v1", "fieldPath": "metadata.namespace"}}]}},
+    ]}})
+}
+
+/// Five minutes on a node that is not ready or not reachable.
+pub(super) fn tolerations(pod: &mut Value) {
+    let mut all = tree::list(pod, &["spec", "tolerations"]).to_vec();
+    for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
+        let tolerated = |one: &Value| {
+            let (effect, have) = (tree::text(one, &["effect"]), tree::text(one, &["key"]));
+            (have == key || have.is_empty()) && matches!(effect, "NoExecute" | "")
+        };
+        if !all.iter().any(tolerated) {
+            all.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+        }
+    }
+    tree::set(pod, &["spec", "tolerations"], all);
+}
+
+/// The number behind the priority class, or the default.
+pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
+    let name = tree::text(pod, &["spec", "priorityClassName"]).to_owned();
+    let class = if name.is_empty() { default_class(state) } else { find_class(state, &name) };
+    if class.is_none() && !name.is_empty() {
+        return Err(refuse(pod, &format!("no PriorityClass with name {name} was found")));
+    }
+    let class = class.unwrap_or_else(|| json!({"value": 0, "preemptionPolicy": "PreemptLowerPriority"}));
+    let number = tree::int(&class, &["value"]).unwrap_or(0);
+    let given = tree::int(pod, &["spec", "priority"]);
+    if given.is_some_and(|given| given != number) {
+        let why = format!("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name", given.unwrap_or(0));
+        return Err(refuse(pod, &why));
+    }
+    if name.is_empty()
+        && let Some(default) = tree::get(&class, &["metadata", "name"])
+    {
+        tree::set(pod, &["spec", "priorityClassName"], default.clone());
+    }
+    tree::set(pod, &["spec", "priority"], number);
+    let policy = tree::text(&class, &["preemptionPolicy"]);
+    tree::set_default(pod, &["spec", "preemptionPolicy"], if policy.is_empty() { "PreemptLowerPriority" } else { policy });
+    Ok(())
+}
+
+const CLASSES: &str = "priorityclasses.scheduling.k8s.io";
+
+fn find_class(state: &State, name: &str) -> Option<Value> {
+    match name {
+        "system-cluster-critical" => Some(json!({"value": 2_000_000_000})),
+        "system-node-critical" => Some(json!({"value": 2_000_001_000})),
+        _ => state.store.get(CLASSES, name).map(|object| object.value()),
+    }
+}
+
+fn default_class(state: &State) -> Option<Value> {
+    let classes = state.store.all(CLASSES).map(|object| object.value());
+    classes.filter(|class| tree::flag(class, &["globalDefault"])).min_by_key(|class| tree::int(class, &["value"]))
+}

@@ -1,0 +1,172 @@
+//! The API itself: takes one request, gives one answer. A function of the state alone: no sockets, no time but the state's.
+
+use bytes::Bytes;
+use http::Method;
+
+use crate::auth::{self, User};
+use crate::context::{Context, FieldValidation, Question};
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::watch::Watch;
+
+mod discovery;
+mod patch;
+mod query;
+mod read;
+mod reply;
+mod review;
+mod route;
+mod scale;
+mod subresource;
+mod write;
+
+pub use query::Query;
+pub(crate) use read::LAG;
+pub use reply::Answer;
+pub use route::{Route, parse_route};
+pub(crate) use scale::selector_text;
+
+/// A request, without its transport.
+#[derive(Clone, Debug)]
+pub struct Call {
+    /// Who calls, as faults and traces name it.
+    pub client: String,
+    /// Who calls, as authorisation sees it.
+    pub user: User,
+    /// Method.
+    pub method: Method,
+    /// Path.
+    pub path: String,
+    /// Query.
+    pub query: Query,
+    /// `Accept`.
+    pub accept: String,
+    /// `Content-Type`.
+    pub content_type: String,
+    /// `User-Agent`.
+    pub user_agent: String,
+    /// Body.
+    pub body: Bytes,
+    /// Answers from outside that earlier tries asked for.
+    pub answers: Vec<(Question, serde_json::Value)>,
+}
+
+/// What a request leads to.
+#[derive(Debug)]
+pub enum Outcome {
+    /// An answer.
+    Answer(Answer),
+    /// An answer that never ends by itself.
+    Watch(Box<Watch>),
+    /// Somebody outside must be asked; then the request is to be tried again.
+    Ask(Question),
+}
+
+/// Handles one request.
+pub fn handle(state: &mut State, call: &Call) -> Outcome {
+    let random = state.random.clone();
+    let mut context = context(call);
+    let outcome = match dispatch(state, call, &mut context) {
+        Ok(outcome) => outcome,
+        Err(_) if context.pending.is_some() => Outcome::Answer(Answer::empty(500)),
+        Err(status) => Outcome::Answer(Answer::of_status(&status)),
+    };
+    if let Some(question) = context.pending.take() {
+        // The try is forgotten, chance included, so that the next one meets the same world.
+        state.random = random;
+        return Outcome::Ask(question);
+    }
+    match outcome {
+        Outcome::Answer(answer) => Outcome::Answer(answer.with_warnings(&context.warnings)),
+        other => other,
+    }
+}
+
+fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Outcome> {
+    let route = parse_route(&call.path);
+    let Route::Resource(place) = route else { return Ok(Outcome::Answer(discovery::answer(state, call, &route))) };
+    let verb = place.verb(&call.method, &call.query);
+    let Some(verb) = verb else { return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed"))) };
+    auth::authorize(state, &call.user, &place.attempt(verb))?;
+    let Some(resource) = state.resources.find(&place.group, &place.version, &place.plural).cloned() else {
+        return Ok(Outcome::Answer(Answer::not_found()));
+    };
+    if resource.namespaced && place.namespace.is_empty() && !matches!(verb, crate::resource::Verb::List | crate::resource::Verb::Watch) {
+        return Ok(Outcome::Answer(Answer::not_found()));
+    }
+    if !resource.namespaced && !place.namespace.is_empty() {
+        return Ok(Outcome::Answer(Answer::not_found()));
+    }
+    let request = Request { call, place: &place, resource: &resource, verb };
+    if !place.subresource.is_empty() {
+        return subresource::handle(state, &request, context).map(Outcome::Answer);
+    }
+    if !resource.verbs.contains(verb) {
+        return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed")));
+    }
+    request.handle(state, context)
+}
+
+/// One request, understood.
+struct Request<'a> {
+    call: &'a Call,
+    place: &'a route::Place,
+    resource: &'a std::sync::Arc<crate::resource::Resource>,
+    verb: crate::resource::Verb,
+}
+
+impl Request<'_> {
+    fn handle(&self, state: &mut State, context: &mut Context) -> Result<Outcome> {
+        use crate::resource::Verb;
+        Ok(Outcome::Answer(match self.verb {
+            Verb::Get => read::get(state, self)?,
+            Verb::List => read::list(state, self)?,
+            Verb::Watch => return read::watch(state, self).map(|watch| Outcome::Watch(Box::new(watch))),
+            Verb::Create if review::is_review(self.resource) => review::create(state, self, context)?,
+            Verb::Create if self.resource.is("", "bindings") => subresource::bind_by_body(state, self, context)?,
+            Verb::Create => write::create(state, self, context)?,
+            Verb::Update => write::update(state, self, context)?,
+            Verb::Patch => patch::patch(state, self, context)?,
+            Verb::Delete => write::delete(state, self, context)?,
+            Verb::DeleteCollection => write::delete_collection(state, self, context)?,
+        }))
+    }
+
+    fn target(&self) -> crate::write::Target<'_> {
+        crate::write::Target { resource: self.resource, namespace: &self.place.namespace, name: &self.place.name }
+    }
+}
+
+/// A field manager's name has at most this many characters.
+const MANAGER_LENGTH: usize = 128;
+
+fn context(call: &Call) -> Context {
+    let query = &call.query;
+    let named = query.get("fieldManager");
+    let manager = match named {
+        "" => call.user_agent.split('/').next().unwrap_or("").chars().take(MANAGER_LENGTH).collect(),
+        named => named.to_owned(),
+    };
+    Context {
+        user: call.user.clone(),
+        dry_run: query.get("dryRun") == "All",
+        manager,
+        manager_named: !named.is_empty(),
+        force: query.get("force") == "true",
+        field_validation: match query.get("fieldValidation") {
+            "Ignore" => FieldValidation::Ignore,
+            "Strict" => FieldValidation::Strict,
+            _ => FieldValidation::Warn,
+        },
+        answers: call.answers.clone(),
+        ..Context::default()
+    }
+}
+
+/// Reads a body as a JSON tree.
+fn parse_body(body: &[u8], what: &str) -> Result<serde_json::Value> {
+    serde_json::from_slice(body).map_err(|error| {
+        let _ = error;
+        Status::bad_request(format!("error decoding {what}: json parse error"))
+    })
+}

@@ -1,0 +1,149 @@
+//! What is served: groups, versions, resources (in the old form and the aggregated one), the version, health.
+
+use serde_json::{Value, json};
+
+use super::reply::Answer;
+use super::{Call, Route};
+use crate::resource::{Group, Resource, Verbs, Version};
+use crate::state::State;
+
+const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
+
+pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
+    let aggregated = call.accept.contains("as=APIGroupDiscoveryList") && call.accept.contains("v=v2");
+    match route {
+        Route::CoreVersions if aggregated => all(state, true),
+        Route::Groups if aggregated => all(state, false),
+        Route::CoreVersions => Answer::json(200, &json!({
+            "kind": "APIVersions", "versions": ["v1"],
+            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
+        })),
+        Route::Groups => {
+            let groups: Vec<Value> = state.resources.groups().iter().filter(|group| !group.name.is_empty()).map(group).collect();
+            Answer::json(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+        }
+        Route::Group(name) => match state.resources.groups().iter().find(|group| &*group.name == name && !name.is_empty()) {
+            Some(found) => {
+                let mut value = group(found);
+                value["kind"] = "APIGroup".into();
+                value["apiVersion"] = "v1".into();
+                Answer::json(200, &value)
+            }
+            None => Answer::not_found(),
+        },
+        Route::Resources(group, version) => match state.resources.version(group, version) {
+            Some(found) => Answer::json(200, &resource_list(group, found)),
+            None => Answer::not_found(),
+        },
+        Route::Version => version(state),
+        Route::Health(_) => Answer::text(200, "ok"),
+        Route::OpenApi(path) => crate::openapi::answer(state, path),
+        Route::Resource(_) | Route::Unknown => Answer::not_found(),
+    }
+}
+
+fn version(state: &State) -> Answer {
+    let git = &state.options.git_version;
+    let mut parts = git.trim_start_matches('v').split('.');
+    let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("36"));
+    Answer::json(200, &json!({
+        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
+        "minCompatibilityMajor": major, "minCompatibilityMinor": minor.parse::<u32>().map_or(String::new(), |minor| (minor - 1).to_string()),
+        "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+        "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
+    }))
+}
+
+fn group_version(group: &str, version: &str) -> String {
+    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+}
+
+fn group(group: &Group) -> Value {
+    let version = |version: &Version| json!({"groupVersion": group_version(&group.name, &version.name), "version": &*version.name});
+    let versions: Vec<Value> = group.versions.iter().map(version).collect();
+    json!({"name": &*group.name, "versions": versions, "preferredVersion": versions.first()})
+}
+
+fn resource_list(group: &str, version: &Version) -> Value {
+    let resources: Vec<Value> = version.resources.iter().flat_map(|resource| with_subresources(resource)).collect();
+    json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version(group, &version.name), "resources": resources})
+}
+
+fn with_subresources(resource: &Resource) -> Vec<Value> {
+    let mut own = json!({
+        "name": &*resource.plural, "singularName": &*resource.singular, "namespaced": resource.namespaced,
+        "kind": &*resource.kind, "verbs": resource.verbs.names(),
+    });
+    put_names(&mut own, resource);
+    let subs = resource.subresources.iter().map(|sub| {
+        let mut value = json!({
+            "name": format!("{}/{}", resource.plural, sub.name), "singularName": "", "namespaced": resource.namespaced,
+            "kind": &*sub.kind, "verbs": sub.verbs.names(),
+        });
+        if !sub.version.is_empty() {
+            value["version"] = (*sub.version).into();
+            if !sub.group.is_empty() {
+                value["group"] = (*sub.group).into();
+            }
+        }
+        value
+    });
+    std::iter::once(own).chain(subs).collect()
+}
+
+fn put_names(value: &mut Value, resource: &Resource) {
+    for (key, names) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+        if !names.is_empty() {
+            value[key] = names.iter().map(|name| Value::from(&**name)).collect();
+        }
+    }
+}
+
+fn all(state: &State, core: bool) -> Answer {
+    let groups = state.resources.groups().iter().filter(|group| group.name.is_empty() == core);
+    let items: Vec<Value> = groups.map(aggregated_group).collect();
+    let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
+    Answer::bytes(200, AGGREGATED, list.to_string().into())
+}
+
+fn aggregated_group(group: &Group) -> Value {
+    let versions: Vec<Value> = group
+        .versions
+        .iter()
+        .map(|version| {
+            let resources: Vec<Value> = version.resources.iter().map(|resource| aggregated_resource(resource)).collect();
+            json!({"version": &*version.name, "freshness": "Current", "resources": resources})
+        })
+        .collect();
+    let metadata = if group.name.is_empty() { json!({"creationTimestamp": null}) } else { json!({"name": &*group.name, "creationTimestamp": null}) };
+    json!({"metadata": metadata, "versions": versions})
+}
+
+fn aggregated_resource(resource: &Resource) -> Value {
+    let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
+    let mut value = json!({
+        "resource": &*resource.plural, "responseKind": kind(&resource.group, &resource.version, &resource.kind),
+        "scope": scope, "singularResource": &*resource.singular, "verbs": names(resource.verbs),
+    });
+    put_names(&mut value, resource);
+    let subs: Vec<Value> = resource
+        .subresources
+        .iter()
+        .map(|sub| {
+            let (group, version) = if sub.version.is_empty() { (&resource.group, &resource.version) } else { (&sub.group, &sub.version) };
+            json!({"subresource": &*sub.name, "responseKind": kind(group, version, &sub.kind), "verbs": names(sub.verbs)})
+        })
+        .collect();
+    if !subs.is_empty() {
+        value["subresources"] = subs.into();
+    }
+    value
+}
+
+fn kind(group: &str, version: &str, kind: &str) -> Value {
+    json!({"group": group, "version": version, "kind": kind})
+}
+
+fn names(verbs: Verbs) -> Vec<&'static str> {
+    verbs.names()
+}

@@ -1,0 +1,113 @@
+//! PATCH: takes one of four patch types, gives the changed object.
+
+use serde_json::Value;
+
+use super::read::form_of;
+use super::reply::Answer;
+use super::write::check_options;
+use super::Request;
+use crate::context::Context;
+use crate::field::{FieldErrors, Path};
+use crate::patch::{self, strategic};
+use crate::resource::Shape;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::{apply, tree, write};
+
+/// The patch types.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Sort {
+    Json,
+    Merge,
+    Strategic,
+    Apply,
+}
+
+impl Sort {
+    pub(super) fn of(request: &Request<'_>) -> Result<Self> {
+        let media = request.call.content_type.split(';').next().unwrap_or("").trim();
+        let custom = matches!(request.resource.shape, Shape::Custom(_));
+        match media {
+            "application/json-patch+json" => Ok(Self::Json),
+            "application/merge-patch+json" => Ok(Self::Merge),
+            "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
+            "application/apply-patch+yaml" => Ok(Self::Apply),
+            _ => {
+                let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
+                Err(Status::unsupported_media_type(format!(
+                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml, application/apply-patch+cbor"
+                )))
+            }
+        }
+    }
+}
+
+pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let (form, include) = form_of(request)?;
+    let sort = Sort::of(request)?;
+    check_patch_options(request, sort)?;
+    let body = parse(request, sort)?;
+    let resource = request.resource;
+    if sort == Sort::Apply {
+        check_applied(request, &body)?;
+    }
+    let done = write::update(state, &request.target(), context, sort == Sort::Apply, &mut |state, live, context| {
+        let patched = patched(state, request, sort, live, &body, context)?;
+        write::decode(state, resource, patched, context)
+    })?;
+    let code = if done.created { 201 } else { 200 };
+    Ok(Answer::object(state, resource, &done.object, code, form, include))
+}
+
+/// The tree that the patch makes of the live one.
+pub(super) fn patched(state: &State, request: &Request<'_>, sort: Sort, live: Option<&Value>, body: &Value, context: &Context) -> Result<Value> {
+    if sort == Sort::Apply {
+        return apply::apply(state, request.resource, live, body, context);
+    }
+    let live = live.ok_or_else(|| request.target().not_found())?;
+    match (sort, &request.resource.shape) {
+        (Sort::Json, _) => patch::apply_json_patch(live, body),
+        (Sort::Strategic, Shape::Builtin(Some(id))) => strategic::merge(state.schema, *id, live, body),
+        _ => Ok(patch::merge(live, body)),
+    }
+}
+
+pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
+    let value: Value = serde_json::from_slice(&request.call.body).map_err(|error| match sort {
+        Sort::Apply => Status::bad_request(format!("error decoding YAML: {error}")),
+        _ => Status::bad_request(format!("error decoding patch: {error}")),
+    })?;
+    match (sort, &value) {
+        (Sort::Json, _) | (_, Value::Object(_)) => Ok(value),
+        _ => Err(Status::bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")),
+    }
+}
+
+/// An applied configuration must say what it is, and may not claim managed fields.
+fn check_applied(request: &Request<'_>, body: &Value) -> Result<()> {
+    let resource = request.resource;
+    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
+        if tree::text(body, &[field]).is_empty() {
+            let _ = expected;
+            return Err(Status::bad_request(format!("invalid object type: {field} must be set")));
+        }
+    }
+    if !tree::list(body, &["metadata", "managedFields"]).is_empty() {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
+}
+
+pub(super) fn check_patch_options(request: &Request<'_>, sort: Sort) -> Result<()> {
+    check_options(request, "PatchOptions")?;
+    let query = &request.call.query;
+    let mut errors = FieldErrors::new();
+    if sort == Sort::Apply && query.get("fieldManager").is_empty() {
+        errors.required(&Path::new("fieldManager"), "is required for apply patch");
+    }
+    if sort != Sort::Apply && query.find("force").is_some() {
+        errors.forbidden(&Path::new("force"), "may not be specified for non-apply patch");
+    }
+    let kind = Qualified { group: "meta.k8s.io", name: "PatchOptions" };
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(kind, "", &errors)) }
+}

@@ -1,0 +1,144 @@
+//! The scale subresource: a small view of anything that has replicas.
+
+use serde_json::{Value, json};
+
+use super::patch::{self, Sort};
+use super::reply::Answer;
+use super::Request;
+use crate::context::Context;
+use crate::field::{FieldErrors, Path};
+use crate::resource::{Resource, Shape, Verb};
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::{tree, write};
+
+const KIND: Qualified<'static> = Qualified { group: "autoscaling", name: "Scale" };
+
+pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let target = request.target();
+    let Some((_, live)) = write::current(state, &target) else { return Err(target.not_found()) };
+    let paths = Paths::of(request.resource);
+    let view = paths.view(&live);
+    if request.verb == Verb::Get {
+        return Ok(Answer::json(200, &view));
+    }
+    let sent = match request.verb {
+        Verb::Patch => patched(request, &view)?,
+        _ => super::parse_body(&request.call.body, "scale")?,
+    };
+    check(request, &sent, &view)?;
+    let replicas = tree::int(&sent, &["spec", "replicas"]).unwrap_or(0);
+    context.subresource = "scale".into();
+    let done = write::update(state, &target, context, false, &mut |_, live, _| {
+        let mut new = live.cloned().unwrap_or_default();
+        tree::set(&mut new, &paths.replicas(), replicas);
+        Ok(new)
+    })?;
+    let shown = crate::convert::from_stored(request.resource, done.object.value());
+    Ok(Answer::json(200, &paths.view(&shown)))
+}
+
+fn patched(request: &Request<'_>, view: &Value) -> Result<Value> {
+    let sort = Sort::of(request)?;
+    patch::check_patch_options(request, sort)?;
+    let body = patch::parse(request, sort)?;
+    match sort {
+        Sort::Json => crate::patch::apply_json_patch(view, &body),
+        _ => Ok(crate::patch::merge(view, &body)),
+    }
+}
+
+fn check(request: &Request<'_>, sent: &Value, view: &Value) -> Result<()> {
+    let name = tree::text(sent, &["metadata", "name"]);
+    if name != request.place.name {
+        let text = format!("the name of the object ({name}) does not match the name on the URL ({})", request.place.name);
+        return Err(Status::bad_request(text));
+    }
+    let version = tree::text(sent, &["metadata", "resourceVersion"]);
+    if !version.is_empty() && version != tree::text(view, &["metadata", "resourceVersion"]) {
+        return Err(Status::modified(request.resource.qualified(), name));
+    }
+    let replicas = tree::int(sent, &["spec", "replicas"]).unwrap_or(0);
+    if replicas < 0 {
+        let mut errors = FieldErrors::new();
+        errors.invalid(&Path::new("spec").child("replicas"), replicas, "must be greater than or equal to 0");
+        return Err(Status::invalid(KIND, name, &errors));
+    }
+    Ok(())
+}
+
+/// Where a kind keeps its replicas.
+struct Paths {
+    spec: String,
+    status: String,
+    selector: Option<String>,
+}
+
+impl Paths {
+    fn of(resource: &Resource) -> Self {
+        if let Shape::Custom(custom) = &resource.shape
+            && let Some(scale) = &custom.scale
+        {
+            let selector = scale.get("labelSelectorPath").and_then(Value::as_str).map(str::to_owned);
+            let text = |key| tree::text(scale, &[key]).to_owned();
+            return Self { spec: text("specReplicasPath"), status: text("statusReplicasPath"), selector };
+        }
+        Self { spec: ".spec.replicas".into(), status: ".status.replicas".into(), selector: None }
+    }
+
+    fn replicas(&self) -> Vec<&str> {
+        split(&self.spec)
+    }
+
+    fn view(&self, live: &Value) -> Value {
+        let text = |key: &str| tree::text(live, &["metadata", key]);
+        let mut view = json!({
+            "kind": "Scale", "apiVersion": "autoscaling/v1",
+            "metadata": {
+                "name": text("name"), "namespace": text("namespace"), "uid": text("uid"),
+                "resourceVersion": text("resourceVersion"), "creationTimestamp": text("creationTimestamp"),
+            },
+            "spec": {}, "status": {"replicas": tree::int(live, &split(&self.status)).unwrap_or(0)},
+        });
+        if let Some(replicas) = tree::int(live, &self.replicas()).filter(|replicas| *replicas != 0) {
+            tree::set(&mut view, &["spec", "replicas"], replicas);
+        }
+        let selector = match &self.selector {
+            Some(path) => tree::text(live, &split(path)).to_owned(),
+            None => selector_text(tree::get(live, &["spec", "selector"])),
+        };
+        if !selector.is_empty() {
+            tree::set(&mut view, &["status", "selector"], selector);
+        }
+        view
+    }
+}
+
+fn split(path: &str) -> Vec<&str> {
+    path.trim_start_matches('.').split('.').collect()
+}
+
+/// A label selector as text, requirements sorted by key.
+pub(crate) fn selector_text(selector: Option<&Value>) -> String {
+    let Some(selector) = selector else { return String::new() };
+    let labels = tree::map(selector, &["matchLabels"]).or_else(|| selector.as_object().filter(|map| !map.contains_key("matchExpressions")));
+    let mut parts: Vec<(String, String)> = Vec::new();
+    for (key, value) in labels.into_iter().flatten().filter(|(_, value)| value.is_string()) {
+        parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or(""))));
+    }
+    for expression in tree::list(selector, &["matchExpressions"]) {
+        let key = tree::text(expression, &["key"]);
+        let mut values: Vec<&str> = tree::list(expression, &["values"]).iter().filter_map(Value::as_str).collect();
+        values.sort_unstable();
+        let values = values.join(",");
+        let text = match tree::text(expression, &["operator"]) {
+            "In" => format!("{key} in ({values})"),
+            "NotIn" => format!("{key} notin ({values})"),
+            "Exists" => key.to_owned(),
+            _ => format!("!{key}"),
+        };
+        parts.push((key.to_owned(), text));
+    }
+    parts.sort();
+    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+}

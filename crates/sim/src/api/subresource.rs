@@ -1,0 +1,202 @@
+//! Paths below an object: status, scale, binding, eviction, token, log and their like.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::patch::{self, Sort};
+use super::read::form_of;
+use super::reply::Answer;
+use super::write::{body, delete_options};
+use super::{Request, scale};
+use crate::context::Context;
+use crate::resource::Verb;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::write::{self, Target};
+use crate::{strategy, tree};
+
+pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let Some(sub) = request.resource.subresource(&request.place.subresource) else { return Ok(Answer::not_found()) };
+    if !sub.verbs.contains(request.verb) {
+        return Ok(Answer::text(405, "405: Method Not Allowed"));
+    }
+    sub.name.as_ref().clone_into(&mut context.subresource);
+    match &*sub.name {
+        "scale" => scale::handle(state, request, context),
+        "binding" => bind_by_body(state, request, context),
+        "eviction" => evict(state, request, context),
+        "token" => token(state, request),
+        "log" => log(state, request),
+        "finalize" => finalize(state, request, context),
+        "exec" | "attach" | "portforward" | "proxy" => Err(Status::bad_request("Upgrade request required")),
+        _ => part(state, request, context),
+    }
+}
+
+/// Status and everything else that is a view of the whole object.
+fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    if request.verb == Verb::Get {
+        return super::read::get(state, request);
+    }
+    let (form, include) = form_of(request)?;
+    let resource = request.resource;
+    let sort = if request.verb == Verb::Patch { Some(Sort::of(request)?) } else { None };
+    let sent = match sort {
+        Some(sort) => {
+            patch::check_patch_options(request, sort)?;
+            patch::parse(request, sort)?
+        }
+        None => body(request)?,
+    };
+    let done = write::update(state, &request.target(), context, false, &mut |state, live, context| {
+        let value = match sort {
+            Some(sort) => patch::patched(state, request, sort, live, &sent, context)?,
+            None => sent.clone(),
+        };
+        write::decode(state, resource, value, context)
+    })?;
+    Ok(Answer::object(state, resource, &done.object, 200, form, include))
+}
+
+fn finalize(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let (form, include) = form_of(request)?;
+    let value = write::decode(state, request.resource, body(request)?, context)?;
+    let finalizers = tree::get(&value, &["spec", "finalizers"]).cloned().unwrap_or_default();
+    let object = strategy::finalize(state, &request.target(), finalizers)?;
+    Ok(Answer::object(state, request.resource, &object, 200, form, include))
+}
+
+const POD_BINDING: Qualified<'static> = Qualified { group: "", name: "pods/binding" };
+
+/// Puts a pod on a node, as the scheduler does.
+pub(super) fn bind_by_body(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let binding = super::parse_body(&request.call.body, "binding")?;
+    let name = tree::text(&binding, &["metadata", "name"]).to_owned();
+    let name = if request.place.name.is_empty() { name } else { request.place.name.clone() };
+    let node = tree::text(&binding, &["target", "name"]).to_owned();
+    let Some(pods) = state.resources.preferred("", "pods").cloned() else { return Ok(Answer::not_found()) };
+    let target = Target { resource: &pods, namespace: &request.place.namespace, name: &name };
+    bind(state, &target, &node, context)?;
+    Ok(Answer::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+}
+
+/// Puts a pod on a node.
+pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: &mut Context) -> Result<()> {
+    let Some((live, mut pod)) = write::current(state, target) else { return Err(target.not_found()) };
+    let assigned = tree::text(&pod, &["spec", "nodeName"]);
+    if live.meta().deleting {
+        let why = format!("pod {} is being deleted, cannot be assigned to a host", target.name);
+        return Err(Status::conflict(POD_BINDING, target.name, &why));
+    }
+    if !assigned.is_empty() {
+        let why = format!("pod {} is already assigned to node {assigned:?}", target.name);
+        return Err(Status::conflict(POD_BINDING, target.name, &why));
+    }
+    tree::set(&mut pod, &["spec", "nodeName"], node);
+    let mut conditions = tree::list(&pod, &["status", "conditions"]).to_vec();
+    conditions.retain(|condition| tree::text(condition, &["type"]) != "PodScheduled");
+    let generation = tree::int(&pod, &["metadata", "generation"]).unwrap_or(1);
+    conditions.push(json!({
+        "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": state.now().rfc3339(),
+        "observedGeneration": generation,
+    }));
+    tree::set(&mut pod, &["status", "conditions"], conditions);
+    if !context.dry_run {
+        write::keep(state, target.resource, pod);
+    }
+    Ok(())
+}
+
+const PDBS: &str = "poddisruptionbudgets.policy";
+
+/// Deletes a pod unless a disruption budget forbids it.
+fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let eviction = super::parse_body(&request.call.body, "eviction")?;
+    let target = request.target();
+    let Some((live, pod)) = write::current(state, &target) else { return Err(target.not_found()) };
+    context.subresource.clear();
+    let mut options = delete_options(request, context)?;
+    if let Some(given) = eviction.get("deleteOptions") {
+        options = write::DeleteOptions::parse(given)?;
+    }
+    let finished = matches!(tree::text(&pod, &["status", "phase"]), "Succeeded" | "Failed" | "Pending");
+    if !finished && !live.meta().deleting {
+        spend_budget(state, &target, &pod, context)?;
+    }
+    write::delete(state, &target, &options, context)?;
+    Ok(Answer::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+}
+
+/// One pod less is counted against its budget.
+fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &Context) -> Result<()> {
+    let labels = tree::get(pod, &["metadata", "labels"]).cloned();
+    let budgets: Vec<Arc<crate::object::Object>> = state.store.range(PDBS, target.namespace, None).map(|(_, object)| Arc::clone(object)).collect();
+    let covers = |budget: &Value| LabelSelector::from_object(tree::get(budget, &["spec", "selector"])).matches_map(labels.as_ref());
+    let mut covering: Vec<Value> = budgets.iter().map(|object| object.value()).filter(covers).collect();
+    if covering.len() > 1 {
+        return Err(Status::internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."));
+    }
+    let Some(mut budget) = covering.pop() else { return Ok(()) };
+    let name = tree::text(&budget, &["metadata", "name"]).to_owned();
+    let status = |field: &str| tree::int(&budget, &["status", field]).unwrap_or(0);
+    let allowed = status("disruptionsAllowed");
+    if status("observedGeneration") < tree::int(&budget, &["metadata", "generation"]).unwrap_or(0) {
+        let text = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = format!("The disruption budget {name} is still being processed by the server.");
+        return Err(Status::too_many_requests(text, 10).cause("DisruptionBudget", &cause, ""));
+    }
+    if allowed <= 0 {
+        let text = "Cannot evict pod as it would violate the pod's disruption budget.";
+        let cause = format!(
+            "The disruption budget {name} needs {} healthy pods and has {} currently",
+            status("desiredHealthy"),
+            status("currentHealthy")
+        );
+        return Err(Status::new(429, "TooManyRequests", text).cause("DisruptionBudget", &cause, ""));
+    }
+    tree::set(&mut budget, &["status", "disruptionsAllowed"], allowed - 1);
+    let now = state.now().rfc3339();
+    tree::set(&mut budget, &["status", "disruptedPods", target.name], now);
+    if let Some(resource) = state.resources.preferred("policy", "poddisruptionbudgets").cloned().filter(|_| !context.dry_run) {
+        write::keep(state, &resource, budget);
+    }
+    Ok(())
+}
+
+/// A token for a service account: recognisable, not secret.
+fn token(state: &mut State, request: &Request<'_>) -> Result<Answer> {
+    let mut review = super::parse_body(&request.call.body, "token request")?;
+    let target = request.target();
+    if write::current(state, &target).is_none() {
+        return Err(target.not_found());
+    }
+    tree::set_default(&mut review, &["spec", "expirationSeconds"], 3600);
+    let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(3600);
+    let expires = state.now().plus_seconds(seconds).rfc3339();
+    let token = format!("sim.{}.{}.{}", target.namespace, target.name, state.random.suffix(16));
+    tree::set(&mut review, &["status"], json!({"token": token, "expirationTimestamp": expires}));
+    tree::set(&mut review, &["kind"], "TokenRequest");
+    tree::set(&mut review, &["apiVersion"], "authentication.k8s.io/v1");
+    tree::set(&mut review, &["metadata", "name"], target.name);
+    tree::set(&mut review, &["metadata", "namespace"], target.namespace);
+    tree::set(&mut review, &["metadata", "creationTimestamp"], state.now().rfc3339());
+    Ok(Answer::json(201, &review))
+}
+
+/// There are no containers, so their logs are empty.
+fn log(state: &State, request: &Request<'_>) -> Result<Answer> {
+    let target = request.target();
+    let Some((_, pod)) = write::current(state, &target) else { return Err(target.not_found()) };
+    let names: Vec<&str> = tree::list(&pod, &["spec", "containers"]).iter().map(|one| tree::text(one, &["name"])).collect();
+    let asked = request.call.query.get("container");
+    if asked.is_empty() && names.len() > 1 {
+        let text = format!("a container name must be specified for pod {}, choose one of: [{}]", target.name, names.join(" "));
+        return Err(Status::bad_request(text));
+    }
+    if !asked.is_empty() && !names.contains(&asked) {
+        return Err(Status::bad_request(format!("container {asked} is not valid for pod {}", target.name)));
+    }
+    Ok(Answer::text(200, ""))
+}

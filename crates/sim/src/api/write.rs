@@ -1,0 +1,165 @@
+//! Writes: create, replace, delete one or many.
+
+use serde_json::{Value, json};
+
+use super::read::{form_of, selector_of};
+use super::reply::Answer;
+use super::Request;
+use crate::context::Context;
+use crate::field::{FieldErrors, Path};
+use crate::object::Object;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+use crate::write::{self, DeleteOptions, Deleted, Target};
+
+pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let (form, include) = form_of(request)?;
+    check_options(request, "CreateOptions")?;
+    let value = body(request)?;
+    let value = write::decode(state, request.resource, value, context)?;
+    let object = write::create(state, &request.target(), value, context)?;
+    Ok(Answer::object(state, request.resource, &object, 201, form, include))
+}
+
+pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let (form, include) = form_of(request)?;
+    check_options(request, "UpdateOptions")?;
+    let value = body(request)?;
+    let value = write::decode(state, request.resource, value, context)?;
+    let upsert = request.resource.traits.upsert;
+    let done = write::update(state, &request.target(), context, upsert, &mut |_, _, _| Ok(value.clone()))?;
+    let code = if done.created { 201 } else { 200 };
+    Ok(Answer::object(state, request.resource, &done.object, code, form, include))
+}
+
+/// The sent object; the server's words when there is none or it is no JSON.
+pub(super) fn body(request: &Request<'_>) -> Result<Value> {
+    let media = request.call.content_type.split(';').next().unwrap_or("").trim();
+    if !matches!(media, "" | "application/json" | "*/*") {
+        let text = format!(
+            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor"
+        );
+        return Err(Status::unsupported_media_type(text));
+    }
+    let kind = &request.resource.kind;
+    serde_json::from_slice(&request.call.body).map_err(|error| {
+        let shown = String::from_utf8_lossy(&request.call.body).chars().take(1024).collect::<String>();
+        Status::bad_request(format!(
+            "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {} ({})",
+            go_syntax_error(&error, &request.call.body),
+            hex(&shown)
+        ))
+    })
+}
+
+/// How Go's parser words the two commonest faults.
+fn go_syntax_error(error: &serde_json::Error, body: &[u8]) -> String {
+    if error.is_eof() {
+        return "unexpected end of JSON input".into();
+    }
+    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or(&[]);
+    let found = line.get(error.column().saturating_sub(1)).copied().map_or('?', char::from);
+    format!("invalid character '{found}' looking for beginning of value")
+}
+
+fn hex(text: &str) -> String {
+    use std::fmt::Write as _;
+    text.bytes().fold(String::new(), |mut out, byte| {
+        let _ = write!(out, "{byte:02x}");
+        out
+    })
+}
+
+/// `dryRun` and `fieldValidation` have few legal values.
+pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
+    let query = &request.call.query;
+    let mut errors = FieldErrors::new();
+    if let Some(other) = query.find("dryRun").filter(|text| *text != "All") {
+        errors.not_supported(&Path::new("dryRun"), json!([other]), &["All"]);
+    }
+    let validation = query.get("fieldValidation");
+    if !matches!(validation, "" | "Ignore" | "Warn" | "Strict") {
+        errors.not_supported(&Path::new("fieldValidation"), validation, &["Ignore", "Warn", "Strict", ""]);
+    }
+    if query.get("fieldManager").len() > 128 {
+        errors.too_long(&Path::new("fieldManager"), 128);
+    }
+    let kind = Qualified { group: "meta.k8s.io", name: kind };
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(kind, "", &errors)) }
+}
+
+/// Body and query of a delete; the body wins.
+pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Result<DeleteOptions> {
+    let mut options = json!({});
+    if request.call.body.is_empty() {
+        let query = &request.call.query;
+        if let Some(policy) = query.find("propagationPolicy") {
+            tree::set(&mut options, &["propagationPolicy"], policy);
+        }
+        if let Ok(grace) = query.get("gracePeriodSeconds").parse::<i64>() {
+            tree::set(&mut options, &["gracePeriodSeconds"], grace);
+        }
+        if query.find("orphanDependents").is_some() {
+            tree::set(&mut options, &["orphanDependents"], query.flag("orphanDependents"));
+        }
+    } else {
+        options = super::parse_body(&request.call.body, "delete options")?;
+        if tree::list(&options, &["dryRun"]).iter().any(|one| one == "All") {
+            context.dry_run = true;
+        }
+    }
+    DeleteOptions::parse(&options)
+}
+
+pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let (form, include) = form_of(request)?;
+    let options = delete_options(request, context)?;
+    let resource = request.resource;
+    Ok(match write::delete(state, &request.target(), &options, context)? {
+        Deleted::Waiting(object) => Answer::object(state, resource, &object, 200, form, include),
+        Deleted::Already(object) if resource.traits.returns_deleted || resource.is("", "namespaces") => {
+            Answer::object(state, resource, &object, 200, form, include)
+        }
+        Deleted::Gone(object) if resource.traits.returns_deleted => Answer::object(state, resource, &object, 200, form, include),
+        Deleted::Gone(object) | Deleted::Already(object) => Answer::json(200, &success(request, &object)),
+    })
+}
+
+fn success(request: &Request<'_>, object: &Object) -> Value {
+    let resource = request.resource;
+    let mut details = json!({"name": &*object.meta().name, "kind": &*resource.plural, "uid": &*object.meta().uid});
+    if !resource.group.is_empty() {
+        tree::set(&mut details, &["group"], &*resource.group);
+    }
+    json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
+}
+
+pub(super) fn delete_collection(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let selector = selector_of(request)?;
+    let options = delete_options(request, context)?;
+    let resource = request.resource;
+    let found: Vec<_> = state
+        .store
+        .range(&resource.table, &request.place.namespace, None)
+        .map(|(_, object)| std::sync::Arc::clone(object))
+        .filter(|object| selector.matches(object))
+        .collect();
+    let version = state.store.version();
+    for object in &found {
+        let target = Target { resource, namespace: &object.meta().namespace, name: &object.meta().name };
+        match write::delete(state, &target, &options, context) {
+            Err(status) if status.code() != 404 => return Err(status),
+            _ => {}
+        }
+    }
+    let mut items = Vec::new();
+    for object in &found {
+        items.push(crate::convert::from_stored(resource, object.value()));
+    }
+    let list = json!({
+        "kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),
+        "metadata": {"resourceVersion": version.to_string()}, "items": items,
+    });
+    Ok(Answer::json(200, &list))
+}

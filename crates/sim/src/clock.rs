@@ -1,0 +1,197 @@
+//! The simulator's time: takes advances, gives instants and their Kubernetes spelling. Knows no wall clock.
+
+use std::fmt;
+use std::time::Duration;
+
+/// A moment of virtual time, in microseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Instant(i64);
+
+impl Instant {
+    /// The moment `micros` microseconds after the epoch.
+    #[must_use]
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// The moment `seconds` seconds after the epoch.
+    #[must_use]
+    pub const fn from_seconds(seconds: i64) -> Self {
+        Self(seconds.saturating_mul(1_000_000))
+    }
+
+    /// Microseconds since the epoch.
+    #[must_use]
+    pub const fn as_micros(self) -> i64 {
+        self.0
+    }
+
+    /// Whole seconds since the epoch, rounded down.
+    #[must_use]
+    pub const fn as_seconds(self) -> i64 {
+        self.0.div_euclid(1_000_000)
+    }
+
+    /// This moment moved forward.
+    #[must_use]
+    pub fn plus(self, by: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+    }
+
+    /// This moment moved by a signed number of seconds.
+    #[must_use]
+    pub fn plus_seconds(self, seconds: i64) -> Self {
+        Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
+    }
+
+    /// How long after `earlier` this is; zero when it is not.
+    #[must_use]
+    pub fn since(self, earlier: Self) -> Duration {
+        Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
+    }
+
+    /// The spelling of `metav1.Time`: whole seconds.
+    #[must_use]
+    pub fn rfc3339(self) -> String {
+        let (date, time) = self.civil();
+        format!("{date}T{time}Z")
+    }
+
+    /// The spelling of `metav1.MicroTime`.
+    #[must_use]
+    pub fn rfc3339_micro(self) -> String {
+        let (date, time) = self.civil();
+        format!("{date}T{time}.{:06}Z", self.0.rem_euclid(1_000_000))
+    }
+
+    /// Reads an RFC 3339 time, with or without a fraction, in any offset.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        let (date, rest) = text.split_once(['T', 't'])?;
+        let (clock, offset) = split_offset(rest)?;
+        let mut ymd = date.splitn(3, '-').map(str::parse::<i64>);
+        let (year, month, day) = (ymd.next()?.ok()?, ymd.next()?.ok()?, ymd.next()?.ok()?);
+        let (whole, fraction) = clock.split_once('.').unwrap_or((clock, ""));
+        let mut hms = whole.splitn(3, ':').map(str::parse::<i64>);
+        let (hour, minute, second) = (hms.next()?.ok()?, hms.next()?.ok()?, hms.next()?.ok()?);
+        let sane = (0..=9999).contains(&year)
+            && (1..=12).contains(&month)
+            && (1..=31).contains(&day)
+            && (0..24).contains(&hour)
+            && (0..60).contains(&minute)
+            && (0..=60).contains(&second);
+        if !sane {
+            return None;
+        }
+        let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+        Some(Self(seconds * 1_000_000 + micros(fraction)?))
+    }
+
+    fn civil(self) -> (String, String) {
+        let seconds = self.as_seconds();
+        let (year, month, day) = civil_from_days(seconds.div_euclid(86_400));
+        let rest = seconds.rem_euclid(86_400);
+        (
+            format!("{year:04}-{month:02}-{day:02}"),
+            format!("{:02}:{:02}:{:02}", rest / 3_600, rest % 3_600 / 60, rest % 60),
+        )
+    }
+}
+
+impl fmt::Display for Instant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.rfc3339_micro())
+    }
+}
+
+fn micros(fraction: &str) -> Option<i64> {
+    let digits: String = fraction.chars().chain("000000".chars()).take(6).collect();
+    digits.parse().ok()
+}
+
+fn split_offset(rest: &str) -> Option<(&str, i64)> {
+    if let Some(clock) = rest.strip_suffix(['Z', 'z']) {
+        return Some((clock, 0));
+    }
+    let at = rest.rfind(['+', '-'])?;
+    let (clock, offset) = rest.split_at_checked(at)?;
+    let sign = if offset.starts_with('-') { -1 } else { 1 };
+    let (hours, minutes) = offset.get(1..)?.split_once(':')?;
+    Some((clock, sign * (hours.parse::<i64>().ok()? * 3_600 + minutes.parse::<i64>().ok()? * 60)))
+}
+
+/// Days since the epoch of a proleptic Gregorian date (eras of 400 years, March first).
+fn days_from_civil(year: i64, month: i64, day: i64) -> i64 {
+    let year = if month <= 2 { year - 1 } else { year };
+    let era = year.div_euclid(400);
+    let of_era = year.rem_euclid(400);
+    let of_year = (153 * ((month + 9) % 12) + 2) / 5 + day - 1;
+    era * 146_097 + of_era * 365 + of_era / 4 - of_era / 100 + of_year - 719_468
+}
+
+fn civil_from_days(days: i64) -> (i64, i64, i64) {
+    let days = days + 719_468;
+    let era = days.div_euclid(146_097);
+    let of_era = days.rem_euclid(146_097);
+    let year_of_era = (of_era - of_era / 1_460 + of_era / 36_524 - of_era / 146_096) / 365;
+    let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+    let shifted = (5 * of_year + 2) / 153;
+    let day = of_year - (153 * shifted + 2) / 5 + 1;
+    let month = if shifted < 10 { shifted + 3 } else { shifted - 9 };
+    let year = year_of_era + era * 400 + i64::from(month <= 2);
+    (year, month, day)
+}
+
+/// Virtual time: stands still until somebody advances it.
+#[derive(Clone, Debug)]
+pub struct Clock {
+    now: Instant,
+}
+
+impl Clock {
+    /// A clock that shows `start`.
+    #[must_use]
+    pub fn starting_at(start: Instant) -> Self {
+        Self { now: start }
+    }
+
+    /// What it shows.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// Moves it forward.
+    pub fn advance(&mut self, by: Duration) {
+        self.now = self.now.plus(by);
+    }
+}
+
+impl Default for Clock {
+    /// 2026-01-01T00:00:00Z: an arbitrary, fixed beginning, so that traces are comparable.
+    fn default() -> Self {
+        Self::starting_at(Instant::from_seconds(1_767_225_600))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown = Instant::parse(text).map_or_else(|| "none".to_owned(), Instant::rfc3339_micro);
+        assert_eq!(shown, expected, "{text}");
+    }
+
+    #[test]
+    fn reads_and_writes_rfc3339() {
+        check("1970-01-01T00:00:00Z", "1970-01-01T00:00:00.000000Z");
+        check("2024-02-29T23:59:59.5Z", "2024-02-29T23:59:59.500000Z");
+        check("2026-01-01T00:00:00+02:00", "2025-12-31T22:00:00.000000Z");
+        check("1969-12-31T23:59:59Z", "1969-12-31T23:59:59.000000Z");
+        check("2026-13-01T00:00:00Z", "none");
+        check("2026-01-01 00:00:00", "none");
+        check("", "none");
+        assert_eq!(Clock::default().now().rfc3339(), "2026-01-01T00:00:00Z");
+    }
+}

@@ -1,0 +1,220 @@
+//! One client's way to the cluster: takes HTTP requests, gives HTTP responses, and meets the faults meant for it.
+
+use std::future::Future;
+use std::pin::{Pin, pin};
+use std::task::{Context, Poll};
+
+use bytes::{Buf, Bytes, BytesMut};
+use http::{Method, Request, Response, header};
+use serde_json::Value;
+
+use crate::api::{self, Answer, Call, Outcome, Query};
+use crate::auth::User;
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::fault::{Fault, Sort};
+use crate::trace::digest;
+
+/// A service for `kube::Client::new`, or for any HTTP server.
+#[derive(Clone, Debug)]
+pub struct Connection {
+    cluster: Cluster,
+    client: String,
+    user: User,
+}
+
+/// The request or its reply was lost.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TransportError {
+    /// The client is dead.
+    #[error("client {0} has crashed")]
+    Crashed(String),
+    /// The request or the reply was lost.
+    #[error("connection reset by peer")]
+    Lost,
+    /// The request's body could not be read.
+    #[error("the request's body could not be read")]
+    Unreadable,
+}
+
+/// A request body has at most this many bytes, as the real server has it.
+const LARGEST_BODY: usize = 3 << 20;
+
+impl Connection {
+    pub(crate) fn new(cluster: Cluster, client: &str, user: User) -> Self {
+        Self { cluster, client: client.to_owned(), user }
+    }
+
+    /// The cluster behind it.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    async fn handle<B>(self, request: Request<B>) -> Result<Response<Body>, TransportError>
+    where
+        B: http_body::Body,
+    {
+        let (parts, body) = request.into_parts();
+        let body = match collect(body).await? {
+            Some(body) => body,
+            None => return Ok(respond(Answer::text(413, "request body too large"))),
+        };
+        self.send(self.call(&parts, body)).await
+    }
+
+    fn call(&self, parts: &http::request::Parts, body: Bytes) -> Call {
+        let text = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+        Call {
+            client: self.client.clone(),
+            user: self.user.clone(),
+            method: parts.method.clone(),
+            path: parts.uri.path().to_owned(),
+            query: Query::parse(parts.uri.query().unwrap_or("")),
+            accept: text(header::ACCEPT),
+            content_type: text(header::CONTENT_TYPE),
+            user_agent: text(header::USER_AGENT),
+            body,
+            answers: Vec::new(),
+        }
+    }
+
+    /// Handles one call, faults included.
+    pub async fn send(&self, mut call: Call) -> Result<Response<Body>, TransportError> {
+        let line = format!("{} {}", call.method, call.path);
+        let fault = self.cluster.with(|state| state.faults.strike(&self.client, sort(&call), &line));
+        match &fault {
+            Some(Fault::CrashBefore) => return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone())),
+            Some(Fault::LoseRequest) => return self.lost(&line, "request lost", TransportError::Lost),
+            Some(Fault::Refuse(status)) => {
+                let answer = Answer::of_status(status);
+                self.note(&line, &format!("{} (injected)", answer.code));
+                return Ok(respond(answer));
+            }
+            Some(Fault::Stale(lag)) => call.query.push(api::LAG, &lag.to_string()),
+            _ => {}
+        }
+        let outcome = self.outcome(&mut call).await;
+        if sort(&call) == Sort::Write {
+            self.cluster.settle_if_automatic();
+        }
+        match fault {
+            Some(Fault::CrashAfter) => return self.lost(&line, "handled, then crashed", TransportError::Crashed(self.client.clone())),
+            Some(Fault::LoseReply) => return self.lost(&line, "handled, reply lost", TransportError::Lost),
+            Some(Fault::RefuseAfter(status)) => {
+                self.note(&line, &format!("handled, {} (injected)", status.code()));
+                return Ok(respond(Answer::of_status(&status)));
+            }
+            Some(Fault::Slow(by)) => self.cluster.sleep(by).await,
+            _ => {}
+        }
+        Ok(self.respond(outcome, fault.as_ref(), &line))
+    }
+
+    async fn outcome(&self, call: &mut Call) -> Outcome {
+        loop {
+            match self.cluster.with(|state| api::handle(state, call)) {
+                Outcome::Ask(question) => {
+                    let answer = match self.cluster.outside() {
+                        Some(outside) => outside.ask(question.clone()).await,
+                        None => Value::Null,
+                    };
+                    call.answers.push((question, answer));
+                }
+                done => return done,
+            }
+        }
+    }
+
+    fn respond(&self, outcome: Outcome, fault: Option<&Fault>, line: &str) -> Response<Body> {
+        match outcome {
+            Outcome::Answer(mut answer) => {
+                if fault == Some(&Fault::Truncate) {
+                    let half = answer.body.len() / 2;
+                    answer.body.truncate(half);
+                }
+                self.note(line, &format!("{} {:016x}", answer.code, digest(&answer.body)));
+                respond(answer)
+            }
+            Outcome::Watch(mut watch) => {
+                watch.strike(fault.cloned());
+                self.note(line, "watch");
+                let mut response = Response::new(Body::watch(self.cluster.clone(), watch));
+                let json = header::HeaderValue::from_static("application/json");
+                response.headers_mut().insert(header::CONTENT_TYPE, json);
+                response
+            }
+            Outcome::Ask(_) => respond(Answer::empty(500)),
+        }
+    }
+
+    fn lost<T>(&self, line: &str, what: &str, error: TransportError) -> Result<T, TransportError> {
+        self.note(line, what);
+        Err(error)
+    }
+
+    fn note(&self, line: &str, what: &str) {
+        self.cluster.with(|state| {
+            let now = state.now();
+            state.trace.line(now, &format!("{}: {line} -> {what}", self.client));
+        });
+    }
+}
+
+fn sort(call: &Call) -> Sort {
+    match call.method {
+        Method::GET | Method::HEAD if call.query.flag("watch") => Sort::Watch,
+        Method::GET | Method::HEAD => Sort::Read,
+        _ => Sort::Write,
+    }
+}
+
+fn respond(answer: Answer) -> Response<Body> {
+    let mut response = Response::new(Body::whole(answer.body));
+    *response.status_mut() = http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in answer.headers {
+        if let Ok(value) = header::HeaderValue::from_str(&value) {
+            response.headers_mut().append(name, value);
+        }
+    }
+    response
+}
+
+/// The whole body; `None` when it is too large.
+async fn collect<B: http_body::Body>(body: B) -> Result<Option<Bytes>, TransportError> {
+    let mut body = pin!(body);
+    let mut out = BytesMut::new();
+    while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
+        let Ok(frame) = frame else { return Err(TransportError::Unreadable) };
+        if let Ok(mut data) = frame.into_data() {
+            if out.len() + data.remaining() > LARGEST_BODY {
+                return Ok(None);
+            }
+            while data.has_remaining() {
+                let chunk = data.chunk();
+                out.extend_from_slice(chunk);
+                let length = chunk.len();
+                data.advance(length);
+            }
+        }
+    }
+    Ok(Some(out.freeze()))
+}
+
+impl<B> tower_service::Service<Request<B>> for Connection
+where
+    B: http_body::Body + Send + 'static,
+    B::Data: Send,
+{
+    type Response = Response<Body>;
+    type Error = TransportError;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, TransportError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), TransportError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        Box::pin(self.clone().handle(request))
+    }
+}

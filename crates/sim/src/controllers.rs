@@ -1,0 +1,62 @@
+//! The cluster's own controllers: each takes the state and does what is due. Workload controllers and the kubelet belong here.
+
+use serde_json::json;
+
+use crate::clock::Instant;
+use crate::context::Context;
+use crate::state::State;
+use crate::tree;
+use crate::write::{self, Target};
+
+mod accounts;
+mod garbage;
+mod namespaces;
+
+pub use accounts::Accounts;
+pub use garbage::Garbage;
+pub use namespaces::Namespaces;
+
+/// Something that works on the cluster from inside.
+pub trait Controller: Send {
+    /// Its name, for the trace.
+    fn name(&self) -> &'static str;
+
+    /// Does what is due now; says whether it changed anything.
+    fn step(&mut self, state: &mut State) -> bool;
+
+    /// When it wants to be called again although nothing changes.
+    fn next(&self, _state: &State) -> Option<Instant> {
+        None
+    }
+}
+
+/// Those that every cluster runs.
+#[must_use]
+pub fn standard() -> Vec<Box<dyn Controller>> {
+    vec![Box::new(Namespaces::default()), Box::new(Accounts::default()), Box::new(Garbage::default())]
+}
+
+/// Makes what every cluster has from its first moment.
+pub fn bootstrap(state: &mut State) {
+    for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
+        make(state, "", "namespaces", "", json!({"metadata": {"name": name}}));
+    }
+    let service = json!({
+        "metadata": {"name": "kubernetes", "labels": {"component": "apiserver", "provider": "kubernetes"}},
+        "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]},
+    });
+    make(state, "", "services", "default", service);
+}
+
+/// Creates an object as the cluster itself would; an existing one is left alone.
+pub(crate) fn make(state: &mut State, group: &str, plural: &str, namespace: &str, value: serde_json::Value) -> bool {
+    let Some(resource) = state.resources.preferred(group, plural).cloned() else { return false };
+    let mut context = Context::of_system("apiserver");
+    let target = Target { resource: &resource, namespace, name: "" };
+    let name = tree::text(&value, &["metadata", "name"]).to_owned();
+    if state.store.get(&resource.table, &crate::object::key(namespace, &name)).is_some() {
+        return false;
+    }
+    let decoded = write::decode(state, &resource, value, &mut context);
+    decoded.and_then(|value| write::create(state, &target, value, &mut context)).is_ok()
+}

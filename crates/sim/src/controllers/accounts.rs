@@ -1,0 +1,33 @@
+//! Every namespace that lives has a service account called `default`.
+
+use serde_json::json;
+
+use super::{Controller, make};
+use crate::state::State;
+
+/// Makes default service accounts.
+#[derive(Debug, Default)]
+pub struct Accounts {
+    seen: u64,
+}
+
+impl Controller for Accounts {
+    fn name(&self) -> &'static str {
+        "service-accounts"
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let changed = state.store.changed_since(self.seen);
+        self.seen = state.store.version();
+        if !changed.iter().any(|table| matches!(&**table, "namespaces" | "serviceaccounts")) {
+            return false;
+        }
+        let homes: Vec<String> =
+            state.store.all("namespaces").filter(|object| !object.meta().deleting).map(|object| object.meta().name.to_string()).collect();
+        let mut busy = false;
+        for home in homes {
+            busy |= make(state, "", "serviceaccounts", &home, json!({"metadata": {"name": "default"}}));
+        }
+        busy
+    }
+}

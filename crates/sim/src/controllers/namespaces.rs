@@ -1,0 +1,58 @@
+//! A dying namespace is emptied, then let go.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Controller;
+use crate::context::Context;
+use crate::resource::{Resource, Verb};
+use crate::state::State;
+use crate::strategy;
+use crate::write::{self, DeleteOptions, Propagation, Target};
+
+/// Empties dying namespaces.
+#[derive(Debug, Default)]
+pub struct Namespaces {
+    seen: u64,
+}
+
+impl Controller for Namespaces {
+    fn name(&self) -> &'static str {
+        "namespaces"
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        if state.store.version() == self.seen {
+            return false;
+        }
+        self.seen = state.store.version();
+        let dying: Vec<String> =
+            state.store.all("namespaces").filter(|object| object.meta().deleting).map(|object| object.meta().name.to_string()).collect();
+        dying.iter().fold(false, |busy, name| empty(state, name) || busy)
+    }
+}
+
+/// Deletes what is left in a namespace; when nothing is, the namespace goes.
+fn empty(state: &mut State, namespace: &str) -> bool {
+    let tables: Vec<Arc<Resource>> =
+        state.resources.tables().filter(|resource| resource.namespaced && resource.verbs.contains(Verb::Delete)).cloned().collect();
+    let (mut left, mut busy) = (false, false);
+    for resource in tables {
+        let objects: Vec<_> = state.store.range(&resource.table, namespace, None).map(|(_, object)| Arc::clone(object)).collect();
+        for object in objects {
+            if !object.meta().deleting {
+                let target = Target { resource: &resource, namespace, name: &object.meta().name };
+                let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+                let mut context = Context::of_system("namespace-controller");
+                busy |= write::delete(state, &target, &options, &mut context).is_ok();
+            }
+            left |= state.store.get(&resource.table, &object.key()).is_some();
+        }
+    }
+    if !left && let Some(resource) = state.resources.preferred("", "namespaces").cloned() {
+        let target = Target { resource: &resource, namespace: "", name: namespace };
+        busy |= strategy::finalize(state, &target, Value::Null).is_ok();
+    }
+    busy
+}

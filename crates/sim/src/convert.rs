@@ -1,0 +1,79 @@
+//! One object in several versions: takes a tree in one, gives it in another. Only kinds that share a table need it.
+
+use serde_json::{Value, json};
+
+use crate::resource::{Resource, Shape};
+use crate::tree;
+
+/// Fields of an Event that are called differently in `v1` and `events.k8s.io/v1`.
+const EVENT: [(&str, &str); 7] = [
+    ("involvedObject", "regarding"),
+    ("message", "note"),
+    ("source", "deprecatedSource"),
+    ("firstTimestamp", "deprecatedFirstTimestamp"),
+    ("lastTimestamp", "deprecatedLastTimestamp"),
+    ("count", "deprecatedCount"),
+    ("reportingComponent", "reportingController"),
+];
+
+/// Brings a tree from the resource's version to the one its table keeps.
+#[must_use]
+pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
+    if *resource.stored_as == *resource.api_version() {
+        return value;
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("events.k8s.io", "events") => rename(&mut value, EVENT.map(|(core, new)| (new, core))),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler_to_v2(&mut value),
+        _ => {}
+    }
+    tree::set(&mut value, &["apiVersion"], &*resource.stored_as);
+    value
+}
+
+/// Brings a stored tree to the resource's version.
+#[must_use]
+pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
+    if is_as_stored(resource) {
+        return value;
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("events.k8s.io", "events") => rename(&mut value, EVENT),
+        ("autoscaling", "horizontalpodautoscalers") => autoscaler_to_v1(&mut value),
+        _ => {}
+    }
+    tree::set(&mut value, &["apiVersion"], resource.api_version());
+    value
+}
+
+/// Whether stored bytes can be given out as they are.
+#[must_use]
+pub fn is_as_stored(resource: &Resource) -> bool {
+    let custom_versions = matches!(&resource.shape, Shape::Custom(custom) if custom.versions > 1);
+    !custom_versions && *resource.stored_as == *resource.api_version()
+}
+
+fn rename<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {
+    if let Some(map) = value.as_object_mut() {
+        for (from, to) in pairs {
+            if let Some(moved) = map.remove(from) {
+                map.insert(to.to_owned(), moved);
+            }
+        }
+    }
+}
+
+fn autoscaler_to_v2(value: &mut Value) {
+    if let Some(target) = tree::remove(value, &["spec", "targetCPUUtilizationPercentage"]) {
+        let metric = json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": target}}}]);
+        tree::set(value, &["spec", "metrics"], metric);
+    }
+}
+
+fn autoscaler_to_v1(value: &mut Value) {
+    let metrics = tree::remove(value, &["spec", "metrics"]);
+    let cpu = metrics.iter().flat_map(|list| tree::list(list, &[])).find(|metric| tree::text(metric, &["resource", "name"]) == "cpu");
+    if let Some(target) = cpu.and_then(|metric| tree::get(metric, &["resource", "target", "averageUtilization"])) {
+        tree::set(value, &["spec", "targetCPUUtilizationPercentage"], target.clone());
+    }
+}

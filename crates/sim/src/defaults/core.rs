@@ -1,0 +1,151 @@
+//! Defaults of the core group, pods aside.
+
+use serde_json::{Value, json};
+
+use super::pod_spec;
+use crate::tree;
+
+/// A kind without defaults, listed so that the table is complete.
+pub(super) fn nothing(_: &mut Value) {}
+
+/// Namespace: labelled with its own name.
+pub(super) fn namespace(value: &mut Value) {
+    let name = tree::text(value, &["metadata", "name"]).to_owned();
+    if !name.is_empty() {
+        tree::set(value, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+    }
+    tree::set_default_text(value, &["status", "phase"], "Active");
+}
+
+/// Node: allocatable is capacity unless said.
+pub(super) fn node(value: &mut Value) {
+    if let Some(capacity) = tree::get(value, &["status", "capacity"]).cloned() {
+        tree::set_default(value, &["status", "allocatable"], capacity);
+    }
+}
+
+/// Secret.
+pub(super) fn secret(value: &mut Value) {
+    // `stringData` is write-only: it overrides `data`.
+    if let Some(Value::Object(texts)) = tree::remove(value, &["stringData"]) {
+        for (key, text) in texts {
+            let encoded = base64(text.as_str().unwrap_or("").as_bytes());
+            tree::set(value, &["data", &key], encoded);
+        }
+    }
+    tree::set_default_text(value, &["type"], "Opaque");
+}
+
+/// Service.
+pub(super) fn service(value: &mut Value) {
+    tree::set_default_text(value, &["spec", "sessionAffinity"], "None");
+    if tree::text(value, &["spec", "sessionAffinity"]) == "None" {
+        tree::remove(value, &["spec", "sessionAffinityConfig"]);
+    } else {
+        tree::set_default(value, &["spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"], 10_800);
+    }
+    tree::set_default_text(value, &["spec", "type"], "ClusterIP");
+    for port in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten() {
+        tree::set_default_text(port, &["protocol"], "TCP");
+        let unset = matches!(port.get("targetPort"), None | Some(Value::Null)) || port["targetPort"] == json!(0) || port["targetPort"] == json!("");
+        if unset {
+            let number = tree::int(port, &["port"]).unwrap_or(0);
+            tree::set(port, &["targetPort"], number);
+        }
+    }
+    let kind = tree::text(value, &["spec", "type"]).to_owned();
+    let external = matches!(kind.as_str(), "NodePort" | "LoadBalancer")
+        || (kind == "ClusterIP" && !tree::list(value, &["spec", "externalIPs"]).is_empty());
+    if external {
+        tree::set_default_text(value, &["spec", "externalTrafficPolicy"], "Cluster");
+    }
+    if kind != "ExternalName" {
+        tree::set_default(value, &["spec", "internalTrafficPolicy"], "Cluster");
+    }
+    if kind == "LoadBalancer" {
+        tree::set_default(value, &["spec", "allocateLoadBalancerNodePorts"], true);
+    }
+}
+
+/// Endpoints.
+pub(super) fn endpoints(value: &mut Value) {
+    for subset in tree::list_mut(value, &["subsets"]).into_iter().flatten() {
+        for port in tree::list_mut(subset, &["ports"]).into_iter().flatten() {
+            tree::set_default_text(port, &["protocol"], "TCP");
+        }
+    }
+}
+
+/// `LimitRange`.
+pub(super) fn limit_range(value: &mut Value) {
+    for item in tree::list_mut(value, &["spec", "limits"]).into_iter().flatten() {
+        if tree::text(item, &["type"]) == "Container" {
+            for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+                for (name, amount) in tree::map(item, &[from]).cloned().unwrap_or_default() {
+                    tree::set_default(item, &[to, &name], amount);
+                }
+            }
+        }
+    }
+}
+
+/// `PersistentVolume`.
+pub(super) fn persistent_volume(value: &mut Value) {
+    tree::set_default_text(value, &["status", "phase"], "Pending");
+    tree::set_default_text(value, &["spec", "persistentVolumeReclaimPolicy"], "Retain");
+    tree::set_default(value, &["spec", "volumeMode"], "Filesystem");
+}
+
+/// `PersistentVolumeClaim`.
+pub(super) fn persistent_volume_claim(value: &mut Value) {
+    tree::set_default_text(value, &["status", "phase"], "Pending");
+    tree::set_default(value, &["spec", "volumeMode"], "Filesystem");
+}
+
+/// `PodTemplate`.
+pub(super) fn pod_template(value: &mut Value) {
+    if let Some(spec) = tree::get_mut(value, &["template", "spec"]) {
+        pod_spec(spec);
+    }
+}
+
+/// `ReplicationController`.
+pub(super) fn replication_controller(value: &mut Value) {
+    if let Some(spec) = tree::get_mut(value, &["spec", "template", "spec"]) {
+        pod_spec(spec);
+    }
+    tree::set_default(value, &["spec", "replicas"], 1);
+    let labels = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned();
+    if let Some(labels) = labels {
+        tree::set_default(value, &["spec", "selector"], labels.clone());
+        tree::set_default(value, &["metadata", "labels"], labels);
+    }
+}
+
+/// Standard base64 with padding.
+fn base64(bytes: &[u8]) -> String {
+    const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let letter = |bits: u32| char::from(ALPHABET.get((bits & 63) as usize).copied().unwrap_or(b'A'));
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        out.push(letter(bits >> 18));
+        out.push(letter(bits >> 12));
+        out.push(if chunk.len() > 1 { letter(bits >> 6) } else { '=' });
+        out.push(if chunk.len() > 2 { letter(bits) } else { '=' });
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn base64_is_padded() {
+        for (plain, coded) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("hello!", "aGVsbG8h")] {
+            assert_eq!(base64(plain.as_bytes()), coded);
+        }
+    }
+}

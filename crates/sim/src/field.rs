@@ -1,0 +1,261 @@
+//! What is wrong with one field: takes a path and a fault, gives the API server's words for it. Knows no kinds.
+
+use std::fmt;
+
+use serde_json::Value;
+
+/// The path of a field, such as `spec.template.spec.containers[0].name`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(String);
+
+impl Path {
+    /// A path of its own.
+    #[must_use]
+    pub fn new(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
+    /// The field `name` below this one.
+    #[must_use]
+    pub fn child(&self, name: &str) -> Self {
+        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
+    }
+
+    /// The item at `index` of this list.
+    #[must_use]
+    pub fn index(&self, index: usize) -> Self {
+        Self(format!("{}[{index}]", self.0))
+    }
+
+    /// The entry `key` of this map.
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
+        Self(format!("{}[{key}]", self.0))
+    }
+}
+
+impl fmt::Display for Path {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(if self.0.is_empty() { "<nil>" } else { &self.0 })
+    }
+}
+
+/// The sort of fault; each has a reason for machines and words for humans.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fault {
+    /// A value that must be there is not.
+    Required,
+    /// Something may not be set or changed.
+    Forbidden,
+    /// The value breaks a rule.
+    Invalid,
+    /// The value is of the wrong type.
+    TypeInvalid,
+    /// The value is not one of the allowed ones.
+    NotSupported,
+    /// The value refers to something that is not there.
+    NotFound,
+    /// The value occurs twice.
+    Duplicate,
+    /// Too many bytes.
+    TooLong,
+    /// Too many items.
+    TooMany,
+    /// The server could not decide.
+    Internal,
+}
+
+impl Fault {
+    fn reason(self) -> &'static str {
+        match self {
+            Self::Required => "FieldValueRequired",
+            Self::Forbidden => "FieldValueForbidden",
+            Self::Invalid => "FieldValueInvalid",
+            Self::TypeInvalid => "FieldValueTypeInvalid",
+            Self::NotSupported => "FieldValueNotSupported",
+            Self::NotFound => "FieldValueNotFound",
+            Self::Duplicate => "FieldValueDuplicate",
+            Self::TooLong => "FieldValueTooLong",
+            Self::TooMany => "FieldValueTooMany",
+            Self::Internal => "InternalError",
+        }
+    }
+
+    fn words(self) -> &'static str {
+        match self {
+            Self::Required => "Required value",
+            Self::Forbidden => "Forbidden",
+            Self::Invalid | Self::TypeInvalid => "Invalid value",
+            Self::NotSupported => "Unsupported value",
+            Self::NotFound => "Not found",
+            Self::Duplicate => "Duplicate value",
+            Self::TooLong => "Too long",
+            Self::TooMany => "Too many",
+            Self::Internal => "Internal error",
+        }
+    }
+}
+
+/// One fault of one field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct FieldError {
+    fault: Fault,
+    field: String,
+    value: Option<String>,
+    detail: String,
+}
+
+impl FieldError {
+    /// The cause's reason, such as `FieldValueInvalid`.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.fault.reason()
+    }
+
+    /// The field's path.
+    #[must_use]
+    pub fn field(&self) -> &str {
+        &self.field
+    }
+
+    /// The message without the path.
+    #[must_use]
+    pub fn body(&self) -> String {
+        let mut body = self.fault.words().to_owned();
+        if let Some(value) = &self.value {
+            body.push_str(": ");
+            body.push_str(value);
+        }
+        if !self.detail.is_empty() {
+            body.push_str(": ");
+            body.push_str(&self.detail);
+        }
+        body
+    }
+}
+
+impl fmt::Display for FieldError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.field, self.body())
+    }
+}
+
+/// All faults of one object, in the order they were found.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct FieldErrors(Vec<FieldError>);
+
+impl FieldErrors {
+    /// None yet.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Whether the object is fine.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
+        self.0.iter()
+    }
+
+    /// Takes over those of `other`.
+    pub fn append(&mut self, mut other: Self) {
+        self.0.append(&mut other.0);
+    }
+
+    /// A fault of any sort.
+    pub fn push(&mut self, fault: Fault, path: &Path, value: Option<&Value>, detail: impl Into<String>) {
+        let error = FieldError { fault, field: path.to_string(), value: value.map(shown), detail: detail.into() };
+        self.0.push(error);
+    }
+
+    /// A value that must be there is not.
+    pub fn required(&mut self, path: &Path, detail: impl Into<String>) {
+        self.push(Fault::Required, path, None, detail);
+    }
+
+    /// Something may not be set or changed.
+    pub fn forbidden(&mut self, path: &Path, detail: impl Into<String>) {
+        self.push(Fault::Forbidden, path, None, detail);
+    }
+
+    /// The value breaks a rule.
+    pub fn invalid(&mut self, path: &Path, value: impl Into<Value>, detail: impl Into<String>) {
+        self.push(Fault::Invalid, path, Some(&value.into()), detail);
+    }
+
+    /// The value occurs twice.
+    pub fn duplicate(&mut self, path: &Path, value: impl Into<Value>) {
+        self.push(Fault::Duplicate, path, Some(&value.into()), "");
+    }
+
+    /// The value refers to something that is not there.
+    pub fn not_found(&mut self, path: &Path, value: impl Into<Value>) {
+        self.push(Fault::NotFound, path, Some(&value.into()), "");
+    }
+
+    /// The value is not one of `supported`, given in the order they are to be shown.
+    pub fn not_supported(&mut self, path: &Path, value: impl Into<Value>, supported: &[&str]) {
+        let list: Vec<_> = supported.iter().map(|one| format!("{one:?}")).collect();
+        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
+        self.push(Fault::NotSupported, path, Some(&value.into()), detail);
+    }
+
+    /// More than `most` bytes.
+    pub fn too_long(&mut self, path: &Path, most: usize) {
+        let unit = if most == 1 { "byte" } else { "bytes" };
+        self.push(Fault::TooLong, path, None, format!("may not be more than {most} {unit}"));
+    }
+
+    /// All of them in one sentence, each once: bare when alone, else in brackets.
+    #[must_use]
+    pub fn aggregate(&self) -> String {
+        let mut seen: Vec<String> = Vec::new();
+        for error in &self.0 {
+            let text = error.to_string();
+            if !seen.contains(&text) {
+                seen.push(text);
+            }
+        }
+        match seen.as_slice() {
+            [] => String::new(),
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        }
+    }
+}
+
+fn shown(value: &Value) -> String {
+    value.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_error_stands_alone_and_several_in_brackets() {
+        let spec = Path::new("spec");
+        let mut errors = FieldErrors::new();
+        errors.required(&spec.child("selector"), "");
+        assert_eq!(errors.aggregate(), "spec.selector: Required value");
+        errors.invalid(&spec.child("ports").index(1).key("a"), 7, "too odd");
+        errors.required(&spec.child("selector"), "");
+        errors.not_supported(&spec.child("type"), "X", &["A", "B"]);
+        assert_eq!(
+            errors.aggregate(),
+            "[spec.selector: Required value, spec.ports[1][a]: Invalid value: 7: too odd, \
+             spec.type: Unsupported value: \"X\": supported values: \"A\", \"B\"]"
+        );
+    }
+}

@@ -1,0 +1,92 @@
+//! In which form objects are shown: takes what the client accepts, gives whole objects, metadata only, or a table.
+
+use serde_json::{Value, json};
+
+use crate::convert;
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::tree;
+
+/// The form of a reply.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Form {
+    /// The objects themselves.
+    #[default]
+    Whole,
+    /// `PartialObjectMetadata`.
+    Metadata,
+    /// `Table`.
+    Table,
+}
+
+impl Form {
+    /// The first form in an Accept header that the server knows; `None` when there is none (406).
+    #[must_use]
+    pub fn accepted(accept: &str) -> Option<Self> {
+        if accept.is_empty() {
+            return Some(Self::Whole);
+        }
+        accept.split(',').find_map(clause)
+    }
+}
+
+fn clause(clause: &str) -> Option<Form> {
+    let mut parts = clause.split(';').map(str::trim);
+    let media = parts.next()?;
+    let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
+    let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    if !matches!(media, "application/json" | "application/*" | "*/*") {
+        return None;
+    }
+    match (parameter("as"), parameter("g"), parameter("v")) {
+        (None, ..) => Some(Form::Whole),
+        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table),
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Metadata),
+        _ => None,
+    }
+}
+
+/// Appends an object as the resource's version shows it.
+pub(crate) fn write_whole(resource: &Resource, object: &Object, out: &mut Vec<u8>) {
+    if convert::is_as_stored(resource) {
+        object.write_json(out);
+    } else {
+        let _ = serde_json::to_writer(out, &convert::from_stored(resource, object.value()));
+    }
+}
+
+/// The object with nothing but its metadata.
+pub(crate) fn partial(object: &Object) -> Value {
+    let mut value = object.value();
+    let metadata = value.get_mut("metadata").map(Value::take).unwrap_or_default();
+    json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1", "metadata": metadata})
+}
+
+/// The metadata of a list.
+pub(crate) fn list_meta(version: u64, token: &str, remaining: Option<u64>) -> Value {
+    let mut meta = json!({"resourceVersion": version.to_string()});
+    if !token.is_empty() {
+        tree::set(&mut meta, &["continue"], token);
+        if let Some(remaining) = remaining {
+            tree::set(&mut meta, &["remainingItemCount"], remaining);
+        }
+    }
+    meta
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_form_that_is_known_wins() {
+        let check = |accept: &str, expected: Option<Form>| assert_eq!(Form::accepted(accept), expected, "{accept}");
+        check("", Some(Form::Whole));
+        check("application/json", Some(Form::Whole));
+        check("application/vnd.kubernetes.protobuf, application/json", Some(Form::Whole));
+        check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Some(Form::Table));
+        check("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Some(Form::Metadata));
+        check("application/json;as=Other;g=meta.k8s.io;v=v1, */*", Some(Form::Whole));
+        check("text/html", None);
+    }
+}

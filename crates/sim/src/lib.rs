@@ -1,0 +1,55 @@
+//! An in-process Kubernetes API with its own clock and faults.
+//!
+//! ```text
+//! http::Request ──Connection──▶ api::handle(State, Call) ──▶ Answer | Watch
+//!                                   │ decode → default → admit → prepare → validate → store
+//!                                   ▼
+//!                           Store: one line of resourceVersions, history, watches
+//! ```
+//!
+//! A [`Cluster`] is the whole thing; [`Cluster::connect`] gives a `tower` service to hand to `kube::Client::new`. Nothing here reads a
+//! wall clock, a file or a socket: time is [`Cluster::advance`], chance is [`Options::seed`], and the same seed and calls give the same
+//! [`Cluster::trace`], byte for byte. What goes wrong is a [`fault::Rule`].
+
+pub mod admission;
+mod alloc;
+pub mod api;
+pub mod apply;
+pub mod auth;
+mod body;
+pub mod clock;
+mod cluster;
+mod connection;
+pub mod context;
+pub mod controllers;
+pub mod convert;
+pub mod crd;
+pub mod defaults;
+pub mod fault;
+pub mod field;
+pub mod form;
+pub mod object;
+pub mod openapi;
+pub mod patch;
+mod random;
+pub mod resource;
+pub mod schema;
+pub mod selector;
+mod state;
+pub mod status;
+pub mod store;
+pub mod strategy;
+pub mod table;
+mod trace;
+pub mod tree;
+pub mod validation;
+pub mod watch;
+pub mod write;
+
+pub use alloc::ServiceIps;
+pub use body::Body;
+pub use cluster::{Answering, Cluster, Outside, Sleep};
+pub use connection::{Connection, TransportError};
+pub use random::Random;
+pub use state::{Options, State};
+pub use trace::Trace;

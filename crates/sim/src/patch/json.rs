@@ -1,0 +1,144 @@
+//! RFC 6902 patches.
+
+use serde_json::Value;
+
+use crate::status::Status;
+
+/// Why a JSON patch was refused.
+enum Refusal {
+    /// It is no patch at all.
+    Malformed(String),
+    /// It does not fit the object.
+    Inapplicable,
+}
+
+/// At most this many operations, as the API server has it.
+const MOST_OPERATIONS: usize = 10_000;
+
+/// Applies an RFC 6902 patch to a tree.
+pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> {
+    let Value::Array(operations) = patch else {
+        return Err(refused(Refusal::Malformed("json: cannot unmarshal object into Go value of type jsonpatch.Patch".into())));
+    };
+    if operations.len() > MOST_OPERATIONS {
+        let text = format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}", operations.len());
+        return Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {text}")));
+    }
+    let mut out = target.clone();
+    for operation in operations {
+        step(&mut out, operation).map_err(refused)?;
+    }
+    Ok(out)
+}
+
+fn refused(refusal: Refusal) -> Status {
+    match refusal {
+        Refusal::Malformed(text) => Status::bad_request(format!("error decoding patch: {text}")),
+        Refusal::Inapplicable => Status::new(422, "Invalid", "the server rejected our request due to an error in our request"),
+    }
+}
+
+fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
+    let text = |key: &str| operation.get(key).and_then(Value::as_str);
+    let path = text("path").ok_or(Refusal::Inapplicable)?;
+    let value = || operation.get("value").cloned().ok_or(Refusal::Inapplicable);
+    match text("op").unwrap_or("") {
+        "add" => add(out, path, value()?),
+        "remove" => remove(out, path).map(drop),
+        "replace" => {
+            let there = out.pointer_mut(path).ok_or(Refusal::Inapplicable)?;
+            *there = value()?;
+            Ok(())
+        }
+        "move" => {
+            let from = text("from").ok_or(Refusal::Inapplicable)?;
+            let moved = remove(out, from)?;
+            add(out, path, moved)
+        }
+        "copy" => {
+            let from = text("from").ok_or(Refusal::Inapplicable)?;
+            let copied = out.pointer(from).cloned().ok_or(Refusal::Inapplicable)?;
+            add(out, path, copied)
+        }
+        "test" => {
+            let expected = operation.get("value").cloned().unwrap_or(Value::Null);
+            let found = out.pointer(path).unwrap_or(&Value::Null);
+            if *found == expected { Ok(()) } else { Err(Refusal::Inapplicable) }
+        }
+        _ => Err(Refusal::Inapplicable),
+    }
+}
+
+fn split(path: &str) -> Result<(&str, String), Refusal> {
+    let (parent, last) = path.rsplit_once('/').ok_or(Refusal::Inapplicable)?;
+    Ok((parent, last.replace("~1", "/").replace("~0", "~")))
+}
+
+fn add(out: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
+    if path.is_empty() {
+        *out = value;
+        return Ok(());
+    }
+    let (parent, last) = split(path)?;
+    match out.pointer_mut(parent).ok_or(Refusal::Inapplicable)? {
+        Value::Object(map) => {
+            map.insert(last, value);
+            Ok(())
+        }
+        Value::Array(items) => {
+            let at = if last == "-" { items.len() } else { index(&last, items.len() + 1)? };
+            items.insert(at, value);
+            Ok(())
+        }
+        _ => Err(Refusal::Inapplicable),
+    }
+}
+
+fn remove(out: &mut Value, path: &str) -> Result<Value, Refusal> {
+    let (parent, last) = split(path)?;
+    match out.pointer_mut(parent).ok_or(Refusal::Inapplicable)? {
+        Value::Object(map) => map.remove(&last).ok_or(Refusal::Inapplicable),
+        Value::Array(items) => {
+            let at = index(&last, items.len())?;
+            Ok(items.remove(at))
+        }
+        _ => Err(Refusal::Inapplicable),
+    }
+}
+
+/// An index below `bound`; negative ones count from the end, as the server's library has it.
+fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
+    let number: i64 = text.parse().map_err(|_| Refusal::Inapplicable)?;
+    let at = if number < 0 { number + i64::try_from(bound).unwrap_or(0) } else { number };
+    usize::try_from(at).ok().filter(|at| *at < bound).ok_or(Refusal::Inapplicable)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(patch: Value, expected: Value) {
+        let target = json!({"a": {"b": [1, 2]}, "c/d": 1});
+        let shown = apply_json_patch(&target, &patch).unwrap_or_else(|status| json!(status.message()));
+        assert_eq!(shown, expected, "{patch}");
+    }
+
+    #[test]
+    fn applies_operations_in_order() {
+        check(json!([{"op": "add", "path": "/a/b/-", "value": 3}]), json!({"a": {"b": [1, 2, 3]}, "c/d": 1}));
+        check(json!([{"op": "add", "path": "/a/b/0", "value": 0}]), json!({"a": {"b": [0, 1, 2]}, "c/d": 1}));
+        check(json!([{"op": "remove", "path": "/c~1d"}]), json!({"a": {"b": [1, 2]}}));
+        check(json!([{"op": "move", "from": "/a/b", "path": "/x"}]), json!({"a": {}, "c/d": 1, "x": [1, 2]}));
+        check(json!([{"op": "test", "path": "/a/b/1", "value": 2}, {"op": "replace", "path": "/a", "value": 1}]), json!({"a": 1, "c/d": 1}));
+    }
+
+    #[test]
+    fn refuses_what_does_not_fit() {
+        let refused = json!("the server rejected our request due to an error in our request");
+        check(json!([{"op": "test", "path": "/a/b/1", "value": 3}]), refused.clone());
+        check(json!([{"op": "remove", "path": "/nope"}]), refused.clone());
+        check(json!([{"op": "add", "path": "/x/y", "value": 1}]), refused.clone());
+        check(json!([{"op": "add", "path": "/a/b/7", "value": 1}]), refused);
+    }
+}

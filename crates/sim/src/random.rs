@@ -1,0 +1,79 @@
+//! Seeded randomness: takes a seed, gives numbers, uids and name suffixes. The same seed gives the same line.
+
+/// A small deterministic generator (SplitMix64): quality enough for names and schedules, not for secrets.
+#[derive(Clone, Debug)]
+pub struct Random {
+    state: u64,
+}
+
+/// The letters Kubernetes draws name suffixes from: no vowels, nothing that reads like another.
+const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+impl Random {
+    /// The line that belongs to `seed`.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self { state: seed }
+    }
+
+    /// The next number.
+    pub fn next_u64(&mut self) -> u64 {
+        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below `bound`; zero when `bound` is.
+    pub fn below(&mut self, bound: u64) -> u64 {
+        self.next_u64().checked_rem(bound).unwrap_or(0)
+    }
+
+    /// A version 4 UUID.
+    pub fn uid(&mut self) -> String {
+        let high = self.next_u64() & 0xFFFF_FFFF_FFFF_0FFF | 0x4000;
+        let low = self.next_u64() & 0x3FFF_FFFF_FFFF_FFFF | 0x8000_0000_0000_0000;
+        format!(
+            "{:08x}-{:04x}-{:04x}-{:04x}-{:012x}",
+            high >> 32,
+            high >> 16 & 0xFFFF,
+            high & 0xFFFF,
+            low >> 48,
+            low & 0xFFFF_FFFF_FFFF
+        )
+    }
+
+    /// `length` letters as `generateName` appends them.
+    pub fn suffix(&mut self, length: usize) -> String {
+        (0..length)
+            .filter_map(|_| {
+                let at = self.below(SUFFIX_ALPHABET.len() as u64);
+                SUFFIX_ALPHABET.get(usize::try_from(at).unwrap_or(0)).copied()
+            })
+            .map(char::from)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_same_seed_gives_the_same_line() {
+        let draw = |seed| {
+            let mut random = Random::new(seed);
+            (random.uid(), random.suffix(5), random.below(10))
+        };
+        assert_eq!(draw(7), draw(7));
+        assert_ne!(draw(7), draw(8));
+    }
+
+    #[test]
+    fn uids_are_version_4() {
+        let uid = Random::new(1).uid();
+        assert_eq!(uid.len(), 36);
+        assert_eq!(uid.as_bytes()[14], b'4');
+        assert!(b"89ab".contains(&uid.as_bytes()[19]));
+    }
+}

@@ -1,0 +1,342 @@
+//! Which resources the cluster serves: takes names from a path or an object, gives the [`Resource`]. The builtin ones are a
+//! table (`resource/builtin.txt`); custom ones come and go at run time.
+
+use std::sync::Arc;
+
+use crate::crd::Custom;
+use crate::schema::{Schema, TypeId};
+use crate::status::Qualified;
+
+mod parse;
+
+/// One served resource: a (group, version, plural).
+#[derive(Clone, Debug)]
+pub struct Resource {
+    /// API group, empty for core.
+    pub group: Box<str>,
+    /// Served version.
+    pub version: Box<str>,
+    /// Plural name, as in paths.
+    pub plural: Box<str>,
+    /// Kind.
+    pub kind: Box<str>,
+    /// Singular name.
+    pub singular: Box<str>,
+    /// Whether its objects live in namespaces.
+    pub namespaced: bool,
+    /// Short names for `kubectl`.
+    pub short_names: Vec<Box<str>>,
+    /// Categories for `kubectl get all`.
+    pub categories: Vec<Box<str>>,
+    /// What may be done.
+    pub verbs: Verbs,
+    /// Ways in which it differs from the usual.
+    pub traits: Traits,
+    /// Paths below an object.
+    pub subresources: Vec<Subresource>,
+    /// Name of the table its objects are kept in; shared by all versions.
+    pub table: Arc<str>,
+    /// `apiVersion` in which objects are kept.
+    pub stored_as: Box<str>,
+    /// Where its fields are described.
+    pub shape: Shape,
+}
+
+/// Where the fields of a kind are described.
+#[derive(Clone, Debug)]
+pub enum Shape {
+    /// In the table of Go types.
+    Builtin(Option<TypeId>),
+    /// In a `CustomResourceDefinition`.
+    Custom(Arc<Custom>),
+}
+
+/// A path below an object, such as `status` or `scale`.
+#[derive(Clone, Debug)]
+pub struct Subresource {
+    /// Its name.
+    pub name: Box<str>,
+    /// Group of what it returns; empty means the resource's own.
+    pub group: Box<str>,
+    /// Version of what it returns; empty means the resource's own.
+    pub version: Box<str>,
+    /// Kind it returns.
+    pub kind: Box<str>,
+    /// What may be done.
+    pub verbs: Verbs,
+}
+
+/// A set of verbs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Verbs(u8);
+
+/// Everything that may be done to a resource, in the order discovery lists it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verb {
+    /// POST
+    Create,
+    /// DELETE of one
+    Delete,
+    /// DELETE of many
+    DeleteCollection,
+    /// GET of one
+    Get,
+    /// GET of many
+    List,
+    /// PATCH
+    Patch,
+    /// PUT
+    Update,
+    /// GET of many with `watch=true`
+    Watch,
+}
+
+impl Verb {
+    /// All of them.
+    pub const ALL: [Self; 8] = [
+        Self::Create,
+        Self::Delete,
+        Self::DeleteCollection,
+        Self::Get,
+        Self::List,
+        Self::Patch,
+        Self::Update,
+        Self::Watch,
+    ];
+
+    /// Its name in discovery and RBAC.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "create",
+            Self::Delete => "delete",
+            Self::DeleteCollection => "deletecollection",
+            Self::Get => "get",
+            Self::List => "list",
+            Self::Patch => "patch",
+            Self::Update => "update",
+            Self::Watch => "watch",
+        }
+    }
+
+    fn letter(self) -> char {
+        match self {
+            Self::Create => 'c',
+            Self::Delete => 'd',
+            Self::DeleteCollection => 'D',
+            Self::Get => 'g',
+            Self::List => 'l',
+            Self::Patch => 'p',
+            Self::Update => 'u',
+            Self::Watch => 'w',
+        }
+    }
+}
+
+impl Verbs {
+    /// The verbs whose letters occur in `letters` (see `resource/builtin.txt`).
+    #[must_use]
+    pub fn of(letters: &str) -> Self {
+        let bits = Verb::ALL.iter().filter(|verb| letters.contains(verb.letter())).map(|verb| 1 << *verb as u8);
+        Self(bits.fold(0, |all, bit| all | bit))
+    }
+
+    /// Every verb.
+    #[must_use]
+    pub fn all() -> Self {
+        Self(u8::MAX)
+    }
+
+    /// Whether `verb` is among them.
+    #[must_use]
+    pub fn contains(self, verb: Verb) -> bool {
+        self.0 & (1 << verb as u8) != 0
+    }
+
+    /// Their names in discovery's order.
+    #[must_use]
+    pub fn names(self) -> Vec<&'static str> {
+        Verb::ALL.iter().filter(|verb| self.contains(**verb)).map(|verb| verb.name()).collect()
+    }
+}
+
+/// Ways in which a resource differs from the usual (the real server's strategies, as data).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per kind")]
+pub struct Traits {
+    /// A finished delete answers with the object instead of a Status.
+    pub returns_deleted: bool,
+    /// An update of what is not there creates it.
+    pub upsert: bool,
+    /// An update must name a resourceVersion.
+    pub versioned_updates: bool,
+    /// Has a `metadata.generation`.
+    pub generation: bool,
+    /// Dependents are orphaned unless the delete says otherwise.
+    pub orphans: bool,
+    /// Garbage collection does not apply.
+    pub uncollected: bool,
+}
+
+impl Resource {
+    /// `apps/v1`, or `v1`.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+    }
+
+    /// The name errors call it by: plural and group.
+    #[must_use]
+    pub fn qualified(&self) -> Qualified<'_> {
+        Qualified { group: &self.group, name: &self.plural }
+    }
+
+    /// Group and kind, as errors about invalid objects say it.
+    #[must_use]
+    pub fn qualified_kind(&self) -> Qualified<'_> {
+        Qualified { group: &self.group, name: &self.kind }
+    }
+
+    /// The subresource called `name`.
+    #[must_use]
+    pub fn subresource(&self, name: &str) -> Option<&Subresource> {
+        self.subresources.iter().find(|sub| &*sub.name == name)
+    }
+
+    /// Whether this is the builtin `plural` of `group`, in any version.
+    #[must_use]
+    pub fn is(&self, group: &str, plural: &str) -> bool {
+        &*self.group == group && &*self.plural == plural
+    }
+}
+
+/// All served resources.
+#[derive(Clone, Debug)]
+pub struct Resources {
+    groups: Vec<Group>,
+}
+
+/// One API group with its versions, preferred one first.
+#[derive(Clone, Debug)]
+pub struct Group {
+    /// Its name, empty for core.
+    pub name: Box<str>,
+    /// Its versions.
+    pub versions: Vec<Version>,
+}
+
+/// One version of a group.
+#[derive(Clone, Debug)]
+pub struct Version {
+    /// Its name.
+    pub name: Box<str>,
+    /// Its resources in the order discovery lists them.
+    pub resources: Vec<Arc<Resource>>,
+}
+
+impl Resources {
+    /// What Kubernetes 1.36 serves out of the box.
+    #[must_use]
+    pub fn builtin(schema: &Schema) -> Self {
+        let mut all = Self { groups: Vec::new() };
+        for resource in parse::builtin(schema) {
+            all.add(resource);
+        }
+        all
+    }
+
+    /// Serves one more resource; an existing one of the same name is replaced.
+    pub fn add(&mut self, resource: Resource) {
+        let group = self.group_entry(&resource.group.clone());
+        let version = match group.versions.iter().position(|version| version.name == resource.version) {
+            Some(at) => group.versions.get_mut(at),
+            None => {
+                group.versions.push(Version { name: resource.version.clone(), resources: Vec::new() });
+                group.versions.last_mut()
+            }
+        };
+        let Some(version) = version else { return };
+        match version.resources.iter_mut().find(|have| have.plural == resource.plural) {
+            Some(have) => *have = Arc::new(resource),
+            None => version.resources.push(Arc::new(resource)),
+        }
+        if version.resources.iter().any(|one| matches!(one.shape, Shape::Custom(_))) {
+            version.resources.sort_by(|a, b| a.plural.cmp(&b.plural));
+            group.versions.sort_by(|a, b| crate::crd::version_priority(&b.name).cmp(&crate::crd::version_priority(&a.name)));
+        }
+    }
+
+    /// Stops serving every version of a resource; groups and versions left empty disappear.
+    pub fn remove(&mut self, group: &str, plural: &str) {
+        for entry in self.groups.iter_mut().filter(|entry| &*entry.name == group) {
+            for version in &mut entry.versions {
+                version.resources.retain(|resource| &*resource.plural != plural);
+            }
+            entry.versions.retain(|version| !version.resources.is_empty());
+        }
+        self.groups.retain(|entry| !entry.versions.is_empty());
+    }
+
+    /// The resource a path names.
+    #[must_use]
+    pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let version = self.version(group, version)?;
+        version.resources.iter().find(|resource| &*resource.plural == plural)
+    }
+
+    /// The resource of a kind.
+    #[must_use]
+    pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
+        let (group, version) = split_api_version(api_version);
+        let version = self.version(group, version)?;
+        version.resources.iter().find(|resource| &*resource.kind == kind && !resource.verbs.names().is_empty())
+    }
+
+    /// A resource of a group by plural, in its preferred version.
+    #[must_use]
+    pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
+        let group = self.groups.iter().find(|entry| &*entry.name == group)?;
+        group.versions.iter().flat_map(|version| &version.resources).find(|resource| &*resource.plural == plural)
+    }
+
+    /// A version of a group.
+    #[must_use]
+    pub fn version(&self, group: &str, version: &str) -> Option<&Version> {
+        let group = self.groups.iter().find(|entry| &*entry.name == group)?;
+        group.versions.iter().find(|entry| &*entry.name == version)
+    }
+
+    /// All groups, core first.
+    #[must_use]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Every resource in discovery's order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
+    }
+
+    /// One resource per table: the version it is kept in.
+    pub fn tables(&self) -> impl Iterator<Item = &Arc<Resource>> {
+        self.iter().filter(|resource| resource.verbs.contains(Verb::List) && *resource.stored_as == *resource.api_version())
+    }
+
+    fn group_entry(&mut self, name: &str) -> &mut Group {
+        let at = match self.groups.iter().position(|group| &*group.name == name) {
+            Some(at) => at,
+            None => {
+                self.groups.push(Group { name: name.into(), versions: Vec::new() });
+                self.groups.len() - 1
+            }
+        };
+        #[allow(clippy::indexing_slicing, reason = "`at` was found or pushed above")]
+        &mut self.groups[at]
+    }
+}
+
+/// `apps/v1` → (`apps`, `v1`); `v1` → (``, `v1`).
+#[must_use]
+pub fn split_api_version(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}

@@ -1,0 +1,176 @@
+//! The Go types of the builtin API as data: takes a kind, gives its fields with their JSON, patch and merge rules.
+//!
+//! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One line per kind
+//! (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
+//! `name type [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
+//! is required by the OpenAPI schema. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
+
+use std::collections::HashMap;
+use std::sync::OnceLock;
+
+use serde_json::Value;
+
+mod decode;
+mod parse;
+mod quantity;
+
+pub use decode::{DecodeError, Decoded};
+pub use quantity::{canonical_quantity, quantity_millis};
+
+/// A struct of the table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct TypeId(u32);
+
+/// All types.
+#[derive(Debug)]
+pub struct Schema {
+    structs: Vec<Struct>,
+    names: HashMap<Box<str>, TypeId>,
+    kinds: HashMap<(Box<str>, Box<str>), TypeId>,
+}
+
+/// One Go struct.
+#[derive(Debug)]
+pub struct Struct {
+    /// `apps/v1.DeploymentSpec`.
+    pub name: Box<str>,
+    /// Applied as a whole (`x-kubernetes-map-type: atomic`).
+    pub atomic: bool,
+    /// Its fields in Go's order.
+    pub fields: Vec<Field>,
+}
+
+/// One field of a struct.
+#[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per field")]
+pub struct Field {
+    /// Its name in JSON.
+    pub name: Box<str>,
+    /// Its type.
+    pub kind: Type,
+    /// Left out when empty.
+    pub omit_empty: bool,
+    /// Left out when zero, also for structs.
+    pub omit_zero: bool,
+    /// Named as required by the OpenAPI schema.
+    pub required: bool,
+    /// A strategic merge patch merges the list instead of replacing it.
+    pub patch_merge: bool,
+    /// A strategic merge patch may clear sibling keys (`$retainKeys`).
+    pub patch_retain_keys: bool,
+    /// The key by which a strategic merge patch matches items.
+    pub merge_key: Option<Box<str>>,
+    /// How server-side apply treats a list.
+    pub list: ListKind,
+    /// Server-side apply replaces the map as a whole.
+    pub atomic_map: bool,
+    /// The schema's default.
+    pub default: Option<Value>,
+}
+
+/// How server-side apply treats a list.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum ListKind {
+    /// As a whole (also when nothing is said).
+    #[default]
+    Atomic,
+    /// As a set of scalars.
+    Set,
+    /// As a map by these keys.
+    Map(Vec<Box<str>>),
+}
+
+/// The type of a field.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Type {
+    /// Text; the name of the Go type when it is not `string`.
+    Text(Option<Box<str>>),
+    /// A whole number of that Go type.
+    Int(Box<str>),
+    /// A floating point number.
+    Float,
+    /// True or false.
+    Bool,
+    /// Base64.
+    Bytes,
+    /// `resource.Quantity`.
+    Quantity,
+    /// `intstr.IntOrString`.
+    IntOrString,
+    /// `metav1.Time`.
+    Time,
+    /// `metav1.MicroTime`.
+    MicroTime,
+    /// `metav1.Duration`.
+    Duration,
+    /// Anything at all.
+    Any,
+    /// May be absent, and absence differs from zero.
+    Pointer(Box<Type>),
+    /// A list.
+    List(Box<Type>),
+    /// A map with text keys.
+    Map(Box<Type>),
+    /// A struct.
+    Struct(TypeId),
+}
+
+impl Schema {
+    /// The builtin types of Kubernetes 1.36.
+    #[must_use]
+    pub fn builtin() -> &'static Self {
+        static BUILTIN: OnceLock<Schema> = OnceLock::new();
+        BUILTIN.get_or_init(|| parse::parse(include_str!("schema/builtin.txt")))
+    }
+
+    /// The struct behind a kind.
+    #[must_use]
+    pub fn kind(&self, api_version: &str, kind: &str) -> Option<TypeId> {
+        self.kinds.get(&(api_version.into(), kind.into())).copied()
+    }
+
+    /// The struct called `name`, such as `core/v1.PodSpec`.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Option<TypeId> {
+        self.names.get(name).copied()
+    }
+
+    /// What `id` stands for.
+    #[must_use]
+    pub fn get(&self, id: TypeId) -> &Struct {
+        static NOTHING: OnceLock<Struct> = OnceLock::new();
+        let nothing = || NOTHING.get_or_init(|| Struct { name: "".into(), atomic: false, fields: Vec::new() });
+        self.structs.get(id.0 as usize).unwrap_or_else(nothing)
+    }
+
+    /// A field of a struct.
+    #[must_use]
+    pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
+        self.get(id).fields.iter().find(|field| &*field.name == name)
+    }
+}
+
+impl Struct {
+    /// The field called `name`.
+    #[must_use]
+    pub fn field(&self, name: &str) -> Option<&Field> {
+        self.fields.iter().find(|field| &*field.name == name)
+    }
+
+    /// `DeploymentSpec`, as Go's errors say it.
+    #[must_use]
+    pub fn short_name(&self) -> &str {
+        self.name.rsplit('.').next().unwrap_or(&self.name)
+    }
+}
+
+impl Type {
+    /// The type below a pointer.
+    #[must_use]
+    pub fn pointee(&self) -> &Self {
+        match self {
+            Self::Pointer(inner) => inner,
+            other => other,
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! JSON through Go's eyes: takes a tree and a type, gives the tree that decoding into the Go struct and encoding it again would
+//! give: unknown fields gone, empty ones left out, zero ones filled in, quantities and times in canonical form.
+
+use serde_json::{Map, Value};
+
+use super::{Field, Schema, Type, TypeId, canonical_quantity};
+use crate::clock::Instant;
+
+/// A tree as the Go struct would print it.
+#[derive(Debug)]
+pub struct Decoded {
+    /// The tree.
+    pub value: Value,
+    /// Paths of the fields that the type does not know, in document order.
+    pub unknown: Vec<String>,
+}
+
+/// Why a tree does not fit a Go type, in `encoding/json`'s words.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct DecodeError(pub String);
+
+impl Schema {
+    /// Decodes `value` as the struct `id` and encodes it again.
+    pub fn decode(&self, id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
+        let mut walk = Walk { schema: self, unknown: Vec::new() };
+        let place = Place { strict: String::new(), fields: String::new(), inside: "" };
+        let value = walk.value(&Type::Struct(id), value, &place)?;
+        Ok(Decoded { value: value.unwrap_or(Value::Null), unknown: walk.unknown })
+    }
+
+    /// What Go prints for a struct nobody filled in.
+    #[must_use]
+    pub fn zero(&self, id: TypeId) -> Value {
+        self.decode(id, &Value::Object(Map::new())).map_or(Value::Null, |decoded| decoded.value)
+    }
+}
+
+/// Where the walk is: the path strict errors show, the path type errors show, and the struct around.
+struct Place<'a> {
+    strict: String,
+    fields: String,
+    inside: &'a str,
+}
+
+impl Place<'_> {
+    fn child(&self, name: &str) -> (String, String) {
+        let join = |path: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        (join(&self.strict), join(&self.fields))
+    }
+}
+
+struct Walk<'s> {
+    schema: &'s Schema,
+    unknown: Vec<String>,
+}
+
+impl Walk<'_> {
+    /// The value as Go keeps it; `None` when it is nil or absent.
+    fn value(&mut self, kind: &Type, value: &Value, place: &Place<'_>) -> Result<Option<Value>, DecodeError> {
+        if value.is_null() && !matches!(kind, Type::Struct(_)) {
+            return Ok(None);
+        }
+        Ok(Some(match kind {
+            Type::Pointer(inner) => {
+                if value.is_null() {
+                    return Ok(None);
+                }
+                return self.value(inner, value, place);
+            }
+            Type::Struct(id) => self.fields(*id, value, place)?,
+            Type::List(inner) => self.items(inner, value, kind, place)?,
+            Type::Map(inner) => self.entries(inner, value, kind, place)?,
+            _ => self.scalar(kind, value, place)?,
+        }))
+    }
+
+    fn fields(&mut self, id: TypeId, value: &Value, place: &Place<'_>) -> Result<Value, DecodeError> {
+        let empty = Map::new();
+        let map = match value {
+            Value::Object(map) => map,
+            Value::Null => &empty,
+            _ => return Err(self.mismatch(&Type::Struct(id), value, place)),
+        };
+        let schema = self.schema;
+        let kind = schema.get(id);
+        let inside = kind.short_name();
+        for key in map.keys().filter(|key| kind.field(key).is_none()) {
+            self.unknown.push(place.child(key).0);
+        }
+        let mut out = Map::new();
+        for field in &kind.fields {
+            let given = map.get(&*field.name).unwrap_or(&Value::Null);
+            if given.is_null() && (field.omit_zero || (field.omit_empty && !matches!(field.kind, Type::Struct(_)))) {
+                continue;
+            }
+            let (strict, fields) = place.child(&field.name);
+            let kept = self.value(&field.kind, given, &Place { strict, fields, inside })?;
+            if let Some(kept) = printed(field, kept) {
+                out.insert(field.name.to_string(), kept);
+            }
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn items(&mut self, inner: &Type, value: &Value, kind: &Type, place: &Place<'_>) -> Result<Value, DecodeError> {
+        let Value::Array(items) = value else { return Err(self.mismatch(kind, value, place)) };
+        let mut out = Vec::with_capacity(items.len());
+        for (at, item) in items.iter().enumerate() {
+            let strict = format!("{}[{at}]", place.strict);
+            let below = Place { strict, fields: place.fields.clone(), inside: place.inside };
+            let kept = self.value(inner, item, &below)?;
+            out.push(kept.unwrap_or_else(|| zero(inner)));
+        }
+        Ok(Value::Array(out))
+    }
+
+    fn entries(&mut self, inner: &Type, value: &Value, kind: &Type, place: &Place<'_>) -> Result<Value, DecodeError> {
+        let Value::Object(map) = value else { return Err(self.mismatch(kind, value, place)) };
+        let mut out = Map::new();
+        for (key, item) in map {
+            let (strict, _) = place.child(key);
+            let below = Place { strict, fields: place.fields.clone(), inside: place.inside };
+            let kept = self.value(inner, item, &below)?;
+            out.insert(key.clone(), kept.unwrap_or_else(|| zero(inner)));
+        }
+        Ok(Value::Object(out))
+    }
+
+    fn scalar(&self, kind: &Type, value: &Value, place: &Place<'_>) -> Result<Value, DecodeError> {
+        let fits = match (kind, value) {
+            (Type::Any, _) | (Type::Text(_) | Type::Bytes | Type::Duration, Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
+                Some(value.clone())
+            }
+            (Type::Float, Value::Number(_)) => Some(value.clone()),
+            (Type::Int(name), Value::Number(number)) => number.as_i64().filter(|n| fits_int(name, *n)).map(Value::from),
+            (Type::IntOrString, Value::String(_)) => Some(value.clone()),
+            (Type::IntOrString, Value::Number(number)) => number.as_i64().filter(|n| fits_int("int32", *n)).map(Value::from),
+            (Type::Quantity, Value::String(text)) => return quantity(text),
+            (Type::Quantity, Value::Number(number)) => return quantity(&number.to_string()),
+            (Type::Time, Value::String(text)) => return time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00"),
+            (Type::MicroTime, Value::String(text)) => {
+                return time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00");
+            }
+            _ => None,
+        };
+        fits.ok_or_else(|| self.mismatch(kind, value, place))
+    }
+
+    fn mismatch(&self, kind: &Type, value: &Value, place: &Place<'_>) -> DecodeError {
+        let described = match (kind, value) {
+            (Type::Int(_) | Type::IntOrString, Value::Number(number)) => format!("number {number}"),
+            _ => describe(value).to_owned(),
+        };
+        let wanted = self.go_type(kind);
+        if place.inside.is_empty() {
+            return DecodeError(format!("json: cannot unmarshal {described} into Go value of type {wanted}"));
+        }
+        DecodeError(format!(
+            "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
+            place.inside, place.fields
+        ))
+    }
+
+    fn go_type(&self, kind: &Type) -> String {
+        match kind {
+            Type::Text(None) | Type::Time | Type::MicroTime | Type::Duration | Type::Quantity => "string".into(),
+            Type::Text(Some(name)) | Type::Int(name) => name.to_string(),
+            Type::IntOrString => "int32".into(),
+            Type::Float => "float64".into(),
+            Type::Bool => "bool".into(),
+            Type::Bytes => "[]uint8".into(),
+            Type::Any => "interface {}".into(),
+            Type::Pointer(inner) => self.go_type(inner),
+            Type::List(inner) => format!("[]{}", self.go_type(inner)),
+            Type::Map(inner) => format!("map[string]{}", self.go_type(inner)),
+            Type::Struct(id) => {
+                let name = &*self.schema.get(*id).name;
+                name.rsplit('/').next().unwrap_or(name).to_owned()
+            }
+        }
+    }
+}
+
+/// What Go's encoder prints for a field; `None` when it leaves it out.
+fn printed(field: &Field, kept: Option<Value>) -> Option<Value> {
+    match kept {
+        None if field.omit_empty || field.omit_zero => None,
+        None => Some(zero(&field.kind)),
+        Some(value) if field.omit_empty && is_empty(&field.kind, &value) => None,
+        Some(value) if field.omit_zero && value.as_object().is_some_and(Map::is_empty) => None,
+        some => some,
+    }
+}
+
+/// Whether `omitempty` drops it: zero scalars and empty collections, never structs or what a pointer points to.
+fn is_empty(kind: &Type, value: &Value) -> bool {
+    match (kind, value) {
+        (Type::Pointer(_) | Type::Struct(_) | Type::IntOrString | Type::Quantity | Type::Time | Type::MicroTime, _) => false,
+        (Type::Duration | Type::Any, _) => value.is_null(),
+        (_, Value::String(text)) => text.is_empty(),
+        (_, Value::Bool(flag)) => !flag,
+        (_, Value::Number(number)) => number.as_f64() == Some(0.0),
+        (_, Value::Array(items)) => items.is_empty(),
+        (_, Value::Object(map)) => map.is_empty(),
+        (_, Value::Null) => true,
+    }
+}
+
+/// What Go prints for the zero value of a type that is not a struct.
+fn zero(kind: &Type) -> Value {
+    match kind {
+        Type::Text(_) => "".into(),
+        Type::Int(_) | Type::Float | Type::IntOrString => 0.into(),
+        Type::Bool => false.into(),
+        Type::Quantity => "0".into(),
+        Type::Duration => "0s".into(),
+        _ => Value::Null,
+    }
+}
+
+fn fits_int(name: &str, number: i64) -> bool {
+    match name {
+        "int32" => i32::try_from(number).is_ok(),
+        "uint8" => u8::try_from(number).is_ok(),
+        "uint16" => u16::try_from(number).is_ok(),
+        "uint32" => u32::try_from(number).is_ok(),
+        _ => true,
+    }
+}
+
+fn describe(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "number",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
+}
+
+fn quantity(text: &str) -> Result<Value, DecodeError> {
+    let pattern = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    canonical_quantity(text.trim()).map(Value::from).ok_or_else(|| DecodeError(pattern.to_owned()))
+}
+
+fn time(text: &str, show: fn(Instant) -> String, layout: &str) -> Result<Value, DecodeError> {
+    let parsed = Instant::parse(text);
+    let wrong = || DecodeError(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""));
+    parsed.map(|at| show(at).into()).ok_or_else(wrong)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn check(api_version: &str, kind: &str, given: Value, expected: Value) {
+        let schema = Schema::builtin();
+        let id = schema.kind(api_version, kind).unwrap();
+        let decoded = schema.decode(id, &given);
+        let shown = match decoded {
+            Ok(decoded) if decoded.unknown.is_empty() => decoded.value,
+            Ok(decoded) => json!({"value": decoded.value, "unknown": decoded.unknown}),
+            Err(error) => json!(error.to_string()),
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn empty_fields_go_and_zero_structs_come() {
+        check(
+            "apps/v1",
+            "Deployment",
+            json!({"metadata": {"name": "a", "labels": {}}, "spec": {"replicas": 0, "paused": false, "minReadySeconds": 0}}),
+            json!({
+                "metadata": {"name": "a"},
+                "spec": {"replicas": 0, "selector": null, "strategy": {}, "template": {"metadata": {}, "spec": {"containers": null}}},
+                "status": {},
+            }),
+        );
+    }
+
+    #[test]
+    fn unknown_fields_are_named_by_their_path() {
+        check(
+            "v1",
+            "ConfigMap",
+            json!({"data": {"a": "b"}, "dataa": {}, "metadata": {"nam": "x"}}),
+            json!({"value": {"data": {"a": "b"}, "metadata": {}}, "unknown": ["dataa", "metadata.nam"]}),
+        );
+    }
+
+    #[test]
+    fn type_errors_are_gos() {
+        check(
+            "apps/v1",
+            "Deployment",
+            json!({"spec": {"replicas": "3"}}),
+            json!("json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        );
+        check(
+            "apps/v1",
+            "Deployment",
+            json!({"spec": {"replicas": 1.5}}),
+            json!("json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
+        );
+        check(
+            "v1",
+            "Pod",
+            json!({"spec": {"containers": [{"ports": {}}]}}),
+            json!("json: cannot unmarshal object into Go struct field Container.spec.containers.ports of type []v1.ContainerPort"),
+        );
+        check("v1", "ConfigMap", json!([]), json!("json: cannot unmarshal array into Go value of type v1.ConfigMap"));
+    }
+}

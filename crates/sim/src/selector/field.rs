@@ -1,0 +1,209 @@
+//! Field selectors: `metadata.name=a,status.phase!=Running`.
+
+use serde_json::Value;
+
+use crate::resource::{Resource, Shape};
+
+/// Selectable fields per table, beyond name and namespace.
+const KNOWN: &[(&str, &[&str])] = &[
+    (
+        "pods",
+        &[
+            "spec.nodeName",
+            "spec.restartPolicy",
+            "spec.schedulerName",
+            "spec.serviceAccountName",
+            "spec.hostNetwork",
+            "status.phase",
+            "status.podIP",
+            "status.nominatedNodeName",
+        ],
+    ),
+    ("nodes", &["spec.unschedulable"]),
+    ("replicationcontrollers", &["status.replicas"]),
+    ("replicasets.apps", &["status.replicas"]),
+    (
+        "events",
+        &[
+            "involvedObject.kind",
+            "involvedObject.namespace",
+            "involvedObject.name",
+            "involvedObject.uid",
+            "involvedObject.apiVersion",
+            "involvedObject.resourceVersion",
+            "involvedObject.fieldPath",
+            "reason",
+            "reportingComponent",
+            "source",
+            "type",
+        ],
+    ),
+    ("namespaces", &["status.phase"]),
+    ("secrets", &["type"]),
+    ("services", &["spec.clusterIP", "spec.type"]),
+    ("jobs.batch", &["status.successful"]),
+    ("certificatesigningrequests.certificates.k8s.io", &["spec.signerName"]),
+];
+
+/// The fields of a builtin table that may be selected by.
+pub(super) fn known(table: &str) -> &'static [&'static str] {
+    KNOWN.iter().find(|(name, _)| *name == table).map_or(&[], |(_, paths)| paths)
+}
+
+/// What a selector compares with: scalars as text, absence as its zero value.
+pub(super) fn text_at(value: &Value, path: &str) -> String {
+    if path == "source" {
+        return crate::tree::text(value, &["source", "component"]).to_owned();
+    }
+    let found = path.trim_start_matches('.').split('.').try_fold(value, |at, key| at.as_object()?.get(key));
+    match found {
+        Some(Value::String(text)) => text.clone(),
+        Some(Value::Bool(flag)) => flag.to_string(),
+        Some(Value::Number(number)) => number.to_string(),
+        _ if matches!(path, "spec.hostNetwork" | "spec.unschedulable") => "false".into(),
+        _ if matches!(path, "status.replicas" | "status.successful") => "0".into(),
+        _ => String::new(),
+    }
+}
+
+/// A conjunction of comparisons.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct FieldSelector(Vec<Term>);
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Term {
+    path: String,
+    value: String,
+    equal: bool,
+}
+
+impl FieldSelector {
+    /// Reads a selector; the error is the server's text.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let mut terms = Vec::new();
+        for part in split(text) {
+            if part.is_empty() {
+                continue;
+            }
+            let wrong = || format!("invalid selector: '{text}'; can't understand '{part}'");
+            let term = term(part).ok_or_else(wrong)?;
+            terms.push(Term { value: unescape(&term.value).ok_or_else(wrong)?, ..term });
+        }
+        Ok(Self(terms))
+    }
+
+    /// Whether everything matches.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The one name this selector allows, when it compares names.
+    #[must_use]
+    pub fn name(&self) -> Option<&str> {
+        let term = self.0.iter().find(|term| term.equal && term.path == "metadata.name")?;
+        Some(&term.value)
+    }
+
+    /// Whether an object with these fields is meant.
+    #[must_use]
+    pub fn matches<'a>(&self, field: &dyn Fn(&str) -> &'a str) -> bool {
+        self.0.iter().all(|term| (field(&term.path) == term.value) == term.equal)
+    }
+
+    /// Whether `resource` lets itself be selected by these fields.
+    pub(super) fn check(&self, resource: &Resource) -> Result<(), String> {
+        self.0.iter().try_for_each(|term| supported(resource, &term.path))
+    }
+}
+
+fn supported(resource: &Resource, path: &str) -> Result<(), String> {
+    let common = path == "metadata.name" || (path == "metadata.namespace" && resource.namespaced);
+    let own = match &resource.shape {
+        Shape::Custom(custom) => custom.selectable.iter().any(|one| one.trim_start_matches('.') == path),
+        Shape::Builtin(_) => known(&resource.table).contains(&path),
+    };
+    if common || own || path == "metadata.namespace" && matches!(resource.shape, Shape::Builtin(_)) && known(&resource.table).is_empty() {
+        return Ok(());
+    }
+    Err(match (&*resource.group, &*resource.kind) {
+        ("batch", "Job") => format!("field label {path:?} not supported for Job"),
+        ("apps", "ReplicaSet") => format!("field label not supported: {path}"),
+        _ if matches!(resource.shape, Shape::Custom(_)) || !known(&resource.table).is_empty() => {
+            format!("field label not supported: {path}")
+        }
+        _ => format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+    })
+}
+
+/// Commas separate terms unless escaped.
+fn split(text: &str) -> Vec<&str> {
+    let (mut parts, mut start, mut escaped) = (Vec::new(), 0, false);
+    for (at, c) in text.char_indices() {
+        match c {
+            _ if escaped => escaped = false,
+            '\\' => escaped = true,
+            ',' => {
+                parts.push(text.get(start..at).unwrap_or(""));
+                start = at + 1;
+            }
+            _ => {}
+        }
+    }
+    parts.push(text.get(start..).unwrap_or(""));
+    parts
+}
+
+fn term(part: &str) -> Option<Term> {
+    let at = part.find(['=', '!'])?;
+    let (path, rest) = part.split_at_checked(at)?;
+    let (value, equal) = match rest {
+        _ if rest.starts_with("!=") => (rest.get(2..)?, false),
+        _ if rest.starts_with("==") => (rest.get(2..)?, true),
+        _ if rest.starts_with('=') => (rest.get(1..)?, true),
+        _ => return None,
+    };
+    Some(Term { path: path.into(), value: value.into(), equal })
+}
+
+fn unescape(text: &str) -> Option<String> {
+    let (mut out, mut chars) = (String::new(), text.chars());
+    while let Some(c) = chars.next() {
+        match c {
+            '\\' => match chars.next()? {
+                escaped @ ('\\' | ',' | '=') => out.push(escaped),
+                _ => return None,
+            },
+            ',' | '=' => return None,
+            plain => out.push(plain),
+        }
+    }
+    Some(out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let shown = match FieldSelector::parse(text) {
+            Ok(FieldSelector(terms)) => {
+                let terms = terms.iter().map(|t| format!("{}{}{}", t.path, if t.equal { "=" } else { "!=" }, t.value));
+                terms.collect::<Vec<_>>().join(";")
+            }
+            Err(error) => error,
+        };
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn reads_terms() {
+        check("", "");
+        check("metadata.name=a,status.phase!=Running", "metadata.name=a;status.phase!=Running");
+        check("a==b", "a=b");
+        check(r"a=b\,c", "a=b,c");
+        check("a", "invalid selector: 'a'; can't understand 'a'");
+        check("a=b,c", "invalid selector: 'a=b,c'; can't understand 'c'");
+        check("a=b=c", "invalid selector: 'a=b=c'; can't understand 'a=b=c'");
+    }
+}

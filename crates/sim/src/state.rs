@@ -1,0 +1,97 @@
+//! Everything a cluster is: the objects, the served resources, time, chance and the trace. Takes requests only through `api`
+//! and `write`.
+
+use std::time::Duration;
+
+use crate::alloc::ServiceIps;
+use crate::clock::{Clock, Instant};
+use crate::fault::Faults;
+use crate::random::Random;
+use crate::resource::Resources;
+use crate::schema::Schema;
+use crate::store::Store;
+use crate::trace::Trace;
+
+/// How a cluster starts.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// Everything random follows from it.
+    pub seed: u64,
+    /// What the clock shows at first.
+    pub start: Instant,
+    /// Events remembered per table before the oldest are forgotten (and old watches end in 410).
+    pub history: usize,
+    /// Whether a line per call is kept.
+    pub trace: bool,
+    /// Whether the cluster's controllers run by themselves after each write; otherwise only when told to.
+    pub automatic: bool,
+    /// The Kubernetes version it claims to be.
+    pub git_version: String,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            seed: 0,
+            start: Clock::default().now(),
+            history: 10_000,
+            trace: true,
+            automatic: true,
+            git_version: "v1.36.4".into(),
+        }
+    }
+}
+
+/// A cluster without the lock around it.
+#[derive(Debug)]
+pub struct State {
+    /// How it started.
+    pub options: Options,
+    /// Its time.
+    pub clock: Clock,
+    /// Its chance.
+    pub random: Random,
+    /// What was called, in order.
+    pub trace: Trace,
+    /// The types of builtin kinds.
+    pub schema: &'static Schema,
+    /// What it serves.
+    pub resources: Resources,
+    /// The objects.
+    pub store: Store,
+    /// Addresses and ports handed to Services.
+    pub ips: ServiceIps,
+    /// What goes wrong, and when.
+    pub faults: Faults,
+}
+
+impl State {
+    /// A cluster with nothing in it, not even namespaces.
+    #[must_use]
+    pub fn new(options: Options) -> Self {
+        let schema = Schema::builtin();
+        Self {
+            clock: Clock::starting_at(options.start),
+            random: Random::new(options.seed),
+            trace: Trace::new(options.trace),
+            schema,
+            resources: Resources::builtin(schema),
+            store: Store::new(options.history),
+            ips: ServiceIps::default(),
+            faults: Faults::default(),
+            options,
+        }
+    }
+
+    /// What the clock shows.
+    #[must_use]
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Lets time pass.
+    pub fn advance(&mut self, by: Duration) {
+        self.clock.advance(by);
+        self.store.wake_all();
+    }
+}

@@ -1,0 +1,272 @@
+//! Failures in the API server's own words: takes what went wrong, gives a `metav1.Status`. Knows no HTTP beyond its codes.
+
+use serde_json::{Map, Value, json};
+
+use crate::field::FieldErrors;
+
+/// The result of everything that may be refused.
+pub type Result<T> = std::result::Result<T, Status>;
+
+/// A `metav1.Status` of failure (boxed: it is the rare path).
+#[derive(Clone, Debug, PartialEq)]
+pub struct Status(Box<Inner>);
+
+#[derive(Clone, Debug, PartialEq)]
+struct Inner {
+    code: u16,
+    reason: &'static str,
+    message: String,
+    details: Option<Map<String, Value>>,
+    token: String,
+}
+
+/// `deployments.apps`, or `pods` for the core group.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Qualified<'a> {
+    /// The API group, empty for core.
+    pub group: &'a str,
+    /// A plural resource, or a kind where the real server says the kind.
+    pub name: &'a str,
+}
+
+impl std::fmt::Display for Qualified<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match (self.group, self.name) {
+            ("", name) => f.write_str(name),
+            (group, name) => write!(f, "{name}.{group}"),
+        }
+    }
+}
+
+impl Status {
+    /// A status of this code, reason and message, without details.
+    #[must_use]
+    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+        Self(Box::new(Inner { code, reason, message: message.into(), details: None, token: String::new() }))
+    }
+
+    /// The HTTP code.
+    #[must_use]
+    pub fn code(&self) -> u16 {
+        self.0.code
+    }
+
+    /// The machine-readable reason, such as `NotFound`; empty when the server gives none.
+    #[must_use]
+    pub fn reason(&self) -> &'static str {
+        self.0.reason
+    }
+
+    /// The sentence for humans.
+    #[must_use]
+    pub fn message(&self) -> &str {
+        &self.0.message
+    }
+
+    /// Seconds the client is told to wait.
+    #[must_use]
+    pub fn retry_after(&self) -> Option<u64> {
+        self.0.details.as_ref()?.get("retryAfterSeconds")?.as_u64()
+    }
+
+    /// The same status with one detail set.
+    #[must_use]
+    pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
+        self.0.details.get_or_insert_default().insert(key.into(), value.into());
+        self
+    }
+
+    /// The same status with the object it is about.
+    #[must_use]
+    pub fn about(self, what: Qualified<'_>, name: &str) -> Self {
+        let mut status = self;
+        let details = status.0.details.get_or_insert_default();
+        for (key, value) in [("name", name), ("group", what.group), ("kind", what.name)] {
+            if !value.is_empty() {
+                details.insert(key.into(), value.into());
+            }
+        }
+        status
+    }
+
+    /// The same status with a continue token in its metadata.
+    #[must_use]
+    pub fn with_continue(mut self, token: &str) -> Self {
+        token.clone_into(&mut self.0.token);
+        self
+    }
+
+    /// One cause appended to the details.
+    #[must_use]
+    pub fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {
+        let details = self.0.details.get_or_insert_default();
+        let causes = details.entry("causes").or_insert_with(|| json!([]));
+        let mut cause = Map::new();
+        for (key, value) in [("reason", reason), ("message", message), ("field", field)] {
+            if !value.is_empty() {
+                cause.insert(key.into(), value.into());
+            }
+        }
+        if let Value::Array(causes) = causes {
+            causes.push(Value::Object(cause));
+        }
+        self
+    }
+
+    /// The object as it travels.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let mut value = json!({
+            "kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Failure", "code": self.0.code,
+        });
+        if let Value::Object(map) = &mut value {
+            if !self.0.token.is_empty() {
+                map.insert("metadata".into(), json!({"continue": self.0.token}));
+            }
+            if !self.0.message.is_empty() {
+                map.insert("message".into(), self.0.message.clone().into());
+            }
+            if !self.0.reason.is_empty() {
+                map.insert("reason".into(), self.0.reason.into());
+            }
+            if let Some(details) = &self.0.details {
+                map.insert("details".into(), Value::Object(details.clone()));
+            }
+        }
+        value
+    }
+
+    /// No such object.
+    #[must_use]
+    pub fn not_found(what: Qualified<'_>, name: &str) -> Self {
+        Self::new(404, "NotFound", format!("{what} {name:?} not found")).about(what, name)
+    }
+
+    /// The name is taken.
+    #[must_use]
+    pub fn already_exists(what: Qualified<'_>, name: &str) -> Self {
+        Self::new(409, "AlreadyExists", format!("{what} {name:?} already exists")).about(what, name)
+    }
+
+    /// `generateName` met taken names only.
+    #[must_use]
+    pub fn generate_name_conflict(what: Qualified<'_>, name: &str) -> Self {
+        let text =
+            format!("{what} {name:?} already exists, the server was not able to generate a unique name for the object");
+        Self::new(409, "AlreadyExists", text).about(what, name).detail("retryAfterSeconds", 1)
+    }
+
+    /// A precondition or the resourceVersion does not hold.
+    #[must_use]
+    pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
+        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {what} {name:?}: {why}")).about(what, name)
+    }
+
+    /// The resourceVersion sent is not the stored one.
+    #[must_use]
+    pub fn modified(what: Qualified<'_>, name: &str) -> Self {
+        Self::conflict(
+            what,
+            name,
+            "the object has been modified; please apply your changes to the latest version and try again",
+        )
+    }
+
+    /// Admission or authorisation says no.
+    #[must_use]
+    pub fn forbidden(what: Qualified<'_>, name: &str, why: &str) -> Self {
+        let message = match (what.name, name) {
+            ("", _) => format!("forbidden: {why}"),
+            (_, "") => format!("{what} is forbidden: {why}"),
+            _ => format!("{what} {name:?} is forbidden: {why}"),
+        };
+        Self::new(403, "Forbidden", message).about(what, name)
+    }
+
+    /// Who are you?
+    #[must_use]
+    pub fn unauthorized() -> Self {
+        Self::new(401, "Unauthorized", "Unauthorized")
+    }
+
+    /// The object breaks rules; `kind` is a group and kind.
+    #[must_use]
+    pub fn invalid(kind: Qualified<'_>, name: &str, errors: &FieldErrors) -> Self {
+        let shown = errors.aggregate();
+        let message = match shown.as_str() {
+            "" => format!("{kind} {name:?} is invalid"),
+            shown => format!("{kind} {name:?} is invalid: {shown}"),
+        };
+        let status = Self::new(422, "Invalid", message).about(kind, name);
+        errors.iter().fold(status, |status, error| status.cause(error.reason(), &error.body(), error.field()))
+    }
+
+    /// The request itself makes no sense.
+    #[must_use]
+    pub fn bad_request(message: impl Into<String>) -> Self {
+        Self::new(400, "BadRequest", message)
+    }
+
+    /// History is compacted, or the continue token too old.
+    #[must_use]
+    pub fn expired(message: impl Into<String>) -> Self {
+        Self::new(410, "Expired", message)
+    }
+
+    /// The resourceVersion of a watch is no longer in the history.
+    #[must_use]
+    pub fn too_old(asked: u64, oldest: u64) -> Self {
+        Self::expired(format!("too old resource version: {asked} ({oldest})"))
+    }
+
+    /// The verb does not exist for this resource.
+    #[must_use]
+    pub fn method_not_supported(what: Qualified<'_>, action: &str) -> Self {
+        Self::new(405, "MethodNotAllowed", format!("{action} is not supported on resources of kind {:?}", what.to_string()))
+            .about(what, "")
+    }
+
+    /// The patch or body has a type the server does not take.
+    #[must_use]
+    pub fn unsupported_media_type(message: impl Into<String>) -> Self {
+        Self::new(415, "UnsupportedMediaType", message)
+    }
+
+    /// Come back later.
+    #[must_use]
+    pub fn too_many_requests(message: &str, retry_after: u64) -> Self {
+        Self::new(429, "TooManyRequests", message).detail("retryAfterSeconds", retry_after)
+    }
+
+    /// Something inside broke.
+    #[must_use]
+    pub fn internal(why: &str) -> Self {
+        Self::new(500, "InternalError", format!("Internal error occurred: {why}")).cause("", why, "")
+    }
+
+    /// An error the real server has no status for: code 500, no reason.
+    #[must_use]
+    pub fn unknown(message: impl Into<String>) -> Self {
+        Self::new(500, "", message)
+    }
+
+    /// The server is not able to answer now.
+    #[must_use]
+    pub fn unavailable(message: impl Into<String>) -> Self {
+        Self::new(503, "ServiceUnavailable", message)
+    }
+
+    /// The server gave up waiting.
+    #[must_use]
+    pub fn timeout(message: &str, retry_after: u64) -> Self {
+        Self::new(504, "Timeout", format!("Timeout: {message}")).detail("retryAfterSeconds", retry_after)
+    }
+}
+
+impl std::fmt::Display for Status {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0.message)
+    }
+}
+
+impl std::error::Error for Status {}

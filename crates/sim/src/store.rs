@@ -1,0 +1,277 @@
+//! The objects: takes finished trees, gives immutable versions of them, and remembers what happened. Knows no rules: those
+//! are in `write`.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::ops::Bound;
+use std::sync::Arc;
+use std::task::Waker;
+
+use serde_json::Value;
+
+use crate::object::{Fields, Meta, Object};
+use crate::tree;
+
+mod history;
+
+pub use history::{Event, EventKind, History};
+
+/// Where an object is: table and key.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Place {
+    /// The table, such as `deployments.apps`.
+    pub table: Arc<str>,
+    /// `namespace/name`, or the name.
+    pub key: Box<str>,
+}
+
+/// All objects of a cluster, on one line of resource versions.
+#[derive(Debug)]
+pub struct Store {
+    version: u64,
+    tables: HashMap<Arc<str>, Table>,
+    dependents: HashMap<Box<str>, BTreeSet<Place>>,
+    places: HashMap<Box<str>, Place>,
+    history_limit: usize,
+}
+
+#[derive(Debug)]
+struct Table {
+    name: Arc<str>,
+    objects: BTreeMap<Box<str>, Arc<Object>>,
+    history: History,
+    wakers: Vec<Waker>,
+}
+
+impl Store {
+    /// An empty store that remembers `history_limit` events per table.
+    #[must_use]
+    pub fn new(history_limit: usize) -> Self {
+        Self {
+            version: 1,
+            tables: HashMap::new(),
+            dependents: HashMap::new(),
+            places: HashMap::new(),
+            history_limit,
+        }
+    }
+
+    /// The resourceVersion of the last write.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        self.version
+    }
+
+    /// Burns versions nobody wrote, as a real server's line has gaps; used when a snapshot is loaded.
+    pub fn advance_version(&mut self, to: u64) {
+        self.version = self.version.max(to);
+    }
+
+    /// One object.
+    #[must_use]
+    pub fn get(&self, table: &str, key: &str) -> Option<&Arc<Object>> {
+        self.tables.get(table)?.objects.get(key)
+    }
+
+    /// Where the object of `uid` is.
+    #[must_use]
+    pub fn place_of(&self, uid: &str) -> Option<&Place> {
+        self.places.get(uid)
+    }
+
+    /// The objects that name `uid` as an owner.
+    pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &Place> {
+        self.dependents.get(uid).into_iter().flatten()
+    }
+
+    /// Every object of a table from `after` (exclusive) on, within a namespace if one is named, in key order.
+    pub fn range<'a>(
+        &'a self,
+        table: &str,
+        namespace: &str,
+        after: Option<&str>,
+    ) -> impl Iterator<Item = (&'a str, &'a Arc<Object>)> + use<'a> {
+        let prefix = prefix(namespace);
+        let start = match after {
+            Some(after) => Bound::Excluded(Box::from(after)),
+            None => Bound::Included(Box::from(prefix.as_str())),
+        };
+        let range = (start, Bound::<Box<str>>::Unbounded);
+        self.tables
+            .get(table)
+            .map(|table| table.objects.range(range))
+            .into_iter()
+            .flatten()
+            .map(|(key, object)| (&**key, object))
+            .take_while(move |(key, _)| key.starts_with(&prefix))
+    }
+
+    /// Every object of a table.
+    pub fn all<'a>(&'a self, table: &str) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
+        self.tables.get(table).into_iter().flat_map(|table| table.objects.values())
+    }
+
+    /// How many objects a table holds.
+    #[must_use]
+    pub fn count(&self, table: &str) -> usize {
+        self.tables.get(table).map_or(0, |table| table.objects.len())
+    }
+
+    /// What happened in a table.
+    #[must_use]
+    pub fn history(&self, table: &str) -> Option<&History> {
+        self.tables.get(table).map(|table| &table.history)
+    }
+
+    /// The tables that changed after `version`, in name order.
+    #[must_use]
+    pub fn changed_since(&self, version: u64) -> Vec<Arc<str>> {
+        let changed = self.tables.values().filter(|table| table.history.last_version() > version);
+        let mut names: Vec<_> = changed.map(|table| Arc::clone(&table.name)).collect();
+        names.sort();
+        names
+    }
+
+    /// Writes a new version of an object; it is an addition when the key was free. The tree gets its resourceVersion.
+    pub fn put(&mut self, table: &Arc<str>, mut value: Value, fields: Fields) -> Arc<Object> {
+        self.version += 1;
+        tree::set(&mut value, &["metadata", "resourceVersion"], self.version.to_string());
+        let object = Arc::new(Object::freeze(&value, fields));
+        let key: Box<str> = object.key().into();
+        let (version, entry) = (self.version, self.table(table));
+        let previous = entry.objects.insert(key.clone(), Arc::clone(&object));
+        let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
+        entry.history.push(Event { version, kind, object: Arc::clone(&object), previous: previous.clone() });
+        let place = Place { table: Arc::clone(table), key };
+        if let Some(previous) = previous {
+            self.forget(previous.meta(), &place);
+        }
+        self.remember(object.meta(), place);
+        object
+    }
+
+    /// Takes an object away; the event carries its last state under the version of the removal.
+    pub fn remove(&mut self, table: &Arc<str>, key: &str) -> Option<Arc<Object>> {
+        let previous = self.tables.get_mut(table)?.objects.remove(key)?;
+        self.version += 1;
+        let version = self.version;
+        let mut value = previous.value();
+        tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
+        let object = Arc::new(Object::freeze(&value, previous.fields()));
+        let event = Event { version, kind: EventKind::Deleted, object: Arc::clone(&object), previous: Some(Arc::clone(&previous)) };
+        self.table(table).history.push(event);
+        self.forget(previous.meta(), &Place { table: Arc::clone(table), key: key.into() });
+        Some(object)
+    }
+
+    /// Forgets the history of every table up to `version`: watches and reads of older versions end in 410.
+    pub fn compact(&mut self, version: u64) {
+        for table in self.tables.values_mut() {
+            table.history.compact(version);
+        }
+        self.wake_all();
+    }
+
+    /// A table's objects as they were at `version`; `None` when the history no longer reaches back.
+    #[must_use]
+    pub fn changes_after(&self, table: &str, version: u64) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
+        match self.tables.get(table) {
+            Some(table) => table.history.undo_to(version),
+            None => Some(BTreeMap::new()),
+        }
+    }
+
+    /// Asks to be woken at the next event of a table.
+    pub fn on_change(&mut self, table: &Arc<str>, waker: &Waker) {
+        let wakers = &mut self.table(table).wakers;
+        if !wakers.iter().any(|have| have.will_wake(waker)) {
+            wakers.push(waker.clone());
+        }
+    }
+
+    /// Those who asked to be woken and now must be.
+    pub fn take_wakers(&mut self, since: u64) -> Vec<Waker> {
+        if self.version == since {
+            return Vec::new();
+        }
+        let changed = self.tables.values_mut().filter(|table| table.history.last_version() > since);
+        changed.flat_map(|table| std::mem::take(&mut table.wakers)).collect()
+    }
+
+    /// Wakes everybody, whatever they wait for: time passed, or a fault ends their watch.
+    pub fn wake_all(&mut self) {
+        for waker in self.tables.values_mut().flat_map(|table| std::mem::take(&mut table.wakers)) {
+            waker.wake();
+        }
+    }
+
+    fn table(&mut self, name: &Arc<str>) -> &mut Table {
+        let limit = self.history_limit;
+        self.tables.entry(Arc::clone(name)).or_insert_with(|| Table {
+            name: Arc::clone(name),
+            objects: BTreeMap::new(),
+            history: History::new(limit),
+            wakers: Vec::new(),
+        })
+    }
+
+    fn remember(&mut self, meta: &Meta, place: Place) {
+        for owner in &meta.owners {
+            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+        }
+        self.places.insert(meta.uid.clone(), place);
+    }
+
+    fn forget(&mut self, meta: &Meta, place: &Place) {
+        for owner in &meta.owners {
+            if let Some(places) = self.dependents.get_mut(&owner.uid) {
+                places.remove(place);
+                if places.is_empty() {
+                    self.dependents.remove(&owner.uid);
+                }
+            }
+        }
+        self.places.remove(&meta.uid);
+    }
+}
+
+fn prefix(namespace: &str) -> String {
+    if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn put(store: &mut Store, table: &Arc<str>, namespace: &str, name: &str, data: &str) -> u64 {
+        let value = json!({"metadata": {"namespace": namespace, "name": name, "uid": name}, "data": data});
+        store.put(table, value, Fields::default()).meta().version
+    }
+
+    #[test]
+    fn keys_are_ordered_as_etcd_orders_them() {
+        let (mut store, table) = (Store::new(10), Arc::from("t"));
+        for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "x"), ("a", "w")] {
+            put(&mut store, &table, namespace, name, "");
+        }
+        let keys: Vec<_> = store.range("t", "", None).map(|(key, _)| key.to_owned()).collect();
+        assert_eq!(keys, ["a-b/x", "a/w", "a/x", "b/x"]);
+        let keys: Vec<_> = store.range("t", "a", Some("a/w")).map(|(key, _)| key.to_owned()).collect();
+        assert_eq!(keys, ["a/x"]);
+    }
+
+    #[test]
+    fn the_past_can_be_read_until_it_is_compacted() {
+        let (mut store, table) = (Store::new(10), Arc::from("t"));
+        let first = put(&mut store, &table, "n", "a", "1");
+        let second = put(&mut store, &table, "n", "a", "2");
+        put(&mut store, &table, "n", "b", "1");
+        store.remove(&table, "n/a");
+        let undone = store.changes_after("t", first).unwrap();
+        assert!(undone["n/b"].is_none());
+        assert_eq!(undone["n/a"].as_ref().unwrap().meta().version, first);
+        store.compact(second);
+        assert!(store.changes_after("t", first).is_none());
+        assert!(store.changes_after("t", second).is_some());
+    }
+}

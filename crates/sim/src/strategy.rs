@@ -1,0 +1,230 @@
+//! What each kind does at a write beyond the common steps: takes the object on its way in, gives it with the fields that only the
+//! server may set. The real server calls these strategies.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::object::Object;
+use crate::resource::{Resource, Shape};
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+use crate::write::{Deleted, Target};
+
+mod namespace;
+mod pod;
+mod service;
+
+pub use namespace::finalize;
+pub use pod::qos_class;
+
+/// Just before a new object is validated.
+pub fn prepare_create(state: &mut State, resource: &Resource, value: &mut Value, context: &Context) -> Result<()> {
+    tree::remove(value, &["metadata", "generation"]);
+    if resource.traits.generation {
+        tree::set(value, &["metadata", "generation"], 1);
+    }
+    reset_status(state, resource, value);
+    match (&*resource.group, &*resource.plural) {
+        ("", "pods") => pod::prepare_create(value),
+        ("", "namespaces") => namespace::prepare_create(value),
+        ("", "services") => service::allocate(state, value, None, context.dry_run)?,
+        ("", "persistentvolumeclaims" | "persistentvolumes") => tree::set(value, &["status", "phase"], "Pending"),
+        ("batch", "jobs") => job_selector(value),
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(value, None),
+        ("certificates.k8s.io", "certificatesigningrequests") => sign_with_user(value, context),
+        _ => {}
+    }
+    Ok(())
+}
+
+/// Just before a changed object is validated.
+pub fn prepare_update(state: &mut State, resource: &Resource, new: &mut Value, old: &Value, context: &Context) -> Result<()> {
+    match context.subresource.as_str() {
+        "status" => return status_update(resource, new, old),
+        "" => {}
+        _ => {
+            bump_generation(resource, new, old);
+            return Ok(());
+        }
+    }
+    if has_status(resource) {
+        tree::copy(old, new, &["status"]);
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("", "namespaces") => tree::copy(old, new, &["spec", "finalizers"]),
+        ("", "services") => {
+            service::keep_allocated(new, old);
+            service::allocate(state, new, Some(old), context.dry_run)?;
+        }
+        ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(new, Some(old)),
+        _ => {}
+    }
+    bump_generation(resource, new, old);
+    Ok(())
+}
+
+/// Just after a new object was stored.
+pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>) {
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::crd::serve(state, &object.value());
+    }
+}
+
+/// Just after a changed object was stored.
+pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, new: &Arc<Object>) {
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::crd::serve(state, &new.value());
+    }
+    if resource.is("", "services") {
+        service::release_changed(state, &old.value(), &new.value());
+    }
+}
+
+/// Just before an object leaves the store.
+pub fn after_delete(state: &mut State, resource: &Resource, object: &Arc<Object>) {
+    if resource.is("", "services") {
+        service::release(state, &object.value());
+    }
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::crd::stop_serving(state, &object.value());
+    }
+}
+
+/// Deletions that follow rules of their own; `None` for the common way.
+pub fn special_delete(
+    state: &mut State,
+    target: &Target<'_>,
+    live: &Arc<Object>,
+    old: &Value,
+    context: &Context,
+) -> Result<Option<Deleted>> {
+    if target.resource.is("", "namespaces") {
+        return Ok(namespace::delete(state, target, live, old, context));
+    }
+    Ok(None)
+}
+
+/// The seconds a kind waits before it goes; `None` when it has no grace period.
+#[must_use]
+pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> Option<i64> {
+    if !resource.is("", "pods") {
+        return None;
+    }
+    let phase = tree::text(value, &["status", "phase"]);
+    let unscheduled = tree::text(value, &["spec", "nodeName"]).is_empty();
+    if unscheduled || matches!(phase, "Failed" | "Succeeded") {
+        return Some(0);
+    }
+    let period = asked.or(tree::int(value, &["spec", "terminationGracePeriodSeconds"])).unwrap_or(0);
+    Some(if period < 0 { 1 } else { period })
+}
+
+/// Whether the status is a subresource of its own, out of reach for ordinary writes.
+fn has_status(resource: &Resource) -> bool {
+    resource.subresource("status").is_some()
+}
+
+fn reset_status(state: &State, resource: &Resource, value: &mut Value) {
+    if !has_status(resource) || resource.is("", "nodes") {
+        return;
+    }
+    tree::remove(value, &["status"]);
+    if let Shape::Builtin(Some(id)) = &resource.shape
+        && let Some(status) = state.schema.zero(*id).get("status")
+    {
+        tree::set(value, &["status"], status.clone());
+    }
+}
+
+/// A write to the status leaves everything else as it was, except some metadata.
+fn status_update(resource: &Resource, new: &mut Value, old: &Value) -> Result<()> {
+    if matches!(resource.shape, Shape::Custom(_)) {
+        let (status, managed) = (tree::get(new, &["status"]).cloned(), tree::get(new, &["metadata", "managedFields"]).cloned());
+        *new = old.clone();
+        put(new, &["status"], status);
+        put(new, &["metadata", "managedFields"], managed);
+        return Ok(());
+    }
+    let sent = new.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
+    for key in sent.iter().filter(|key| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status")) {
+        tree::copy(old, new, &[key.as_str()]);
+    }
+    match (&*resource.group, &*resource.plural) {
+        ("apps", "deployments") => tree::copy(old, new, &["metadata", "labels"]),
+        ("", "pods") => {
+            tree::copy(old, new, &["metadata", "ownerReferences"]);
+            if tree::text(new, &["status", "qosClass"]).is_empty() {
+                tree::copy(old, new, &["status", "qosClass"]);
+            }
+        }
+        ("apiextensions.k8s.io", _) => {
+            let managed = tree::get(new, &["metadata", "managedFields"]).cloned();
+            tree::copy(old, new, &["metadata"]);
+            put(new, &["metadata", "managedFields"], managed);
+        }
+        _ => {}
+    }
+    Ok(())
+}
+
+fn put(value: &mut Value, path: &[&str], new: Option<Value>) {
+    match new {
+        Some(new) => tree::set(value, path, new),
+        None => drop(tree::remove(value, path)),
+    }
+}
+
+/// The generation counts changes of what the user wants; it has to be called after the status was put back.
+fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
+    let changed = match (&*resource.group, &*resource.plural) {
+        _ if matches!(resource.shape, Shape::Custom(_)) => differs(new, old, &["metadata", if has_status(resource) { "status" } else { "metadata" }]),
+        _ if !resource.traits.generation => return,
+        ("apps", "deployments") => {
+            new.get("spec") != old.get("spec")
+                || tree::get(new, &["metadata", "annotations"]) != tree::get(old, &["metadata", "annotations"])
+        }
+        ("discovery.k8s.io", "endpointslices") => {
+            differs(new, old, &["metadata"]) || tree::get(new, &["metadata", "labels"]) != tree::get(old, &["metadata", "labels"])
+        }
+        _ => differs(new, old, &["metadata", "status"]),
+    };
+    if changed {
+        let generation = tree::int(old, &["metadata", "generation"]).unwrap_or(0);
+        tree::set(new, &["metadata", "generation"], generation + 1);
+    }
+}
+
+fn differs(new: &Value, old: &Value, except: &[&str]) -> bool {
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
+    let counts = |key: &str| !except.contains(&key);
+    new.iter().filter(|(key, _)| counts(key)).any(|(key, value)| old.get(key) != Some(value))
+        || old.keys().filter(|key| counts(key)).any(|key| !new.contains_key(key))
+}
+
+/// A Job without a selector of its own gets one by its uid.
+fn job_selector(value: &mut Value) {
+    if tree::flag(value, &["spec", "manualSelector"]) {
+        return;
+    }
+    let (name, uid) = (tree::text(value, &["metadata", "name"]).to_owned(), tree::text(value, &["metadata", "uid"]).to_owned());
+    let pairs = [
+        ("batch.kubernetes.io/controller-uid", uid.as_str()),
+        ("batch.kubernetes.io/job-name", name.as_str()),
+        ("controller-uid", uid.as_str()),
+        ("job-name", name.as_str()),
+    ];
+    for (key, text) in pairs {
+        tree::set_default(value, &["spec", "template", "metadata", "labels", key], text);
+    }
+    if tree::get(value, &["spec", "selector"]).is_none_or(Value::is_null) {
+        tree::set(value, &["spec", "selector"], json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+    }
+}
+
+fn sign_with_user(value: &mut Value, context: &Context) {
+    tree::set(value, &["spec", "username"], context.user.name.clone());
+    tree::set(value, &["spec", "groups"], json!(context.user.groups));
+}

@@ -1,0 +1,36 @@
+//! Pods: phase and quality of service of a new one.
+
+use serde_json::{Value, json};
+
+use crate::schema::quantity_millis;
+use crate::tree;
+
+/// A new pod is pending, whatever it claims.
+pub(super) fn prepare_create(value: &mut Value) {
+    let class = qos_class(value);
+    tree::set(value, &["status"], json!({"phase": "Pending", "qosClass": class}));
+}
+
+/// Guaranteed when every container's limits equal its requests for cpu and memory, best effort when nothing is asked.
+#[must_use]
+pub fn qos_class(pod: &Value) -> &'static str {
+    let mut any = false;
+    let mut guaranteed = true;
+    let kinds = [["spec", "containers"], ["spec", "initContainers"]];
+    for container in kinds.iter().flat_map(|path| tree::list(pod, path)) {
+        for name in ["cpu", "memory"] {
+            let amount = |kind: &str| {
+                let text = tree::text(container, &["resources", kind, name]);
+                quantity_millis(text).filter(|amount| *amount > 0)
+            };
+            let (requests, limits) = (amount("requests"), amount("limits"));
+            any |= requests.is_some() || limits.is_some();
+            guaranteed &= limits.is_some() && (requests.is_none() || requests == limits);
+        }
+    }
+    match (any, guaranteed) {
+        (false, _) => "BestEffort",
+        (true, true) => "Guaranteed",
+        (true, false) => "Burstable",
+    }
+}

@@ -1,0 +1,157 @@
+//! Services: cluster addresses and node ports are given out at creation and kept for life.
+
+use std::net::Ipv4Addr;
+
+use serde_json::{Value, json};
+
+use crate::alloc::ServiceIps;
+use crate::field::{FieldErrors, Path};
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+
+const KIND: Qualified<'static> = Qualified { group: "", name: "Service" };
+
+/// An update that does not mention what was allocated keeps it.
+pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
+    if wants_ip(new) && wants_ip(old) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
+            if tree::get(new, &["spec", field]).is_none_or(Value::is_null) || tree::text(new, &["spec", field]).is_empty() && field == "clusterIP" {
+                tree::copy(old, new, &["spec", field]);
+            }
+        }
+    }
+    if wants_ports(new) && wants_ports(old) {
+        let before = tree::list(old, &["spec", "ports"]).to_vec();
+        for port in tree::list_mut(new, &["spec", "ports"]).into_iter().flatten() {
+            let same = before.iter().find(|have| have.get("name") == port.get("name") || have.get("port") == port.get("port"));
+            if tree::int(port, &["nodePort"]).unwrap_or(0) == 0
+                && let Some(node_port) = same.and_then(|have| have.get("nodePort"))
+            {
+                tree::set(port, &["nodePort"], node_port.clone());
+            }
+        }
+    }
+}
+
+/// Fills in address, families and node ports.
+pub(super) fn allocate(state: &mut State, value: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<()> {
+    let before = state.ips.clone();
+    let done = allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
+    if done.is_err() || dry_run {
+        state.ips = before;
+    }
+    done
+}
+
+fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> Result<()> {
+    if !wants_ip(value) {
+        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+            if old.is_some() || field != "internalTrafficPolicy" {
+                tree::remove(value, &["spec", field]);
+            }
+        }
+        return Ok(());
+    }
+    tree::set_default(value, &["spec", "ipFamilyPolicy"], "SingleStack");
+    tree::set_default(value, &["spec", "ipFamilies"], json!(["IPv4"]));
+    let asked = tree::text(value, &["spec", "clusterIP"]).to_owned();
+    let had = old.map_or("", |old| tree::text(old, &["spec", "clusterIP"]));
+    let ip = match asked.as_str() {
+        "None" => asked,
+        same if !same.is_empty() && same == had => asked,
+        "" => ips.take_ip().map_or_else(String::new, |ip| ip.to_string()),
+        _ => claim(ips, value, &asked)?,
+    };
+    tree::set(value, &["spec", "clusterIPs"], json!([ip]));
+    tree::set(value, &["spec", "clusterIP"], ip);
+    Ok(())
+}
+
+fn claim(ips: &mut ServiceIps, value: &Value, asked: &str) -> Result<String> {
+    let refuse = |detail: String| {
+        let mut errors = FieldErrors::new();
+        errors.invalid(&Path::new("spec").child("clusterIPs"), json!([asked]), detail);
+        Err(Status::invalid(KIND, tree::text(value, &["metadata", "name"]), &errors))
+    };
+    match asked.parse::<Ipv4Addr>() {
+        Ok(ip) if !ips.contains(ip) => {
+            refuse(format!("failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}", ips.cidr()))
+        }
+        Ok(ip) if !ips.claim_ip(ip) => refuse(format!("failed to allocate IP {asked}: provided IP is already allocated")),
+        _ => Ok(asked.to_owned()),
+    }
+}
+
+fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> Result<()> {
+    let name = tree::text(value, &["metadata", "name"]).to_owned();
+    if !wants_ports(value) {
+        for port in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten() {
+            if old.is_some() {
+                tree::remove(port, &["nodePort"]);
+            }
+        }
+        return Ok(());
+    }
+    let had: Vec<i64> = old.map(node_ports).unwrap_or_default();
+    for (at, port) in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten().enumerate() {
+        let asked = tree::int(port, &["nodePort"]).unwrap_or(0);
+        if had.contains(&asked) {
+            continue;
+        }
+        let path = Path::new("spec").child("ports").index(at).child("nodePort");
+        if asked == 0 {
+            let free = ips.take_port().unwrap_or(0);
+            tree::set(port, &["nodePort"], free);
+        } else if !u16::try_from(asked).is_ok_and(ServiceIps::port_in_range) {
+            let mut errors = FieldErrors::new();
+            errors.invalid(&path, asked, "provided port is not in the valid range. The range of valid ports is 30000-32767");
+            return Err(Status::invalid(KIND, &name, &errors));
+        } else if !u16::try_from(asked).is_ok_and(|asked| ips.claim_port(asked)) {
+            let mut errors = FieldErrors::new();
+            errors.invalid(&path, asked, "provided port is already allocated");
+            return Err(Status::invalid(KIND, &name, &errors));
+        }
+    }
+    Ok(())
+}
+
+/// Gives back what a removed Service held.
+pub(super) fn release(state: &mut State, service: &Value) {
+    if let Ok(ip) = tree::text(service, &["spec", "clusterIP"]).parse() {
+        state.ips.release_ip(ip);
+    }
+    for port in node_ports(service) {
+        state.ips.release_port(u16::try_from(port).unwrap_or(0));
+    }
+}
+
+/// Gives back what an update let go.
+pub(super) fn release_changed(state: &mut State, old: &Value, new: &Value) {
+    let (had, has) = (tree::text(old, &["spec", "clusterIP"]), tree::text(new, &["spec", "clusterIP"]));
+    if had != has
+        && let Ok(ip) = had.parse()
+    {
+        state.ips.release_ip(ip);
+    }
+    let has = node_ports(new);
+    for port in node_ports(old).into_iter().filter(|port| !has.contains(port)) {
+        state.ips.release_port(u16::try_from(port).unwrap_or(0));
+    }
+}
+
+fn node_ports(service: &Value) -> Vec<i64> {
+    tree::list(service, &["spec", "ports"]).iter().filter_map(|port| tree::int(port, &["nodePort"])).filter(|port| *port != 0).collect()
+}
+
+fn wants_ip(service: &Value) -> bool {
+    tree::text(service, &["spec", "type"]) != "ExternalName"
+}
+
+fn wants_ports(service: &Value) -> bool {
+    match tree::text(service, &["spec", "type"]) {
+        "NodePort" => true,
+        "LoadBalancer" => tree::get(service, &["spec", "allocateLoadBalancerNodePorts"]) != Some(&Value::Bool(false)),
+        _ => false,
+    }
+}

@@ -1,0 +1,101 @@
+//! Objects as rows: takes objects, gives the `Table` that `kubectl get` prints. Columns per kind are in the files below.
+
+use serde_json::{Value, json};
+
+use crate::convert;
+use crate::object::Object;
+use crate::resource::{Resource, Shape};
+use crate::state::State;
+use crate::tree;
+
+mod age;
+mod custom;
+mod kinds;
+mod pod;
+
+pub use age::age;
+
+/// How much of each object a row carries.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Include {
+    /// Its metadata.
+    #[default]
+    Metadata,
+    /// All of it.
+    Object,
+    /// Nothing.
+    None,
+}
+
+impl Include {
+    /// Reads `includeObject`.
+    #[must_use]
+    pub fn parse(text: &str) -> Option<Self> {
+        match text {
+            "" | "Metadata" => Some(Self::Metadata),
+            "Object" => Some(Self::Object),
+            "None" => Some(Self::None),
+            _ => None,
+        }
+    }
+}
+
+/// One column.
+#[derive(Clone, Debug)]
+pub(crate) struct Column {
+    name: String,
+    kind: String,
+    format: String,
+    description: String,
+    priority: i64,
+}
+
+/// Columns and, for an object, its cells.
+type Printer = (Vec<Column>, Box<dyn Fn(&Value, &State) -> Vec<Value>>);
+
+/// The table of `objects`.
+#[must_use]
+pub fn render(state: &State, resource: &Resource, objects: &[&Object], meta: Value, columns: bool, include: Include) -> Value {
+    let (definitions, cells) = printer(resource);
+    let rows: Vec<Value> = objects.iter().map(|object| row(state, resource, object, &cells, include)).collect();
+    let definitions: Vec<Value> = if columns { definitions.iter().map(Column::to_value).collect() } else { Vec::new() };
+    json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "columnDefinitions": definitions, "rows": rows})
+}
+
+fn row(state: &State, resource: &Resource, object: &Object, cells: &dyn Fn(&Value, &State) -> Vec<Value>, include: Include) -> Value {
+    let value = convert::from_stored(resource, object.value());
+    let mut row = json!({"cells": cells(&value, state)});
+    match include {
+        Include::Metadata => row["object"] = crate::form::partial(object),
+        Include::Object => row["object"] = value,
+        Include::None => {}
+    }
+    row
+}
+
+impl Column {
+    fn new(name: &str, kind: &str, priority: i64) -> Self {
+        let format = if name == "Name" { "name" } else { "" };
+        Self { name: name.into(), kind: kind.into(), format: format.into(), description: String::new(), priority }
+    }
+
+    fn to_value(&self) -> Value {
+        json!({
+            "name": self.name, "type": self.kind, "format": self.format, "description": self.description, "priority": self.priority,
+        })
+    }
+}
+
+fn printer(resource: &Resource) -> Printer {
+    if let Shape::Custom(custom) = &resource.shape {
+        return custom::printer(custom);
+    }
+    if let Some((columns, cells)) = kinds::find(&resource.table) {
+        return (columns, Box::new(cells));
+    }
+    let columns = vec![Column::new("Name", "string", 0), Column::new("Created At", "date", 0)];
+    let cells = |value: &Value, _: &State| {
+        vec![tree::text(value, &["metadata", "name"]).into(), tree::text(value, &["metadata", "creationTimestamp"]).into()]
+    };
+    (columns, Box::new(cells))
+}

@@ -1,0 +1,153 @@
+//! Columns of custom resources: the definition's printer columns, with its small dialect of JSON paths.
+
+use serde_json::Value;
+
+use super::{Column, Printer, age};
+use crate::crd::Custom;
+use crate::state::State;
+use crate::tree;
+
+/// The columns of a custom resource.
+pub(super) fn printer(custom: &Custom) -> Printer {
+    let mut columns = vec![Column::new("Name", "string", 0)];
+    if custom.columns.is_empty() {
+        columns.push(Column::new("Age", "date", 0));
+        let cells = |value: &Value, state: &State| vec![name(value), created(value, state)];
+        return (columns, Box::new(cells));
+    }
+    let defined = custom.columns.clone();
+    columns.extend(defined.iter().map(column));
+    let cells = move |value: &Value, state: &State| {
+        let own = defined.iter().map(|column| cell(column, value, state));
+        std::iter::once(name(value)).chain(own).collect()
+    };
+    (columns, Box::new(cells))
+}
+
+fn name(value: &Value) -> Value {
+    tree::text(value, &["metadata", "name"]).into()
+}
+
+fn created(value: &Value, state: &State) -> Value {
+    age(tree::text(value, &["metadata", "creationTimestamp"]), state.now()).into()
+}
+
+fn column(definition: &Value) -> Column {
+    let text = |key| tree::text(definition, &[key]).to_owned();
+    Column {
+        name: text("name"),
+        kind: text("type"),
+        format: text("format"),
+        description: text("description"),
+        priority: tree::int(definition, &["priority"]).unwrap_or(0),
+    }
+}
+
+fn cell(definition: &Value, value: &Value, state: &State) -> Value {
+    let found = json_path(value, tree::text(definition, &["jsonPath"]));
+    let Some(first) = found.first() else { return Value::Null };
+    match (tree::text(definition, &["type"]), first) {
+        ("date", Value::String(then)) => age(then, state.now()).into(),
+        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => (*first).clone(),
+        ("string", Value::String(text)) => text.as_str().into(),
+        ("string", other) => other.to_string().into(),
+        _ => Value::Null,
+    }
+}
+
+/// What a path like `.status.conditions[?(@.type=="Ready")].status` finds.
+fn json_path<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
+    let mut found = vec![value];
+    for step in steps(path) {
+        found = found.into_iter().flat_map(|at| follow(at, &step)).collect();
+    }
+    found
+}
+
+enum Step {
+    Key(String),
+    Index(usize),
+    All,
+    Where(Vec<String>, String),
+}
+
+fn follow<'a>(at: &'a Value, step: &Step) -> Vec<&'a Value> {
+    match step {
+        Step::Key(key) => at.get(key.as_str()).into_iter().collect(),
+        Step::Index(index) => at.get(*index).into_iter().collect(),
+        Step::All => at.as_array().into_iter().flatten().collect(),
+        Step::Where(path, wanted) => {
+            let path: Vec<&str> = path.iter().map(String::as_str).collect();
+            at.as_array().into_iter().flatten().filter(|item| tree::text(item, &path) == wanted).collect()
+        }
+    }
+}
+
+fn steps(path: &str) -> Vec<Step> {
+    let mut steps = Vec::new();
+    let mut rest = path.trim_start_matches('.');
+    while !rest.is_empty() {
+        if let Some(inside) = rest.strip_prefix('[') {
+            let end = inside.find(']').unwrap_or(inside.len());
+            let (content, after) = inside.split_at_checked(end).unwrap_or((inside, ""));
+            steps.extend(bracket(content));
+            rest = after.trim_start_matches(']').trim_start_matches('.');
+            continue;
+        }
+        let end = unescaped_end(rest);
+        let (key, after) = rest.split_at_checked(end).unwrap_or((rest, ""));
+        steps.push(Step::Key(key.replace("\\.", ".")));
+        rest = after.strip_prefix('.').unwrap_or(after);
+    }
+    steps
+}
+
+/// Where a key ends: at a bracket, or at a dot that is not escaped.
+fn unescaped_end(rest: &str) -> usize {
+    let mut escaped = false;
+    for (at, c) in rest.char_indices() {
+        match c {
+            '\\' => escaped = true,
+            '.' | '[' if !escaped => return at,
+            _ => escaped = false,
+        }
+    }
+    rest.len()
+}
+
+fn bracket(content: &str) -> Option<Step> {
+    if let Some(filter) = content.strip_prefix("?(").and_then(|filter| filter.strip_suffix(')')) {
+        let (path, wanted) = filter.split_once("==")?;
+        let path = path.trim().trim_start_matches('@').trim_start_matches('.').split('.').map(str::to_owned).collect();
+        return Some(Step::Where(path, wanted.trim().trim_matches(['"', '\'']).to_owned()));
+    }
+    if content == "*" {
+        return Some(Step::All);
+    }
+    match content.parse() {
+        Ok(index) => Some(Step::Index(index)),
+        Err(_) => Some(Step::Key(content.trim_matches(['"', '\'']).to_owned())),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn paths_find_fields_items_and_conditions() {
+        let value = json!({
+            "spec": {"a": [{"b": 1}, {"b": 2}]},
+            "metadata": {"annotations": {"x.y/z": "q"}},
+            "status": {"conditions": [{"type": "Ready", "status": "True"}]},
+        });
+        let check = |path: &str, expected: Value| assert_eq!(json!(json_path(&value, path)), expected, "{path}");
+        check(".spec.a[1].b", json!([2]));
+        check(".spec.a[*].b", json!([1, 2]));
+        check(".status.conditions[?(@.type==\"Ready\")].status", json!(["True"]));
+        check(".metadata.annotations['x.y/z']", json!(["q"]));
+        check(".metadata.annotations.x\\.y/z", json!(["q"]));
+        check(".nope", json!([]));
+    }
+}

@@ -1,0 +1,65 @@
+//! What happened, line by line: takes events of the simulation, gives a text that is the same for the same seed.
+
+use std::fmt::Write as _;
+
+use crate::clock::Instant;
+
+/// The log of a run.
+#[derive(Clone, Debug)]
+pub struct Trace {
+    keep: bool,
+    text: String,
+    digest: u64,
+    lines: u64,
+}
+
+impl Trace {
+    /// An empty log; unless `keep`, only its digest is kept.
+    #[must_use]
+    pub fn new(keep: bool) -> Self {
+        Self { keep, text: String::new(), digest: FNV_OFFSET, lines: 0 }
+    }
+
+    /// Appends a line.
+    pub fn line(&mut self, at: Instant, what: &str) {
+        self.lines += 1;
+        if !self.keep {
+            return;
+        }
+        let start = self.text.len();
+        let _ = writeln!(self.text, "{at} {what}");
+        self.digest = fnv(self.digest, self.text.get(start..).unwrap_or("").as_bytes());
+    }
+
+    /// The whole text.
+    #[must_use]
+    pub fn text(&self) -> &str {
+        &self.text
+    }
+
+    /// How many lines were written.
+    #[must_use]
+    pub fn lines(&self) -> u64 {
+        self.lines
+    }
+
+    /// A digest of the text, for comparing runs.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.digest
+    }
+}
+
+const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
+
+/// FNV-1a, continued from `seed`.
+#[must_use]
+pub(crate) fn fnv(seed: u64, bytes: &[u8]) -> u64 {
+    bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+}
+
+/// FNV-1a of a body, for trace lines.
+#[must_use]
+pub(crate) fn digest(bytes: &[u8]) -> u64 {
+    fnv(FNV_OFFSET, bytes)
+}

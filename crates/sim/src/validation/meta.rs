@@ -1,0 +1,161 @@
+//! Metadata of any object: takes it (and its predecessor), gives what is wrong with it.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::names::{self, NameRule};
+use crate::field::{FieldErrors, Path};
+use crate::tree;
+
+/// All annotations together may have this many bytes.
+const ANNOTATIONS_LIMIT: usize = 256 << 10;
+
+/// Checks `metadata` of an object to be created or replaced.
+#[must_use]
+pub fn object_meta(object: &Value, namespaced: bool, rule: NameRule) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let path = Path::new("metadata");
+    names_of(object, rule, &path, &mut errors);
+    namespace_of(object, namespaced, &path, &mut errors);
+    if let Some(generation) = tree::int(object, &["metadata", "generation"]).filter(|generation| *generation < 0) {
+        errors.invalid(&path.child("generation"), generation, "must be greater than or equal to 0");
+    }
+    labels(tree::get(object, &["metadata", "labels"]), &path.child("labels"), &mut errors);
+    annotations(object, &path.child("annotations"), &mut errors);
+    owners(object, &path.child("ownerReferences"), &mut errors);
+    finalizers(object, &path.child("finalizers"), &mut errors);
+    errors
+}
+
+/// Checks what an update does to `metadata`.
+#[must_use]
+pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    let path = Path::new("metadata");
+    if tree::get(old, &["metadata", "deletionTimestamp"]).is_some() {
+        no_new_finalizers(new, old, &path.child("finalizers"), &mut errors);
+    }
+    let fixed = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    for field in fixed {
+        let (now, then) = (tree::get(new, &["metadata", field]), tree::get(old, &["metadata", field]));
+        if now != then {
+            errors.invalid(&path.child(field), now.cloned().unwrap_or(Value::Null), IMMUTABLE);
+        }
+    }
+    labels(tree::get(new, &["metadata", "labels"]), &path.child("labels"), &mut errors);
+    annotations(new, &path.child("annotations"), &mut errors);
+    owners(new, &path.child("ownerReferences"), &mut errors);
+    errors
+}
+
+/// What the server says about a field that may not change.
+pub const IMMUTABLE: &str = "field is immutable";
+
+fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldErrors) {
+    let (name, generate) = (tree::text(object, &["metadata", "name"]), tree::text(object, &["metadata", "generateName"]));
+    if !generate.is_empty() {
+        for wrong in rule(generate, true) {
+            errors.invalid(&path.child("generateName"), generate, wrong);
+        }
+    }
+    if name.is_empty() {
+        errors.required(&path.child("name"), "name or generateName is required");
+        return;
+    }
+    for wrong in rule(name, false) {
+        errors.invalid(&path.child("name"), name, wrong);
+    }
+}
+
+fn namespace_of(object: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
+    let (namespace, path) = (tree::text(object, &["metadata", "namespace"]), path.child("namespace"));
+    match (namespaced, namespace.is_empty()) {
+        (true, true) => errors.required(&path, ""),
+        (true, false) => {
+            for wrong in names::label(namespace, false) {
+                errors.invalid(&path, namespace, wrong);
+            }
+        }
+        (false, false) => errors.forbidden(&path, "not allowed on this type"),
+        (false, true) => {}
+    }
+}
+
+/// Checks a map of labels.
+pub fn labels(labels: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+    for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
+        for wrong in names::qualified(key) {
+            errors.invalid(path, key.as_str(), wrong);
+        }
+        let value = value.as_str().unwrap_or("");
+        for wrong in names::label_value(value) {
+            errors.invalid(path, value, wrong);
+        }
+    }
+}
+
+fn annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
+    let mut total = 0;
+    for (key, value) in tree::map(object, &["metadata", "annotations"]).into_iter().flatten() {
+        total += key.len() + value.as_str().map_or(0, str::len);
+        for wrong in names::qualified(&key.to_lowercase()) {
+            errors.invalid(path, key.as_str(), wrong);
+        }
+    }
+    if total > ANNOTATIONS_LIMIT {
+        errors.too_long(path, ANNOTATIONS_LIMIT);
+    }
+}
+
+fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
+    let mut first_controller: Option<String> = None;
+    let all = tree::list(object, &["metadata", "ownerReferences"]);
+    for owner in all {
+        for (field, detail) in
+            [("apiVersion", "version must not be empty"), ("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")]
+        {
+            if tree::text(owner, &[field]).is_empty() {
+                errors.invalid(&path.child(field), "", detail);
+            }
+        }
+        if tree::flag(owner, &["controller"]) {
+            let shown = format!("{}/{}", tree::text(owner, &["kind"]), tree::text(owner, &["name"]));
+            if let Some(first) = &first_controller {
+                let detail = format!(
+                    "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {shown}"
+                );
+                errors.invalid(path, all.to_vec(), detail);
+            } else {
+                first_controller = Some(shown);
+            }
+        }
+    }
+}
+
+fn finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
+    let all = tree::list(object, &["metadata", "finalizers"]);
+    let texts: Vec<&str> = all.iter().filter_map(Value::as_str).collect();
+    for text in &texts {
+        for wrong in names::qualified(text) {
+            errors.invalid(path, *text, wrong);
+        }
+    }
+    if texts.contains(&"orphan") && texts.contains(&"foregroundDeletion") {
+        errors.invalid(path, all.to_vec(), "finalizer orphan and foregroundDeletion cannot be both set");
+    }
+}
+
+fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldErrors) {
+    let set = |object| -> BTreeSet<String> {
+        tree::list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+    };
+    let extra: Vec<String> = set(new).difference(&set(old)).map(|one| format!("{one:?}")).collect();
+    if !extra.is_empty() {
+        let shown = extra.join(", ");
+        let detail = format!(
+            "no new finalizers can be added if the object is being deleted, found new finalizers []string{{{shown}}}"
+        );
+        errors.forbidden(path, detail);
+    }
+}

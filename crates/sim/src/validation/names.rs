@@ -1,0 +1,194 @@
+//! Names, keys and label values: takes text, gives what is wrong with it in the API server's words.
+
+/// How the name of a kind is checked.
+pub type NameRule = fn(&str, bool) -> Vec<String>;
+
+const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
+const SUBDOMAIN: &str = "a lowercase RFC 1123 subdomain must consist of lower case alphanumeric characters, '-' or '.', and must start and end with an alphanumeric character (e.g. 'example.com', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*')";
+const LABEL_1035: &str = "a DNS-1035 label must consist of lower case alphanumeric characters or '-', start with an alphabetic character, and end with an alphanumeric character (e.g. 'my-name',  or 'abc-123', regex used for validation is '[a-z]([-a-z0-9]*[a-z0-9])?')";
+const KEY_PART: &str = "name part must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]')";
+const KEY: &str = "a valid label key must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyName',  or 'my.name',  or '123-abc', regex used for validation is '([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]') with an optional DNS subdomain prefix and '/' (e.g. 'example.com/MyName')";
+const LABEL_VALUE: &str = "a valid label must be an empty string or consist of alphanumeric characters, '-', '_' or '.', and must start and end with an alphanumeric character (e.g. 'MyValue',  or 'my_value',  or '12345', regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')";
+const CONFIG_KEY: &str = "a valid config key must consist of alphanumeric characters, '-', '_' or '.' (e.g. 'key.name',  or 'KEY_NAME',  or 'key-name', regex used for validation is '[-._a-zA-Z0-9]+')";
+
+/// A DNS subdomain; with `prefix`, the beginning of one.
+#[must_use]
+pub fn subdomain(name: &str, prefix: bool) -> Vec<String> {
+    let name = masked(name, prefix);
+    let mut wrong = longer(&name, 253);
+    if !is_subdomain(&name) {
+        wrong.push(SUBDOMAIN.into());
+    }
+    wrong
+}
+
+/// A DNS label; with `prefix`, the beginning of one.
+#[must_use]
+pub fn label(name: &str, prefix: bool) -> Vec<String> {
+    let name = masked(name, prefix);
+    let mut wrong = longer(&name, 63);
+    if !is_label(&name) {
+        wrong.push(if is_subdomain(&name) { "must not contain dots".into() } else { LABEL.into() });
+    }
+    wrong
+}
+
+/// A DNS label that starts with a letter.
+#[must_use]
+pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
+    let name = masked(name, prefix);
+    let mut wrong = longer(&name, 63);
+    if !is_label(&name) || !name.starts_with(|c: char| c.is_ascii_lowercase()) {
+        wrong.push(LABEL_1035.into());
+    }
+    wrong
+}
+
+/// Anything that can be one segment of a path.
+#[must_use]
+pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
+    if !prefix && matches!(name, "." | "..") {
+        return vec![format!("may not be '{name}'")];
+    }
+    ["/", "%"].iter().filter(|bad| name.contains(**bad)).map(|bad| format!("may not contain '{bad}'")).collect()
+}
+
+/// The key of a label or annotation, or a finalizer.
+#[must_use]
+pub fn qualified(key: &str) -> Vec<String> {
+    let mut wrong = Vec::new();
+    let parts: Vec<&str> = key.split('/').collect();
+    let name = match parts.as_slice() {
+        [name] => name,
+        [before, name] => {
+            if before.is_empty() {
+                wrong.push("prefix part must be non-empty".into());
+            } else {
+                wrong.extend(subdomain(before, false).iter().map(|one| format!("prefix part {one}")));
+            }
+            name
+        }
+        _ => return vec![KEY.into()],
+    };
+    if name.is_empty() {
+        wrong.push("name part must be non-empty".into());
+    } else if name.len() > 63 {
+        wrong.push("name part must be no more than 63 characters".into());
+    }
+    if !is_key_part(name) {
+        wrong.push(KEY_PART.into());
+    }
+    wrong
+}
+
+/// The value of a label.
+#[must_use]
+pub fn label_value(value: &str) -> Vec<String> {
+    let mut wrong = longer(value, 63);
+    if !value.is_empty() && !is_key_part(value) {
+        wrong.push(LABEL_VALUE.into());
+    }
+    wrong
+}
+
+/// A key of a `ConfigMap` or Secret.
+#[must_use]
+pub fn config_key(key: &str) -> Vec<String> {
+    let mut wrong = longer(key, 253);
+    let fine = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    if key.is_empty() || !key.bytes().all(fine) {
+        wrong.push(CONFIG_KEY.into());
+    }
+    match key {
+        "." => wrong.push("must not be '.'".into()),
+        ".." => wrong.push("must not be '..'".into()),
+        _ if key.starts_with("..") => wrong.push("must not start with '..'".into()),
+        _ => {}
+    }
+    wrong
+}
+
+/// The name of a port.
+#[must_use]
+pub fn port_name(name: &str) -> Vec<String> {
+    let mut wrong = longer(name, 15);
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    if name.is_empty() || !name.bytes().all(fine) {
+        wrong.push("must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)".into());
+    }
+    if !name.bytes().any(|b| b.is_ascii_lowercase()) {
+        wrong.push("must contain at least one letter (a-z)".into());
+    }
+    if name.contains("--") {
+        wrong.push("must not contain consecutive hyphens".into());
+    }
+    if name.starts_with('-') || name.ends_with('-') {
+        wrong.push("must not begin or end with a hyphen".into());
+    }
+    wrong
+}
+
+/// The number of a port.
+#[must_use]
+pub fn port_number(port: i64) -> Vec<String> {
+    if (1..=65_535).contains(&port) { Vec::new() } else { vec!["must be between 1 and 65535, inclusive".into()] }
+}
+
+fn longer(text: &str, most: usize) -> Vec<String> {
+    if text.len() > most { vec![format!("must be no more than {most} characters")] } else { Vec::new() }
+}
+
+/// A prefix may end in a dash: what is generated comes after it.
+fn masked(name: &str, prefix: bool) -> String {
+    match name.strip_suffix('-') {
+        Some(front) if prefix && !front.is_empty() => {
+            let mut shorter = front.to_owned();
+            shorter.pop();
+            shorter + "a"
+        }
+        _ => name.to_owned(),
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let fine = |b: u8| b.is_ascii_lowercase() || b.is_ascii_digit() || b == b'-';
+    !text.is_empty() && text.bytes().all(fine) && !text.starts_with('-') && !text.ends_with('-')
+}
+
+fn is_subdomain(text: &str) -> bool {
+    text.split('.').all(is_label)
+}
+
+fn is_key_part(text: &str) -> bool {
+    let inner = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'-' | b'_' | b'.');
+    let edge = |c: char| c.is_ascii_alphanumeric();
+    !text.is_empty() && text.bytes().all(inner) && text.starts_with(edge) && text.ends_with(edge)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(wrong: &[String], expected: &[&str]) {
+        assert_eq!(wrong, expected);
+    }
+
+    #[test]
+    fn names_are_judged_in_the_servers_words() {
+        check(&subdomain("a.b-c", false), &[]);
+        check(&subdomain("A", false), &[SUBDOMAIN]);
+        check(&subdomain("a-", false), &[SUBDOMAIN]);
+        check(&subdomain("ab-", true), &[]);
+        check(&label("a.b", false), &["must not contain dots"]);
+        check(&label("a_b", false), &[LABEL]);
+        check(&label_1035("1a", false), &[LABEL_1035]);
+        check(&path_segment("system:admin", false), &[]);
+        check(&path_segment("a/b%", false), &["may not contain '/'", "may not contain '%'"]);
+        check(&qualified("example.com/a"), &[]);
+        check(&qualified("a/b/c"), &[KEY]);
+        check(&qualified(""), &["name part must be non-empty", KEY_PART]);
+        check(&label_value("-"), &[LABEL_VALUE]);
+        check(&config_key(".."), &["must not be '..'"]);
+        check(&port_name("Http"), &["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"]);
+    }
+}

@@ -1,0 +1,249 @@
+//! Watches: takes where to begin and whom to show, gives lines of events as they happen. Ends by time, by compaction, or by a fault.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::task::{Poll, Waker};
+use std::time::Duration;
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use crate::clock::Instant;
+use crate::fault::Fault;
+use crate::form::{self, Form};
+use crate::object::Object;
+use crate::resource::{Resource, Shape};
+use crate::selector::Selector;
+use crate::state::State;
+use crate::status::Status;
+use crate::store::{Event, EventKind};
+use crate::table;
+
+/// How often a watch that wants bookmarks gets one.
+const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+
+/// What a watch was asked for.
+#[derive(Clone, Debug)]
+pub struct WatchOptions {
+    /// What is watched.
+    pub resource: Arc<Resource>,
+    /// In which namespace; empty for all.
+    pub namespace: String,
+    /// Which objects.
+    pub selector: Selector,
+    /// In which form they are shown.
+    pub form: Form,
+    /// Whether bookmarks are wanted.
+    pub bookmarks: bool,
+    /// What is there already is sent first.
+    pub initial: bool,
+    /// A bookmark tells when that is done.
+    pub mark_initial_end: bool,
+    /// The version from which on (exclusive) events are sent.
+    pub from: u64,
+    /// When it ends.
+    pub deadline: Instant,
+    /// What goes wrong with it.
+    pub fault: Option<Fault>,
+    /// Who watches, for faults that strike later.
+    pub client: String,
+}
+
+/// A watch under way.
+#[derive(Debug)]
+pub struct Watch {
+    options: WatchOptions,
+    seen: u64,
+    sent: u64,
+    columns_sent: bool,
+    lines: VecDeque<Bytes>,
+    ended: bool,
+    next_bookmark: Instant,
+}
+
+impl Watch {
+    /// Begins a watch; what is there already is taken from the store now.
+    #[must_use]
+    pub fn begin(state: &State, options: WatchOptions) -> Self {
+        let next_bookmark = state.now().plus(BOOKMARK_PERIOD);
+        let seen = if options.initial { state.store.version() } else { options.from };
+        let mut watch = Self { options, seen, sent: 0, columns_sent: false, lines: VecDeque::new(), ended: false, next_bookmark };
+        if watch.options.initial {
+            watch.send_initial(state);
+        }
+        watch
+    }
+
+    /// What goes wrong with it, decided after it began: lines already waiting are struck too.
+    pub fn strike(&mut self, fault: Option<Fault>) {
+        let waiting = std::mem::take(&mut self.lines);
+        self.options.fault = fault;
+        self.sent = 0;
+        for line in waiting {
+            self.send(line);
+        }
+    }
+
+    /// The next line, or a promise to wake `waker`.
+    pub fn poll(&mut self, state: &mut State, waker: &Waker) -> Poll<Option<Bytes>> {
+        if let Some(line) = self.lines.pop_front() {
+            return Poll::Ready(Some(line));
+        }
+        if self.ended || state.faults.is_dead(&self.options.client) {
+            return Poll::Ready(None);
+        }
+        self.collect(state);
+        if let Some(line) = self.lines.pop_front() {
+            return Poll::Ready(Some(line));
+        }
+        if self.ended || state.now() >= self.options.deadline {
+            return Poll::Ready(None);
+        }
+        state.store.on_change(&self.options.resource.table, waker);
+        Poll::Pending
+    }
+
+    fn send_initial(&mut self, state: &State) {
+        let resource = Arc::clone(&self.options.resource);
+        let matching: Vec<Arc<Object>> = state
+            .store
+            .range(&resource.table, &self.options.namespace, None)
+            .map(|(_, object)| Arc::clone(object))
+            .filter(|object| self.options.selector.matches(object))
+            .collect();
+        for object in matching {
+            self.emit(state, "ADDED", &object);
+        }
+        if self.options.mark_initial_end {
+            self.bookmark(state, true);
+        }
+    }
+
+    fn collect(&mut self, state: &State) {
+        let table = &self.options.resource.table;
+        let Some(history) = state.store.history(table) else { return self.tick(state) };
+        let Some(events) = history.after(self.seen) else {
+            self.expire(&Status::too_old(self.seen, history.forgotten() + 1));
+            return;
+        };
+        let events: Vec<Event> = events.cloned().collect();
+        for event in events {
+            if self.ended {
+                return;
+            }
+            self.seen = event.version;
+            if let Some((kind, object)) = self.as_seen(&event) {
+                self.emit(state, kind, &object);
+            }
+        }
+        self.tick(state);
+    }
+
+    /// What an event means to somebody who sees only what the selector lets through.
+    fn as_seen(&self, event: &Event) -> Option<(&'static str, Arc<Object>)> {
+        let here = |object: &Object| {
+            (self.options.namespace.is_empty() || *object.meta().namespace == *self.options.namespace)
+                && self.options.selector.matches(object)
+        };
+        let before = event.previous.as_ref().filter(|previous| here(previous));
+        let after = Some(&event.object).filter(|object| event.kind != EventKind::Deleted && here(object));
+        match (before, after) {
+            (None, Some(now)) => Some(("ADDED", Arc::clone(now))),
+            (Some(_), Some(now)) => Some(("MODIFIED", Arc::clone(now))),
+            (Some(_), None) if event.kind == EventKind::Deleted => Some(("DELETED", Arc::clone(&event.object))),
+            (Some(then), None) => Some(("DELETED", Arc::new(at_version(then, event.version)))),
+            (None, None) => None,
+        }
+    }
+
+    fn emit(&mut self, state: &State, kind: &str, object: &Object) {
+        let line = self.line(state, kind, object);
+        self.send(line);
+    }
+
+    fn send(&mut self, line: Bytes) {
+        if self.ended {
+            return;
+        }
+        let number = self.sent;
+        self.sent += 1;
+        match self.options.fault {
+            Some(Fault::DropWatch(after)) if number >= after => self.ended = true,
+            Some(Fault::ExpireWatch(after)) if number >= after => self.expire(&Status::too_old(self.seen, self.seen + 1)),
+            Some(Fault::SkipEvent(at)) if number == at => {}
+            Some(Fault::RepeatEvent(at)) if number == at => {
+                self.lines.push_back(line.clone());
+                self.lines.push_back(line);
+            }
+            _ => self.lines.push_back(line),
+        }
+    }
+
+    fn line(&mut self, state: &State, kind: &str, object: &Object) -> Bytes {
+        let mut out = Vec::with_capacity(64);
+        out.extend_from_slice(b"{\"type\":\"");
+        out.extend_from_slice(kind.as_bytes());
+        out.extend_from_slice(b"\",\"object\":");
+        self.write_object(state, object, &mut out);
+        out.extend_from_slice(b"}\n");
+        out.into()
+    }
+
+    fn write_object(&mut self, state: &State, object: &Object, out: &mut Vec<u8>) {
+        match self.options.form {
+            Form::Whole => form::write_whole(&self.options.resource, object, out),
+            Form::Metadata => drop(serde_json::to_writer(out, &form::partial(object))),
+            Form::Table => {
+                let meta = json!({"resourceVersion": object.meta().version.to_string()});
+                let shown = table::render(state, &self.options.resource, &[object], meta, !self.columns_sent, table::Include::Metadata);
+                self.columns_sent = true;
+                let _ = serde_json::to_writer(out, &shown);
+            }
+        }
+    }
+
+    fn tick(&mut self, state: &State) {
+        let closing = state.now() >= self.options.deadline;
+        if self.options.bookmarks && !self.ended && (closing || state.now() >= self.next_bookmark) {
+            self.next_bookmark = state.now().plus(BOOKMARK_PERIOD);
+            self.seen = self.seen.max(state.store.version());
+            self.bookmark(state, false);
+        }
+        self.ended |= closing;
+    }
+
+    fn bookmark(&mut self, state: &State, initial_end: bool) {
+        let mut metadata = json!({"resourceVersion": self.seen.to_string()});
+        if initial_end {
+            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+        }
+        let resource = &self.options.resource;
+        let mut object = match (self.options.form, &resource.shape) {
+            (Form::Metadata, _) => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
+            (_, Shape::Builtin(Some(id))) => state.schema.zero(*id),
+            _ => json!({}),
+        };
+        if self.options.form != Form::Metadata {
+            object["kind"] = (*resource.kind).into();
+            object["apiVersion"] = resource.api_version().into();
+        }
+        object["metadata"] = metadata;
+        self.push("BOOKMARK", &object);
+    }
+
+    fn expire(&mut self, status: &Status) {
+        self.push("ERROR", &status.to_value());
+        self.ended = true;
+    }
+
+    fn push(&mut self, kind: &str, object: &Value) {
+        let line = format!("{}\n", json!({"type": kind, "object": object}));
+        self.lines.push_back(line.into());
+    }
+}
+
+fn at_version(object: &Object, version: u64) -> Object {
+    let mut value = object.value();
+    crate::tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
+    Object::freeze(&value, object.fields())
+}

@@ -1,0 +1,159 @@
+//! Writes by the rules: takes an object and a context, gives the stored version or a refusal. Here are the steps every kind
+//! shares; what differs per kind is in `strategy`, `defaults` and `validation`.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use crate::context::{Context, FieldValidation};
+use crate::object::Object;
+use crate::resource::{Resource, Shape};
+use crate::schema::Decoded;
+use crate::selector;
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::tree;
+
+mod create;
+mod delete;
+mod update;
+
+pub use create::create;
+pub use delete::{DeleteOptions, Deleted, Propagation, delete, delete_now};
+pub use update::{Updated, update};
+
+/// An object and the resource it is sent to.
+#[derive(Clone, Copy, Debug)]
+pub struct Target<'a> {
+    /// The resource.
+    pub resource: &'a Arc<Resource>,
+    /// The namespace of the request, empty for cluster-scoped resources.
+    pub namespace: &'a str,
+    /// The name in the request, empty for a create.
+    pub name: &'a str,
+}
+
+impl Target<'_> {
+    /// The key in the store.
+    #[must_use]
+    pub fn key(&self) -> String {
+        crate::object::key(self.namespace, self.name)
+    }
+
+    /// The refusal for an object that is not there.
+    #[must_use]
+    pub fn not_found(&self) -> Status {
+        Status::not_found(self.resource.qualified(), self.name)
+    }
+}
+
+/// Reads a sent object as its kind: checks kind and version, drops what the type does not know (or refuses it), brings it to the
+/// form the server keeps.
+pub fn decode(state: &State, resource: &Resource, value: Value, context: &mut Context) -> Result<Value> {
+    let api_version = resource.api_version();
+    let (sent_version, sent_kind) = (tree::text(&value, &["apiVersion"]), tree::text(&value, &["kind"]));
+    if !sent_kind.is_empty() && sent_kind != &*resource.kind {
+        return Err(wrong_kind(resource, sent_version, sent_kind));
+    }
+    if !sent_version.is_empty() && sent_version != api_version {
+        return Err(Status::bad_request(format!(
+            "the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
+        )));
+    }
+    let mut decoded = shape(state, resource, value)?;
+    report_unknown(resource, &decoded.unknown, context)?;
+    tree::set(&mut decoded.value, &["apiVersion"], api_version);
+    tree::set(&mut decoded.value, &["kind"], &*resource.kind);
+    Ok(decoded.value)
+}
+
+fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str) -> Status {
+    if let Shape::Custom(_) = resource.shape {
+        return Status::bad_request(format!(
+            "{} in version {:?} cannot be handled as a {}: wrong kind",
+            sent_kind, resource.version, resource.kind
+        ));
+    }
+    let version = sent_version.rsplit('/').next().unwrap_or(sent_version);
+    let package = if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or("") };
+    Status::bad_request(format!(
+        "{sent_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{sent_kind}) to ({package}.{kind}): unknown conversion",
+        kind = resource.kind
+    ))
+}
+
+fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
+    match &resource.shape {
+        Shape::Builtin(Some(id)) => state.schema.decode(*id, &value).map_err(|error| {
+            Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: {error}",
+                kind = resource.kind,
+                version = resource.version
+            ))
+        }),
+        Shape::Builtin(None) => Ok(Decoded { value, unknown: Vec::new() }),
+        Shape::Custom(custom) => crate::crd::decode(state, custom, value),
+    }
+}
+
+fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context) -> Result<()> {
+    match context.field_validation {
+        _ if unknown.is_empty() => Ok(()),
+        FieldValidation::Ignore => Ok(()),
+        FieldValidation::Warn => {
+            for path in unknown {
+                context.warn(format!("unknown field {path:?}"));
+            }
+            Ok(())
+        }
+        FieldValidation::Strict => {
+            let all: Vec<_> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            let kind = &resource.kind;
+            let shown = all.join(", ");
+            Err(Status::bad_request(match resource.shape {
+                Shape::Builtin(_) => format!(
+                    "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {shown}",
+                    resource.version
+                ),
+                Shape::Custom(_) => format!(
+                    "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {shown}",
+                    resource.version
+                ),
+            }))
+        }
+    }
+}
+
+/// Freezes without storing: what a dry run answers with.
+pub(crate) fn freeze(resource: &Resource, value: &Value) -> Arc<Object> {
+    Arc::new(Object::freeze(value, selector::selectable(resource, value)))
+}
+
+/// Stores, in the version the table is kept in.
+pub(crate) fn keep(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
+    let value = crate::convert::to_stored(resource, value);
+    let fields = selector::selectable(resource, &value);
+    state.store.put(&resource.table, value, fields)
+}
+
+/// The stored object as the resource's version shows it.
+pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>, Value)> {
+    let object = state.store.get(&target.resource.table, &target.key())?;
+    Some((Arc::clone(object), crate::convert::from_stored(target.resource, object.value())))
+}
+
+/// The object's namespace must be the request's, or be silent.
+fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
+    let given = tree::text(value, &["metadata", "namespace"]);
+    let expected = if target.resource.namespaced { target.namespace } else { "" };
+    if given == expected {
+        return Ok(());
+    }
+    if !given.is_empty() {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    tree::set(value, &["metadata", "namespace"], expected);
+    Ok(())
+}

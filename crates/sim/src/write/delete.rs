@@ -1,0 +1,240 @@
+//! A removed object: at once, after a grace period, or when its finalizers are gone.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Target, current, freeze, keep};
+use crate::admission::{self, Attributes, Operation};
+use crate::context::Context;
+use crate::field::{FieldErrors, Path};
+use crate::object::Object;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::{strategy, tree};
+
+/// What happens to those the object owns.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Propagation {
+    /// They go after it.
+    Background,
+    /// They go before it.
+    Foreground,
+    /// They stay.
+    Orphan,
+}
+
+/// How an object is to be removed.
+#[derive(Clone, Debug, Default)]
+pub struct DeleteOptions {
+    /// Seconds until the end; the kind decides when unset.
+    pub grace: Option<i64>,
+    /// What happens to dependents; the kind decides when unset.
+    pub propagation: Option<Propagation>,
+    /// Only the object of this uid.
+    pub uid: Option<String>,
+    /// Only this version of the object.
+    pub resource_version: Option<String>,
+}
+
+/// What a delete came to.
+#[derive(Debug)]
+pub enum Deleted {
+    /// It is gone; this was its last state.
+    Gone(Arc<Object>),
+    /// It is marked and waits for its grace period or finalizers.
+    Waiting(Arc<Object>),
+    /// It was waiting already, and nothing changed.
+    Already(Arc<Object>),
+}
+
+impl DeleteOptions {
+    /// Reads a `DeleteOptions` body merged with the query's parameters.
+    pub fn parse(value: &Value) -> Result<Self> {
+        let mut errors = FieldErrors::new();
+        let orphan = tree::get(value, &["orphanDependents"]).and_then(Value::as_bool);
+        let policy = tree::get(value, &["propagationPolicy"]).and_then(Value::as_str);
+        if let (Some(_), Some(policy)) = (orphan, policy) {
+            let detail = "orphanDependents and deletionPropagation cannot be both set";
+            errors.invalid(&Path::new("propagationPolicy"), policy, detail);
+        }
+        let propagation = match (policy, orphan) {
+            (Some("Background"), _) | (None, Some(false)) => Some(Propagation::Background),
+            (Some("Foreground"), _) => Some(Propagation::Foreground),
+            (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
+            (Some(other), _) => {
+                let supported = ["Background", "Foreground", "Orphan", "nil"];
+                let order = [supported[1], supported[0], supported[2], supported[3]];
+                errors.not_supported(&Path::new("propagationPolicy"), other, &order);
+                None
+            }
+            (None, None) => None,
+        };
+        if !errors.is_empty() {
+            let kind = Qualified { group: "meta.k8s.io", name: "DeleteOptions" };
+            return Err(Status::invalid(kind, "", &errors));
+        }
+        let text = |path: &[&str]| tree::get(value, path).and_then(Value::as_str).map(str::to_owned);
+        Ok(Self {
+            grace: tree::int(value, &["gracePeriodSeconds"]),
+            propagation,
+            uid: text(&["preconditions", "uid"]),
+            resource_version: text(&["preconditions", "resourceVersion"]),
+        })
+    }
+}
+
+/// Removes the object of `target`, or marks it for removal.
+pub fn delete(state: &mut State, target: &Target<'_>, options: &DeleteOptions, context: &mut Context) -> Result<Deleted> {
+    let Some((live, old)) = current(state, target) else { return Err(target.not_found()) };
+    check_preconditions(target, &live, options)?;
+    let attributes = Attributes { target, operation: Operation::Delete, old: Some(&old) };
+    admission::validate(state, &attributes, &old, context)?;
+    if let Some(answer) = strategy::special_delete(state, target, &live, &old, context)? {
+        return Ok(answer);
+    }
+    let mut new = old.clone();
+    let step = begin(state, target, &mut new, options);
+    if step == Step::Pending {
+        return Ok(Deleted::Already(live));
+    }
+    set_collection_finalizers(target, &mut new, options.propagation);
+    let waits = !tree::list(&new, &["metadata", "finalizers"]).is_empty();
+    match step {
+        Step::Now if waits => mark(state, &mut new),
+        Step::Now => return Ok(Deleted::Gone(remove(state, target, &live, context))),
+        Step::Graceful(_) | Step::Pending => {}
+    }
+    if context.dry_run {
+        let shown = freeze(target.resource, &new);
+        return Ok(if waits || matches!(step, Step::Graceful(1..)) { Deleted::Waiting(shown) } else { Deleted::Gone(shown) });
+    }
+    let kept = if new == old { live } else { keep(state, target.resource, new) };
+    if waits || matches!(step, Step::Graceful(1..)) {
+        return Ok(Deleted::Waiting(kept));
+    }
+    Ok(Deleted::Gone(remove(state, target, &kept, context)))
+}
+
+/// Removes the object whatever it waits for; for the cluster's own controllers.
+pub fn delete_now(state: &mut State, target: &Target<'_>) -> Option<Arc<Object>> {
+    let live = Arc::clone(state.store.get(&target.resource.table, &target.key())?);
+    strategy::after_delete(state, target.resource, &live);
+    state.store.remove(&target.resource.table, &target.key())
+}
+
+fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
+    let (kind, meta) = (target.resource.qualified_kind(), live.meta());
+    if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *meta.uid) {
+        let why = format!(
+            "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
+            meta.uid
+        );
+        return Err(Status::conflict(kind, target.name, &why));
+    }
+    let version = meta.version.to_string();
+    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| **wanted != version) {
+        let why = format!(
+            "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
+        );
+        return Err(Status::conflict(kind, target.name, &why));
+    }
+    Ok(())
+}
+
+/// How the deletion goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// No grace: gone unless finalizers hold it.
+    Now,
+    /// Marked with this many seconds of grace.
+    Graceful(i64),
+    /// Marked before, nothing to do.
+    Pending,
+}
+
+fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOptions) -> Step {
+    let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
+    let Some(grace) = strategy::grace_period(target.resource, new, asked) else { return Step::Now };
+    if let Some(at) = tree::get(new, &["metadata", "deletionTimestamp"]).and_then(Value::as_str) {
+        let left = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+        if left == 0 {
+            return Step::Now;
+        }
+        let at = crate::clock::Instant::parse(at).unwrap_or_else(|| state.now());
+        return asked.filter(|asked| *asked < left).map_or(Step::Pending, |asked| shorten(state, new, at.plus_seconds(-left), asked));
+    }
+    let end = state.now().plus_seconds(grace);
+    tree::set(new, &["metadata", "deletionTimestamp"], end.rfc3339());
+    tree::set(new, &["metadata", "deletionGracePeriodSeconds"], grace);
+    bump_generation(new);
+    Step::Graceful(grace)
+}
+
+/// A second delete may only shorten the grace period.
+fn shorten(state: &State, new: &mut Value, began: crate::clock::Instant, asked: i64) -> Step {
+    let (mut end, mut grace) = (began.plus_seconds(asked), asked);
+    if end < state.now() {
+        end = state.now();
+        grace = grace.min(1);
+    }
+    tree::set(new, &["metadata", "deletionTimestamp"], end.rfc3339());
+    tree::set(new, &["metadata", "deletionGracePeriodSeconds"], grace);
+    Step::Graceful(grace)
+}
+
+fn mark(state: &State, new: &mut Value) {
+    let now = state.now();
+    let marked = tree::get(new, &["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(crate::clock::Instant::parse);
+    if marked.is_none() {
+        bump_generation(new);
+    }
+    if marked.is_none_or(|at| at > now) {
+        tree::set(new, &["metadata", "deletionTimestamp"], now.rfc3339());
+    }
+    tree::set(new, &["metadata", "deletionGracePeriodSeconds"], 0);
+}
+
+fn bump_generation(new: &mut Value) {
+    if let Some(generation) = tree::int(new, &["metadata", "generation"]).filter(|generation| *generation > 0) {
+        tree::set(new, &["metadata", "generation"], generation + 1);
+    }
+}
+
+const ORPHAN: &str = "orphan";
+const FOREGROUND: &str = "foregroundDeletion";
+
+fn set_collection_finalizers(target: &Target<'_>, new: &mut Value, asked: Option<Propagation>) {
+    if target.resource.traits.uncollected {
+        return;
+    }
+    let have: Vec<String> =
+        tree::list(new, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let standing = have.iter().find_map(|one| match one.as_str() {
+        ORPHAN => Some(Propagation::Orphan),
+        FOREGROUND => Some(Propagation::Foreground),
+        _ => None,
+    });
+    let default = if target.resource.traits.orphans { Propagation::Orphan } else { Propagation::Background };
+    let policy = asked.or(standing).unwrap_or(default);
+    let mut want: Vec<String> = have.iter().filter(|one| *one != ORPHAN && *one != FOREGROUND).cloned().collect();
+    match policy {
+        Propagation::Orphan => want.push(ORPHAN.into()),
+        Propagation::Foreground => want.push(FOREGROUND.into()),
+        Propagation::Background => {}
+    }
+    let same = want.len() == have.len() && want.iter().all(|one| have.contains(one));
+    match (same, want.is_empty()) {
+        (true, _) => {}
+        (false, true) => drop(tree::remove(new, &["metadata", "finalizers"])),
+        (false, false) => tree::set(new, &["metadata", "finalizers"], json!(want)),
+    }
+}
+
+fn remove(state: &mut State, target: &Target<'_>, live: &Arc<Object>, context: &Context) -> Arc<Object> {
+    if context.dry_run {
+        return Arc::clone(live);
+    }
+    strategy::after_delete(state, target.resource, live);
+    state.store.remove(&target.resource.table, &target.key()).unwrap_or_else(|| Arc::clone(live))
+}

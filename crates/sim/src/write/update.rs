@@ -1,0 +1,165 @@
+//! A changed object: from what is stored and what was sent to what is stored next.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Target, create, current, freeze, keep, settle_namespace};
+use crate::admission::{self, Attributes, Operation};
+use crate::context::Context;
+use crate::object::Object;
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::{apply, defaults, strategy, tree, validation};
+
+/// What an update came to.
+#[derive(Debug)]
+pub struct Updated {
+    /// The stored version.
+    pub object: Arc<Object>,
+    /// It was not there before.
+    pub created: bool,
+}
+
+/// Replaces the object of `target` by what `change` makes of it. `change` gets the live object (`None` when it is not there and
+/// may be created) and gives a decoded one.
+pub fn update(
+    state: &mut State,
+    target: &Target<'_>,
+    context: &mut Context,
+    may_create: bool,
+    change: &mut dyn FnMut(&mut State, Option<&Value>, &mut Context) -> Result<Value>,
+) -> Result<Updated> {
+    let Some((live, old)) = current(state, target) else {
+        if !may_create || !context.subresource.is_empty() {
+            return Err(target.not_found());
+        }
+        let value = change(state, None, context)?;
+        check_name(&value, target)?;
+        if !tree::text(&value, &["metadata", "uid"]).is_empty() {
+            return Err(uid_precondition(target, tree::text(&value, &["metadata", "uid"]), ""));
+        }
+        let object = create(state, target, value, context)?;
+        return Ok(Updated { object, created: true });
+    };
+    let mut new = change(state, Some(&old), context)?;
+    check_name(&new, target)?;
+    settle_namespace(&mut new, target)?;
+    defaults::apply_update(state, target.resource, &mut new, &old);
+    check_preconditions(target, &mut new, &old)?;
+    new = apply::track(state, target.resource, Some(&old), new, context);
+    let attributes = Attributes { target, operation: Operation::Update, old: Some(&old) };
+    admission::mutate(state, &attributes, &mut new, context)?;
+    prepare(state, target, &mut new, &old, context)?;
+    validate(state, target, &new, &old, context)?;
+    admission::validate(state, &attributes, &new, context)?;
+    let object = store(state, target, &live, &old, new, context);
+    Ok(Updated { object, created: false })
+}
+
+fn check_name(value: &Value, target: &Target<'_>) -> Result<()> {
+    let name = tree::text(value, &["metadata", "name"]);
+    if name.is_empty() {
+        return Err(Status::bad_request("name must be provided"));
+    }
+    if name == target.name {
+        return Ok(());
+    }
+    Err(Status::bad_request(format!(
+        "the name of the object ({name}) does not match the name on the URL ({})",
+        target.name
+    )))
+}
+
+fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
+    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    Status::conflict(target.resource.qualified(), target.name, &why)
+}
+
+fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
+    let (wanted, found) = (tree::text(new, &["metadata", "uid"]), tree::text(old, &["metadata", "uid"]));
+    if !wanted.is_empty() && wanted != found {
+        return Err(uid_precondition(target, wanted, found));
+    }
+    let version = tree::text(new, &["metadata", "resourceVersion"]);
+    if version.is_empty() || version == "0" {
+        return unconditional(target, new, old);
+    }
+    if version == tree::text(old, &["metadata", "resourceVersion"]) {
+        return Ok(());
+    }
+    if version.parse::<u64>().is_err() {
+        return Err(bad_version(target, version));
+    }
+    Err(Status::modified(target.resource.qualified(), target.name))
+}
+
+fn bad_version(target: &Target<'_>, version: &str) -> Status {
+    let mut errors = crate::field::FieldErrors::new();
+    let detail = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+    errors.invalid(&crate::field::Path::new("resourceVersion"), version, detail);
+    let _ = target;
+    Status::unknown(errors.aggregate())
+}
+
+fn unconditional(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
+    if target.resource.traits.versioned_updates {
+        let mut errors = crate::field::FieldErrors::new();
+        let path = crate::field::Path::new("metadata").child("resourceVersion");
+        errors.invalid(&path, 0, "must be specified for an update");
+        return Err(Status::invalid(target.resource.qualified(), target.name, &errors));
+    }
+    tree::copy(old, new, &["metadata", "resourceVersion"]);
+    Ok(())
+}
+
+/// What an update may never change, whatever was sent.
+fn prepare(state: &mut State, target: &Target<'_>, new: &mut Value, old: &Value, context: &mut Context) -> Result<()> {
+    tree::copy(old, new, &["metadata", "generation"]);
+    strategy::prepare_update(state, target.resource, new, old, context)?;
+    if tree::text(new, &["metadata", "uid"]).is_empty() {
+        tree::copy(old, new, &["metadata", "uid"]);
+    }
+    tree::copy(old, new, &["metadata", "creationTimestamp"]);
+    tree::remove(new, &["metadata", "selfLink"]);
+    if tree::get(old, &["metadata", "deletionTimestamp"]).is_some() {
+        tree::copy(old, new, &["metadata", "deletionTimestamp"]);
+    }
+    if tree::get(new, &["metadata", "deletionGracePeriodSeconds"]).is_none() {
+        tree::copy(old, new, &["metadata", "deletionGracePeriodSeconds"]);
+    }
+    Ok(())
+}
+
+fn validate(state: &State, target: &Target<'_>, new: &Value, old: &Value, context: &Context) -> Result<()> {
+    let errors = validation::update(state, target.resource, new, old, &context.subresource);
+    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(target.resource.qualified_kind(), target.name, &errors)) }
+}
+
+/// An update that changes nothing writes nothing; one that empties the finalizers of a dying object removes it.
+fn store(state: &mut State, target: &Target<'_>, live: &Arc<Object>, old: &Value, new: Value, context: &Context) -> Arc<Object> {
+    let new = apply::keep_times_if_unchanged(new, old);
+    if new == *old {
+        return Arc::clone(live);
+    }
+    if context.dry_run {
+        return freeze(target.resource, &new);
+    }
+    if finished_dying(&new) {
+        strategy::after_delete(state, target.resource, live);
+        let kept = state.store.remove(&target.resource.table, &target.key());
+        drop(kept);
+        return freeze(target.resource, &new);
+    }
+    let kept = keep(state, target.resource, new);
+    strategy::after_update(state, target.resource, live, &kept);
+    kept
+}
+
+/// No finalizer is left on an object whose deletion was waiting for them alone.
+fn finished_dying(new: &Value) -> bool {
+    let dying = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
+    let grace = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+    let finalizers = tree::list(new, &["metadata", "finalizers"]).len() + tree::list(new, &["spec", "finalizers"]).len();
+    dying && grace == 0 && finalizers == 0
+}
