@@ -163,7 +163,7 @@ impl Source {
     pub(crate) fn line_and_column(&self, id: NodeId) -> (u32, u32) {
         let pos = self.positions.get(id as usize).copied().unwrap_or(0);
         let before = self.slice(0, pos);
-        let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
+        let line = 1 + memchr::memchr_iter(b'\n', before).count();
         let column = before.iter().rev().take_while(|&&byte| byte != b'\n').count();
         (line as u32, column as u32)
     }

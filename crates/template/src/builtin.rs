@@ -148,7 +148,7 @@ pub(crate) fn text(
         (Builtin::Print, _) => fmt::print_into(values, scratch, meter)?,
         (Builtin::Println, _) => fmt::print_line_into(values, scratch, meter)?,
         (Builtin::Printf, [Value::String(format), rest @ ..]) => {
-            fmt::format_into(format, rest, scratch, meter)?
+            fmt::format_into(format, rest, scratch, meter)?;
         }
         _ => return escaped(builtin, values, scratch, meter),
     }

@@ -94,7 +94,7 @@ impl<'a> Scope<'a> {
             spare: Vec::new(),
             scratch: Vec::new(),
         };
-        run.root(Slot::result(dot).unboxed()).map_err(|error| *error)?;
+        run.root(&Slot::result(dot).unboxed()).map_err(|error| *error)?;
         Ok(run.out)
     }
 }
@@ -131,6 +131,7 @@ impl Run<'_> {
     }
 
     #[cold]
+    #[allow(clippy::unnecessary_box_returns)]
     fn fault(&self, message: &str) -> Fault {
         let (template, parsed) = (&self.template.name, &self.source.name);
         let Some(node) = self.at else {
@@ -156,6 +157,7 @@ impl Run<'_> {
 
     /// A limit was reached at the present node.
     #[cold]
+    #[allow(clippy::unnecessary_box_returns)]
     fn exhausted(&self, limit: Exhausted) -> Fault {
         let mut fault = self.fault(&limit.to_string());
         fault.exhausted = Some(limit);
@@ -164,6 +166,7 @@ impl Run<'_> {
 
     /// A function failed; its own position, if it ran templates, comes after ours.
     #[cold]
+    #[allow(clippy::unnecessary_box_returns)]
     fn failure(&self, name: &[u8], failure: Failure) -> Fault {
         let name = String::from_utf8_lossy(name);
         match failure {

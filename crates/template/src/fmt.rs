@@ -95,7 +95,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
         Value::Nil => out.extend_from_slice(b"<no value>"),
         Value::Float(number) if float::is_small_whole(*number) => float::push_whole(*number, out),
         Value::Object(object) if object.shape() != Shape::Map => {
-            out.extend_from_slice(&object.print_addressed())
+            out.extend_from_slice(&object.print_addressed());
         }
         _ => Printer::new(out, meter).value(value, b'v'.into())?,
     }
@@ -110,6 +110,7 @@ pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<S
 }
 
 /// What stands between `%` and the verb.
+#[allow(clippy::struct_excessive_bools)]
 #[derive(Clone, Copy, Default)]
 struct Flags {
     width: Option<usize>,

@@ -155,7 +155,7 @@ pub(crate) struct Unquoted<'a> {
 /// The first character of what stands inside a literal delimited by `quote`.
 pub(crate) fn unquote_char(text: &[u8], quote: u8) -> Result<Unquoted<'_>, BadLiteral> {
     match text {
-        [] => Err(BadLiteral),
+        [] | [b'\\'] => Err(BadLiteral),
         [first, ..] if *first == quote => Err(BadLiteral),
         [first, ..] if *first >= 0x80 => {
             let (value, width) = utf8::decode(text);
@@ -166,7 +166,6 @@ pub(crate) fn unquote_char(text: &[u8], quote: u8) -> Result<Unquoted<'_>, BadLi
             })
         }
         [b'\\', letter, tail @ ..] => escape(*letter, tail, quote),
-        [b'\\'] => Err(BadLiteral),
         [first, tail @ ..] => Ok(Unquoted {
             value: u32::from(*first),
             multibyte: false,

@@ -72,12 +72,12 @@ impl Run<'_> {
             return Ok(of);
         };
         for name in names {
-            of = self.field(Place { dot, node, args: &[] }, of, name, None)?;
+            of = self.field(Place { dot, node, args: &[] }, &of, name, None)?;
         }
-        self.field(Place { dot, node, args }, of, final_name, last)
+        self.field(Place { dot, node, args }, &of, final_name, last)
     }
 
-    fn field(&mut self, place: Place<'_>, of: Slot, name: &Str, last: Option<Slot>) -> Step<Slot> {
+    fn field(&mut self, place: Place<'_>, of: &Slot, name: &Str, last: Option<Slot>) -> Step<Slot> {
         match (&of.value, of.held) {
             (Value::Map(map), _) => {
                 if !place.args.is_empty() || last.is_some() {
@@ -93,7 +93,7 @@ impl Run<'_> {
             }
             (Value::Object(object), _) => {
                 let object = Rc::clone(object);
-                self.object_field(place, &of, &object, name, last)
+                self.object_field(place, of, &object, name, last)
             }
             (Value::List(list), _) if matches!(list.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" => {
                 let set: Rc<dyn Object> = Rc::new(StringSet(list.clone()));

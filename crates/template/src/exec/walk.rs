@@ -25,46 +25,47 @@ struct Parts {
     otherwise: Option<NodeId>,
 }
 
-impl Run<'_> {
+impl<'a> Run<'a> {
     /// Runs the template from its root.
-    pub(super) fn root(&mut self, dot: Slot) -> Step<()> {
+    pub(super) fn root(&mut self, dot: &Slot) -> Step<()> {
         self.vars.push((0, dot.clone()));
-        self.walk(&dot, self.template.root)?;
+        self.walk(dot, self.template.root)?;
         Ok(())
     }
 
-    pub(super) fn walk(&mut self, dot: &Slot, id: NodeId) -> Step<Flow> {
-        self.at = Some(id);
-        self.burn(1)?;
-        match self.source.node(id) {
-            Node::List(items) => {
-                for &item in self.source.children(items) {
-                    let flow = self.walk(dot, item)?;
+    /// Runs a list of nodes.
+    pub(super) fn walk(&mut self, dot: &Slot, list: NodeId) -> Step<Flow> {
+        self.at = Some(list);
+        let source: &'a _ = self.source;
+        let Node::List(items) = source.node(list) else { return Ok(Flow::Next) };
+        let items = source.children(items);
+        self.burn(1 + items.len() as u64)?;
+        for &item in items {
+            self.at = Some(item);
+            match source.node(item) {
+                Node::Text { start, end } => self.text(source.slice(start, end))?,
+                Node::Action { pipe } => self.action(dot, item, pipe)?,
+                node => {
+                    let flow = self.control(dot, item, node)?;
                     if flow != Flow::Next {
                         return Ok(flow);
                     }
                 }
             }
-            Node::Text { start, end } => self.text(start, end)?,
-            Node::Action { pipe } => self.action(dot, id, pipe)?,
+        }
+        Ok(Flow::Next)
+    }
+
+    fn control(&mut self, dot: &Slot, id: NodeId, node: Node) -> Step<Flow> {
+        match node {
             Node::Branch {
                 kind,
                 pipe,
                 list,
                 otherwise,
             } => {
-                return stack::grow(|| {
-                    self.branch(
-                        dot,
-                        id,
-                        kind,
-                        Parts {
-                            pipe,
-                            list,
-                            otherwise,
-                        },
-                    )
-                });
+                let parts = Parts { pipe, list, otherwise };
+                return stack::grow(|| self.branch(dot, id, kind, parts));
             }
             Node::Template { name, pipe } => self.template(dot, name, pipe)?,
             Node::Break => return Ok(Flow::Break),
@@ -74,8 +75,8 @@ impl Run<'_> {
         Ok(Flow::Next)
     }
 
-    fn text(&mut self, start: u32, end: u32) -> Step<()> {
-        let text = self.source.slice(start, end);
+    #[inline]
+    fn text(&mut self, text: &[u8]) -> Step<()> {
         if let Err(limit) = self.meter.write(text.len()) {
             return Err(self.exhausted(limit));
         }
@@ -143,7 +144,7 @@ impl Run<'_> {
         let (outer, source, at, frame) = (self.template, self.source, self.at, self.frame);
         let scope = self.vars.len();
         (self.template, self.source, self.frame) = (template, &template.source, scope);
-        stack::grow(|| self.root(dot))?;
+        stack::grow(|| self.root(&dot))?;
         self.vars.truncate(scope);
         (self.template, self.source, self.at, self.frame) = (outer, source, at, frame);
         self.meter.leave();

@@ -8,7 +8,7 @@ use crate::stack;
 use crate::value::{List, ListType, Map, Value};
 
 /// Where Go would print an address, which no two runs share, stands this.
-const ADDRESS: u64 = 0xc000_0100_00;
+const ADDRESS: u64 = 0x00c0_0001_0000;
 
 impl Printer<'_> {
     /// `fmt`'s `printArg`: a whole operand.
@@ -21,7 +21,7 @@ impl Printer<'_> {
                 self.string(name.as_bytes(), b's'.into());
             }
             (b'p', Value::List(_) | Value::Map(_) | Value::Object(_)) => {
-                self.hexadecimal(ADDRESS, !self.flags.sharp)
+                self.hexadecimal(ADDRESS, !self.flags.sharp);
             }
             (b'p', _) => self.bad_verb(Some(value), verb)?,
             _ => self.item(value, verb)?,

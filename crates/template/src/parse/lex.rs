@@ -90,6 +90,7 @@ fn first_runes(text: &[u8], limit: usize) -> &[u8] {
 }
 
 /// The lexer.
+#[allow(clippy::struct_excessive_bools)]
 pub(super) struct Lexer<'a> {
     whole: &'a [u8],
     input: &'a [u8],
@@ -195,7 +196,7 @@ impl<'a> Lexer<'a> {
     /// Counts the lines of what was passed over without `next`, up to here.
     fn count_lines(&mut self) {
         let passed = self.input.get(self.start..self.pos).unwrap_or_default();
-        self.line += passed.iter().filter(|&&byte| byte == b'\n').count() as u32;
+        self.line += memchr::memchr_iter(b'\n', passed).count() as u32;
     }
 
     fn ignore(&mut self) {
@@ -234,7 +235,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn text(&mut self) -> Lexed<'a> {
-        let Some(offset) = find(self.rest(), b"{{") else {
+        let Some(offset) = find(self.rest(), *b"{{") else {
             self.pos = self.input.len();
             if self.pos > self.start {
                 self.count_lines();
@@ -287,7 +288,7 @@ impl<'a> Lexer<'a> {
 
     fn comment(&mut self) -> Lexed<'a> {
         self.pos += 2;
-        let Some(offset) = find(self.rest(), b"*/") else {
+        let Some(offset) = find(self.rest(), *b"*/") else {
             return Some(self.fail("unclosed comment"));
         };
         self.pos += offset + 2;
@@ -561,6 +562,7 @@ fn leading_spaces(text: &[u8]) -> usize {
     text.iter().take_while(|&&byte| is_space_byte(byte)).count()
 }
 
-fn find(text: &[u8], two: &[u8; 2]) -> Option<usize> {
-    text.windows(2).position(|window| window == two)
+fn find(text: &[u8], two: [u8; 2]) -> Option<usize> {
+    let [first, second] = two;
+    memchr::memchr_iter(first, text).find(|&at| text.get(at + 1) == Some(&second))
 }

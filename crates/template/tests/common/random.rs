@@ -445,9 +445,12 @@ impl Writer<'_> {
 
     fn field(&mut self) -> String {
         let count = 1 + usize::from(self.random.chance(1, 3)) + usize::from(self.random.chance(1, 10));
-        (0..count)
-            .map(|_| format!(".{}", self.random.pick(FIELDS)))
-            .collect()
+        let mut text = String::new();
+        for _ in 0..count {
+            text.push('.');
+            text.push_str(*self.random.pick(FIELDS));
+        }
+        text
     }
 
     fn variable(&mut self) -> String {
