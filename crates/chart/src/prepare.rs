@@ -55,8 +55,12 @@ pub fn prepare(
     }
     check_dependencies(&chart, options.generation)?;
     let values = share_map(values);
-    process_dependencies(&mut chart, &values, options.generation, warnings)
-        .map_err(|error| ChartError::Dependencies(Box::new(error)))?;
+    process_dependencies(&mut chart, &values, options.generation, warnings).map_err(|error| match options
+        .generation
+    {
+        Generation::Helm3 => error,
+        Generation::Helm4 => ChartError::Dependencies(Box::new(error)),
+    })?;
     let mut pass = Coalesce {
         nulls: Nulls::Remove,
         generation: options.generation,

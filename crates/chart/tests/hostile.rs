@@ -468,7 +468,7 @@ fn nesting() -> Vec<Case> {
         Case(
             "deep YAML",
             values(&"[".repeat(100_000)),
-            Stricter("more than 1000"),
+            Stricter("levels of nesting"),
         ),
         Case(
             "broken YAML",

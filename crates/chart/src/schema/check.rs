@@ -16,7 +16,7 @@ use crate::go;
 /// Schemas entered at once.
 const MAX_DEPTH: usize = 400;
 /// Schemas entered in all.
-const MAX_STEPS: usize = 1_000_000;
+const MAX_STEPS: usize = 300_000;
 
 /// Why values are not accepted.
 pub(super) enum Refusal {

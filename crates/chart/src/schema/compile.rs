@@ -117,7 +117,7 @@ impl Compiler<'_> {
 
     fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), String> {
         let document = self.documents.get_mut(url).ok_or_else(|| refuse(url))?;
-        if document.visit(pointer)? {
+        if document.visit(pointer)? && Draft::from_url(url).is_none() {
             fits_metaschema(document, url, pointer)?;
         }
         let value = document.lookup(pointer)?.clone();
@@ -155,11 +155,11 @@ impl Compiler<'_> {
 
     fn keywords(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
         node.reference = self.reference(here, "$ref")?;
-        if here.draft < Draft::D2019 && node.reference.is_some() {
-            return Ok(());
+        // Before 2019 a reference hides its neighbours; to the Go library only those of draft 4.
+        if here.draft >= Draft::D2019 || node.reference.is_none() {
+            self.applicators(node, here)?;
+            self.assertions(node, here)?;
         }
-        self.applicators(node, here)?;
-        self.assertions(node, here)?;
         if here.draft >= Draft::D6 {
             node.contains = self.one(here, "contains");
             node.property_names = self.one(here, "propertyNames");

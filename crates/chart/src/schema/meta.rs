@@ -210,12 +210,27 @@ const LEFT_OVER: Rows = &[("definitions", SchemaMap), ("dependencies", Dependenc
 
 const LEFT_OVER_2020: Rows = &[("$recursiveAnchor", Anchor), ("$recursiveRef", UriReference)];
 
+const SCHEMA_LIST: &str = "#/lists/schemaList";
+const NAMES: &str = "#/lists/names";
+
 const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
 /// The schema of schemas of `draft`.
 pub(super) fn metaschema(draft: Draft) -> Value {
+    let Value::Map(mut root) = keywords(draft) else {
+        return Value::Null;
+    };
+    let lists = [
+        ("schemaList", list_of(reference("#"), true, false)),
+        ("names", names(draft)),
+    ];
+    root.insert("lists".into(), map(lists));
+    Value::Map(root)
+}
+
+fn keywords(draft: Draft) -> Value {
     match draft {
         Draft::D4 => with_dependencies(object(&[CLASSIC, ONLY_4], draft)),
         Draft::D6 => object(&[CLASSIC, SINCE_6], draft),
@@ -290,6 +305,8 @@ fn with_dependencies(root: Value) -> Value {
 
 fn shape(must: Must, draft: Draft) -> Value {
     let schema = || reference("#");
+    // Behind a reference, as in the originals: complaints about a list keep the list's place.
+    let list = reference;
     let typed = |name: &str| map([("type", Value::from(name))]);
     let formatted = |format: &str| map([("type", Value::from("string")), ("format", Value::from(format))]);
     let any_of = |options: Vec<Value>| map([("anyOf", Value::List(options))]);
@@ -298,16 +315,16 @@ fn shape(must: Must, draft: Draft) -> Value {
     match must {
         Anything => Value::Bool(true),
         Schema => schema(),
-        SchemaList => list_of(schema(), true, false),
+        SchemaList => list(SCHEMA_LIST),
         SchemaMap => map_of(schema()),
         PatternMap => with(
             map_of(schema()),
             "propertyNames",
             map([("format", Value::from("regex"))]),
         ),
-        SchemaOrList => any_of(vec![schema(), list_of(schema(), true, false)]),
+        SchemaOrList => any_of(vec![schema(), list(SCHEMA_LIST)]),
         SchemaOrBool => any_of(vec![typed("boolean"), schema()]),
-        Dependencies => map_of(any_of(vec![schema(), names(draft)])),
+        Dependencies => map_of(any_of(vec![schema(), list(NAMES)])),
         Text => typed("string"),
         Uri => formatted("uri"),
         UriReference => formatted("uri-reference"),
@@ -323,8 +340,8 @@ fn shape(must: Must, draft: Draft) -> Value {
         PositiveNumber => with(typed("number"), "exclusiveMinimum", Value::Int(0)),
         CountOrZero if draft < Draft::D2019 => map([("allOf", Value::List(vec![count()]))]),
         Count | CountOrZero => count(),
-        Names => names(draft),
-        NamesByName => map_of(names(draft)),
+        Names => list(NAMES),
+        NamesByName => map_of(list(NAMES)),
         Type => any_of(vec![type_name(), list_of(type_name(), true, true)]),
         Enum => with(
             with(typed("array"), "minItems", Value::Int(1)),

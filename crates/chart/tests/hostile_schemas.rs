@@ -1,0 +1,116 @@
+//! Schemas nobody should trust: each ends in a message, soon, and nothing outside the schema is read.
+
+use std::fmt::Write as _;
+use std::time::{Duration, Instant};
+
+use mainstay_chart::{
+    ChartError, File, Generation, KubeVersion, Loaded, PrepareOptions, load_files, prepare,
+};
+
+const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 });
+
+fn chart(schema: &str, values: &str) -> Loaded {
+    let files = vec![
+        File::new("Chart.yaml", b"apiVersion: v2\nname: app\nversion: 1.0.0\n"),
+        File::new("values.yaml", values.as_bytes()),
+        File::new("values.schema.json", schema.as_bytes()),
+    ];
+    load_files(files, Generation::Helm4).expect("the chart loads")
+}
+
+fn validate(schema: &str, values: &str) -> Result<(), ChartError> {
+    let generation = Generation::Helm4;
+    let kube_version = KubeVersion::parse("v1.36.0", generation).expect("a version");
+    let options = PrepareOptions {
+        generation,
+        kube_version,
+        skip_schema: false,
+    };
+    prepare(
+        &chart(schema, values),
+        &mainstay_yaml::Map::new(),
+        &options,
+        &mut Vec::new(),
+    )
+    .map(drop)
+}
+
+fn check(schema: &str, values: &str, expected: &str) {
+    let start = Instant::now();
+    let said = validate(schema, values).expect_err("refused").to_string();
+    assert!(said.ends_with(expected), "{said}");
+    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
+}
+
+const OUTSIDE: &str = "references outside the schema are refused";
+
+#[test]
+fn nothing_outside_is_read() {
+    let outside = |url: &str| check(&format!("{{\"$ref\":\"{url}\"}}"), "a: 1\n", OUTSIDE);
+    outside("file:///etc/passwd");
+    outside("other.json");
+    outside("../../etc/passwd");
+    outside("//host/share");
+    outside("http://127.0.0.1:1/x");
+    outside("https://example.test/x#/a");
+    check("{\"$schema\":\"http://example.test/draft\"}", "a: 1\n", OUTSIDE);
+    check(
+        "{\"$id\":\"http://example.test/a\",\"$ref\":\"b\"}",
+        "a: 1\n",
+        OUTSIDE,
+    );
+    check(
+        "{\"$ref\":\"ftp://x\"}",
+        "a: 1\n",
+        "no URLLoader registered for \"ftp://x\"",
+    );
+}
+
+#[test]
+fn what_never_ends_is_stopped() {
+    let cycle =
+        "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}";
+    assert!(
+        validate(cycle, "a: 1\n")
+            .expect_err("refused")
+            .to_string()
+            .contains("causing reference cycle")
+    );
+    // Every level tries the next one three times.
+    let mut defs = String::from("\"d0\":{\"type\":\"string\"}");
+    for level in 1..40 {
+        let below = format!("{{\"$ref\":\"#/$defs/d{}\"}}", level - 1);
+        write!(defs, ",\"d{level}\":{{\"anyOf\":[{below},{below},{below}]}}").expect("memory");
+    }
+    let schema = format!("{{\"$defs\":{{{defs}}},\"properties\":{{\"a\":{{\"$ref\":\"#/$defs/d39\"}}}}}}");
+    check(&schema, "a: 1\n", "schema takes too many steps to check");
+}
+
+#[test]
+fn depth_ends_in_a_message() {
+    let deep = format!("{}1{}", "{\"not\":".repeat(5000), "}".repeat(5000));
+    check(&deep, "a: 1\n", "more than 200 levels of nesting");
+    // A schema that follows values as deep as they go.
+    let follow = "{\"additionalProperties\":{\"$ref\":\"#\"}}";
+    let values = format!("{}1{}", "{a: ".repeat(390), "}".repeat(390));
+    check(follow, &values, "schema takes too many steps to check");
+    assert!(validate(follow, "a: {b: {c: 1}}\n").is_ok());
+}
+
+#[test]
+fn malformed_schemas_end_in_a_message() {
+    check("", "a: 1\n", "EOF");
+    check("{", "a: 1\n", "unexpected EOF");
+    check("{} {}", "a: 1\n", "invalid character after top-level value");
+    check(
+        "{\"$ref\":\"#/a~2b\"}",
+        "a: 1\n",
+        "invalid json-pointer \"file:///values.schema.json#/a~2b\"",
+    );
+    check("{\"$ref\":\"#/%zz\"}", "a: 1\n", "invalid URL escape \"%zz\"");
+    check(
+        "{\"$defs\":{\"a\":{\"$anchor\":\"x\"},\"b\":{\"$anchor\":\"x\"}}}",
+        "a: 1\n",
+        "duplicate anchor \"x\" in \"file:///values.schema.json\" at \"/$defs/a\" and \"/$defs/b\"",
+    );
+}
