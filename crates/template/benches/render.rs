@@ -2,7 +2,12 @@
 //!
 //! Go is asked through the oracle, which decodes, parses and runs; the loop inside the template makes running dominate.
 
-#![allow(clippy::print_stdout, clippy::expect_used, clippy::disallowed_methods, missing_docs)]
+#![allow(
+    clippy::print_stdout,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    missing_docs
+)]
 
 use std::time::{Duration, Instant};
 

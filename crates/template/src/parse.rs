@@ -6,7 +6,7 @@ mod lex;
 mod number;
 mod operand;
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use crate::ast::{Node, NodeId, Source, Span};
@@ -46,7 +46,10 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
         tree: Tree::new(),
         templates: Vec::new(),
         by_name: HashMap::new(),
-        variables: HashMap::new(),
+        numbers: BTreeMap::new(),
+        shared: BTreeMap::new(),
+        called: BTreeMap::new(),
+        pending: Vec::new(),
         depth: 0,
     };
     let main = parser.whole()?;
@@ -96,8 +99,14 @@ struct Parser<'a> {
     tree: Tree<'a>,
     templates: Vec<(Arc<str>, NodeId)>,
     by_name: HashMap<Arc<str>, usize>,
-    /// Numbers of variable names: indices into `source.names`.
-    variables: HashMap<Vec<u8>, u32>,
+    /// Numbers of names: indices into `source.names`.
+    numbers: BTreeMap<&'a [u8], u32>,
+    /// Field names already met: each is allocated once.
+    shared: BTreeMap<&'a [u8], Str>,
+    /// Functions already looked up, by the number of their name.
+    called: BTreeMap<u32, u32>,
+    /// Children of the nodes under construction, innermost last.
+    pending: Vec<NodeId>,
     depth: u32,
 }
 
@@ -226,25 +235,26 @@ impl<'a> Parser<'a> {
         (self.source.nodes.len() - 1) as NodeId
     }
 
-    fn span(&mut self, items: &[NodeId]) -> Span {
+    /// Makes what was put on `pending` since `mark` the children of one node.
+    fn span(&mut self, mark: usize) -> Span {
         let start = self.source.children.len();
-        self.source.children.extend_from_slice(items);
+        self.source.children.extend(self.pending.drain(mark..));
         Span::new(start, self.source.children.len())
     }
 
-    fn list(&mut self, pos: u32, items: &[NodeId]) -> NodeId {
-        let span = self.span(items);
+    fn list(&mut self, pos: u32, mark: usize) -> NodeId {
+        let span = self.span(mark);
         self.node(pos, Node::List(span))
     }
 
     /// The number of a name; the same name always has the same.
-    fn name(&mut self, name: &[u8]) -> u32 {
-        if let Some(&number) = self.variables.get(name) {
+    fn name(&mut self, name: &'a [u8]) -> u32 {
+        if let Some(&number) = self.numbers.get(name) {
             return number;
         }
         let number = self.source.names.len() as u32;
         self.source.names.push(Str::from(name));
-        self.variables.insert(name.to_vec(), number);
+        self.numbers.insert(name, number);
         number
     }
 
@@ -257,7 +267,7 @@ impl<'a> Parser<'a> {
     fn whole(&mut self) -> Parse<NodeId> {
         self.name(b"$");
         let pos = self.peek().pos;
-        let mut items = Vec::new();
+        let mark = self.pending.len();
         while self.peek().kind != Kind::Eof {
             if self.peek().kind == Kind::LeftDelim {
                 let delim = self.next();
@@ -268,11 +278,11 @@ impl<'a> Parser<'a> {
                 self.backup2(delim);
             }
             match self.text_or_action()? {
-                Item::Node(node) => items.push(node),
+                Item::Node(node) => self.pending.push(node),
                 Item::Stop(stop, _) => return self.fail(format!("unexpected {}", stop.shown())),
             }
         }
-        Ok(self.list(pos, &items))
+        Ok(self.list(pos, mark))
     }
 
     fn definition(&mut self) -> Parse<()> {
@@ -349,11 +359,11 @@ impl<'a> Parser<'a> {
 
     fn items(&mut self) -> Parse<(NodeId, Stop, u32)> {
         let pos = self.peek_non_space().pos;
-        let mut items = Vec::new();
+        let mark = self.pending.len();
         while self.peek_non_space().kind != Kind::Eof {
             match self.text_or_action()? {
-                Item::Node(node) => items.push(node),
-                Item::Stop(stop, at) => return Ok((self.list(pos, &items), stop, at)),
+                Item::Node(node) => self.pending.push(node),
+                Item::Stop(stop, at) => return Ok((self.list(pos, mark), stop, at)),
             }
         }
         self.fail("unexpected EOF")

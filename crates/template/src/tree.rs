@@ -122,7 +122,11 @@ impl Walk<'_> {
             return self.deeper(|walk| walk.value(&object.plain()));
         };
         self.sink.begin_map(fields.len());
-        self.deeper(|walk| fields.iter().try_for_each(|(key, value)| walk.entry((key, value))))?;
+        self.deeper(|walk| {
+            fields
+                .iter()
+                .try_for_each(|(key, value)| walk.entry((key, value)))
+        })?;
         self.sink.end_map();
         Ok(())
     }

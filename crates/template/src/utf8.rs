@@ -7,19 +7,22 @@ pub(crate) const RUNE_ERROR: u32 = 0xfffd;
 pub(crate) const MAX_RUNE: u32 = 0x0010_ffff;
 
 /// The first rune and its width; `(RUNE_ERROR, 0)` at the end.
+#[inline]
 pub(crate) fn decode(bytes: &[u8]) -> (u32, usize) {
-    let Some(&first) = bytes.first() else {
-        return (RUNE_ERROR, 0);
-    };
-    if first < 0x80 {
-        return (u32::from(first), 1);
+    match bytes.first() {
+        None => (RUNE_ERROR, 0),
+        Some(&first) if first < 0x80 => (u32::from(first), 1),
+        Some(_) => decode_multibyte(bytes),
     }
+}
+
+fn decode_multibyte(bytes: &[u8]) -> (u32, usize) {
     let head = bytes.get(..bytes.len().min(4)).unwrap_or(bytes);
     let valid = match std::str::from_utf8(head) {
         Ok(text) => text,
         Err(error) => head
             .get(..error.valid_up_to())
-            .and_then(|h| std::str::from_utf8(h).ok())
+            .and_then(|head| std::str::from_utf8(head).ok())
             .unwrap_or(""),
     };
     valid

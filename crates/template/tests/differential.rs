@@ -1,7 +1,12 @@
 //! Random templates through Go's engine and ours: same output, or the same error text.
 
 // A test may fail by panicking, and reads its fixtures.
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods, clippy::panic)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::panic
+)]
 
 mod common;
 #[path = "common/random.rs"]

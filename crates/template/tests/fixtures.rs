@@ -1,7 +1,12 @@
 //! Templates with what Go writes for them, error texts included: each file under `fixtures/` holds cases of one subject.
 
 // A test may fail by panicking, and reads its fixtures.
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods, clippy::panic)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::panic
+)]
 
 mod common;
 

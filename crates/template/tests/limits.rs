@@ -1,7 +1,12 @@
 //! Hostile templates and values end in an error, on a thread with little stack, and leave no memory behind.
 
 // A test may fail by panicking, and reads its fixtures.
-#![allow(clippy::expect_used, clippy::indexing_slicing, clippy::disallowed_methods, clippy::panic)]
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::panic
+)]
 
 use std::borrow::Cow;
 use std::cell::Cell;

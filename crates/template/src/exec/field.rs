@@ -39,7 +39,10 @@ impl Object for StringSet {
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
-        (name == "Has").then_some(Signature { params: &[Type::String], variadic: false })
+        (name == "Has").then_some(Signature {
+            params: &[Type::String],
+            variadic: false,
+        })
     }
 
     fn call(&self, _name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -95,7 +98,9 @@ impl Run<'_> {
                 let object = Rc::clone(object);
                 self.object_field(place, of, &object, name, last)
             }
-            (Value::List(list), _) if matches!(list.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" => {
+            (Value::List(list), _)
+                if matches!(list.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" =>
+            {
                 let set: Rc<dyn Object> = Rc::new(StringSet(list.clone()));
                 self.object_field(place, &of, &set, name, last)
             }

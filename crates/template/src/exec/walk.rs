@@ -37,7 +37,9 @@ impl<'a> Run<'a> {
     pub(super) fn walk(&mut self, dot: &Slot, list: NodeId) -> Step<Flow> {
         self.at = Some(list);
         let source: &'a _ = self.source;
-        let Node::List(items) = source.node(list) else { return Ok(Flow::Next) };
+        let Node::List(items) = source.node(list) else {
+            return Ok(Flow::Next);
+        };
         let items = source.children(items);
         self.burn(1 + items.len() as u64)?;
         for &item in items {
@@ -64,7 +66,11 @@ impl<'a> Run<'a> {
                 list,
                 otherwise,
             } => {
-                let parts = Parts { pipe, list, otherwise };
+                let parts = Parts {
+                    pipe,
+                    list,
+                    otherwise,
+                };
                 return stack::grow(|| self.branch(dot, id, kind, parts));
             }
             Node::Template { name, pipe } => self.template(dot, name, pipe)?,

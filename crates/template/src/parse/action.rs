@@ -89,7 +89,9 @@ impl<'a> Parser<'a> {
         if chained {
             self.next();
             let branch = self.nested_branch(kind)?;
-            return Ok(self.list(at, &[branch]));
+            let mark = self.pending.len();
+            self.pending.push(branch);
+            return Ok(self.list(at, mark));
         }
         let (list, stop, _) = self.item_list()?;
         if stop != Stop::End {
@@ -148,8 +150,9 @@ impl<'a> Parser<'a> {
     /// Declarations, then commands up to `end`.
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
         let pos = self.peek_non_space().pos;
-        let (decl, assign) = self.declarations(context)?;
-        let mut commands = Vec::new();
+        let mark = self.pending.len();
+        let assign = self.declarations(context)?;
+        let decl = self.span(mark);
         loop {
             let token = self.next_non_space();
             match token.kind {
@@ -167,23 +170,24 @@ impl<'a> Parser<'a> {
                 | Kind::Variable
                 | Kind::LeftParen => {
                     self.backup();
-                    commands.push(self.command()?);
+                    let command = self.command()?;
+                    self.pending.push(command);
                 }
                 _ => return self.unexpected(token, context),
             }
         }
-        self.check_pipeline(&commands, context)?;
-        let decl = self.span(&decl);
-        let cmds = self.span(&commands);
+        self.check_pipeline(mark, context)?;
+        let cmds = self.span(mark);
         Ok(self.node(pos, Node::Pipe { assign, decl, cmds }))
     }
 
-    fn declarations(&mut self, context: &str) -> Parse<(Vec<NodeId>, bool)> {
-        let mut decl = Vec::new();
+    /// Variables before the commands, put on `pending`; whether they are assigned rather than declared.
+    fn declarations(&mut self, context: &str) -> Parse<bool> {
+        let mut count = 0;
         loop {
             let variable = self.peek_non_space();
             if variable.kind != Kind::Variable {
-                return Ok((decl, false));
+                return Ok(false);
             }
             self.next();
             let adjacent = self.peek();
@@ -191,13 +195,14 @@ impl<'a> Parser<'a> {
             match next.kind {
                 Kind::Assign | Kind::Declare => {
                     self.next_non_space();
-                    decl.push(self.declare(variable));
-                    return Ok((decl, next.kind == Kind::Assign));
+                    self.declare(variable);
+                    return Ok(next.kind == Kind::Assign);
                 }
                 Kind::Char if next.text == b"," => {
                     self.next_non_space();
-                    decl.push(self.declare(variable));
-                    if context != "range" || decl.len() >= 2 {
+                    self.declare(variable);
+                    count += 1;
+                    if context != "range" || count >= 2 {
                         return self.fail(format!("too many declarations in {context}"));
                     }
                     if !matches!(
@@ -213,26 +218,23 @@ impl<'a> Parser<'a> {
                     } else {
                         self.backup2(variable);
                     }
-                    return Ok((decl, false));
+                    return Ok(false);
                 }
             }
         }
     }
 
-    fn declare(&mut self, variable: Token<'a>) -> NodeId {
+    fn declare(&mut self, variable: Token<'a>) {
         let name = self.name(variable.text);
         self.tree.vars.push(name);
-        self.node(
-            variable.pos,
-            Node::Variable {
-                name,
-                fields: Span::default(),
-            },
-        )
+        let fields = Span::default();
+        let node = self.node(variable.pos, Node::Variable { name, fields });
+        self.pending.push(node);
     }
 
     /// Only the first command of a pipeline may be an operand that cannot be called.
-    fn check_pipeline(&mut self, commands: &[NodeId], context: &str) -> Parse<()> {
+    fn check_pipeline(&self, mark: usize, context: &str) -> Parse<()> {
+        let commands = self.pending.get(mark..).unwrap_or_default();
         if commands.is_empty() {
             return self.fail(format!("missing value for {context}"));
         }

@@ -150,6 +150,7 @@ impl<'a> Lexer<'a> {
         self.input.get(self.pos..).unwrap_or_default()
     }
 
+    #[inline]
     fn next(&mut self) -> Option<u32> {
         let (rune, width) = utf8::decode(self.rest());
         if width == 0 {
@@ -163,10 +164,23 @@ impl<'a> Lexer<'a> {
         Some(rune)
     }
 
-    fn peek(&mut self) -> Option<u32> {
-        let rune = self.next();
-        self.backup();
-        rune
+    fn peek(&self) -> Option<u32> {
+        let (rune, width) = utf8::decode(self.rest());
+        (width > 0).then_some(rune)
+    }
+
+    /// Passes over letters, digits and underscores; gives what follows.
+    fn pass_alphanumeric(&mut self) -> Option<u32> {
+        loop {
+            let rest = self.rest();
+            let ascii = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
+            self.pos += rest.iter().take_while(ascii).count();
+            let after = self.peek();
+            if !after.is_some_and(|rune| rune >= 0x80 && is_alphanumeric(rune)) {
+                return after;
+            }
+            self.next();
+        }
     }
 
     fn backup(&mut self) {
@@ -399,11 +413,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn identifier(&mut self) -> Token<'a> {
-        let mut after = self.next();
-        while after.is_some_and(is_alphanumeric) {
-            after = self.next();
-        }
-        self.backup();
+        let after = self.pass_alphanumeric();
         if !self.at_terminator() {
             return self.fail(format!("bad character {}", unicode_name(after)));
         }
@@ -431,18 +441,14 @@ impl<'a> Lexer<'a> {
         if self.at_terminator() {
             return self.emit(bare);
         }
-        let mut after = self.next();
-        while after.is_some_and(is_alphanumeric) {
-            after = self.next();
-        }
-        self.backup();
+        let after = self.pass_alphanumeric();
         if !self.at_terminator() {
             return self.fail(format!("bad character {}", unicode_name(after)));
         }
         self.emit(kind)
     }
 
-    fn at_terminator(&mut self) -> bool {
+    fn at_terminator(&self) -> bool {
         match self.peek().map(|rune| u8::try_from(rune).unwrap_or(0x80)) {
             None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
             Some(_) => self.rest().starts_with(b"}}"),

@@ -12,11 +12,11 @@ impl<'a> Parser<'a> {
     /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not.
     pub(super) fn command(&mut self) -> Parse<NodeId> {
         let pos = self.peek_non_space().pos;
-        let mut args = Vec::new();
+        let mark = self.pending.len();
         loop {
             self.peek_non_space();
             if let Some(operand) = self.operand()? {
-                args.push(operand);
+                self.pending.push(operand);
             }
             let token = self.next();
             match token.kind {
@@ -29,10 +29,10 @@ impl<'a> Parser<'a> {
                 _ => return self.unexpected(token, "operand"),
             }
         }
-        if args.is_empty() {
+        if self.pending.len() == mark {
             return self.fail("empty command");
         }
-        let args = self.span(&args);
+        let args = self.span(mark);
         Ok(self.node(pos, Node::Command(args)))
     }
 
@@ -43,23 +43,21 @@ impl<'a> Parser<'a> {
         if first.kind != Kind::Field {
             return Ok(Some(term));
         }
-        let mut fields = Vec::new();
-        while self.peek().kind == Kind::Field {
-            let field = self.next();
-            fields.push(field.text.get(1..).unwrap_or_default());
-        }
         let node = match self.source.node(term) {
-            Node::Field(known) => Node::Field(self.fields(known, &fields)),
-            Node::Variable { name, fields: known } => Node::Variable {
+            Node::Field(known) => Node::Field(self.fields(known)),
+            Node::Variable { name, fields } => Node::Variable {
                 name,
-                fields: self.fields(known, &fields),
+                fields: self.fields(fields),
             },
             Node::Bool(_) | Node::String { .. } | Node::Number { .. } | Node::Nil | Node::Dot => {
+                while self.peek().kind == Kind::Field {
+                    self.next();
+                }
                 return self.unexpected_field(term);
             }
             _ => Node::Chain {
                 of: term,
-                fields: self.fields(Span::default(), &fields),
+                fields: self.fields(Span::default()),
             },
         };
         Ok(Some(self.node(first.pos, node)))
@@ -75,12 +73,22 @@ impl<'a> Parser<'a> {
         self.fail(format!("unexpected . after term {}", quoted(shown)))
     }
 
-    fn fields(&mut self, known: Span, more: &[&[u8]]) -> Span {
-        let mut all = self.source.names(known).to_vec();
-        all.extend(more.iter().map(|&field| Str::from(field)));
-        let start = self.source.names.len();
-        self.source.names.append(&mut all);
+    /// The names of a run of fields, after those already read, which are the last in the table.
+    fn fields(&mut self, known: Span) -> Span {
+        let start = self.source.names.len() - known.len();
+        while self.peek().kind == Kind::Field {
+            let field = self.next();
+            self.push_field(field);
+        }
         Span::new(start, self.source.names.len())
+    }
+
+    fn push_field(&mut self, field: Token<'a>) -> Span {
+        let name = field.text.get(1..).unwrap_or_default();
+        let shared = self.shared.entry(name).or_insert_with(|| Str::from(name)).clone();
+        self.source.names.push(shared);
+        let end = self.source.names.len();
+        Span::new(end - 1, end)
     }
 
     fn term(&mut self) -> Parse<Option<NodeId>> {
@@ -90,9 +98,7 @@ impl<'a> Parser<'a> {
             Kind::Dot => Node::Dot,
             Kind::Nil => Node::Nil,
             Kind::Variable => self.variable(token)?,
-            Kind::Field => {
-                Node::Field(self.fields(Span::default(), &[token.text.get(1..).unwrap_or_default()]))
-            }
+            Kind::Field => Node::Field(self.push_field(token)),
             Kind::Bool => Node::Bool(token.text == b"true"),
             Kind::CharConstant => self.number(token, Syntax::Char)?,
             Kind::Complex => self.number(token, Syntax::Complex)?,
@@ -108,13 +114,15 @@ impl<'a> Parser<'a> {
     }
 
     fn identifier(&mut self, token: Token<'a>) -> Parse<Node> {
+        let name = self.name(token.text);
+        if let Some(&function) = self.called.get(&name) {
+            return Ok(Node::Identifier { name, function });
+        }
         let Some(function) = (self.functions)(token.text) else {
             return self.fail(format!("function {} not defined", quoted(token.text)));
         };
-        Ok(Node::Identifier {
-            name: self.name(token.text),
-            function,
-        })
+        self.called.insert(name, function);
+        Ok(Node::Identifier { name, function })
     }
 
     fn variable(&mut self, token: Token<'a>) -> Parse<Node> {
