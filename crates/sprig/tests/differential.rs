@@ -54,9 +54,6 @@ fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut Tally) {
         mode: "",
     };
     let questions: Vec<Question> = templates.iter().map(question).collect();
-    if let Ok(path) = std::env::var("DUMP") {
-        std::fs::write(path, templates.join("\n")).unwrap();
-    }
     let answers = oracle.ask_all(&questions).expect("the oracle answers");
     for (template, answer) in templates.iter().zip(answers) {
         let theirs = Outcome::of_go(answer);

@@ -232,7 +232,8 @@ fn arguments(random: &mut Random, row: &Function) -> String {
             .filter(|text| MAPS.contains(&text.as_str()));
         maps.for_each(|text| *text = "nil".into());
     }
-    arguments.iter().map(|text| format!(" {text}")).collect()
+    arguments.insert(0, String::new());
+    arguments.join(" ")
 }
 
 fn argument(random: &mut Random, ty: Type) -> String {
@@ -280,10 +281,10 @@ fn argument_of_any_type(random: &mut Random) -> String {
 }
 
 fn list(random: &mut Random) -> String {
-    let items: String = (0..random.below(5))
-        .map(|_| format!(" {}", argument_of_any_type(random)))
+    let items: Vec<String> = (0..random.below(5))
+        .map(|_| argument_of_any_type(random))
         .collect();
-    format!("(list{items})")
+    format!("(list {})", items.join(" "))
 }
 
 /// Any float, often one with few digits.
