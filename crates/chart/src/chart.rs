@@ -105,8 +105,7 @@ fn is_crd(name: &str) -> bool {
 }
 
 fn has_manifest_extension(name: &str) -> bool {
-    let base = name.rsplit('/').next().unwrap_or(name);
-    let extension = base.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let extension = crate::load::extension(name);
     ["yaml", "yml", "json"]
         .iter()
         .any(|known| extension.eq_ignore_ascii_case(known))

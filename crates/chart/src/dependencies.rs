@@ -38,7 +38,7 @@ impl Process<'_> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
         };
-        chart.dependencies = resolve(std::mem::take(&mut chart.dependencies), &mut wanted);
+        chart.dependencies = resolve(&chart.dependencies, &mut wanted);
         let merged = self.coalesced(chart, values, Nulls::Remove)?;
         self.apply_tags(&mut wanted, &merged);
         self.apply_conditions(&mut wanted, &merged, path);
@@ -173,7 +173,7 @@ impl Process<'_> {
 
 /// The charts that nobody names, then those that are named, in that order and under their aliases. Marks every
 /// dependency as enabled, to start with.
-fn resolve(charts: Vec<Chart>, wanted: &mut [Dependency]) -> Vec<Chart> {
+fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
     let named = |chart: &Chart| wanted.iter().any(|dependency| fits(chart, dependency));
     let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();
     for dependency in wanted {

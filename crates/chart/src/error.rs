@@ -31,7 +31,7 @@ pub enum ChartError {
         /// Its name in the chart.
         file: String,
         /// What is wrong, and where.
-        source: mainstay_yaml::Error,
+        source: Box<mainstay_yaml::Error>,
     },
     /// A file is YAML, but its fields do not fit.
     #[error("cannot load {file}: {text}")]
@@ -299,7 +299,7 @@ pub enum LayerError {
         /// The argument.
         argument: String,
         /// What is wrong, which Helm keeps to itself.
-        cause: mainstay_yaml::Error,
+        cause: Box<mainstay_yaml::Error>,
     },
     /// `--set-json` with assignments that are none.
     #[error("failed parsing --set-json data {argument}")]
@@ -335,10 +335,10 @@ pub enum ValuesError {
     },
     /// A document is not YAML, or not a map. The position is counted from the start of the file, not of the document.
     #[error("cannot unmarshal yaml document")]
-    Document(#[source] mainstay_yaml::Error),
+    Document(#[source] Box<mainstay_yaml::Error>),
     /// The same in Helm 3, which reads one document only.
     #[error(transparent)]
-    Plain(mainstay_yaml::Error),
+    Plain(Box<mainstay_yaml::Error>),
 }
 
 /// Why an archive was refused.

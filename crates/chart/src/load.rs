@@ -181,7 +181,7 @@ impl Loader {
                 }
             }
             name if name.starts_with("templates/") => parts.templates.push(file),
-            name if name.starts_with("charts/") && !name.ends_with(".prov") => add_to_subchart(parts, &file),
+            name if name.starts_with("charts/") && extension(name) != "prov" => add_to_subchart(parts, &file),
             _ => parts.files.push(file),
         }
         Ok(())
@@ -203,7 +203,7 @@ impl Loader {
         files: Vec<File>,
         depth: usize,
     ) -> Result<Chart, ChartError> {
-        let loaded = if name.ends_with(".tgz") {
+        let loaded = if extension(name) == "tgz" {
             match files.first() {
                 Some(file) if file.name == name => {
                     let data = Arc::clone(&file.data);
@@ -257,8 +257,14 @@ fn parse_file(file: &File) -> Result<Value, ChartError> {
     };
     parse_with(&file.data, &options).map_err(|source| ChartError::Yaml {
         file: file.name.clone(),
-        source,
+        source: Box::new(source),
     })
+}
+
+/// What follows the last dot of the last name.
+pub(crate) fn extension(name: &str) -> &str {
+    let base = name.rsplit('/').next().unwrap_or(name);
+    base.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
 fn undecodable(file: &File, text: String) -> ChartError {

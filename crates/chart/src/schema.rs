@@ -12,6 +12,8 @@ mod number;
 mod outcome;
 mod url;
 
+use std::fmt::Write;
+
 use mainstay_template::Map;
 use mainstay_yaml::{Budget, Error, Map as PlainMap, Numbers, Problem, Value, parse_json};
 
@@ -67,10 +69,12 @@ fn validate_chart(chart: &Chart, values: PlainMap, complaints: &mut String, warn
             Some(Value::Map(values)) => validate_chart(sub, values, complaints, warnings),
             Some(other) => {
                 let found = go::type_name(&other);
-                complaints.push_str(&format!(
-                    "{}:\ninvalid type for values: expected object (map), got {found}\n",
-                    sub.name()
-                ));
+                let name = sub.name();
+                // Writing to a string cannot fail.
+                let _ = write!(
+                    complaints,
+                    "{name}:\ninvalid type for values: expected object (map), got {found}\n"
+                );
             }
         }
     }

@@ -121,7 +121,7 @@ impl Parser<'_, '_> {
             Stop::End => fault(format!("key {} has no value", quote(&name))),
             Stop::At('[') => self.indexed(data, name, level),
             Stop::At('=') => self.assigned(data, name),
-            Stop::At('.') => self.nested(data, name, level + 1),
+            Stop::At('.') => self.nested(data, &name, level + 1),
             Stop::At(_) => fault(format!("key {} has no value (cannot end with ,)", quote(&name))),
         }
     }
@@ -139,13 +139,13 @@ impl Parser<'_, '_> {
     }
 
     /// `name.…`
-    fn nested(&mut self, data: &mut Map, name: String, level: usize) -> Result<(), Fault> {
+    fn nested(&mut self, data: &mut Map, name: &str, level: usize) -> Result<(), Fault> {
         if level > MAX_NESTED_NAMES {
             return fault(format!(
                 "value name nested level is greater than maximum supported nested level of {MAX_NESTED_NAMES}"
             ));
         }
-        let old = data.remove(&name);
+        let old = data.remove(name);
         let known = old.is_some();
         let mut inner = match old {
             None => Map::new(),
@@ -155,10 +155,10 @@ impl Parser<'_, '_> {
         let result = self.key(&mut inner, level);
         let empty = inner.is_empty();
         if known || !(empty || name.is_empty()) {
-            data.insert(name.clone(), Value::Map(inner));
+            data.insert(name.to_owned(), Value::Map(inner));
         }
         match result {
-            Ok(()) if empty => fault(format!("key map {} has no value", quote(&name))),
+            Ok(()) if empty => fault(format!("key map {} has no value", quote(name))),
             other => other,
         }
     }

@@ -86,7 +86,7 @@ fn set_json(argument: &str, base: &mut Map, generation: Generation) -> Result<()
         let layer = parse_json_map(object, Numbers::Float, &Budget::default()).map_err(|cause| {
             LayerError::JsonObject {
                 argument: argument.into(),
-                cause,
+                cause: Box::new(cause),
             }
         })?;
         merge_maps(base, layer);
@@ -101,13 +101,13 @@ fn set_json(argument: &str, base: &mut Map, generation: Generation) -> Result<()
 /// Reads one values file: every document of it in Helm 4, merged; the first in Helm 3.
 pub fn load_values(text: &[u8], generation: Generation) -> Result<Map, ValuesError> {
     if generation == Generation::Helm3 {
-        return parse_map(text, &Budget::default()).map_err(ValuesError::Plain);
+        return parse_map(text, &Budget::default()).map_err(|error| ValuesError::Plain(Box::new(error)));
     }
     let mut values = Map::new();
     for document in documents(text) {
         let document = document?;
         let layer = parse_map(&document.text, &Budget::default())
-            .map_err(|error| ValuesError::Document(moved(error, document.line, document.offset)))?;
+            .map_err(|error| ValuesError::Document(Box::new(moved(error, document.line, document.offset))))?;
         merge_maps(&mut values, layer);
     }
     Ok(values)

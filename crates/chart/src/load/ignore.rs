@@ -144,6 +144,6 @@ mod tests {
         let error = |text: &[u8]| IgnoreRules::parse(text).expect_err("refused").to_string();
         assert_eq!(error(b"a\n**/foo"), "double-star (**) syntax is not supported");
         assert_eq!(error(b"[z"), "syntax error in pattern");
-        assert_eq!(error(&[b'x'; LONGEST_LINE]), "bufio.Scanner: token too long");
+        assert_eq!(error(&vec![b'x'; LONGEST_LINE]), "bufio.Scanner: token too long");
     }
 }

@@ -302,6 +302,7 @@ fn pax_record(records: &[u8]) -> Option<(&[u8], &[u8], &[u8])> {
     let equals = body.iter().position(|byte| *byte == b'=')?;
     let (key, value) = (body.get(..equals)?, body.get(equals + 1..)?);
     let nul_in = |text: &[u8]| text.contains(&0);
-    let valid = !key.is_empty() && !nul_in(key) && !(nul_in(value) && matches!(key, b"path" | b"linkpath"));
-    valid.then_some((key, value, rest))
+    let is_path = matches!(key, b"path" | b"linkpath");
+    let invalid = key.is_empty() || nul_in(key) || (is_path && nul_in(value));
+    (!invalid).then_some((key, value, rest))
 }

@@ -3,7 +3,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_yaml::{Map, Value};
 
@@ -198,7 +198,7 @@ impl Checker<'_> {
     /// What is reported alone: cycles, type, const, enum, format.
     fn first_failure(&self, visit: &Visit<'_, '_>) -> Option<Failure> {
         let (node, value) = (visit.node, visit.value);
-        if let Some(other) = self.cycle(visit.scope) {
+        if let Some(other) = cycle(visit.scope) {
             let text = format!(
                 "both {} and {} resolve to {} causing reference cycle",
                 self.keyword_path(visit.scope),
@@ -235,14 +235,6 @@ impl Checker<'_> {
             display(value),
             format.name()
         )))
-    }
-
-    fn cycle<'p>(&self, scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
-        scope
-            .chain()
-            .skip(1)
-            .take_while(|other| other.value_id == scope.value_id)
-            .find(|other| other.node == scope.node)
     }
 
     fn keyword_path(&self, scope: &Scope<'_>) -> String {
@@ -372,12 +364,11 @@ impl Checker<'_> {
         if node.draft == Draft::D6 {
             return;
         }
-        for (name, schema) in node
+        let asked = node
             .dependent_schemas
             .iter()
-            .filter(|(name, _)| map.contains_key(*name))
-        {
-            let _ = name;
+            .filter(|(name, _)| map.contains_key(*name));
+        for (_, schema) in asked {
             let result = self.same(visit, *schema, "", false);
             visit.failures.extend(result.err());
         }
@@ -477,7 +468,7 @@ impl Checker<'_> {
         visit.at_least("minItems", size, node.min_items);
         visit.at_most("maxItems", size, node.max_items);
         if node.unique_items
-            && let Some((first, second)) = self.duplicates(items)
+            && let Some((first, second)) = duplicates(items)
         {
             visit.fail(format!(
                 "items at {} and {} are equal",
@@ -486,9 +477,9 @@ impl Checker<'_> {
             ));
         }
         if node.draft < Draft::D2020 {
-            self.items(visit, items)
+            self.items(visit, items);
         } else {
-            self.items_2020(visit, items)
+            self.items_2020(visit, items);
         }
         self.contains(visit, items);
     }
@@ -543,14 +534,13 @@ impl Checker<'_> {
         let Some(schema) = visit.node.contains else { return };
         let (mut failures, mut matched) = (Vec::new(), Vec::new());
         for (place, item) in items.iter().enumerate() {
-            match self.part(visit, schema, item, place.to_string()) {
-                Err(failure) => failures.push(failure),
-                Ok(()) => {
-                    matched.push(place);
-                    if visit.node.draft >= Draft::D2020 {
-                        visit.open.items.remove(&place);
-                    }
-                }
+            if let Err(failure) = self.part(visit, schema, item, place.to_string()) {
+                failures.push(failure);
+                continue;
+            }
+            matched.push(place);
+            if visit.node.draft >= Draft::D2020 {
+                visit.open.items.remove(&place);
             }
         }
         let count = matched.len() as i64;
@@ -574,15 +564,6 @@ impl Checker<'_> {
         if let Some(want) = visit.node.max_contains.filter(|want| count > *want) {
             visit.fail(bound("max", want));
         }
-    }
-
-    /// The first pair of equal items. Sorting by kind and text first keeps a long list from costing its square.
-    fn duplicates(&self, items: &[Value]) -> Option<(usize, usize)> {
-        let mut seen: std::collections::BTreeMap<String, usize> = std::collections::BTreeMap::new();
-        items.iter().enumerate().find_map(|(place, item)| {
-            let known = seen.insert(fingerprint(item), place);
-            known.map(|first| (first, place))
-        })
     }
 
     fn combinations(&self, visit: &mut Visit<'_, '_>) {
@@ -625,15 +606,14 @@ impl Checker<'_> {
         let mut failures = Vec::new();
         let mut matched = visit.node.any_of.is_empty();
         for schema in &visit.node.any_of {
-            match self.same(visit, *schema, "", false) {
-                Err(failure) => failures.push(failure),
-                Ok(()) => {
-                    matched = true;
-                    // What is left unjudged needs every branch.
-                    if visit.open.is_empty() {
-                        break;
-                    }
-                }
+            if let Err(failure) = self.same(visit, *schema, "", false) {
+                failures.push(failure);
+                continue;
+            }
+            matched = true;
+            // What is left unjudged needs every branch.
+            if visit.open.is_empty() {
+                break;
             }
         }
         if !matched {
@@ -802,6 +782,24 @@ fn numeric(visit: &mut Visit<'_, '_>) {
     if let Some(step) = node.multiple_of.as_ref().filter(|step| !is_multiple(value, step)) {
         visit.fail(format!("multipleOf: got {}, want {}", show(value), show(step)));
     }
+}
+
+/// The same schema on the same value further out.
+fn cycle<'p>(scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
+    scope
+        .chain()
+        .skip(1)
+        .take_while(|other| other.value_id == scope.value_id)
+        .find(|other| other.node == scope.node)
+}
+
+/// The first pair of equal items. Sorting by kind and text first keeps a long list from costing its square.
+fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    items.iter().enumerate().find_map(|(place, item)| {
+        let known = seen.insert(fingerprint(item), place);
+        known.map(|first| (first, place))
+    })
 }
 
 fn missing(map: &Map, names: &[String]) -> Vec<String> {

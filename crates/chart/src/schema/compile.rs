@@ -13,7 +13,7 @@ use super::draft::Draft;
 use super::format::Format;
 use super::meta::metaschema;
 use super::node::{Compiled, Extra, Items, Needs, Node, NodeId, Pattern};
-use super::outcome::{escape, quote as single_quote};
+use super::outcome::{pointer, quote as single_quote};
 use super::url::{join, scheme, split};
 use crate::go::quote;
 use crate::warning::Warning;
@@ -292,12 +292,9 @@ impl Compiler<'_> {
             };
             node.dynamic_ref = Some((target, anchor));
         }
-        node.dynamic_anchor = here
-            .map
-            .get("$dynamicAnchor")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
+        if let Some(name) = here.map.get("$dynamicAnchor").and_then(Value::as_str) {
+            name.clone_into(&mut node.dynamic_anchor);
+        }
         node.prefix_items = self.list(here, "prefixItems");
         node.other_items = self.one(here, "items");
         Ok(())
@@ -394,8 +391,7 @@ fn fits_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), 
 }
 
 fn at(here: &Here<'_>, tokens: &[&str]) -> String {
-    let path: String = tokens.iter().map(|token| format!("/{}", escape(token))).collect();
-    format!("{}{path}", here.pointer)
+    format!("{}{}", here.pointer, pointer(tokens))
 }
 
 fn regex(here: &Here<'_>, keyword: &str, text: &str) -> Result<Regex, String> {

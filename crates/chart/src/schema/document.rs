@@ -7,7 +7,7 @@ use std::rc::Rc;
 use mainstay_yaml::{Map, Value};
 
 use super::draft::Draft;
-use super::outcome::escape;
+use super::outcome::pointer as tokens_to_pointer;
 use super::url::{encode, join, split};
 use crate::go::quote;
 
@@ -87,8 +87,12 @@ impl Document {
         }
         self.collect_anchors(map, &base, pointer)?;
         for (path, sub) in draft.subschemas(map) {
-            let path: String = path.iter().map(|token| format!("/{}", escape(token))).collect();
-            self.collect(sub, &base, &format!("{pointer}{path}"), draft)?;
+            self.collect(
+                sub,
+                &base,
+                &format!("{pointer}{}", tokens_to_pointer(&path)),
+                draft,
+            )?;
         }
         Ok(())
     }

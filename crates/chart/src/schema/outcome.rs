@@ -1,5 +1,7 @@
 //! What a check found: a tree of complaints and how it is laid out. Knows nothing of schemas.
 
+use std::fmt::Write;
+
 use crate::go::quote as go_quote;
 
 /// One complaint, perhaps with those that led to it.
@@ -45,7 +47,8 @@ impl Failure {
                 Kind::Group | Kind::Reference => "validation failed",
                 Kind::Text(text) => text,
             };
-            out.push_str(&format!("- at {}: {text}", quote(&pointer(&self.at))));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "- at {}: {text}", quote(&pointer(&self.at)));
             indent += 1;
         }
         for cause in &self.causes {
@@ -71,11 +74,11 @@ pub(super) fn quote_all(texts: &[String]) -> String {
 }
 
 /// A JSON pointer.
-pub(super) fn pointer(tokens: &[String]) -> String {
-    tokens.iter().map(|token| format!("/{}", escape(token))).collect()
-}
-
-/// One token of it.
-pub(super) fn escape(token: &str) -> String {
-    token.replace('~', "~0").replace('/', "~1")
+pub(super) fn pointer(tokens: &[impl AsRef<str>]) -> String {
+    let mut out = String::new();
+    for token in tokens {
+        out.push('/');
+        out.push_str(&token.as_ref().replace('~', "~0").replace('/', "~1"));
+    }
+    out
 }

@@ -1,5 +1,7 @@
 //! References: takes a base URL and a reference, gives the URL meant, as RFC 3986 has it.
 
+use std::fmt::Write;
+
 /// The part before `#` and the decoded part after it.
 pub(super) fn split(reference: &str) -> Result<(&str, String), String> {
     let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
@@ -104,7 +106,8 @@ pub(super) fn encode(fragment: &str) -> String {
         if byte.is_ascii_alphanumeric() || b"-_.~$&+=:@/".contains(&byte) {
             out.push(char::from(byte));
         } else {
-            out.push_str(&format!("%{byte:02X}"));
+            // Writing to a string cannot fail.
+            let _ = write!(out, "%{byte:02X}");
         }
     }
     out
