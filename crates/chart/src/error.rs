@@ -114,7 +114,7 @@ pub enum ChartError {
         /// What went wrong, in the words of the generation asked for.
         text: String,
         /// The innermost place in the chart's own files.
-        place: Option<Place>,
+        place: Option<Box<Place>>,
     },
     /// What a template made is not a manifest.
     #[error("YAML parse error on {path}: {problem}")]
@@ -124,7 +124,7 @@ pub enum ChartError {
         /// What is wrong with its output.
         problem: String,
         /// Where in its output.
-        place: Option<Place>,
+        place: Option<Box<Place>>,
         /// What all templates made, for whoever wants to see it nevertheless.
         rendered: Vec<u8>,
     },
@@ -172,7 +172,7 @@ impl ChartError {
     #[must_use]
     pub fn place(&self) -> Option<&Place> {
         match self {
-            Self::Template { place, .. } | Self::Manifest { place, .. } => place.as_ref(),
+            Self::Template { place, .. } | Self::Manifest { place, .. } => place.as_deref(),
             _ => None,
         }
     }

@@ -48,6 +48,15 @@ pub enum Warning {
     },
     /// Two layers of values disagree about the shape of a key.
     Values(ValuesWarning),
+    /// A failure that Helm 4 also logs before it ends; Helm 3 does not.
+    Failed {
+        /// The step.
+        step: &'static str,
+        /// Why.
+        error: String,
+    },
+    /// A flag whose use Helm 4 advises against.
+    Advice(String),
     /// A hook whose event no Helm knows is left out.
     UnknownHook {
         /// The annotation.
@@ -139,6 +148,8 @@ impl Warning {
                 &[("chart", chart), ("error", &not_a_table(key))],
             ),
             Self::Values(warning) => record("INFO", &warning.text(), &[]),
+            Self::Failed { step, error } => record("ERROR", step, &[("error", error)]),
+            Self::Advice(text) => record("WARN", text, &[]),
             Self::UnknownHook { types } => record("INFO", "skipping unknown hooks", &[("hookTypes", types)]),
             Self::UnresolvedUrn { urn } => record(
                 "WARN",
@@ -173,6 +184,8 @@ impl Warning {
                 not_a_table(key)
             ),
             Self::Values(warning) => format!("coalesce.go:{}: {}", warning.helm3_line(), warning.text()),
+            Self::Failed { error, .. } => error.clone(),
+            Self::Advice(text) => text.clone(),
             Self::UnknownHook { types } => {
                 format!(
                     "manifest_sorter.go:199: info: skipping unknown hook: {}",

@@ -83,6 +83,11 @@ impl CliError {
         self
     }
 
+    /// What went wrong.
+    pub(crate) fn message(&self) -> &str {
+        &self.message
+    }
+
     /// More of Helm's own words, after the message.
     #[must_use]
     pub(crate) fn note(mut self, text: &str) -> Self {

@@ -93,7 +93,7 @@ pub(super) fn must_to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
 pub(super) fn from_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.burn(text.len() as u64 / 16)?;
-    Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(|error| error_map(error)))
+    Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(error_map))
 }
 
 /// `fromYaml`.

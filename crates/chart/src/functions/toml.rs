@@ -1,4 +1,4 @@
-//! TOML as BurntSushi's Go library reads and writes it: values to text, text to values.
+//! TOML as the Go library of Helm reads and writes it: values to text, text to values.
 
 mod read;
 mod write;

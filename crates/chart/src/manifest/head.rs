@@ -40,12 +40,12 @@ impl HeadError {
             .count();
         let place = self.at.filter(|at| at.line > 0).map(|at| {
             let source = whole.split(|byte| *byte == b'\n').nth(at.line + lines - 1);
-            Place {
+            Box::new(Place {
                 file: format!("{path} (rendered)"),
                 line: (at.line + lines) as u32,
                 column: Some(at.column as u32),
                 source: source.map(|source| String::from_utf8_lossy(source).into_owned()),
-            }
+            })
         });
         ChartError::Manifest {
             path: path.to_owned(),

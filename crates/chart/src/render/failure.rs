@@ -20,7 +20,7 @@ pub(super) fn parse(filename: &str, error: &Error, sources: Sources<'_>) -> Char
     };
     ChartError::Template {
         text,
-        place: place(error, sources),
+        place: place(error, sources).map(Box::new),
     }
 }
 
@@ -28,7 +28,7 @@ pub(super) fn parse(filename: &str, error: &Error, sources: Sources<'_>) -> Char
 pub(super) fn run(error: &Error, generation: Generation, sources: Sources<'_>) -> ChartError {
     ChartError::Template {
         text: message(&error.text, generation),
-        place: place(error, sources),
+        place: place(error, sources).map(Box::new),
     }
 }
 

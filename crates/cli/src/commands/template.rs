@@ -36,7 +36,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let source = locate(chart, args)?;
     let values = values::merge(&args.values, generation)?;
     let loaded = source.load(generation)?;
-    name::check_release_name(&name, generation)?;
+    name::check_release_name(&name, generation)
+        .map_err(|error| logged("release name check failed", error, generation))?;
     let release = Release {
         name,
         namespace: namespace::namespace(args),
@@ -180,7 +181,11 @@ fn write_text(
             }
             Err(CliError::from(error).note("\n\nUse --debug flag to render out invalid YAML"))
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(logged(
+            "chart dependencies processing failed",
+            error.into(),
+            generation,
+        )),
     }
 }
 
@@ -213,4 +218,22 @@ fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -
 fn warn(warning: &Warning, generation: Generation) {
     // Nobody left to tell is no reason to stop.
     let _ = writeln!(std::io::stderr(), "{}", warning.line(generation));
+}
+
+/// Helm 4 logs some failures before it reports them.
+fn logged(step: &'static str, error: CliError, generation: Generation) -> CliError {
+    let text = error.message();
+    if let (Generation::Helm4, Some(cause)) = (
+        generation,
+        text.strip_prefix(step).and_then(|it| it.strip_prefix(": ")),
+    ) {
+        warn(
+            &Warning::Failed {
+                step,
+                error: cause.to_owned(),
+            },
+            generation,
+        );
+    }
+    error
 }

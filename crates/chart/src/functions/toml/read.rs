@@ -136,10 +136,10 @@ impl Reader {
         }
         self.last_key = path.join(".");
         if is_list {
-            root.open_list(&path)?
+            root.open_list(&path)?;
         } else {
-            root.open(&path)?
-        };
+            root.open(&path)?;
+        }
         Ok(path)
     }
 

@@ -70,7 +70,7 @@ impl Writer<'_> {
     }
 
     fn path(&self) -> String {
-        let parts: Vec<String> = self.key.iter().map(|part| quoted_key(part)).collect();
+        let parts: Vec<String> = self.key.iter().map(quoted_key).collect();
         parts.join(".")
     }
 
@@ -271,7 +271,10 @@ fn quoted(text: &Str) -> String {
             '\n' => out.push_str("\\n"),
             '\x0c' => out.push_str("\\f"),
             '\r' => out.push_str("\\r"),
-            '\0'..='\x1f' | '\x7f' => out.push_str(&format!("\\u{:04x}", u32::from(c))),
+            '\0'..='\x1f' | '\x7f' => {
+                // Writing to a string cannot fail.
+                let _ = write!(out, "\\u{:04x}", u32::from(c));
+            }
             other => out.push(other),
         }
     }

@@ -1,17 +1,122 @@
 //! Flags that are refused, and flags whose values Helm checks although nothing comes of them.
 
-use mainstay_chart::Generation;
+use std::io::Write;
+
+use mainstay_chart::{Generation, Warning};
 
 use super::Args;
 use super::values::comma_list;
 use crate::error::{CliError, Kind};
 
-/// Complains about the first flag that cannot be honoured.
+/// Complains about the first flag that cannot be honoured; says about the others what Helm says.
 pub(super) fn check(args: &Args, generation: Generation) -> Result<(), CliError> {
     check_values(args)?;
+    check_wait(args, generation)?;
+    if generation == Generation::Helm4 {
+        deprecated(args).for_each(|line| note(&line));
+        dry_run_advice(args)
+            .iter()
+            .for_each(|text| note(&Warning::Advice(text.clone()).line(generation)));
+    }
     check_groups(args, generation)?;
     check_dry_run(args, generation)?;
     check_network(args)
+}
+
+/// One line on stderr.
+fn note(line: &str) {
+    // Nobody left to tell is no reason to stop.
+    let _ = writeln!(std::io::stderr(), "{line}");
+}
+
+/// What Helm 4 says about flags it keeps for old scripts.
+fn deprecated(args: &Args) -> impl Iterator<Item = String> {
+    const NO_EFFECT: &str = "this flag has no effect for 'helm template' and will be removed in Helm 5";
+    let flags = [
+        (args.ignored.atomic, "atomic", "use --rollback-on-failure instead"),
+        (args.ignored.force, "force", "use --force-replace instead"),
+        (args.ignored.hide_notes, "hide-notes", NO_EFFECT),
+        (
+            args.ignored.render_subchart_notes,
+            "render-subchart-notes",
+            NO_EFFECT,
+        ),
+        (
+            args.cluster.validate,
+            "validate",
+            "use '--dry-run=server' instead",
+        ),
+    ];
+    flags
+        .into_iter()
+        .filter(|(set, ..)| *set)
+        .map(|(_, flag, advice)| format!("Flag --{flag} has been deprecated, {advice}"))
+}
+
+fn dry_run_advice(args: &Args) -> Option<String> {
+    match args.cluster.dry_run.as_deref()? {
+        "unset" => Some("--dry-run is deprecated and should be replaced with '--dry-run=client'".into()),
+        value @ ("true" | "1" | "t" | "T" | "TRUE" | "True") => Some(format!(
+            "boolean '--dry-run={value}' flag is deprecated and must be replaced with '--dry-run=client'"
+        )),
+        _ => None,
+    }
+}
+
+/// `--wait` and `--timeout` wait for nothing here, but a typo in them is a typo.
+fn check_wait(args: &Args, generation: Generation) -> Result<(), CliError> {
+    let invalid = |flag: &str, value: &str, why: String| {
+        Err(CliError::new(
+            Kind::Usage,
+            format!("invalid argument {value:?} for \"--{flag}\" flag: {why}"),
+        ))
+    };
+    if let Some(value) = args
+        .ignored
+        .timeout
+        .as_deref()
+        .filter(|value| !is_duration(value))
+    {
+        return invalid("timeout", value, format!("time: invalid duration {value:?}"));
+    }
+    match args.ignored.wait.as_deref() {
+        None | Some("watcher" | "true" | "false") => Ok(()),
+        Some("hookOnly" | "legacy") if generation == Generation::Helm4 => Ok(()),
+        Some("1" | "t" | "T" | "TRUE" | "True" | "0" | "f" | "F" | "FALSE" | "False")
+            if generation == Generation::Helm3 =>
+        {
+            Ok(())
+        }
+        Some(value) if generation == Generation::Helm3 => invalid(
+            "wait",
+            value,
+            format!("strconv.ParseBool: parsing {value:?}: invalid syntax"),
+        ),
+        Some(value) => {
+            let valid = "Valid inputs are watcher, hookOnly, and legacy";
+            invalid("wait", value, format!("invalid wait input {value:?}. {valid}"))
+        }
+    }
+}
+
+/// Go's durations: `1h30m`, `1.5s`, `-2ms`, `0`.
+fn is_duration(text: &str) -> bool {
+    let text = text.trim_start_matches(['+', '-']);
+    let mut rest = text;
+    while !rest.is_empty() && rest != "0" {
+        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
+        let number = rest.strip_suffix(digits).unwrap_or_default();
+        let unit = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
+            .iter()
+            .find_map(|unit| digits.strip_prefix(unit));
+        match unit {
+            Some(after) if number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1 => {
+                rest = after
+            }
+            _ => return false,
+        }
+    }
+    !text.is_empty()
 }
 
 fn refused(flag: &str, why: &str) -> CliError {
@@ -93,4 +198,22 @@ fn check_values(args: &Args) -> Result<(), CliError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_those_of_go() {
+        let check = |text: &str, expected: bool| assert_eq!(is_duration(text), expected, "{text}");
+        check("5m0s", true);
+        check("1.5h", true);
+        check("-2ms", true);
+        check("0", true);
+        check("5", false);
+        check("x", false);
+        check("", false);
+        check("1m2", false);
+    }
 }
