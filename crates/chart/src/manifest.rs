@@ -89,7 +89,7 @@ pub fn sort_manifests(
         if !is_partial {
             for content in split(text, generation) {
                 add(
-                    Document {
+                    &Document {
                         path,
                         content,
                         whole: text,
@@ -116,11 +116,11 @@ struct Document<'a> {
 }
 
 fn add<'a>(
-    document: Document<'a>,
+    document: &Document<'a>,
     generation: Generation,
     sorted: &mut Manifests<'a>,
 ) -> Result<(), ChartError> {
-    let Document { path, content, whole } = document;
+    let Document { path, content, whole } = *document;
     let head = Head::parse(content, generation).map_err(|error| error.in_file(path, whole, content))?;
     let manifest = Manifest { path, content, head };
     let Some(types) = manifest.head.annotations.get("helm.sh/hook").cloned() else {

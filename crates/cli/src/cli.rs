@@ -47,10 +47,10 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     let cli = Cli::from_arg_matches(&matches)?;
     cli.color.choose();
     match cli.command {
-        Command::Template(args) => template::run(&args),
-        Command::Charts(args) => charts::run(&args),
-        Command::Completion(args) => completion::run(&args, command()),
-        Command::Version(args) => version::run(&args),
+        Command::Template(it) => template::run(&it),
+        Command::Charts(it) => charts::run(&it),
+        Command::Completion(it) => completion::run(&it, command()),
+        Command::Version(it) => version::run(&it),
     }
 }
 
@@ -101,7 +101,7 @@ mod tests {
     fn flag(argv: &[&str]) -> Result<bool, clap::Error> {
         let matches = command().try_get_matches_from(argv)?;
         match Cli::from_arg_matches(&matches)?.command {
-            Command::Template(args) => Ok(args.is_include_crds()),
+            Command::Template(it) => Ok(it.is_include_crds()),
             _ => Ok(false),
         }
     }

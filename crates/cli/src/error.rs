@@ -95,13 +95,6 @@ impl CliError {
         self
     }
 
-    /// Where it happened.
-    #[must_use]
-    pub(crate) fn at(mut self, place: Place) -> Self {
-        self.place = Some(place);
-        self
-    }
-
     /// Tells the user, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self.kind {
@@ -331,7 +324,10 @@ mod tests {
         };
         check(&CliError::new(Kind::Values, "bad"), "Error: bad\n");
         check(
-            &CliError::new(Kind::Template, "bad").at(place).hint("better"),
+            &CliError {
+                place: Some(place),
+                ..CliError::new(Kind::Template, "bad").hint("better")
+            },
             "Error: bad\n  --> c/templates/a.yaml:12:4 (template error)\n   |\n12 | \t{{ .x }}\n   | \t  ^\nhint: better\n",
         );
     }

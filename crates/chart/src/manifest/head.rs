@@ -32,12 +32,7 @@ impl HeadError {
     /// Names the file, and moves the place from the document to the whole of what the template rendered.
     pub(super) fn in_file(self, path: &str, whole: &[u8], document: &[u8]) -> ChartError {
         let before = (document.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
-        let lines = whole
-            .get(..before)
-            .unwrap_or_default()
-            .iter()
-            .filter(|byte| **byte == b'\n')
-            .count();
+        let lines = memchr::memchr_iter(b'\n', whole.get(..before).unwrap_or_default()).count();
         let place = self.at.filter(|at| at.line > 0).map(|at| {
             let source = whole.split(|byte| *byte == b'\n').nth(at.line + lines - 1);
             Box::new(Place {

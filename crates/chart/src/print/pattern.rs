@@ -96,7 +96,7 @@ mod tests {
     #[test]
     fn patterns_are_those_of_go() {
         let check = |pattern: &str, path: &str, expected: bool| {
-            assert_eq!(matches(pattern, path), expected, "{pattern} on {path}")
+            assert_eq!(matches(pattern, path), expected, "{pattern} on {path}");
         };
         check("templates/*.yaml", "templates/a.yaml", true);
         check("templates/*", "templates/a/b.yaml", false);

@@ -87,14 +87,15 @@ impl<'a> Link<'a> {
                 message: text,
             });
         }
-        if let Some((location, after)) = rest.split_once(": executing ") {
-            if let Some((name, context, message)) = executing(after) {
-                return Some(Self {
-                    location,
-                    executing: Some((name, context)),
-                    message: before_next(message),
-                });
-            }
+        if let Some((location, after)) = rest.split_once(": executing ")
+            && let Some((name, context, message)) = executing(after)
+        {
+            let executing = Some((name, context));
+            return Some(Self {
+                location,
+                executing,
+                message: before_next(message),
+            });
         }
         let (location, message) = rest.rsplit_once(": ")?;
         Some(Self {

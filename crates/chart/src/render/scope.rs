@@ -46,7 +46,7 @@ pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions
             path: prepared.chart.name(),
             is_root: true,
         },
-        values,
+        &values,
         &mut found,
     );
     let mut renderables: Vec<Renderable<'a>> = found.into_values().collect();
@@ -104,21 +104,21 @@ impl Shared {
         &self,
         chart: &'a Chart,
         at: Position<'_>,
-        values: Map,
+        values: &Map,
         found: &mut BTreeMap<String, Renderable<'a>>,
     ) -> Map {
         let subcharts = Map::new(MapType::Any, BTreeMap::new());
-        let root = self.root(chart, at.is_root, &values, &subcharts);
+        let root = self.root(chart, at.is_root, values, &subcharts);
         for sub in &chart.dependencies {
             let path = format!("{}/charts/{}", at.path, sub.name());
-            let below = self.below(&values, sub.name());
+            let below = self.below(values, sub.name());
             let sub_root = self.collect(
                 sub,
                 Position {
                     path: &path,
                     is_root: false,
                 },
-                below,
+                &below,
                 found,
             );
             subcharts.insert(sub.name(), Value::Map(sub_root));

@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         render,
         print: print_options(args),
     };
-    match &args.output.output_dir {
+    match &args.output.folder {
         Some(folder) => write_files(folder, &loaded, &request, args),
         None => write_text(&loaded, &request, program, args),
     }

@@ -1,5 +1,7 @@
 //! Every flag of `helm template`, Helm 4's and Helm 3's, as data. Knows nothing of what they do.
 
+#![expect(clippy::struct_excessive_bools, reason = "each is a flag of Helm's")]
+
 use std::path::PathBuf;
 
 use clap::ValueEnum;
@@ -128,8 +130,8 @@ pub(super) struct Output {
     #[arg(long)]
     pub(super) no_hooks: bool,
     /// Write files into this folder instead of stdout, all of them or none
-    #[arg(long, value_name = "DIR")]
-    pub(super) output_dir: Option<PathBuf>,
+    #[arg(long = "output-dir", value_name = "DIR")]
+    pub(super) folder: Option<PathBuf>,
     /// Put the release name into the path under --output-dir
     #[arg(long)]
     pub(super) release_name: bool,
