@@ -4,6 +4,8 @@ mod compare;
 mod escape;
 mod index;
 
+pub(crate) use compare::quick_equal;
+
 use crate::fmt;
 use crate::function::{Failure, Type};
 use crate::limit::Meter;

@@ -3,6 +3,7 @@
 mod call;
 mod eval;
 mod field;
+mod truth;
 mod walk;
 
 use std::collections::HashMap;
@@ -87,7 +88,7 @@ impl<'a> Scope<'a> {
             template,
             meter,
             host,
-            out: Vec::new(),
+            out: Vec::with_capacity(512),
             at: None,
             vars: Vec::with_capacity(8),
             frame: 0,

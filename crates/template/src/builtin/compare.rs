@@ -69,6 +69,18 @@ fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
     }
 }
 
+/// Equality of two values of one basic kind; `None` where Go's rules have more to say.
+#[allow(clippy::float_cmp)]
+pub(crate) fn quick_equal(a: &Value, b: &Value) -> Option<bool> {
+    match (a, b) {
+        (Value::String(a), Value::String(b)) => Some(a == b),
+        (Value::Bool(a), Value::Bool(b)) => Some(a == b),
+        (Value::Float(a), Value::Float(b)) => Some(a == b),
+        (Value::Int(a, _), Value::Int(b, _)) => Some(a == b),
+        _ => None,
+    }
+}
+
 fn incompatible(a: &Value, b: &Value) -> Failure {
     let (a, b) = (a.type_name(), b.type_name());
     Failure::Message(format!("incompatible types for comparison: {a} and {b}"))

@@ -13,7 +13,7 @@ use crate::value::{MapType, UintKind, Value};
 const QUICK_FIELDS: usize = 8;
 
 /// Calls `then` with the entry that a chain of names leads to, if it leads through maps alone; copies nothing on the way.
-fn dig<R>(of: &Value, names: &[Str], then: impl FnOnce(&Value, Held) -> R) -> Option<R> {
+pub(super) fn dig<R>(of: &Value, names: &[Str], then: impl FnOnce(&Value, Held) -> R) -> Option<R> {
     let Value::Map(map) = of else { return None };
     let (first, rest) = names.split_first()?;
     let entries = map.entries();

@@ -115,20 +115,15 @@ impl<'a> Run<'a> {
     }
 
     fn condition(&mut self, dot: &Slot, kind: Branch, parts: Parts) -> Step<Flow> {
-        if kind == Branch::If
-            && let Some(truth) = self.peek(dot, parts.pipe, |value, _, _| value.is_true())
-        {
-            return match parts.otherwise {
-                _ if truth => self.walk(dot, parts.list),
-                Some(otherwise) => self.walk(dot, otherwise),
-                None => Ok(Flow::Next),
-            };
-        }
-        let value = self.pipeline(dot, parts.pipe)?;
-        match parts.otherwise {
-            _ if value.value.is_true() => {
-                self.walk(if kind == Branch::With { &value } else { dot }, parts.list)
+        if kind == Branch::With {
+            let value = self.pipeline(dot, parts.pipe)?;
+            if value.value.is_true() {
+                return self.walk(&value, parts.list);
             }
+        } else if self.truth(dot, parts.pipe)? {
+            return self.walk(dot, parts.list);
+        }
+        match parts.otherwise {
             Some(otherwise) => self.walk(dot, otherwise),
             None => Ok(Flow::Next),
         }

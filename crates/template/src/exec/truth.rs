@@ -1,0 +1,96 @@
+//! Conditions: what `if` asks, answered without making the values that only their truth matters of.
+
+use super::eval::{Want, dig};
+use super::{Run, Step};
+use crate::ast::{Node, NodeId};
+use crate::builtin::{Builtin, quick_equal};
+use crate::set::Callable;
+use crate::slot::Slot;
+use crate::stack;
+use crate::value::Value;
+
+impl<'a> Run<'a> {
+    /// Whether a pipeline is true; its variables are set.
+    pub(super) fn truth(&mut self, dot: &Slot, pipe: NodeId) -> Step<bool> {
+        if let Some((first, args)) = self.only_command(pipe) {
+            if args.is_empty()
+                && let Some(truth) = self.operand(dot, first, Value::is_true)
+            {
+                return Ok(truth);
+            }
+            if let Some(truth) = self.logic(dot, first, args) {
+                return truth;
+            }
+        }
+        Ok(self.pipeline(dot, pipe)?.value.is_true())
+    }
+
+    /// The words of a pipeline that is a single command and sets nothing.
+    fn only_command(&self, pipe: NodeId) -> Option<(NodeId, &'a [NodeId])> {
+        let source: &'a _ = self.source;
+        let Node::Pipe { decl, cmds, .. } = source.node(pipe) else { return None };
+        let [command] = *source.children(cmds) else { return None };
+        let Node::Command(words) = source.node(command) else { return None };
+        let (&first, args) = source.children(words).split_first()?;
+        decl.is_empty().then_some((first, args))
+    }
+
+    /// The built-in functions conditions are made of; `None` for the rest, and for all that could go wrong.
+    fn logic(&mut self, dot: &Slot, first: NodeId, args: &[NodeId]) -> Option<Step<bool>> {
+        let Node::Identifier { function, .. } = self.source.node(first) else { return None };
+        let set: &'a _ = self.scope.set;
+        let Callable::Builtin(builtin) = set.registry().row(function)? else { return None };
+        match (builtin, args) {
+            (Builtin::Not, &[arg]) => Some(self.truth_of(dot, arg).map(|truth| !truth)),
+            (Builtin::And, [_, ..]) => Some(self.all_until(dot, args, false)),
+            (Builtin::Or, [_, ..]) => Some(self.all_until(dot, args, true)),
+            (Builtin::Eq, &[a, b]) => self.quick_compare(dot, a, b).map(Ok),
+            (Builtin::Ne, &[a, b]) => self.quick_compare(dot, a, b).map(|equal| Ok(!equal)),
+            _ => None,
+        }
+    }
+
+    /// The truth of the first argument that is `until`, or of the last.
+    fn all_until(&mut self, dot: &Slot, args: &[NodeId], until: bool) -> Step<bool> {
+        for &arg in args {
+            if self.truth_of(dot, arg)? == until {
+                return Ok(until);
+            }
+        }
+        Ok(!until)
+    }
+
+    fn truth_of(&mut self, dot: &Slot, arg: NodeId) -> Step<bool> {
+        if let Some(truth) = self.operand(dot, arg, Value::is_true) {
+            return Ok(truth);
+        }
+        if let Node::Pipe { .. } = self.source.node(arg) {
+            return stack::grow(|| self.truth(dot, arg));
+        }
+        Ok(self.argument(dot, Want::Reflection, arg)?.value.is_true())
+    }
+
+    fn quick_compare(&self, dot: &Slot, a: NodeId, b: NodeId) -> Option<bool> {
+        self.operand(dot, a, |a| self.operand(dot, b, |b| quick_equal(a, b)))??
+    }
+
+    /// Calls `then` with the value of a plain operand, without copying it; `None` for any other, and for a missing key.
+    fn operand<R>(&self, dot: &Slot, id: NodeId, then: impl FnOnce(&Value) -> R) -> Option<R> {
+        let source: &'a _ = self.source;
+        match source.node(id) {
+            Node::Field(fields) => dig(&dot.value, source.names(fields), |value, _| then(value)),
+            Node::Dot => Some(then(&dot.value)),
+            Node::Bool(value) => Some(then(&Value::Bool(value))),
+            Node::String { value, .. } => Some(then(&Value::String(source.string(value)))),
+            Node::Variable { name, fields } => {
+                let scope = self.vars.get(self.frame..).unwrap_or_default();
+                let (_, slot) = scope.iter().rev().find(|(known, _)| *known == name)?;
+                if fields.is_empty() {
+                    return Some(then(&slot.value));
+                }
+                dig(&slot.value, source.names(fields), |value, _| then(value))
+            }
+            _ => None,
+        }
+    }
+}
