@@ -4,6 +4,7 @@ use super::{Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::function::Type;
 use crate::limit::Meter;
+use crate::set::MissingKey;
 use crate::slot::{Held, Slot};
 use crate::stack;
 use crate::string::Str;
@@ -12,27 +13,35 @@ use crate::value::{MapType, UintKind, Value};
 /// Longer chains of fields take the slow way, so that this one needs little stack.
 const QUICK_FIELDS: usize = 8;
 
-/// Calls `then` with the entry that a chain of names leads to, if it leads through maps alone; copies nothing on the way.
-pub(super) fn dig<R>(of: &Value, names: &[Str], then: impl FnOnce(&Value, Held) -> R) -> Option<R> {
+/// Calls `then` with the entry that a chain of names leads to, and the type of the map it is in, if the chain leads through
+/// maps alone; copies nothing on the way. `None` is an entry that is missing at the very end.
+pub(super) fn dig<R>(
+    of: &Value,
+    names: &[Str],
+    then: impl FnOnce(Option<&Value>, MapType) -> R,
+) -> Option<R> {
     let Value::Map(map) = of else { return None };
     let (first, rest) = names.split_first()?;
     let entries = map.entries();
-    let value = entries.get(first.as_bytes())?;
+    let value = entries.get(first);
     if rest.is_empty() {
-        return Some(then(
-            value,
-            if map.ty() == MapType::String {
-                Held::Bare
-            } else {
-                Held::Boxed
-            },
-        ));
+        return Some(then(value, map.ty()));
     }
     if rest.len() >= QUICK_FIELDS {
         None
     } else {
-        dig(value, rest, then)
+        dig(value?, rest, then)
     }
+}
+
+/// What stands for an entry, or for a missing one where that is nil.
+pub(super) fn or_nil<'v>(
+    value: Option<&'v Value>,
+    ty: MapType,
+    missing: MissingKey,
+    nil: &'v Value,
+) -> Option<&'v Value> {
+    value.or_else(|| (missing != MissingKey::Error && ty != MapType::String).then_some(nil))
 }
 
 /// What an argument has to be.
@@ -96,6 +105,17 @@ impl<'a> Run<'a> {
         }
     }
 
+    /// What a map gave for the last of `names`.
+    fn entry(&self, value: Option<&Value>, ty: MapType, names: &[Str]) -> Step<Slot> {
+        match (value, ty, names.last()) {
+            (Some(value), MapType::String, _) => Ok(Slot::bare(value.clone())),
+            (Some(value), ..) => Ok(Slot::boxed(value.clone())),
+            (None, MapType::String, Some(name)) => self.missing(name, Value::String(Str::default())),
+            (None, _, Some(name)) => self.missing(name, Value::Nil),
+            (None, _, None) => Ok(Slot::NOTHING),
+        }
+    }
+
     /// Calls `then` with the value of a pipeline that is one plain operand, without copying it; `None` for any other.
     pub(super) fn peek<R>(
         &mut self,
@@ -119,21 +139,19 @@ impl<'a> Run<'a> {
         if !decl.is_empty() {
             return None;
         }
-        let (out, meter) = (&mut self.out, &mut *self.meter);
+        let (out, meter, missing) = (&mut self.out, &mut *self.meter, self.missing_key);
+        let nil = Value::Nil;
+        let then = |value: Option<&Value>, ty| Some(then(or_nil(value, ty, missing, &nil)?, out, meter));
         match source.node(operand) {
-            Node::Field(fields) => dig(&dot.value, source.names(fields), |value, _| {
-                then(value, out, meter)
-            }),
-            Node::Dot if !matches!(dot.value, Value::Nil) => Some(then(&dot.value, out, meter)),
+            Node::Field(fields) => dig(&dot.value, source.names(fields), then)?,
+            Node::Dot => then(Some(&dot.value), MapType::Any),
             Node::Variable { name, fields } => {
                 let scope = self.vars.get(self.frame..).unwrap_or_default();
                 let (_, slot) = scope.iter().rev().find(|(known, _)| *known == name)?;
                 if fields.is_empty() {
-                    return Some(then(&slot.value, out, meter));
+                    return then(Some(&slot.value), MapType::Any);
                 }
-                dig(&slot.value, source.names(fields), |value, _| {
-                    then(value, out, meter)
-                })
+                dig(&slot.value, source.names(fields), then)?
             }
             _ => None,
         }
@@ -234,12 +252,9 @@ impl<'a> Run<'a> {
         let names = source.names(fields);
         if args.is_empty()
             && last.is_none()
-            && let Some(found) = dig(&dot.value, names, |value, held| Slot {
-                value: value.clone(),
-                held,
-            })
+            && let Some(found) = dig(&dot.value, names, |value, ty| self.entry(value, ty, names))
         {
-            return Ok(found);
+            return found;
         }
         self.fields(dot, dot.clone(), id, names, args, last)
     }
@@ -268,12 +283,9 @@ impl<'a> Run<'a> {
         let names = source.names(fields);
         if args.is_empty()
             && last.is_none()
-            && let Some(found) = dig(&value.value, names, |value, held| Slot {
-                value: value.clone(),
-                held,
-            })
+            && let Some(found) = dig(&value.value, names, |value, ty| self.entry(value, ty, names))
         {
-            return Ok(found);
+            return found;
         }
         let value = value.clone();
         self.fields(dot, value, id, names, args, last)

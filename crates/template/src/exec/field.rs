@@ -113,7 +113,7 @@ impl Run<'_> {
         }
     }
 
-    fn missing(&self, name: &Str, zero: Value) -> Step<Slot> {
+    pub(super) fn missing(&self, name: &Str, zero: Value) -> Step<Slot> {
         match self.missing_key {
             MissingKey::Default => Ok(Slot::NOTHING),
             MissingKey::Zero => Ok(Slot::result(zero)),

@@ -1,13 +1,13 @@
 //! Conditions: what `if` asks, answered without making the values that only their truth matters of.
 
-use super::eval::{Want, dig};
+use super::eval::{Want, dig, or_nil};
 use super::{Run, Step};
 use crate::ast::{Node, NodeId};
 use crate::builtin::{Builtin, quick_equal};
 use crate::set::Callable;
 use crate::slot::Slot;
 use crate::stack;
-use crate::value::Value;
+use crate::value::{MapType, Value};
 
 impl<'a> Run<'a> {
     /// Whether a pipeline is true; its variables are set.
@@ -28,18 +28,28 @@ impl<'a> Run<'a> {
     /// The words of a pipeline that is a single command and sets nothing.
     fn only_command(&self, pipe: NodeId) -> Option<(NodeId, &'a [NodeId])> {
         let source: &'a _ = self.source;
-        let Node::Pipe { decl, cmds, .. } = source.node(pipe) else { return None };
-        let [command] = *source.children(cmds) else { return None };
-        let Node::Command(words) = source.node(command) else { return None };
+        let Node::Pipe { decl, cmds, .. } = source.node(pipe) else {
+            return None;
+        };
+        let [command] = *source.children(cmds) else {
+            return None;
+        };
+        let Node::Command(words) = source.node(command) else {
+            return None;
+        };
         let (&first, args) = source.children(words).split_first()?;
         decl.is_empty().then_some((first, args))
     }
 
     /// The built-in functions conditions are made of; `None` for the rest, and for all that could go wrong.
     fn logic(&mut self, dot: &Slot, first: NodeId, args: &[NodeId]) -> Option<Step<bool>> {
-        let Node::Identifier { function, .. } = self.source.node(first) else { return None };
+        let Node::Identifier { function, .. } = self.source.node(first) else {
+            return None;
+        };
         let set: &'a _ = self.scope.set;
-        let Callable::Builtin(builtin) = set.registry().row(function)? else { return None };
+        let Callable::Builtin(builtin) = set.registry().row(function)? else {
+            return None;
+        };
         match (builtin, args) {
             (Builtin::Not, &[arg]) => Some(self.truth_of(dot, arg).map(|truth| !truth)),
             (Builtin::And, [_, ..]) => Some(self.all_until(dot, args, false)),
@@ -77,18 +87,20 @@ impl<'a> Run<'a> {
     /// Calls `then` with the value of a plain operand, without copying it; `None` for any other, and for a missing key.
     fn operand<R>(&self, dot: &Slot, id: NodeId, then: impl FnOnce(&Value) -> R) -> Option<R> {
         let source: &'a _ = self.source;
+        let nil = Value::Nil;
+        let entry = |value: Option<&Value>, ty| Some(then(or_nil(value, ty, self.missing_key, &nil)?));
         match source.node(id) {
-            Node::Field(fields) => dig(&dot.value, source.names(fields), |value, _| then(value)),
-            Node::Dot => Some(then(&dot.value)),
-            Node::Bool(value) => Some(then(&Value::Bool(value))),
-            Node::String { value, .. } => Some(then(&Value::String(source.string(value)))),
+            Node::Field(fields) => dig(&dot.value, source.names(fields), entry)?,
+            Node::Dot => entry(Some(&dot.value), MapType::Any),
+            Node::Bool(value) => entry(Some(&Value::Bool(value)), MapType::Any),
+            Node::String { value, .. } => entry(Some(&Value::String(source.string(value))), MapType::Any),
             Node::Variable { name, fields } => {
                 let scope = self.vars.get(self.frame..).unwrap_or_default();
                 let (_, slot) = scope.iter().rev().find(|(known, _)| *known == name)?;
                 if fields.is_empty() {
-                    return Some(then(&slot.value));
+                    return entry(Some(&slot.value), MapType::Any);
                 }
-                dig(&slot.value, source.names(fields), |value, _| then(value))
+                dig(&slot.value, source.names(fields), entry)?
             }
             _ => None,
         }
