@@ -252,10 +252,12 @@ pub enum SourceError {
         limit: u64,
     },
     /// A link that leads nowhere.
-    #[error("error evaluating symlink {path}: {}", go_io(.reason))]
+    #[error("error evaluating symlink {path}: lstat {target}: {}", go_io(.reason))]
     Link {
         /// The link.
         path: String,
+        /// What it names.
+        target: String,
         /// Why; its words are part of the message.
         reason: std::io::Error,
     },

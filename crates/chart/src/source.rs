@@ -188,8 +188,10 @@ impl Walk {
 
     fn follow(&mut self, path: &Path) -> Result<Metadata, ChartError> {
         let resolved = fs::canonicalize(path).map_err(|reason| {
+            let target = fs::read_link(path).unwrap_or_default();
+            let target = path.parent().unwrap_or(path).join(target).display().to_string();
             let path = path.display().to_string();
-            SourceError::Link { path, reason }
+            SourceError::Link { path, target, reason }
         })?;
         if self.warnings.len() > MAX_LINKS {
             return Err(SourceError::Endless {

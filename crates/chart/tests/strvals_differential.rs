@@ -1,4 +1,12 @@
 //! Random `--set` arguments, through Helm's parser and ours: the trees and the messages must be equal.
+// A test may fail by any means, and runs the real Helm on real files.
+#![allow(
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    clippy::case_sensitive_file_extension_comparisons
+)]
 
 use mainstay_chart::{Generation, Mode, set_values};
 use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
@@ -73,7 +81,8 @@ fn assignments(random: &mut Random) -> String {
     let one = |random: &mut Random| {
         let mut path = String::from(*random.pick(&["a", "b", "a.b", "b.c"]));
         for _ in 0..random.below(3) {
-            path.push_str(*random.pick(&["[0]", "[1]", "[3]", ".x", ".y"]));
+            let step: &str = random.pick(&["[0]", "[1]", "[3]", ".x", ".y"]);
+            path.push_str(step);
         }
         let value = *random.pick(&[
             "1",

@@ -1,0 +1,133 @@
+//! Charts on disk: links, irregular and oversized files, through the real Helm and through us.
+// A test may fail by any means, and runs the real Helm on real files.
+#![allow(clippy::expect_used, clippy::disallowed_methods)]
+
+use std::fmt::Write as _;
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::process::Command;
+
+use mainstay_chart::{ChartError, Generation, Loaded, load_path};
+use mainstay_testkit::peer;
+
+/// Makes a chart with `odd` in it and compares what both sides say.
+fn check(generation: Generation, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
+    let folder = tempfile::tempdir().expect("a folder");
+    let top = folder.path().canonicalize().expect("a folder").join("chart");
+    fs::create_dir_all(top.join("templates")).expect("a folder");
+    fs::write(
+        top.join("Chart.yaml"),
+        "apiVersion: v2\nname: app\nversion: 1.0.0\n",
+    )
+    .expect("a file");
+    odd(&top);
+    let ours = load_path(&top, generation).map_err(|error| chain(&error));
+    let name = if generation == Generation::Helm4 {
+        "helm4"
+    } else {
+        "helm3"
+    };
+    let helm = peer(name).expect("helm");
+    let output = Command::new(helm)
+        .args(["template", "r"])
+        .arg(&top)
+        .output()
+        .expect("helm runs");
+    let stderr = String::from_utf8_lossy(&output.stderr);
+    let said = match &ours {
+        Ok(loaded) => loaded.warnings.iter().fold(String::new(), |mut text, warning| {
+            writeln!(text, "{}", warning.line(generation)).expect("memory");
+            text
+        }),
+        Err(text) => format!("Error: {text}\n"),
+    };
+    // Links followed before the failure are on both sides' minds, but only Helm's lips.
+    let theirs = if ours.is_ok() {
+        stderr.as_ref()
+    } else {
+        stderr
+            .get(stderr.find("Error: ").unwrap_or(0)..)
+            .unwrap_or_default()
+    };
+    assert_eq!(said, theirs);
+    ours
+}
+
+fn chain(error: &ChartError) -> String {
+    let mut text = error.to_string();
+    let mut source = std::error::Error::source(error);
+    while let Some(error) = source {
+        write!(text, ": {error}").expect("memory");
+        source = error.source();
+    }
+    text
+}
+
+fn names(loaded: &Loaded) -> Vec<&str> {
+    loaded.chart.files.iter().map(|file| file.name.as_str()).collect()
+}
+
+#[test]
+fn links_are_followed_and_told() {
+    for generation in [Generation::Helm3, Generation::Helm4] {
+        let loaded = check(generation, |top| {
+            let outside = top.parent().expect("a folder").join("outside");
+            fs::create_dir_all(outside.join("inner")).expect("a folder");
+            fs::write(outside.join("a.txt"), "a").expect("a file");
+            fs::write(outside.join("inner/b.txt"), "b").expect("a file");
+            symlink(outside.join("a.txt"), top.join("link.txt")).expect("a link");
+            symlink(&outside, top.join("folder")).expect("a link");
+        });
+        assert_eq!(
+            names(&loaded.expect("loads")),
+            ["folder/a.txt", "folder/inner/b.txt", "link.txt"]
+        );
+    }
+}
+
+#[test]
+fn what_is_no_file_is_refused() {
+    for generation in [Generation::Helm3, Generation::Helm4] {
+        check(generation, |top| {
+            symlink("nowhere", top.join("link")).expect("a link")
+        })
+        .expect_err("refused");
+        check(generation, |top| {
+            drop(UnixListener::bind(top.join("socket")).expect("a socket"))
+        })
+        .expect_err("refused");
+        check(generation, |top| {
+            symlink("/dev/zero", top.join("zero")).expect("a link")
+        })
+        .expect_err("refused");
+        check(generation, |top| {
+            fs::write(top.join("big"), vec![0; (5 << 20) + 1]).expect("a file")
+        })
+        .expect_err("refused");
+        check(generation, |top| {
+            fs::remove_file(top.join("Chart.yaml")).expect("a file")
+        })
+        .expect_err("refused");
+    }
+}
+
+/// Helm never comes back from this one.
+#[test]
+fn a_link_to_itself_ends() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(
+        folder.path().join("Chart.yaml"),
+        "apiVersion: v2\nname: app\nversion: 1.0.0\n",
+    )
+    .expect("a file");
+    symlink("..", folder.path().join("up")).expect("a link");
+    symlink(".", folder.path().join("here")).expect("a link");
+    let error = load_path(folder.path(), Generation::Helm4).expect_err("refused");
+    assert!(
+        chain(&error).starts_with("chart folder never ends: "),
+        "{}",
+        chain(&error)
+    );
+}
