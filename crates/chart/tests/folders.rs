@@ -91,23 +91,23 @@ fn links_are_followed_and_told() {
 fn what_is_no_file_is_refused() {
     for generation in [Generation::Helm3, Generation::Helm4] {
         check(generation, |top| {
-            symlink("nowhere", top.join("link")).expect("a link")
+            symlink("nowhere", top.join("link")).expect("a link");
         })
         .expect_err("refused");
         check(generation, |top| {
-            drop(UnixListener::bind(top.join("socket")).expect("a socket"))
+            drop(UnixListener::bind(top.join("socket")).expect("a socket"));
         })
         .expect_err("refused");
         check(generation, |top| {
-            symlink("/dev/zero", top.join("zero")).expect("a link")
+            symlink("/dev/zero", top.join("zero")).expect("a link");
         })
         .expect_err("refused");
         check(generation, |top| {
-            fs::write(top.join("big"), vec![0; (5 << 20) + 1]).expect("a file")
+            fs::write(top.join("big"), vec![0; (5 << 20) + 1]).expect("a file");
         })
         .expect_err("refused");
         check(generation, |top| {
-            fs::remove_file(top.join("Chart.yaml")).expect("a file")
+            fs::remove_file(top.join("Chart.yaml")).expect("a file");
         })
         .expect_err("refused");
     }

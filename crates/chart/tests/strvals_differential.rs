@@ -81,7 +81,7 @@ fn assignments(random: &mut Random) -> String {
     let one = |random: &mut Random| {
         let mut path = String::from(*random.pick(&["a", "b", "a.b", "b.c"]));
         for _ in 0..random.below(3) {
-            let step: &str = random.pick(&["[0]", "[1]", "[3]", ".x", ".y"]);
+            let step = *random.pick(&["[0]", "[1]", "[3]", ".x", ".y"]);
             path.push_str(step);
         }
         let value = *random.pick(&[
