@@ -1,11 +1,12 @@
 //! Hostile templates and values end in an error, on a thread with little stack, and leave no memory behind.
 
-// A test may fail by panicking, and reads its fixtures.
+// A test may fail by panicking; functions have the signature of a row, also those that cannot fail.
 #![allow(
     clippy::expect_used,
     clippy::indexing_slicing,
     clippy::disallowed_methods,
-    clippy::panic
+    clippy::panic,
+    clippy::unnecessary_wraps
 )]
 
 use std::borrow::Cow;

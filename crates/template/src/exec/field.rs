@@ -98,11 +98,11 @@ impl Run<'_> {
                 let object = Rc::clone(object);
                 self.object_field(place, of, &object, name, last)
             }
-            (Value::List(list), _)
-                if matches!(list.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" =>
+            (Value::List(items), _)
+                if matches!(items.ty(), ListType::Named(_)) && name.as_bytes() == b"Has" =>
             {
-                let set: Rc<dyn Object> = Rc::new(StringSet(list.clone()));
-                self.object_field(place, &of, &set, name, last)
+                let set: Rc<dyn Object> = Rc::new(StringSet(items.clone()));
+                self.object_field(place, of, &set, name, last)
             }
             (_, Held::Nowhere) if self.missing_key == MissingKey::Error => {
                 self.fail(format!("nil data; no entry for key {}", quoted(name)))

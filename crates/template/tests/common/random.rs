@@ -448,7 +448,8 @@ impl Writer<'_> {
         let mut text = String::new();
         for _ in 0..count {
             text.push('.');
-            text.push_str(*self.random.pick(FIELDS));
+            let name: &&str = self.random.pick(FIELDS);
+            text.push_str(name);
         }
         text
     }
