@@ -1,0 +1,27 @@
+//! Any bytes as a template with every Sprig function, run within small limits: an end, and the same end twice.
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use mainstay_template::{Limits, Meter, NoHost, Set, Value, execute};
+use mainstay_yaml::{Budget, Numbers, parse_json};
+
+const LIMITS: Limits = Limits { fuel: 50_000, output: 1 << 20, string: 1 << 16, depth: 50 };
+const DATA: &str = r#"{"a": 1, "s": "text", "l": [1, "b", null], "m": {"k": {"d": true}}, "n": null}"#;
+
+fuzz_target!(|text: &[u8]| {
+    let mut set = Set::new();
+    set.functions(mainstay_sprig::functions());
+    if set.parse("t", text).is_err() {
+        return;
+    }
+    let run = || execute(&set, "t", dot(), &mut Meter::new(LIMITS), &mut NoHost);
+    match (run(), run()) {
+        (Ok(one), Ok(two)) => assert_eq!(one, two),
+        (Err(one), Err(two)) => assert_eq!(one.text, two.text),
+        _ => panic!("the same input ended in two ways"),
+    }
+});
+
+fn dot() -> Value {
+    parse_json(DATA, Numbers::Float, &Budget::default()).map(Value::from).unwrap_or_default()
+}
