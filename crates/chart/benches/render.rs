@@ -1,0 +1,103 @@
+//! The engines side by side in one run, without their start-up: Helm's inside the Go oracle, ours here. Both coalesce
+//! values, parse every template and render it; the chart is in memory on both sides. Prints one `bench {…}` line each.
+#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a bench reads a clock and prints")]
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use mainstay_chart::{Generation, Loaded, PrepareOptions, RenderOptions, load_path, prepare, render};
+use mainstay_template::NoHost;
+use mainstay_testkit::{Oracle, repository_root};
+use mainstay_yaml::Map;
+use serde::Deserialize;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let chart = std::env::var_os("MAINSTAY_BENCH_CHART")
+        .map_or_else(|| repository_root().join("resources/1.29.1/installer/charts/istiod"), PathBuf::from);
+    let runs = std::env::var("MAINSTAY_BENCH_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let mut oracle = Oracle::start()?;
+    let (mut ours, mut theirs) = (Timing::default(), Timing::default());
+    // In rounds, so that a busy neighbour slows both.
+    for _ in 0..10 {
+        theirs.extend(helm(&mut oracle, &chart, runs / 10)?);
+        ours.extend(mainstay(&chart, runs / 10)?);
+    }
+    if ours.bytes != theirs.bytes {
+        return Err(format!("not the same work: {} bytes here, {} there", ours.bytes, theirs.bytes).into());
+    }
+    report("render istiod, in-process", &mut ours.render_nanos, &mut theirs.render_nanos, 10.0);
+    report("load istiod, in-process", &mut ours.load_nanos, &mut theirs.load_nanos, 0.0);
+    Ok(())
+}
+
+#[derive(Default, Deserialize)]
+struct Timing {
+    render_nanos: Vec<u64>,
+    load_nanos: Vec<u64>,
+    bytes: usize,
+}
+
+impl Timing {
+    fn extend(&mut self, more: Self) {
+        self.render_nanos.extend(more.render_nanos);
+        self.load_nanos.extend(more.load_nanos);
+        self.bytes = more.bytes;
+    }
+}
+
+fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
+    let answer = oracle.ask_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
+    if !answer.err.is_empty() {
+        return Err(answer.err.into());
+    }
+    Ok(serde_json::from_slice(&answer.out)?)
+}
+
+fn mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
+    let mut timing = Timing::default();
+    for _ in 0..runs {
+        let (loaded, load) = timed(|| load_path(chart, Generation::Helm4))?;
+        let (bytes, render) = timed(|| render_all(&loaded))?;
+        timing.load_nanos.push(nanos(load));
+        timing.render_nanos.push(nanos(render));
+        timing.bytes = bytes;
+    }
+    Ok(timing)
+}
+
+fn render_all(loaded: &Loaded) -> Result<usize, mainstay_chart::ChartError> {
+    let mut options = RenderOptions::new(Generation::Helm4);
+    options.release.name = "istiod".into();
+    options.release.namespace = "istio-system".into();
+    let prepare_options = PrepareOptions {
+        generation: Generation::Helm4,
+        kube_version: options.capabilities.kube_version.normalized.clone(),
+        skip_schema: false,
+    };
+    let prepared = prepare(loaded, &Map::new(), &prepare_options)?;
+    let rendered = render(&prepared, &options, &mut NoHost)?;
+    Ok(rendered.files.values().map(Vec::len).sum::<usize>() + rendered.notes.len())
+}
+
+fn timed<T, E>(work: impl FnOnce() -> Result<T, E>) -> Result<(T, Duration), E> {
+    let begin = Instant::now();
+    let result = work()?;
+    Ok((result, begin.elapsed()))
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}
+
+fn report(name: &str, ours: &mut [u64], theirs: &mut [u64], wanted: f64) {
+    let figure = serde_json::json!({
+        "name": name, "ours": median(ours), "theirs": median(theirs), "unit": "ms", "wanted": wanted,
+    });
+    println!("bench {figure}");
+}
+
+fn median(nanos: &mut [u64]) -> f64 {
+    nanos.sort_unstable();
+    nanos.get(nanos.len() / 2).copied().unwrap_or_default() as f64 / 1e6
+}
