@@ -386,12 +386,36 @@ impl Writer<'_> {
 
     fn printf(&mut self, depth: usize) {
         let count = 1 + self.random.below(3);
-        let format: Vec<&str> = (0..count).map(|_| *self.random.pick(FORMATS)).collect();
+        let format: Vec<String> = (0..count).map(|_| self.directive()).collect();
         self.write(&format!("printf \"{}\"", format.join(" ")));
         for _ in 0..(count + self.random.below(3)).saturating_sub(1) {
             self.write(" ");
             self.operand(depth);
         }
+    }
+
+    /// One of the usual directives, or any at all.
+    fn directive(&mut self) -> String {
+        if self.random.chance(1, 2) {
+            return (*self.random.pick(FORMATS)).into();
+        }
+        let mut text = String::from("%");
+        for _ in 0..self.random.below(3) {
+            text.push(*self.random.pick(&['#', '0', '+', '-', ' ']));
+        }
+        for part in [
+            "[1]", "[2]", "3", "7", "12", "*", ".", ".0", ".1", ".3", ".12", ".*", ".[1]*",
+        ] {
+            if self.random.chance(1, 10) {
+                text.push_str(part);
+            }
+        }
+        let verbs = [
+            'v', 'd', 's', 'q', 'x', 'X', 'T', 't', 'b', 'o', 'O', 'c', 'U', 'e', 'E', 'f', 'F', 'g', 'G',
+            'w', 'z', '%',
+        ];
+        text.push(*self.random.pick(&verbs));
+        text
     }
 
     fn operand(&mut self, depth: usize) {
