@@ -134,7 +134,7 @@ fn out_of_range(part: &str, text: &str) -> String {
 /// Which Helm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelmVersion {
-    /// `v4.2`.
+    /// `v4.2.4`.
     pub version: String,
     /// The commit it was built from.
     pub git_commit: String,
@@ -147,11 +147,11 @@ pub struct HelmVersion {
 }
 
 impl HelmVersion {
-    /// A build from the Go module, which knows its minor version only.
+    /// The releases we compare with. A release also names its commit, which no chart can mean to depend on.
     fn default_of(generation: Generation) -> Self {
         let (version, client) = match generation {
-            Generation::Helm4 => ("v4.2", Some("v1.36".into())),
-            Generation::Helm3 => ("v3.21", None),
+            Generation::Helm4 => ("v4.2.4", Some("v1.36".into())),
+            Generation::Helm3 => ("v3.21.4", None),
         };
         Self {
             version: version.into(),
