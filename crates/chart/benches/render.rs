@@ -1,6 +1,10 @@
 //! The engines side by side in one run, without their start-up: Helm's inside the Go oracle, ours here. Both coalesce
 //! values, parse every template and render it; the chart is in memory on both sides. Prints one `bench {…}` line each.
-#![allow(clippy::print_stdout, clippy::disallowed_methods, reason = "a bench reads a clock and prints")]
+#![allow(
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "a bench reads a clock and prints"
+)]
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -13,9 +17,14 @@ use mainstay_yaml::Map;
 use serde::Deserialize;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let chart = std::env::var_os("MAINSTAY_BENCH_CHART")
-        .map_or_else(|| repository_root().join("resources/1.29.1/installer/charts/istiod"), PathBuf::from);
-    let runs = std::env::var("MAINSTAY_BENCH_RUNS").ok().and_then(|text| text.parse().ok()).unwrap_or(100);
+    let chart = std::env::var_os("MAINSTAY_BENCH_CHART").map_or_else(
+        || repository_root().join("resources/1.29.1/installer/charts/istiod"),
+        PathBuf::from,
+    );
+    let runs = std::env::var("MAINSTAY_BENCH_RUNS")
+        .ok()
+        .and_then(|text| text.parse().ok())
+        .unwrap_or(100);
     let mut oracle = Oracle::start()?;
     let (mut ours, mut theirs) = (Timing::default(), Timing::default());
     // In rounds, so that a busy neighbour slows both.
@@ -24,10 +33,24 @@ fn main() -> Result<(), Box<dyn Error>> {
         ours.extend(mainstay(&chart, runs / 10)?);
     }
     if ours.bytes != theirs.bytes {
-        return Err(format!("not the same work: {} bytes here, {} there", ours.bytes, theirs.bytes).into());
+        return Err(format!(
+            "not the same work: {} bytes here, {} there",
+            ours.bytes, theirs.bytes
+        )
+        .into());
     }
-    report("render istiod, in-process", &mut ours.render_nanos, &mut theirs.render_nanos, 10.0);
-    report("load istiod, in-process", &mut ours.load_nanos, &mut theirs.load_nanos, 0.0);
+    report(
+        "render istiod, in-process",
+        &mut ours.render_nanos,
+        &mut theirs.render_nanos,
+        10.0,
+    );
+    report(
+        "load istiod, in-process",
+        &mut ours.load_nanos,
+        &mut theirs.load_nanos,
+        0.0,
+    );
     Ok(())
 }
 

@@ -1,0 +1,158 @@
+//! Whole renders against what the real Helm 4.2.4 and 3.21.4 printed, stored beside this file; hostile templates end soon.
+#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use mainstay_chart::{
+    ChartError, File, Generation, KubeVersion, Lent, Loaded, Release, Request, load_files, load_path,
+    template,
+};
+use mainstay_template::NoHost;
+use mainstay_yaml::{Budget, parse_map};
+
+const BOTH: [(Generation, &str); 2] = [(Generation::Helm4, "helm4"), (Generation::Helm3, "helm3")];
+
+fn fixtures() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template")
+}
+
+fn run(loaded: &Loaded, request: &Request) -> Result<Vec<u8>, ChartError> {
+    let lent = Lent {
+        host: &mut NoHost,
+        warn: &mut |_| {},
+        post_renderer: None,
+    };
+    template(loaded, request, lent).map(|output| output.text)
+}
+
+/// Renders the fixture chart and compares with what that Helm printed.
+fn check(name: &str, change: impl Fn(&mut Request)) {
+    for (generation, helm) in BOTH {
+        let loaded = load_path(&fixtures().join("corner"), generation).unwrap();
+        let mut request = Request::new(generation);
+        request.render.release = Release {
+            name: "rel".into(),
+            ..Release::default()
+        };
+        change(&mut request);
+        let expected = std::fs::read(fixtures().join(format!("{name}.{helm}.yaml"))).unwrap();
+        let found = run(&loaded, &request).unwrap();
+        assert_eq!(
+            String::from_utf8_lossy(&found),
+            String::from_utf8_lossy(&expected),
+            "{name} as {helm}"
+        );
+    }
+}
+
+#[test]
+fn a_chart_with_hooks_notes_and_subcharts() {
+    check("all", |request| request.render.release.namespace = "ns".into());
+}
+
+#[test]
+fn options_reach_templates() {
+    check("options", |request| {
+        request.print.include_crds = true;
+        request.print.skip_tests = true;
+        request.render.release.is_upgrade = true;
+        request.render.capabilities.api_versions.push("foo/v1".into());
+        request.render.capabilities.kube_version =
+            KubeVersion::parse("v1.25.3-gke.1", request.render.generation).unwrap();
+        request.values = parse_map("sub: {v: x}\nglobal: {g: 2}\n", &Budget::default()).unwrap();
+    });
+}
+
+#[test]
+fn only_what_was_asked_for() {
+    check("chosen", |request| {
+        request.print.no_hooks = true;
+        request.print.show_only = vec!["templates/*.yaml".into(), "charts/sub/templates/s.yaml".into()];
+    });
+}
+
+/// A chart of one template.
+fn chart_of(text: &str, generation: Generation) -> Loaded {
+    let files = [
+        ("Chart.yaml", "apiVersion: v2\nname: head\nversion: 1.0.0\n"),
+        ("templates/a.yaml", text),
+    ];
+    let files = files
+        .iter()
+        .map(|(name, text)| File::new(*name, text.as_bytes()))
+        .collect();
+    load_files(files, generation).unwrap()
+}
+
+fn failure(text: &str, generation: Generation) -> ChartError {
+    run(&chart_of(text, generation), &Request::new(generation)).expect_err(text)
+}
+
+/// Every file under `failures/` is a template, what Helm 4 says about it, and what Helm 3 says.
+#[test]
+fn failures_are_worded_as_helm_words_them() {
+    let mut count = 0;
+    for entry in std::fs::read_dir(fixtures().join("failures")).unwrap() {
+        let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
+        let (source, rest) = text.split_once("\n==== helm4\n").unwrap();
+        let (helm4, helm3) = rest.split_once("\n==== helm3\n").unwrap();
+        assert_eq!(failure(source, Generation::Helm4).to_string(), helm4, "{source}");
+        assert_eq!(
+            failure(source, Generation::Helm3).to_string(),
+            helm3.trim_end_matches('\n'),
+            "{source}"
+        );
+        count += 1;
+    }
+    assert!(count >= 60, "{count} failures");
+}
+
+#[test]
+fn a_failure_has_a_place() {
+    let error = failure(
+        "a: 1\nb: {{ include \"x\" . }}\n{{ define \"x\" }}\n  é{{ .Values.a.b }}\n{{ end }}",
+        Generation::Helm4,
+    );
+    let place = error.place().unwrap();
+    assert_eq!(
+        (place.file.as_str(), place.line, place.column),
+        ("head/templates/a.yaml", 4, Some(14))
+    );
+    assert_eq!(place.source.as_deref(), Some("  é{{ .Values.a.b }}"));
+    let error = failure("a: 1\n---\nb: c: d\n", Generation::Helm4);
+    let place = error.place().unwrap();
+    assert_eq!((place.line, place.source.as_deref()), (3, Some("b: c: d")));
+}
+
+#[test]
+fn hostile_templates_end_in_an_error() {
+    let check = |text: &str, expected: &str| {
+        let start = Instant::now();
+        let message = failure(text, Generation::Helm4).to_string();
+        assert!(
+            message.ends_with(expected),
+            "{text}: {}",
+            message.get(..300).unwrap_or(&message)
+        );
+        assert!(
+            start.elapsed() < Duration::from_secs(20),
+            "{text} took {:?}",
+            start.elapsed()
+        );
+    };
+    let depth = "templates or values are nested more deeply than the limit";
+    check(
+        "{{ define \"a\" }}{{ template \"a\" . }}{{ end }}{{ template \"a\" . }}",
+        depth,
+    );
+    check("{{ $t := \"{{ tpl . . }}\" }}{{ tpl $t $t }}", depth);
+    check(
+        "{{ define \"a\" }}{{ include \"a\" . }}{{ end }}{{ include \"a\" . }}",
+        "rendering template has a nested reference name: a: unable to execute template",
+    );
+    check(
+        "{{ repeat 1000000000 \"x\" }}",
+        "a function made a string longer than the limit",
+    );
+}
