@@ -1,0 +1,141 @@
+//! `mainstay template` as a process: what it prints where, how it exits, and what it leaves on the disk.
+
+use std::path::Path;
+use std::process::{Command, Output, Stdio};
+
+fn mainstay(folder: &Path, args: &[&str]) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .arg("template")
+        .args(args)
+        .current_dir(folder)
+        .env("KUBECONFIG", "/nonexistent")
+        .env_remove("HELM_NAMESPACE")
+        .output()
+        .unwrap()
+}
+
+/// A folder with a chart `c`, whose one template is `text`.
+fn chart(text: &str) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::create_dir_all(folder.path().join("c/templates")).unwrap();
+    std::fs::write(
+        folder.path().join("c/Chart.yaml"),
+        "apiVersion: v2\nname: c\nversion: 1.0.0\n",
+    )
+    .unwrap();
+    std::fs::write(folder.path().join("c/templates/a.yaml"), text).unwrap();
+    folder
+}
+
+fn check_failure(text: &str, args: &[&str], expected: &str) {
+    let folder = chart(text);
+    let output = mainstay(folder.path(), args);
+    assert_eq!(String::from_utf8_lossy(&output.stderr), expected);
+    assert_eq!(
+        (output.status.code(), output.stdout.as_slice()),
+        (Some(1), &b""[..])
+    );
+}
+
+#[test]
+fn manifests_go_to_stdout() {
+    let folder = chart("kind: {{ .Release.Namespace }}-{{ .Release.Name }}\n");
+    let output = mainstay(folder.path(), &["r", "c", "-n", "x", "--namespace=n"]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "---\n# Source: c/templates/a.yaml\nkind: n-r\n"
+    );
+    assert!(output.status.success());
+}
+
+#[test]
+fn errors_begin_as_helms_and_end_with_the_place() {
+    check_failure(
+        "a: b\nc: {{ .Values.x.y }}\n",
+        &["c"],
+        "Error: c/templates/a.yaml:2:13\n  executing \"c/templates/a.yaml\" at <.Values.x.y>:\n    nil pointer evaluating interface {}.y\n\nUse --debug flag to render out invalid YAML\n --> c/templates/a.yaml:2:14 (template error)\n  |\n2 | c: {{ .Values.x.y }}\n  |              ^\n",
+    );
+    check_failure(
+        "a: b\n",
+        &["c", "--set", "x=1,a"],
+        "Error: failed parsing --set data: key \"a\" has no value\n --> --set:1:6 (values error)\n  |\n1 | x=1,a\n  |      ^\n",
+    );
+    check_failure(
+        "a: b\n",
+        &["c", "--bogus"],
+        "Error: unknown flag: --bogus\nhint: --help lists the flags\n",
+    );
+    check_failure("a: b\n", &["./nope"], "Error: path \"./nope\" not found\n");
+}
+
+#[test]
+fn what_needs_a_cluster_is_refused() {
+    let folder = chart("a: b\n");
+    for flag in [
+        "--validate",
+        "--dry-run=server",
+        "--dependency-update",
+        "--verify",
+        "--enable-dns",
+    ] {
+        let output = mainstay(folder.path(), &["c", flag]);
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{flag}");
+        assert!(
+            said.contains("rendering never reaches out") && said.contains("hint: "),
+            "{flag}: {said}"
+        );
+    }
+}
+
+#[test]
+fn files_are_written_all_or_none() {
+    let folder = chart("kind: A\n---\nkind: B\n");
+    let output = mainstay(folder.path(), &["r", "c", "--output-dir", "out"]);
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "wrote out/c/templates/a.yaml\nwrote out/c/templates/a.yaml\n\n"
+    );
+    let written = std::fs::read_to_string(folder.path().join("out/c/templates/a.yaml")).unwrap();
+    assert_eq!(
+        written,
+        "---\n# Source: c/templates/a.yaml\nkind: A\n\n---\n# Source: c/templates/a.yaml\nkind: B\n\n"
+    );
+    std::fs::create_dir_all(folder.path().join("half")).unwrap();
+    std::fs::write(folder.path().join("half/c"), "in the way").unwrap();
+    let output = mainstay(folder.path(), &["r", "c", "--output-dir", "half"]);
+    assert_eq!(output.status.code(), Some(1));
+    let left: Vec<_> = std::fs::read_dir(folder.path().join("half")).unwrap().collect();
+    assert_eq!(left.len(), 1);
+}
+
+#[test]
+fn a_post_renderer_sees_the_manifests() {
+    let folder = chart("kind: A\n");
+    let output = mainstay(
+        folder.path(),
+        &["c", "--post-renderer", "sed", "--post-renderer-args", "s/A/Z/"],
+    );
+    assert_eq!(
+        String::from_utf8_lossy(&output.stdout),
+        "---\n# Source: c/templates/a.yaml\nkind: Z\n"
+    );
+    let output = mainstay(folder.path(), &["c", "--post-renderer", "false"]);
+    assert_eq!(output.status.code(), Some(1));
+}
+
+#[test]
+fn a_closed_pipe_is_no_drama() {
+    let folder = chart("a: {{ repeat 200000 \"x\" }}\n");
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mainstay"))
+        .args(["template", "c"])
+        .current_dir(folder.path())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert_eq!(output.status.code(), Some(141));
+}
