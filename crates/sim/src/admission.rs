@@ -36,7 +36,12 @@ pub struct Attributes<'a> {
 }
 
 /// Lets everyone change the object, in the real server's order of plugins.
-pub fn mutate(state: &mut State, attributes: &Attributes<'_>, value: &mut Value, context: &mut Context) -> Result<()> {
+pub fn mutate(
+    state: &mut State,
+    attributes: &Attributes<'_>,
+    value: &mut Value,
+    context: &mut Context,
+) -> Result<()> {
     lifecycle::check(state, attributes, value)?;
     let new_pod = attributes.operation == Operation::Create
         && attributes.target.resource.is("", "pods")
@@ -50,6 +55,11 @@ pub fn mutate(state: &mut State, attributes: &Attributes<'_>, value: &mut Value,
 }
 
 /// Lets everyone refuse the finished object.
-pub fn validate(_state: &mut State, attributes: &Attributes<'_>, _value: &Value, _context: &mut Context) -> Result<()> {
+pub fn validate(
+    _state: &mut State,
+    attributes: &Attributes<'_>,
+    _value: &Value,
+    _context: &mut Context,
+) -> Result<()> {
     lifecycle::check_delete(attributes)
 }

@@ -18,14 +18,21 @@ const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
 impl Default for ServiceIps {
     /// 10.0.0.0/16; the first address is the `kubernetes` Service's.
     fn default() -> Self {
-        Self { first: u32::from(Ipv4Addr::new(10, 0, 0, 0)), size: 1 << 16, taken: BTreeSet::new(), ports: BTreeSet::new() }
+        Self {
+            first: u32::from(Ipv4Addr::new(10, 0, 0, 0)),
+            size: 1 << 16,
+            taken: BTreeSet::new(),
+            ports: BTreeSet::new(),
+        }
     }
 }
 
 impl ServiceIps {
     /// The lowest free address.
     pub fn take_ip(&mut self) -> Option<Ipv4Addr> {
-        let free = (1..self.size - 1).map(|at| self.first + at).find(|ip| !self.taken.contains(ip))?;
+        let free = (1..self.size - 1)
+            .map(|at| self.first + at)
+            .find(|ip| !self.taken.contains(ip))?;
         self.taken.insert(free);
         Some(Ipv4Addr::from(free))
     }

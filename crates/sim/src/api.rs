@@ -84,20 +84,36 @@ pub fn handle(state: &mut State, call: &Call) -> Outcome {
 
 fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Outcome> {
     let route = parse_route(&call.path);
-    let Route::Resource(place) = route else { return Ok(Outcome::Answer(discovery::answer(state, call, &route))) };
+    let Route::Resource(place) = route else {
+        return Ok(Outcome::Answer(discovery::answer(state, call, &route)));
+    };
     let verb = place.verb(&call.method, &call.query);
-    let Some(verb) = verb else { return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed"))) };
+    let Some(verb) = verb else {
+        return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed")));
+    };
     auth::authorize(state, &call.user, &place.attempt(verb))?;
-    let Some(resource) = state.resources.find(&place.group, &place.version, &place.plural).cloned() else {
+    let Some(resource) = state
+        .resources
+        .find(&place.group, &place.version, &place.plural)
+        .cloned()
+    else {
         return Ok(Outcome::Answer(Answer::not_found()));
     };
-    if resource.namespaced && place.namespace.is_empty() && !matches!(verb, crate::resource::Verb::List | crate::resource::Verb::Watch) {
+    if resource.namespaced
+        && place.namespace.is_empty()
+        && !matches!(verb, crate::resource::Verb::List | crate::resource::Verb::Watch)
+    {
         return Ok(Outcome::Answer(Answer::not_found()));
     }
     if !resource.namespaced && !place.namespace.is_empty() {
         return Ok(Outcome::Answer(Answer::not_found()));
     }
-    let request = Request { call, place: &place, resource: &resource, verb };
+    let request = Request {
+        call,
+        place: &place,
+        resource: &resource,
+        verb,
+    };
     if !place.subresource.is_empty() {
         return subresource::handle(state, &request, context).map(Outcome::Answer);
     }
@@ -123,7 +139,9 @@ impl Request<'_> {
             Verb::List => read::list(state, self)?,
             Verb::Watch => return read::watch(state, self).map(|watch| Outcome::Watch(Box::new(watch))),
             Verb::Create if review::is_review(self.resource) => review::create(state, self, context)?,
-            Verb::Create if self.resource.is("", "bindings") => subresource::bind_by_body(state, self, context)?,
+            Verb::Create if self.resource.is("", "bindings") => {
+                subresource::bind_by_body(state, self, context)?
+            }
             Verb::Create => write::create(state, self, context)?,
             Verb::Update => write::update(state, self, context)?,
             Verb::Patch => patch::patch(state, self, context)?,
@@ -133,7 +151,11 @@ impl Request<'_> {
     }
 
     fn target(&self) -> crate::write::Target<'_> {
-        crate::write::Target { resource: self.resource, namespace: &self.place.namespace, name: &self.place.name }
+        crate::write::Target {
+            resource: self.resource,
+            namespace: &self.place.namespace,
+            name: &self.place.name,
+        }
     }
 }
 
@@ -144,7 +166,14 @@ fn context(call: &Call) -> Context {
     let query = &call.query;
     let named = query.get("fieldManager");
     let manager = match named {
-        "" => call.user_agent.split('/').next().unwrap_or("").chars().take(MANAGER_LENGTH).collect(),
+        "" => call
+            .user_agent
+            .split('/')
+            .next()
+            .unwrap_or("")
+            .chars()
+            .take(MANAGER_LENGTH)
+            .collect(),
         named => named.to_owned(),
     };
     Context {

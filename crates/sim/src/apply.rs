@@ -10,8 +10,16 @@ use crate::state::State;
 use crate::status::Result;
 
 /// The object that results from applying `patch` to `live` (absent: it is to be created).
-pub fn apply(state: &State, resource: &Resource, live: Option<&Value>, patch: &Value, _context: &Context) -> Result<Value> {
-    let Some(live) = live else { return Ok(patch.clone()) };
+pub fn apply(
+    state: &State,
+    resource: &Resource,
+    live: Option<&Value>,
+    patch: &Value,
+    _context: &Context,
+) -> Result<Value> {
+    let Some(live) = live else {
+        return Ok(patch.clone());
+    };
     match resource.shape {
         Shape::Builtin(Some(id)) => strategic::merge(state.schema, id, live, patch),
         _ => Ok(crate::patch::merge(live, patch)),
@@ -19,7 +27,14 @@ pub fn apply(state: &State, resource: &Resource, live: Option<&Value>, patch: &V
 }
 
 /// Notes in `managedFields` what an ordinary create or update changed.
-pub fn track(_state: &State, _resource: &Resource, _live: Option<&Value>, new: Value, _context: &Context) -> Value {
+#[must_use]
+pub fn track(
+    _state: &State,
+    _resource: &Resource,
+    _live: Option<&Value>,
+    new: Value,
+    _context: &Context,
+) -> Value {
     new
 }
 

@@ -21,14 +21,22 @@ impl User {
     #[must_use]
     pub fn admin() -> Self {
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-        Self { name: "kubernetes-admin".into(), uid: String::new(), groups }
+        Self {
+            name: "kubernetes-admin".into(),
+            uid: String::new(),
+            groups,
+        }
     }
 
     /// One of the cluster's own components.
     #[must_use]
     pub fn system(component: &str) -> Self {
         let groups = vec!["system:masters".to_owned(), "system:authenticated".to_owned()];
-        Self { name: format!("system:{component}"), uid: String::new(), groups }
+        Self {
+            name: format!("system:{component}"),
+            uid: String::new(),
+            groups,
+        }
     }
 }
 

@@ -35,7 +35,10 @@ impl Instant {
     /// This moment moved forward.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// This moment moved by a signed number of seconds.
@@ -83,7 +86,8 @@ impl Instant {
         if !sane {
             return None;
         }
-        let seconds = days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
+        let seconds =
+            days_from_civil(year, month, day) * 86_400 + hour * 3_600 + minute * 60 + second - offset;
         Some(Self(seconds * 1_000_000 + micros(fraction)?))
     }
 
@@ -117,7 +121,10 @@ fn split_offset(rest: &str) -> Option<(&str, i64)> {
     let (clock, offset) = rest.split_at_checked(at)?;
     let sign = if offset.starts_with('-') { -1 } else { 1 };
     let (hours, minutes) = offset.get(1..)?.split_once(':')?;
-    Some((clock, sign * (hours.parse::<i64>().ok()? * 3_600 + minutes.parse::<i64>().ok()? * 60)))
+    Some((
+        clock,
+        sign * (hours.parse::<i64>().ok()? * 3_600 + minutes.parse::<i64>().ok()? * 60),
+    ))
 }
 
 /// Days since the epoch of a proleptic Gregorian date (eras of 400 years, March first).

@@ -70,8 +70,14 @@ impl Cluster {
     /// A cluster with nothing in it and nobody at work.
     #[must_use]
     pub fn empty(options: Options) -> Self {
-        let inner = Inner { state: State::new(options), controllers: Vec::new(), outside: None };
-        Self { inner: Arc::new(Mutex::new(inner)) }
+        let inner = Inner {
+            state: State::new(options),
+            controllers: Vec::new(),
+            outside: None,
+        };
+        Self {
+            inner: Arc::new(Mutex::new(inner)),
+        }
     }
 
     /// A connection of an administrator; faults and traces know it as `client`.
@@ -144,7 +150,10 @@ impl Cluster {
     /// Waits until the cluster's clock has moved on by so much; somebody else must move it.
     #[must_use]
     pub fn sleep(&self, by: Duration) -> Sleep {
-        Sleep { until: self.now().plus(by), cluster: self.clone() }
+        Sleep {
+            until: self.now().plus(by),
+            cluster: self.clone(),
+        }
     }
 
     fn lock<R>(&self, act: impl FnOnce(&mut Inner) -> R) -> R {
@@ -177,7 +186,12 @@ impl Inner {
         let end = self.state.now().plus(by);
         loop {
             let now = self.state.now();
-            let due = self.controllers.iter().filter_map(|controller| controller.next(&self.state)).filter(|at| *at > now).min();
+            let due = self
+                .controllers
+                .iter()
+                .filter_map(|controller| controller.next(&self.state))
+                .filter(|at| *at > now)
+                .min();
             let stop = due.map_or(end, |due| due.min(end));
             self.state.advance(stop.since(now));
             self.settle();

@@ -42,7 +42,11 @@ const LARGEST_BODY: usize = 3 << 20;
 
 impl Connection {
     pub(crate) fn new(cluster: Cluster, client: &str, user: User) -> Self {
-        Self { cluster, client: client.to_owned(), user }
+        Self {
+            cluster,
+            client: client.to_owned(),
+            user,
+        }
     }
 
     /// The cluster behind it.
@@ -56,15 +60,21 @@ impl Connection {
         B: http_body::Body,
     {
         let (parts, body) = request.into_parts();
-        let body = match collect(body).await? {
-            Some(body) => body,
-            None => return Ok(respond(Answer::text(413, "request body too large"))),
+        let Some(body) = collect(body).await? else {
+            return Ok(respond(Answer::text(413, "request body too large")));
         };
         self.send(self.call(&parts, body)).await
     }
 
     fn call(&self, parts: &http::request::Parts, body: Bytes) -> Call {
-        let text = |name: header::HeaderName| parts.headers.get(name).and_then(|value| value.to_str().ok()).unwrap_or("").to_owned();
+        let text = |name: header::HeaderName| {
+            parts
+                .headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("")
+                .to_owned()
+        };
         Call {
             client: self.client.clone(),
             user: self.user.clone(),
@@ -82,9 +92,13 @@ impl Connection {
     /// Handles one call, faults included.
     pub async fn send(&self, mut call: Call) -> Result<Response<Body>, TransportError> {
         let line = format!("{} {}", call.method, call.path);
-        let fault = self.cluster.with(|state| state.faults.strike(&self.client, sort(&call), &line));
+        let fault = self
+            .cluster
+            .with(|state| state.faults.strike(&self.client, sort(&call), &line));
         match &fault {
-            Some(Fault::CrashBefore) => return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone())),
+            Some(Fault::CrashBefore) => {
+                return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone()));
+            }
             Some(Fault::LoseRequest) => return self.lost(&line, "request lost", TransportError::Lost),
             Some(Fault::Refuse(status)) => {
                 let answer = Answer::of_status(status);
@@ -99,7 +113,13 @@ impl Connection {
             self.cluster.settle_if_automatic();
         }
         match fault {
-            Some(Fault::CrashAfter) => return self.lost(&line, "handled, then crashed", TransportError::Crashed(self.client.clone())),
+            Some(Fault::CrashAfter) => {
+                return self.lost(
+                    &line,
+                    "handled, then crashed",
+                    TransportError::Crashed(self.client.clone()),
+                );
+            }
             Some(Fault::LoseReply) => return self.lost(&line, "handled, reply lost", TransportError::Lost),
             Some(Fault::RefuseAfter(status)) => {
                 self.note(&line, &format!("handled, {} (injected)", status.code()));
@@ -156,7 +176,9 @@ impl Connection {
     fn note(&self, line: &str, what: &str) {
         self.cluster.with(|state| {
             let now = state.now();
-            state.trace.line(now, &format!("{}: {line} -> {what}", self.client));
+            state
+                .trace
+                .line(now, &format!("{}: {line} -> {what}", self.client));
         });
     }
 }
@@ -171,7 +193,8 @@ fn sort(call: &Call) -> Sort {
 
 fn respond(answer: Answer) -> Response<Body> {
     let mut response = Response::new(Body::whole(answer.body));
-    *response.status_mut() = http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    *response.status_mut() =
+        http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
     for (name, value) in answer.headers {
         if let Ok(value) = header::HeaderValue::from_str(&value) {
             response.headers_mut().append(name, value);
@@ -185,7 +208,9 @@ async fn collect<B: http_body::Body>(body: B) -> Result<Option<Bytes>, Transport
     let mut body = pin!(body);
     let mut out = BytesMut::new();
     while let Some(frame) = std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
-        let Ok(frame) = frame else { return Err(TransportError::Unreadable) };
+        let Ok(frame) = frame else {
+            return Err(TransportError::Unreadable);
+        };
         if let Ok(mut data) = frame.into_data() {
             if out.len() + data.remaining() > LARGEST_BODY {
                 return Ok(None);

@@ -54,7 +54,11 @@ impl Context {
     /// The context of what the cluster's own controllers do.
     #[must_use]
     pub fn of_system(name: &str) -> Self {
-        Self { user: User::system(name), manager: name.to_owned(), ..Self::default() }
+        Self {
+            user: User::system(name),
+            manager: name.to_owned(),
+            ..Self::default()
+        }
     }
 
     /// Adds a warning for the reply's header, once.

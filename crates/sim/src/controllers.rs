@@ -33,7 +33,11 @@ pub trait Controller: Send {
 /// Those that every cluster runs.
 #[must_use]
 pub fn standard() -> Vec<Box<dyn Controller>> {
-    vec![Box::new(Namespaces::default()), Box::new(Accounts::default()), Box::new(Garbage::default())]
+    vec![
+        Box::new(Namespaces::default()),
+        Box::new(Accounts::default()),
+        Box::new(Garbage::default()),
+    ]
 }
 
 /// Makes what every cluster has from its first moment.
@@ -49,14 +53,32 @@ pub fn bootstrap(state: &mut State) {
 }
 
 /// Creates an object as the cluster itself would; an existing one is left alone.
-pub(crate) fn make(state: &mut State, group: &str, plural: &str, namespace: &str, value: serde_json::Value) -> bool {
-    let Some(resource) = state.resources.preferred(group, plural).cloned() else { return false };
+pub(crate) fn make(
+    state: &mut State,
+    group: &str,
+    plural: &str,
+    namespace: &str,
+    value: serde_json::Value,
+) -> bool {
+    let Some(resource) = state.resources.preferred(group, plural).cloned() else {
+        return false;
+    };
     let mut context = Context::of_system("apiserver");
-    let target = Target { resource: &resource, namespace, name: "" };
+    let target = Target {
+        resource: &resource,
+        namespace,
+        name: "",
+    };
     let name = tree::text(&value, &["metadata", "name"]).to_owned();
-    if state.store.get(&resource.table, &crate::object::key(namespace, &name)).is_some() {
+    if state
+        .store
+        .get(&resource.table, &crate::object::key(namespace, &name))
+        .is_some()
+    {
         return false;
     }
     let decoded = write::decode(state, &resource, value, &mut context);
-    decoded.and_then(|value| write::create(state, &target, value, &mut context)).is_ok()
+    decoded
+        .and_then(|value| write::create(state, &target, value, &mut context))
+        .is_ok()
 }

@@ -72,8 +72,13 @@ fn autoscaler_to_v2(value: &mut Value) {
 
 fn autoscaler_to_v1(value: &mut Value) {
     let metrics = tree::remove(value, &["spec", "metrics"]);
-    let cpu = metrics.iter().flat_map(|list| tree::list(list, &[])).find(|metric| tree::text(metric, &["resource", "name"]) == "cpu");
-    if let Some(target) = cpu.and_then(|metric| tree::get(metric, &["resource", "target", "averageUtilization"])) {
+    let cpu = metrics
+        .iter()
+        .flat_map(|list| tree::list(list, &[]))
+        .find(|metric| tree::text(metric, &["resource", "name"]) == "cpu");
+    if let Some(target) =
+        cpu.and_then(|metric| tree::get(metric, &["resource", "target", "averageUtilization"]))
+    {
         tree::set(value, &["spec", "targetCPUUtilizationPercentage"], target.clone());
     }
 }

@@ -29,7 +29,10 @@ pub struct Custom {
 
 /// Reads a sent custom object: what the schema does not know is dropped and named.
 pub fn decode(_state: &State, _custom: &Custom, value: Value) -> Result<Decoded> {
-    Ok(Decoded { value, unknown: Vec::new() })
+    Ok(Decoded {
+        value,
+        unknown: Vec::new(),
+    })
 }
 
 /// Fills in the schema's defaults.
@@ -54,8 +57,12 @@ pub fn prepare(value: &mut Value, old: Option<&Value>) {
     if let Some(old) = old {
         tree::copy(old, value, &["status"]);
     }
-    let stored = tree::list(value, &["spec", "versions"]).iter().filter(|version| tree::flag(version, &["storage"]));
-    let stored: Vec<Value> = stored.filter_map(|version| version.get("name").cloned()).collect();
+    let stored = tree::list(value, &["spec", "versions"])
+        .iter()
+        .filter(|version| tree::flag(version, &["storage"]));
+    let stored: Vec<Value> = stored
+        .filter_map(|version| version.get("name").cloned())
+        .collect();
     let mut all = tree::list(value, &["status", "storedVersions"]).to_vec();
     for name in stored {
         if !all.contains(&name) {
@@ -66,12 +73,14 @@ pub fn prepare(value: &mut Value, old: Option<&Value>) {
     tree::set(value, &["status", "storedVersions"], all);
     tree::set(value, &["status", "acceptedNames"], names);
     let at = tree::text(value, &["metadata", "creationTimestamp"]).to_owned();
-    let condition = |kind: &str, reason: &str, message: &str| {
-        json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": at})
-    };
+    let condition = |kind: &str, reason: &str, message: &str| json!({"type": kind, "status": "True", "reason": reason, "message": message, "lastTransitionTime": at});
     let conditions = json!([
         condition("NamesAccepted", "NoConflicts", "no conflicts found"),
-        condition("Established", "InitialNamesAccepted", "the initial names have been accepted"),
+        condition(
+            "Established",
+            "InitialNamesAccepted",
+            "the initial names have been accepted"
+        ),
     ]);
     tree::set_default(value, &["status", "conditions"], conditions);
 }
@@ -86,7 +95,10 @@ pub fn serve(state: &mut State, definition: &Value) {
 
 /// Serves none of it any more.
 pub fn stop_serving(state: &mut State, definition: &Value) {
-    let (group, plural) = (tree::text(definition, &["spec", "group"]), tree::text(definition, &["spec", "names", "plural"]));
+    let (group, plural) = (
+        tree::text(definition, &["spec", "group"]),
+        tree::text(definition, &["spec", "names", "plural"]),
+    );
     state.resources.remove(group, plural);
 }
 
@@ -95,16 +107,30 @@ fn resources(definition: &Value) -> Vec<Resource> {
     let versions = tree::list(definition, &["spec", "versions"]);
     let stored = versions.iter().find(|version| tree::flag(version, &["storage"]));
     let stored = stored.map_or("", |version| tree::text(version, &["name"]));
-    let served: Vec<&Value> = versions.iter().filter(|version| tree::flag(version, &["served"])).collect();
-    served.iter().map(|version| resource(definition, group, version, stored, served.len())).collect()
+    let served: Vec<&Value> = versions
+        .iter()
+        .filter(|version| tree::flag(version, &["served"]))
+        .collect();
+    served
+        .iter()
+        .map(|version| resource(definition, group, version, stored, served.len()))
+        .collect()
 }
 
 fn resource(definition: &Value, group: &str, version: &Value, stored: &str, versions: usize) -> Resource {
     let names = |field| tree::text(definition, &["spec", "names", field]);
-    let list = |field| tree::list(definition, &["spec", "names", field]).iter().filter_map(Value::as_str).map(Into::into).collect();
+    let list = |field| {
+        tree::list(definition, &["spec", "names", field])
+            .iter()
+            .filter_map(Value::as_str)
+            .map(Into::into)
+            .collect()
+    };
     let plural = names("plural");
     let custom = Custom {
-        schema: tree::get(version, &["schema", "openAPIV3Schema"]).cloned().unwrap_or_default(),
+        schema: tree::get(version, &["schema", "openAPIV3Schema"])
+            .cloned()
+            .unwrap_or_default(),
         columns: tree::list(version, &["additionalPrinterColumns"]).to_vec(),
         selectable: selectable(version),
         scale: tree::get(version, &["subresources", "scale"]).cloned(),
@@ -120,7 +146,11 @@ fn resource(definition: &Value, group: &str, version: &Value, stored: &str, vers
         short_names: list("shortNames"),
         categories: list("categories"),
         verbs: Verbs::all(),
-        traits: Traits { versioned_updates: true, generation: true, ..Traits::default() },
+        traits: Traits {
+            versioned_updates: true,
+            generation: true,
+            ..Traits::default()
+        },
         subresources: subresources(version, names("kind")),
         table: format!("{plural}.{group}").into(),
         stored_as: format!("{group}/{stored}").into(),
@@ -130,7 +160,13 @@ fn resource(definition: &Value, group: &str, version: &Value, stored: &str, vers
 
 fn selectable(version: &Value) -> Vec<String> {
     let fields = tree::list(version, &["selectableFields"]).iter();
-    fields.map(|field| tree::text(field, &["jsonPath"]).trim_start_matches('.').to_owned()).collect()
+    fields
+        .map(|field| {
+            tree::text(field, &["jsonPath"])
+                .trim_start_matches('.')
+                .to_owned()
+        })
+        .collect()
 }
 
 fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
@@ -138,11 +174,23 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
     let verbs = Verbs::of("gpu");
     if tree::get(version, &["subresources", "status"]).is_some() {
         let (name, kind) = ("status".into(), kind.into());
-        all.push(Subresource { name, group: "".into(), version: "".into(), kind, verbs });
+        all.push(Subresource {
+            name,
+            group: "".into(),
+            version: "".into(),
+            kind,
+            verbs,
+        });
     }
     if tree::get(version, &["subresources", "scale"]).is_some() {
         let (name, kind) = ("scale".into(), "Scale".into());
-        all.push(Subresource { name, group: "autoscaling".into(), version: "v1".into(), kind, verbs });
+        all.push(Subresource {
+            name,
+            group: "autoscaling".into(),
+            version: "v1".into(),
+            kind,
+            verbs,
+        });
     }
     all
 }

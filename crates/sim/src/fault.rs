@@ -41,13 +41,20 @@ impl Fault {
     /// 409: somebody else was faster.
     #[must_use]
     pub fn conflict() -> Self {
-        Self::Refuse(Status::new(409, "Conflict", "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again"))
+        Self::Refuse(Status::new(
+            409,
+            "Conflict",
+            "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again",
+        ))
     }
 
     /// 429 with a Retry-After.
     #[must_use]
     pub fn throttled(retry_after: u64) -> Self {
-        Self::Refuse(Status::too_many_requests("Too many requests, please try again later.", retry_after))
+        Self::Refuse(Status::too_many_requests(
+            "Too many requests, please try again later.",
+            retry_after,
+        ))
     }
 
     /// 500.
@@ -65,7 +72,10 @@ impl Fault {
     /// 504.
     #[must_use]
     pub fn timeout() -> Self {
-        Self::Refuse(Status::timeout("request did not complete within the allotted timeout", 0))
+        Self::Refuse(Status::timeout(
+            "request did not complete within the allotted timeout",
+            0,
+        ))
     }
 }
 
@@ -101,7 +111,12 @@ impl Rule {
     /// A fault that strikes once.
     #[must_use]
     pub fn once(client: &str, when: When, fault: Fault) -> Self {
-        Self { client: Some(client.to_owned()), when, times: 1, fault }
+        Self {
+            client: Some(client.to_owned()),
+            when,
+            times: 1,
+            fault,
+        }
     }
 }
 
@@ -183,7 +198,9 @@ impl Faults {
     /// What a client believes the time is.
     #[must_use]
     pub fn time_of(&self, client: &str, now: Instant) -> Instant {
-        let Some(skew) = self.skews.get(client) else { return now };
+        let Some(skew) = self.skews.get(client) else {
+            return now;
+        };
         let passed = now.as_micros() - skew.since.as_micros();
         Instant::from_micros(skew.since.as_micros() + skew.offset + passed.saturating_mul(skew.rate) / 1000)
     }
@@ -197,7 +214,10 @@ impl Faults {
         if self.dead.contains(client) {
             return Some(Fault::CrashBefore);
         }
-        let rule = self.rules.iter_mut().find(|rule| rule.times > 0 && rule.strikes(client, sort, before, line))?;
+        let rule = self
+            .rules
+            .iter_mut()
+            .find(|rule| rule.times > 0 && rule.strikes(client, sort, before, line))?;
         rule.times -= 1;
         let fault = rule.fault.clone();
         if matches!(fault, Fault::CrashBefore | Fault::CrashAfter) {
@@ -249,7 +269,14 @@ mod tests {
         assert_eq!(faults.strike("a", Sort::Read, "GET /x"), None);
         assert_eq!(faults.strike("a", Sort::Write, "POST /x"), Some(Fault::LoseReply));
         assert_eq!(faults.strike("a", Sort::Write, "POST /x"), None);
-        assert_eq!(faults.counts("a"), Counts { calls: 4, writes: 3, watches: 0 });
+        assert_eq!(
+            faults.counts("a"),
+            Counts {
+                calls: 4,
+                writes: 3,
+                watches: 0
+            }
+        );
     }
 
     #[test]
@@ -266,8 +293,18 @@ mod tests {
     fn a_skewed_clock_runs_at_its_own_rate() {
         let mut faults = Faults::default();
         let start = Instant::from_seconds(100);
-        faults.skew("a", Skew { offset: 5_000_000, rate: 2000, since: start });
-        assert_eq!(faults.time_of("a", start.plus_seconds(10)), Instant::from_seconds(125));
+        faults.skew(
+            "a",
+            Skew {
+                offset: 5_000_000,
+                rate: 2000,
+                since: start,
+            },
+        );
+        assert_eq!(
+            faults.time_of("a", start.plus_seconds(10)),
+            Instant::from_seconds(125)
+        );
         assert_eq!(faults.time_of("b", start), start);
     }
 }

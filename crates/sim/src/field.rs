@@ -18,7 +18,11 @@ impl Path {
     /// The field `name` below this one.
     #[must_use]
     pub fn child(&self, name: &str) -> Self {
-        if self.0.is_empty() { Self(name.to_owned()) } else { Self(format!("{}.{name}", self.0)) }
+        if self.0.is_empty() {
+            Self(name.to_owned())
+        } else {
+            Self(format!("{}.{name}", self.0))
+        }
     }
 
     /// The item at `index` of this list.
@@ -175,7 +179,12 @@ impl FieldErrors {
 
     /// A fault of any sort.
     pub fn push(&mut self, fault: Fault, path: &Path, value: Option<&Value>, detail: impl Into<String>) {
-        let error = FieldError { fault, field: path.to_string(), value: value.map(shown), detail: detail.into() };
+        let error = FieldError {
+            fault,
+            field: path.to_string(),
+            value: value.map(shown),
+            detail: detail.into(),
+        };
         self.0.push(error);
     }
 
@@ -207,14 +216,23 @@ impl FieldErrors {
     /// The value is not one of `supported`, given in the order they are to be shown.
     pub fn not_supported(&mut self, path: &Path, value: impl Into<Value>, supported: &[&str]) {
         let list: Vec<_> = supported.iter().map(|one| format!("{one:?}")).collect();
-        let detail = if list.is_empty() { String::new() } else { format!("supported values: {}", list.join(", ")) };
+        let detail = if list.is_empty() {
+            String::new()
+        } else {
+            format!("supported values: {}", list.join(", "))
+        };
         self.push(Fault::NotSupported, path, Some(&value.into()), detail);
     }
 
     /// More than `most` bytes.
     pub fn too_long(&mut self, path: &Path, most: usize) {
         let unit = if most == 1 { "byte" } else { "bytes" };
-        self.push(Fault::TooLong, path, None, format!("may not be more than {most} {unit}"));
+        self.push(
+            Fault::TooLong,
+            path,
+            None,
+            format!("may not be more than {most} {unit}"),
+        );
     }
 
     /// All of them in one sentence, each once: bare when alone, else in brackets.

@@ -34,14 +34,21 @@ fn clause(clause: &str) -> Option<Form> {
     let mut parts = clause.split(';').map(str::trim);
     let media = parts.next()?;
     let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
-    let parameter = |name: &str| parameters.iter().find(|(key, _)| *key == name).map(|(_, value)| *value);
+    let parameter = |name: &str| {
+        parameters
+            .iter()
+            .find(|(key, _)| *key == name)
+            .map(|(_, value)| *value)
+    };
     if !matches!(media, "application/json" | "application/*" | "*/*") {
         return None;
     }
     match (parameter("as"), parameter("g"), parameter("v")) {
         (None, ..) => Some(Form::Whole),
         (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table),
-        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Metadata),
+        (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
+            Some(Form::Metadata)
+        }
         _ => None,
     }
 }
@@ -80,13 +87,26 @@ mod tests {
 
     #[test]
     fn the_first_form_that_is_known_wins() {
-        let check = |accept: &str, expected: Option<Form>| assert_eq!(Form::accepted(accept), expected, "{accept}");
+        let check =
+            |accept: &str, expected: Option<Form>| assert_eq!(Form::accepted(accept), expected, "{accept}");
         check("", Some(Form::Whole));
         check("application/json", Some(Form::Whole));
-        check("application/vnd.kubernetes.protobuf, application/json", Some(Form::Whole));
-        check("application/json;as=Table;v=v1;g=meta.k8s.io,application/json", Some(Form::Table));
-        check("application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1", Some(Form::Metadata));
-        check("application/json;as=Other;g=meta.k8s.io;v=v1, */*", Some(Form::Whole));
+        check(
+            "application/vnd.kubernetes.protobuf, application/json",
+            Some(Form::Whole),
+        );
+        check(
+            "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
+            Some(Form::Table),
+        );
+        check(
+            "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+            Some(Form::Metadata),
+        );
+        check(
+            "application/json;as=Other;g=meta.k8s.io;v=v1, */*",
+            Some(Form::Whole),
+        );
         check("text/html", None);
     }
 }

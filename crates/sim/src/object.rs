@@ -67,7 +67,12 @@ impl Object {
     #[must_use]
     pub fn freeze(value: &Value, fields: Fields) -> Self {
         let head = head(value);
-        Self { meta: Meta::of(value), head: head.into(), rest: Bytes::from(rest(value)), fields }
+        Self {
+            meta: Meta::of(value),
+            head: head.into(),
+            rest: Bytes::from(rest(value)),
+            fields,
+        }
     }
 
     /// Its metadata.
@@ -108,7 +113,11 @@ impl Object {
         match path {
             "metadata.name" => Some(&self.meta.name),
             "metadata.namespace" => Some(&self.meta.namespace),
-            _ => self.fields.iter().find(|(key, _)| &**key == path).map(|(_, value)| &**value),
+            _ => self
+                .fields
+                .iter()
+                .find(|(key, _)| &**key == path)
+                .map(|(_, value)| &**value),
         }
     }
 
@@ -133,7 +142,11 @@ fn head(value: &Value) -> String {
 
 fn rest(value: &Value) -> Vec<u8> {
     let mut out = Vec::with_capacity(512);
-    let fields = value.as_object().into_iter().flatten().filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
+    let fields = value
+        .as_object()
+        .into_iter()
+        .flatten()
+        .filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
     for (at, (key, field)) in fields.enumerate() {
         if at > 0 {
             out.push(b',');
@@ -150,14 +163,20 @@ fn rest(value: &Value) -> Vec<u8> {
 /// `namespace/name`, or the name alone: ordered as etcd orders them.
 #[must_use]
 pub fn key(namespace: &str, name: &str) -> String {
-    if namespace.is_empty() { name.to_owned() } else { format!("{namespace}/{name}") }
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
 }
 
 impl Meta {
     /// The metadata of `value`.
     #[must_use]
     pub fn of(value: &Value) -> Self {
-        let Some(meta) = value.get("metadata") else { return Self::default() };
+        let Some(meta) = value.get("metadata") else {
+            return Self::default();
+        };
         Self {
             name: tree::text(meta, &["name"]).into(),
             namespace: tree::text(meta, &["namespace"]).into(),
@@ -165,8 +184,15 @@ impl Meta {
             version: tree::text(meta, &["resourceVersion"]).parse().unwrap_or(0),
             generation: tree::int(meta, &["generation"]).unwrap_or(0),
             labels: pairs(meta),
-            owners: tree::list(meta, &["ownerReferences"]).iter().map(Owner::of).collect(),
-            finalizers: tree::list(meta, &["finalizers"]).iter().filter_map(Value::as_str).map(Into::into).collect(),
+            owners: tree::list(meta, &["ownerReferences"])
+                .iter()
+                .map(Owner::of)
+                .collect(),
+            finalizers: tree::list(meta, &["finalizers"])
+                .iter()
+                .filter_map(Value::as_str)
+                .map(Into::into)
+                .collect(),
             deleting: meta.get("deletionTimestamp").is_some_and(|at| !at.is_null()),
         }
     }

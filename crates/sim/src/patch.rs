@@ -10,7 +10,9 @@ pub use json::apply_json_patch;
 /// RFC 7386: maps merge, null removes, anything else replaces.
 #[must_use]
 pub fn merge(target: &Value, patch: &Value) -> Value {
-    let Value::Object(changes) = patch else { return patch.clone() };
+    let Value::Object(changes) = patch else {
+        return patch.clone();
+    };
     let mut out = match target {
         Value::Object(map) => map.clone(),
         _ => Map::new(),
@@ -33,11 +35,20 @@ mod tests {
 
     #[test]
     fn merges_as_rfc_7386_says() {
-        let check = |target: Value, patch: Value, expected: Value| assert_eq!(merge(&target, &patch), expected);
+        let check =
+            |target: Value, patch: Value, expected: Value| assert_eq!(merge(&target, &patch), expected);
         check(json!({"a": "b"}), json!({"a": "c"}), json!({"a": "c"}));
         check(json!({"a": "b", "b": 1}), json!({"a": null}), json!({"b": 1}));
-        check(json!({"a": {"b": "c"}}), json!({"a": {"b": "d", "c": null}}), json!({"a": {"b": "d"}}));
+        check(
+            json!({"a": {"b": "c"}}),
+            json!({"a": {"b": "d", "c": null}}),
+            json!({"a": {"b": "d"}}),
+        );
         check(json!({"a": [1]}), json!({"a": [2]}), json!({"a": [2]}));
-        check(json!({}), json!({"a": {"bb": {"ccc": null}}}), json!({"a": {"bb": {}}}));
+        check(
+            json!({}),
+            json!({"a": {"bb": {"ccc": null}}}),
+            json!({"a": {"bb": {}}}),
+        );
     }
 }

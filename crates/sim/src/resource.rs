@@ -137,7 +137,10 @@ impl Verbs {
     /// The verbs whose letters occur in `letters` (see `resource/builtin.txt`).
     #[must_use]
     pub fn of(letters: &str) -> Self {
-        let bits = Verb::ALL.iter().filter(|verb| letters.contains(verb.letter())).map(|verb| 1 << *verb as u8);
+        let bits = Verb::ALL
+            .iter()
+            .filter(|verb| letters.contains(verb.letter()))
+            .map(|verb| 1 << *verb as u8);
         Self(bits.fold(0, |all, bit| all | bit))
     }
 
@@ -156,7 +159,11 @@ impl Verbs {
     /// Their names in discovery's order.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
-        Verb::ALL.iter().filter(|verb| self.contains(**verb)).map(|verb| verb.name()).collect()
+        Verb::ALL
+            .iter()
+            .filter(|verb| self.contains(**verb))
+            .map(|verb| verb.name())
+            .collect()
     }
 }
 
@@ -182,19 +189,29 @@ impl Resource {
     /// `apps/v1`, or `v1`.
     #[must_use]
     pub fn api_version(&self) -> String {
-        if self.group.is_empty() { self.version.to_string() } else { format!("{}/{}", self.group, self.version) }
+        if self.group.is_empty() {
+            self.version.to_string()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
     }
 
     /// The name errors call it by: plural and group.
     #[must_use]
     pub fn qualified(&self) -> Qualified<'_> {
-        Qualified { group: &self.group, name: &self.plural }
+        Qualified {
+            group: &self.group,
+            name: &self.plural,
+        }
     }
 
     /// Group and kind, as errors about invalid objects say it.
     #[must_use]
     pub fn qualified_kind(&self) -> Qualified<'_> {
-        Qualified { group: &self.group, name: &self.kind }
+        Qualified {
+            group: &self.group,
+            name: &self.kind,
+        }
     }
 
     /// The subresource called `name`.
@@ -248,21 +265,37 @@ impl Resources {
     /// Serves one more resource; an existing one of the same name is replaced.
     pub fn add(&mut self, resource: Resource) {
         let group = self.group_entry(&resource.group.clone());
-        let version = match group.versions.iter().position(|version| version.name == resource.version) {
-            Some(at) => group.versions.get_mut(at),
-            None => {
-                group.versions.push(Version { name: resource.version.clone(), resources: Vec::new() });
-                group.versions.last_mut()
-            }
-        };
+        let known = group
+            .versions
+            .iter()
+            .position(|version| version.name == resource.version);
+        let at = known.unwrap_or(group.versions.len());
+        if known.is_none() {
+            let name = resource.version.clone();
+            group.versions.push(Version {
+                name,
+                resources: Vec::new(),
+            });
+        }
+        let version = group.versions.get_mut(at);
         let Some(version) = version else { return };
-        match version.resources.iter_mut().find(|have| have.plural == resource.plural) {
+        match version
+            .resources
+            .iter_mut()
+            .find(|have| have.plural == resource.plural)
+        {
             Some(have) => *have = Arc::new(resource),
             None => version.resources.push(Arc::new(resource)),
         }
-        if version.resources.iter().any(|one| matches!(one.shape, Shape::Custom(_))) {
+        if version
+            .resources
+            .iter()
+            .any(|one| matches!(one.shape, Shape::Custom(_)))
+        {
             version.resources.sort_by(|a, b| a.plural.cmp(&b.plural));
-            group.versions.sort_by(|a, b| crate::crd::version_priority(&b.name).cmp(&crate::crd::version_priority(&a.name)));
+            group.versions.sort_by(|a, b| {
+                crate::crd::version_priority(&b.name).cmp(&crate::crd::version_priority(&a.name))
+            });
         }
     }
 
@@ -281,7 +314,10 @@ impl Resources {
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let version = self.version(group, version)?;
-        version.resources.iter().find(|resource| &*resource.plural == plural)
+        version
+            .resources
+            .iter()
+            .find(|resource| &*resource.plural == plural)
     }
 
     /// The resource of a kind.
@@ -289,14 +325,21 @@ impl Resources {
     pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = split_api_version(api_version);
         let version = self.version(group, version)?;
-        version.resources.iter().find(|resource| &*resource.kind == kind && !resource.verbs.names().is_empty())
+        version
+            .resources
+            .iter()
+            .find(|resource| &*resource.kind == kind && !resource.verbs.names().is_empty())
     }
 
     /// A resource of a group by plural, in its preferred version.
     #[must_use]
     pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         let group = self.groups.iter().find(|entry| &*entry.name == group)?;
-        group.versions.iter().flat_map(|version| &version.resources).find(|resource| &*resource.plural == plural)
+        group
+            .versions
+            .iter()
+            .flat_map(|version| &version.resources)
+            .find(|resource| &*resource.plural == plural)
     }
 
     /// A version of a group.
@@ -314,28 +357,34 @@ impl Resources {
 
     /// Every resource in discovery's order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.groups.iter().flat_map(|group| &group.versions).flat_map(|version| &version.resources)
+        self.groups
+            .iter()
+            .flat_map(|group| &group.versions)
+            .flat_map(|version| &version.resources)
     }
 
     /// One resource per table: the version it is kept in.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Resource>> {
-        self.iter().filter(|resource| resource.verbs.contains(Verb::List) && *resource.stored_as == *resource.api_version())
+        self.iter().filter(|resource| {
+            resource.verbs.contains(Verb::List) && *resource.stored_as == *resource.api_version()
+        })
     }
 
     fn group_entry(&mut self, name: &str) -> &mut Group {
-        let at = match self.groups.iter().position(|group| &*group.name == name) {
-            Some(at) => at,
-            None => {
-                self.groups.push(Group { name: name.into(), versions: Vec::new() });
-                self.groups.len() - 1
-            }
-        };
+        let known = self.groups.iter().position(|group| &*group.name == name);
+        let at = known.unwrap_or(self.groups.len());
+        if known.is_none() {
+            self.groups.push(Group {
+                name: name.into(),
+                versions: Vec::new(),
+            });
+        }
         #[allow(clippy::indexing_slicing, reason = "`at` was found or pushed above")]
         &mut self.groups[at]
     }
 }
 
-/// `apps/v1` → (`apps`, `v1`); `v1` → (``, `v1`).
+/// `apps/v1` gives `apps` and `v1`; `v1` gives nothing and `v1`.
 #[must_use]
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))

@@ -3,7 +3,7 @@
 //! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One line per kind
 //! (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
 //! `name type [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
-//! is required by the OpenAPI schema. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
+//! is required by the published schema. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -52,7 +52,7 @@ pub struct Field {
     pub omit_empty: bool,
     /// Left out when zero, also for structs.
     pub omit_zero: bool,
-    /// Named as required by the OpenAPI schema.
+    /// Named as required by the published schema.
     pub required: bool,
     /// A strategic merge patch merges the list instead of replacing it.
     pub patch_merge: bool,
@@ -139,7 +139,13 @@ impl Schema {
     #[must_use]
     pub fn get(&self, id: TypeId) -> &Struct {
         static NOTHING: OnceLock<Struct> = OnceLock::new();
-        let nothing = || NOTHING.get_or_init(|| Struct { name: "".into(), atomic: false, fields: Vec::new() });
+        let nothing = || {
+            NOTHING.get_or_init(|| Struct {
+                name: "".into(),
+                atomic: false,
+                fields: Vec::new(),
+            })
+        };
         self.structs.get(id.0 as usize).unwrap_or_else(nothing)
     }
 

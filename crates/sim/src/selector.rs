@@ -39,7 +39,8 @@ impl Selector {
     /// Whether `object` is meant.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
-        self.labels.matches(&|key| object.meta().label(key)) && self.fields.matches(&|path| object.field(path).unwrap_or(""))
+        self.labels.matches(&|key| object.meta().label(key))
+            && self.fields.matches(&|path| object.field(path).unwrap_or(""))
     }
 }
 
@@ -47,10 +48,17 @@ impl Selector {
 #[must_use]
 pub fn selectable(resource: &Resource, value: &Value) -> Fields {
     match &resource.shape {
-        Shape::Custom(custom) => custom.selectable.iter().map(|path| (path.as_str().into(), field::text_at(value, path).into())).collect(),
+        Shape::Custom(custom) => custom
+            .selectable
+            .iter()
+            .map(|path| (path.as_str().into(), field::text_at(value, path).into()))
+            .collect(),
         Shape::Builtin(_) => {
             let paths = field::known(&resource.table);
-            paths.iter().map(|path| ((*path).into(), field::text_at(value, path).into())).collect()
+            paths
+                .iter()
+                .map(|path| ((*path).into(), field::text_at(value, path).into()))
+                .collect()
         }
     }
 }

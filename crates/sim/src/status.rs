@@ -42,7 +42,13 @@ impl Status {
     /// A status of this code, reason and message, without details.
     #[must_use]
     pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
-        Self(Box::new(Inner { code, reason, message: message.into(), details: None, token: String::new() }))
+        Self(Box::new(Inner {
+            code,
+            reason,
+            message: message.into(),
+            details: None,
+            token: String::new(),
+        }))
     }
 
     /// The HTTP code.
@@ -72,7 +78,10 @@ impl Status {
     /// The same status with one detail set.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
-        self.0.details.get_or_insert_default().insert(key.into(), value.into());
+        self.0
+            .details
+            .get_or_insert_default()
+            .insert(key.into(), value.into());
         self
     }
 
@@ -151,15 +160,23 @@ impl Status {
     /// `generateName` met taken names only.
     #[must_use]
     pub fn generate_name_conflict(what: Qualified<'_>, name: &str) -> Self {
-        let text =
-            format!("{what} {name:?} already exists, the server was not able to generate a unique name for the object");
-        Self::new(409, "AlreadyExists", text).about(what, name).detail("retryAfterSeconds", 1)
+        let text = format!(
+            "{what} {name:?} already exists, the server was not able to generate a unique name for the object"
+        );
+        Self::new(409, "AlreadyExists", text)
+            .about(what, name)
+            .detail("retryAfterSeconds", 1)
     }
 
     /// A precondition or the resourceVersion does not hold.
     #[must_use]
     pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
-        Self::new(409, "Conflict", format!("Operation cannot be fulfilled on {what} {name:?}: {why}")).about(what, name)
+        Self::new(
+            409,
+            "Conflict",
+            format!("Operation cannot be fulfilled on {what} {name:?}: {why}"),
+        )
+        .about(what, name)
     }
 
     /// The resourceVersion sent is not the stored one.
@@ -198,7 +215,9 @@ impl Status {
             shown => format!("{kind} {name:?} is invalid: {shown}"),
         };
         let status = Self::new(422, "Invalid", message).about(kind, name);
-        errors.iter().fold(status, |status, error| status.cause(error.reason(), &error.body(), error.field()))
+        errors.iter().fold(status, |status, error| {
+            status.cause(error.reason(), &error.body(), error.field())
+        })
     }
 
     /// The request itself makes no sense.
@@ -222,8 +241,15 @@ impl Status {
     /// The verb does not exist for this resource.
     #[must_use]
     pub fn method_not_supported(what: Qualified<'_>, action: &str) -> Self {
-        Self::new(405, "MethodNotAllowed", format!("{action} is not supported on resources of kind {:?}", what.to_string()))
-            .about(what, "")
+        Self::new(
+            405,
+            "MethodNotAllowed",
+            format!(
+                "{action} is not supported on resources of kind {:?}",
+                what.to_string()
+            ),
+        )
+        .about(what, "")
     }
 
     /// The patch or body has a type the server does not take.

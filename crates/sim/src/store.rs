@@ -107,7 +107,10 @@ impl Store {
 
     /// Every object of a table.
     pub fn all<'a>(&'a self, table: &str) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
-        self.tables.get(table).into_iter().flat_map(|table| table.objects.values())
+        self.tables
+            .get(table)
+            .into_iter()
+            .flat_map(|table| table.objects.values())
     }
 
     /// How many objects a table holds.
@@ -125,7 +128,10 @@ impl Store {
     /// The tables that changed after `version`, in name order.
     #[must_use]
     pub fn changed_since(&self, version: u64) -> Vec<Arc<str>> {
-        let changed = self.tables.values().filter(|table| table.history.last_version() > version);
+        let changed = self
+            .tables
+            .values()
+            .filter(|table| table.history.last_version() > version);
         let mut names: Vec<_> = changed.map(|table| Arc::clone(&table.name)).collect();
         names.sort();
         names
@@ -134,14 +140,30 @@ impl Store {
     /// Writes a new version of an object; it is an addition when the key was free. The tree gets its resourceVersion.
     pub fn put(&mut self, table: &Arc<str>, mut value: Value, fields: Fields) -> Arc<Object> {
         self.version += 1;
-        tree::set(&mut value, &["metadata", "resourceVersion"], self.version.to_string());
+        tree::set(
+            &mut value,
+            &["metadata", "resourceVersion"],
+            self.version.to_string(),
+        );
         let object = Arc::new(Object::freeze(&value, fields));
         let key: Box<str> = object.key().into();
         let (version, entry) = (self.version, self.table(table));
         let previous = entry.objects.insert(key.clone(), Arc::clone(&object));
-        let kind = if previous.is_some() { EventKind::Modified } else { EventKind::Added };
-        entry.history.push(Event { version, kind, object: Arc::clone(&object), previous: previous.clone() });
-        let place = Place { table: Arc::clone(table), key };
+        let kind = if previous.is_some() {
+            EventKind::Modified
+        } else {
+            EventKind::Added
+        };
+        entry.history.push(Event {
+            version,
+            kind,
+            object: Arc::clone(&object),
+            previous: previous.clone(),
+        });
+        let place = Place {
+            table: Arc::clone(table),
+            key,
+        };
         if let Some(previous) = previous {
             self.forget(previous.meta(), &place);
         }
@@ -157,9 +179,20 @@ impl Store {
         let mut value = previous.value();
         tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
         let object = Arc::new(Object::freeze(&value, previous.fields()));
-        let event = Event { version, kind: EventKind::Deleted, object: Arc::clone(&object), previous: Some(Arc::clone(&previous)) };
+        let event = Event {
+            version,
+            kind: EventKind::Deleted,
+            object: Arc::clone(&object),
+            previous: Some(Arc::clone(&previous)),
+        };
         self.table(table).history.push(event);
-        self.forget(previous.meta(), &Place { table: Arc::clone(table), key: key.into() });
+        self.forget(
+            previous.meta(),
+            &Place {
+                table: Arc::clone(table),
+                key: key.into(),
+            },
+        );
         Some(object)
     }
 
@@ -173,7 +206,11 @@ impl Store {
 
     /// A table's objects as they were at `version`; `None` when the history no longer reaches back.
     #[must_use]
-    pub fn changes_after(&self, table: &str, version: u64) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
+    pub fn changes_after(
+        &self,
+        table: &str,
+        version: u64,
+    ) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
         match self.tables.get(table) {
             Some(table) => table.history.undo_to(version),
             None => Some(BTreeMap::new()),
@@ -193,13 +230,22 @@ impl Store {
         if self.version == since {
             return Vec::new();
         }
-        let changed = self.tables.values_mut().filter(|table| table.history.last_version() > since);
-        changed.flat_map(|table| std::mem::take(&mut table.wakers)).collect()
+        let changed = self
+            .tables
+            .values_mut()
+            .filter(|table| table.history.last_version() > since);
+        changed
+            .flat_map(|table| std::mem::take(&mut table.wakers))
+            .collect()
     }
 
     /// Wakes everybody, whatever they wait for: time passed, or a fault ends their watch.
     pub fn wake_all(&mut self) {
-        for waker in self.tables.values_mut().flat_map(|table| std::mem::take(&mut table.wakers)) {
+        for waker in self
+            .tables
+            .values_mut()
+            .flat_map(|table| std::mem::take(&mut table.wakers))
+        {
             waker.wake();
         }
     }
@@ -216,7 +262,10 @@ impl Store {
 
     fn remember(&mut self, meta: &Meta, place: Place) {
         for owner in &meta.owners {
-            self.dependents.entry(owner.uid.clone()).or_default().insert(place.clone());
+            self.dependents
+                .entry(owner.uid.clone())
+                .or_default()
+                .insert(place.clone());
         }
         self.places.insert(meta.uid.clone(), place);
     }
@@ -235,7 +284,11 @@ impl Store {
 }
 
 fn prefix(namespace: &str) -> String {
-    if namespace.is_empty() { String::new() } else { format!("{namespace}/") }
+    if namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{namespace}/")
+    }
 }
 
 #[cfg(test)]
@@ -254,9 +307,15 @@ mod tests {
         for (namespace, name) in [("a", "x"), ("a-b", "x"), ("b", "x"), ("a", "w")] {
             put(&mut store, &table, namespace, name, "");
         }
-        let keys: Vec<_> = store.range("t", "", None).map(|(key, _)| key.to_owned()).collect();
+        let keys: Vec<_> = store
+            .range("t", "", None)
+            .map(|(key, _)| key.to_owned())
+            .collect();
         assert_eq!(keys, ["a-b/x", "a/w", "a/x", "b/x"]);
-        let keys: Vec<_> = store.range("t", "a", Some("a/w")).map(|(key, _)| key.to_owned()).collect();
+        let keys: Vec<_> = store
+            .range("t", "a", Some("a/w"))
+            .map(|(key, _)| key.to_owned())
+            .collect();
         assert_eq!(keys, ["a/x"]);
     }
 

@@ -21,7 +21,12 @@ pub use namespace::finalize;
 pub use pod::qos_class;
 
 /// Just before a new object is validated.
-pub fn prepare_create(state: &mut State, resource: &Resource, value: &mut Value, context: &Context) -> Result<()> {
+pub fn prepare_create(
+    state: &mut State,
+    resource: &Resource,
+    value: &mut Value,
+    context: &Context,
+) -> Result<()> {
     tree::remove(value, &["metadata", "generation"]);
     if resource.traits.generation {
         tree::set(value, &["metadata", "generation"], 1);
@@ -31,7 +36,9 @@ pub fn prepare_create(state: &mut State, resource: &Resource, value: &mut Value,
         ("", "pods") => pod::prepare_create(value),
         ("", "namespaces") => namespace::prepare_create(value),
         ("", "services") => service::allocate(state, value, None, context.dry_run)?,
-        ("", "persistentvolumeclaims" | "persistentvolumes") => tree::set(value, &["status", "phase"], "Pending"),
+        ("", "persistentvolumeclaims" | "persistentvolumes") => {
+            tree::set(value, &["status", "phase"], "Pending");
+        }
         ("batch", "jobs") => job_selector(value),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(value, None),
         ("certificates.k8s.io", "certificatesigningrequests") => sign_with_user(value, context),
@@ -41,9 +48,18 @@ pub fn prepare_create(state: &mut State, resource: &Resource, value: &mut Value,
 }
 
 /// Just before a changed object is validated.
-pub fn prepare_update(state: &mut State, resource: &Resource, new: &mut Value, old: &Value, context: &Context) -> Result<()> {
+pub fn prepare_update(
+    state: &mut State,
+    resource: &Resource,
+    new: &mut Value,
+    old: &Value,
+    context: &Context,
+) -> Result<()> {
     match context.subresource.as_str() {
-        "status" => return status_update(resource, new, old),
+        "status" => {
+            status_update(resource, new, old);
+            return Ok(());
+        }
         "" => {}
         _ => {
             bump_generation(resource, new, old);
@@ -118,7 +134,9 @@ pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> O
     if unscheduled || matches!(phase, "Failed" | "Succeeded") {
         return Some(0);
     }
-    let period = asked.or(tree::int(value, &["spec", "terminationGracePeriodSeconds"])).unwrap_or(0);
+    let period = asked
+        .or(tree::int(value, &["spec", "terminationGracePeriodSeconds"]))
+        .unwrap_or(0);
     Some(if period < 0 { 1 } else { period })
 }
 
@@ -140,16 +158,25 @@ fn reset_status(state: &State, resource: &Resource, value: &mut Value) {
 }
 
 /// A write to the status leaves everything else as it was, except some metadata.
-fn status_update(resource: &Resource, new: &mut Value, old: &Value) -> Result<()> {
+fn status_update(resource: &Resource, new: &mut Value, old: &Value) {
     if matches!(resource.shape, Shape::Custom(_)) {
-        let (status, managed) = (tree::get(new, &["status"]).cloned(), tree::get(new, &["metadata", "managedFields"]).cloned());
+        let (status, managed) = (
+            tree::get(new, &["status"]).cloned(),
+            tree::get(new, &["metadata", "managedFields"]).cloned(),
+        );
         *new = old.clone();
         put(new, &["status"], status);
         put(new, &["metadata", "managedFields"], managed);
-        return Ok(());
+        return;
     }
-    let sent = new.as_object().map(|map| map.keys().cloned().collect::<Vec<_>>()).unwrap_or_default();
-    for key in sent.iter().filter(|key| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status")) {
+    let sent = new
+        .as_object()
+        .map(|map| map.keys().cloned().collect::<Vec<_>>())
+        .unwrap_or_default();
+    for key in sent
+        .iter()
+        .filter(|key| !matches!(key.as_str(), "apiVersion" | "kind" | "metadata" | "status"))
+    {
         tree::copy(old, new, &[key.as_str()]);
     }
     match (&*resource.group, &*resource.plural) {
@@ -167,7 +194,6 @@ fn status_update(resource: &Resource, new: &mut Value, old: &Value) -> Result<()
         }
         _ => {}
     }
-    Ok(())
 }
 
 fn put(value: &mut Value, path: &[&str], new: Option<Value>) {
@@ -180,14 +206,27 @@ fn put(value: &mut Value, path: &[&str], new: Option<Value>) {
 /// The generation counts changes of what the user wants; it has to be called after the status was put back.
 fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
     let changed = match (&*resource.group, &*resource.plural) {
-        _ if matches!(resource.shape, Shape::Custom(_)) => differs(new, old, &["metadata", if has_status(resource) { "status" } else { "metadata" }]),
+        _ if matches!(resource.shape, Shape::Custom(_)) => differs(
+            new,
+            old,
+            &[
+                "metadata",
+                if has_status(resource) {
+                    "status"
+                } else {
+                    "metadata"
+                },
+            ],
+        ),
         _ if !resource.traits.generation => return,
         ("apps", "deployments") => {
             new.get("spec") != old.get("spec")
-                || tree::get(new, &["metadata", "annotations"]) != tree::get(old, &["metadata", "annotations"])
+                || tree::get(new, &["metadata", "annotations"])
+                    != tree::get(old, &["metadata", "annotations"])
         }
         ("discovery.k8s.io", "endpointslices") => {
-            differs(new, old, &["metadata"]) || tree::get(new, &["metadata", "labels"]) != tree::get(old, &["metadata", "labels"])
+            differs(new, old, &["metadata"])
+                || tree::get(new, &["metadata", "labels"]) != tree::get(old, &["metadata", "labels"])
         }
         _ => differs(new, old, &["metadata", "status"]),
     };
@@ -198,10 +237,17 @@ fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
 }
 
 fn differs(new: &Value, old: &Value, except: &[&str]) -> bool {
-    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else { return true };
+    let (Some(new), Some(old)) = (new.as_object(), old.as_object()) else {
+        return true;
+    };
     let counts = |key: &str| !except.contains(&key);
-    new.iter().filter(|(key, _)| counts(key)).any(|(key, value)| old.get(key) != Some(value))
-        || old.keys().filter(|key| counts(key)).any(|key| !new.contains_key(key))
+    new.iter()
+        .filter(|(key, _)| counts(key))
+        .any(|(key, value)| old.get(key) != Some(value))
+        || old
+            .keys()
+            .filter(|key| counts(key))
+            .any(|key| !new.contains_key(key))
 }
 
 /// A Job without a selector of its own gets one by its uid.
@@ -209,7 +255,10 @@ fn job_selector(value: &mut Value) {
     if tree::flag(value, &["spec", "manualSelector"]) {
         return;
     }
-    let (name, uid) = (tree::text(value, &["metadata", "name"]).to_owned(), tree::text(value, &["metadata", "uid"]).to_owned());
+    let (name, uid) = (
+        tree::text(value, &["metadata", "name"]).to_owned(),
+        tree::text(value, &["metadata", "uid"]).to_owned(),
+    );
     let pairs = [
         ("batch.kubernetes.io/controller-uid", uid.as_str()),
         ("batch.kubernetes.io/job-name", name.as_str()),
@@ -220,7 +269,11 @@ fn job_selector(value: &mut Value) {
         tree::set_default(value, &["spec", "template", "metadata", "labels", key], text);
     }
     if tree::get(value, &["spec", "selector"]).is_none_or(Value::is_null) {
-        tree::set(value, &["spec", "selector"], json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}));
+        tree::set(
+            value,
+            &["spec", "selector"],
+            json!({"matchLabels": {"batch.kubernetes.io/controller-uid": uid}}),
+        );
     }
 }
 

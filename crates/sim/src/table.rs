@@ -55,19 +55,39 @@ type Printer = (Vec<Column>, Box<dyn Fn(&Value, &State) -> Vec<Value>>);
 
 /// The table of `objects`.
 #[must_use]
-pub fn render(state: &State, resource: &Resource, objects: &[&Object], meta: Value, columns: bool, include: Include) -> Value {
+pub fn render(
+    state: &State,
+    resource: &Resource,
+    objects: &[&Object],
+    meta: &Value,
+    columns: bool,
+    include: Include,
+) -> Value {
     let (definitions, cells) = printer(resource);
-    let rows: Vec<Value> = objects.iter().map(|object| row(state, resource, object, &cells, include)).collect();
-    let definitions: Vec<Value> = if columns { definitions.iter().map(Column::to_value).collect() } else { Vec::new() };
+    let rows: Vec<Value> = objects
+        .iter()
+        .map(|object| row(state, resource, object, &cells, include))
+        .collect();
+    let definitions: Vec<Value> = if columns {
+        definitions.iter().map(Column::to_value).collect()
+    } else {
+        Vec::new()
+    };
     json!({"kind": "Table", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "columnDefinitions": definitions, "rows": rows})
 }
 
-fn row(state: &State, resource: &Resource, object: &Object, cells: &dyn Fn(&Value, &State) -> Vec<Value>, include: Include) -> Value {
+fn row(
+    state: &State,
+    resource: &Resource,
+    object: &Object,
+    cells: &dyn Fn(&Value, &State) -> Vec<Value>,
+    include: Include,
+) -> Value {
     let value = convert::from_stored(resource, object.value());
     let mut row = json!({"cells": cells(&value, state)});
     match include {
-        Include::Metadata => row["object"] = crate::form::partial(object),
-        Include::Object => row["object"] = value,
+        Include::Metadata => tree::set(&mut row, &["object"], crate::form::partial(object)),
+        Include::Object => tree::set(&mut row, &["object"], value),
         Include::None => {}
     }
     row
@@ -76,7 +96,13 @@ fn row(state: &State, resource: &Resource, object: &Object, cells: &dyn Fn(&Valu
 impl Column {
     fn new(name: &str, kind: &str, priority: i64) -> Self {
         let format = if name == "Name" { "name" } else { "" };
-        Self { name: name.into(), kind: kind.into(), format: format.into(), description: String::new(), priority }
+        Self {
+            name: name.into(),
+            kind: kind.into(),
+            format: format.into(),
+            description: String::new(),
+            priority,
+        }
     }
 
     fn to_value(&self) -> Value {
@@ -93,9 +119,15 @@ fn printer(resource: &Resource) -> Printer {
     if let Some((columns, cells)) = kinds::find(&resource.table) {
         return (columns, Box::new(cells));
     }
-    let columns = vec![Column::new("Name", "string", 0), Column::new("Created At", "date", 0)];
+    let columns = vec![
+        Column::new("Name", "string", 0),
+        Column::new("Created At", "date", 0),
+    ];
     let cells = |value: &Value, _: &State| {
-        vec![tree::text(value, &["metadata", "name"]).into(), tree::text(value, &["metadata", "creationTimestamp"]).into()]
+        vec![
+            tree::text(value, &["metadata", "name"]).into(),
+            tree::text(value, &["metadata", "creationTimestamp"]).into(),
+        ]
     };
     (columns, Box::new(cells))
 }

@@ -17,7 +17,12 @@ impl Trace {
     /// An empty log; unless `keep`, only its digest is kept.
     #[must_use]
     pub fn new(keep: bool) -> Self {
-        Self { keep, text: String::new(), digest: FNV_OFFSET, lines: 0 }
+        Self {
+            keep,
+            text: String::new(),
+            digest: FNV_OFFSET,
+            lines: 0,
+        }
     }
 
     /// Appends a line.
@@ -55,7 +60,9 @@ const FNV_OFFSET: u64 = 0xCBF2_9CE4_8422_2325;
 /// FNV-1a, continued from `seed`.
 #[must_use]
 pub(crate) fn fnv(seed: u64, bytes: &[u8]) -> u64 {
-    bytes.iter().fold(seed, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3))
+    bytes.iter().fold(seed, |hash, byte| {
+        (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01B3)
+    })
 }
 
 /// FNV-1a of a body, for trace lines.

@@ -29,7 +29,9 @@ pub fn flag(value: &Value, path: &[&str]) -> bool {
 /// The list at `path`; empty when there is none.
 #[must_use]
 pub fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
-    get(value, path).and_then(Value::as_array).map_or(&[], Vec::as_slice)
+    get(value, path)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
 }
 
 /// The map at `path`.
@@ -40,7 +42,8 @@ pub fn map<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Map<String, Value>
 
 /// What lies at `path`, to be changed.
 pub fn get_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
-    path.iter().try_fold(value, |at, key| at.as_object_mut()?.get_mut(*key))
+    path.iter()
+        .try_fold(value, |at, key| at.as_object_mut()?.get_mut(*key))
 }
 
 /// The list at `path`, to be changed.
@@ -52,7 +55,10 @@ pub fn list_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Vec<V
 pub fn map_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut at = value;
     for key in path {
-        at = at.as_object_mut()?.entry(*key).or_insert_with(|| Value::Object(Map::new()));
+        at = at
+            .as_object_mut()?
+            .entry(*key)
+            .or_insert_with(|| Value::Object(Map::new()));
         if at.is_null() {
             *at = Value::Object(Map::new());
         }
@@ -118,6 +124,10 @@ mod tests {
         assert_eq!(remove(&mut value, &["a", "b"]), Some(json!(1)));
         assert_eq!(value, json!({"a": {}, "x": {"y": "z"}}));
         set(&mut value, &["x", "y", "w"], 1);
-        assert_eq!(text(&value, &["x", "y"]), "z", "a scalar on the way is left alone");
+        assert_eq!(
+            text(&value, &["x", "y"]),
+            "z",
+            "a scalar on the way is left alone"
+        );
     }
 }

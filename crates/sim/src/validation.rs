@@ -1,5 +1,5 @@
 //! Which objects are acceptable: takes an object (and its predecessor), gives what is wrong with it. One function per kind, in the files
-//! below; the tables here say which.
+//! below; the table here says which.
 
 use serde_json::Value;
 
@@ -7,38 +7,94 @@ use crate::field::FieldErrors;
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 
+mod apps;
+mod core;
 pub mod meta;
 pub mod names;
+mod other;
+mod pod;
 
 use names::NameRule;
+
+/// Takes the object, its predecessor if it has one, and a place for what is wrong.
+type Validator = fn(&Value, Option<&Value>, &mut FieldErrors);
+
+/// Which function judges which kind.
+const TABLE: &[(&str, &str, Validator)] = &[
+    ("", "configmaps", core::config_map),
+    ("", "pods", pod::pod),
+    ("", "secrets", core::secret),
+    ("", "services", core::service),
+    (
+        "admissionregistration.k8s.io",
+        "mutatingwebhookconfigurations",
+        other::webhooks,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingwebhookconfigurations",
+        other::webhooks,
+    ),
+    ("apps", "daemonsets", apps::daemon_set),
+    ("apps", "deployments", apps::deployment),
+    ("apps", "replicasets", apps::replica_set),
+    ("apps", "statefulsets", apps::stateful_set),
+    ("batch", "jobs", apps::job),
+    ("coordination.k8s.io", "leases", other::lease),
+    ("discovery.k8s.io", "endpointslices", other::endpoint_slice),
+    ("policy", "poddisruptionbudgets", other::disruption_budget),
+    (
+        "rbac.authorization.k8s.io",
+        "clusterrolebindings",
+        other::cluster_role_binding,
+    ),
+    ("rbac.authorization.k8s.io", "rolebindings", other::role_binding),
+];
 
 /// Checks a new object.
 #[must_use]
 pub fn create(state: &State, resource: &Resource, value: &Value) -> FieldErrors {
-    if let Shape::Custom(custom) = &resource.shape {
-        let mut errors = meta::object_meta(value, resource.namespaced, names::subdomain);
-        errors.append(crate::crd::validate(state, custom, value, None));
-        return errors;
+    let mut errors = meta::object_meta(value, resource.namespaced, name_rule(resource));
+    match &resource.shape {
+        Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, value, None)),
+        Shape::Builtin(_) => by_kind(resource, value, None, &mut errors),
     }
-    meta::object_meta(value, resource.namespaced, name_rule(resource))
+    errors
 }
 
 /// Checks a changed object.
 #[must_use]
-pub fn update(state: &State, resource: &Resource, new: &Value, old: &Value, _subresource: &str) -> FieldErrors {
+pub fn update(
+    state: &State,
+    resource: &Resource,
+    new: &Value,
+    old: &Value,
+    subresource: &str,
+) -> FieldErrors {
     let mut errors = meta::object_meta_update(new, old);
-    if let Shape::Custom(custom) = &resource.shape {
-        errors.append(crate::crd::validate(state, custom, new, Some(old)));
+    match &resource.shape {
+        Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, new, Some(old))),
+        Shape::Builtin(_) if subresource == "status" => {}
+        Shape::Builtin(_) => {
+            // The real server checks metadata twice at an update, so each cause is listed twice.
+            errors.append(errors.clone());
+            by_kind(resource, new, Some(old), &mut errors);
+        }
     }
     errors
+}
+
+fn by_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    if let Some((_, _, judge)) = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural)) {
+        judge(new, old, errors);
+    }
 }
 
 /// How names of a kind are checked.
 #[must_use]
 pub fn name_rule(resource: &Resource) -> NameRule {
     match (&*resource.group, &*resource.plural) {
-        ("", "namespaces") => names::label,
-        ("", "services") => names::label_1035,
+        ("", "namespaces" | "services") => names::label,
         ("rbac.authorization.k8s.io", _) => names::path_segment,
         _ => names::subdomain,
     }

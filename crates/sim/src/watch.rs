@@ -18,9 +18,10 @@ use crate::state::State;
 use crate::status::Status;
 use crate::store::{Event, EventKind};
 use crate::table;
+use crate::tree;
 
 /// How often a watch that wants bookmarks gets one.
-const BOOKMARK_PERIOD: Duration = Duration::from_secs(60);
+const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
 /// What a watch was asked for.
 #[derive(Clone, Debug)]
@@ -66,8 +67,20 @@ impl Watch {
     #[must_use]
     pub fn begin(state: &State, options: WatchOptions) -> Self {
         let next_bookmark = state.now().plus(BOOKMARK_PERIOD);
-        let seen = if options.initial { state.store.version() } else { options.from };
-        let mut watch = Self { options, seen, sent: 0, columns_sent: false, lines: VecDeque::new(), ended: false, next_bookmark };
+        let seen = if options.initial {
+            state.store.version()
+        } else {
+            options.from
+        };
+        let mut watch = Self {
+            options,
+            seen,
+            sent: 0,
+            columns_sent: false,
+            lines: VecDeque::new(),
+            ended: false,
+            next_bookmark,
+        };
         if watch.options.initial {
             watch.send_initial(state);
         }
@@ -121,7 +134,9 @@ impl Watch {
 
     fn collect(&mut self, state: &State) {
         let table = &self.options.resource.table;
-        let Some(history) = state.store.history(table) else { return self.tick(state) };
+        let Some(history) = state.store.history(table) else {
+            return self.tick(state);
+        };
         let Some(events) = history.after(self.seen) else {
             self.expire(&Status::too_old(self.seen, history.forgotten() + 1));
             return;
@@ -150,7 +165,9 @@ impl Watch {
         match (before, after) {
             (None, Some(now)) => Some(("ADDED", Arc::clone(now))),
             (Some(_), Some(now)) => Some(("MODIFIED", Arc::clone(now))),
-            (Some(_), None) if event.kind == EventKind::Deleted => Some(("DELETED", Arc::clone(&event.object))),
+            (Some(_), None) if event.kind == EventKind::Deleted => {
+                Some(("DELETED", Arc::clone(&event.object)))
+            }
             (Some(then), None) => Some(("DELETED", Arc::new(at_version(then, event.version)))),
             (None, None) => None,
         }
@@ -169,7 +186,9 @@ impl Watch {
         self.sent += 1;
         match self.options.fault {
             Some(Fault::DropWatch(after)) if number >= after => self.ended = true,
-            Some(Fault::ExpireWatch(after)) if number >= after => self.expire(&Status::too_old(self.seen, self.seen + 1)),
+            Some(Fault::ExpireWatch(after)) if number >= after => {
+                self.expire(&Status::too_old(self.seen, self.seen + 1));
+            }
             Some(Fault::SkipEvent(at)) if number == at => {}
             Some(Fault::RepeatEvent(at)) if number == at => {
                 self.lines.push_back(line.clone());
@@ -195,7 +214,14 @@ impl Watch {
             Form::Metadata => drop(serde_json::to_writer(out, &form::partial(object))),
             Form::Table => {
                 let meta = json!({"resourceVersion": object.meta().version.to_string()});
-                let shown = table::render(state, &self.options.resource, &[object], meta, !self.columns_sent, table::Include::Metadata);
+                let shown = table::render(
+                    state,
+                    &self.options.resource,
+                    &[object],
+                    &meta,
+                    !self.columns_sent,
+                    table::Include::Metadata,
+                );
                 self.columns_sent = true;
                 let _ = serde_json::to_writer(out, &shown);
             }
@@ -215,7 +241,11 @@ impl Watch {
     fn bookmark(&mut self, state: &State, initial_end: bool) {
         let mut metadata = json!({"resourceVersion": self.seen.to_string()});
         if initial_end {
-            metadata["annotations"] = json!({"k8s.io/initial-events-end": "true"});
+            tree::set(
+                &mut metadata,
+                &["annotations"],
+                json!({"k8s.io/initial-events-end": "true"}),
+            );
         }
         let resource = &self.options.resource;
         let mut object = match (self.options.form, &resource.shape) {
@@ -224,10 +254,10 @@ impl Watch {
             _ => json!({}),
         };
         if self.options.form != Form::Metadata {
-            object["kind"] = (*resource.kind).into();
-            object["apiVersion"] = resource.api_version().into();
+            tree::set(&mut object, &["kind"], &*resource.kind);
+            tree::set(&mut object, &["apiVersion"], resource.api_version());
         }
-        object["metadata"] = metadata;
+        tree::set(&mut object, &["metadata"], metadata);
         self.push("BOOKMARK", &object);
     }
 

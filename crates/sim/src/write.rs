@@ -20,7 +20,7 @@ mod update;
 
 pub use create::create;
 pub use delete::{DeleteOptions, Deleted, Propagation, delete, delete_now};
-pub use update::{Updated, update};
+pub use update::{Change, Updated, update};
 
 /// An object and the resource it is sent to.
 #[derive(Clone, Copy, Debug)]
@@ -75,7 +75,11 @@ fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str) -> Statu
         ));
     }
     let version = sent_version.rsplit('/').next().unwrap_or(sent_version);
-    let package = if resource.group.is_empty() { "core" } else { resource.group.split('.').next().unwrap_or("") };
+    let package = if resource.group.is_empty() {
+        "core"
+    } else {
+        resource.group.split('.').next().unwrap_or("")
+    };
     Status::bad_request(format!(
         "{sent_kind} in version {version:?} cannot be handled as a {kind}: converting (v1.{sent_kind}) to ({package}.{kind}): unknown conversion",
         kind = resource.kind
@@ -91,15 +95,18 @@ fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
                 version = resource.version
             ))
         }),
-        Shape::Builtin(None) => Ok(Decoded { value, unknown: Vec::new() }),
+        Shape::Builtin(None) => Ok(Decoded {
+            value,
+            unknown: Vec::new(),
+        }),
         Shape::Custom(custom) => crate::crd::decode(state, custom, value),
     }
 }
 
 fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context) -> Result<()> {
     match context.field_validation {
-        _ if unknown.is_empty() => Ok(()),
         FieldValidation::Ignore => Ok(()),
+        _ if unknown.is_empty() => Ok(()),
         FieldValidation::Warn => {
             for path in unknown {
                 context.warn(format!("unknown field {path:?}"));
@@ -107,19 +114,16 @@ fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context
             Ok(())
         }
         FieldValidation::Strict => {
-            let all: Vec<_> = unknown.iter().map(|path| format!("unknown field {path:?}")).collect();
+            let all: Vec<_> = unknown
+                .iter()
+                .map(|path| format!("unknown field {path:?}"))
+                .collect();
             let kind = &resource.kind;
             let shown = all.join(", ");
-            Err(Status::bad_request(match resource.shape {
-                Shape::Builtin(_) => format!(
-                    "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {shown}",
-                    resource.version
-                ),
-                Shape::Custom(_) => format!(
-                    "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {shown}",
-                    resource.version
-                ),
-            }))
+            Err(Status::bad_request(format!(
+                "{kind} in version {:?} cannot be handled as a {kind}: strict decoding error: {shown}",
+                resource.version
+            )))
         }
     }
 }
@@ -139,13 +143,20 @@ pub(crate) fn keep(state: &mut State, resource: &Resource, value: Value) -> Arc<
 /// The stored object as the resource's version shows it.
 pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>, Value)> {
     let object = state.store.get(&target.resource.table, &target.key())?;
-    Some((Arc::clone(object), crate::convert::from_stored(target.resource, object.value())))
+    Some((
+        Arc::clone(object),
+        crate::convert::from_stored(target.resource, object.value()),
+    ))
 }
 
 /// The object's namespace must be the request's, or be silent.
 fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
-    let expected = if target.resource.namespaced { target.namespace } else { "" };
+    let expected = if target.resource.namespaced {
+        target.namespace
+    } else {
+        ""
+    };
     if given == expected {
         return Ok(());
     }

@@ -26,10 +26,16 @@ fn config_map(name: &str, value: &str) -> ConfigMap {
 async fn the_client_creates_reads_changes_and_deletes() {
     let cluster = Cluster::default();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&cluster));
-    let made = maps.create(&PostParams::default(), &config_map("a", "1")).await.unwrap();
+    let made = maps
+        .create(&PostParams::default(), &config_map("a", "1"))
+        .await
+        .unwrap();
     assert_eq!(made.data.unwrap()["k"], "1");
     let patch = json!({"data": {"k": "2", "l": "3"}});
-    let changed = maps.patch("a", &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+    let changed = maps
+        .patch("a", &PatchParams::default(), &Patch::Merge(&patch))
+        .await
+        .unwrap();
     assert_ne!(changed.resource_version(), made.metadata.resource_version);
     assert_eq!(maps.list(&ListParams::default()).await.unwrap().items.len(), 1);
     maps.delete("a", &DeleteParams::default()).await.unwrap();
@@ -42,7 +48,9 @@ async fn a_reflector_with_streaming_lists_follows_the_store() {
     let cluster = Cluster::default();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&cluster));
     for number in 0..5 {
-        maps.create(&PostParams::default(), &config_map(&format!("m{number}"), "1")).await.unwrap();
+        maps.create(&PostParams::default(), &config_map(&format!("m{number}"), "1"))
+            .await
+            .unwrap();
     }
     let (store, writer): (Store<ConfigMap>, _) = reflector::store();
     let stream = watcher(maps.clone(), watcher::Config::default().streaming_lists());
@@ -50,7 +58,9 @@ async fn a_reflector_with_streaming_lists_follows_the_store() {
     for _ in 0..5 {
         events.try_next().await.unwrap();
     }
-    maps.create(&PostParams::default(), &config_map("late", "1")).await.unwrap();
+    maps.create(&PostParams::default(), &config_map("late", "1"))
+        .await
+        .unwrap();
     let seen = events.try_next().await.unwrap().unwrap();
     assert_eq!(seen.name_any(), "late");
     assert_eq!(store.state().len(), 6);
@@ -61,14 +71,18 @@ async fn a_reflector_with_pages_survives_a_compacted_history() {
     let cluster = Cluster::default();
     let maps: Api<ConfigMap> = Api::default_namespaced(client(&cluster));
     for number in 0..5 {
-        maps.create(&PostParams::default(), &config_map(&format!("m{number}"), "1")).await.unwrap();
+        maps.create(&PostParams::default(), &config_map(&format!("m{number}"), "1"))
+            .await
+            .unwrap();
     }
     let stream = watcher(maps.clone(), watcher::Config::default().page_size(2));
     let mut events = Box::pin(stream.applied_objects());
     for _ in 0..5 {
         events.try_next().await.unwrap();
     }
-    maps.create(&PostParams::default(), &config_map("late", "1")).await.unwrap();
+    maps.create(&PostParams::default(), &config_map("late", "1"))
+        .await
+        .unwrap();
     cluster.with(|state| state.store.compact(state.store.version()));
     let mut relisted = 0;
     while relisted < 6 {
@@ -85,10 +99,18 @@ enum NoError {}
 async fn reconcile(deployment: Arc<Deployment>, client: Arc<Client>) -> Result<Action, NoError> {
     let deployments: Api<Deployment> = Api::default_namespaced((*client).clone());
     let generation = deployment.metadata.generation;
-    if deployment.status.as_ref().and_then(|status| status.observed_generation) != generation {
+    if deployment
+        .status
+        .as_ref()
+        .and_then(|status| status.observed_generation)
+        != generation
+    {
         let patch = json!({"status": {"observedGeneration": generation}});
         let name = deployment.name_any();
-        deployments.patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch)).await.unwrap();
+        deployments
+            .patch_status(&name, &PatchParams::default(), &Patch::Merge(&patch))
+            .await
+            .unwrap();
     }
     Ok(Action::await_change())
 }
@@ -99,7 +121,11 @@ async fn a_controller_reconciles_until_nothing_changes() {
     let deployments: Api<Deployment> = Api::default_namespaced(client(&cluster));
     let config = watcher::Config::default().streaming_lists();
     let controller = Controller::new(deployments.clone(), config);
-    let run = controller.run(reconcile, |_, _, _| Action::requeue(Duration::from_secs(1)), Arc::new(client(&cluster)));
+    let run = controller.run(
+        reconcile,
+        |_, _, _| Action::requeue(Duration::from_secs(1)),
+        Arc::new(client(&cluster)),
+    );
     let mut run = Box::pin(run);
     let deployment = json!({
         "metadata": {"name": "web"},
@@ -109,15 +135,37 @@ async fn a_controller_reconciles_until_nothing_changes() {
         },
     });
     let deployment: Deployment = serde_json::from_value(deployment).unwrap();
-    deployments.create(&PostParams::default(), &deployment).await.unwrap();
+    deployments
+        .create(&PostParams::default(), &deployment)
+        .await
+        .unwrap();
     let mut reconciled = 0;
-    while deployments.get("web").await.unwrap().status.unwrap().observed_generation != Some(1) {
+    while deployments
+        .get("web")
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .observed_generation
+        != Some(1)
+    {
         run.next().await.unwrap().unwrap();
         reconciled += 1;
     }
     let scale = json!({"spec": {"replicas": 3}});
-    deployments.patch_scale("web", &PatchParams::default(), &Patch::Merge(&scale)).await.unwrap();
-    while deployments.get("web").await.unwrap().status.unwrap().observed_generation != Some(2) {
+    deployments
+        .patch_scale("web", &PatchParams::default(), &Patch::Merge(&scale))
+        .await
+        .unwrap();
+    while deployments
+        .get("web")
+        .await
+        .unwrap()
+        .status
+        .unwrap()
+        .observed_generation
+        != Some(2)
+    {
         run.next().await.unwrap().unwrap();
         reconciled += 1;
     }

@@ -7,7 +7,10 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::tree;
 
-const NAMESPACES: Qualified<'static> = Qualified { group: "", name: "namespaces" };
+const NAMESPACES: Qualified<'static> = Qualified {
+    group: "",
+    name: "namespaces",
+};
 /// They may never be deleted.
 const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
 
@@ -38,7 +41,11 @@ pub(super) fn check_delete(attributes: &Attributes<'_>) -> Result<()> {
     let target = attributes.target;
     let immortal = target.resource.is("", "namespaces") && IMMORTAL.contains(&target.name);
     if attributes.operation == Operation::Delete && immortal {
-        return Err(Status::forbidden(target.resource.qualified(), target.name, "this namespace may not be deleted"));
+        return Err(Status::forbidden(
+            target.resource.qualified(),
+            target.name,
+            "this namespace may not be deleted",
+        ));
     }
     Ok(())
 }

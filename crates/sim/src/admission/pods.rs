@@ -6,7 +6,10 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::tree;
 
-const PODS: Qualified<'static> = Qualified { group: "", name: "pods" };
+const PODS: Qualified<'static> = Qualified {
+    group: "",
+    name: "pods",
+};
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
 fn refuse(pod: &Value, why: &str) -> Status {
@@ -19,14 +22,26 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
     let name = tree::text(pod, &["spec", "serviceAccountName"]).to_owned();
     tree::set(pod, &["spec", "serviceAccount"], name.clone());
     let key = crate::object::key(namespace, &name);
-    let Some(account) = state.store.get("serviceaccounts", &key).map(|object| object.value()) else {
-        let why = format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
+    let Some(account) = state
+        .store
+        .get("serviceaccounts", &key)
+        .map(|object| object.value())
+    else {
+        let why =
+            format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
         return Err(refuse(pod, &why));
     };
-    if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty() && !tree::list(&account, &["imagePullSecrets"]).is_empty() {
-        tree::copy(&json!({"spec": {"imagePullSecrets": account["imagePullSecrets"]}}), pod, &["spec", "imagePullSecrets"]);
+    if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty()
+        && !tree::list(&account, &["imagePullSecrets"]).is_empty()
+    {
+        tree::copy(
+            &json!({"spec": {"imagePullSecrets": account.get("imagePullSecrets")}}),
+            pod,
+            &["spec", "imagePullSecrets"],
+        );
     }
-    let wanted = tree::get(pod, &["spec", "automountServiceAccountToken"]).or_else(|| account.get("automountServiceAccountToken"));
+    let wanted = tree::get(pod, &["spec", "automountServiceAccountToken"])
+        .or_else(|| account.get("automountServiceAccountToken"));
     if wanted != Some(&Value::Bool(false)) {
         mount_token(state, pod);
     }
@@ -35,12 +50,19 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
 
 fn mount_token(state: &mut State, pod: &mut Value) {
     let has_token = |volume: &&Value| tree::text(volume, &["name"]).starts_with("kube-api-access-");
-    let existing = tree::list(pod, &["spec", "volumes"]).iter().find(has_token).map(|volume| tree::text(volume, &["name"]).to_owned());
-    let name = existing.clone().unwrap_or_else(|| format!("kube-api-access-{}", state.random.suffix(5)));
+    let existing = tree::list(pod, &["spec", "volumes"])
+        .iter()
+        .find(has_token)
+        .map(|volume| tree::text(volume, &["name"]).to_owned());
+    let name = existing
+        .clone()
+        .unwrap_or_else(|| format!("kube-api-access-{}", state.random.suffix(5)));
     let mut needed = false;
     for kind in ["initContainers", "containers"] {
         for container in tree::list_mut(pod, &["spec", kind]).into_iter().flatten() {
-            let mounted = tree::list(container, &["volumeMounts"]).iter().any(|mount| tree::text(mount, &["mountPath"]) == TOKEN_PATH);
+            let mounted = tree::list(container, &["volumeMounts"])
+                .iter()
+                .any(|mount| tree::text(mount, &["mountPath"]) == TOKEN_PATH);
             if !mounted {
                 let mut mounts = tree::list(container, &["volumeMounts"]).to_vec();
                 mounts.push(json!({"name": name, "readOnly": true, "mountPath": TOKEN_PATH}));
@@ -73,7 +95,9 @@ pub(super) fn tolerations(pod: &mut Value) {
             (have == key || have.is_empty()) && matches!(effect, "NoExecute" | "")
         };
         if !all.iter().any(tolerated) {
-            all.push(json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}));
+            all.push(
+                json!({"key": key, "operator": "Exists", "effect": "NoExecute", "tolerationSeconds": 300}),
+            );
         }
     }
     tree::set(pod, &["spec", "tolerations"], all);
@@ -82,15 +106,25 @@ pub(super) fn tolerations(pod: &mut Value) {
 /// The number behind the priority class, or the default.
 pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
     let name = tree::text(pod, &["spec", "priorityClassName"]).to_owned();
-    let class = if name.is_empty() { default_class(state) } else { find_class(state, &name) };
+    let class = if name.is_empty() {
+        default_class(state)
+    } else {
+        find_class(state, &name)
+    };
     if class.is_none() && !name.is_empty() {
-        return Err(refuse(pod, &format!("no PriorityClass with name {name} was found")));
+        return Err(refuse(
+            pod,
+            &format!("no PriorityClass with name {name} was found"),
+        ));
     }
     let class = class.unwrap_or_else(|| json!({"value": 0, "preemptionPolicy": "PreemptLowerPriority"}));
     let number = tree::int(&class, &["value"]).unwrap_or(0);
     let given = tree::int(pod, &["spec", "priority"]);
     if given.is_some_and(|given| given != number) {
-        let why = format!("the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name", given.unwrap_or(0));
+        let why = format!(
+            "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name",
+            given.unwrap_or(0)
+        );
         return Err(refuse(pod, &why));
     }
     if name.is_empty()
@@ -100,7 +134,15 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
     }
     tree::set(pod, &["spec", "priority"], number);
     let policy = tree::text(&class, &["preemptionPolicy"]);
-    tree::set_default(pod, &["spec", "preemptionPolicy"], if policy.is_empty() { "PreemptLowerPriority" } else { policy });
+    tree::set_default(
+        pod,
+        &["spec", "preemptionPolicy"],
+        if policy.is_empty() {
+            "PreemptLowerPriority"
+        } else {
+            policy
+        },
+    );
     Ok(())
 }
 
@@ -116,5 +158,7 @@ fn find_class(state: &State, name: &str) -> Option<Value> {
 
 fn default_class(state: &State) -> Option<Value> {
     let classes = state.store.all(CLASSES).map(|object| object.value());
-    classes.filter(|class| tree::flag(class, &["globalDefault"])).min_by_key(|class| tree::int(class, &["value"]))
+    classes
+        .filter(|class| tree::flag(class, &["globalDefault"]))
+        .min_by_key(|class| tree::int(class, &["value"]))
 }

@@ -6,6 +6,7 @@ use super::reply::Answer;
 use super::{Call, Route};
 use crate::resource::{Group, Resource, Verbs, Version};
 use crate::state::State;
+use crate::tree;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
@@ -14,19 +15,36 @@ pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
     match route {
         Route::CoreVersions if aggregated => all(state, true),
         Route::Groups if aggregated => all(state, false),
-        Route::CoreVersions => Answer::json(200, &json!({
-            "kind": "APIVersions", "versions": ["v1"],
-            "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
-        })),
+        Route::CoreVersions => Answer::json(
+            200,
+            &json!({
+                "kind": "APIVersions", "versions": ["v1"],
+                "serverAddressByClientCIDRs": [{"clientCIDR": "0.0.0.0/0", "serverAddress": "127.0.0.1:6443"}],
+            }),
+        ),
         Route::Groups => {
-            let groups: Vec<Value> = state.resources.groups().iter().filter(|group| !group.name.is_empty()).map(group).collect();
-            Answer::json(200, &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}))
+            let groups: Vec<Value> = state
+                .resources
+                .groups()
+                .iter()
+                .filter(|group| !group.name.is_empty())
+                .map(group)
+                .collect();
+            Answer::json(
+                200,
+                &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
+            )
         }
-        Route::Group(name) => match state.resources.groups().iter().find(|group| &*group.name == name && !name.is_empty()) {
+        Route::Group(name) => match state
+            .resources
+            .groups()
+            .iter()
+            .find(|group| &*group.name == name && !name.is_empty())
+        {
             Some(found) => {
                 let mut value = group(found);
-                value["kind"] = "APIGroup".into();
-                value["apiVersion"] = "v1".into();
+                tree::set(&mut value, &["kind"], "APIGroup");
+                tree::set(&mut value, &["apiVersion"], "v1");
                 Answer::json(200, &value)
             }
             None => Answer::not_found(),
@@ -46,16 +64,23 @@ fn version(state: &State) -> Answer {
     let git = &state.options.git_version;
     let mut parts = git.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("36"));
-    Answer::json(200, &json!({
-        "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
-        "minCompatibilityMajor": major, "minCompatibilityMinor": minor.parse::<u32>().map_or(String::new(), |minor| (minor - 1).to_string()),
-        "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
-        "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
-    }))
+    Answer::json(
+        200,
+        &json!({
+            "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
+            "minCompatibilityMajor": major, "minCompatibilityMinor": minor.parse::<u32>().map_or(String::new(), |minor| (minor - 1).to_string()),
+            "gitVersion": git, "gitCommit": "", "gitTreeState": "clean", "buildDate": "1970-01-01T00:00:00Z",
+            "goVersion": "", "compiler": "rustc", "platform": "linux/amd64",
+        }),
+    )
 }
 
 fn group_version(group: &str, version: &str) -> String {
-    if group.is_empty() { version.to_owned() } else { format!("{group}/{version}") }
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
 }
 
 fn group(group: &Group) -> Value {
@@ -65,7 +90,11 @@ fn group(group: &Group) -> Value {
 }
 
 fn resource_list(group: &str, version: &Version) -> Value {
-    let resources: Vec<Value> = version.resources.iter().flat_map(|resource| with_subresources(resource)).collect();
+    let resources: Vec<Value> = version
+        .resources
+        .iter()
+        .flat_map(|resource| with_subresources(resource))
+        .collect();
     json!({"kind": "APIResourceList", "apiVersion": "v1", "groupVersion": group_version(group, &version.name), "resources": resources})
 }
 
@@ -81,9 +110,9 @@ fn with_subresources(resource: &Resource) -> Vec<Value> {
             "kind": &*sub.kind, "verbs": sub.verbs.names(),
         });
         if !sub.version.is_empty() {
-            value["version"] = (*sub.version).into();
+            tree::set(&mut value, &["version"], &*sub.version);
             if !sub.group.is_empty() {
-                value["group"] = (*sub.group).into();
+                tree::set(&mut value, &["group"], &*sub.group);
             }
         }
         value
@@ -92,15 +121,23 @@ fn with_subresources(resource: &Resource) -> Vec<Value> {
 }
 
 fn put_names(value: &mut Value, resource: &Resource) {
-    for (key, names) in [("shortNames", &resource.short_names), ("categories", &resource.categories)] {
+    for (key, names) in [
+        ("shortNames", &resource.short_names),
+        ("categories", &resource.categories),
+    ] {
         if !names.is_empty() {
-            value[key] = names.iter().map(|name| Value::from(&**name)).collect();
+            let names: Vec<Value> = names.iter().map(|name| Value::from(&**name)).collect();
+            tree::set(value, &[key], names);
         }
     }
 }
 
 fn all(state: &State, core: bool) -> Answer {
-    let groups = state.resources.groups().iter().filter(|group| group.name.is_empty() == core);
+    let groups = state
+        .resources
+        .groups()
+        .iter()
+        .filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups.map(aggregated_group).collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
     Answer::bytes(200, AGGREGATED, list.to_string().into())
@@ -111,16 +148,28 @@ fn aggregated_group(group: &Group) -> Value {
         .versions
         .iter()
         .map(|version| {
-            let resources: Vec<Value> = version.resources.iter().map(|resource| aggregated_resource(resource)).collect();
+            let resources: Vec<Value> = version
+                .resources
+                .iter()
+                .map(|resource| aggregated_resource(resource))
+                .collect();
             json!({"version": &*version.name, "freshness": "Current", "resources": resources})
         })
         .collect();
-    let metadata = if group.name.is_empty() { json!({"creationTimestamp": null}) } else { json!({"name": &*group.name, "creationTimestamp": null}) };
+    let metadata = if group.name.is_empty() {
+        json!({"creationTimestamp": null})
+    } else {
+        json!({"name": &*group.name, "creationTimestamp": null})
+    };
     json!({"metadata": metadata, "versions": versions})
 }
 
 fn aggregated_resource(resource: &Resource) -> Value {
-    let scope = if resource.namespaced { "Namespaced" } else { "Cluster" };
+    let scope = if resource.namespaced {
+        "Namespaced"
+    } else {
+        "Cluster"
+    };
     let mut value = json!({
         "resource": &*resource.plural, "responseKind": kind(&resource.group, &resource.version, &resource.kind),
         "scope": scope, "singularResource": &*resource.singular, "verbs": names(resource.verbs),
@@ -135,7 +184,7 @@ fn aggregated_resource(resource: &Resource) -> Value {
         })
         .collect();
     if !subs.is_empty() {
-        value["subresources"] = subs.into();
+        tree::set(&mut value, &["subresources"], subs);
     }
     value
 }

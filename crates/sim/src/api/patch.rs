@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
+use super::Request;
 use super::read::form_of;
 use super::reply::Answer;
 use super::write::check_options;
-use super::Request;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::patch::{self, strategic};
@@ -33,7 +33,11 @@ impl Sort {
             "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
             _ => {
-                let strategic = if custom { "" } else { "application/strategic-merge-patch+json, " };
+                let strategic = if custom {
+                    ""
+                } else {
+                    "application/strategic-merge-patch+json, "
+                };
                 Err(Status::unsupported_media_type(format!(
                     "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml, application/apply-patch+cbor"
                 )))
@@ -51,16 +55,29 @@ pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Cont
     if sort == Sort::Apply {
         check_applied(request, &body)?;
     }
-    let done = write::update(state, &request.target(), context, sort == Sort::Apply, &mut |state, live, context| {
-        let patched = patched(state, request, sort, live, &body, context)?;
-        write::decode(state, resource, patched, context)
-    })?;
+    let done = write::update(
+        state,
+        &request.target(),
+        context,
+        sort == Sort::Apply,
+        &mut |state, live, context| {
+            let patched = patched(state, request, sort, live, &body, context)?;
+            write::decode(state, resource, patched, context)
+        },
+    )?;
     let code = if done.created { 201 } else { 200 };
     Ok(Answer::object(state, resource, &done.object, code, form, include))
 }
 
 /// The tree that the patch makes of the live one.
-pub(super) fn patched(state: &State, request: &Request<'_>, sort: Sort, live: Option<&Value>, body: &Value, context: &Context) -> Result<Value> {
+pub(super) fn patched(
+    state: &State,
+    request: &Request<'_>,
+    sort: Sort,
+    live: Option<&Value>,
+    body: &Value,
+    context: &Context,
+) -> Result<Value> {
     if sort == Sort::Apply {
         return apply::apply(state, request.resource, live, body, context);
     }
@@ -79,17 +96,24 @@ pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
     })?;
     match (sort, &value) {
         (Sort::Json, _) | (_, Value::Object(_)) => Ok(value),
-        _ => Err(Status::bad_request("error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}")),
+        _ => Err(Status::bad_request(
+            "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
+        )),
     }
 }
 
 /// An applied configuration must say what it is, and may not claim managed fields.
 fn check_applied(request: &Request<'_>, body: &Value) -> Result<()> {
     let resource = request.resource;
-    for (field, expected) in [("apiVersion", resource.api_version()), ("kind", resource.kind.to_string())] {
+    for (field, expected) in [
+        ("apiVersion", resource.api_version()),
+        ("kind", resource.kind.to_string()),
+    ] {
         if tree::text(body, &[field]).is_empty() {
             let _ = expected;
-            return Err(Status::bad_request(format!("invalid object type: {field} must be set")));
+            return Err(Status::bad_request(format!(
+                "invalid object type: {field} must be set"
+            )));
         }
     }
     if !tree::list(body, &["metadata", "managedFields"]).is_empty() {
@@ -108,6 +132,13 @@ pub(super) fn check_patch_options(request: &Request<'_>, sort: Sort) -> Result<(
     if sort != Sort::Apply && query.find("force").is_some() {
         errors.forbidden(&Path::new("force"), "may not be specified for non-apply patch");
     }
-    let kind = Qualified { group: "meta.k8s.io", name: "PatchOptions" };
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(kind, "", &errors)) }
+    let kind = Qualified {
+        group: "meta.k8s.io",
+        name: "PatchOptions",
+    };
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(kind, "", &errors))
+    }
 }

@@ -9,7 +9,12 @@ impl Query {
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
-        Self(pairs.map(|pair| pair.split_once('=').unwrap_or((pair, ""))).map(|(key, value)| (decode(key), decode(value))).collect())
+        Self(
+            pairs
+                .map(|pair| pair.split_once('=').unwrap_or((pair, "")))
+                .map(|(key, value)| (decode(key), decode(value)))
+                .collect(),
+        )
     }
 
     /// One more pair.
@@ -26,13 +31,17 @@ impl Query {
     /// The first value of `key`.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&str> {
-        self.0.iter().find(|(have, _)| have == key).map(|(_, value)| value.as_str())
+        self.0
+            .iter()
+            .find(|(have, _)| have == key)
+            .map(|(_, value)| value.as_str())
     }
 
     /// Whether `key` is true, in Go's spellings.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
-        self.find(key).is_some_and(|value| !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F"))
+        self.find(key)
+            .is_some_and(|value| !matches!(value, "false" | "0" | "False" | "FALSE" | "f" | "F"))
     }
 }
 
@@ -45,7 +54,8 @@ pub(super) fn decode(text: &str) -> String {
             b'+' => out.push(b' '),
             b'%' => {
                 let mut ahead = bytes.clone();
-                let digits = [ahead.next(), ahead.next()].map(|digit| digit.and_then(|digit| char::from(digit).to_digit(16)));
+                let digits = [ahead.next(), ahead.next()]
+                    .map(|digit| digit.and_then(|digit| char::from(digit).to_digit(16)));
                 if let [Some(high), Some(low)] = digits {
                     out.push((high * 16 + low) as u8);
                     bytes = ahead;

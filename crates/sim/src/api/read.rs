@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::reply::Answer;
 use super::Request;
+use super::reply::Answer;
 use crate::field::{FieldErrors, Path};
 use crate::form::{self, Form};
 use crate::object::Object;
@@ -47,7 +47,14 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Result<Answer> {
         None => state.store.get(&request.resource.table, &key).cloned(),
     };
     let object = found.ok_or_else(|| target.not_found())?;
-    Ok(Answer::object(state, request.resource, &object, 200, form, include))
+    Ok(Answer::object(
+        state,
+        request.resource,
+        &object,
+        200,
+        form,
+        include,
+    ))
 }
 
 type Past = std::collections::BTreeMap<Box<str>, Option<Arc<Object>>>;
@@ -78,8 +85,11 @@ fn version(request: &Request<'_>, key: &str) -> Result<Option<u64>> {
 fn check_not_future(state: &State, asked: Option<u64>) -> Result<()> {
     let current = state.store.version();
     match asked.filter(|asked| *asked > current) {
-        Some(asked) => Err(Status::timeout(&format!("Too large resource version: {asked}, current: {current}"), 1)
-            .cause("ResourceVersionTooLarge", "Too large resource version", "")),
+        Some(asked) => Err(Status::timeout(
+            &format!("Too large resource version: {asked}, current: {current}"),
+            1,
+        )
+        .cause("ResourceVersionTooLarge", "Too large resource version", "")),
         None => Ok(()),
     }
 }
@@ -105,7 +115,9 @@ fn list_options(state: &State, request: &Request<'_>) -> Result<ListOptions> {
     };
     let asked = version(request, "resourceVersion")?;
     if token.is_some() && asked.is_some_and(|asked| asked != 0) {
-        return Err(Status::bad_request("specifying resource version is not allowed when using continue"));
+        return Err(Status::bad_request(
+            "specifying resource version is not allowed when using continue",
+        ));
     }
     let exact = match query.get("resourceVersionMatch") {
         "Exact" => asked,
@@ -115,7 +127,12 @@ fn list_options(state: &State, request: &Request<'_>) -> Result<ListOptions> {
     if token.is_none() {
         check_not_future(state, asked)?;
     }
-    Ok(ListOptions { selector, limit: usize::try_from(limit).unwrap_or(0), token, exact })
+    Ok(ListOptions {
+        selector,
+        limit: usize::try_from(limit).unwrap_or(0),
+        token,
+        exact,
+    })
 }
 
 fn bad_number(key: &str, text: &str) -> Status {
@@ -130,32 +147,55 @@ fn check_list_options(request: &Request<'_>) -> Result<()> {
     let matching = query.get("resourceVersionMatch");
     if !matching.is_empty() {
         if query.get("resourceVersion").is_empty() {
-            errors.forbidden(&path, "resourceVersionMatch is forbidden unless resourceVersion is provided");
+            errors.forbidden(
+                &path,
+                "resourceVersionMatch is forbidden unless resourceVersion is provided",
+            );
         }
         if !query.get("continue").is_empty() {
-            errors.forbidden(&path, "resourceVersionMatch is forbidden when continue is provided");
+            errors.forbidden(
+                &path,
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
         }
         if !matches!(matching, "Exact" | "NotOlderThan") {
             errors.not_supported(&path, matching, &["Exact", "NotOlderThan", ""]);
         }
         if matching == "Exact" && query.get("resourceVersion") == "0" {
-            errors.forbidden(&path, "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"");
+            errors.forbidden(
+                &path,
+                "resourceVersionMatch \"exact\" is forbidden for resourceVersion \"0\"",
+            );
         }
     }
     if query.find("sendInitialEvents").is_some() {
-        errors.forbidden(&Path::new("sendInitialEvents"), "sendInitialEvents is forbidden for list");
+        errors.forbidden(
+            &Path::new("sendInitialEvents"),
+            "sendInitialEvents is forbidden for list",
+        );
     }
     refuse_options(&errors)
 }
 
 fn refuse_options(errors: &FieldErrors) -> Result<()> {
-    let kind = Qualified { group: "meta.k8s.io", name: "ListOptions" };
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(kind, "", errors)) }
+    let kind = Qualified {
+        group: "meta.k8s.io",
+        name: "ListOptions",
+    };
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(kind, "", errors))
+    }
 }
 
 pub(super) fn selector_of(request: &Request<'_>) -> Result<Selector> {
     let query = &request.call.query;
-    Selector::parse(request.resource, query.get("labelSelector"), query.get("fieldSelector"))
+    Selector::parse(
+        request.resource,
+        query.get("labelSelector"),
+        query.get("fieldSelector"),
+    )
 }
 
 /// One page of a list.
@@ -180,21 +220,32 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
         }
         Form::Table => {
             let objects: Vec<&Object> = page.objects.iter().map(|object| &**object).collect();
-            Answer::json(200, &table::render(state, request.resource, &objects, meta, true, include))
+            Answer::json(
+                200,
+                &table::render(state, request.resource, &objects, &meta, true, include),
+            )
         }
     })
 }
 
 fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
     let resource = request.resource;
-    let (kind, api_version) = (json!(format!("{}List", resource.kind)), json!(resource.api_version()));
-    let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[").into_bytes();
+    let (kind, api_version) = (
+        json!(format!("{}List", resource.kind)),
+        json!(resource.api_version()),
+    );
+    let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
+        .into_bytes();
     let bare = matches!(resource.shape, Shape::Builtin(_)) && crate::convert::is_as_stored(resource);
     for (at, object) in page.objects.iter().enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        if bare { object.write_item(&mut out) } else { form::write_whole(resource, object, &mut out) }
+        if bare {
+            object.write_item(&mut out);
+        } else {
+            form::write_whole(resource, object, &mut out);
+        }
     }
     out.extend_from_slice(b"]}");
     Answer::bytes(200, "application/json", out.into())
@@ -207,7 +258,11 @@ fn page(state: &State, request: &Request<'_>, options: &ListOptions) -> Result<P
         (None, Some(exact)) => exact,
         (None, None) => current,
     };
-    let past = if version == current { lagged(state, request) } else { state.store.changes_after(&request.resource.table, version) };
+    let past = if version == current {
+        lagged(state, request)
+    } else {
+        state.store.changes_after(&request.resource.table, version)
+    };
     if past.is_none() && version != current {
         return Err(expired(options));
     }
@@ -215,26 +270,50 @@ fn page(state: &State, request: &Request<'_>, options: &ListOptions) -> Result<P
     let past = past.unwrap_or_default();
     let all = objects_at(state, request, &past, after);
     let mut matching = all.filter(|object| options.selector.matches(object));
-    let limit = if options.limit == 0 { usize::MAX } else { options.limit };
+    let limit = if options.limit == 0 {
+        usize::MAX
+    } else {
+        options.limit
+    };
     let objects: Vec<Arc<Object>> = matching.by_ref().take(limit).collect();
     let rest = matching.count() as u64;
     let next = match objects.last().filter(|_| rest > 0) {
-        Some(last) => Token { version: Some(version), after: last.key() }.encode(),
+        Some(last) => Token {
+            version: Some(version),
+            after: last.key(),
+        }
+        .encode(),
         None => String::new(),
     };
-    Ok(Page { objects, version, next, remaining: options.selector.is_empty().then_some(rest) })
+    Ok(Page {
+        objects,
+        version,
+        next,
+        remaining: options.selector.is_empty().then_some(rest),
+    })
 }
 
 /// The objects of the place asked for, as they were before the changes in `past`.
-fn objects_at<'a>(state: &'a State, request: &Request<'_>, past: &'a Past, after: Option<&str>) -> Box<dyn Iterator<Item = Arc<Object>> + 'a> {
+fn objects_at<'a>(
+    state: &'a State,
+    request: &Request<'_>,
+    past: &'a Past,
+    after: Option<&str>,
+) -> Box<dyn Iterator<Item = Arc<Object>> + 'a> {
     let namespace = &request.place.namespace;
     let present = state.store.range(&request.resource.table, namespace, after);
     if past.is_empty() {
         return Box::new(present.map(|(_, object)| Arc::clone(object)));
     }
-    let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}/") };
-    let mut all: std::collections::BTreeMap<String, Arc<Object>> =
-        present.filter(|(key, _)| !past.contains_key(*key)).map(|(key, object)| (key.to_owned(), Arc::clone(object))).collect();
+    let prefix = if namespace.is_empty() {
+        String::new()
+    } else {
+        format!("{namespace}/")
+    };
+    let mut all: std::collections::BTreeMap<String, Arc<Object>> = present
+        .filter(|(key, _)| !past.contains_key(*key))
+        .map(|(key, object)| (key.to_owned(), Arc::clone(object)))
+        .collect();
     for (key, then) in past {
         let wanted = key.starts_with(&prefix) && after.is_none_or(|after| &**key > after);
         if let Some(then) = then.as_ref().filter(|_| wanted) {
@@ -248,7 +327,11 @@ fn expired(options: &ListOptions) -> Status {
     let Some(token) = &options.token else {
         return Status::expired("The resourceVersion for the provided list is too old.");
     };
-    let fresh = Token { version: None, after: token.after.clone() }.encode();
+    let fresh = Token {
+        version: None,
+        after: token.after.clone(),
+    }
+    .encode();
     let text = "The provided continue parameter is too old to display a consistent list result. You can start a new list without the \
                 continue parameter, or use the continue token in this response to retrieve the remainder of the results. Continuing with \
                 the provided token results in an inconsistent list - objects that were created, modified, or deleted between the time the \
@@ -262,7 +345,9 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
     let selector = selector_of(request)?;
     check_watch_options(request)?;
     let asked = version(request, "resourceVersion")?.unwrap_or(0);
-    let send_initial = query.find("sendInitialEvents").map(|_| query.flag("sendInitialEvents"));
+    let send_initial = query
+        .find("sendInitialEvents")
+        .map(|_| query.flag("sendInitialEvents"));
     let bookmarks = query.flag("allowWatchBookmarks");
     let initial = send_initial.unwrap_or(asked == 0);
     let seconds = match query.get("timeoutSeconds") {
@@ -271,19 +356,22 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
     };
     let seconds = if seconds == 0 { WATCH_SECONDS } else { seconds };
     let from = if asked == 0 { state.store.version() } else { asked };
-    Ok(Watch::begin(state, WatchOptions {
-        resource: Arc::clone(request.resource),
-        namespace: request.place.namespace.clone(),
-        selector,
-        form,
-        bookmarks,
-        initial,
-        mark_initial_end: send_initial == Some(true) && bookmarks,
-        from,
-        deadline: state.now().plus_seconds(seconds),
-        fault: None,
-        client: request.call.client.clone(),
-    }))
+    Ok(Watch::begin(
+        state,
+        WatchOptions {
+            resource: Arc::clone(request.resource),
+            namespace: request.place.namespace.clone(),
+            selector,
+            form,
+            bookmarks,
+            initial,
+            mark_initial_end: send_initial == Some(true) && bookmarks,
+            from,
+            deadline: state.now().plus_seconds(seconds),
+            fault: None,
+            client: request.call.client.clone(),
+        },
+    ))
 }
 
 fn check_watch_options(request: &Request<'_>) -> Result<()> {
@@ -293,17 +381,26 @@ fn check_watch_options(request: &Request<'_>) -> Result<()> {
     let matching = query.get("resourceVersionMatch");
     let initial = query.find("sendInitialEvents").is_some();
     if initial && matching != "NotOlderThan" {
-        errors.forbidden(&path, "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan");
+        errors.forbidden(
+            &path,
+            "sendInitialEvents requires setting resourceVersionMatch to NotOlderThan",
+        );
     }
     if !matching.is_empty() {
         if !initial {
-            errors.forbidden(&path, "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided");
+            errors.forbidden(
+                &path,
+                "resourceVersionMatch is forbidden for watch unless sendInitialEvents is provided",
+            );
         }
         if matching != "NotOlderThan" {
             errors.not_supported(&path, matching, &["NotOlderThan"]);
         }
         if !query.get("continue").is_empty() {
-            errors.forbidden(&path, "resourceVersionMatch is forbidden when continue is provided");
+            errors.forbidden(
+                &path,
+                "resourceVersionMatch is forbidden when continue is provided",
+            );
         }
     }
     refuse_options(&errors)

@@ -31,7 +31,11 @@ impl Answer {
     /// A body of some type.
     #[must_use]
     pub fn bytes(code: u16, content_type: &str, body: Bytes) -> Self {
-        Self { code, headers: vec![("content-type", content_type.to_owned())], body }
+        Self {
+            code,
+            headers: vec![("content-type", content_type.to_owned())],
+            body,
+        }
     }
 
     /// A plain text.
@@ -43,7 +47,11 @@ impl Answer {
     /// No body at all.
     #[must_use]
     pub fn empty(code: u16) -> Self {
-        Self { code, headers: Vec::new(), body: Bytes::new() }
+        Self {
+            code,
+            headers: Vec::new(),
+            body: Bytes::new(),
+        }
     }
 
     /// What the server says to a path it does not serve.
@@ -64,7 +72,14 @@ impl Answer {
 
     /// One object in the form asked for.
     #[must_use]
-    pub(super) fn object(state: &State, resource: &Resource, object: &Object, code: u16, form: Form, include: table::Include) -> Self {
+    pub(super) fn object(
+        state: &State,
+        resource: &Resource,
+        object: &Object,
+        code: u16,
+        form: Form,
+        include: table::Include,
+    ) -> Self {
         match form {
             Form::Whole => {
                 let mut out = Vec::with_capacity(1024);
@@ -74,7 +89,10 @@ impl Answer {
             Form::Metadata => Self::json(code, &form::partial(object)),
             Form::Table => {
                 let meta = json!({"resourceVersion": object.meta().version.to_string()});
-                Self::json(code, &table::render(state, resource, &[object], meta, true, include))
+                Self::json(
+                    code,
+                    &table::render(state, resource, &[object], &meta, true, include),
+                )
             }
         }
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Request;
 use super::reply::Answer;
 use super::write::body;
-use super::Request;
 use crate::auth::{self, Attempt, User};
 use crate::context::Context;
 use crate::resource::{Resource, Verb};
@@ -37,13 +37,24 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
 }
 
 fn subject(review: &Value) -> User {
-    let groups = tree::list(review, &["spec", "groups"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    User { name: tree::text(review, &["spec", "user"]).to_owned(), uid: tree::text(review, &["spec", "uid"]).to_owned(), groups }
+    let groups = tree::list(review, &["spec", "groups"])
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    User {
+        name: tree::text(review, &["spec", "user"]).to_owned(),
+        uid: tree::text(review, &["spec", "uid"]).to_owned(),
+        groups,
+    }
 }
 
 fn access(state: &State, user: &User, review: &Value) -> Value {
     let text = |key| tree::text(review, &["spec", "resourceAttributes", key]);
-    let verb = Verb::ALL.into_iter().find(|verb| verb.name() == text("verb")).unwrap_or(Verb::Get);
+    let verb = Verb::ALL
+        .into_iter()
+        .find(|verb| verb.name() == text("verb"))
+        .unwrap_or(Verb::Get);
     let attempt = Attempt {
         verb,
         group: text("group"),

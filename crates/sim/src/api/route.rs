@@ -51,7 +51,11 @@ pub struct Place {
 /// Reads a path.
 #[must_use]
 pub fn parse_route(path: &str) -> Route {
-    let parts: Vec<String> = path.trim_matches('/').split('/').map(|part| decode(&part.replace('+', "%2B"))).collect();
+    let parts: Vec<String> = path
+        .trim_matches('/')
+        .split('/')
+        .map(|part| decode(&part.replace('+', "%2B")))
+        .collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     match parts.as_slice() {
         ["api"] => Route::CoreVersions,
@@ -115,7 +119,11 @@ impl Place {
             resource: &self.plural,
             subresource: &self.subresource,
             // A namespace is its own namespace to the authoriser.
-            namespace: if self.plural == "namespaces" { &self.name } else { &self.namespace },
+            namespace: if self.plural == "namespaces" {
+                &self.name
+            } else {
+                &self.namespace
+            },
             name: &self.name,
         }
     }
@@ -128,7 +136,10 @@ mod tests {
     fn check(path: &str, expected: &str) {
         let shown = match parse_route(path) {
             Route::Resource(p) => {
-                format!("{}|{}|{}|{}|{}|{}", p.group, p.version, p.namespace, p.plural, p.name, p.subresource)
+                format!(
+                    "{}|{}|{}|{}|{}|{}",
+                    p.group, p.version, p.namespace, p.plural, p.name, p.subresource
+                )
             }
             other => format!("{other:?}"),
         };
@@ -144,8 +155,14 @@ mod tests {
         check("/api/v1/namespaces/a", "|v1||namespaces|a|");
         check("/api/v1/namespaces/a/status", "|v1||namespaces|a|status");
         check("/api/v1/namespaces/a/pods/b/log", "|v1|a|pods|b|log");
-        check("/apis/apps/v1/namespaces/a/deployments/b%2Fc/scale", "apps|v1|a|deployments|b/c|scale");
-        check("/apis/rbac.authorization.k8s.io/v1/clusterroles/system:x", "rbac.authorization.k8s.io|v1||clusterroles|system:x|");
+        check(
+            "/apis/apps/v1/namespaces/a/deployments/b%2Fc/scale",
+            "apps|v1|a|deployments|b/c|scale",
+        );
+        check(
+            "/apis/rbac.authorization.k8s.io/v1/clusterroles/system:x",
+            "rbac.authorization.k8s.io|v1||clusterroles|system:x|",
+        );
         check("/livez/ping", "Health(\"livez\")");
         check("/nope", "Unknown");
     }

@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Request;
 use super::patch::{self, Sort};
 use super::reply::Answer;
-use super::Request;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::resource::{Resource, Shape, Verb};
@@ -12,11 +12,16 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::{tree, write};
 
-const KIND: Qualified<'static> = Qualified { group: "autoscaling", name: "Scale" };
+const KIND: Qualified<'static> = Qualified {
+    group: "autoscaling",
+    name: "Scale",
+};
 
 pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
     let target = request.target();
-    let Some((_, live)) = write::current(state, &target) else { return Err(target.not_found()) };
+    let Some((_, live)) = write::current(state, &target) else {
+        return Err(target.not_found());
+    };
     let paths = Paths::of(request.resource);
     let view = paths.view(&live);
     if request.verb == Verb::Get {
@@ -51,7 +56,10 @@ fn patched(request: &Request<'_>, view: &Value) -> Result<Value> {
 fn check(request: &Request<'_>, sent: &Value, view: &Value) -> Result<()> {
     let name = tree::text(sent, &["metadata", "name"]);
     if name != request.place.name {
-        let text = format!("the name of the object ({name}) does not match the name on the URL ({})", request.place.name);
+        let text = format!(
+            "the name of the object ({name}) does not match the name on the URL ({})",
+            request.place.name
+        );
         return Err(Status::bad_request(text));
     }
     let version = tree::text(sent, &["metadata", "resourceVersion"]);
@@ -61,7 +69,11 @@ fn check(request: &Request<'_>, sent: &Value, view: &Value) -> Result<()> {
     let replicas = tree::int(sent, &["spec", "replicas"]).unwrap_or(0);
     if replicas < 0 {
         let mut errors = FieldErrors::new();
-        errors.invalid(&Path::new("spec").child("replicas"), replicas, "must be greater than or equal to 0");
+        errors.invalid(
+            &Path::new("spec").child("replicas"),
+            replicas,
+            "must be greater than or equal to 0",
+        );
         return Err(Status::invalid(KIND, name, &errors));
     }
     Ok(())
@@ -79,11 +91,22 @@ impl Paths {
         if let Shape::Custom(custom) = &resource.shape
             && let Some(scale) = &custom.scale
         {
-            let selector = scale.get("labelSelectorPath").and_then(Value::as_str).map(str::to_owned);
+            let selector = scale
+                .get("labelSelectorPath")
+                .and_then(Value::as_str)
+                .map(str::to_owned);
             let text = |key| tree::text(scale, &[key]).to_owned();
-            return Self { spec: text("specReplicasPath"), status: text("statusReplicasPath"), selector };
+            return Self {
+                spec: text("specReplicasPath"),
+                status: text("statusReplicasPath"),
+                selector,
+            };
         }
-        Self { spec: ".spec.replicas".into(), status: ".status.replicas".into(), selector: None }
+        Self {
+            spec: ".spec.replicas".into(),
+            status: ".status.replicas".into(),
+            selector: None,
+        }
     }
 
     fn replicas(&self) -> Vec<&str> {
@@ -120,15 +143,28 @@ fn split(path: &str) -> Vec<&str> {
 
 /// A label selector as text, requirements sorted by key.
 pub(crate) fn selector_text(selector: Option<&Value>) -> String {
-    let Some(selector) = selector else { return String::new() };
-    let labels = tree::map(selector, &["matchLabels"]).or_else(|| selector.as_object().filter(|map| !map.contains_key("matchExpressions")));
+    let Some(selector) = selector else {
+        return String::new();
+    };
+    let labels = tree::map(selector, &["matchLabels"]).or_else(|| {
+        selector
+            .as_object()
+            .filter(|map| !map.contains_key("matchExpressions"))
+    });
     let mut parts: Vec<(String, String)> = Vec::new();
-    for (key, value) in labels.into_iter().flatten().filter(|(_, value)| value.is_string()) {
+    for (key, value) in labels
+        .into_iter()
+        .flatten()
+        .filter(|(_, value)| value.is_string())
+    {
         parts.push((key.clone(), format!("{key}={}", value.as_str().unwrap_or(""))));
     }
     for expression in tree::list(selector, &["matchExpressions"]) {
         let key = tree::text(expression, &["key"]);
-        let mut values: Vec<&str> = tree::list(expression, &["values"]).iter().filter_map(Value::as_str).collect();
+        let mut values: Vec<&str> = tree::list(expression, &["values"])
+            .iter()
+            .filter_map(Value::as_str)
+            .collect();
         values.sort_unstable();
         let values = values.join(",");
         let text = match tree::text(expression, &["operator"]) {
@@ -140,5 +176,9 @@ pub(crate) fn selector_text(selector: Option<&Value>) -> String {
         parts.push((key.to_owned(), text));
     }
     parts.sort();
-    parts.into_iter().map(|(_, text)| text).collect::<Vec<_>>().join(",")
+    parts
+        .into_iter()
+        .map(|(_, text)| text)
+        .collect::<Vec<_>>()
+        .join(",")
 }

@@ -18,7 +18,9 @@ use crate::write::{self, Target};
 use crate::{strategy, tree};
 
 pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
-    let Some(sub) = request.resource.subresource(&request.place.subresource) else { return Ok(Answer::not_found()) };
+    let Some(sub) = request.resource.subresource(&request.place.subresource) else {
+        return Ok(Answer::not_found());
+    };
     if !sub.verbs.contains(request.verb) {
         return Ok(Answer::text(405, "405: Method Not Allowed"));
     }
@@ -42,7 +44,11 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
     }
     let (form, include) = form_of(request)?;
     let resource = request.resource;
-    let sort = if request.verb == Verb::Patch { Some(Sort::of(request)?) } else { None };
+    let sort = if request.verb == Verb::Patch {
+        Some(Sort::of(request)?)
+    } else {
+        None
+    };
     let sent = match sort {
         Some(sort) => {
             patch::check_patch_options(request, sort)?;
@@ -50,44 +56,84 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
         }
         None => body(request)?,
     };
-    let done = write::update(state, &request.target(), context, false, &mut |state, live, context| {
-        let value = match sort {
-            Some(sort) => patch::patched(state, request, sort, live, &sent, context)?,
-            None => sent.clone(),
-        };
-        write::decode(state, resource, value, context)
-    })?;
+    let done = write::update(
+        state,
+        &request.target(),
+        context,
+        false,
+        &mut |state, live, context| {
+            let value = match sort {
+                Some(sort) => patch::patched(state, request, sort, live, &sent, context)?,
+                None => sent.clone(),
+            };
+            write::decode(state, resource, value, context)
+        },
+    )?;
     Ok(Answer::object(state, resource, &done.object, 200, form, include))
 }
 
 fn finalize(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
     let (form, include) = form_of(request)?;
     let value = write::decode(state, request.resource, body(request)?, context)?;
-    let finalizers = tree::get(&value, &["spec", "finalizers"]).cloned().unwrap_or_default();
-    let object = strategy::finalize(state, &request.target(), finalizers)?;
-    Ok(Answer::object(state, request.resource, &object, 200, form, include))
+    let finalizers = tree::get(&value, &["spec", "finalizers"])
+        .cloned()
+        .unwrap_or_default();
+    let object = strategy::finalize(state, &request.target(), &finalizers)?;
+    Ok(Answer::object(
+        state,
+        request.resource,
+        &object,
+        200,
+        form,
+        include,
+    ))
 }
 
-const POD_BINDING: Qualified<'static> = Qualified { group: "", name: "pods/binding" };
+const POD_BINDING: Qualified<'static> = Qualified {
+    group: "",
+    name: "pods/binding",
+};
 
 /// Puts a pod on a node, as the scheduler does.
-pub(super) fn bind_by_body(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn bind_by_body(
+    state: &mut State,
+    request: &Request<'_>,
+    context: &mut Context,
+) -> Result<Answer> {
     let binding = super::parse_body(&request.call.body, "binding")?;
     let name = tree::text(&binding, &["metadata", "name"]).to_owned();
-    let name = if request.place.name.is_empty() { name } else { request.place.name.clone() };
+    let name = if request.place.name.is_empty() {
+        name
+    } else {
+        request.place.name.clone()
+    };
     let node = tree::text(&binding, &["target", "name"]).to_owned();
-    let Some(pods) = state.resources.preferred("", "pods").cloned() else { return Ok(Answer::not_found()) };
-    let target = Target { resource: &pods, namespace: &request.place.namespace, name: &name };
+    let Some(pods) = state.resources.preferred("", "pods").cloned() else {
+        return Ok(Answer::not_found());
+    };
+    let target = Target {
+        resource: &pods,
+        namespace: &request.place.namespace,
+        name: &name,
+    };
     bind(state, &target, &node, context)?;
-    Ok(Answer::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+    Ok(Answer::json(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
 }
 
 /// Puts a pod on a node.
 pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: &mut Context) -> Result<()> {
-    let Some((live, mut pod)) = write::current(state, target) else { return Err(target.not_found()) };
+    let Some((live, mut pod)) = write::current(state, target) else {
+        return Err(target.not_found());
+    };
     let assigned = tree::text(&pod, &["spec", "nodeName"]);
     if live.meta().deleting {
-        let why = format!("pod {} is being deleted, cannot be assigned to a host", target.name);
+        let why = format!(
+            "pod {} is being deleted, cannot be assigned to a host",
+            target.name
+        );
         return Err(Status::conflict(POD_BINDING, target.name, &why));
     }
     if !assigned.is_empty() {
@@ -115,30 +161,52 @@ const PDBS: &str = "poddisruptionbudgets.policy";
 fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
     let eviction = super::parse_body(&request.call.body, "eviction")?;
     let target = request.target();
-    let Some((live, pod)) = write::current(state, &target) else { return Err(target.not_found()) };
+    let Some((live, pod)) = write::current(state, &target) else {
+        return Err(target.not_found());
+    };
     context.subresource.clear();
     let mut options = delete_options(request, context)?;
     if let Some(given) = eviction.get("deleteOptions") {
         options = write::DeleteOptions::parse(given)?;
     }
-    let finished = matches!(tree::text(&pod, &["status", "phase"]), "Succeeded" | "Failed" | "Pending");
+    let finished = matches!(
+        tree::text(&pod, &["status", "phase"]),
+        "Succeeded" | "Failed" | "Pending"
+    );
     if !finished && !live.meta().deleting {
         spend_budget(state, &target, &pod, context)?;
     }
     write::delete(state, &target, &options, context)?;
-    Ok(Answer::json(201, &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201})))
+    Ok(Answer::json(
+        201,
+        &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
+    ))
 }
 
 /// One pod less is counted against its budget.
 fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &Context) -> Result<()> {
     let labels = tree::get(pod, &["metadata", "labels"]).cloned();
-    let budgets: Vec<Arc<crate::object::Object>> = state.store.range(PDBS, target.namespace, None).map(|(_, object)| Arc::clone(object)).collect();
-    let covers = |budget: &Value| LabelSelector::from_object(tree::get(budget, &["spec", "selector"])).matches_map(labels.as_ref());
-    let mut covering: Vec<Value> = budgets.iter().map(|object| object.value()).filter(covers).collect();
+    let budgets: Vec<Arc<crate::object::Object>> = state
+        .store
+        .range(PDBS, target.namespace, None)
+        .map(|(_, object)| Arc::clone(object))
+        .collect();
+    let covers = |budget: &Value| {
+        LabelSelector::from_object(tree::get(budget, &["spec", "selector"])).matches_map(labels.as_ref())
+    };
+    let mut covering: Vec<Value> = budgets
+        .iter()
+        .map(|object| object.value())
+        .filter(covers)
+        .collect();
     if covering.len() > 1 {
-        return Err(Status::internal("This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."));
+        return Err(Status::internal(
+            "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support.",
+        ));
     }
-    let Some(mut budget) = covering.pop() else { return Ok(()) };
+    let Some(mut budget) = covering.pop() else {
+        return Ok(());
+    };
     let name = tree::text(&budget, &["metadata", "name"]).to_owned();
     let status = |field: &str| tree::int(&budget, &["status", field]).unwrap_or(0);
     let allowed = status("disruptionsAllowed");
@@ -159,7 +227,12 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
     tree::set(&mut budget, &["status", "disruptionsAllowed"], allowed - 1);
     let now = state.now().rfc3339();
     tree::set(&mut budget, &["status", "disruptedPods", target.name], now);
-    if let Some(resource) = state.resources.preferred("policy", "poddisruptionbudgets").cloned().filter(|_| !context.dry_run) {
+    if let Some(resource) = state
+        .resources
+        .preferred("policy", "poddisruptionbudgets")
+        .cloned()
+        .filter(|_| !context.dry_run)
+    {
         write::keep(state, &resource, budget);
     }
     Ok(())
@@ -175,28 +248,53 @@ fn token(state: &mut State, request: &Request<'_>) -> Result<Answer> {
     tree::set_default(&mut review, &["spec", "expirationSeconds"], 3600);
     let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(3600);
     let expires = state.now().plus_seconds(seconds).rfc3339();
-    let token = format!("sim.{}.{}.{}", target.namespace, target.name, state.random.suffix(16));
-    tree::set(&mut review, &["status"], json!({"token": token, "expirationTimestamp": expires}));
+    let token = format!(
+        "sim.{}.{}.{}",
+        target.namespace,
+        target.name,
+        state.random.suffix(16)
+    );
+    tree::set(
+        &mut review,
+        &["status"],
+        json!({"token": token, "expirationTimestamp": expires}),
+    );
     tree::set(&mut review, &["kind"], "TokenRequest");
     tree::set(&mut review, &["apiVersion"], "authentication.k8s.io/v1");
     tree::set(&mut review, &["metadata", "name"], target.name);
     tree::set(&mut review, &["metadata", "namespace"], target.namespace);
-    tree::set(&mut review, &["metadata", "creationTimestamp"], state.now().rfc3339());
+    tree::set(
+        &mut review,
+        &["metadata", "creationTimestamp"],
+        state.now().rfc3339(),
+    );
     Ok(Answer::json(201, &review))
 }
 
 /// There are no containers, so their logs are empty.
 fn log(state: &State, request: &Request<'_>) -> Result<Answer> {
     let target = request.target();
-    let Some((_, pod)) = write::current(state, &target) else { return Err(target.not_found()) };
-    let names: Vec<&str> = tree::list(&pod, &["spec", "containers"]).iter().map(|one| tree::text(one, &["name"])).collect();
+    let Some((_, pod)) = write::current(state, &target) else {
+        return Err(target.not_found());
+    };
+    let names: Vec<&str> = tree::list(&pod, &["spec", "containers"])
+        .iter()
+        .map(|one| tree::text(one, &["name"]))
+        .collect();
     let asked = request.call.query.get("container");
     if asked.is_empty() && names.len() > 1 {
-        let text = format!("a container name must be specified for pod {}, choose one of: [{}]", target.name, names.join(" "));
+        let text = format!(
+            "a container name must be specified for pod {}, choose one of: [{}]",
+            target.name,
+            names.join(" ")
+        );
         return Err(Status::bad_request(text));
     }
     if !asked.is_empty() && !names.contains(&asked) {
-        return Err(Status::bad_request(format!("container {asked} is not valid for pod {}", target.name)));
+        return Err(Status::bad_request(format!(
+            "container {asked} is not valid for pod {}",
+            target.name
+        )));
     }
     Ok(Answer::text(200, ""))
 }

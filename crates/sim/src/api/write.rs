@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
+use super::Request;
 use super::read::{form_of, selector_of};
 use super::reply::Answer;
-use super::Request;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::object::Object;
@@ -19,7 +19,14 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     let value = body(request)?;
     let value = write::decode(state, request.resource, value, context)?;
     let object = write::create(state, &request.target(), value, context)?;
-    Ok(Answer::object(state, request.resource, &object, 201, form, include))
+    Ok(Answer::object(
+        state,
+        request.resource,
+        &object,
+        201,
+        form,
+        include,
+    ))
 }
 
 pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
@@ -28,18 +35,25 @@ pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Con
     let value = body(request)?;
     let value = write::decode(state, request.resource, value, context)?;
     let upsert = request.resource.traits.upsert;
-    let done = write::update(state, &request.target(), context, upsert, &mut |_, _, _| Ok(value.clone()))?;
+    let done = write::update(state, &request.target(), context, upsert, &mut |_, _, _| {
+        Ok(value.clone())
+    })?;
     let code = if done.created { 201 } else { 200 };
-    Ok(Answer::object(state, request.resource, &done.object, code, form, include))
+    Ok(Answer::object(
+        state,
+        request.resource,
+        &done.object,
+        code,
+        form,
+        include,
+    ))
 }
 
 /// The sent object; the server's words when there is none or it is no JSON.
 pub(super) fn body(request: &Request<'_>) -> Result<Value> {
     let media = request.call.content_type.split(';').next().unwrap_or("").trim();
     if !matches!(media, "" | "application/json" | "*/*") {
-        let text = format!(
-            "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor"
-        );
+        let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
         return Err(Status::unsupported_media_type(text));
     }
     let kind = &request.resource.kind;
@@ -58,8 +72,14 @@ fn go_syntax_error(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".into();
     }
-    let line = body.split(|byte| *byte == b'\n').nth(error.line().saturating_sub(1)).unwrap_or(&[]);
-    let found = line.get(error.column().saturating_sub(1)).copied().map_or('?', char::from);
+    let line = body
+        .split(|byte| *byte == b'\n')
+        .nth(error.line().saturating_sub(1))
+        .unwrap_or(&[]);
+    let found = line
+        .get(error.column().saturating_sub(1))
+        .copied()
+        .map_or('?', char::from);
     format!("invalid character '{found}' looking for beginning of value")
 }
 
@@ -80,13 +100,24 @@ pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
     }
     let validation = query.get("fieldValidation");
     if !matches!(validation, "" | "Ignore" | "Warn" | "Strict") {
-        errors.not_supported(&Path::new("fieldValidation"), validation, &["Ignore", "Warn", "Strict", ""]);
+        errors.not_supported(
+            &Path::new("fieldValidation"),
+            validation,
+            &["Ignore", "Warn", "Strict", ""],
+        );
     }
     if query.get("fieldManager").len() > 128 {
         errors.too_long(&Path::new("fieldManager"), 128);
     }
-    let kind = Qualified { group: "meta.k8s.io", name: kind };
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(kind, "", &errors)) }
+    let kind = Qualified {
+        group: "meta.k8s.io",
+        name: kind,
+    };
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(kind, "", &errors))
+    }
 }
 
 /// Body and query of a delete; the body wins.
@@ -101,7 +132,11 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
             tree::set(&mut options, &["gracePeriodSeconds"], grace);
         }
         if query.find("orphanDependents").is_some() {
-            tree::set(&mut options, &["orphanDependents"], query.flag("orphanDependents"));
+            tree::set(
+                &mut options,
+                &["orphanDependents"],
+                query.flag("orphanDependents"),
+            );
         }
     } else {
         options = super::parse_body(&request.call.body, "delete options")?;
@@ -116,26 +151,35 @@ pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Con
     let (form, include) = form_of(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
-    Ok(match write::delete(state, &request.target(), &options, context)? {
-        Deleted::Waiting(object) => Answer::object(state, resource, &object, 200, form, include),
-        Deleted::Already(object) if resource.traits.returns_deleted || resource.is("", "namespaces") => {
-            Answer::object(state, resource, &object, 200, form, include)
-        }
-        Deleted::Gone(object) if resource.traits.returns_deleted => Answer::object(state, resource, &object, 200, form, include),
-        Deleted::Gone(object) | Deleted::Already(object) => Answer::json(200, &success(request, &object)),
-    })
+    Ok(
+        match write::delete(state, &request.target(), &options, context)? {
+            Deleted::Waiting(object) => Answer::object(state, resource, &object, 200, form, include),
+            Deleted::Already(object) if resource.traits.returns_deleted || resource.is("", "namespaces") => {
+                Answer::object(state, resource, &object, 200, form, include)
+            }
+            Deleted::Gone(object) if resource.traits.returns_deleted => {
+                Answer::object(state, resource, &object, 200, form, include)
+            }
+            Deleted::Gone(object) | Deleted::Already(object) => Answer::json(200, &success(request, &object)),
+        },
+    )
 }
 
 fn success(request: &Request<'_>, object: &Object) -> Value {
     let resource = request.resource;
-    let mut details = json!({"name": &*object.meta().name, "kind": &*resource.plural, "uid": &*object.meta().uid});
+    let mut details =
+        json!({"name": &*object.meta().name, "kind": &*resource.plural, "uid": &*object.meta().uid});
     if !resource.group.is_empty() {
         tree::set(&mut details, &["group"], &*resource.group);
     }
     json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "details": details})
 }
 
-pub(super) fn delete_collection(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn delete_collection(
+    state: &mut State,
+    request: &Request<'_>,
+    context: &mut Context,
+) -> Result<Answer> {
     let selector = selector_of(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
@@ -147,7 +191,11 @@ pub(super) fn delete_collection(state: &mut State, request: &Request<'_>, contex
         .collect();
     let version = state.store.version();
     for object in &found {
-        let target = Target { resource, namespace: &object.meta().namespace, name: &object.meta().name };
+        let target = Target {
+            resource,
+            namespace: &object.meta().namespace,
+            name: &object.meta().name,
+        };
         match write::delete(state, &target, &options, context) {
             Err(status) if status.code() != 404 => return Err(status),
             _ => {}

@@ -19,14 +19,27 @@ impl Controller for Accounts {
     fn step(&mut self, state: &mut State) -> bool {
         let changed = state.store.changed_since(self.seen);
         self.seen = state.store.version();
-        if !changed.iter().any(|table| matches!(&**table, "namespaces" | "serviceaccounts")) {
+        if !changed
+            .iter()
+            .any(|table| matches!(&**table, "namespaces" | "serviceaccounts"))
+        {
             return false;
         }
-        let homes: Vec<String> =
-            state.store.all("namespaces").filter(|object| !object.meta().deleting).map(|object| object.meta().name.to_string()).collect();
+        let homes: Vec<String> = state
+            .store
+            .all("namespaces")
+            .filter(|object| !object.meta().deleting)
+            .map(|object| object.meta().name.to_string())
+            .collect();
         let mut busy = false;
         for home in homes {
-            busy |= make(state, "", "serviceaccounts", &home, json!({"metadata": {"name": "default"}}));
+            busy |= make(
+                state,
+                "",
+                "serviceaccounts",
+                &home,
+                json!({"metadata": {"name": "default"}}),
+            );
         }
         busy
     }

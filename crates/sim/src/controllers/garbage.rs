@@ -34,7 +34,11 @@ impl Controller for Garbage {
         for place in &places {
             handle_owner(state, place);
         }
-        let mut dependents: BTreeSet<Place> = gone.iter().flat_map(|uid| state.store.dependents(uid)).cloned().collect();
+        let mut dependents: BTreeSet<Place> = gone
+            .iter()
+            .flat_map(|uid| state.store.dependents(uid))
+            .cloned()
+            .collect();
         dependents.extend(places);
         for place in dependents {
             handle_dependent(state, &place);
@@ -48,8 +52,14 @@ impl Garbage {
     fn changed(&mut self, state: &State) -> (BTreeSet<Place>, BTreeSet<Box<str>>) {
         let (mut places, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for table in state.store.changed_since(self.seen) {
-            let place = |object: &Object| Place { table: Arc::clone(&table), key: object.key().into() };
-            let events = state.store.history(&table).and_then(|history| history.after(self.seen));
+            let place = |object: &Object| Place {
+                table: Arc::clone(&table),
+                key: object.key().into(),
+            };
+            let events = state
+                .store
+                .history(&table)
+                .and_then(|history| history.after(self.seen));
             let Some(events) = events else {
                 // Too much happened: look at everything.
                 places.extend(state.store.all(&table).map(|object| place(object)));
@@ -60,13 +70,25 @@ impl Garbage {
                 if event.kind == EventKind::Deleted {
                     gone.insert(meta.uid.clone());
                     // A foreground deletion may have waited for this one.
-                    places.extend(meta.owners.iter().filter_map(|owner| state.store.place_of(&owner.uid)).cloned());
+                    places.extend(
+                        meta.owners
+                            .iter()
+                            .filter_map(|owner| state.store.place_of(&owner.uid))
+                            .cloned(),
+                    );
                 } else if meta.deleting || !meta.owners.is_empty() {
                     places.insert(place(&event.object));
                 }
                 // Owners waiting in the foreground also care for references that were removed.
-                let before = event.previous.iter().flat_map(|previous| previous.meta().owners.iter());
-                places.extend(before.filter_map(|owner| state.store.place_of(&owner.uid)).cloned());
+                let before = event
+                    .previous
+                    .iter()
+                    .flat_map(|previous| previous.meta().owners.iter());
+                places.extend(
+                    before
+                        .filter_map(|owner| state.store.place_of(&owner.uid))
+                        .cloned(),
+                );
             }
         }
         self.seen = state.store.version();
@@ -76,13 +98,18 @@ impl Garbage {
 
 fn find(state: &State, place: &Place) -> Option<(Arc<Resource>, Arc<Object>)> {
     let object = Arc::clone(state.store.get(&place.table, &place.key)?);
-    let resource = state.resources.tables().find(|resource| resource.table == place.table)?;
+    let resource = state
+        .resources
+        .tables()
+        .find(|resource| resource.table == place.table)?;
     Some((Arc::clone(resource), object))
 }
 
 /// An owner that is being deleted and waits for its dependents, or wants to let them go.
 fn handle_owner(state: &mut State, place: &Place) {
-    let Some((resource, object)) = find(state, place) else { return };
+    let Some((resource, object)) = find(state, place) else {
+        return;
+    };
     if !object.meta().deleting {
         return;
     }
@@ -98,7 +125,10 @@ fn handle_owner(state: &mut State, place: &Place) {
         for dependent in &dependents {
             handle_dependent(state, dependent);
         }
-        let blocked = state.store.dependents(&object.meta().uid).any(|place| blocks(state, place, &object.meta().uid));
+        let blocked = state
+            .store
+            .dependents(&object.meta().uid)
+            .any(|place| blocks(state, place, &object.meta().uid));
         if !blocked {
             remove_finalizer(state, &resource, &object, FOREGROUND);
         }
@@ -107,7 +137,13 @@ fn handle_owner(state: &mut State, place: &Place) {
 
 fn blocks(state: &State, place: &Place, owner: &str) -> bool {
     let object = state.store.get(&place.table, &place.key);
-    object.is_some_and(|object| object.meta().owners.iter().any(|have| &*have.uid == owner && have.blocks_deletion))
+    object.is_some_and(|object| {
+        object
+            .meta()
+            .owners
+            .iter()
+            .any(|have| &*have.uid == owner && have.blocks_deletion)
+    })
 }
 
 /// What became of an owner.
@@ -119,12 +155,23 @@ enum Fate {
 }
 
 fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
-    let found = state.store.place_of(&owner.uid).and_then(|place| state.store.get(&place.table, &place.key));
+    let found = state
+        .store
+        .place_of(&owner.uid)
+        .and_then(|place| state.store.get(&place.table, &place.key));
     match found {
         None => Fate::Gone,
         // A namespaced owner counts only in its own namespace.
-        Some(object) if !object.meta().namespace.is_empty() && object.meta().namespace != dependent.meta().namespace => Fate::Gone,
-        Some(object) if object.meta().deleting && object.meta().finalizers.iter().any(|have| &**have == FOREGROUND) => {
+        Some(object)
+            if !object.meta().namespace.is_empty()
+                && object.meta().namespace != dependent.meta().namespace =>
+        {
+            Fate::Gone
+        }
+        Some(object)
+            if object.meta().deleting
+                && object.meta().finalizers.iter().any(|have| &**have == FOREGROUND) =>
+        {
             Fate::WaitingForDependents
         }
         Some(_) => Fate::Alive,
@@ -132,16 +179,27 @@ fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
 }
 
 fn handle_dependent(state: &mut State, place: &Place) {
-    let Some((resource, object)) = find(state, place) else { return };
+    let Some((resource, object)) = find(state, place) else {
+        return;
+    };
     let meta = object.meta();
     if meta.owners.is_empty() || (meta.deleting && !meta.finalizers.is_empty()) {
         return;
     }
-    let fates: Vec<Fate> = meta.owners.iter().map(|owner| fate(state, owner, &object)).collect();
+    let fates: Vec<Fate> = meta
+        .owners
+        .iter()
+        .map(|owner| fate(state, owner, &object))
+        .collect();
     if fates.contains(&Fate::Alive) {
         if fates.iter().any(|fate| *fate != Fate::Alive) {
-            let dead: BTreeSet<Box<str>> =
-                meta.owners.iter().zip(&fates).filter(|(_, fate)| **fate != Fate::Alive).map(|(owner, _)| owner.uid.clone()).collect();
+            let dead: BTreeSet<Box<str>> = meta
+                .owners
+                .iter()
+                .zip(&fates)
+                .filter(|(_, fate)| **fate != Fate::Alive)
+                .map(|(owner, _)| owner.uid.clone())
+                .collect();
             drop_references(state, place, &|owner| dead.contains(&owner.uid));
         }
         return;
@@ -165,26 +223,42 @@ fn handle_dependent(state: &mut State, place: &Place) {
         uid: Some(meta.uid.to_string()),
         ..DeleteOptions::default()
     };
-    let target = Target { resource: &resource, namespace: &meta.namespace, name: &meta.name };
+    let target = Target {
+        resource: &resource,
+        namespace: &meta.namespace,
+        name: &meta.name,
+    };
     let mut context = Context::of_system("garbage-collector");
     if write::delete(state, &target, &options, &mut context).is_ok() {
         let now = state.now();
-        state.trace.line(now, &format!("garbage-collector: delete {} {}", place.table, place.key));
+        state.trace.line(
+            now,
+            &format!("garbage-collector: delete {} {}", place.table, place.key),
+        );
     }
 }
 
 fn drop_references(state: &mut State, place: &Place, dead: &dyn Fn(&Owner) -> bool) {
-    let Some((resource, object)) = find(state, place) else { return };
+    let Some((resource, object)) = find(state, place) else {
+        return;
+    };
     change(state, &resource, &object, &mut |value| {
-        let kept: Vec<Value> =
-            tree::list(value, &["metadata", "ownerReferences"]).iter().filter(|owner| !dead(&Owner::of(owner))).cloned().collect();
+        let kept: Vec<Value> = tree::list(value, &["metadata", "ownerReferences"])
+            .iter()
+            .filter(|owner| !dead(&Owner::of(owner)))
+            .cloned()
+            .collect();
         put_list(value, "ownerReferences", kept);
     });
 }
 
 fn remove_finalizer(state: &mut State, resource: &Arc<Resource>, object: &Arc<Object>, finalizer: &str) {
     change(state, resource, object, &mut |value| {
-        let kept: Vec<Value> = tree::list(value, &["metadata", "finalizers"]).iter().filter(|have| *have != finalizer).cloned().collect();
+        let kept: Vec<Value> = tree::list(value, &["metadata", "finalizers"])
+            .iter()
+            .filter(|have| *have != finalizer)
+            .cloned()
+            .collect();
         put_list(value, "finalizers", kept);
     });
 }
@@ -197,8 +271,17 @@ fn put_list(value: &mut Value, field: &str, list: Vec<Value>) {
     }
 }
 
-fn change(state: &mut State, resource: &Arc<Resource>, object: &Arc<Object>, how: &mut dyn FnMut(&mut Value)) {
-    let target = Target { resource, namespace: &object.meta().namespace, name: &object.meta().name };
+fn change(
+    state: &mut State,
+    resource: &Arc<Resource>,
+    object: &Arc<Object>,
+    how: &mut dyn FnMut(&mut Value),
+) {
+    let target = Target {
+        resource,
+        namespace: &object.meta().namespace,
+        name: &object.meta().name,
+    };
     let mut context = Context::of_system("garbage-collector");
     let _ = write::update(state, &target, &mut context, false, &mut |_, live, _| {
         let mut value = live.cloned().unwrap_or_default();

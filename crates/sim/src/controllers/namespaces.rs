@@ -27,23 +27,46 @@ impl Controller for Namespaces {
             return false;
         }
         self.seen = state.store.version();
-        let dying: Vec<String> =
-            state.store.all("namespaces").filter(|object| object.meta().deleting).map(|object| object.meta().name.to_string()).collect();
-        dying.iter().fold(false, |busy, name| empty(state, name) || busy)
+        let dying: Vec<String> = state
+            .store
+            .all("namespaces")
+            .filter(|object| object.meta().deleting)
+            .map(|object| object.meta().name.to_string())
+            .collect();
+        let mut busy = false;
+        for name in &dying {
+            busy |= empty(state, name);
+        }
+        busy
     }
 }
 
 /// Deletes what is left in a namespace; when nothing is, the namespace goes.
 fn empty(state: &mut State, namespace: &str) -> bool {
-    let tables: Vec<Arc<Resource>> =
-        state.resources.tables().filter(|resource| resource.namespaced && resource.verbs.contains(Verb::Delete)).cloned().collect();
+    let tables: Vec<Arc<Resource>> = state
+        .resources
+        .tables()
+        .filter(|resource| resource.namespaced && resource.verbs.contains(Verb::Delete))
+        .cloned()
+        .collect();
     let (mut left, mut busy) = (false, false);
     for resource in tables {
-        let objects: Vec<_> = state.store.range(&resource.table, namespace, None).map(|(_, object)| Arc::clone(object)).collect();
+        let objects: Vec<_> = state
+            .store
+            .range(&resource.table, namespace, None)
+            .map(|(_, object)| Arc::clone(object))
+            .collect();
         for object in objects {
             if !object.meta().deleting {
-                let target = Target { resource: &resource, namespace, name: &object.meta().name };
-                let options = DeleteOptions { propagation: Some(Propagation::Background), ..DeleteOptions::default() };
+                let target = Target {
+                    resource: &resource,
+                    namespace,
+                    name: &object.meta().name,
+                };
+                let options = DeleteOptions {
+                    propagation: Some(Propagation::Background),
+                    ..DeleteOptions::default()
+                };
                 let mut context = Context::of_system("namespace-controller");
                 busy |= write::delete(state, &target, &options, &mut context).is_ok();
             }
@@ -51,8 +74,12 @@ fn empty(state: &mut State, namespace: &str) -> bool {
         }
     }
     if !left && let Some(resource) = state.resources.preferred("", "namespaces").cloned() {
-        let target = Target { resource: &resource, namespace: "", name: namespace };
-        busy |= strategy::finalize(state, &target, Value::Null).is_ok();
+        let target = Target {
+            resource: &resource,
+            namespace: "",
+            name: namespace,
+        };
+        busy |= strategy::finalize(state, &target, &Value::Null).is_ok();
     }
     busy
 }

@@ -17,7 +17,11 @@ pub(super) fn deployment(value: &mut Value) {
     tree::set_default(value, &["spec", "replicas"], 1);
     tree::set_default_text(value, &["spec", "strategy", "type"], "RollingUpdate");
     if tree::text(value, &["spec", "strategy", "type"]) == "RollingUpdate" {
-        tree::set_default(value, &["spec", "strategy", "rollingUpdate", "maxUnavailable"], "25%");
+        tree::set_default(
+            value,
+            &["spec", "strategy", "rollingUpdate", "maxUnavailable"],
+            "25%",
+        );
         tree::set_default(value, &["spec", "strategy", "rollingUpdate", "maxSurge"], "25%");
     }
     tree::set_default(value, &["spec", "revisionHistoryLimit"], 10);
@@ -35,7 +39,11 @@ pub(super) fn daemon_set(value: &mut Value) {
     template(value, &["spec", "template", "spec"]);
     tree::set_default_text(value, &["spec", "updateStrategy", "type"], "RollingUpdate");
     if tree::text(value, &["spec", "updateStrategy", "type"]) == "RollingUpdate" {
-        tree::set_default(value, &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"], 1);
+        tree::set_default(
+            value,
+            &["spec", "updateStrategy", "rollingUpdate", "maxUnavailable"],
+            1,
+        );
         tree::set_default(value, &["spec", "updateStrategy", "rollingUpdate", "maxSurge"], 0);
     }
     tree::set_default(value, &["spec", "revisionHistoryLimit"], 10);
@@ -51,14 +59,25 @@ pub(super) fn stateful_set(value: &mut Value) {
     if tree::text(value, &["spec", "updateStrategy", "type"]) == "RollingUpdate"
         && tree::get(value, &["spec", "updateStrategy", "rollingUpdate"]).is_some()
     {
-        tree::set_default(value, &["spec", "updateStrategy", "rollingUpdate", "partition"], 0);
+        tree::set_default(
+            value,
+            &["spec", "updateStrategy", "rollingUpdate", "partition"],
+            0,
+        );
     }
     for when in ["whenDeleted", "whenScaled"] {
-        tree::set_default_text(value, &["spec", "persistentVolumeClaimRetentionPolicy", when], "Retain");
+        tree::set_default_text(
+            value,
+            &["spec", "persistentVolumeClaimRetentionPolicy", when],
+            "Retain",
+        );
     }
     tree::set_default(value, &["spec", "replicas"], 1);
     tree::set_default(value, &["spec", "revisionHistoryLimit"], 10);
-    for claim in tree::list_mut(value, &["spec", "volumeClaimTemplates"]).into_iter().flatten() {
+    for claim in tree::list_mut(value, &["spec", "volumeClaimTemplates"])
+        .into_iter()
+        .flatten()
+    {
         tree::set_default_text(claim, &["status", "phase"], "Pending");
         tree::set_default(claim, &["spec", "volumeMode"], "Filesystem");
         tree::set_default_text(claim, &["apiVersion"], "v1");
@@ -70,7 +89,9 @@ pub(super) fn stateful_set(value: &mut Value) {
 pub(super) fn job(value: &mut Value) {
     template(value, &["spec", "template", "spec"]);
     let labels = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned();
-    if let Some(labels) = labels.filter(|_| tree::map(value, &["metadata", "labels"]).is_none_or(serde_json::Map::is_empty)) {
+    if let Some(labels) =
+        labels.filter(|_| tree::map(value, &["metadata", "labels"]).is_none_or(serde_json::Map::is_empty))
+    {
         tree::set(value, &["metadata", "labels"], labels);
     }
     if let Some(spec) = value.get_mut("spec") {
@@ -83,11 +104,19 @@ fn job_spec(spec: &mut Value) {
         tree::set(spec, &["completions"], 1);
     }
     tree::set_default(spec, &["parallelism"], 1);
-    let limit = if tree::get(spec, &["backoffLimitPerIndex"]).is_some() { i64::from(i32::MAX) } else { 6 };
+    let limit = if tree::get(spec, &["backoffLimitPerIndex"]).is_some() {
+        i64::from(i32::MAX)
+    } else {
+        6
+    };
     tree::set_default(spec, &["backoffLimit"], limit);
     tree::set_default(spec, &["completionMode"], "NonIndexed");
     tree::set_default(spec, &["suspend"], false);
-    let replacement = if tree::get(spec, &["podFailurePolicy"]).is_some() { "Failed" } else { "TerminatingOrFailed" };
+    let replacement = if tree::get(spec, &["podFailurePolicy"]).is_some() {
+        "Failed"
+    } else {
+        "TerminatingOrFailed"
+    };
     tree::set_default(spec, &["podReplacementPolicy"], replacement);
     tree::set_default(spec, &["manualSelector"], false);
 }

@@ -12,7 +12,11 @@ pub(super) fn nothing(_: &mut Value) {}
 pub(super) fn namespace(value: &mut Value) {
     let name = tree::text(value, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
-        tree::set(value, &["metadata", "labels", "kubernetes.io/metadata.name"], name);
+        tree::set(
+            value,
+            &["metadata", "labels", "kubernetes.io/metadata.name"],
+            name,
+        );
     }
     tree::set_default_text(value, &["status", "phase"], "Active");
 }
@@ -42,12 +46,18 @@ pub(super) fn service(value: &mut Value) {
     if tree::text(value, &["spec", "sessionAffinity"]) == "None" {
         tree::remove(value, &["spec", "sessionAffinityConfig"]);
     } else {
-        tree::set_default(value, &["spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"], 10_800);
+        tree::set_default(
+            value,
+            &["spec", "sessionAffinityConfig", "clientIP", "timeoutSeconds"],
+            10_800,
+        );
     }
     tree::set_default_text(value, &["spec", "type"], "ClusterIP");
     for port in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten() {
         tree::set_default_text(port, &["protocol"], "TCP");
-        let unset = matches!(port.get("targetPort"), None | Some(Value::Null)) || port["targetPort"] == json!(0) || port["targetPort"] == json!("");
+        let unset = matches!(port.get("targetPort"), None | Some(Value::Null))
+            || port["targetPort"] == json!(0)
+            || port["targetPort"] == json!("");
         if unset {
             let number = tree::int(port, &["port"]).unwrap_or(0);
             tree::set(port, &["targetPort"], number);
@@ -80,7 +90,11 @@ pub(super) fn endpoints(value: &mut Value) {
 pub(super) fn limit_range(value: &mut Value) {
     for item in tree::list_mut(value, &["spec", "limits"]).into_iter().flatten() {
         if tree::text(item, &["type"]) == "Container" {
-            for (from, to) in [("max", "default"), ("default", "defaultRequest"), ("min", "defaultRequest")] {
+            for (from, to) in [
+                ("max", "default"),
+                ("default", "defaultRequest"),
+                ("min", "defaultRequest"),
+            ] {
                 for (name, amount) in tree::map(item, &[from]).cloned().unwrap_or_default() {
                     tree::set_default(item, &[to, &name], amount);
                 }
@@ -144,7 +158,13 @@ mod tests {
 
     #[test]
     fn base64_is_padded() {
-        for (plain, coded) in [("", ""), ("a", "YQ=="), ("ab", "YWI="), ("abc", "YWJj"), ("hello!", "aGVsbG8h")] {
+        for (plain, coded) in [
+            ("", ""),
+            ("a", "YQ=="),
+            ("ab", "YWI="),
+            ("abc", "YWJj"),
+            ("hello!", "aGVsbG8h"),
+        ] {
             assert_eq!(base64(plain.as_bytes()), coded);
         }
     }

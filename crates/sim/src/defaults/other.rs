@@ -35,7 +35,11 @@ pub(super) fn network_policy(value: &mut Value) {
     }
     if tree::list(value, &["spec", "policyTypes"]).is_empty() {
         let egress = !tree::list(value, &["spec", "egress"]).is_empty();
-        let types = if egress { json!(["Ingress", "Egress"]) } else { json!(["Ingress"]) };
+        let types = if egress {
+            json!(["Ingress", "Egress"])
+        } else {
+            json!(["Ingress"])
+        };
         tree::set(value, &["spec", "policyTypes"], types);
     }
 }
@@ -61,7 +65,12 @@ pub(super) fn storage_class(value: &mut Value) {
 /// `CSIDriver`.
 pub(super) fn csi_driver(value: &mut Value) {
     tree::set_default(value, &["spec", "attachRequired"], true);
-    for field in ["podInfoOnMount", "storageCapacity", "requiresRepublish", "seLinuxMount"] {
+    for field in [
+        "podInfoOnMount",
+        "storageCapacity",
+        "requiresRepublish",
+        "seLinuxMount",
+    ] {
         tree::set_default(value, &["spec", field], false);
     }
     tree::set_default(value, &["spec", "fsGroupPolicy"], "ReadWriteOnceWithFSType");
@@ -73,7 +82,9 @@ pub(super) fn csi_driver(value: &mut Value) {
 /// `HorizontalPodAutoscaler` (v2, the kept version).
 pub(super) fn autoscaler(value: &mut Value) {
     tree::set_default(value, &["spec", "minReplicas"], 1);
-    if tree::text(value, &["apiVersion"]) == "autoscaling/v2" && tree::list(value, &["spec", "metrics"]).is_empty() {
+    if tree::text(value, &["apiVersion"]) == "autoscaling/v2"
+        && tree::list(value, &["spec", "metrics"]).is_empty()
+    {
         let metric = json!([{"type": "Resource", "resource": {"name": "cpu", "target": {"type": "Utilization", "averageUtilization": 80}}}]);
         tree::set(value, &["spec", "metrics"], metric);
     }

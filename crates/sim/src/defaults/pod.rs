@@ -44,7 +44,11 @@ pub fn pod_spec(spec: &mut Value) {
 }
 
 fn default_container(container: &mut Value) {
-    let policy = if is_latest(tree::text(container, &["image"])) { "Always" } else { "IfNotPresent" };
+    let policy = if is_latest(tree::text(container, &["image"])) {
+        "Always"
+    } else {
+        "IfNotPresent"
+    };
     tree::set_default_text(container, &["imagePullPolicy"], policy);
     tree::set_default_text(container, &["terminationMessagePath"], "/dev/termination-log");
     tree::set_default_text(container, &["terminationMessagePolicy"], "File");
@@ -67,7 +71,12 @@ fn default_container(container: &mut Value) {
 }
 
 fn default_probe(probe: &mut Value) {
-    for (field, number) in [("timeoutSeconds", 1), ("periodSeconds", 10), ("successThreshold", 1), ("failureThreshold", 3)] {
+    for (field, number) in [
+        ("timeoutSeconds", 1),
+        ("periodSeconds", 10),
+        ("successThreshold", 1),
+        ("failureThreshold", 3),
+    ] {
         if tree::int(probe, &[field]).unwrap_or(0) == 0 {
             tree::set(probe, &[field], number);
         }
@@ -94,7 +103,9 @@ fn field_ref(value: &mut Value, path: &[&str]) {
 const FILE_MODE: i64 = 0o644;
 
 fn default_volume(volume: &mut Value) {
-    let sources = volume.as_object().map_or(0, |map| map.keys().filter(|key| *key != "name").count());
+    let sources = volume
+        .as_object()
+        .map_or(0, |map| map.keys().filter(|key| *key != "name").count());
     if sources == 0 {
         tree::set(volume, &["emptyDir"], json!({}));
     }
@@ -106,14 +117,23 @@ fn default_volume(volume: &mut Value) {
     if volume.get("hostPath").is_some() {
         tree::set_default(volume, &["hostPath", "type"], "");
     }
-    for item in tree::list_mut(volume, &["downwardAPI", "items"]).into_iter().flatten() {
+    for item in tree::list_mut(volume, &["downwardAPI", "items"])
+        .into_iter()
+        .flatten()
+    {
         field_ref(item, &["fieldRef"]);
     }
-    for source in tree::list_mut(volume, &["projected", "sources"]).into_iter().flatten() {
+    for source in tree::list_mut(volume, &["projected", "sources"])
+        .into_iter()
+        .flatten()
+    {
         if source.get("serviceAccountToken").is_some() {
             tree::set_default(source, &["serviceAccountToken", "expirationSeconds"], 3600);
         }
-        for item in tree::list_mut(source, &["downwardAPI", "items"]).into_iter().flatten() {
+        for item in tree::list_mut(source, &["downwardAPI", "items"])
+            .into_iter()
+            .flatten()
+        {
             field_ref(item, &["fieldRef"]);
         }
     }
@@ -122,14 +142,20 @@ fn default_volume(volume: &mut Value) {
 
 fn ephemeral_claim(volume: &mut Value) {
     if tree::get(volume, &["ephemeral", "volumeClaimTemplate", "spec"]).is_some() {
-        tree::set_default(volume, &["ephemeral", "volumeClaimTemplate", "spec", "volumeMode"], "Filesystem");
+        tree::set_default(
+            volume,
+            &["ephemeral", "volumeClaimTemplate", "spec", "volumeMode"],
+            "Filesystem",
+        );
     }
 }
 
 fn requests_from_limits(spec: &mut Value) {
     for kind in ["containers", "initContainers"] {
         for container in tree::list_mut(spec, &[kind]).into_iter().flatten() {
-            let limits = tree::map(container, &["resources", "limits"]).cloned().unwrap_or_default();
+            let limits = tree::map(container, &["resources", "limits"])
+                .cloned()
+                .unwrap_or_default();
             for (name, amount) in limits {
                 tree::set_default(container, &["resources", "requests", &name], amount);
             }
@@ -153,7 +179,9 @@ fn host_ports(spec: &mut Value) {
 
 /// Whether an image's tag is `latest`, said or implied; a digest without a tag is not.
 fn is_latest(image: &str) -> bool {
-    let (name, digest) = image.split_once('@').map_or((image, false), |(name, _)| (name, true));
+    let (name, digest) = image
+        .split_once('@')
+        .map_or((image, false), |(name, _)| (name, true));
     let last = name.rsplit('/').next().unwrap_or(name);
     match last.split_once(':') {
         Some((_, tag)) => tag == "latest",

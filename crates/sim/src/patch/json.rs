@@ -18,11 +18,20 @@ const MOST_OPERATIONS: usize = 10_000;
 /// Applies an RFC 6902 patch to a tree.
 pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> {
     let Value::Array(operations) = patch else {
-        return Err(refused(Refusal::Malformed("json: cannot unmarshal object into Go value of type jsonpatch.Patch".into())));
+        return Err(refused(Refusal::Malformed(
+            "json: cannot unmarshal object into Go value of type jsonpatch.Patch".into(),
+        )));
     };
     if operations.len() > MOST_OPERATIONS {
-        let text = format!("The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}", operations.len());
-        return Err(Status::new(413, "RequestEntityTooLarge", format!("Request entity too large: {text}")));
+        let text = format!(
+            "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            operations.len()
+        );
+        return Err(Status::new(
+            413,
+            "RequestEntityTooLarge",
+            format!("Request entity too large: {text}"),
+        ));
     }
     let mut out = target.clone();
     for operation in operations {
@@ -34,7 +43,11 @@ pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> 
 fn refused(refusal: Refusal) -> Status {
     match refusal {
         Refusal::Malformed(text) => Status::bad_request(format!("error decoding patch: {text}")),
-        Refusal::Inapplicable => Status::new(422, "Invalid", "the server rejected our request due to an error in our request"),
+        Refusal::Inapplicable => Status::new(
+            422,
+            "Invalid",
+            "the server rejected our request due to an error in our request",
+        ),
     }
 }
 
@@ -63,7 +76,11 @@ fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
         "test" => {
             let expected = operation.get("value").cloned().unwrap_or(Value::Null);
             let found = out.pointer(path).unwrap_or(&Value::Null);
-            if *found == expected { Ok(()) } else { Err(Refusal::Inapplicable) }
+            if *found == expected {
+                Ok(())
+            } else {
+                Err(Refusal::Inapplicable)
+            }
         }
         _ => Err(Refusal::Inapplicable),
     }
@@ -86,7 +103,11 @@ fn add(out: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
             Ok(())
         }
         Value::Array(items) => {
-            let at = if last == "-" { items.len() } else { index(&last, items.len() + 1)? };
+            let at = if last == "-" {
+                items.len()
+            } else {
+                index(&last, items.len() + 1)?
+            };
             items.insert(at, value);
             Ok(())
         }
@@ -109,8 +130,15 @@ fn remove(out: &mut Value, path: &str) -> Result<Value, Refusal> {
 /// An index below `bound`; negative ones count from the end, as the server's library has it.
 fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
     let number: i64 = text.parse().map_err(|_| Refusal::Inapplicable)?;
-    let at = if number < 0 { number + i64::try_from(bound).unwrap_or(0) } else { number };
-    usize::try_from(at).ok().filter(|at| *at < bound).ok_or(Refusal::Inapplicable)
+    let at = if number < 0 {
+        number + i64::try_from(bound).unwrap_or(0)
+    } else {
+        number
+    };
+    usize::try_from(at)
+        .ok()
+        .filter(|at| *at < bound)
+        .ok_or(Refusal::Inapplicable)
 }
 
 #[cfg(test)]
@@ -126,19 +154,40 @@ mod tests {
 
     #[test]
     fn applies_operations_in_order() {
-        check(json!([{"op": "add", "path": "/a/b/-", "value": 3}]), json!({"a": {"b": [1, 2, 3]}, "c/d": 1}));
-        check(json!([{"op": "add", "path": "/a/b/0", "value": 0}]), json!({"a": {"b": [0, 1, 2]}, "c/d": 1}));
-        check(json!([{"op": "remove", "path": "/c~1d"}]), json!({"a": {"b": [1, 2]}}));
-        check(json!([{"op": "move", "from": "/a/b", "path": "/x"}]), json!({"a": {}, "c/d": 1, "x": [1, 2]}));
-        check(json!([{"op": "test", "path": "/a/b/1", "value": 2}, {"op": "replace", "path": "/a", "value": 1}]), json!({"a": 1, "c/d": 1}));
+        check(
+            json!([{"op": "add", "path": "/a/b/-", "value": 3}]),
+            json!({"a": {"b": [1, 2, 3]}, "c/d": 1}),
+        );
+        check(
+            json!([{"op": "add", "path": "/a/b/0", "value": 0}]),
+            json!({"a": {"b": [0, 1, 2]}, "c/d": 1}),
+        );
+        check(
+            json!([{"op": "remove", "path": "/c~1d"}]),
+            json!({"a": {"b": [1, 2]}}),
+        );
+        check(
+            json!([{"op": "move", "from": "/a/b", "path": "/x"}]),
+            json!({"a": {}, "c/d": 1, "x": [1, 2]}),
+        );
+        check(
+            json!([{"op": "test", "path": "/a/b/1", "value": 2}, {"op": "replace", "path": "/a", "value": 1}]),
+            json!({"a": 1, "c/d": 1}),
+        );
     }
 
     #[test]
     fn refuses_what_does_not_fit() {
         let refused = json!("the server rejected our request due to an error in our request");
-        check(json!([{"op": "test", "path": "/a/b/1", "value": 3}]), refused.clone());
+        check(
+            json!([{"op": "test", "path": "/a/b/1", "value": 3}]),
+            refused.clone(),
+        );
         check(json!([{"op": "remove", "path": "/nope"}]), refused.clone());
-        check(json!([{"op": "add", "path": "/x/y", "value": 1}]), refused.clone());
+        check(
+            json!([{"op": "add", "path": "/x/y", "value": 1}]),
+            refused.clone(),
+        );
         check(json!([{"op": "add", "path": "/a/b/7", "value": 1}]), refused);
     }
 }

@@ -14,7 +14,9 @@ const ORDER: &str = "$setElementOrder/";
 /// The tree that results from merging `patch` into `target`, both of the struct `id`.
 pub fn merge(schema: &Schema, id: TypeId, target: &Value, patch: &Value) -> Result<Value> {
     let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
-        return Err(Status::bad_request("unable to find api field in struct for a patch that is no map"));
+        return Err(Status::bad_request(
+            "unable to find api field in struct for a patch that is no map",
+        ));
     };
     Ok(Value::Object(Merge { schema }.map(Some(id), target, patch)?))
 }
@@ -24,7 +26,12 @@ struct Merge<'s> {
 }
 
 impl<'s> Merge<'s> {
-    fn map(&self, id: Option<TypeId>, target: &Map<String, Value>, patch: &Map<String, Value>) -> Result<Map<String, Value>> {
+    fn map(
+        &self,
+        id: Option<TypeId>,
+        target: &Map<String, Value>,
+        patch: &Map<String, Value>,
+    ) -> Result<Map<String, Value>> {
         let mut out = target.clone();
         match patch.get(PATCH).and_then(Value::as_str) {
             Some("replace") => return Ok(without_directives(patch)),
@@ -47,10 +54,17 @@ impl<'s> Merge<'s> {
     }
 
     /// Directives for lists that the patch itself does not carry.
-    fn lists_only_directed(&self, id: Option<TypeId>, out: &mut Map<String, Value>, patch: &Map<String, Value>) -> Result<()> {
+    fn lists_only_directed(
+        &self,
+        id: Option<TypeId>,
+        out: &mut Map<String, Value>,
+        patch: &Map<String, Value>,
+    ) -> Result<()> {
         for key in patch.keys() {
             let name = key.strip_prefix(DELETE_FROM).or_else(|| key.strip_prefix(ORDER));
-            let Some(name) = name.filter(|name| !patch.contains_key(*name)) else { continue };
+            let Some(name) = name.filter(|name| !patch.contains_key(*name)) else {
+                continue;
+            };
             let field = id.and_then(|id| self.schema.field(id, name));
             let empty = Value::Array(Vec::new());
             if out.contains_key(name)
@@ -87,22 +101,44 @@ impl<'s> Merge<'s> {
             }
             (target, Value::Array(change)) => {
                 let target = target.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-                self.list(field, target, change, around, key).map(|list| Some(Value::Array(list)))
+                self.list(field, target, change, around, key)
+                    .map(|list| Some(Value::Array(list)))
             }
             _ => Ok(Some(change.clone())),
         }
     }
 
-    fn list(&self, field: Option<&'s Field>, target: &[Value], change: &[Value], around: &Map<String, Value>, key: &str) -> Result<Vec<Value>> {
-        let Some(field) = field.filter(|field| field.patch_merge) else { return Ok(change.to_vec()) };
+    fn list(
+        &self,
+        field: Option<&'s Field>,
+        target: &[Value],
+        change: &[Value],
+        around: &Map<String, Value>,
+        key: &str,
+    ) -> Result<Vec<Value>> {
+        let Some(field) = field.filter(|field| field.patch_merge) else {
+            return Ok(change.to_vec());
+        };
         let order = around.get(&format!("{ORDER}{key}")).and_then(Value::as_array);
         let Some(merge_key) = &field.merge_key else {
-            let gone = around.get(&format!("{DELETE_FROM}{key}")).and_then(Value::as_array);
+            let gone = around
+                .get(&format!("{DELETE_FROM}{key}"))
+                .and_then(Value::as_array);
             return Ok(merge_scalars(target, change, gone, order));
         };
-        if change.iter().any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace")) {
-            let items = change.iter().filter(|item| item.get(PATCH).is_none() || item.get(&**merge_key).is_some());
-            return Ok(items.map(|item| item.as_object().map_or(item.clone(), |map| Value::Object(without_directives(map)))).collect());
+        if change
+            .iter()
+            .any(|item| item.get(PATCH).and_then(Value::as_str) == Some("replace"))
+        {
+            let items = change
+                .iter()
+                .filter(|item| item.get(PATCH).is_none() || item.get(&**merge_key).is_some());
+            return Ok(items
+                .map(|item| {
+                    item.as_object()
+                        .map_or(item.clone(), |map| Value::Object(without_directives(map)))
+                })
+                .collect());
         }
         let mut out = target.to_vec();
         for item in change {
@@ -120,8 +156,10 @@ impl<'s> Merge<'s> {
             return Err(Status::bad_request("delete patch type with no merge key defined"));
         };
         let Some(key) = change.get(merge_key) else {
-            let shown = Value::Object(change.clone());
-            return Err(Status::bad_request(format!("map: {shown} does not contain declared merge key: {merge_key}")));
+            let shown = go_map(change);
+            return Err(Status::unknown(format!(
+                "map: {shown} does not contain declared merge key: {merge_key}"
+            )));
         };
         let at = out.iter().position(|have| have.get(merge_key) == Some(key));
         if change.get(PATCH).and_then(Value::as_str) == Some("delete") {
@@ -134,6 +172,25 @@ impl<'s> Merge<'s> {
             _ => out.push(Value::Object(self.map(id, &Map::new(), change)?)),
         }
         Ok(())
+    }
+}
+
+/// A map as Go's `%v` prints it.
+fn go_map(map: &Map<String, Value>) -> String {
+    let pairs: Vec<String> = map
+        .iter()
+        .map(|(key, value)| format!("{key}:{}", go_value(value)))
+        .collect();
+    format!("map[{}]", pairs.join(" "))
+}
+
+fn go_value(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => format!("[{}]", items.iter().map(go_value).collect::<Vec<_>>().join(" ")),
+        Value::Object(map) => go_map(map),
+        other => other.to_string(),
     }
 }
 
@@ -152,11 +209,23 @@ fn item_struct(kind: &Type) -> Option<TypeId> {
 }
 
 fn without_directives(map: &Map<String, Value>) -> Map<String, Value> {
-    map.iter().filter(|(key, _)| !key.starts_with('$')).map(|(key, value)| (key.clone(), value.clone())).collect()
+    map.iter()
+        .filter(|(key, _)| !key.starts_with('$'))
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
-fn merge_scalars(target: &[Value], change: &[Value], gone: Option<&Vec<Value>>, order: Option<&Vec<Value>>) -> Vec<Value> {
-    let mut out: Vec<Value> = target.iter().filter(|item| !gone.is_some_and(|gone| gone.contains(item))).cloned().collect();
+fn merge_scalars(
+    target: &[Value],
+    change: &[Value],
+    gone: Option<&Vec<Value>>,
+    order: Option<&Vec<Value>>,
+) -> Vec<Value> {
+    let mut out: Vec<Value> = target
+        .iter()
+        .filter(|item| !gone.is_some_and(|gone| gone.contains(item)))
+        .cloned()
+        .collect();
     for item in change {
         if !out.contains(item) {
             out.push(item.clone());
@@ -242,7 +311,7 @@ mod tests {
         check(
             json!({"spec": {"containers": [{"name": "a"}]}}),
             json!({"spec": {"containers": [{"image": "x"}]}}),
-            json!("map: {\"image\":\"x\"} does not contain declared merge key: name"),
+            json!("map: map[image:x] does not contain declared merge key: name"),
         );
     }
 }

@@ -10,12 +10,21 @@ const TABLE: &str = include_str!("builtin.txt");
 /// Resources whose objects are kept in another group's table, in its `apiVersion`.
 const SHARED: [(&str, &str, &str, &str); 2] = [
     ("events.k8s.io/v1", "events", "events", "v1"),
-    ("autoscaling/v1", "horizontalpodautoscalers", "horizontalpodautoscalers.autoscaling", "autoscaling/v2"),
+    (
+        "autoscaling/v1",
+        "horizontalpodautoscalers",
+        "horizontalpodautoscalers.autoscaling",
+        "autoscaling/v2",
+    ),
 ];
 
 /// All builtin resources in the table's order.
 pub(super) fn builtin(schema: &Schema) -> Vec<Resource> {
-    TABLE.lines().filter(|line| !line.starts_with('#')).filter_map(|line| resource(line, schema)).collect()
+    TABLE
+        .lines()
+        .filter(|line| !line.starts_with('#'))
+        .filter_map(|line| resource(line, schema))
+        .collect()
 }
 
 fn resource(line: &str, schema: &Schema) -> Option<Resource> {
@@ -50,7 +59,9 @@ fn resource(line: &str, schema: &Schema) -> Option<Resource> {
 }
 
 fn kept(api_version: &str, group: &str, plural: &str) -> (Arc<str>, Box<str>) {
-    let shared = SHARED.iter().find(|(version, name, ..)| *version == api_version && *name == plural);
+    let shared = SHARED
+        .iter()
+        .find(|(version, name, ..)| *version == api_version && *name == plural);
     match shared {
         Some((_, _, table, stored_as)) => ((*table).into(), (*stored_as).into()),
         None => (table_name(group, plural).into(), api_version.into()),
@@ -59,11 +70,19 @@ fn kept(api_version: &str, group: &str, plural: &str) -> (Arc<str>, Box<str>) {
 
 /// `deployments.apps`, or `pods`.
 pub(super) fn table_name(group: &str, plural: &str) -> String {
-    if group.is_empty() { plural.to_owned() } else { format!("{plural}.{group}") }
+    if group.is_empty() {
+        plural.to_owned()
+    } else {
+        format!("{plural}.{group}")
+    }
 }
 
 fn names(column: &str) -> Vec<Box<str>> {
-    column.split(',').filter(|name| *name != "-").map(Into::into).collect()
+    column
+        .split(',')
+        .filter(|name| *name != "-")
+        .map(Into::into)
+        .collect()
 }
 
 fn traits(column: &str) -> Traits {
@@ -84,5 +103,11 @@ fn subresource(column: &str) -> Option<Subresource> {
     let verbs = Verbs::of(parts.next()?);
     let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
     let (group, version) = split_api_version(api_version);
-    Some(Subresource { name: name.into(), group: group.into(), version: version.into(), kind: kind.into(), verbs })
+    Some(Subresource {
+        name: name.into(),
+        group: group.into(),
+        version: version.into(),
+        kind: kind.into(),
+        verbs,
+    })
 }

@@ -23,16 +23,27 @@ pub struct DecodeError(pub String);
 impl Schema {
     /// Decodes `value` as the struct `id` and encodes it again.
     pub fn decode(&self, id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
-        let mut walk = Walk { schema: self, unknown: Vec::new() };
-        let place = Place { strict: String::new(), fields: String::new(), inside: "" };
+        let mut walk = Walk {
+            schema: self,
+            unknown: Vec::new(),
+        };
+        let place = Place {
+            strict: String::new(),
+            fields: String::new(),
+            inside: "",
+        };
         let value = walk.value(&Type::Struct(id), value, &place)?;
-        Ok(Decoded { value: value.unwrap_or(Value::Null), unknown: walk.unknown })
+        Ok(Decoded {
+            value: value.unwrap_or(Value::Null),
+            unknown: walk.unknown,
+        })
     }
 
     /// What Go prints for a struct nobody filled in.
     #[must_use]
     pub fn zero(&self, id: TypeId) -> Value {
-        self.decode(id, &Value::Object(Map::new())).map_or(Value::Null, |decoded| decoded.value)
+        self.decode(id, &Value::Object(Map::new()))
+            .map_or(Value::Null, |decoded| decoded.value)
     }
 }
 
@@ -45,7 +56,13 @@ struct Place<'a> {
 
 impl Place<'_> {
     fn child(&self, name: &str) -> (String, String) {
-        let join = |path: &str| if path.is_empty() { name.to_owned() } else { format!("{path}.{name}") };
+        let join = |path: &str| {
+            if path.is_empty() {
+                name.to_owned()
+            } else {
+                format!("{path}.{name}")
+            }
+        };
         (join(&self.strict), join(&self.fields))
     }
 }
@@ -91,11 +108,21 @@ impl Walk<'_> {
         let mut out = Map::new();
         for field in &kind.fields {
             let given = map.get(&*field.name).unwrap_or(&Value::Null);
-            if given.is_null() && (field.omit_zero || (field.omit_empty && !matches!(field.kind, Type::Struct(_)))) {
+            if given.is_null()
+                && (field.omit_zero || (field.omit_empty && !matches!(field.kind, Type::Struct(_))))
+            {
                 continue;
             }
             let (strict, fields) = place.child(&field.name);
-            let kept = self.value(&field.kind, given, &Place { strict, fields, inside })?;
+            let kept = self.value(
+                &field.kind,
+                given,
+                &Place {
+                    strict,
+                    fields,
+                    inside,
+                },
+            )?;
             if let Some(kept) = printed(field, kept) {
                 out.insert(field.name.to_string(), kept);
             }
@@ -103,24 +130,48 @@ impl Walk<'_> {
         Ok(Value::Object(out))
     }
 
-    fn items(&mut self, inner: &Type, value: &Value, kind: &Type, place: &Place<'_>) -> Result<Value, DecodeError> {
-        let Value::Array(items) = value else { return Err(self.mismatch(kind, value, place)) };
+    fn items(
+        &mut self,
+        inner: &Type,
+        value: &Value,
+        kind: &Type,
+        place: &Place<'_>,
+    ) -> Result<Value, DecodeError> {
+        let Value::Array(items) = value else {
+            return Err(self.mismatch(kind, value, place));
+        };
         let mut out = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
             let strict = format!("{}[{at}]", place.strict);
-            let below = Place { strict, fields: place.fields.clone(), inside: place.inside };
+            let below = Place {
+                strict,
+                fields: place.fields.clone(),
+                inside: place.inside,
+            };
             let kept = self.value(inner, item, &below)?;
             out.push(kept.unwrap_or_else(|| zero(inner)));
         }
         Ok(Value::Array(out))
     }
 
-    fn entries(&mut self, inner: &Type, value: &Value, kind: &Type, place: &Place<'_>) -> Result<Value, DecodeError> {
-        let Value::Object(map) = value else { return Err(self.mismatch(kind, value, place)) };
+    fn entries(
+        &mut self,
+        inner: &Type,
+        value: &Value,
+        kind: &Type,
+        place: &Place<'_>,
+    ) -> Result<Value, DecodeError> {
+        let Value::Object(map) = value else {
+            return Err(self.mismatch(kind, value, place));
+        };
         let mut out = Map::new();
         for (key, item) in map {
             let (strict, _) = place.child(key);
-            let below = Place { strict, fields: place.fields.clone(), inside: place.inside };
+            let below = Place {
+                strict,
+                fields: place.fields.clone(),
+                inside: place.inside,
+            };
             let kept = self.value(inner, item, &below)?;
             out.insert(key.clone(), kept.unwrap_or_else(|| zero(inner)));
         }
@@ -129,16 +180,21 @@ impl Walk<'_> {
 
     fn scalar(&self, kind: &Type, value: &Value, place: &Place<'_>) -> Result<Value, DecodeError> {
         let fits = match (kind, value) {
-            (Type::Any, _) | (Type::Text(_) | Type::Bytes | Type::Duration, Value::String(_)) | (Type::Bool, Value::Bool(_)) => {
-                Some(value.clone())
+            (Type::Any, _)
+            | (Type::Text(_) | Type::Bytes | Type::Duration | Type::IntOrString, Value::String(_))
+            | (Type::Bool, Value::Bool(_))
+            | (Type::Float, Value::Number(_)) => Some(value.clone()),
+            (Type::Int(name), Value::Number(number)) => {
+                number.as_i64().filter(|n| fits_int(name, *n)).map(Value::from)
             }
-            (Type::Float, Value::Number(_)) => Some(value.clone()),
-            (Type::Int(name), Value::Number(number)) => number.as_i64().filter(|n| fits_int(name, *n)).map(Value::from),
-            (Type::IntOrString, Value::String(_)) => Some(value.clone()),
-            (Type::IntOrString, Value::Number(number)) => number.as_i64().filter(|n| fits_int("int32", *n)).map(Value::from),
+            (Type::IntOrString, Value::Number(number)) => {
+                number.as_i64().filter(|n| fits_int("int32", *n)).map(Value::from)
+            }
             (Type::Quantity, Value::String(text)) => return quantity(text),
             (Type::Quantity, Value::Number(number)) => return quantity(&number.to_string()),
-            (Type::Time, Value::String(text)) => return time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00"),
+            (Type::Time, Value::String(text)) => {
+                return time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00");
+            }
             (Type::MicroTime, Value::String(text)) => {
                 return time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00");
             }
@@ -154,7 +210,9 @@ impl Walk<'_> {
         };
         let wanted = self.go_type(kind);
         if place.inside.is_empty() {
-            return DecodeError(format!("json: cannot unmarshal {described} into Go value of type {wanted}"));
+            return DecodeError(format!(
+                "json: cannot unmarshal {described} into Go value of type {wanted}"
+            ));
         }
         DecodeError(format!(
             "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
@@ -164,7 +222,9 @@ impl Walk<'_> {
 
     fn go_type(&self, kind: &Type) -> String {
         match kind {
-            Type::Text(None) | Type::Time | Type::MicroTime | Type::Duration | Type::Quantity => "string".into(),
+            Type::Text(None) | Type::Time | Type::MicroTime | Type::Duration | Type::Quantity => {
+                "string".into()
+            }
             Type::Text(Some(name)) | Type::Int(name) => name.to_string(),
             Type::IntOrString => "int32".into(),
             Type::Float => "float64".into(),
@@ -196,7 +256,15 @@ fn printed(field: &Field, kept: Option<Value>) -> Option<Value> {
 /// Whether `omitempty` drops it: zero scalars and empty collections, never structs or what a pointer points to.
 fn is_empty(kind: &Type, value: &Value) -> bool {
     match (kind, value) {
-        (Type::Pointer(_) | Type::Struct(_) | Type::IntOrString | Type::Quantity | Type::Time | Type::MicroTime, _) => false,
+        (
+            Type::Pointer(_)
+            | Type::Struct(_)
+            | Type::IntOrString
+            | Type::Quantity
+            | Type::Time
+            | Type::MicroTime,
+            _,
+        ) => false,
         (Type::Duration | Type::Any, _) => value.is_null(),
         (_, Value::String(text)) => text.is_empty(),
         (_, Value::Bool(flag)) => !flag,
@@ -241,13 +309,20 @@ fn describe(value: &Value) -> &'static str {
 }
 
 fn quantity(text: &str) -> Result<Value, DecodeError> {
-    let pattern = "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
-    canonical_quantity(text.trim()).map(Value::from).ok_or_else(|| DecodeError(pattern.to_owned()))
+    let pattern =
+        "quantities must match the regular expression '^([+-]?[0-9.]+)([eEinumkKMGTP]*[-+]?[0-9]*)$'";
+    canonical_quantity(text.trim())
+        .map(Value::from)
+        .ok_or_else(|| DecodeError(pattern.to_owned()))
 }
 
 fn time(text: &str, show: fn(Instant) -> String, layout: &str) -> Result<Value, DecodeError> {
     let parsed = Instant::parse(text);
-    let wrong = || DecodeError(format!("parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""));
+    let wrong = || {
+        DecodeError(format!(
+            "parsing time {text:?} as {layout:?}: cannot parse {text:?} as \"2006\""
+        ))
+    };
     parsed.map(|at| show(at).into()).ok_or_else(wrong)
 }
 
@@ -298,20 +373,31 @@ mod tests {
             "apps/v1",
             "Deployment",
             json!({"spec": {"replicas": "3"}}),
-            json!("json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"),
+            json!(
+                "json: cannot unmarshal string into Go struct field DeploymentSpec.spec.replicas of type int32"
+            ),
         );
         check(
             "apps/v1",
             "Deployment",
             json!({"spec": {"replicas": 1.5}}),
-            json!("json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"),
+            json!(
+                "json: cannot unmarshal number 1.5 into Go struct field DeploymentSpec.spec.replicas of type int32"
+            ),
         );
         check(
             "v1",
             "Pod",
             json!({"spec": {"containers": [{"ports": {}}]}}),
-            json!("json: cannot unmarshal object into Go struct field Container.spec.containers.ports of type []v1.ContainerPort"),
+            json!(
+                "json: cannot unmarshal object into Go struct field Container.spec.containers.ports of type []v1.ContainerPort"
+            ),
         );
-        check("v1", "ConfigMap", json!([]), json!("json: cannot unmarshal array into Go value of type v1.ConfigMap"));
+        check(
+            "v1",
+            "ConfigMap",
+            json!([]),
+            json!("json: cannot unmarshal array into Go value of type v1.ConfigMap"),
+        );
     }
 }

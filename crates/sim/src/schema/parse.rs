@@ -6,7 +6,11 @@ use super::{Field, ListKind, Schema, Struct, Type, TypeId};
 
 /// Reads the table; a line that makes no sense is left out (a test counts them).
 pub(super) fn parse(text: &str) -> Schema {
-    let mut schema = Schema { structs: Vec::new(), names: names(text), kinds: HashMap::new() };
+    let mut schema = Schema {
+        structs: Vec::new(),
+        names: names(text),
+        kinds: HashMap::new(),
+    };
     for line in text.lines() {
         if let Some(kind) = line.strip_prefix("= ") {
             add_kind(&mut schema, kind);
@@ -18,7 +22,11 @@ pub(super) fn parse(text: &str) -> Schema {
         } else {
             let (name, flags) = line.split_once(' ').unwrap_or((line, ""));
             let atomic = flags.contains("map=atomic");
-            schema.structs.push(Struct { name: name.into(), atomic, fields: Vec::new() });
+            schema.structs.push(Struct {
+                name: name.into(),
+                atomic,
+                fields: Vec::new(),
+            });
         }
     }
     schema
@@ -27,7 +35,10 @@ pub(super) fn parse(text: &str) -> Schema {
 fn names(text: &str) -> HashMap<Box<str>, TypeId> {
     let structs = text.lines().filter(|line| !line.starts_with(['\t', '=']));
     let names = structs.filter_map(|line| line.split(' ').next());
-    names.zip(0..).map(|(name, at)| (name.into(), TypeId(at))).collect()
+    names
+        .zip(0..)
+        .map(|(name, at)| (name.into(), TypeId(at)))
+        .collect()
 }
 
 fn add_kind(schema: &mut Schema, line: &str) {
@@ -127,7 +138,10 @@ mod tests {
         let schema = parse(text);
         let fields: usize = schema.structs.iter().map(|one| one.fields.len()).sum();
         assert_eq!(fields, text.lines().filter(|line| line.starts_with('\t')).count());
-        assert_eq!(schema.kinds.len(), text.lines().filter(|line| line.starts_with('=')).count());
+        assert_eq!(
+            schema.kinds.len(),
+            text.lines().filter(|line| line.starts_with('=')).count()
+        );
         let pod_spec = schema.named("core/v1.PodSpec").unwrap();
         let containers = schema.field(pod_spec, "containers").unwrap();
         assert_eq!(containers.merge_key.as_deref(), Some("name"));

@@ -1,9 +1,26 @@
 //! `resource.Quantity`: takes text, gives its canonical form or its value. Knows nothing of what is measured.
 
 /// The suffixes in rising order: text, base, exponent.
-const DECIMAL: [(&str, i32); 10] =
-    [("n", -9), ("u", -6), ("m", -3), ("", 0), ("k", 3), ("M", 6), ("G", 9), ("T", 12), ("P", 15), ("E", 18)];
-const BINARY: [(&str, u32); 6] = [("Ki", 10), ("Mi", 20), ("Gi", 30), ("Ti", 40), ("Pi", 50), ("Ei", 60)];
+const DECIMAL: [(&str, i32); 10] = [
+    ("n", -9),
+    ("u", -6),
+    ("m", -3),
+    ("", 0),
+    ("k", 3),
+    ("M", 6),
+    ("G", 9),
+    ("T", 12),
+    ("P", 15),
+    ("E", 18),
+];
+const BINARY: [(&str, u32); 6] = [
+    ("Ki", 10),
+    ("Mi", 20),
+    ("Gi", 30),
+    ("Ti", 40),
+    ("Pi", 50),
+    ("Ei", 60),
+];
 
 /// The form the API server prints: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. `None` when it is no quantity.
 #[must_use]
@@ -39,7 +56,9 @@ const NANO: i128 = 1_000_000_000;
 
 impl Parsed {
     fn of(text: &str) -> Option<Self> {
-        let split = text.find(|c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.')).unwrap_or(text.len());
+        let split = text
+            .find(|c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.'))
+            .unwrap_or(text.len());
         let (number, suffix) = text.split_at_checked(split)?;
         let (negative, digits) = match number.as_bytes().first()? {
             b'-' => (true, number.get(1..)?),
@@ -48,12 +67,19 @@ impl Parsed {
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let all_digits = |part: &str| part.bytes().all(|b| b.is_ascii_digit());
-        if (whole.is_empty() && fraction.is_empty()) || !all_digits(whole) || !all_digits(fraction) || text.len() > 60 {
+        if (whole.is_empty() && fraction.is_empty())
+            || !all_digits(whole)
+            || !all_digits(fraction)
+            || text.len() > 60
+        {
             return None;
         }
         let (form, multiplier) = scale(suffix)?;
-        let nanos = value(whole, fraction, multiplier)?;
-        Some(Self { nanos: if negative { -nanos } else { nanos }, form })
+        let nanos = value(whole, fraction, &multiplier)?;
+        Some(Self {
+            nanos: if negative { -nanos } else { nanos },
+            form,
+        })
     }
 
     /// The largest binary suffix that divides it; numbers that are not whole fall back to decimal.
@@ -109,15 +135,19 @@ enum Multiplier {
 }
 
 /// Whole and fraction times the multiplier, in nanos, rounded away from zero; `None` beyond what fits.
-fn value(whole: &str, fraction: &str, multiplier: Multiplier) -> Option<i128> {
+fn value(whole: &str, fraction: &str, multiplier: &Multiplier) -> Option<i128> {
     let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let shift = -i32::try_from(fraction.len()).ok()?;
     let (digits, power) = match multiplier {
-        Multiplier::Shift(bits) => (digits.checked_mul(1 << bits)?, shift + 9),
-        Multiplier::Power(power) => (digits, shift.checked_add(power)? + 9),
+        Multiplier::Shift(bits) => (digits.checked_mul(1 << *bits)?, shift + 9),
+        Multiplier::Power(power) => (digits, shift.checked_add(*power)? + 9),
     };
     let factor = 10i128.checked_pow(power.unsigned_abs())?;
-    if power >= 0 { digits.checked_mul(factor) } else { Some(digits / factor + i128::from(digits % factor != 0)) }
+    if power >= 0 {
+        digits.checked_mul(factor)
+    } else {
+        Some(digits / factor + i128::from(digits % factor != 0))
+    }
 }
 
 #[cfg(test)]
@@ -125,16 +155,40 @@ mod tests {
     use super::*;
 
     fn check(text: &str, expected: &str) {
-        assert_eq!(canonical_quantity(text).as_deref().unwrap_or("none"), expected, "{text}");
+        assert_eq!(
+            canonical_quantity(text).as_deref().unwrap_or("none"),
+            expected,
+            "{text}"
+        );
     }
 
     #[test]
     fn quantities_take_their_canonical_form() {
         for (text, expected) in [
-            ("1000m", "1"), ("0.5", "500m"), ("1024Mi", "1Gi"), ("1", "1"), ("100", "100"), ("1500Mi", "1500Mi"),
-            ("0", "0"), ("1000", "1k"), ("1e3", "1e3"), ("0.1Gi", "107374182400m"), ("1.5Gi", "1536Mi"), ("-1", "-1"),
-            ("12000000", "12M"), ("100m", "100m"), ("512Ki", "512Ki"), ("1Ki", "1Ki"), ("1000Ki", "1000Ki"),
-            ("", "none"), ("abc", "none"), ("1x", "none"), ("1.2.3", "none"), ("--1", "none"), (".", "none"), ("1 Gi", "none"),
+            ("1000m", "1"),
+            ("0.5", "500m"),
+            ("1024Mi", "1Gi"),
+            ("1", "1"),
+            ("100", "100"),
+            ("1500Mi", "1500Mi"),
+            ("0", "0"),
+            ("1000", "1k"),
+            ("1e3", "1e3"),
+            ("0.1Gi", "107374182400m"),
+            ("1.5Gi", "1536Mi"),
+            ("-1", "-1"),
+            ("12000000", "12M"),
+            ("100m", "100m"),
+            ("512Ki", "512Ki"),
+            ("1Ki", "1Ki"),
+            ("1000Ki", "1000Ki"),
+            ("", "none"),
+            ("abc", "none"),
+            ("1x", "none"),
+            ("1.2.3", "none"),
+            ("--1", "none"),
+            (".", "none"),
+            ("1 Gi", "none"),
         ] {
             check(text, expected);
         }

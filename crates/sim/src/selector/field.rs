@@ -42,12 +42,18 @@ const KNOWN: &[(&str, &[&str])] = &[
     ("secrets", &["type"]),
     ("services", &["spec.clusterIP", "spec.type"]),
     ("jobs.batch", &["status.successful"]),
-    ("certificatesigningrequests.certificates.k8s.io", &["spec.signerName"]),
+    (
+        "certificatesigningrequests.certificates.k8s.io",
+        &["spec.signerName"],
+    ),
 ];
 
 /// The fields of a builtin table that may be selected by.
 pub(super) fn known(table: &str) -> &'static [&'static str] {
-    KNOWN.iter().find(|(name, _)| *name == table).map_or(&[], |(_, paths)| paths)
+    KNOWN
+        .iter()
+        .find(|(name, _)| *name == table)
+        .map_or(&[], |(_, paths)| paths)
 }
 
 /// What a selector compares with: scalars as text, absence as its zero value.
@@ -55,7 +61,10 @@ pub(super) fn text_at(value: &Value, path: &str) -> String {
     if path == "source" {
         return crate::tree::text(value, &["source", "component"]).to_owned();
     }
-    let found = path.trim_start_matches('.').split('.').try_fold(value, |at, key| at.as_object()?.get(key));
+    let found = path
+        .trim_start_matches('.')
+        .split('.')
+        .try_fold(value, |at, key| at.as_object()?.get(key));
     match found {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Bool(flag)) => flag.to_string(),
@@ -87,7 +96,10 @@ impl FieldSelector {
             }
             let wrong = || format!("invalid selector: '{text}'; can't understand '{part}'");
             let term = term(part).ok_or_else(wrong)?;
-            terms.push(Term { value: unescape(&term.value).ok_or_else(wrong)?, ..term });
+            terms.push(Term {
+                value: unescape(&term.value).ok_or_else(wrong)?,
+                ..term
+            });
         }
         Ok(Self(terms))
     }
@@ -101,14 +113,19 @@ impl FieldSelector {
     /// The one name this selector allows, when it compares names.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
-        let term = self.0.iter().find(|term| term.equal && term.path == "metadata.name")?;
+        let term = self
+            .0
+            .iter()
+            .find(|term| term.equal && term.path == "metadata.name")?;
         Some(&term.value)
     }
 
     /// Whether an object with these fields is meant.
     #[must_use]
     pub fn matches<'a>(&self, field: &dyn Fn(&str) -> &'a str) -> bool {
-        self.0.iter().all(|term| (field(&term.path) == term.value) == term.equal)
+        self.0
+            .iter()
+            .all(|term| (field(&term.path) == term.value) == term.equal)
     }
 
     /// Whether `resource` lets itself be selected by these fields.
@@ -120,10 +137,18 @@ impl FieldSelector {
 fn supported(resource: &Resource, path: &str) -> Result<(), String> {
     let common = path == "metadata.name" || (path == "metadata.namespace" && resource.namespaced);
     let own = match &resource.shape {
-        Shape::Custom(custom) => custom.selectable.iter().any(|one| one.trim_start_matches('.') == path),
+        Shape::Custom(custom) => custom
+            .selectable
+            .iter()
+            .any(|one| one.trim_start_matches('.') == path),
         Shape::Builtin(_) => known(&resource.table).contains(&path),
     };
-    if common || own || path == "metadata.namespace" && matches!(resource.shape, Shape::Builtin(_)) && known(&resource.table).is_empty() {
+    if common
+        || own
+        || path == "metadata.namespace"
+            && matches!(resource.shape, Shape::Builtin(_))
+            && known(&resource.table).is_empty()
+    {
         return Ok(());
     }
     Err(match (&*resource.group, &*resource.kind) {
@@ -132,7 +157,9 @@ fn supported(resource: &Resource, path: &str) -> Result<(), String> {
         _ if matches!(resource.shape, Shape::Custom(_)) || !known(&resource.table).is_empty() => {
             format!("field label not supported: {path}")
         }
-        _ => format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\""),
+        _ => {
+            format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
+        }
     })
 }
 
@@ -163,7 +190,11 @@ fn term(part: &str) -> Option<Term> {
         _ if rest.starts_with('=') => (rest.get(1..)?, true),
         _ => return None,
     };
-    Some(Term { path: path.into(), value: value.into(), equal })
+    Some(Term {
+        path: path.into(),
+        value: value.into(),
+        equal,
+    })
 }
 
 fn unescape(text: &str) -> Option<String> {
@@ -188,7 +219,9 @@ mod tests {
     fn check(text: &str, expected: &str) {
         let shown = match FieldSelector::parse(text) {
             Ok(FieldSelector(terms)) => {
-                let terms = terms.iter().map(|t| format!("{}{}{}", t.path, if t.equal { "=" } else { "!=" }, t.value));
+                let terms = terms
+                    .iter()
+                    .map(|t| format!("{}{}{}", t.path, if t.equal { "=" } else { "!=" }, t.value));
                 terms.collect::<Vec<_>>().join(";")
             }
             Err(error) => error,
@@ -199,7 +232,10 @@ mod tests {
     #[test]
     fn reads_terms() {
         check("", "");
-        check("metadata.name=a,status.phase!=Running", "metadata.name=a;status.phase!=Running");
+        check(
+            "metadata.name=a,status.phase!=Running",
+            "metadata.name=a;status.phase!=Running",
+        );
         check("a==b", "a=b");
         check(r"a=b\,c", "a=b,c");
         check("a", "invalid selector: 'a'; can't understand 'a'");

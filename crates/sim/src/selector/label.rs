@@ -32,22 +32,41 @@ enum Test {
 impl LabelSelector {
     /// Reads a selector text; the error is the server's.
     pub fn parse(text: &str) -> Result<Self, String> {
-        Parser { tokens: lex(text), at: 0 }.selector().map(|terms| Self { terms, nothing: false })
+        Parser {
+            tokens: lex(text),
+            at: 0,
+        }
+        .selector()
+        .map(|terms| Self {
+            terms,
+            nothing: false,
+        })
     }
 
     /// Reads a `metav1.LabelSelector`; an absent one selects nothing, an empty one everything.
     #[must_use]
     pub fn from_object(selector: Option<&Value>) -> Self {
         let Some(selector) = selector.filter(|there| there.is_object()) else {
-            return Self { terms: Vec::new(), nothing: true };
+            return Self {
+                terms: Vec::new(),
+                nothing: true,
+            };
         };
-        let equal = tree::map(selector, &["matchLabels"]).into_iter().flatten().map(|(key, value)| Term {
-            key: key.clone(),
-            test: Test::In,
-            values: vec![value.as_str().unwrap_or("").to_owned()],
-        });
-        let expressions = tree::list(selector, &["matchExpressions"]).iter().filter_map(expression);
-        Self { terms: equal.chain(expressions).collect(), nothing: false }
+        let equal = tree::map(selector, &["matchLabels"])
+            .into_iter()
+            .flatten()
+            .map(|(key, value)| Term {
+                key: key.clone(),
+                test: Test::In,
+                values: vec![value.as_str().unwrap_or("").to_owned()],
+            });
+        let expressions = tree::list(selector, &["matchExpressions"])
+            .iter()
+            .filter_map(expression);
+        Self {
+            terms: equal.chain(expressions).collect(),
+            nothing: false,
+        }
     }
 
     /// Reads a plain map of labels, as Services and replication controllers have it.
@@ -59,7 +78,10 @@ impl LabelSelector {
             test: Test::In,
             values: vec![value.as_str().unwrap_or("").to_owned()],
         };
-        Self { terms: labels.into_iter().flatten().map(term).collect(), nothing: false }
+        Self {
+            terms: labels.into_iter().flatten().map(term).collect(),
+            nothing: false,
+        }
     }
 
     /// Whether everything matches.
@@ -110,8 +132,16 @@ fn expression(value: &Value) -> Option<Term> {
         "DoesNotExist" => Test::Absent,
         _ => return None,
     };
-    let values = tree::list(value, &["values"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
-    Some(Term { key: tree::text(value, &["key"]).to_owned(), test, values })
+    let values = tree::list(value, &["values"])
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    Some(Term {
+        key: tree::text(value, &["key"]).to_owned(),
+        test,
+        values,
+    })
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -134,10 +164,16 @@ fn lex(text: &str) -> Vec<Token> {
             '=' if rest.starts_with("==") => 2,
             '!' if rest.starts_with("!=") => 2,
             c if is_sign(c) => 1,
-            _ => rest.find(|c: char| is_sign(c) || c.is_ascii_whitespace()).unwrap_or(rest.len()),
+            _ => rest
+                .find(|c: char| is_sign(c) || c.is_ascii_whitespace())
+                .unwrap_or(rest.len()),
         };
         let (token, after) = rest.split_at_checked(length).unwrap_or((rest, ""));
-        tokens.push(if is_sign(first) { Token::Sign(token.into()) } else { Token::Word(token.into()) });
+        tokens.push(if is_sign(first) {
+            Token::Sign(token.into())
+        } else {
+            Token::Word(token.into())
+        });
         rest = after.trim_start();
     }
     tokens.push(Token::End);
@@ -167,17 +203,34 @@ impl Parser {
                 Token::End => return Ok(terms),
                 Token::Word(_) => {}
                 Token::Sign(sign) if sign == "!" => {}
-                Token::Sign(sign) => return Err(format!("found '{sign}', expected: !, identifier, or 'end of string'")),
+                Token::Sign(sign) => {
+                    return Err(format!(
+                        "found '{sign}', expected: !, identifier, or 'end of string'"
+                    ));
+                }
             }
-            terms.push(self.requirement().map_err(|error| format!("unable to parse requirement: {error}"))?);
+            terms.push(
+                self.requirement()
+                    .map_err(|error| format!("unable to parse requirement: {error}"))?,
+            );
             match self.next() {
                 Token::End => return Ok(terms),
                 Token::Sign(sign) if sign == "," => match self.peek() {
                     Token::Word(_) => {}
                     Token::Sign(sign) if sign == "!" => {}
-                    other => return Err(format!("found '{}', expected: identifier after ','", shown(other))),
+                    other => {
+                        return Err(format!(
+                            "found '{}', expected: identifier after ','",
+                            shown(other)
+                        ));
+                    }
                 },
-                other => return Err(format!("found '{}', expected: ',' or 'end of string'", shown(&other))),
+                other => {
+                    return Err(format!(
+                        "found '{}', expected: ',' or 'end of string'",
+                        shown(&other)
+                    ));
+                }
             }
         }
     }
@@ -188,7 +241,9 @@ impl Parser {
         if absent {
             token = self.next();
         }
-        let Token::Word(key) = token else { return Err(format!("found '{}', expected: identifier", shown(&token))) };
+        let Token::Word(key) = token else {
+            return Err(format!("found '{}', expected: identifier", shown(&token)));
+        };
         let wrong = names::qualified(&key);
         if !wrong.is_empty() {
             return Err(format!("<nil>: Invalid value: {key:?}: {}", wrong.join("; ")));
@@ -196,7 +251,11 @@ impl Parser {
         let ends = matches!(self.peek(), Token::End) || *self.peek() == Token::Sign(",".into());
         if absent || ends {
             let test = if absent { Test::Absent } else { Test::Exists };
-            return Ok(Term { key, test, values: Vec::new() });
+            return Ok(Term {
+                key,
+                test,
+                values: Vec::new(),
+            });
         }
         let (test, set) = self.operator()?;
         let values = if set { self.values()? } else { vec![self.exact()?] };
@@ -252,7 +311,9 @@ impl Parser {
                     }
                     after_word = false;
                 }
-                other if after_word => return Err(format!("found '{}', expected: ',' or ')'", shown(&other))),
+                other if after_word => {
+                    return Err(format!("found '{}', expected: ',' or ')'", shown(&other)));
+                }
                 other => return Err(format!("found '{}', expected: ',', or identifier", shown(&other))),
             }
         }
@@ -272,7 +333,10 @@ fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), String> 
     for (at, value) in values.iter().enumerate() {
         let faults = names::label_value(value);
         if !faults.is_empty() {
-            wrong.push(format!("values[{at}][{key}]: Invalid value: {value:?}: {}", faults.join("; ")));
+            wrong.push(format!(
+                "values[{at}][{key}]: Invalid value: {value:?}: {}",
+                faults.join("; ")
+            ));
         }
     }
     match wrong.as_slice() {
@@ -295,8 +359,16 @@ mod tests {
 
     fn check(text: &str, labels: &str, expected: bool) {
         let selector = LabelSelector::parse(text).unwrap_or_else(|error| panic!("{text}: {error}"));
-        let pairs: Vec<_> = labels.split(',').filter_map(|pair| pair.split_once('=')).collect();
-        let found = selector.matches(&|key| pairs.iter().find(|(have, _)| *have == key).map(|(_, value)| *value));
+        let pairs: Vec<_> = labels
+            .split(',')
+            .filter_map(|pair| pair.split_once('='))
+            .collect();
+        let found = selector.matches(&|key| {
+            pairs
+                .iter()
+                .find(|(have, _)| *have == key)
+                .map(|(_, value)| *value)
+        });
         assert_eq!(found, expected, "{text} on {labels}");
     }
 
@@ -325,7 +397,10 @@ mod tests {
         check_error("a in x", "unable to parse requirement: found 'x' expected: '('");
         check_error("a=b,", "found '', expected: identifier after ','");
         check_error("=b", "found '=', expected: !, identifier, or 'end of string'");
-        check_error("a b", "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt");
+        check_error(
+            "a b",
+            "unable to parse requirement: found 'b', expected: in, notin, =, ==, !=, gt, lt",
+        );
         check_error("a=b c", "found 'c', expected: ',' or 'end of string'");
     }
 }

@@ -42,7 +42,12 @@ impl History {
     /// An empty history that keeps `limit` events.
     #[must_use]
     pub fn new(limit: usize) -> Self {
-        Self { events: VecDeque::new(), limit: limit.max(1), forgotten: 0, last: 0 }
+        Self {
+            events: VecDeque::new(),
+            limit: limit.max(1),
+            forgotten: 0,
+            last: 0,
+        }
     }
 
     /// Appends; the oldest is forgotten when there is no room.
@@ -90,7 +95,8 @@ impl History {
     pub(super) fn undo_to(&self, version: u64) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
         let mut then = BTreeMap::new();
         for event in self.after(version)? {
-            then.entry(event.object.key().into()).or_insert_with(|| event.previous.clone());
+            then.entry(event.object.key().into())
+                .or_insert_with(|| event.previous.clone());
         }
         Some(then)
     }

@@ -22,21 +22,37 @@ pub(super) fn prepare_create(value: &mut Value) {
 }
 
 /// The first delete marks it, later ones wait until its finalizers are gone.
-pub(super) fn delete(state: &mut State, target: &Target<'_>, live: &Arc<Object>, old: &Value, context: &Context) -> Option<Deleted> {
+pub(super) fn delete(
+    state: &mut State,
+    target: &Target<'_>,
+    live: &Arc<Object>,
+    old: &Value,
+    context: &Context,
+) -> Option<Deleted> {
     if live.meta().deleting {
         let held = !tree::list(old, &["spec", "finalizers"]).is_empty();
         return held.then(|| Deleted::Already(Arc::clone(live)));
     }
     let mut new = old.clone();
-    tree::set(&mut new, &["metadata", "deletionTimestamp"], state.now().rfc3339());
+    tree::set(
+        &mut new,
+        &["metadata", "deletionTimestamp"],
+        state.now().rfc3339(),
+    );
     tree::set(&mut new, &["status", "phase"], "Terminating");
-    let object = if context.dry_run { write::freeze(target.resource, &new) } else { write::keep(state, target.resource, new) };
+    let object = if context.dry_run {
+        write::freeze(target.resource, &new)
+    } else {
+        write::keep(state, target.resource, new)
+    };
     Some(Deleted::Waiting(object))
 }
 
 /// What `PUT /finalize` does: only `spec.finalizers` changes, and the namespace goes when none is left.
-pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: Value) -> Result<Arc<Object>> {
-    let Some((live, old)) = write::current(state, target) else { return Err(target.not_found()) };
+pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: &Value) -> Result<Arc<Object>> {
+    let Some((live, old)) = write::current(state, target) else {
+        return Err(target.not_found());
+    };
     let mut new = old.clone();
     match finalizers.as_array().filter(|list| !list.is_empty()) {
         Some(list) => tree::set(&mut new, &["spec", "finalizers"], list.clone()),
@@ -45,7 +61,8 @@ pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: Value) -> Re
     if new == old {
         return Ok(live);
     }
-    let empty = tree::list(&new, &["spec", "finalizers"]).is_empty() && tree::list(&new, &["metadata", "finalizers"]).is_empty();
+    let empty = tree::list(&new, &["spec", "finalizers"]).is_empty()
+        && tree::list(&new, &["metadata", "finalizers"]).is_empty();
     let kept = write::keep(state, target.resource, new);
     if empty && kept.meta().deleting {
         let table = Arc::clone(&target.resource.table);

@@ -10,13 +10,18 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::tree;
 
-const KIND: Qualified<'static> = Qualified { group: "", name: "Service" };
+const KIND: Qualified<'static> = Qualified {
+    group: "",
+    name: "Service",
+};
 
 /// An update that does not mention what was allocated keeps it.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if wants_ip(new) && wants_ip(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
-            if tree::get(new, &["spec", field]).is_none_or(Value::is_null) || tree::text(new, &["spec", field]).is_empty() && field == "clusterIP" {
+            if tree::get(new, &["spec", field]).is_none_or(Value::is_null)
+                || tree::text(new, &["spec", field]).is_empty() && field == "clusterIP"
+            {
                 tree::copy(old, new, &["spec", field]);
             }
         }
@@ -24,7 +29,9 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if wants_ports(new) && wants_ports(old) {
         let before = tree::list(old, &["spec", "ports"]).to_vec();
         for port in tree::list_mut(new, &["spec", "ports"]).into_iter().flatten() {
-            let same = before.iter().find(|have| have.get("name") == port.get("name") || have.get("port") == port.get("port"));
+            let same = before
+                .iter()
+                .find(|have| have.get("name") == port.get("name") || have.get("port") == port.get("port"));
             if tree::int(port, &["nodePort"]).unwrap_or(0) == 0
                 && let Some(node_port) = same.and_then(|have| have.get("nodePort"))
             {
@@ -35,9 +42,15 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
 }
 
 /// Fills in address, families and node ports.
-pub(super) fn allocate(state: &mut State, value: &mut Value, old: Option<&Value>, dry_run: bool) -> Result<()> {
+pub(super) fn allocate(
+    state: &mut State,
+    value: &mut Value,
+    old: Option<&Value>,
+    dry_run: bool,
+) -> Result<()> {
     let before = state.ips.clone();
-    let done = allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
+    let done =
+        allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
     if done.is_err() || dry_run {
         state.ips = before;
     }
@@ -46,7 +59,13 @@ pub(super) fn allocate(state: &mut State, value: &mut Value, old: Option<&Value>
 
 fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> Result<()> {
     if !wants_ip(value) {
-        for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy", "internalTrafficPolicy"] {
+        for field in [
+            "clusterIP",
+            "clusterIPs",
+            "ipFamilies",
+            "ipFamilyPolicy",
+            "internalTrafficPolicy",
+        ] {
             if old.is_some() || field != "internalTrafficPolicy" {
                 tree::remove(value, &["spec", field]);
             }
@@ -72,13 +91,20 @@ fn claim(ips: &mut ServiceIps, value: &Value, asked: &str) -> Result<String> {
     let refuse = |detail: String| {
         let mut errors = FieldErrors::new();
         errors.invalid(&Path::new("spec").child("clusterIPs"), json!([asked]), detail);
-        Err(Status::invalid(KIND, tree::text(value, &["metadata", "name"]), &errors))
+        Err(Status::invalid(
+            KIND,
+            tree::text(value, &["metadata", "name"]),
+            &errors,
+        ))
     };
     match asked.parse::<Ipv4Addr>() {
-        Ok(ip) if !ips.contains(ip) => {
-            refuse(format!("failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}", ips.cidr()))
-        }
-        Ok(ip) if !ips.claim_ip(ip) => refuse(format!("failed to allocate IP {asked}: provided IP is already allocated")),
+        Ok(ip) if !ips.contains(ip) => refuse(format!(
+            "failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}",
+            ips.cidr()
+        )),
+        Ok(ip) if !ips.claim_ip(ip) => refuse(format!(
+            "failed to allocate IP {asked}: provided IP is already allocated"
+        )),
         _ => Ok(asked.to_owned()),
     }
 }
@@ -94,7 +120,11 @@ fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) 
         return Ok(());
     }
     let had: Vec<i64> = old.map(node_ports).unwrap_or_default();
-    for (at, port) in tree::list_mut(value, &["spec", "ports"]).into_iter().flatten().enumerate() {
+    for (at, port) in tree::list_mut(value, &["spec", "ports"])
+        .into_iter()
+        .flatten()
+        .enumerate()
+    {
         let asked = tree::int(port, &["nodePort"]).unwrap_or(0);
         if had.contains(&asked) {
             continue;
@@ -105,7 +135,11 @@ fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) 
             tree::set(port, &["nodePort"], free);
         } else if !u16::try_from(asked).is_ok_and(ServiceIps::port_in_range) {
             let mut errors = FieldErrors::new();
-            errors.invalid(&path, asked, "provided port is not in the valid range. The range of valid ports is 30000-32767");
+            errors.invalid(
+                &path,
+                asked,
+                "provided port is not in the valid range. The range of valid ports is 30000-32767",
+            );
             return Err(Status::invalid(KIND, &name, &errors));
         } else if !u16::try_from(asked).is_ok_and(|asked| ips.claim_port(asked)) {
             let mut errors = FieldErrors::new();
@@ -128,7 +162,10 @@ pub(super) fn release(state: &mut State, service: &Value) {
 
 /// Gives back what an update let go.
 pub(super) fn release_changed(state: &mut State, old: &Value, new: &Value) {
-    let (had, has) = (tree::text(old, &["spec", "clusterIP"]), tree::text(new, &["spec", "clusterIP"]));
+    let (had, has) = (
+        tree::text(old, &["spec", "clusterIP"]),
+        tree::text(new, &["spec", "clusterIP"]),
+    );
     if had != has
         && let Ok(ip) = had.parse()
     {
@@ -141,7 +178,11 @@ pub(super) fn release_changed(state: &mut State, old: &Value, new: &Value) {
 }
 
 fn node_ports(service: &Value) -> Vec<i64> {
-    tree::list(service, &["spec", "ports"]).iter().filter_map(|port| tree::int(port, &["nodePort"])).filter(|port| *port != 0).collect()
+    tree::list(service, &["spec", "ports"])
+        .iter()
+        .filter_map(|port| tree::int(port, &["nodePort"]))
+        .filter(|port| *port != 0)
+        .collect()
 }
 
 fn wants_ip(service: &Value) -> bool {
@@ -151,7 +192,9 @@ fn wants_ip(service: &Value) -> bool {
 fn wants_ports(service: &Value) -> bool {
     match tree::text(service, &["spec", "type"]) {
         "NodePort" => true,
-        "LoadBalancer" => tree::get(service, &["spec", "allocateLoadBalancerNodePorts"]) != Some(&Value::Bool(false)),
+        "LoadBalancer" => {
+            tree::get(service, &["spec", "allocateLoadBalancerNodePorts"]) != Some(&Value::Bool(false))
+        }
         _ => false,
     }
 }

@@ -15,7 +15,11 @@ pub fn age(then: &str, now: Instant) -> String {
 pub(super) fn human(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let pair = |big: i64, unit: &str, small: i64, small_unit: &str| {
-        if small == 0 { format!("{big}{unit}") } else { format!("{big}{unit}{small}{small_unit}") }
+        if small == 0 {
+            format!("{big}{unit}")
+        } else {
+            format!("{big}{unit}{small}{small_unit}")
+        }
     };
     match seconds {
         ..-1 => "<invalid>".into(),
@@ -39,9 +43,23 @@ mod tests {
     #[test]
     fn fewer_units_as_it_grows() {
         let cases = [
-            (0, "0s"), (119, "119s"), (120, "2m"), (125, "2m5s"), (600, "10m"), (10_799, "179m"), (10_800, "3h"), (11_000, "3h3m"),
-            (28_800, "8h"), (172_799, "47h"), (172_800, "2d"), (180_000, "2d2h"), (700_000, "8d"), (-1, "0s"), (-2, "<invalid>"),
-            (63_072_000, "2y"), (63_158_400, "2y1d"),
+            (0, "0s"),
+            (119, "119s"),
+            (120, "2m"),
+            (125, "2m5s"),
+            (600, "10m"),
+            (10_799, "179m"),
+            (10_800, "3h"),
+            (11_000, "3h3m"),
+            (28_800, "8h"),
+            (172_799, "47h"),
+            (172_800, "2d"),
+            (180_000, "2d2h"),
+            (700_000, "8d"),
+            (-1, "0s"),
+            (-2, "<invalid>"),
+            (63_072_000, "2y"),
+            (63_158_400, "2y1d"),
         ];
         for (seconds, expected) in cases {
             assert_eq!(human(seconds), expected, "{seconds}");

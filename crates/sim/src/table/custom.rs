@@ -45,7 +45,9 @@ fn column(definition: &Value) -> Column {
 
 fn cell(definition: &Value, value: &Value, state: &State) -> Value {
     let found = json_path(value, tree::text(definition, &["jsonPath"]));
-    let Some(first) = found.first() else { return Value::Null };
+    let Some(first) = found.first() else {
+        return Value::Null;
+    };
     match (tree::text(definition, &["type"]), first) {
         ("date", Value::String(then)) => age(then, state.now()).into(),
         ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => (*first).clone(),
@@ -78,7 +80,11 @@ fn follow<'a>(at: &'a Value, step: &Step) -> Vec<&'a Value> {
         Step::All => at.as_array().into_iter().flatten().collect(),
         Step::Where(path, wanted) => {
             let path: Vec<&str> = path.iter().map(String::as_str).collect();
-            at.as_array().into_iter().flatten().filter(|item| tree::text(item, &path) == wanted).collect()
+            at.as_array()
+                .into_iter()
+                .flatten()
+                .filter(|item| tree::text(item, &path) == wanted)
+                .collect()
         }
     }
 }
@@ -116,10 +122,22 @@ fn unescaped_end(rest: &str) -> usize {
 }
 
 fn bracket(content: &str) -> Option<Step> {
-    if let Some(filter) = content.strip_prefix("?(").and_then(|filter| filter.strip_suffix(')')) {
+    if let Some(filter) = content
+        .strip_prefix("?(")
+        .and_then(|filter| filter.strip_suffix(')'))
+    {
         let (path, wanted) = filter.split_once("==")?;
-        let path = path.trim().trim_start_matches('@').trim_start_matches('.').split('.').map(str::to_owned).collect();
-        return Some(Step::Where(path, wanted.trim().trim_matches(['"', '\'']).to_owned()));
+        let path = path
+            .trim()
+            .trim_start_matches('@')
+            .trim_start_matches('.')
+            .split('.')
+            .map(str::to_owned)
+            .collect();
+        return Some(Step::Where(
+            path,
+            wanted.trim().trim_matches(['"', '\'']).to_owned(),
+        ));
     }
     if content == "*" {
         return Some(Step::All);
@@ -142,7 +160,8 @@ mod tests {
             "metadata": {"annotations": {"x.y/z": "q"}},
             "status": {"conditions": [{"type": "Ready", "status": "True"}]},
         });
-        let check = |path: &str, expected: Value| assert_eq!(json!(json_path(&value, path)), expected, "{path}");
+        let check =
+            |path: &str, expected: Value| assert_eq!(json!(json_path(&value, path)), expected, "{path}");
         check(".spec.a[1].b", json!([2]));
         check(".spec.a[*].b", json!([1, 2]));
         check(".status.conditions[?(@.type==\"Ready\")].status", json!(["True"]));

@@ -11,32 +11,116 @@ type Cells = fn(&Value, &State) -> Vec<Value>;
 
 /// Table, columns, cells. A column is text; `#` marks a number, `?` a boolean, `+` one for `-o wide`.
 const KINDS: &[(&str, &str, Cells)] = &[
-    ("pods", "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates", super::pod::cells),
-    ("deployments.apps", "Name,Ready,Up-to-date,Available,Age,+Containers,+Images,+Selector", deployment),
-    ("replicasets.apps", "Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_set),
-    ("replicationcontrollers", "Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector", replica_set),
-    ("statefulsets.apps", "Name,Ready,Age,+Containers,+Images", stateful_set),
-    ("daemonsets.apps", "Name,#Desired,#Current,#Ready,#Up-to-date,#Available,Node Selector,Age,+Containers,+Images,+Selector", daemon_set),
-    ("jobs.batch", "Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector", job),
-    ("services", "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector", service),
+    (
+        "pods",
+        "Name,Ready,Status,Restarts,Age,+IP,+Node,+Nominated Node,+Readiness Gates",
+        super::pod::cells,
+    ),
+    (
+        "deployments.apps",
+        "Name,Ready,Up-to-date,Available,Age,+Containers,+Images,+Selector",
+        deployment,
+    ),
+    (
+        "replicasets.apps",
+        "Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector",
+        replica_set,
+    ),
+    (
+        "replicationcontrollers",
+        "Name,#Desired,#Current,#Ready,Age,+Containers,+Images,+Selector",
+        replica_set,
+    ),
+    (
+        "statefulsets.apps",
+        "Name,Ready,Age,+Containers,+Images",
+        stateful_set,
+    ),
+    (
+        "daemonsets.apps",
+        "Name,#Desired,#Current,#Ready,#Up-to-date,#Available,Node Selector,Age,+Containers,+Images,+Selector",
+        daemon_set,
+    ),
+    (
+        "jobs.batch",
+        "Name,Status,Completions,Duration,Age,+Containers,+Images,+Selector",
+        job,
+    ),
+    (
+        "services",
+        "Name,Type,Cluster-IP,External-IP,Port(s),Age,+Selector",
+        service,
+    ),
     ("namespaces", "Name,Status,Age", phase),
-    ("nodes", "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime", node),
+    (
+        "nodes",
+        "Name,Status,Roles,Age,Version,+Internal-IP,+External-IP,+OS-Image,+Kernel-Version,+Container-Runtime",
+        node,
+    ),
     ("configmaps", "Name,Data,Age", config_map),
     ("secrets", "Name,Type,Data,Age", secret),
     ("serviceaccounts", "Name,Age", plain),
-    ("events", "Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name", event),
-    ("rolebindings.rbac.authorization.k8s.io", "Name,Role,Age,+Users,+Groups,+ServiceAccounts", role_binding),
-    ("clusterrolebindings.rbac.authorization.k8s.io", "Name,Role,Age,+Users,+Groups,+ServiceAccounts", role_binding),
+    (
+        "events",
+        "Last Seen,Type,Reason,Object,+Subobject,+Source,Message,+First Seen,+Count,+Name",
+        event,
+    ),
+    (
+        "rolebindings.rbac.authorization.k8s.io",
+        "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
+        role_binding,
+    ),
+    (
+        "clusterrolebindings.rbac.authorization.k8s.io",
+        "Name,Role,Age,+Users,+Groups,+ServiceAccounts",
+        role_binding,
+    ),
     ("leases.coordination.k8s.io", "Name,Holder,Age", lease),
-    ("poddisruptionbudgets.policy", "Name,Min Available,Max Unavailable,#Allowed Disruptions,Age", disruption_budget),
-    ("endpointslices.discovery.k8s.io", "Name,AddressType,Ports,Endpoints,Age", endpoint_slice),
-    ("networkpolicies.networking.k8s.io", "Name,Pod-Selector,Age", network_policy),
-    ("mutatingwebhookconfigurations.admissionregistration.k8s.io", "Name,#Webhooks,Age", webhooks),
-    ("validatingwebhookconfigurations.admissionregistration.k8s.io", "Name,#Webhooks,Age", webhooks),
-    ("priorityclasses.scheduling.k8s.io", "Name,#Value,?Global-Default,Age,PreemptionPolicy", priority_class),
-    ("storageclasses.storage.k8s.io", "Name,Provisioner,ReclaimPolicy,VolumeBindingMode,AllowVolumeExpansion,Age", storage_class),
-    ("persistentvolumeclaims", "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode", claim),
-    ("controllerrevisions.apps", "Name,Controller,Revision,Age", controller_revision),
+    (
+        "poddisruptionbudgets.policy",
+        "Name,Min Available,Max Unavailable,#Allowed Disruptions,Age",
+        disruption_budget,
+    ),
+    (
+        "endpointslices.discovery.k8s.io",
+        "Name,AddressType,Ports,Endpoints,Age",
+        endpoint_slice,
+    ),
+    (
+        "networkpolicies.networking.k8s.io",
+        "Name,Pod-Selector,Age",
+        network_policy,
+    ),
+    (
+        "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+        "Name,#Webhooks,Age",
+        webhooks,
+    ),
+    (
+        "validatingwebhookconfigurations.admissionregistration.k8s.io",
+        "Name,#Webhooks,Age",
+        webhooks,
+    ),
+    (
+        "priorityclasses.scheduling.k8s.io",
+        "Name,#Value,?Global-Default,Age,PreemptionPolicy",
+        priority_class,
+    ),
+    (
+        "storageclasses.storage.k8s.io",
+        "Name,Provisioner,ReclaimPolicy,VolumeBindingMode,AllowVolumeExpansion,Age",
+        storage_class,
+    ),
+    (
+        "persistentvolumeclaims",
+        "Name,Status,Volume,Capacity,Access Modes,StorageClass,VolumeAttributesClass,Age,+VolumeMode",
+        claim,
+    ),
+    (
+        "controllerrevisions.apps",
+        "Name,Controller,Revision,Age",
+        controller_revision,
+    ),
 ];
 
 /// The columns and cells of a builtin table, if it has its own.
@@ -74,7 +158,13 @@ fn plain(value: &Value, state: &State) -> Vec<Value> {
 /// Names and images of a pod template's containers.
 fn containers(value: &Value) -> [Value; 2] {
     let list = tree::list(value, &["spec", "template", "spec", "containers"]);
-    let join = |key: &str| list.iter().map(|one| tree::text(one, &[key])).collect::<Vec<_>>().join(",").into();
+    let join = |key: &str| {
+        list.iter()
+            .map(|one| tree::text(one, &[key]))
+            .collect::<Vec<_>>()
+            .join(",")
+            .into()
+    };
     [join("name"), join("image")]
 }
 
@@ -83,16 +173,29 @@ fn selector(value: &Value) -> Value {
 }
 
 fn or_none(text: String) -> Value {
-    if text.is_empty() { "<none>".into() } else { text.into() }
+    if text.is_empty() {
+        "<none>".into()
+    } else {
+        text.into()
+    }
 }
 
 fn labels(map: Option<&Value>) -> Value {
     let pairs = map.and_then(Value::as_object).into_iter().flatten();
-    or_none(pairs.map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or(""))).collect::<Vec<_>>().join(","))
+    or_none(
+        pairs
+            .map(|(key, value)| format!("{key}={}", value.as_str().unwrap_or("")))
+            .collect::<Vec<_>>()
+            .join(","),
+    )
 }
 
 fn deployment(value: &Value, state: &State) -> Vec<Value> {
-    let ready = format!("{}/{}", number(value, &["status", "readyReplicas"]), number(value, &["spec", "replicas"]));
+    let ready = format!(
+        "{}/{}",
+        number(value, &["status", "readyReplicas"]),
+        number(value, &["spec", "replicas"])
+    );
     let [names, images] = containers(value);
     vec![
         name(value),
@@ -121,24 +224,39 @@ fn replica_set(value: &Value, state: &State) -> Vec<Value> {
 }
 
 fn stateful_set(value: &Value, state: &State) -> Vec<Value> {
-    let ready = format!("{}/{}", number(value, &["status", "readyReplicas"]), number(value, &["spec", "replicas"]));
+    let ready = format!(
+        "{}/{}",
+        number(value, &["status", "readyReplicas"]),
+        number(value, &["spec", "replicas"])
+    );
     let [names, images] = containers(value);
     vec![name(value), ready.into(), created(value, state), names, images]
 }
 
 fn daemon_set(value: &Value, state: &State) -> Vec<Value> {
     let [names, images] = containers(value);
-    let fields = ["desiredNumberScheduled", "currentNumberScheduled", "numberReady", "updatedNumberScheduled", "numberAvailable"];
+    let fields = [
+        "desiredNumberScheduled",
+        "currentNumberScheduled",
+        "numberReady",
+        "updatedNumberScheduled",
+        "numberAvailable",
+    ];
     let mut cells = vec![name(value)];
     cells.extend(fields.map(|field| Value::from(number(value, &["status", field]))));
-    cells.push(labels(tree::get(value, &["spec", "template", "spec", "nodeSelector"])));
+    cells.push(labels(tree::get(
+        value,
+        &["spec", "template", "spec", "nodeSelector"],
+    )));
     cells.extend([created(value, state), names, images, selector(value)]);
     cells
 }
 
 fn condition<'a>(value: &'a Value, kind: &str) -> &'a str {
     let all = tree::list(value, &["status", "conditions"]);
-    all.iter().find(|one| tree::text(one, &["type"]) == kind).map_or("", |one| tree::text(one, &["status"]))
+    all.iter()
+        .find(|one| tree::text(one, &["type"]) == kind)
+        .map_or("", |one| tree::text(one, &["status"]))
 }
 
 fn job(value: &Value, state: &State) -> Vec<Value> {
@@ -160,7 +278,16 @@ fn job(value: &Value, state: &State) -> Vec<Value> {
         () => "Running",
     };
     let [names, images] = containers(value);
-    vec![name(value), status.into(), completions.into(), job_duration(value, state), created(value, state), names, images, selector(value)]
+    vec![
+        name(value),
+        status.into(),
+        completions.into(),
+        job_duration(value, state),
+        created(value, state),
+        names,
+        images,
+        selector(value),
+    ]
 }
 
 fn job_duration(value: &Value, state: &State) -> Value {
@@ -174,7 +301,10 @@ fn job_duration(value: &Value, state: &State) -> Value {
 
 fn service(value: &Value, state: &State) -> Vec<Value> {
     let kind = tree::text(value, &["spec", "type"]);
-    let ip = tree::list(value, &["spec", "clusterIPs"]).first().and_then(Value::as_str).unwrap_or("<none>");
+    let ip = tree::list(value, &["spec", "clusterIPs"])
+        .first()
+        .and_then(Value::as_str)
+        .unwrap_or("<none>");
     let ports: Vec<String> = tree::list(value, &["spec", "ports"]).iter().map(port).collect();
     vec![
         name(value),
@@ -203,7 +333,11 @@ fn external_ip(value: &Value, kind: &str) -> Value {
             all.push(if ip.is_empty() { host } else { ip });
         }
     }
-    all.extend(tree::list(value, &["spec", "externalIPs"]).iter().filter_map(Value::as_str));
+    all.extend(
+        tree::list(value, &["spec", "externalIPs"])
+            .iter()
+            .filter_map(Value::as_str),
+    );
     match kind {
         "ExternalName" => tree::text(value, &["spec", "externalName"]).into(),
         "LoadBalancer" if all.is_empty() => "<pending>".into(),
@@ -212,7 +346,11 @@ fn external_ip(value: &Value, kind: &str) -> Value {
 }
 
 fn phase(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), tree::text(value, &["status", "phase"]).into(), created(value, state)]
+    vec![
+        name(value),
+        tree::text(value, &["status", "phase"]).into(),
+        created(value, state),
+    ]
 }
 
 fn node(value: &Value, state: &State) -> Vec<Value> {
@@ -225,13 +363,26 @@ fn node(value: &Value, state: &State) -> Vec<Value> {
         status.push("SchedulingDisabled");
     }
     let keys = tree::map(value, &["metadata", "labels"]).into_iter().flatten();
-    let mut roles: Vec<&str> = keys.filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/")).filter(|role| !role.is_empty()).collect();
+    let mut roles: Vec<&str> = keys
+        .filter_map(|(key, _)| key.strip_prefix("node-role.kubernetes.io/"))
+        .filter(|role| !role.is_empty())
+        .collect();
     roles.sort_unstable();
     let info = |field: &str| tree::text(value, &["status", "nodeInfo", field]);
-    let known = |field: &str| Value::from(if info(field).is_empty() { "<unknown>" } else { info(field) });
+    let known = |field: &str| {
+        Value::from(if info(field).is_empty() {
+            "<unknown>"
+        } else {
+            info(field)
+        })
+    };
     let address = |kind: &str| {
         let all = tree::list(value, &["status", "addresses"]);
-        or_none(all.iter().find(|one| tree::text(one, &["type"]) == kind).map_or(String::new(), |one| tree::text(one, &["address"]).to_owned()))
+        or_none(
+            all.iter()
+                .find(|one| tree::text(one, &["type"]) == kind)
+                .map_or(String::new(), |one| tree::text(one, &["address"]).to_owned()),
+        )
     };
     vec![
         name(value),
@@ -252,11 +403,20 @@ fn size(value: &Value, field: &str) -> usize {
 }
 
 fn config_map(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), (size(value, "data") + size(value, "binaryData")).into(), created(value, state)]
+    vec![
+        name(value),
+        (size(value, "data") + size(value, "binaryData")).into(),
+        created(value, state),
+    ]
 }
 
 fn secret(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), tree::text(value, &["type"]).into(), size(value, "data").into(), created(value, state)]
+    vec![
+        name(value),
+        tree::text(value, &["type"]).into(),
+        size(value, "data").into(),
+        created(value, state),
+    ]
 }
 
 fn event(value: &Value, state: &State) -> Vec<Value> {
@@ -264,13 +424,31 @@ fn event(value: &Value, state: &State) -> Vec<Value> {
         let text = tree::text(value, path);
         (!text.is_empty()).then(|| age(text, state.now()))
     };
-    let first = since(&["firstTimestamp"]).or_else(|| since(&["eventTime"])).unwrap_or_else(|| "<unknown>".into());
-    let last = since(&["series", "lastObservedTime"]).or_else(|| since(&["lastTimestamp"])).unwrap_or_else(|| first.clone());
-    let count = tree::int(value, &["series", "count"]).or_else(|| tree::int(value, &["count"])).unwrap_or(0).max(1);
-    let (kind, about) = (tree::text(value, &["involvedObject", "kind"]).to_lowercase(), tree::text(value, &["involvedObject", "name"]));
-    let target = if about.is_empty() { kind } else { format!("{kind}/{about}") };
+    let first = since(&["firstTimestamp"])
+        .or_else(|| since(&["eventTime"]))
+        .unwrap_or_else(|| "<unknown>".into());
+    let last = since(&["series", "lastObservedTime"])
+        .or_else(|| since(&["lastTimestamp"]))
+        .unwrap_or_else(|| first.clone());
+    let count = tree::int(value, &["series", "count"])
+        .or_else(|| tree::int(value, &["count"]))
+        .unwrap_or(0)
+        .max(1);
+    let (kind, about) = (
+        tree::text(value, &["involvedObject", "kind"]).to_lowercase(),
+        tree::text(value, &["involvedObject", "name"]),
+    );
+    let target = if about.is_empty() {
+        kind
+    } else {
+        format!("{kind}/{about}")
+    };
     let source = tree::text(value, &["source", "component"]);
-    let source = if source.is_empty() { tree::text(value, &["reportingComponent"]) } else { source };
+    let source = if source.is_empty() {
+        tree::text(value, &["reportingComponent"])
+    } else {
+        source
+    };
     vec![
         last.into(),
         tree::text(value, &["type"]).into(),
@@ -286,20 +464,42 @@ fn event(value: &Value, state: &State) -> Vec<Value> {
 }
 
 fn role_binding(value: &Value, state: &State) -> Vec<Value> {
-    let role = format!("{}/{}", tree::text(value, &["roleRef", "kind"]), tree::text(value, &["roleRef", "name"]));
+    let role = format!(
+        "{}/{}",
+        tree::text(value, &["roleRef", "kind"]),
+        tree::text(value, &["roleRef", "name"])
+    );
     let subjects = tree::list(value, &["subjects"]);
     let of = |kind: &str| -> Value {
-        let shown = subjects.iter().filter(|one| tree::text(one, &["kind"]) == kind).map(|one| {
-            let (namespace, name) = (tree::text(one, &["namespace"]), tree::text(one, &["name"]));
-            if kind == "ServiceAccount" { format!("{namespace}/{name}") } else { name.to_owned() }
-        });
+        let shown = subjects
+            .iter()
+            .filter(|one| tree::text(one, &["kind"]) == kind)
+            .map(|one| {
+                let (namespace, name) = (tree::text(one, &["namespace"]), tree::text(one, &["name"]));
+                if kind == "ServiceAccount" {
+                    format!("{namespace}/{name}")
+                } else {
+                    name.to_owned()
+                }
+            });
         shown.collect::<Vec<_>>().join(", ").into()
     };
-    vec![name(value), role.into(), created(value, state), of("User"), of("Group"), of("ServiceAccount")]
+    vec![
+        name(value),
+        role.into(),
+        created(value, state),
+        of("User"),
+        of("Group"),
+        of("ServiceAccount"),
+    ]
 }
 
 fn lease(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), tree::text(value, &["spec", "holderIdentity"]).into(), created(value, state)]
+    vec![
+        name(value),
+        tree::text(value, &["spec", "holderIdentity"]).into(),
+        created(value, state),
+    ]
 }
 
 fn int_or_text(value: Option<&Value>) -> Value {
@@ -333,23 +533,43 @@ fn few(all: &[String]) -> Value {
 fn endpoint_slice(value: &Value, state: &State) -> Vec<Value> {
     let ports: Vec<String> = tree::list(value, &["ports"])
         .iter()
-        .map(|port| match (tree::int(port, &["port"]), tree::text(port, &["name"])) {
-            (Some(port), _) => port.to_string(),
-            (None, "") => "*".into(),
-            (None, name) => name.to_owned(),
-        })
+        .map(
+            |port| match (tree::int(port, &["port"]), tree::text(port, &["name"])) {
+                (Some(port), _) => port.to_string(),
+                (None, "") => "*".into(),
+                (None, name) => name.to_owned(),
+            },
+        )
         .collect();
-    let endpoints: Vec<String> =
-        tree::list(value, &["endpoints"]).iter().flat_map(|one| tree::list(one, &["addresses"])).filter_map(Value::as_str).map(str::to_owned).collect();
-    vec![name(value), tree::text(value, &["addressType"]).into(), few(&ports), few(&endpoints), created(value, state)]
+    let endpoints: Vec<String> = tree::list(value, &["endpoints"])
+        .iter()
+        .flat_map(|one| tree::list(one, &["addresses"]))
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
+    vec![
+        name(value),
+        tree::text(value, &["addressType"]).into(),
+        few(&ports),
+        few(&endpoints),
+        created(value, state),
+    ]
 }
 
 fn network_policy(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), or_none(selector_text(tree::get(value, &["spec", "podSelector"]))), created(value, state)]
+    vec![
+        name(value),
+        or_none(selector_text(tree::get(value, &["spec", "podSelector"]))),
+        created(value, state),
+    ]
 }
 
 fn webhooks(value: &Value, state: &State) -> Vec<Value> {
-    vec![name(value), tree::list(value, &["webhooks"]).len().into(), created(value, state)]
+    vec![
+        name(value),
+        tree::list(value, &["webhooks"]).len().into(),
+        created(value, state),
+    ]
 }
 
 fn priority_class(value: &Value, state: &State) -> Vec<Value> {
@@ -374,14 +594,22 @@ fn storage_class(value: &Value, state: &State) -> Vec<Value> {
 }
 
 fn claim(value: &Value, state: &State) -> Vec<Value> {
-    let phase = if tree::get(value, &["metadata", "deletionTimestamp"]).is_some() { "Terminating" } else { tree::text(value, &["status", "phase"]) };
+    let phase = if tree::get(value, &["metadata", "deletionTimestamp"]).is_some() {
+        "Terminating"
+    } else {
+        tree::text(value, &["status", "phase"])
+    };
     let short = |mode: &Value| match mode.as_str().unwrap_or("") {
         "ReadWriteOnce" => "RWO",
         "ReadOnlyMany" => "ROX",
         "ReadWriteMany" => "RWX",
         _ => "RWOP",
     };
-    let modes = tree::list(value, &["status", "accessModes"]).iter().map(short).collect::<Vec<_>>().join(",");
+    let modes = tree::list(value, &["status", "accessModes"])
+        .iter()
+        .map(short)
+        .collect::<Vec<_>>()
+        .join(",");
     vec![
         name(value),
         phase.into(),
@@ -398,10 +626,23 @@ fn claim(value: &Value, state: &State) -> Vec<Value> {
 fn controller_revision(value: &Value, state: &State) -> Vec<Value> {
     let owners = tree::list(value, &["metadata", "ownerReferences"]);
     let owner = owners.iter().find(|owner| tree::flag(owner, &["controller"]));
-    let owner = owner.map_or_else(|| json!("<none>"), |owner| {
-        let (api_version, kind) = (tree::text(owner, &["apiVersion"]), tree::text(owner, &["kind"]).to_lowercase());
-        let group = api_version.split_once('/').map_or(String::new(), |(group, _)| format!(".{group}"));
-        json!(format!("{kind}{group}/{}", tree::text(owner, &["name"])))
-    });
-    vec![name(value), owner, number(value, &["revision"]).into(), created(value, state)]
+    let owner = owner.map_or_else(
+        || json!("<none>"),
+        |owner| {
+            let (api_version, kind) = (
+                tree::text(owner, &["apiVersion"]),
+                tree::text(owner, &["kind"]).to_lowercase(),
+            );
+            let group = api_version
+                .split_once('/')
+                .map_or(String::new(), |(group, _)| format!(".{group}"));
+            json!(format!("{kind}{group}/{}", tree::text(owner, &["name"])))
+        },
+    );
+    vec![
+        name(value),
+        owner,
+        number(value, &["revision"]).into(),
+        created(value, state),
+    ]
 }

@@ -10,15 +10,25 @@ use crate::tree;
 pub(super) fn cells(pod: &Value, state: &State) -> Vec<Value> {
     let containers = tree::list(pod, &["spec", "containers"]);
     let statuses = tree::list(pod, &["status", "containerStatuses"]);
-    let ready = statuses.iter().filter(|one| tree::flag(one, &["ready"]) && one.pointer("/state/running").is_some()).count();
-    let restarts: i64 = statuses.iter().filter_map(|one| tree::int(one, &["restartCount"])).sum();
+    let ready = statuses
+        .iter()
+        .filter(|one| tree::flag(one, &["ready"]) && one.pointer("/state/running").is_some())
+        .count();
+    let restarts: i64 = statuses
+        .iter()
+        .filter_map(|one| tree::int(one, &["restartCount"]))
+        .sum();
     vec![
         name(pod),
         format!("{ready}/{}", containers.len()).into(),
         status(pod).into(),
         restart_text(statuses, restarts, state).into(),
         created(pod, state),
-        or_none(tree::list(pod, &["status", "podIPs"]).first().map_or("", |ip| tree::text(ip, &["ip"]))),
+        or_none(
+            tree::list(pod, &["status", "podIPs"])
+                .first()
+                .map_or("", |ip| tree::text(ip, &["ip"])),
+        ),
         or_none(tree::text(pod, &["spec", "nodeName"])),
         or_none(tree::text(pod, &["status", "nominatedNodeName"])),
         gates(pod).into(),
@@ -26,7 +36,11 @@ pub(super) fn cells(pod: &Value, state: &State) -> Vec<Value> {
 }
 
 fn or_none(text: &str) -> Value {
-    if text.is_empty() { "<none>".into() } else { text.into() }
+    if text.is_empty() {
+        "<none>".into()
+    } else {
+        text.into()
+    }
 }
 
 /// The reason that a reader wants to see first.
@@ -36,7 +50,9 @@ fn status(pod: &Value) -> String {
     if !own.is_empty() {
         own.clone_into(&mut reason);
     }
-    let gated = tree::list(pod, &["status", "conditions"]).iter().any(|one| tree::text(one, &["reason"]) == "SchedulingGated");
+    let gated = tree::list(pod, &["status", "conditions"])
+        .iter()
+        .any(|one| tree::text(one, &["reason"]) == "SchedulingGated");
     if gated {
         reason = "SchedulingGated".into();
     }
@@ -52,8 +68,14 @@ fn status(pod: &Value) -> String {
             }
         }
         if reason == "Completed" && running {
-            let ready = tree::list(pod, &["status", "conditions"]).iter().any(|one| tree::text(one, &["type"]) == "Ready" && tree::text(one, &["status"]) == "True");
-            reason = if ready { "Running".into() } else { "NotReady".into() };
+            let ready = tree::list(pod, &["status", "conditions"])
+                .iter()
+                .any(|one| tree::text(one, &["type"]) == "Ready" && tree::text(one, &["status"]) == "True");
+            reason = if ready {
+                "Running".into()
+            } else {
+                "NotReady".into()
+            };
         }
     }
     if tree::get(pod, &["metadata", "deletionTimestamp"]).is_some() {
@@ -78,7 +100,10 @@ fn waiting_or_ended(status: &Value) -> Option<String> {
         return Some(reason.to_owned());
     }
     match tree::int(ended, &["signal"]).unwrap_or(0) {
-        0 => Some(format!("ExitCode:{}", tree::int(ended, &["exitCode"]).unwrap_or(0))),
+        0 => Some(format!(
+            "ExitCode:{}",
+            tree::int(ended, &["exitCode"]).unwrap_or(0)
+        )),
         signal => Some(format!("Signal:{signal}")),
     }
 }
@@ -89,12 +114,16 @@ fn initializing(pod: &Value) -> Option<String> {
     let total = tree::list(pod, &["spec", "initContainers"]).len();
     for (at, one) in statuses.iter().enumerate() {
         let ended = one.pointer("/state/terminated");
-        if ended.is_some_and(|ended| tree::int(ended, &["exitCode"]).unwrap_or(0) == 0) || tree::flag(one, &["started"]) {
+        if ended.is_some_and(|ended| tree::int(ended, &["exitCode"]).unwrap_or(0) == 0)
+            || tree::flag(one, &["started"])
+        {
             continue;
         }
         let waiting = tree::text(one, &["state", "waiting", "reason"]);
         return Some(match waiting_or_ended(one) {
-            Some(reason) if ended.is_some() || !matches!(waiting, "" | "PodInitializing") => format!("Init:{reason}"),
+            Some(reason) if ended.is_some() || !matches!(waiting, "" | "PodInitializing") => {
+                format!("Init:{reason}")
+            }
             _ => format!("Init:{at}/{total}"),
         });
     }
@@ -102,7 +131,11 @@ fn initializing(pod: &Value) -> Option<String> {
 }
 
 fn restart_text(statuses: &[Value], restarts: i64, state: &State) -> String {
-    let last = statuses.iter().map(|one| tree::text(one, &["lastState", "terminated", "finishedAt"])).max().unwrap_or("");
+    let last = statuses
+        .iter()
+        .map(|one| tree::text(one, &["lastState", "terminated", "finishedAt"]))
+        .max()
+        .unwrap_or("");
     match (restarts, last) {
         (0, _) | (_, "") => restarts.to_string(),
         (_, last) => format!("{restarts} ({} ago)", age(last, state.now())),
@@ -117,7 +150,9 @@ fn gates(pod: &Value) -> String {
     let conditions = tree::list(pod, &["status", "conditions"]);
     let holds = |gate: &&Value| {
         let kind = tree::text(gate, &["conditionType"]);
-        conditions.iter().any(|one| tree::text(one, &["type"]) == kind && tree::text(one, &["status"]) == "True")
+        conditions
+            .iter()
+            .any(|one| tree::text(one, &["type"]) == kind && tree::text(one, &["status"]) == "True")
     };
     format!("{}/{}", gates.iter().filter(holds).count(), gates.len())
 }

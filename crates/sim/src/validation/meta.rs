@@ -18,10 +18,20 @@ pub fn object_meta(object: &Value, namespaced: bool, rule: NameRule) -> FieldErr
     let path = Path::new("metadata");
     names_of(object, rule, &path, &mut errors);
     namespace_of(object, namespaced, &path, &mut errors);
-    if let Some(generation) = tree::int(object, &["metadata", "generation"]).filter(|generation| *generation < 0) {
-        errors.invalid(&path.child("generation"), generation, "must be greater than or equal to 0");
+    if let Some(generation) =
+        tree::int(object, &["metadata", "generation"]).filter(|generation| *generation < 0)
+    {
+        errors.invalid(
+            &path.child("generation"),
+            generation,
+            "must be greater than or equal to 0",
+        );
     }
-    labels(tree::get(object, &["metadata", "labels"]), &path.child("labels"), &mut errors);
+    labels(
+        tree::get(object, &["metadata", "labels"]),
+        &path.child("labels"),
+        &mut errors,
+    );
     annotations(object, &path.child("annotations"), &mut errors);
     owners(object, &path.child("ownerReferences"), &mut errors);
     finalizers(object, &path.child("finalizers"), &mut errors);
@@ -36,14 +46,28 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
     if tree::get(old, &["metadata", "deletionTimestamp"]).is_some() {
         no_new_finalizers(new, old, &path.child("finalizers"), &mut errors);
     }
-    let fixed = ["name", "namespace", "uid", "creationTimestamp", "deletionTimestamp", "deletionGracePeriodSeconds"];
+    let fixed = [
+        "name",
+        "namespace",
+        "uid",
+        "creationTimestamp",
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+    ];
     for field in fixed {
-        let (now, then) = (tree::get(new, &["metadata", field]), tree::get(old, &["metadata", field]));
+        let (now, then) = (
+            tree::get(new, &["metadata", field]),
+            tree::get(old, &["metadata", field]),
+        );
         if now != then {
             errors.invalid(&path.child(field), now.cloned().unwrap_or(Value::Null), IMMUTABLE);
         }
     }
-    labels(tree::get(new, &["metadata", "labels"]), &path.child("labels"), &mut errors);
+    labels(
+        tree::get(new, &["metadata", "labels"]),
+        &path.child("labels"),
+        &mut errors,
+    );
     annotations(new, &path.child("annotations"), &mut errors);
     owners(new, &path.child("ownerReferences"), &mut errors);
     errors
@@ -53,7 +77,10 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
 pub const IMMUTABLE: &str = "field is immutable";
 
 fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldErrors) {
-    let (name, generate) = (tree::text(object, &["metadata", "name"]), tree::text(object, &["metadata", "generateName"]));
+    let (name, generate) = (
+        tree::text(object, &["metadata", "name"]),
+        tree::text(object, &["metadata", "generateName"]),
+    );
     if !generate.is_empty() {
         for wrong in rule(generate, true) {
             errors.invalid(&path.child("generateName"), generate, wrong);
@@ -69,7 +96,10 @@ fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldError
 }
 
 fn namespace_of(object: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
-    let (namespace, path) = (tree::text(object, &["metadata", "namespace"]), path.child("namespace"));
+    let (namespace, path) = (
+        tree::text(object, &["metadata", "namespace"]),
+        path.child("namespace"),
+    );
     match (namespaced, namespace.is_empty()) {
         (true, true) => errors.required(&path, ""),
         (true, false) => {
@@ -97,7 +127,10 @@ pub fn labels(labels: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
 
 fn annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
     let mut total = 0;
-    for (key, value) in tree::map(object, &["metadata", "annotations"]).into_iter().flatten() {
+    for (key, value) in tree::map(object, &["metadata", "annotations"])
+        .into_iter()
+        .flatten()
+    {
         total += key.len() + value.as_str().map_or(0, str::len);
         for wrong in names::qualified(&key.to_lowercase()) {
             errors.invalid(path, key.as_str(), wrong);
@@ -112,15 +145,22 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
     let mut first_controller: Option<String> = None;
     let all = tree::list(object, &["metadata", "ownerReferences"]);
     for owner in all {
-        for (field, detail) in
-            [("apiVersion", "version must not be empty"), ("kind", "must not be empty"), ("name", "must not be empty"), ("uid", "must not be empty")]
-        {
+        for (field, detail) in [
+            ("apiVersion", "version must not be empty"),
+            ("kind", "must not be empty"),
+            ("name", "must not be empty"),
+            ("uid", "must not be empty"),
+        ] {
             if tree::text(owner, &[field]).is_empty() {
                 errors.invalid(&path.child(field), "", detail);
             }
         }
         if tree::flag(owner, &["controller"]) {
-            let shown = format!("{}/{}", tree::text(owner, &["kind"]), tree::text(owner, &["name"]));
+            let shown = format!(
+                "{}/{}",
+                tree::text(owner, &["kind"]),
+                tree::text(owner, &["name"])
+            );
             if let Some(first) = &first_controller {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {shown}"
@@ -142,15 +182,26 @@ fn finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {
         }
     }
     if texts.contains(&"orphan") && texts.contains(&"foregroundDeletion") {
-        errors.invalid(path, all.to_vec(), "finalizer orphan and foregroundDeletion cannot be both set");
+        errors.invalid(
+            path,
+            all.to_vec(),
+            "finalizer orphan and foregroundDeletion cannot be both set",
+        );
     }
 }
 
 fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldErrors) {
     let set = |object| -> BTreeSet<String> {
-        tree::list(object, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect()
+        tree::list(object, &["metadata", "finalizers"])
+            .iter()
+            .filter_map(Value::as_str)
+            .map(str::to_owned)
+            .collect()
     };
-    let extra: Vec<String> = set(new).difference(&set(old)).map(|one| format!("{one:?}")).collect();
+    let extra: Vec<String> = set(new)
+        .difference(&set(old))
+        .map(|one| format!("{one:?}"))
+        .collect();
     if !extra.is_empty() {
         let shown = extra.join(", ");
         let detail = format!(

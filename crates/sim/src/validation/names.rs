@@ -28,7 +28,11 @@ pub fn label(name: &str, prefix: bool) -> Vec<String> {
     let name = masked(name, prefix);
     let mut wrong = longer(&name, 63);
     if !is_label(&name) {
-        wrong.push(if is_subdomain(&name) { "must not contain dots".into() } else { LABEL.into() });
+        wrong.push(if is_subdomain(&name) {
+            "must not contain dots".into()
+        } else {
+            LABEL.into()
+        });
     }
     wrong
 }
@@ -50,7 +54,11 @@ pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {
         return vec![format!("may not be '{name}'")];
     }
-    ["/", "%"].iter().filter(|bad| name.contains(**bad)).map(|bad| format!("may not contain '{bad}'")).collect()
+    ["/", "%"]
+        .iter()
+        .filter(|bad| name.contains(**bad))
+        .map(|bad| format!("may not contain '{bad}'"))
+        .collect()
 }
 
 /// The key of a label or annotation, or a finalizer.
@@ -64,7 +72,11 @@ pub fn qualified(key: &str) -> Vec<String> {
             if before.is_empty() {
                 wrong.push("prefix part must be non-empty".into());
             } else {
-                wrong.extend(subdomain(before, false).iter().map(|one| format!("prefix part {one}")));
+                wrong.extend(
+                    subdomain(before, false)
+                        .iter()
+                        .map(|one| format!("prefix part {one}")),
+                );
             }
             name
         }
@@ -131,11 +143,19 @@ pub fn port_name(name: &str) -> Vec<String> {
 /// The number of a port.
 #[must_use]
 pub fn port_number(port: i64) -> Vec<String> {
-    if (1..=65_535).contains(&port) { Vec::new() } else { vec!["must be between 1 and 65535, inclusive".into()] }
+    if (1..=65_535).contains(&port) {
+        Vec::new()
+    } else {
+        vec!["must be between 1 and 65535, inclusive".into()]
+    }
 }
 
 fn longer(text: &str, most: usize) -> Vec<String> {
-    if text.len() > most { vec![format!("must be no more than {most} characters")] } else { Vec::new() }
+    if text.len() > most {
+        vec![format!("must be no more than {most} characters")]
+    } else {
+        Vec::new()
+    }
 }
 
 /// A prefix may end in a dash: what is generated comes after it.
@@ -183,12 +203,18 @@ mod tests {
         check(&label("a_b", false), &[LABEL]);
         check(&label_1035("1a", false), &[LABEL_1035]);
         check(&path_segment("system:admin", false), &[]);
-        check(&path_segment("a/b%", false), &["may not contain '/'", "may not contain '%'"]);
+        check(
+            &path_segment("a/b%", false),
+            &["may not contain '/'", "may not contain '%'"],
+        );
         check(&qualified("example.com/a"), &[]);
         check(&qualified("a/b/c"), &[KEY]);
         check(&qualified(""), &["name part must be non-empty", KEY_PART]);
         check(&label_value("-"), &[LABEL_VALUE]);
         check(&config_key(".."), &["must not be '..'"]);
-        check(&port_name("Http"), &["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"]);
+        check(
+            &port_name("Http"),
+            &["must contain only alpha-numeric characters (a-z, 0-9), and hyphens (-)"],
+        );
     }
 }

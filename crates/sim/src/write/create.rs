@@ -19,14 +19,23 @@ const SUFFIX: usize = 5;
 const TRIES: usize = 8;
 
 /// Creates a decoded object.
-pub fn create(state: &mut State, target: &Target<'_>, mut value: Value, context: &mut Context) -> Result<Arc<Object>> {
+pub fn create(
+    state: &mut State,
+    target: &Target<'_>,
+    mut value: Value,
+    context: &mut Context,
+) -> Result<Arc<Object>> {
     settle_namespace(&mut value, target)?;
     defaults::apply(state, target.resource, &mut value);
     fill_system_fields(state, target, &mut value);
     if context.subresource.is_empty() {
         value = apply::track(state, target.resource, None, value, context);
     }
-    let attributes = Attributes { target, operation: Operation::Create, old: None };
+    let attributes = Attributes {
+        target,
+        operation: Operation::Create,
+        old: None,
+    };
     admission::mutate(state, &attributes, &mut value, context)?;
     strategy::prepare_create(state, target.resource, &mut value, context)?;
     validate(target, &value, state)?;
@@ -43,7 +52,12 @@ fn fill_system_fields(state: &mut State, target: &Target<'_>, value: &mut Value)
     let (now, uid) = (state.now().rfc3339(), state.random.uid());
     tree::set(value, &["metadata", "creationTimestamp"], now);
     tree::set(value, &["metadata", "uid"], uid);
-    for field in ["deletionTimestamp", "deletionGracePeriodSeconds", "selfLink", "generation"] {
+    for field in [
+        "deletionTimestamp",
+        "deletionGracePeriodSeconds",
+        "selfLink",
+        "generation",
+    ] {
         tree::remove(value, &["metadata", field]);
     }
 }
@@ -64,19 +78,29 @@ fn free_name(state: &mut State, target: &Target<'_>, base: &str) -> String {
 fn validate(target: &Target<'_>, value: &Value, state: &State) -> Result<()> {
     let name = tree::text(value, &["metadata", "name"]);
     let errors = validation::create(state, target.resource, value);
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(target.resource.qualified_kind(), name, &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(target.resource.qualified_kind(), name, &errors))
+    }
 }
 
 fn store(state: &mut State, target: &Target<'_>, value: Value, context: &mut Context) -> Result<Arc<Object>> {
     let name = tree::text(&value, &["metadata", "name"]).to_owned();
     if !tree::text(&value, &["metadata", "resourceVersion"]).is_empty() {
-        return Err(Status::unknown("resourceVersion should not be set on objects to be created"));
+        return Err(Status::unknown(
+            "resourceVersion should not be set on objects to be created",
+        ));
     }
     let key = crate::object::key(target.namespace, &name);
     if state.store.get(&target.resource.table, &key).is_some() {
         let generated = !tree::text(&value, &["metadata", "generateName"]).is_empty();
         let what = target.resource.qualified();
-        return Err(if generated { Status::generate_name_conflict(what, &name) } else { Status::already_exists(what, &name) });
+        return Err(if generated {
+            Status::generate_name_conflict(what, &name)
+        } else {
+            Status::already_exists(what, &name)
+        });
     }
     if context.dry_run {
         return Ok(freeze(target.resource, &value));

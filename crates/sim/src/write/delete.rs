@@ -71,7 +71,10 @@ impl DeleteOptions {
             (None, None) => None,
         };
         if !errors.is_empty() {
-            let kind = Qualified { group: "meta.k8s.io", name: "DeleteOptions" };
+            let kind = Qualified {
+                group: "meta.k8s.io",
+                name: "DeleteOptions",
+            };
             return Err(Status::invalid(kind, "", &errors));
         }
         let text = |path: &[&str]| tree::get(value, path).and_then(Value::as_str).map(str::to_owned);
@@ -85,10 +88,21 @@ impl DeleteOptions {
 }
 
 /// Removes the object of `target`, or marks it for removal.
-pub fn delete(state: &mut State, target: &Target<'_>, options: &DeleteOptions, context: &mut Context) -> Result<Deleted> {
-    let Some((live, old)) = current(state, target) else { return Err(target.not_found()) };
+pub fn delete(
+    state: &mut State,
+    target: &Target<'_>,
+    options: &DeleteOptions,
+    context: &mut Context,
+) -> Result<Deleted> {
+    let Some((live, old)) = current(state, target) else {
+        return Err(target.not_found());
+    };
     check_preconditions(target, &live, options)?;
-    let attributes = Attributes { target, operation: Operation::Delete, old: Some(&old) };
+    let attributes = Attributes {
+        target,
+        operation: Operation::Delete,
+        old: Some(&old),
+    };
     admission::validate(state, &attributes, &old, context)?;
     if let Some(answer) = strategy::special_delete(state, target, &live, &old, context)? {
         return Ok(answer);
@@ -107,9 +121,17 @@ pub fn delete(state: &mut State, target: &Target<'_>, options: &DeleteOptions, c
     }
     if context.dry_run {
         let shown = freeze(target.resource, &new);
-        return Ok(if waits || matches!(step, Step::Graceful(1..)) { Deleted::Waiting(shown) } else { Deleted::Gone(shown) });
+        return Ok(if waits || matches!(step, Step::Graceful(1..)) {
+            Deleted::Waiting(shown)
+        } else {
+            Deleted::Gone(shown)
+        });
     }
-    let kept = if new == old { live } else { keep(state, target.resource, new) };
+    let kept = if new == old {
+        live
+    } else {
+        keep(state, target.resource, new)
+    };
     if waits || matches!(step, Step::Graceful(1..)) {
         return Ok(Deleted::Waiting(kept));
     }
@@ -133,7 +155,11 @@ fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptio
         return Err(Status::conflict(kind, target.name, &why));
     }
     let version = meta.version.to_string();
-    if let Some(wanted) = options.resource_version.as_deref().filter(|wanted| **wanted != version) {
+    if let Some(wanted) = options
+        .resource_version
+        .as_deref()
+        .filter(|wanted| **wanted != version)
+    {
         let why = format!(
             "the ResourceVersion in the precondition ({wanted}) does not match the ResourceVersion in record ({version}). The object might have been modified"
         );
@@ -155,14 +181,20 @@ enum Step {
 
 fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOptions) -> Step {
     let asked = options.grace.map(|grace| if grace < 0 { 1 } else { grace });
-    let Some(grace) = strategy::grace_period(target.resource, new, asked) else { return Step::Now };
+    let Some(grace) = strategy::grace_period(target.resource, new, asked) else {
+        return Step::Now;
+    };
     if let Some(at) = tree::get(new, &["metadata", "deletionTimestamp"]).and_then(Value::as_str) {
         let left = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
         if left == 0 {
             return Step::Now;
         }
         let at = crate::clock::Instant::parse(at).unwrap_or_else(|| state.now());
-        return asked.filter(|asked| *asked < left).map_or(Step::Pending, |asked| shorten(state, new, at.plus_seconds(-left), asked));
+        return asked
+            .filter(|asked| *asked < left)
+            .map_or(Step::Pending, |asked| {
+                shorten(state, new, at.plus_seconds(-left), asked)
+            });
     }
     let end = state.now().plus_seconds(grace);
     tree::set(new, &["metadata", "deletionTimestamp"], end.rfc3339());
@@ -185,7 +217,9 @@ fn shorten(state: &State, new: &mut Value, began: crate::clock::Instant, asked: 
 
 fn mark(state: &State, new: &mut Value) {
     let now = state.now();
-    let marked = tree::get(new, &["metadata", "deletionTimestamp"]).and_then(Value::as_str).and_then(crate::clock::Instant::parse);
+    let marked = tree::get(new, &["metadata", "deletionTimestamp"])
+        .and_then(Value::as_str)
+        .and_then(crate::clock::Instant::parse);
     if marked.is_none() {
         bump_generation(new);
     }
@@ -196,7 +230,8 @@ fn mark(state: &State, new: &mut Value) {
 }
 
 fn bump_generation(new: &mut Value) {
-    if let Some(generation) = tree::int(new, &["metadata", "generation"]).filter(|generation| *generation > 0) {
+    if let Some(generation) = tree::int(new, &["metadata", "generation"]).filter(|generation| *generation > 0)
+    {
         tree::set(new, &["metadata", "generation"], generation + 1);
     }
 }
@@ -208,16 +243,27 @@ fn set_collection_finalizers(target: &Target<'_>, new: &mut Value, asked: Option
     if target.resource.traits.uncollected {
         return;
     }
-    let have: Vec<String> =
-        tree::list(new, &["metadata", "finalizers"]).iter().filter_map(Value::as_str).map(str::to_owned).collect();
+    let have: Vec<String> = tree::list(new, &["metadata", "finalizers"])
+        .iter()
+        .filter_map(Value::as_str)
+        .map(str::to_owned)
+        .collect();
     let standing = have.iter().find_map(|one| match one.as_str() {
         ORPHAN => Some(Propagation::Orphan),
         FOREGROUND => Some(Propagation::Foreground),
         _ => None,
     });
-    let default = if target.resource.traits.orphans { Propagation::Orphan } else { Propagation::Background };
+    let default = if target.resource.traits.orphans {
+        Propagation::Orphan
+    } else {
+        Propagation::Background
+    };
     let policy = asked.or(standing).unwrap_or(default);
-    let mut want: Vec<String> = have.iter().filter(|one| *one != ORPHAN && *one != FOREGROUND).cloned().collect();
+    let mut want: Vec<String> = have
+        .iter()
+        .filter(|one| *one != ORPHAN && *one != FOREGROUND)
+        .cloned()
+        .collect();
     match policy {
         Propagation::Orphan => want.push(ORPHAN.into()),
         Propagation::Foreground => want.push(FOREGROUND.into()),
@@ -236,5 +282,8 @@ fn remove(state: &mut State, target: &Target<'_>, live: &Arc<Object>, context: &
         return Arc::clone(live);
     }
     strategy::after_delete(state, target.resource, live);
-    state.store.remove(&target.resource.table, &target.key()).unwrap_or_else(|| Arc::clone(live))
+    state
+        .store
+        .remove(&target.resource.table, &target.key())
+        .unwrap_or_else(|| Arc::clone(live))
 }

@@ -21,14 +21,16 @@ pub struct Updated {
     pub created: bool,
 }
 
-/// Replaces the object of `target` by what `change` makes of it. `change` gets the live object (`None` when it is not there and
-/// may be created) and gives a decoded one.
+/// What makes the new object of the live one (`None` when it is not there and may be created); it gives a decoded object.
+pub type Change<'a> = dyn FnMut(&mut State, Option<&Value>, &mut Context) -> Result<Value> + 'a;
+
+/// Replaces the object of `target` by what `change` makes of it.
 pub fn update(
     state: &mut State,
     target: &Target<'_>,
     context: &mut Context,
     may_create: bool,
-    change: &mut dyn FnMut(&mut State, Option<&Value>, &mut Context) -> Result<Value>,
+    change: &mut Change<'_>,
 ) -> Result<Updated> {
     let Some((live, old)) = current(state, target) else {
         if !may_create || !context.subresource.is_empty() {
@@ -37,10 +39,17 @@ pub fn update(
         let value = change(state, None, context)?;
         check_name(&value, target)?;
         if !tree::text(&value, &["metadata", "uid"]).is_empty() {
-            return Err(uid_precondition(target, tree::text(&value, &["metadata", "uid"]), ""));
+            return Err(uid_precondition(
+                target,
+                tree::text(&value, &["metadata", "uid"]),
+                "",
+            ));
         }
         let object = create(state, target, value, context)?;
-        return Ok(Updated { object, created: true });
+        return Ok(Updated {
+            object,
+            created: true,
+        });
     };
     let mut new = change(state, Some(&old), context)?;
     check_name(&new, target)?;
@@ -48,13 +57,20 @@ pub fn update(
     defaults::apply_update(state, target.resource, &mut new, &old);
     check_preconditions(target, &mut new, &old)?;
     new = apply::track(state, target.resource, Some(&old), new, context);
-    let attributes = Attributes { target, operation: Operation::Update, old: Some(&old) };
+    let attributes = Attributes {
+        target,
+        operation: Operation::Update,
+        old: Some(&old),
+    };
     admission::mutate(state, &attributes, &mut new, context)?;
     prepare(state, target, &mut new, &old, context)?;
     validate(state, target, &new, &old, context)?;
     admission::validate(state, &attributes, &new, context)?;
     let object = store(state, target, &live, &old, new, context);
-    Ok(Updated { object, created: false })
+    Ok(Updated {
+        object,
+        created: false,
+    })
 }
 
 fn check_name(value: &Value, target: &Target<'_>) -> Result<()> {
@@ -77,7 +93,10 @@ fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
 }
 
 fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
-    let (wanted, found) = (tree::text(new, &["metadata", "uid"]), tree::text(old, &["metadata", "uid"]));
+    let (wanted, found) = (
+        tree::text(new, &["metadata", "uid"]),
+        tree::text(old, &["metadata", "uid"]),
+    );
     if !wanted.is_empty() && wanted != found {
         return Err(uid_precondition(target, wanted, found));
     }
@@ -114,7 +133,13 @@ fn unconditional(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()
 }
 
 /// What an update may never change, whatever was sent.
-fn prepare(state: &mut State, target: &Target<'_>, new: &mut Value, old: &Value, context: &mut Context) -> Result<()> {
+fn prepare(
+    state: &mut State,
+    target: &Target<'_>,
+    new: &mut Value,
+    old: &Value,
+    context: &mut Context,
+) -> Result<()> {
     tree::copy(old, new, &["metadata", "generation"]);
     strategy::prepare_update(state, target.resource, new, old, context)?;
     if tree::text(new, &["metadata", "uid"]).is_empty() {
@@ -133,11 +158,26 @@ fn prepare(state: &mut State, target: &Target<'_>, new: &mut Value, old: &Value,
 
 fn validate(state: &State, target: &Target<'_>, new: &Value, old: &Value, context: &Context) -> Result<()> {
     let errors = validation::update(state, target.resource, new, old, &context.subresource);
-    if errors.is_empty() { Ok(()) } else { Err(Status::invalid(target.resource.qualified_kind(), target.name, &errors)) }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(
+            target.resource.qualified_kind(),
+            target.name,
+            &errors,
+        ))
+    }
 }
 
 /// An update that changes nothing writes nothing; one that empties the finalizers of a dying object removes it.
-fn store(state: &mut State, target: &Target<'_>, live: &Arc<Object>, old: &Value, new: Value, context: &Context) -> Arc<Object> {
+fn store(
+    state: &mut State,
+    target: &Target<'_>,
+    live: &Arc<Object>,
+    old: &Value,
+    new: Value,
+    context: &Context,
+) -> Arc<Object> {
     let new = apply::keep_times_if_unchanged(new, old);
     if new == *old {
         return Arc::clone(live);
@@ -160,6 +200,7 @@ fn store(state: &mut State, target: &Target<'_>, live: &Arc<Object>, old: &Value
 fn finished_dying(new: &Value) -> bool {
     let dying = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
     let grace = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
-    let finalizers = tree::list(new, &["metadata", "finalizers"]).len() + tree::list(new, &["spec", "finalizers"]).len();
+    let finalizers =
+        tree::list(new, &["metadata", "finalizers"]).len() + tree::list(new, &["spec", "finalizers"]).len();
     dying && grace == 0 && finalizers == 0
 }

@@ -16,27 +16,39 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 impl Token {
     pub(super) fn encode(&self) -> String {
-        let version = self.version.map_or(-1, |version| i64::try_from(version).unwrap_or(i64::MAX));
-        let text = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{}\u{0}", self.after)}).to_string();
+        let version = self
+            .version
+            .map_or(-1, |version| i64::try_from(version).unwrap_or(i64::MAX));
+        let text = json!({"v": "meta.k8s.io/v1", "rv": version, "start": format!("{}\u{0}", self.after)})
+            .to_string();
         encode(text.as_bytes())
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
         let wrong = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
         let bytes = decode(text).ok_or_else(|| wrong("illegal base64 data"))?;
-        let value: serde_json::Value = serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
+        let value: serde_json::Value =
+            serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
         let version = value.get("rv").and_then(serde_json::Value::as_i64).unwrap_or(0);
         if value.get("v").and_then(serde_json::Value::as_str) != Some("meta.k8s.io/v1") {
             return Err(wrong("server does not recognize this encoded version"));
         }
         if version == 0 {
-            return Err(wrong("incorrect encoded start resourceVersion (version meta.k8s.io/v1)"));
+            return Err(wrong(
+                "incorrect encoded start resourceVersion (version meta.k8s.io/v1)",
+            ));
         }
-        let start = value.get("start").and_then(serde_json::Value::as_str).unwrap_or("");
+        let start = value
+            .get("start")
+            .and_then(serde_json::Value::as_str)
+            .unwrap_or("");
         if start.is_empty() {
             return Err(wrong("encoded start key empty (version meta.k8s.io/v1)"));
         }
-        Ok(Self { version: u64::try_from(version).ok(), after: start.trim_end_matches('\u{0}').to_owned() })
+        Ok(Self {
+            version: u64::try_from(version).ok(),
+            after: start.trim_end_matches('\u{0}').to_owned(),
+        })
     }
 }
 
@@ -75,7 +87,10 @@ mod tests {
     #[test]
     fn tokens_survive_the_journey() {
         for after in ["a", "ns/name", "ns/äöü", "x/yz"] {
-            let token = Token { version: Some(7), after: after.into() };
+            let token = Token {
+                version: Some(7),
+                after: after.into(),
+            };
             let back = Token::decode(&token.encode()).unwrap();
             assert_eq!((back.version, back.after.as_str()), (Some(7), after));
         }

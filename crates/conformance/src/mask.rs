@@ -1,0 +1,161 @@
+//! What two servers may differ in: takes an answer, gives lines in which such parts are masked.
+
+use serde_json::Value;
+
+/// Keys whose values no two servers share.
+const TIMES: [&str; 8] = [
+    "creationTimestamp",
+    "deletionTimestamp",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "lastProbeTime",
+    "startTime",
+    "expirationTimestamp",
+    "lastHeartbeatTime",
+];
+
+/// What is masked, and what is shown.
+#[derive(Clone, Debug, Default)]
+pub struct Mask {
+    /// The scenario's own namespace, shown as `{ns}`.
+    pub namespace: String,
+    /// Texts seen before, such as a uid that messages quote, and what is shown instead.
+    pub known: Vec<(String, String)>,
+    /// Only paths with these beginnings are shown; all when empty.
+    pub shown: Vec<String>,
+}
+
+impl Mask {
+    /// Remembers uids and generated names of an object, so that messages quoting them are masked too.
+    pub fn learn(&mut self, value: &Value) {
+        match value {
+            Value::Object(map) => {
+                if let Some(Value::String(uid)) = map
+                    .get("uid")
+                    .filter(|uid| uid.as_str().is_some_and(|uid| uid.len() == 36))
+                {
+                    self.note(uid, "<uid>");
+                }
+                if let (Some(Value::String(prefix)), Some(Value::String(name))) =
+                    (map.get("generateName"), map.get("name"))
+                    && name.starts_with(prefix)
+                {
+                    self.note(name, &format!("{prefix}<generated>"));
+                }
+                if let Some(Value::String(version)) = map.get("resourceVersion") {
+                    self.note(&format!("({version})"), "(<version>)");
+                }
+                for below in map.values() {
+                    self.learn(below);
+                }
+            }
+            Value::Array(items) => items.iter().for_each(|item| self.learn(item)),
+            _ => {}
+        }
+    }
+
+    /// Remembers a generated name that a refusal quotes: the sent prefix and five letters.
+    pub fn learn_generated(&mut self, sent: &Value, answer: &str) {
+        let Some(prefix) = sent
+            .pointer("/metadata/generateName")
+            .and_then(Value::as_str)
+            .filter(|prefix| !prefix.is_empty())
+        else {
+            return;
+        };
+        let names: Vec<String> = answer
+            .match_indices(prefix)
+            .filter_map(|(at, _)| answer.get(at + prefix.len()..at + prefix.len() + 5))
+            .filter(|suffix| {
+                suffix
+                    .bytes()
+                    .all(|byte| byte.is_ascii_lowercase() || byte.is_ascii_digit())
+            })
+            .map(|suffix| format!("{prefix}{suffix}"))
+            .collect();
+        for name in names {
+            self.note(&name, &format!("{prefix}<generated>"));
+        }
+    }
+
+    fn note(&mut self, text: &str, shown: &str) {
+        if !self.known.iter().any(|(have, _)| have == text) {
+            self.known.push((text.to_owned(), shown.to_owned()));
+        }
+    }
+
+    /// A text with everything known masked.
+    #[must_use]
+    pub fn text(&self, text: &str) -> String {
+        let masked = self
+            .known
+            .iter()
+            .fold(text.to_owned(), |text, (known, shown)| text.replace(known, shown));
+        masked.replace(&self.namespace, "{ns}")
+    }
+
+    /// An object as one line per leaf, sorted.
+    #[must_use]
+    pub fn lines(&self, value: &Value) -> Vec<String> {
+        let mut lines = Vec::new();
+        self.walk(value, "", "", &mut lines);
+        lines
+    }
+
+    fn walk(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
+        // Who owns which field is compared by scenarios of its own.
+        if key == "managedFields" {
+            return;
+        }
+        match value {
+            Value::Object(map) if !map.is_empty() => {
+                for (name, below) in map {
+                    let dotted = if name.contains('.') {
+                        format!("[{name}]")
+                    } else {
+                        name.clone()
+                    };
+                    let path = if path.is_empty() {
+                        dotted
+                    } else {
+                        format!("{path}.{dotted}")
+                    };
+                    self.walk(below, &path, name, lines);
+                }
+            }
+            Value::Array(items) if !items.is_empty() => {
+                for (at, below) in items.iter().enumerate() {
+                    self.walk(below, &format!("{path}[{at}]"), key, lines);
+                }
+            }
+            leaf => {
+                let status = ["kind", "code", "message", "reason", "status"].contains(&path)
+                    || path.starts_with("details");
+                if self.shown.is_empty()
+                    || status
+                    || self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()))
+                {
+                    lines.push(format!("{}: {}", self.text(path), self.leaf(leaf, path, key)));
+                }
+            }
+        }
+    }
+
+    fn leaf(&self, value: &Value, path: &str, key: &str) -> String {
+        let Value::String(text) = value else {
+            return value.to_string();
+        };
+        let masked = match key {
+            "uid" => "<uid>".into(),
+            "resourceVersion" => "<version>".into(),
+            "continue" => "<token>".into(),
+            "token" => "<secret>".into(),
+            _ if TIMES.contains(&key) => "<time>".into(),
+            "clusterIP" if text != "None" && !text.is_empty() => "<ip>".into(),
+            "name" if text.starts_with("kube-api-access-") => "kube-api-access-<generated>".into(),
+            _ if path.contains("clusterIPs[") && text != "None" => "<ip>".into(),
+            _ => self.text(text),
+        };
+        Value::String(masked).to_string()
+    }
+}

@@ -1,0 +1,308 @@
+//! Running a script: takes a client, gives the transcript.
+
+use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::Pin;
+
+use http::{Method, Request, Response};
+use http_body::Body as _;
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use crate::mask::Mask;
+use crate::script::{Command, Script};
+
+/// Why a script could not be run to its end.
+#[derive(Debug)]
+pub enum Failure {
+    /// A command makes no sense.
+    Command(String),
+    /// A request could not be built.
+    Request(http::Error),
+    /// The transport failed.
+    Transport(kube::Error),
+    /// The expected answer did not come.
+    Timeout(String),
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Command(line) => write!(f, "no such command: {line}"),
+            Self::Request(error) => write!(f, "bad request: {error}"),
+            Self::Transport(error) => write!(f, "transport: {error}"),
+            Self::Timeout(line) => write!(f, "the answer did not come: {line}"),
+        }
+    }
+}
+
+impl std::error::Error for Failure {}
+
+/// How often `UNTIL` asks before it gives up.
+const TRIES: usize = 300;
+
+/// Runs a script in a namespace of its own, which it makes; gives the script with answers. `pause` is awaited between two tries of
+/// `UNTIL`, so that the caller's clock decides how long that takes.
+pub async fn run<P, F>(client: Client, namespace: &str, text: &str, pause: P) -> Result<String, Failure>
+where
+    P: Fn() -> F,
+    F: Future<Output = ()>,
+{
+    let mut run = Run {
+        client,
+        mask: Mask {
+            namespace: namespace.to_owned(),
+            ..Mask::default()
+        },
+        variables: BTreeMap::from([("ns".to_owned(), namespace.to_owned())]),
+        watches: BTreeMap::new(),
+        last: Value::Null,
+        out: String::new(),
+    };
+    run.prepare(namespace, &pause).await?;
+    for command in Script::parse(text).0 {
+        run.out.push_str(&command.line);
+        run.out.push('\n');
+        run.out.push_str(&command.body);
+        run.command(&command, &pause).await?;
+    }
+    Ok(run.out)
+}
+
+struct Run {
+    client: Client,
+    mask: Mask,
+    variables: BTreeMap<String, String>,
+    watches: BTreeMap<String, Watch>,
+    last: Value,
+    out: String,
+}
+
+struct Watch {
+    body: Pin<Box<Body>>,
+    buffer: Vec<u8>,
+}
+
+impl Run {
+    async fn prepare<P, F>(&mut self, namespace: &str, pause: &P) -> Result<(), Failure>
+    where
+        P: Fn() -> F,
+        F: Future<Output = ()>,
+    {
+        let home = json!({"metadata": {"name": namespace}}).to_string();
+        self.send(Method::POST, "", "/api/v1/namespaces", home).await?;
+        let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
+        self.until(200, &account, pause).await.map(drop)
+    }
+
+    async fn command<P, F>(&mut self, command: &Command, pause: &P) -> Result<(), Failure>
+    where
+        P: Fn() -> F,
+        F: Future<Output = ()>,
+    {
+        let arguments: Vec<String> = command.arguments().map(|argument| self.fill(argument)).collect();
+        let body = self.fill(&command.body);
+        match (command.word(), arguments.as_slice()) {
+            ("#", _) => Ok(()),
+            ("SHOW", shown) => {
+                self.mask.shown = shown.to_vec();
+                Ok(())
+            }
+            ("SET", [name, pointer]) => {
+                let value = self.last.pointer(pointer).cloned().unwrap_or_default();
+                let text = value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+                self.variables.insert(name.clone(), text);
+                Ok(())
+            }
+            ("WATCH", [name, path]) => self.watch(name, path).await,
+            ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
+            ("UNTIL", [code, path]) => {
+                let answer = self.until(code.parse().unwrap_or(200), path, pause).await?;
+                self.write(&answer);
+                Ok(())
+            }
+            (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
+                let method = Method::from_bytes(word.as_bytes()).unwrap_or(Method::GET);
+                let answer = self.send(method, command.variant(), path, body).await?;
+                self.write(&answer);
+                Ok(())
+            }
+            _ => Err(Failure::Command(command.line.clone())),
+        }
+    }
+
+    fn fill(&self, text: &str) -> String {
+        self.variables
+            .iter()
+            .fold(text.to_owned(), |text, (name, value)| {
+                text.replace(&format!("{{{name}}}"), value)
+            })
+    }
+
+    async fn send(
+        &mut self,
+        method: Method,
+        variant: &str,
+        path: &str,
+        body: String,
+    ) -> Result<Answer, Failure> {
+        let sent = serde_json::from_str(&body).unwrap_or_default();
+        let response = self.request(method, variant, path, body).await?;
+        let code = response.status().as_u16();
+        let warnings = response
+            .headers()
+            .get_all("warning")
+            .iter()
+            .filter_map(|value| value.to_str().ok().map(str::to_owned))
+            .collect();
+        let mut body = Box::pin(response.into_body());
+        let mut bytes = Vec::new();
+        while let Some(chunk) = next(&mut body).await? {
+            bytes.extend_from_slice(&chunk);
+        }
+        let value = serde_json::from_slice(&bytes)
+            .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        self.mask.learn(&value);
+        self.mask.learn_generated(&sent, &String::from_utf8_lossy(&bytes));
+        self.last = value.clone();
+        Ok(Answer {
+            code,
+            warnings,
+            value,
+        })
+    }
+
+    async fn request(
+        &self,
+        method: Method,
+        variant: &str,
+        path: &str,
+        body: String,
+    ) -> Result<Response<Body>, Failure> {
+        let accept = match variant {
+            "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
+            "meta" => {
+                "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
+            }
+            _ => "application/json",
+        };
+        let sent = match variant {
+            "json" => "application/json-patch+json",
+            "merge" => "application/merge-patch+json",
+            "strategic" => "application/strategic-merge-patch+json",
+            "apply" => "application/apply-patch+yaml",
+            _ => "application/json",
+        };
+        let request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header("accept", accept)
+            .header("user-agent", "conformance");
+        let request = request
+            .header("content-type", sent)
+            .body(Body::from(body.into_bytes()))
+            .map_err(Failure::Request)?;
+        self.client.send(request).await.map_err(Failure::Transport)
+    }
+
+    /// One line of an answer.
+    fn say(&mut self, text: &str) {
+        self.out.push_str("< ");
+        self.out.push_str(text);
+        self.out.push('\n');
+    }
+
+    fn write(&mut self, answer: &Answer) {
+        self.say(&answer.code.to_string());
+        for warning in &answer.warnings {
+            let text = self.mask.text(warning);
+            self.say(&format!("warning: {text}"));
+        }
+        for line in self.mask.lines(&answer.value) {
+            self.say(&format!(" {line}"));
+        }
+    }
+
+    async fn until<P, F>(&mut self, code: u16, path: &str, pause: &P) -> Result<Answer, Failure>
+    where
+        P: Fn() -> F,
+        F: Future<Output = ()>,
+    {
+        for _ in 0..TRIES {
+            let answer = self.send(Method::GET, "", path, String::new()).await?;
+            if answer.code == code {
+                return Ok(answer);
+            }
+            pause().await;
+        }
+        Err(Failure::Timeout(format!("{code} {path}")))
+    }
+
+    async fn watch(&mut self, name: &str, path: &str) -> Result<(), Failure> {
+        let response = self.request(Method::GET, "", path, String::new()).await?;
+        let watch = Watch {
+            body: Box::pin(response.into_body()),
+            buffer: Vec::new(),
+        };
+        self.watches.insert(name.to_owned(), watch);
+        Ok(())
+    }
+
+    async fn events(&mut self, name: &str, count: usize) -> Result<(), Failure> {
+        for _ in 0..count {
+            let Some(watch) = self.watches.get_mut(name) else {
+                return Err(Failure::Command(name.to_owned()));
+            };
+            let Some(line) = watch.line().await? else {
+                self.say("end");
+                return Ok(());
+            };
+            let event: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
+            let object = event.get("object").cloned().unwrap_or_default();
+            self.mask.learn(&object);
+            self.last = object.clone();
+            self.say(event.get("type").and_then(Value::as_str).unwrap_or("?"));
+            for line in self.mask.lines(&object) {
+                self.say(&format!(" {line}"));
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Answer {
+    code: u16,
+    warnings: Vec<String>,
+    value: Value,
+}
+
+impl Watch {
+    async fn line(&mut self) -> Result<Option<String>, Failure> {
+        loop {
+            if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
+                let rest = self.buffer.split_off(end + 1);
+                let line = std::mem::replace(&mut self.buffer, rest);
+                return Ok(Some(String::from_utf8_lossy(&line).trim_end().to_owned()));
+            }
+            match next(&mut self.body).await? {
+                Some(chunk) => self.buffer.extend_from_slice(&chunk),
+                None => return Ok(None),
+            }
+        }
+    }
+}
+
+async fn next(body: &mut Pin<Box<Body>>) -> Result<Option<Vec<u8>>, Failure> {
+    loop {
+        match std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
+            None => return Ok(None),
+            Some(Err(error)) => return Err(Failure::Transport(error)),
+            Some(Ok(frame)) => {
+                if let Ok(data) = frame.into_data() {
+                    return Ok(Some(data.to_vec()));
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,199 @@
+//! The smaller groups.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::apps::{at_most_all, int_or_percent, label_selector};
+use super::names;
+use crate::field::{FieldErrors, Path};
+use crate::tree;
+
+const RBAC: &str = "rbac.authorization.k8s.io";
+
+/// Lease.
+pub(super) fn lease(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+    let spec = Path::new("spec");
+    if let Some(seconds) = tree::int(new, &["spec", "leaseDurationSeconds"]).filter(|seconds| *seconds <= 0) {
+        errors.invalid(
+            &spec.child("leaseDurationSeconds"),
+            seconds,
+            "must be greater than 0",
+        );
+    }
+    if let Some(count) = tree::int(new, &["spec", "leaseTransitions"]).filter(|count| *count < 0) {
+        errors.invalid(
+            &spec.child("leaseTransitions"),
+            count,
+            "must be greater than or equal to 0",
+        );
+    }
+}
+
+/// `PodDisruptionBudget`.
+pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+    let spec = Path::new("spec");
+    let (least, most) = (
+        tree::get(new, &["spec", "minAvailable"]),
+        tree::get(new, &["spec", "maxUnavailable"]),
+    );
+    if least.is_some() && most.is_some() {
+        let shown = new.get("spec").cloned().unwrap_or_default();
+        errors.invalid(&spec, shown, "minAvailable and maxUnavailable cannot be both set");
+    }
+    for (value, field) in [(least, "minAvailable"), (most, "maxUnavailable")] {
+        int_or_percent(value, &spec.child(field), errors);
+        at_most_all(value, &spec.child(field), errors);
+    }
+    if let Some(selector) = tree::get(new, &["spec", "selector"]) {
+        label_selector(selector, &spec.child("selector"), errors);
+    }
+}
+
+/// `RoleBinding`.
+pub(super) fn role_binding(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    binding(new, old, &["Role", "ClusterRole"], true, errors);
+}
+
+/// `ClusterRoleBinding`.
+pub(super) fn cluster_role_binding(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    binding(new, old, &["ClusterRole"], false, errors);
+}
+
+fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool, errors: &mut FieldErrors) {
+    let path = Path::new("roleRef");
+    let text = |field| tree::text(new, &["roleRef", field]);
+    if text("apiGroup") != RBAC {
+        errors.not_supported(&path.child("apiGroup"), text("apiGroup"), &[RBAC]);
+    }
+    if !kinds.contains(&text("kind")) {
+        errors.not_supported(&path.child("kind"), text("kind"), kinds);
+    }
+    if text("name").is_empty() {
+        errors.required(&path.child("name"), "");
+    }
+    for (at, one) in tree::list(new, &["subjects"]).iter().enumerate() {
+        subject(one, namespaced, &Path::new("subjects").index(at), errors);
+    }
+    if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
+        errors.invalid(
+            &path,
+            new.get("roleRef").cloned().unwrap_or_default(),
+            "cannot change roleRef",
+        );
+    }
+}
+
+fn subject(one: &Value, namespaced: bool, path: &Path, errors: &mut FieldErrors) {
+    let text = |field| tree::text(one, &[field]);
+    if text("name").is_empty() {
+        errors.required(&path.child("name"), "");
+    }
+    match text("kind") {
+        "ServiceAccount" => {
+            if !text("name").is_empty() {
+                for wrong in names::subdomain(text("name"), false) {
+                    errors.invalid(&path.child("name"), text("name"), wrong);
+                }
+            }
+            if !text("apiGroup").is_empty() {
+                errors.not_supported(&path.child("apiGroup"), text("apiGroup"), &[""]);
+            }
+            if !namespaced && text("namespace").is_empty() {
+                errors.required(&path.child("namespace"), "");
+            }
+        }
+        "User" | "Group" => {
+            if text("apiGroup") != RBAC {
+                errors.not_supported(&path.child("apiGroup"), text("apiGroup"), &[RBAC]);
+            }
+        }
+        other => errors.not_supported(&path.child("kind"), other, &["ServiceAccount", "User", "Group"]),
+    }
+}
+
+/// `EndpointSlice`.
+pub(super) fn endpoint_slice(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    let (kind, path) = (tree::text(new, &["addressType"]), Path::new("addressType"));
+    if kind.is_empty() {
+        errors.required(&path, "");
+    } else if !matches!(kind, "FQDN" | "IPv4" | "IPv6") {
+        errors.not_supported(&path, kind, &["FQDN", "IPv4", "IPv6"]);
+    }
+    if old.is_some_and(|old| tree::text(old, &["addressType"]) != kind) {
+        errors.invalid(&path, kind, super::meta::IMMUTABLE);
+    }
+}
+
+/// `MutatingWebhookConfiguration` and `ValidatingWebhookConfiguration`.
+pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErrors) {
+    let mut seen = BTreeSet::new();
+    for (at, webhook) in tree::list(new, &["webhooks"]).iter().enumerate() {
+        let path = Path::new("webhooks").index(at);
+        let name = tree::text(webhook, &["name"]);
+        qualified_name(name, &path.child("name"), errors);
+        if !seen.insert(name.to_owned()) {
+            errors.duplicate(&path.child("name"), name);
+        }
+        if tree::list(webhook, &["admissionReviewVersions"]).is_empty() {
+            let detail = "must specify one of v1, v1beta1";
+            errors.required(&path.child("admissionReviewVersions"), detail);
+        }
+        let effects = tree::text(webhook, &["sideEffects"]);
+        if effects.is_empty() {
+            errors.required(
+                &path.child("sideEffects"),
+                "must specify one of None, NoneOnDryRun",
+            );
+        } else if !matches!(effects, "None" | "NoneOnDryRun") {
+            errors.not_supported(&path.child("sideEffects"), effects, &["None", "NoneOnDryRun"]);
+        }
+        let policy = tree::text(webhook, &["failurePolicy"]);
+        if !matches!(policy, "Fail" | "Ignore") {
+            errors.not_supported(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
+        }
+        if let Some(seconds) =
+            tree::int(webhook, &["timeoutSeconds"]).filter(|seconds| !(1..=30).contains(seconds))
+        {
+            let detail = "the timeout value must be between 1 and 30 seconds";
+            errors.invalid(&path.child("timeoutSeconds"), seconds, detail);
+        }
+        client_config(webhook, &path.child("clientConfig"), errors);
+    }
+}
+
+/// A name with at least three segments.
+fn qualified_name(name: &str, path: &Path, errors: &mut FieldErrors) {
+    if name.is_empty() {
+        errors.required(path, "");
+        return;
+    }
+    let wrong = names::subdomain(name, false);
+    if !wrong.is_empty() {
+        errors.invalid(path, name, wrong.join(","));
+        return;
+    }
+    if name.split('.').count() < 3 {
+        errors.invalid(
+            path,
+            name,
+            "should be a domain with at least three segments separated by dots",
+        );
+    }
+}
+
+fn client_config(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+    let url = tree::get(webhook, &["clientConfig", "url"]);
+    let service = tree::get(webhook, &["clientConfig", "service"]);
+    if url.is_some() == service.is_some() {
+        errors.required(path, "exactly one of url or service is required");
+    }
+    for field in ["name", "namespace"].iter().filter(|_| service.is_some()) {
+        if tree::text(webhook, &["clientConfig", "service", field]).is_empty() {
+            errors.required(
+                &path.child("service").child(field),
+                &format!("service {field} is required")[..],
+            );
+        }
+    }
+}

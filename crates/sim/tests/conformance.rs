@@ -1,0 +1,63 @@
+//! Every scenario on the simulator gives the transcript that is stored with it. `BLESS=1` stores what it gives now.
+
+use kube::Client;
+use mainstay_conformance::{SCENARIOS, run};
+use mainstay_sim::Cluster;
+
+async fn transcript(name: &str, text: &str) -> String {
+    let cluster = Cluster::default();
+    let client = Client::new(cluster.connect("conformance"), "default");
+    let step = || async { cluster.advance(std::time::Duration::from_millis(100)) };
+    run(client, &format!("ns-{name}"), text, step)
+        .await
+        .unwrap_or_else(|failure| panic!("{name}: {failure}"))
+}
+
+#[tokio::test]
+async fn every_scenario_gives_its_transcript() {
+    let bless = std::env::var_os("BLESS").is_some();
+    let mut wrong = Vec::new();
+    for scenario in SCENARIOS {
+        let found = transcript(scenario.name, scenario.text).await;
+        if found == scenario.text {
+            continue;
+        }
+        if bless {
+            let path = format!(
+                "{}/../conformance/scenarios/{}.txt",
+                env!("CARGO_MANIFEST_DIR"),
+                scenario.name
+            );
+            std::fs::write(path, &found).unwrap();
+            continue;
+        }
+        let differs = found
+            .lines()
+            .zip(scenario.text.lines())
+            .find(|(found, stored)| found != stored);
+        wrong.push(format!("{}: {differs:?}", scenario.name));
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {} differ:\n{}",
+        wrong.len(),
+        SCENARIOS.len(),
+        wrong.join("\n")
+    );
+}
+
+#[tokio::test]
+async fn a_scenario_run_twice_gives_the_same_trace() {
+    for scenario in SCENARIOS {
+        let mut traces = Vec::new();
+        for _ in 0..2 {
+            let cluster = Cluster::default();
+            let client = Client::new(cluster.connect("conformance"), "default");
+            let step = || async { cluster.advance(std::time::Duration::from_millis(100)) };
+            run(client, "ns", scenario.text, step).await.unwrap();
+            traces.push(cluster.trace());
+        }
+        assert_eq!(traces[0], traces[1], "{}", scenario.name);
+        assert!(!traces[0].is_empty());
+    }
+}

@@ -1,0 +1,194 @@
+//! What goes wrong goes wrong exactly where it was asked to, and the same seed gives the same trace.
+
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt, TryStreamExt};
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::api::{Api, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
+use kube::{Client, ResourceExt};
+use mainstay_sim::fault::{Fault, Rule, Skew, When};
+use mainstay_sim::{Cluster, Options};
+use serde_json::json;
+
+const CLIENT: &str = "victim";
+
+fn cluster_with(when: When, fault: Fault) -> (Cluster, Api<ConfigMap>) {
+    let cluster = Cluster::default();
+    cluster.add_fault(Rule::once(CLIENT, when, fault));
+    let api = Api::default_namespaced(Client::new(cluster.connect(CLIENT), "default"));
+    (cluster, api)
+}
+
+/// What an untouched client sees.
+fn witness(cluster: &Cluster) -> Api<ConfigMap> {
+    Api::default_namespaced(Client::new(cluster.connect("witness"), "default"))
+}
+
+fn map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+}
+
+/// A create struck by `fault`: what the client is told, and whether it happened.
+async fn check_create(fault: Fault, told: &str, happened: bool) {
+    let (cluster, api) = cluster_with(When::Write(0), fault);
+    let result = api.create(&PostParams::default(), &map("a")).await;
+    let text = result.map_or_else(
+        |error| error.to_string(),
+        |made| format!("made {}", made.name_any()),
+    );
+    assert!(text.contains(told), "{text}");
+    assert_eq!(
+        witness(&cluster).get_opt("a").await.unwrap().is_some(),
+        happened,
+        "{told}"
+    );
+}
+
+#[tokio::test]
+async fn a_write_is_lost_refused_or_done_without_a_word() {
+    check_create(Fault::LoseRequest, "connection reset", false).await;
+    check_create(Fault::LoseReply, "connection reset", true).await;
+    check_create(Fault::CrashBefore, "has crashed", false).await;
+    check_create(Fault::CrashAfter, "has crashed", true).await;
+    check_create(Fault::conflict(), "modified", false).await;
+    check_create(Fault::throttled(3), "Too many requests", false).await;
+    check_create(Fault::internal(), "Internal error", false).await;
+    check_create(Fault::unavailable(), "not ready", false).await;
+    check_create(Fault::timeout(), "Timeout", false).await;
+}
+
+#[tokio::test]
+async fn a_dead_client_stays_dead_until_it_is_restarted() {
+    let (cluster, api) = cluster_with(When::Write(0), Fault::CrashAfter);
+    assert!(api.create(&PostParams::default(), &map("a")).await.is_err());
+    assert!(api.get("a").await.is_err());
+    cluster.with(|state| state.faults.revive(CLIENT));
+    assert_eq!(api.get("a").await.unwrap().name_any(), "a");
+}
+
+#[tokio::test]
+async fn a_lagging_replica_shows_the_past() {
+    let (cluster, api) = cluster_with(When::Call(0), Fault::Stale(2));
+    let other = witness(&cluster);
+    for name in ["a", "b", "c"] {
+        other.create(&PostParams::default(), &map(name)).await.unwrap();
+    }
+    let names = |list: kube::core::ObjectList<ConfigMap>| {
+        list.items.iter().map(ResourceExt::name_any).collect::<Vec<_>>()
+    };
+    assert_eq!(names(api.list(&ListParams::default()).await.unwrap()), ["a"]);
+    assert_eq!(
+        names(api.list(&ListParams::default()).await.unwrap()),
+        ["a", "b", "c"]
+    );
+}
+
+/// A watch struck by `fault`: the events of three creates as the watcher sees them.
+async fn check_watch(fault: Fault, expected: &[&str]) {
+    let (cluster, api) = cluster_with(When::Watch(0), fault);
+    let version = cluster.with(|state| state.store.version()).to_string();
+    let mut events = Box::pin(
+        api.watch(&WatchParams::default().timeout(10), &version)
+            .await
+            .unwrap(),
+    );
+    let other = witness(&cluster);
+    for name in ["a", "b", "c"] {
+        other.create(&PostParams::default(), &map(name)).await.unwrap();
+    }
+    cluster.advance(Duration::from_secs(11));
+    let mut seen = Vec::new();
+    while let Some(event) = events.try_next().await.unwrap() {
+        seen.push(match event {
+            WatchEvent::Added(map) => map.name_any(),
+            WatchEvent::Error(status) => format!("{} {}", status.code, status.reason),
+            WatchEvent::Bookmark(_) => continue,
+            other => format!("{other:?}"),
+        });
+    }
+    assert_eq!(seen, expected);
+}
+
+#[tokio::test]
+async fn a_watch_is_dropped_expired_gapped_or_doubled() {
+    check_watch(Fault::DropWatch(1), &["a"]).await;
+    check_watch(Fault::ExpireWatch(2), &["a", "b", "410 Expired"]).await;
+    check_watch(Fault::SkipEvent(1), &["a", "c"]).await;
+    check_watch(Fault::RepeatEvent(0), &["a", "a", "b", "c"]).await;
+}
+
+#[tokio::test]
+async fn a_watch_ends_when_the_clusters_clock_says_so() {
+    let cluster = Cluster::default();
+    let api = witness(&cluster);
+    let version = cluster.with(|state| state.store.version()).to_string();
+    let mut events = Box::pin(
+        api.watch(&WatchParams::default().timeout(60), &version)
+            .await
+            .unwrap(),
+    );
+    cluster.advance(Duration::from_secs(59));
+    assert!(events.next().now_or_never().is_none());
+    cluster.advance(Duration::from_secs(1));
+    // The last thing a watch with bookmarks says is how far it got.
+    assert!(matches!(events.next().await, Some(Ok(WatchEvent::Bookmark(_)))));
+    assert!(events.next().await.is_none());
+}
+
+#[test]
+fn a_client_may_have_a_wrong_clock() {
+    let cluster = Cluster::default();
+    let start = cluster.now();
+    cluster.with(|state| {
+        state.faults.skew(
+            CLIENT,
+            Skew {
+                offset: 3_600_000_000,
+                rate: 1000,
+                since: start,
+            },
+        )
+    });
+    cluster.advance(Duration::from_secs(10));
+    let seen = cluster.with(|state| state.faults.time_of(CLIENT, state.now()));
+    assert_eq!(seen, start.plus_seconds(3_610));
+}
+
+/// A run with random names, patches and faults.
+async fn random_run(seed: u64) -> String {
+    let cluster = Cluster::new(Options {
+        seed,
+        ..Options::default()
+    });
+    let api = Api::<ConfigMap>::default_namespaced(Client::new(cluster.connect(CLIENT), "default"));
+    cluster.add_fault(Rule::once(CLIENT, When::Write(seed % 7), Fault::LoseReply));
+    cluster.add_fault(Rule::once(CLIENT, When::Write(seed % 5 + 3), Fault::internal()));
+    let mut names = Vec::new();
+    for number in 0..10u64 {
+        let generated: ConfigMap =
+            serde_json::from_value(json!({"metadata": {"generateName": "m-"}})).unwrap();
+        if let Ok(made) = api.create(&PostParams::default(), &generated).await {
+            names.push(made.name_any());
+        }
+        let at = cluster.with(|state| state.random.below(names.len().max(1) as u64));
+        if let Some(name) = names.get(usize::try_from(at).unwrap()) {
+            let patch = json!({"data": {"n": number.to_string()}});
+            let _ = api
+                .patch(name, &PatchParams::default(), &Patch::Merge(&patch))
+                .await;
+        }
+        cluster.advance(Duration::from_millis(seed + number));
+    }
+    cluster.trace()
+}
+
+#[tokio::test]
+async fn the_same_seed_gives_the_same_trace_a_hundred_times() {
+    let mut traces = std::collections::BTreeSet::new();
+    for seed in 0..100 {
+        let (first, second) = (random_run(seed).await, random_run(seed).await);
+        assert_eq!(first, second, "seed {seed}");
+        traces.insert(first);
+    }
+    assert_eq!(traces.len(), 100, "different seeds differ");
+}
