@@ -134,7 +134,6 @@ impl Reader {
                 "expected end of table array name delimiter ']', but got {found} instead"
             ));
         }
-        self.last_key = path.join(".");
         if is_list {
             root.open_list(&path)?;
         } else {
@@ -163,7 +162,7 @@ impl Reader {
                         quote_char(c)
                     ));
                 }
-                None => return Err("unexpected EOF".into()),
+                None => return Err("expected '.' or ']' to end table name, but got '\\x00' instead".into()),
             }
         }
     }
@@ -174,7 +173,9 @@ impl Reader {
         let whole: Vec<&str> = path.iter().chain(&key).map(String::as_str).collect();
         self.last_key = whole.join(".");
         let value = self.value()?;
-        root.at(path)?.insert(&key, value, &self.last_key)
+        root.at(path)?.insert(&key, value, &self.last_key)?;
+        self.last_key.clear();
+        Ok(())
     }
 
     fn key(&mut self) -> Result<Vec<String>, String> {

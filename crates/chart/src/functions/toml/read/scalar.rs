@@ -108,7 +108,7 @@ fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, String> {
 }
 
 fn out_of_range(word: &str, size: &str) -> String {
-    format!("{} is out of range for {size}", quote(word))
+    format!("{word} is out of range for {size}")
 }
 
 /// `2006-01-02`.
@@ -131,9 +131,15 @@ fn shaped(word: &str, shape: &str) -> bool {
     word.len() == shape.len() && word.chars().zip(shape.chars()).all(fits)
 }
 
-/// A date and time as Go's RFC 3339 writes it.
+/// A date, a time or both as Go's RFC 3339 writes it; what is missing is zero, and a local one is taken as UTC.
 fn date(word: &str) -> String {
-    word.replacen(' ', "T", 1).replacen('t', "T", 1).replace('z', "Z")
+    let text = word.replacen(' ', "T", 1).replacen('t', "T", 1).replace('z', "Z");
+    match text.split_once('T') {
+        None if is_date(&text) => format!("{text}T00:00:00Z"),
+        None => format!("0000-01-01T{text}Z"),
+        Some((_, time)) if time.contains(['Z', '+', '-']) => text,
+        Some(_) => text + "Z",
+    }
 }
 
 impl Reader {
@@ -242,9 +248,7 @@ impl Reader {
             Some('\\') => Ok('\\'),
             Some('u') => self.code_point(4, "four", 'u'),
             Some('U') => self.code_point(8, "eight", 'U'),
-            Some(c) => Err(format!(
-                "invalid escape character '{c}'; only the following escape characters are allowed: \\b, \\t, \\n, \\f, \\r, \\\", \\\\, \\uXXXX, and \\UXXXXXXXX"
-            )),
+            Some(c) => Err(format!("invalid escape in string '\\{c}'")),
             None => Err("unexpected EOF; expected '\"'".into()),
         }
     }
