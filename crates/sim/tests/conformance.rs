@@ -1,5 +1,12 @@
 //! Every scenario on the simulator gives the transcript that is stored with it. `BLESS=1` stores what it gives now.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
 use kube::Client;
 use mainstay_conformance::{SCENARIOS, run};
 use mainstay_sim::Cluster;

@@ -1,5 +1,12 @@
 //! What goes wrong goes wrong exactly where it was asked to, and the same seed gives the same trace.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt, TryStreamExt};
@@ -147,7 +154,7 @@ fn a_client_may_have_a_wrong_clock() {
                 rate: 1000,
                 since: start,
             },
-        )
+        );
     });
     cluster.advance(Duration::from_secs(10));
     let seen = cluster.with(|state| state.faults.time_of(CLIENT, state.now()));

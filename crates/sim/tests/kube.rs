@@ -1,5 +1,12 @@
 //! kube's own client and runtime, unmodified, on the simulated API.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -142,6 +142,7 @@ fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -257,6 +257,7 @@ fn reorder(items: &mut [Value], wanted: &[&Value], key: impl Fn(&Value) -> Optio
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -327,6 +327,7 @@ fn time(text: &str, show: fn(Instant) -> String, layout: &str) -> Result<Value, 
 }
 
 #[cfg(test)]
+#[allow(clippy::needless_pass_by_value, reason = "cases read better as values")]
 mod tests {
     use super::*;
     use serde_json::json;
