@@ -65,7 +65,7 @@ fn main() {
             "/apis/apps/v1/namespaces/default/deployments/deployment-{}",
             number % DEPLOYMENTS
         );
-        let patch =
+        let change =
             json!({"spec": {"template": {"metadata": {"annotations": {"restartedAt": number.to_string()}}}}});
         send(
             &connection,
