@@ -153,7 +153,7 @@ impl Connection {
                     let half = answer.body.len() / 2;
                     answer.body.truncate(half);
                 }
-                self.note(line, &format!("{} {:016x}", answer.code, digest(&answer.body)));
+                self.note_with(line, || format!("{} {:016x}", answer.code, digest(&answer.body)));
                 respond(answer)
             }
             Outcome::Watch(mut watch) => {
@@ -174,11 +174,17 @@ impl Connection {
     }
 
     fn note(&self, line: &str, what: &str) {
+        self.note_with(line, || what.to_owned());
+    }
+
+    fn note_with(&self, line: &str, what: impl FnOnce() -> String) {
         self.cluster.with(|state| {
-            let now = state.now();
-            state
-                .trace
-                .line(now, &format!("{}: {line} -> {what}", self.client));
+            if state.trace.is_kept() {
+                let (now, what) = (state.now(), what());
+                state
+                    .trace
+                    .line(now, &format!("{}: {line} -> {what}", self.client));
+            }
         });
     }
 }

@@ -25,6 +25,12 @@ impl Trace {
         }
     }
 
+    /// Whether lines are kept; if not, nobody needs to make them.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        self.keep
+    }
+
     /// Appends a line.
     pub fn line(&mut self, at: Instant, what: &str) {
         self.lines += 1;

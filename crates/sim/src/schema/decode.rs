@@ -27,11 +27,7 @@ impl Schema {
             schema: self,
             unknown: Vec::new(),
         };
-        let place = Place {
-            strict: String::new(),
-            fields: String::new(),
-            inside: "",
-        };
+        let place = Place::default();
         let value = walk.value(&Type::Struct(id), value, &place)?;
         Ok(Decoded {
             value: value.unwrap_or(Value::Null),
@@ -47,23 +43,52 @@ impl Schema {
     }
 }
 
-/// Where the walk is: the path strict errors show, the path type errors show, and the struct around.
+/// Where the walk is: a chain up to the root, turned into text only when something is wrong.
+#[derive(Clone, Copy, Default)]
 struct Place<'a> {
-    strict: String,
-    fields: String,
+    parent: Option<&'a Place<'a>>,
+    step: Step<'a>,
+    /// The struct around.
     inside: &'a str,
 }
 
-impl Place<'_> {
-    fn child(&self, name: &str) -> (String, String) {
-        let join = |path: &str| {
-            if path.is_empty() {
-                name.to_owned()
-            } else {
-                format!("{path}.{name}")
-            }
-        };
-        (join(&self.strict), join(&self.fields))
+#[derive(Clone, Copy, Default)]
+enum Step<'a> {
+    #[default]
+    Root,
+    Field(&'a str),
+    Key(&'a str),
+    Index(usize),
+}
+
+impl<'a> Place<'a> {
+    fn below(&'a self, step: Step<'a>) -> Self {
+        Self {
+            parent: Some(self),
+            step,
+            inside: self.inside,
+        }
+    }
+
+    /// The path as strict errors show it.
+    fn strict(&self) -> String {
+        let above = self.parent.map_or(String::new(), Place::strict);
+        match self.step {
+            Step::Root => above,
+            Step::Field(name) | Step::Key(name) if above.is_empty() => name.to_owned(),
+            Step::Field(name) | Step::Key(name) => format!("{above}.{name}"),
+            Step::Index(at) => format!("{above}[{at}]"),
+        }
+    }
+
+    /// The path as type errors show it: fields only.
+    fn fields(&self) -> String {
+        let above = self.parent.map_or(String::new(), Place::fields);
+        match self.step {
+            Step::Field(name) if above.is_empty() => name.to_owned(),
+            Step::Field(name) => format!("{above}.{name}"),
+            _ => above,
+        }
     }
 }
 
@@ -102,29 +127,30 @@ impl Walk<'_> {
         let schema = self.schema;
         let kind = schema.get(id);
         let inside = kind.short_name();
-        for key in map.keys().filter(|key| kind.field(key).is_none()) {
-            self.unknown.push(place.child(key).0);
-        }
-        let mut out = Map::new();
+        let (mut out, mut found) = (Map::new(), 0);
         for field in &kind.fields {
-            let given = map.get(&*field.name).unwrap_or(&Value::Null);
+            let given = map
+                .get(&*field.name)
+                .inspect(|_| found += 1)
+                .unwrap_or(&Value::Null);
             if given.is_null()
                 && (field.omit_zero || (field.omit_empty && !matches!(field.kind, Type::Struct(_))))
             {
                 continue;
             }
-            let (strict, fields) = place.child(&field.name);
-            let kept = self.value(
-                &field.kind,
-                given,
-                &Place {
-                    strict,
-                    fields,
-                    inside,
-                },
-            )?;
+            let below = Place {
+                parent: Some(place),
+                step: Step::Field(&field.name),
+                inside,
+            };
+            let kept = self.value(&field.kind, given, &below)?;
             if let Some(kept) = printed(field, kept) {
                 out.insert(field.name.to_string(), kept);
+            }
+        }
+        if found < map.len() {
+            for key in map.keys().filter(|key| kind.field(key).is_none()) {
+                self.unknown.push(place.below(Step::Key(key)).strict());
             }
         }
         Ok(Value::Object(out))
@@ -142,12 +168,7 @@ impl Walk<'_> {
         };
         let mut out = Vec::with_capacity(items.len());
         for (at, item) in items.iter().enumerate() {
-            let strict = format!("{}[{at}]", place.strict);
-            let below = Place {
-                strict,
-                fields: place.fields.clone(),
-                inside: place.inside,
-            };
+            let below = place.below(Step::Index(at));
             let kept = self.value(inner, item, &below)?;
             out.push(kept.unwrap_or_else(|| zero(inner)));
         }
@@ -166,12 +187,7 @@ impl Walk<'_> {
         };
         let mut out = Map::new();
         for (key, item) in map {
-            let (strict, _) = place.child(key);
-            let below = Place {
-                strict,
-                fields: place.fields.clone(),
-                inside: place.inside,
-            };
+            let below = place.below(Step::Key(key));
             let kept = self.value(inner, item, &below)?;
             out.insert(key.clone(), kept.unwrap_or_else(|| zero(inner)));
         }
@@ -216,7 +232,8 @@ impl Walk<'_> {
         }
         DecodeError(format!(
             "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
-            place.inside, place.fields
+            place.inside,
+            place.fields()
         ))
     }
 
