@@ -7,8 +7,8 @@
 //!                           Store: one line of resourceVersions, history, watches
 //! ```
 //!
-//! A [`Cluster`] is the whole thing; [`Cluster::connect`] gives a `tower` service to hand to `kube::Client::new`. Nothing here reads a
-//! wall clock, a file or a socket: time is [`Cluster::advance`], chance is [`Options::seed`], and the same seed and calls give the same
+//! A [`Cluster`] is the whole thing; [`Cluster::connect`] gives a `tower` service to hand to `kube::Client::new`. Nothing but [`snapshot`]
+//! reads a file, and nothing reads a wall clock or a socket: time is [`Cluster::advance`], chance is [`Options::seed`], and the same seed and calls give the same
 //! [`Cluster::trace`], byte for byte. What goes wrong is a [`fault::Rule`].
 
 pub mod admission;
@@ -35,6 +35,7 @@ mod random;
 pub mod resource;
 pub mod schema;
 pub mod selector;
+pub mod snapshot;
 mod state;
 pub mod status;
 pub mod store;

@@ -1,6 +1,7 @@
 //! Everything a cluster is: the objects, the served resources, time, chance and the trace. Takes requests only through `api`
 //! and `write`.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::alloc::ServiceIps;
@@ -63,6 +64,8 @@ pub struct State {
     pub ips: ServiceIps,
     /// What goes wrong, and when.
     pub faults: Faults,
+    /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
+    pub phantoms: BTreeSet<Box<str>>,
 }
 
 impl State {
@@ -79,6 +82,7 @@ impl State {
             store: Store::new(options.history),
             ips: ServiceIps::default(),
             faults: Faults::default(),
+            phantoms: BTreeSet::new(),
             options,
         }
     }

@@ -90,10 +90,15 @@ pub(super) fn patched(
 }
 
 pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
-    let value: Value = serde_json::from_slice(&request.call.body).map_err(|error| match sort {
-        Sort::Apply => Status::bad_request(format!("error decoding YAML: {error}")),
-        _ => Status::bad_request(format!("error decoding patch: {error}")),
-    })?;
+    let value: Value = match sort {
+        Sort::Apply => {
+            let text = String::from_utf8_lossy(&request.call.body);
+            crate::snapshot::parse_document(&text)
+                .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?
+        }
+        _ => serde_json::from_slice(&request.call.body)
+            .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?,
+    };
     match (sort, &value) {
         (Sort::Json, _) | (_, Value::Object(_)) => Ok(value),
         _ => Err(Status::bad_request(

@@ -52,11 +52,18 @@ pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Con
 /// The sent object; the server's words when there is none or it is no JSON.
 pub(super) fn body(request: &Request<'_>) -> Result<Value> {
     let media = request.call.content_type.split(';').next().unwrap_or("").trim();
-    if !matches!(media, "" | "application/json" | "*/*") {
+    if !matches!(media, "" | "application/json" | "application/yaml" | "*/*") {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
         return Err(Status::unsupported_media_type(text));
     }
     let kind = &request.resource.kind;
+    if media == "application/yaml" {
+        let text = String::from_utf8_lossy(&request.call.body);
+        return crate::snapshot::parse_document(&text).map_err(|error| {
+            let text = format!("the object provided is unrecognized (must be of type {kind}): {error}");
+            Status::bad_request(text)
+        });
+    }
     serde_json::from_slice(&request.call.body).map_err(|error| {
         let shown = String::from_utf8_lossy(&request.call.body).chars().take(1024).collect::<String>();
         Status::bad_request(format!(

@@ -160,6 +160,7 @@ fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
         .place_of(&owner.uid)
         .and_then(|place| state.store.get(&place.table, &place.key));
     match found {
+        None if state.phantoms.contains(&owner.uid) => Fate::Alive,
         None => Fate::Gone,
         // A namespaced owner counts only in its own namespace.
         Some(object)

@@ -127,7 +127,7 @@ impl Walk<'_> {
         let schema = self.schema;
         let kind = schema.get(id);
         let inside = kind.short_name();
-        let (mut out, mut found) = (Map::new(), 0);
+        let (mut out, mut found, before) = (Map::new(), 0, self.unknown.len());
         for field in &kind.fields {
             let given = map
                 .get(&*field.name)
@@ -149,9 +149,9 @@ impl Walk<'_> {
             }
         }
         if found < map.len() {
-            for key in map.keys().filter(|key| kind.field(key).is_none()) {
-                self.unknown.push(place.below(Step::Key(key)).strict());
-            }
+            let own = map.keys().filter(|key| kind.field(key).is_none());
+            let own: Vec<String> = own.map(|key| place.below(Step::Key(key)).strict()).collect();
+            self.unknown.splice(before..before, own);
         }
         Ok(Value::Object(out))
     }

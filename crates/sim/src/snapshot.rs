@@ -1,0 +1,346 @@
+//! A cluster as text and back: takes `kubectl get -A -o yaml`, a List, or loose documents, gives objects; and the other way round.
+//!
+//! Loading passes all rules by: the objects were accepted once, by the cluster they come from, and are kept as they are, status, uid
+//! and times included. Only their resourceVersions are new.
+
+use std::collections::BTreeSet;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mainstay_yaml::{Budget, Numbers, Options};
+use serde_json::{Value, json};
+
+use crate::resource::{Resource, Shape};
+use crate::state::State;
+use crate::{convert, selector, tree};
+
+/// Why a snapshot could not be read or written.
+#[derive(Debug, thiserror::Error)]
+pub enum SnapshotError {
+    /// A document is no YAML.
+    #[error("document {number} cannot be read")]
+    Document {
+        /// Its number, from 1.
+        number: usize,
+        /// What the parser says.
+        source: mainstay_yaml::Error,
+    },
+    /// A value cannot be written as JSON or YAML.
+    #[error("an object cannot be written")]
+    Write(#[source] mainstay_yaml::Error),
+    /// A tree cannot be read back.
+    #[error("document {number} is no object")]
+    NoObject {
+        /// Its number, from 1.
+        number: usize,
+    },
+    /// A file or folder.
+    #[error("{}", path.display())]
+    File {
+        /// Which one.
+        path: PathBuf,
+        /// What the system says.
+        source: std::io::Error,
+    },
+}
+
+/// What became of a snapshot's objects.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Loaded {
+    /// How many are in the cluster now.
+    pub objects: usize,
+    /// Kinds the cluster does not serve, as `apiVersion kind`, with the objects left out.
+    pub skipped: Vec<String>,
+}
+
+/// The objects of a text: YAML documents or JSON, lists unwrapped.
+pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
+    let mut objects = Vec::new();
+    for (at, document) in documents(text).into_iter().enumerate() {
+        let number = at + 1;
+        let value = parse_document(&document).map_err(|source| SnapshotError::Document { number, source })?;
+        match value {
+            Value::Null => {}
+            Value::Object(_) => unwrap_list(value, &mut objects),
+            _ => return Err(SnapshotError::NoObject { number }),
+        }
+    }
+    Ok(objects)
+}
+
+fn documents(text: &str) -> Vec<String> {
+    let mut all = vec![String::new()];
+    for line in text.lines() {
+        if line == "---" || line.starts_with("--- ") {
+            all.push(String::new());
+        } else if let Some(last) = all.last_mut() {
+            last.push_str(line);
+            last.push('\n');
+        }
+    }
+    all.retain(|document| !document.trim().is_empty());
+    all
+}
+
+/// Reads one YAML (or JSON) document.
+pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        ..Options::default()
+    };
+    let parsed = mainstay_yaml::parse_with(document, &options)?;
+    let json = mainstay_yaml::to_json(&parsed)?;
+    Ok(serde_json::from_str(&json).unwrap_or(Value::Null))
+}
+
+fn unwrap_list(value: Value, objects: &mut Vec<Value>) {
+    let kind = tree::text(&value, &["kind"]).to_owned();
+    let api_version = tree::text(&value, &["apiVersion"]).to_owned();
+    let Some(item_kind) = kind.strip_suffix("List").filter(|_| value.get("items").is_some()) else {
+        objects.push(value);
+        return;
+    };
+    for mut item in tree::list(&value, &["items"]).to_vec() {
+        tree::set_default_text(&mut item, &["kind"], item_kind);
+        tree::set_default_text(&mut item, &["apiVersion"], &api_version);
+        objects.push(item);
+    }
+}
+
+/// Puts objects into a cluster, definitions first, then namespaces, then the rest in their order.
+pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
+    let mut objects = objects;
+    objects.sort_by_key(|object| match tree::text(object, &["kind"]) {
+        "CustomResourceDefinition" => 0,
+        "Namespace" => 1,
+        _ => 2,
+    });
+    let mut loaded = Loaded::default();
+    let known: BTreeSet<Box<str>> = objects
+        .iter()
+        .map(|object| tree::text(object, &["metadata", "uid"]).into())
+        .collect();
+    for object in objects {
+        note_absent_owners(state, &object, &known);
+        match place(state, object) {
+            Ok(()) => loaded.objects += 1,
+            Err(kind) => loaded.skipped.push(kind),
+        }
+    }
+    loaded
+}
+
+/// A snapshot may lack owners; what they own is no garbage for that.
+fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<str>>) {
+    for owner in tree::list(object, &["metadata", "ownerReferences"]) {
+        let uid = tree::text(owner, &["uid"]);
+        if !known.contains(uid) && state.store.place_of(uid).is_none() {
+            state.phantoms.insert(uid.into());
+        }
+    }
+}
+
+fn place(state: &mut State, object: Value) -> Result<(), String> {
+    let (api_version, kind) = (
+        tree::text(&object, &["apiVersion"]).to_owned(),
+        tree::text(&object, &["kind"]).to_owned(),
+    );
+    let found = state.resources.find_kind(&api_version, &kind).cloned();
+    let resource = found.ok_or_else(|| format!("{api_version} {kind}"))?;
+    let mut value = match &resource.shape {
+        Shape::Builtin(Some(id)) => {
+            state
+                .schema
+                .decode(*id, &object)
+                .map_err(|error| format!("{api_version} {kind}: {error}"))?
+                .value
+        }
+        _ => object,
+    };
+    tree::set(&mut value, &["apiVersion"], api_version);
+    tree::set(&mut value, &["kind"], kind);
+    let (uid, now) = (state.random.uid(), state.now().rfc3339());
+    tree::set_default_text(&mut value, &["metadata", "uid"], &uid);
+    tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
+    reserve(state, &resource, &value);
+    let stored = convert::to_stored(&resource, value);
+    if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::crd::serve(state, &stored);
+    }
+    let fields = selector::selectable(&resource, &stored);
+    state.store.put(&resource.table, stored, fields);
+    Ok(())
+}
+
+fn reserve(state: &mut State, resource: &Arc<Resource>, value: &Value) {
+    if !resource.is("", "services") {
+        return;
+    }
+    if let Ok(ip) = tree::text(value, &["spec", "clusterIP"]).parse::<Ipv4Addr>() {
+        state.ips.claim_ip(ip);
+    }
+    for port in tree::list(value, &["spec", "ports"]) {
+        if let Some(port) = tree::int(port, &["nodePort"]).and_then(|port| u16::try_from(port).ok()) {
+            state.ips.claim_port(port);
+        }
+    }
+}
+
+/// Every object of a cluster, table by table.
+#[must_use]
+pub fn dump(state: &State) -> Vec<Value> {
+    let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
+    tables
+        .iter()
+        .flat_map(|resource| state.store.all(&resource.table))
+        .map(|object| object.value())
+        .collect()
+}
+
+/// Objects as one YAML List, as `kubectl get -o yaml` prints it.
+pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
+    let list =
+        json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects});
+    yaml(&list)
+}
+
+fn yaml(value: &Value) -> Result<String, SnapshotError> {
+    let parsed = mainstay_yaml::parse_json(value.to_string(), Numbers::Exact, &Budget::default());
+    parsed
+        .and_then(|value| mainstay_yaml::to_yaml_v2(&value))
+        .map_err(SnapshotError::Write)
+}
+
+/// Reads every `.yaml`, `.yml` and `.json` file of a folder (or one file), in name order.
+pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
+    let wrong = |path: &Path| {
+        let path = path.to_owned();
+        move |source| SnapshotError::File { path, source }
+    };
+    let mut files = vec![path.to_owned()];
+    if path.is_dir() {
+        let entries = std::fs::read_dir(path).map_err(wrong(path))?;
+        files = entries
+            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
+            .collect();
+        files.retain(|file| {
+            file.is_dir()
+                || matches!(
+                    file.extension().and_then(|end| end.to_str()),
+                    Some("yaml" | "yml" | "json")
+                )
+        });
+        files.sort();
+    }
+    let mut objects = Vec::new();
+    for file in files {
+        if file.is_dir() {
+            objects.append(&mut read_path(&file)?);
+        } else {
+            objects.append(&mut parse(
+                &std::fs::read_to_string(&file).map_err(wrong(&file))?,
+            )?);
+        }
+    }
+    Ok(objects)
+}
+
+/// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` for the cluster's own.
+pub fn write_folder(state: &State, folder: &Path) -> Result<usize, SnapshotError> {
+    let mut count = 0;
+    let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
+    for resource in tables {
+        for object in state.store.all(&resource.table) {
+            let meta = object.meta();
+            let namespace = if meta.namespace.is_empty() {
+                "_"
+            } else {
+                &meta.namespace
+            };
+            let place = folder.join(&*resource.table).join(namespace);
+            let file = place.join(format!("{}.yaml", meta.name.replace(':', "_")));
+            let text = yaml(&object.value())?;
+            let done = std::fs::create_dir_all(&place).and_then(|()| std::fs::write(&file, text));
+            done.map_err(|source| SnapshotError::File { path: file, source })?;
+            count += 1;
+        }
+    }
+    Ok(count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Cluster;
+
+    const TEXT: &str = "\
+apiVersion: v1
+kind: List
+items:
+- apiVersion: v1
+  kind: Namespace
+  metadata: {name: shop}
+- apiVersion: v1
+  kind: Pod
+  metadata:
+    name: p
+    namespace: shop
+    uid: 11111111-1111-1111-1111-111111111111
+    ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: gone, uid: 22222222-2222-2222-2222-222222222222}]
+  spec: {containers: [{name: c, image: i}]}
+  status: {phase: Running}
+- apiVersion: example.com/v1
+  kind: Thing
+  metadata: {name: t}
+---
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: c, namespace: shop}
+data: {on: \"yes\"}
+";
+
+    #[test]
+    fn a_snapshot_is_loaded_as_it_is() {
+        let cluster = Cluster::default();
+        let loaded = cluster.with(|state| load(state, parse(TEXT).unwrap()));
+        cluster.settle();
+        assert_eq!(
+            loaded,
+            Loaded {
+                objects: 3,
+                skipped: vec!["example.com/v1 Thing".into()]
+            }
+        );
+        let pod = cluster.with(|state| state.store.get("pods", "shop/p").unwrap().value());
+        assert_eq!(pod["status"]["phase"], "Running");
+        assert_eq!(pod["metadata"]["uid"], "11111111-1111-1111-1111-111111111111");
+    }
+
+    #[test]
+    fn what_is_dumped_can_be_loaded() {
+        let first = Cluster::default();
+        first.with(|state| load(state, parse(TEXT).unwrap()));
+        let text = first.with(|state| to_yaml(&dump(state)).unwrap());
+        let second = Cluster::empty(crate::Options::default());
+        second.with(|state| load(state, parse(&text).unwrap()));
+        let strip = |cluster: &Cluster| {
+            let mut objects = cluster.with(|state| dump(state));
+            for object in &mut objects {
+                tree::remove(object, &["metadata", "resourceVersion"]);
+            }
+            objects
+        };
+        assert_eq!(strip(&first), strip(&second));
+    }
+
+    #[test]
+    fn what_is_no_object_is_refused() {
+        assert_eq!(parse("- a\n").unwrap_err().to_string(), "document 1 is no object");
+        assert_eq!(
+            parse("a: b\n---\n{").unwrap_err().to_string(),
+            "document 2 cannot be read"
+        );
+        assert!(parse("").unwrap().is_empty());
+    }
+}
