@@ -39,6 +39,7 @@ pub fn prepare_create(
         ("", "persistentvolumeclaims" | "persistentvolumes") => {
             tree::set(value, &["status", "phase"], "Pending");
         }
+        ("apps", "daemonsets") => template_generation(value, None),
         ("batch", "jobs") => job_selector(value),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(value, None),
         ("certificates.k8s.io", "certificatesigningrequests") => sign_with_user(value, context),
@@ -75,6 +76,7 @@ pub fn prepare_update(
             service::keep_allocated(new, old);
             service::allocate(state, new, Some(old), context.dry_run)?;
         }
+        ("apps", "daemonsets") => template_generation(new, Some(old)),
         ("apiextensions.k8s.io", "customresourcedefinitions") => crate::crd::prepare(new, Some(old)),
         _ => {}
     }
@@ -248,6 +250,20 @@ fn differs(new: &Value, old: &Value, except: &[&str]) -> bool {
             .keys()
             .filter(|key| counts(key))
             .any(|key| !new.contains_key(key))
+}
+
+/// A `DaemonSet` counts its templates in an annotation that only the server may set.
+fn template_generation(new: &mut Value, old: Option<&Value>) {
+    let place = [
+        "metadata",
+        "annotations",
+        "deprecated.daemonset.template.generation",
+    ];
+    let before: i64 = old.map_or(0, |old| tree::text(old, &place).parse().unwrap_or(0));
+    let template = ["spec", "template"];
+    let changed = old.is_none_or(|old| tree::get(old, &template) != tree::get(new, &template));
+    let count = if changed { before + 1 } else { before };
+    tree::set(new, &place, count.max(1).to_string());
 }
 
 /// A Job without a selector of its own gets one by its uid.
