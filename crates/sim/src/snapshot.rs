@@ -91,7 +91,8 @@ pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Err
     };
     let parsed = mainstay_yaml::parse_with(document, &options)?;
     let json = mainstay_yaml::to_json(&parsed)?;
-    Ok(serde_json::from_str(&json).unwrap_or(Value::Null))
+    // Nested deeper than any object: no object.
+    Ok(serde_json::from_str(&json).unwrap_or(Value::Bool(false)))
 }
 
 fn unwrap_list(value: Value, objects: &mut Vec<Value>) {
@@ -152,7 +153,7 @@ fn place(state: &mut State, object: Value) -> Result<(), String> {
         Shape::Builtin(Some(id)) => {
             state
                 .schema
-                .decode(*id, &object)
+                .decode(*id, object)
                 .map_err(|error| format!("{api_version} {kind}: {error}"))?
                 .value
         }

@@ -88,7 +88,7 @@ fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str) -> Statu
 
 fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
     match &resource.shape {
-        Shape::Builtin(Some(id)) => state.schema.decode(*id, &value).map_err(|error| {
+        Shape::Builtin(Some(id)) => state.schema.decode(*id, value).map_err(|error| {
             Status::bad_request(format!(
                 "{kind} in version {version:?} cannot be handled as a {kind}: {error}",
                 kind = resource.kind,

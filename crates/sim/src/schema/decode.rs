@@ -22,15 +22,15 @@ pub struct DecodeError(pub String);
 
 impl Schema {
     /// Decodes `value` as the struct `id` and encodes it again.
-    pub fn decode(&self, id: TypeId, value: &Value) -> Result<Decoded, DecodeError> {
+    pub fn decode(&self, id: TypeId, value: Value) -> Result<Decoded, DecodeError> {
         let mut walk = Walk {
             schema: self,
             unknown: Vec::new(),
         };
-        let place = Place::default();
-        let value = walk.value(&Type::Struct(id), value, &place)?;
+        let mut value = value;
+        walk.fields(id, &mut value, &Place::default())?;
         Ok(Decoded {
-            value: value.unwrap_or(Value::Null),
+            value,
             unknown: walk.unknown,
         })
     }
@@ -38,8 +38,8 @@ impl Schema {
     /// What Go prints for a struct nobody filled in.
     #[must_use]
     pub fn zero(&self, id: TypeId) -> Value {
-        self.decode(id, &Value::Object(Map::new()))
-            .map_or(Value::Null, |decoded| decoded.value)
+        let decoded = self.decode(id, Value::Object(Map::new()));
+        decoded.map_or(Value::Null, |decoded| decoded.value)
     }
 }
 
@@ -98,125 +98,144 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// The value as Go keeps it; `None` when it is nil or absent.
-    fn value(&mut self, kind: &Type, value: &Value, place: &Place<'_>) -> Result<Option<Value>, DecodeError> {
-        if value.is_null() && !matches!(kind, Type::Struct(_)) {
-            return Ok(None);
-        }
-        Ok(Some(match kind {
-            Type::Pointer(inner) => {
-                if value.is_null() {
-                    return Ok(None);
-                }
-                return self.value(inner, value, place);
+    /// Brings a value that is there to the form Go keeps; a null becomes the zero value.
+    fn value(&mut self, kind: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+        match kind.pointee() {
+            Type::Struct(id) => self.fields(*id, value, place),
+            other if value.is_null() => {
+                *value = zero(other);
+                Ok(())
             }
-            Type::Struct(id) => self.fields(*id, value, place)?,
-            Type::List(inner) => self.items(inner, value, kind, place)?,
-            Type::Map(inner) => self.entries(inner, value, kind, place)?,
-            _ => self.scalar(kind, value, place)?,
-        }))
+            Type::List(inner) => self.items(inner, value, kind, place),
+            Type::Map(inner) => self.entries(inner, value, kind, place),
+            other => self.scalar(other, value, place),
+        }
     }
 
-    fn fields(&mut self, id: TypeId, value: &Value, place: &Place<'_>) -> Result<Value, DecodeError> {
-        let empty = Map::new();
-        let map = match value {
-            Value::Object(map) => map,
-            Value::Null => &empty,
-            _ => return Err(self.mismatch(&Type::Struct(id), value, place)),
+    fn fields(&mut self, id: TypeId, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+        if value.is_null() {
+            *value = Value::Object(Map::new());
+        }
+        let Value::Object(map) = value else {
+            return Err(self.mismatch(&Type::Struct(id), value, place));
         };
         let schema = self.schema;
         let kind = schema.get(id);
-        let inside = kind.short_name();
-        let (mut out, mut found, before) = (Map::new(), 0, self.unknown.len());
+        let (sent, mut found, before) = (map.len(), 0, self.unknown.len());
         for field in &kind.fields {
-            let given = map
-                .get(&*field.name)
-                .inspect(|_| found += 1)
-                .unwrap_or(&Value::Null);
-            if given.is_null()
-                && (field.omit_zero || (field.omit_empty && !matches!(field.kind, Type::Struct(_))))
-            {
-                continue;
-            }
+            let there = map.get_mut(&*field.name).inspect(|_| found += 1);
             let below = Place {
                 parent: Some(place),
                 step: Step::Field(&field.name),
-                inside,
+                inside: kind.short_name(),
             };
-            let kept = self.value(&field.kind, given, &below)?;
-            if let Some(kept) = printed(field, kept) {
-                out.insert(field.name.to_string(), kept);
+            let kept = match there {
+                Some(given) if !given.is_null() => {
+                    self.value(&field.kind, given, &below)?;
+                    !left_out(field, given)
+                }
+                there => {
+                    let was_there = there.is_some();
+                    match self.absent(field, &below)? {
+                        Some(zero) => drop(map.insert(field.name.to_string(), zero)),
+                        None if was_there => drop(map.remove(&*field.name)),
+                        None => {}
+                    }
+                    continue;
+                }
+            };
+            if !kept {
+                map.remove(&*field.name);
             }
         }
-        if found < map.len() {
+        if found < sent {
             let own = map.keys().filter(|key| kind.field(key).is_none());
             let own: Vec<String> = own.map(|key| place.below(Step::Key(key)).strict()).collect();
             self.unknown.splice(before..before, own);
+            map.retain(|key, _| kind.field(key).is_some());
         }
-        Ok(Value::Object(out))
+        Ok(())
+    }
+
+    /// What Go prints for a field that nobody set; `None` when it leaves it out.
+    fn absent(&mut self, field: &Field, place: &Place<'_>) -> Result<Option<Value>, DecodeError> {
+        if let Type::Struct(id) = &field.kind {
+            if field.omit_zero {
+                return Ok(None);
+            }
+            let mut value = Value::Null;
+            self.fields(*id, &mut value, place)?;
+            return Ok(Some(value));
+        }
+        let silent = field.omit_empty || field.omit_zero;
+        Ok((!silent).then(|| zero(&field.kind)))
     }
 
     fn items(
         &mut self,
         inner: &Type,
-        value: &Value,
+        value: &mut Value,
         kind: &Type,
         place: &Place<'_>,
-    ) -> Result<Value, DecodeError> {
+    ) -> Result<(), DecodeError> {
         let Value::Array(items) = value else {
             return Err(self.mismatch(kind, value, place));
         };
-        let mut out = Vec::with_capacity(items.len());
-        for (at, item) in items.iter().enumerate() {
-            let below = place.below(Step::Index(at));
-            let kept = self.value(inner, item, &below)?;
-            out.push(kept.unwrap_or_else(|| zero(inner)));
+        for (at, item) in items.iter_mut().enumerate() {
+            self.value(inner, item, &place.below(Step::Index(at)))?;
         }
-        Ok(Value::Array(out))
+        Ok(())
     }
 
     fn entries(
         &mut self,
         inner: &Type,
-        value: &Value,
+        value: &mut Value,
         kind: &Type,
         place: &Place<'_>,
-    ) -> Result<Value, DecodeError> {
+    ) -> Result<(), DecodeError> {
         let Value::Object(map) = value else {
             return Err(self.mismatch(kind, value, place));
         };
-        let mut out = Map::new();
-        for (key, item) in map {
-            let below = place.below(Step::Key(key));
-            let kept = self.value(inner, item, &below)?;
-            out.insert(key.clone(), kept.unwrap_or_else(|| zero(inner)));
+        for (key, item) in map.iter_mut() {
+            self.value(inner, item, &place.below(Step::Key(key)))?;
         }
-        Ok(Value::Object(out))
+        Ok(())
     }
 
-    fn scalar(&self, kind: &Type, value: &Value, place: &Place<'_>) -> Result<Value, DecodeError> {
-        let fits = match (kind, value) {
+    fn scalar(&self, kind: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+        let fits = match (kind, &*value) {
             (Type::Any, _)
             | (Type::Text(_) | Type::Bytes | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
-            | (Type::Float, Value::Number(_)) => Some(value.clone()),
-            (Type::Int(name), Value::Number(number)) => {
-                number.as_i64().filter(|n| fits_int(name, *n)).map(Value::from)
-            }
+            | (Type::Float, Value::Number(_)) => true,
+            (Type::Int(name), Value::Number(number)) => number.as_i64().is_some_and(|n| fits_int(name, n)),
             (Type::IntOrString, Value::Number(number)) => {
-                number.as_i64().filter(|n| fits_int("int32", *n)).map(Value::from)
+                number.as_i64().is_some_and(|n| fits_int("int32", n))
             }
-            (Type::Quantity, Value::String(text)) => return quantity(text),
-            (Type::Quantity, Value::Number(number)) => return quantity(&number.to_string()),
+            (Type::Quantity, Value::String(text)) => {
+                *value = quantity(text)?;
+                true
+            }
+            (Type::Quantity, Value::Number(number)) => {
+                *value = quantity(&number.to_string())?;
+                true
+            }
             (Type::Time, Value::String(text)) => {
-                return time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00");
+                *value = time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00")?;
+                true
             }
             (Type::MicroTime, Value::String(text)) => {
-                return time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00");
+                *value = time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00")?;
+                true
             }
-            _ => None,
+            _ => false,
         };
-        fits.ok_or_else(|| self.mismatch(kind, value, place))
+        if fits {
+            Ok(())
+        } else {
+            Err(self.mismatch(kind, value, place))
+        }
     }
 
     fn mismatch(&self, kind: &Type, value: &Value, place: &Place<'_>) -> DecodeError {
@@ -259,15 +278,10 @@ impl Walk<'_> {
     }
 }
 
-/// What Go's encoder prints for a field; `None` when it leaves it out.
-fn printed(field: &Field, kept: Option<Value>) -> Option<Value> {
-    match kept {
-        None if field.omit_empty || field.omit_zero => None,
-        None => Some(zero(&field.kind)),
-        Some(value) if field.omit_empty && is_empty(&field.kind, &value) => None,
-        Some(value) if field.omit_zero && value.as_object().is_some_and(Map::is_empty) => None,
-        some => some,
-    }
+/// Whether Go's encoder leaves out a field that was set.
+fn left_out(field: &Field, value: &Value) -> bool {
+    (field.omit_empty && is_empty(&field.kind, value))
+        || (field.omit_zero && value.as_object().is_some_and(Map::is_empty))
 }
 
 /// Whether `omitempty` drops it: zero scalars and empty collections, never structs or what a pointer points to.
@@ -352,7 +366,7 @@ mod tests {
     fn check(api_version: &str, kind: &str, given: Value, expected: Value) {
         let schema = Schema::builtin();
         let id = schema.kind(api_version, kind).unwrap();
-        let decoded = schema.decode(id, &given);
+        let decoded = schema.decode(id, given);
         let shown = match decoded {
             Ok(decoded) if decoded.unknown.is_empty() => decoded.value,
             Ok(decoded) => json!({"value": decoded.value, "unknown": decoded.unknown}),

@@ -63,8 +63,7 @@ impl DeleteOptions {
             (Some("Foreground"), _) => Some(Propagation::Foreground),
             (Some("Orphan"), _) | (None, Some(true)) => Some(Propagation::Orphan),
             (Some(other), _) => {
-                let supported = ["Background", "Foreground", "Orphan", "nil"];
-                let order = [supported[1], supported[0], supported[2], supported[3]];
+                let order = ["Foreground", "Background", "Orphan", "nil"];
                 errors.not_supported(&Path::new("propagationPolicy"), other, &order);
                 None
             }
