@@ -54,7 +54,7 @@ enum Task {
     /// Measure against the peer in the same run
     Bench(bench::Arguments),
     /// Feed hostile charts and values, with bounds on time and memory
-    Hostile,
+    Hostile(hostile::Arguments),
     /// Build the fuzz targets and run each for a while
     Fuzz(fuzz::Arguments),
     /// Check the house style: layers, module docs, sizes, forbidden attributes
@@ -83,7 +83,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
-        Task::Hostile => hostile::run(),
+        Task::Hostile(arguments) => hostile::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Tidy => tidy::run(),
         Task::Measure(arguments) => measure::run(&arguments),

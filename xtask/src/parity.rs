@@ -4,6 +4,7 @@
 mod case;
 mod compare;
 mod corner;
+mod functions;
 mod matrix;
 
 use std::collections::BTreeMap;
@@ -16,19 +17,23 @@ use mainstay_testkit::{peer, repository_root};
 
 pub(crate) use case::{Case, Kind};
 pub(crate) use compare::{Difference, Programs};
+pub(crate) use functions::fewest_shapes;
 
 #[derive(clap::Args, Default)]
 pub(crate) struct Arguments {
     /// Only cases whose label contains this text
     #[arg(long)]
     pub(crate) only: Option<String>,
-    /// The share CI runs: every chart and corner, a third of the value sets each
+    /// The share CI runs: every corner, and a seventh of charts × value sets
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print the first differing lines of this many cases
     #[arg(long, default_value_t = 5)]
     pub(crate) show: usize,
 }
+
+/// CI runs every so-manieth case of the matrix, and every corner.
+const QUICK_SHARE: usize = 7;
 
 /// What a parity run found.
 #[derive(Default)]
@@ -90,13 +95,14 @@ pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
         &repository_root().join("parity/corners"),
         scratch.path(),
     )?);
+    cases.extend(functions::cases(&repository_root(), scratch.path())?);
     let corners = corner::count(&repository_root().join("parity/corners"))?;
     let wanted = |index: usize, case: &Case| {
         arguments
             .only
             .as_ref()
             .is_none_or(|text| case.label.contains(text.as_str()))
-            && (!arguments.quick || case.kind == Kind::Corner || index.is_multiple_of(3))
+            && (!arguments.quick || case.kind == Kind::Corner || index.is_multiple_of(QUICK_SHARE))
     };
     let cases: Vec<Case> = cases
         .into_iter()

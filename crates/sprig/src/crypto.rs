@@ -26,10 +26,10 @@ use rsa::RsaKey;
 
 /// What functions cost that work long on little input: few enough for any chart, too many for a loop.
 const RSA_2048_STEPS: u64 = 1_000_000;
-const RSA_4096_STEPS: u64 = 10_000_000;
-const DSA_STEPS: u64 = 10_000_000;
+const RSA_4096_STEPS: u64 = 4_000_000;
+const DSA_STEPS: u64 = 4_000_000;
 const SIGN_STEPS: u64 = 100_000;
-const BCRYPT_STEPS: u64 = 300_000;
+const BCRYPT_STEPS: u64 = 3_000_000;
 const SCRYPT_STEPS: u64 = 1_000_000;
 
 const ONE: &[Type] = &[Type::String];

@@ -18,7 +18,7 @@ pub struct Limits {
 impl Default for Limits {
     fn default() -> Self {
         Self {
-            fuel: 20_000_000,
+            fuel: 40_000_000,
             output: 64 << 20,
             string: 32 << 20,
             memory: 160 << 20,

@@ -25,6 +25,8 @@ pub(crate) enum Kind {
     Refusal,
     /// A chart of our own.
     Corner,
+    /// One of Sprig's functions.
+    Function,
 }
 
 impl fmt::Display for Kind {
@@ -33,6 +35,7 @@ impl fmt::Display for Kind {
             Self::Output => "Istio charts, standard output",
             Self::Refusal => "Istio charts, exit and error text",
             Self::Corner => "corner charts, output or error text",
+            Self::Function => "every Sprig function, output or error text",
         })
     }
 }

@@ -38,7 +38,7 @@ fn parity_rows(quick: bool) -> Vec<Row> {
     for difference in findings.differences.iter().take(10) {
         println!("{difference}\n");
     }
-    let counted = [Kind::Output, Kind::Refusal, Kind::Corner].map(|kind| {
+    let counted = [Kind::Output, Kind::Refusal, Kind::Corner, Kind::Function].map(|kind| {
         let count = findings.counts.get(&kind).copied().unwrap_or_default();
         let figure = format!("{} compared, {} different", count.run, count.different);
         Row::correct(
@@ -60,6 +60,7 @@ fn parity_rows(quick: bool) -> Vec<Row> {
         "at least 12",
         findings.fewest_sets >= 12,
     ));
+    rows.push(shapes_row());
     rows.push(Row::correct(
         "charts of our own",
         corners,
@@ -67,6 +68,18 @@ fn parity_rows(quick: bool) -> Vec<Row> {
         findings.corners >= 60,
     ));
     rows
+}
+
+fn shapes_row() -> Row {
+    let (claim, goal) = ("argument shapes per Sprig function", "at least 3");
+    let functions = mainstay_sprig::functions();
+    match parity::fewest_shapes(&repository_root(), functions.iter().map(|function| function.name)) {
+        Ok((fewest, name)) => {
+            let figure = format!("{} functions, at least {fewest} each ({name})", functions.len());
+            Row::correct(claim, figure, goal, fewest >= 3)
+        }
+        Err(error) => Row::broken(claim, goal, Rank::Correctness, &error),
+    }
 }
 
 /// The crates whose tests ask the oracle.
@@ -159,7 +172,7 @@ fn bench_rows(quick: bool) -> Vec<Row> {
 
 fn hostile_rows() -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    match hostile::judge_all() {
+    match hostile::judge_all("") {
         Ok(verdicts) => {
             for verdict in verdicts.iter().filter(|verdict| verdict.complaint.is_some()) {
                 println!("{verdict}");
