@@ -65,12 +65,19 @@ pub enum Outcome {
 /// Handles one request.
 pub fn handle(state: &mut State, call: &Call) -> Outcome {
     let random = state.random.clone();
+    let ips = touches_services(call).then(|| state.ips.clone());
     let mut context = context(call);
     let outcome = match dispatch(state, call, &mut context) {
         Ok(outcome) => outcome,
         Err(_) if context.pending.is_some() => Outcome::Answer(Answer::empty(500)),
         Err(status) => Outcome::Answer(Answer::of_status(&status)),
     };
+    let refused =
+        context.pending.is_some() || matches!(&outcome, Outcome::Answer(answer) if answer.code >= 400);
+    if let Some(ips) = ips.filter(|_| refused) {
+        // What was handed out to a Service that was not stored is free again.
+        state.ips = ips;
+    }
     if let Some(question) = context.pending.take() {
         // The try is forgotten, chance included, so that the next one meets the same world.
         state.random = random;
@@ -80,6 +87,10 @@ pub fn handle(state: &mut State, call: &Call) -> Outcome {
         Outcome::Answer(answer) => Outcome::Answer(answer.with_warnings(&context.warnings)),
         other => other,
     }
+}
+
+fn touches_services(call: &Call) -> bool {
+    call.method != Method::GET && call.path.contains("/services")
 }
 
 fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Outcome> {

@@ -327,3 +327,30 @@ async fn a_metadata_watch_shows_metadata_only() {
     let mut events = Box::pin(stream.applied_objects());
     assert_eq!(events.try_next().await.unwrap().unwrap().name_any(), "a");
 }
+
+#[tokio::test]
+async fn a_refused_service_gives_its_address_back() {
+    let cluster = Cluster::default();
+    let services: Api<k8s_openapi::api::core::v1::Service> = Api::default_namespaced(client(&cluster));
+    let service = |name: &str, port: i32| {
+        serde_json::from_value(json!({"metadata": {"name": name}, "spec": {"ports": [{"port": port}]}}))
+            .unwrap()
+    };
+    let first = services
+        .create(&PostParams::default(), &service("a", 80))
+        .await
+        .unwrap();
+    services
+        .create(&PostParams::default(), &service("b", 0))
+        .await
+        .unwrap_err();
+    let second = services
+        .create(&PostParams::default(), &service("c", 80))
+        .await
+        .unwrap();
+    let last = |service: &k8s_openapi::api::core::v1::Service| -> u8 {
+        let ip = service.spec.as_ref().unwrap().cluster_ip.clone().unwrap();
+        ip.rsplit('.').next().unwrap().parse().unwrap()
+    };
+    assert_eq!(last(&second), last(&first) + 1);
+}

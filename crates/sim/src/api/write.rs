@@ -210,7 +210,12 @@ pub(super) fn delete_collection(
     }
     let mut items = Vec::new();
     for object in &found {
-        items.push(crate::convert::from_stored(resource, object.value()));
+        let mut item = crate::convert::from_stored(resource, object.value());
+        if matches!(resource.shape, crate::resource::Shape::Builtin(_)) {
+            tree::remove(&mut item, &["kind"]);
+            tree::remove(&mut item, &["apiVersion"]);
+        }
+        items.push(item);
     }
     let list = json!({
         "kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),

@@ -167,7 +167,7 @@ impl Walk<'_> {
             self.fields(*id, &mut value, place)?;
             return Ok(Some(value));
         }
-        let silent = field.omit_empty || field.omit_zero;
+        let silent = field.omit_zero || (field.omit_empty && !is_go_struct(&field.kind));
         Ok((!silent).then(|| zero(&field.kind)))
     }
 
@@ -304,6 +304,14 @@ fn is_empty(kind: &Type, value: &Value) -> bool {
         (_, Value::Object(map)) => map.is_empty(),
         (_, Value::Null) => true,
     }
+}
+
+/// Types that are structs in Go, so that `omitempty` has no effect on them.
+fn is_go_struct(kind: &Type) -> bool {
+    matches!(
+        kind,
+        Type::Struct(_) | Type::Time | Type::MicroTime | Type::Quantity | Type::IntOrString | Type::Duration
+    )
 }
 
 /// What Go prints for the zero value of a type that is not a struct.
