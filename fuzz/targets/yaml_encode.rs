@@ -15,6 +15,10 @@ fuzz_target!(|text: &str| {
         let written = to_yaml_v2(&value);
         // v3 writes blocks that start with a tab, which v2's rules do not read.
         let _ = to_yaml_v3(&value);
+        // go-yaml writes the key `<<` plain, and reads it as a merge.
+        if text == "<<" {
+            continue;
+        }
         // go-yaml folds U+0085 on its way through JSON, and skips byte order marks it should not.
         if text.contains(['\u{85}', '\u{feff}']) || text.len() > 100 {
             continue;

@@ -1,5 +1,7 @@
 //! `cargo xtask fuzz`: takes seconds, builds every target of `fuzz/` with coverage feedback on the stable toolchain and
-//! runs each for that long, from its stored seeds.
+//! runs each for that long, from inputs the tree already holds.
+
+mod seeds;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -51,7 +53,7 @@ pub(crate) fn fuzz_all(seconds: u64) -> anyhow::Result<Vec<Run>> {
     let binaries = build(&folder)?;
     targets(&folder)?
         .iter()
-        .map(|target| fuzz(&folder, &binaries.join(target), target, seconds))
+        .map(|target| fuzz(&binaries.join(target), target, seconds))
         .collect()
 }
 
@@ -92,10 +94,10 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-fn fuzz(folder: &Path, binary: &Path, target: &str, seconds: u64) -> anyhow::Result<Run> {
+fn fuzz(binary: &Path, target: &str, seconds: u64) -> anyhow::Result<Run> {
     let corpus = repository_root().join("target/fuzz/corpus").join(target);
     let artifacts = repository_root().join("target/fuzz/artifacts").join(target);
-    fs::create_dir_all(&corpus)?;
+    plant(target, &corpus)?;
     fs::create_dir_all(&artifacts)?;
     let output = Command::new(binary)
         .args([
@@ -109,7 +111,6 @@ fn fuzz(folder: &Path, binary: &Path, target: &str, seconds: u64) -> anyhow::Res
             "-print_final_stats=1",
         ])
         .arg(&corpus)
-        .args(Some(folder.join("seeds").join(target)).filter(|seeds| seeds.is_dir()))
         .output()
         .with_context(|| binary.display().to_string())?;
     let log = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -126,6 +127,14 @@ fn fuzz(folder: &Path, binary: &Path, target: &str, seconds: u64) -> anyhow::Res
         figure,
         survived,
     })
+}
+
+fn plant(target: &str, corpus: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(corpus)?;
+    for (number, seed) in seeds::seeds(target, &repository_root())?.iter().enumerate() {
+        fs::write(corpus.join(format!("seed-{number}")), seed)?;
+    }
+    Ok(())
 }
 
 fn finding(log: &str) -> String {

@@ -1,7 +1,7 @@
 //! `cargo xtask hostile`: takes charts, archives and values made to hurt, runs the real binary on each, gives a verdict:
 //! it must refuse with the expected words, quickly and in little memory.
 
-mod archive;
+pub(crate) mod archive;
 mod cases;
 
 use std::fmt;

@@ -7,7 +7,7 @@ use flate2::Compression;
 use flate2::write::GzEncoder;
 
 /// One entry of a tar archive.
-pub(super) struct Entry<'a> {
+pub(crate) struct Entry<'a> {
     /// Its name, written as it is.
     pub(super) name: &'a str,
     /// The tar type flag: `0` a file, `1` a hard link, `2` a symbolic link, `3` a device.
@@ -19,7 +19,7 @@ pub(super) struct Entry<'a> {
 }
 
 /// A file.
-pub(super) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
+pub(crate) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
     Entry {
         name,
         kind: b'0',
@@ -31,16 +31,20 @@ pub(super) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
 /// The archive of `entries`.
 pub(super) fn tgz(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
-    for entry in entries {
-        encoder.write_all(&header(entry, entry.data.len())?)?;
-        encoder.write_all(entry.data)?;
-        encoder.write_all(&vec![
-            0;
-            entry.data.len().next_multiple_of(512) - entry.data.len()
-        ])?;
-    }
-    encoder.write_all(&[0; 1024])?;
+    encoder.write_all(&tar(entries)?)?;
     Ok(encoder.finish()?)
+}
+
+/// The archive of `entries`, not compressed.
+pub(crate) fn tar(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    for entry in entries {
+        bytes.write_all(&header(entry, entry.data.len())?)?;
+        bytes.write_all(entry.data)?;
+        bytes.resize(bytes.len().next_multiple_of(512), 0);
+    }
+    bytes.extend([0; 1024]);
+    Ok(bytes)
 }
 
 /// One file of `size` zeroes: small on disk, large in memory.

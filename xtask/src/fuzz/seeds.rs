@@ -1,0 +1,55 @@
+//! Where fuzzing starts: takes a target's name, gives inputs that the tree already holds, so that mutation begins deep inside.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::Context;
+
+use crate::hostile::archive::{file, tar};
+
+/// The seeds of `target`; none for a target that needs none.
+pub(super) fn seeds(target: &str, root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    match target {
+        "archive_load" => Ok(vec![chart()?]),
+        "set_values" => Ok(SETS.iter().map(|text| text.as_bytes().to_vec()).collect()),
+        "template_parse" | "template_render" => templates(root),
+        "yaml_decode" => documents(&root.join("parity/values")),
+        _ => Ok(Vec::new()),
+    }
+}
+
+const SETS: &[&str] = &[
+    "a.b=1,c={x,y}",
+    "a[0].b=null",
+    r"a\.b=c\,d",
+    r#"a={"b":[1,2.5]}"#,
+    "a.b[1][2]=x",
+];
+
+fn chart() -> anyhow::Result<Vec<u8>> {
+    tar(&[
+        file("c/Chart.yaml", b"apiVersion: v2\nname: c\nversion: 0.1.0\n"),
+        file("c/values.yaml", b"a: 1\n"),
+        file("c/templates/t.yaml", b"a: {{ .Values.a }}\n"),
+        file(
+            "c/charts/d/Chart.yaml",
+            b"apiVersion: v2\nname: d\nversion: 0.1.0\n",
+        ),
+    ])
+}
+
+/// Every construct and every function, from the cases of the function library.
+fn templates(root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    let path = root.join("crates/sprig/tests/cases.txt");
+    let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+    let lines = text
+        .lines()
+        .filter(|line| line.contains("{{"))
+        .filter_map(|line| line.split(" ⇒").next());
+    Ok(lines.map(|line| line.as_bytes().to_vec()).collect())
+}
+
+fn documents(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+    entries.map(|entry| Ok(fs::read(entry?.path())?)).collect()
+}
