@@ -21,6 +21,7 @@ const LAYERS: &[(&str, u8)] = &[
     ("mainstay-rollout", 6),
     ("mainstay-check", 7),
     ("mainstay-sim", 7),
+    ("mainstay-conformance", 8),
     ("mainstay-testkit", 8),
     ("mainstay-cluster", 8),
     ("mainstay-operator", 9),
@@ -29,7 +30,7 @@ const LAYERS: &[(&str, u8)] = &[
 ];
 
 /// What only tests may use.
-const PROOF: &[&str] = &["mainstay-testkit"];
+const PROOF: &[&str] = &["mainstay-conformance", "mainstay-testkit"];
 
 /// Every forbidden arrow, and every crate without a layer.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Breach>> {

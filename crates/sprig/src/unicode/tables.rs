@@ -1,4 +1,4 @@
-//! Unicode 15.0.0 as Go's `unicode` package knows it: each range is first, last and step; each case row is first, last and
+//! The tables of Unicode 15.0.0 as Go's `unicode` package knows it: each range is first, last and step; each case row is first, last and
 //! what to add for upper, lower and title case. A row marked `ALTERNATE` alternates upper, lower, upper, …
 
 /// What stands in a case row whose characters alternate.

@@ -1,5 +1,7 @@
 //! Tokens to events: takes a [`Scanner`], gives the events libyaml's parser gives. A machine of named states, no recursion.
 
+mod flow;
+
 use std::borrow::Cow;
 
 use super::scan::Scanner;
@@ -448,135 +450,6 @@ impl<'a> Parser<'a> {
     }
 
     // Flow collections.
-
-    fn flow_sequence_entry(&mut self, first: bool) -> Parse<'a> {
-        if first {
-            self.scanner.take()?;
-        }
-        if !matches!(self.scanner.peek()?.kind, TokenKind::FlowSequenceEnd) {
-            if !first {
-                self.flow_comma("did not find expected ',' or ']'")?;
-            }
-            let token = self.scanner.peek()?;
-            let (start, end) = (token.start, token.end);
-            match token.kind {
-                TokenKind::Key => {
-                    self.state = State::FlowPairKey;
-                    self.scanner.take()?;
-                    let kind = EventKind::MappingStart(Style::Flow, Properties::default());
-                    return Ok(Event { kind, start, end });
-                }
-                TokenKind::FlowSequenceEnd => {}
-                _ => {
-                    self.states.push(State::FlowSequenceEntry);
-                    return self.node(Allowed::Flow);
-                }
-            }
-        }
-        self.close(EventKind::SequenceEnd)
-    }
-
-    fn flow_comma(&mut self, otherwise: &'static str) -> Result<(), Error> {
-        let token = self.scanner.peek()?;
-        let place = token.start;
-        if !matches!(token.kind, TokenKind::FlowEntry) {
-            return Err(self.error(otherwise, place));
-        }
-        self.scanner.take()?;
-        self.scanner.peek()?;
-        Ok(())
-    }
-
-    fn flow_pair_key(&mut self) -> Parse<'a> {
-        let token = self.scanner.peek()?;
-        let end = token.end;
-        match token.kind {
-            TokenKind::Value | TokenKind::FlowEntry | TokenKind::FlowSequenceEnd => {
-                // libyaml takes the token away with the key that is missing.
-                self.scanner.take()?;
-                Ok(self.empty(end, State::FlowPairValue))
-            }
-            _ => {
-                self.states.push(State::FlowPairValue);
-                self.node(Allowed::Flow)
-            }
-        }
-    }
-
-    fn flow_pair_value(&mut self) -> Parse<'a> {
-        let token = self.scanner.peek()?;
-        let place = token.start;
-        if matches!(token.kind, TokenKind::Value) {
-            self.scanner.take()?;
-            if !matches!(
-                self.scanner.peek()?.kind,
-                TokenKind::FlowEntry | TokenKind::FlowSequenceEnd
-            ) {
-                self.states.push(State::FlowPairEnd);
-                return self.node(Allowed::Flow);
-            }
-        }
-        Ok(self.empty(place, State::FlowPairEnd))
-    }
-
-    fn flow_pair_end(&mut self) -> Parse<'a> {
-        let start = self.scanner.peek()?.start;
-        self.state = State::FlowSequenceEntry;
-        let kind = EventKind::MappingEnd;
-        Ok(Event {
-            kind,
-            start,
-            end: start,
-        })
-    }
-
-    fn flow_mapping_key(&mut self, first: bool) -> Parse<'a> {
-        if first {
-            self.scanner.take()?;
-        }
-        if !matches!(self.scanner.peek()?.kind, TokenKind::FlowMappingEnd) {
-            if !first {
-                self.flow_comma("did not find expected ',' or '}'")?;
-            }
-            match self.scanner.peek()?.kind {
-                TokenKind::Key => {
-                    self.scanner.take()?;
-                    return self.flow_mapping_part(State::FlowMappingValue, true);
-                }
-                TokenKind::FlowMappingEnd => {}
-                _ => {
-                    self.states.push(State::FlowMappingEmptyValue);
-                    return self.node(Allowed::Flow);
-                }
-            }
-        }
-        self.close(EventKind::MappingEnd)
-    }
-
-    fn flow_mapping_value(&mut self) -> Parse<'a> {
-        let token = self.scanner.peek()?;
-        let place = token.start;
-        if !matches!(token.kind, TokenKind::Value) {
-            return Ok(self.empty(place, State::FlowMappingKey));
-        }
-        self.scanner.take()?;
-        self.flow_mapping_part(State::FlowMappingKey, false)
-    }
-
-    fn flow_mapping_part(&mut self, next: State, key: bool) -> Parse<'a> {
-        let token = self.scanner.peek()?;
-        let place = token.start;
-        match token.kind {
-            TokenKind::FlowEntry | TokenKind::FlowMappingEnd => Ok(self.empty(place, next)),
-            TokenKind::Value if key => Ok(self.empty(place, next)),
-            _ => {
-                self.states.push(next);
-                self.node(Allowed::Flow)
-            }
-        }
-    }
-
-    // Shared.
 
     fn close(&mut self, kind: EventKind<'a>) -> Parse<'a> {
         let Token { start, end, .. } = self.scanner.take()?;

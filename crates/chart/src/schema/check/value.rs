@@ -1,0 +1,95 @@
+//! Values as a schema sees them: their type, their equality, their text in a complaint.
+
+use crate::go;
+use crate::schema::number::{compare, is_integer};
+use crate::schema::outcome::quote;
+use mainstay_yaml::{Map, Value};
+use std::collections::BTreeMap;
+
+/// The first pair of equal items. Sorting by kind and text first keeps a long list from costing its square.
+pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
+    let mut seen: BTreeMap<String, usize> = BTreeMap::new();
+    items.iter().enumerate().find_map(|(place, item)| {
+        let known = seen.insert(fingerprint(item), place);
+        known.map(|first| (first, place))
+    })
+}
+
+pub(super) fn missing(map: &Map, names: &[String]) -> Vec<String> {
+    names
+        .iter()
+        .filter(|name| !map.contains_key(*name))
+        .cloned()
+        .collect()
+}
+
+pub(super) fn type_of(value: &Value) -> &'static str {
+    match value.json_kind() {
+        "bool" => "boolean",
+        other => other,
+    }
+}
+
+pub(super) fn has_type(value: &Value, types: &[&str]) -> bool {
+    types.contains(&type_of(value)) || (types.contains(&"integer") && is_integer(value))
+}
+
+/// Numbers are equal whatever their type.
+pub(super) fn equal(left: &Value, right: &Value) -> bool {
+    match (left, right) {
+        (Value::List(left), Value::List(right)) => {
+            left.len() == right.len() && left.iter().zip(right).all(|(left, right)| equal(left, right))
+        }
+        (Value::Map(left), Value::Map(right)) => {
+            left.len() == right.len()
+                && left
+                    .iter()
+                    .zip(right)
+                    .all(|(left, right)| left.0 == right.0 && equal(left.1, right.1))
+        }
+        _ if left.as_f64().is_some() && right.as_f64().is_some() => compare(left, right).is_eq(),
+        _ => left == right,
+    }
+}
+
+/// A text that equal values share and others do not.
+pub(super) fn fingerprint(value: &Value) -> String {
+    match value {
+        Value::List(items) => format!(
+            "[{}]",
+            items.iter().map(fingerprint).collect::<Vec<_>>().join(",")
+        ),
+        Value::Map(map) => {
+            let entry =
+                |(key, value): (&String, &Value)| format!("{}:{}", go::quote(key), fingerprint(value));
+            format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(","))
+        }
+        Value::String(text) => go::quote(text),
+        Value::Null | Value::Bool(_) => go::print(value),
+        number if is_integer(number) => number
+            .as_i64()
+            .map_or_else(|| go::print(number), |whole| whole.to_string()),
+        number => go::print(number),
+    }
+}
+
+pub(super) fn enum_text(allowed: &[Value]) -> String {
+    let compound = |item: &Value| matches!(item, Value::List(_) | Value::Map(_));
+    match allowed {
+        _ if allowed.iter().any(compound) => "'enum' failed".into(),
+        [one] => format!("value must be {}", display(one)),
+        _ => {
+            let shown: Vec<_> = allowed.iter().map(display).collect();
+            format!("value must be one of {}", shown.join(", "))
+        }
+    }
+}
+
+/// A value in a complaint.
+pub(super) fn display(value: &Value) -> String {
+    match value {
+        Value::String(text) => quote(text),
+        Value::List(_) | Value::Map(_) => "value".into(),
+        other => go::print(other),
+    }
+}
