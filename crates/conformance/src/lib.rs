@@ -9,7 +9,7 @@
 //! POST /apis/apps/v1/namespaces/{ns}/deployments
 //! {"metadata": {"name": "web"}, …}
 //! < 201 …                            answers; left out when a script is read, written when it is run
-//! PATCH:merge /api/v1/…              also :json, :strategic, :apply; GET:table, GET:meta
+//! PATCH:merge /api/v1/…              also :json, :strategic, :apply; GET:table, GET:meta, GET:metalist
 //! SET rv /metadata/resourceVersion   remembers a part of the last answer, for `{rv}`
 //! WATCH w /api/v1/…?watch=true       begins a watch
 //! EVENTS w 3                         waits for three of its events

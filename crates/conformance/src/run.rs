@@ -182,9 +182,8 @@ impl Run {
     ) -> Result<Response<Body>, Failure> {
         let accept = match variant {
             "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
-            "meta" => {
-                "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io"
-            }
+            "meta" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
+            "metalist" => "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io",
             _ => "application/json",
         };
         let sent = match variant {

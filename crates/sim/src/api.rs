@@ -100,7 +100,7 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
     };
     let verb = place.verb(&call.method, &call.query);
     let Some(verb) = verb else {
-        return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed")));
+        return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
     };
     auth::authorize(state, &call.user, &place.attempt(verb))?;
     let Some(resource) = state
@@ -108,7 +108,7 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
         .find(&place.group, &place.version, &place.plural)
         .cloned()
     else {
-        return Ok(Outcome::Answer(Answer::not_found()));
+        return Ok(Outcome::Answer(unknown_resource(state, &place)));
     };
     if resource.namespaced
         && place.namespace.is_empty()
@@ -129,9 +129,21 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
         return subresource::handle(state, &request, context).map(Outcome::Answer);
     }
     if !resource.verbs.contains(verb) {
-        return Ok(Outcome::Answer(Answer::text(405, "405: Method Not Allowed")));
+        return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
     }
     request.handle(state, context)
+}
+
+/// Builtin groups answer for themselves; everything else falls through to the last handler.
+fn unknown_resource(state: &State, place: &route::Place) -> Answer {
+    let version = state.resources.version(&place.group, &place.version);
+    let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {
+        matches!(resource.shape, crate::resource::Shape::Builtin(_))
+    };
+    if version.is_some_and(|version| version.resources.iter().any(builtin)) {
+        return Answer::of_status(&Status::no_such_resource());
+    }
+    Answer::not_found()
 }
 
 /// One request, understood.

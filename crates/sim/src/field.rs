@@ -203,6 +203,16 @@ impl FieldErrors {
         self.push(Fault::Invalid, path, Some(&value.into()), detail);
     }
 
+    /// The value breaks a rule, and is shown as `shown` (the server's internal types have names of their own).
+    pub fn invalid_shown(&mut self, path: &Path, shown: String, detail: impl Into<String>) {
+        self.0.push(FieldError {
+            fault: Fault::Invalid,
+            field: path.to_string(),
+            value: Some(shown),
+            detail: detail.into(),
+        });
+    }
+
     /// The value occurs twice.
     pub fn duplicate(&mut self, path: &Path, value: impl Into<Value>) {
         self.push(Fault::Duplicate, path, Some(&value.into()), "");

@@ -105,6 +105,31 @@ impl Status {
         self
     }
 
+    /// The same status with details, even if there are none.
+    #[must_use]
+    pub fn with_details(mut self) -> Self {
+        self.0.details.get_or_insert_default();
+        self
+    }
+
+    /// A path below a known group that names nothing served.
+    #[must_use]
+    pub fn no_such_resource() -> Self {
+        Self::new(
+            404,
+            "NotFound",
+            "the server could not find the requested resource",
+        )
+        .with_details()
+    }
+
+    /// A method that a served path does not know.
+    #[must_use]
+    pub fn no_such_method() -> Self {
+        let text = "the server does not allow this method on the requested resource";
+        Self::new(405, "MethodNotAllowed", text).with_details()
+    }
+
     /// One cause appended to the details.
     #[must_use]
     pub fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {

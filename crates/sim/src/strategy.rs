@@ -284,6 +284,10 @@ fn job_selector(value: &mut Value) {
     for (key, text) in pairs {
         tree::set_default(value, &["spec", "template", "metadata", "labels", key], text);
     }
+    // What is read back from storage is defaulted again, now that the template has labels.
+    if let Some(labels) = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned() {
+        tree::set_default(value, &["metadata", "labels"], labels);
+    }
     if tree::get(value, &["spec", "selector"]).is_none_or(Value::is_null) {
         tree::set(
             value,

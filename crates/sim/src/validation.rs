@@ -57,7 +57,10 @@ pub fn create(state: &State, resource: &Resource, value: &Value) -> FieldErrors 
     let mut errors = meta::object_meta(value, resource.namespaced, name_rule(resource));
     match &resource.shape {
         Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, value, None)),
-        Shape::Builtin(_) => by_kind(resource, value, None, &mut errors),
+        Shape::Builtin(_) => {
+            meta::standard_finalizers(value, &mut errors);
+            by_kind(resource, value, None, &mut errors);
+        }
     }
     errors
 }
@@ -71,17 +74,30 @@ pub fn update(
     old: &Value,
     subresource: &str,
 ) -> FieldErrors {
-    let mut errors = meta::object_meta_update(new, old);
+    // The real server checks metadata at several stations of an update, so causes are listed several times.
+    let mut errors = meta::object_meta(new, resource.namespaced, names::path_segment);
+    errors.append(meta::object_meta_update(new, old));
     match &resource.shape {
         Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, new, Some(old))),
-        Shape::Builtin(_) if subresource == "status" => {}
         Shape::Builtin(_) => {
-            // The real server checks metadata twice at an update, so each cause is listed twice.
-            errors.append(errors.clone());
-            by_kind(resource, new, Some(old), &mut errors);
+            errors.append(meta::object_meta_update(new, old));
+            if checks_whole_object(resource) {
+                errors.append(meta::object_meta(new, resource.namespaced, name_rule(resource)));
+            }
+            if subresource != "status" {
+                by_kind(resource, new, Some(old), &mut errors);
+            }
         }
     }
     errors
+}
+
+/// Kinds whose update is checked as if it were a create, too.
+fn checks_whole_object(resource: &Resource) -> bool {
+    matches!(
+        &*resource.plural,
+        "configmaps" | "secrets" | "roles" | "clusterroles" | "rolebindings" | "clusterrolebindings"
+    )
 }
 
 fn by_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {

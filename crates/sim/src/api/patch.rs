@@ -33,14 +33,12 @@ impl Sort {
             "application/strategic-merge-patch+json" if !custom => Ok(Self::Strategic),
             "application/apply-patch+yaml" => Ok(Self::Apply),
             _ => {
-                let strategic = if custom {
-                    ""
-                } else {
-                    "application/strategic-merge-patch+json, "
-                };
-                Err(Status::unsupported_media_type(format!(
-                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, {strategic}application/apply-patch+yaml, application/apply-patch+cbor"
-                )))
+                if !custom {
+                    return Err(Status::unsupported_media_type("415: Unsupported Media Type").with_details());
+                }
+                Err(Status::unsupported_media_type(
+                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor",
+                ))
             }
         }
     }

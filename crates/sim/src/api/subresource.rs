@@ -22,7 +22,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         return Ok(Answer::not_found());
     };
     if !sub.verbs.contains(request.verb) {
-        return Ok(Answer::text(405, "405: Method Not Allowed"));
+        return Ok(Answer::of_status(&Status::no_such_method()));
     }
     sub.name.as_ref().clone_into(&mut context.subresource);
     match &*sub.name {
@@ -143,10 +143,8 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
     tree::set(&mut pod, &["spec", "nodeName"], node);
     let mut conditions = tree::list(&pod, &["status", "conditions"]).to_vec();
     conditions.retain(|condition| tree::text(condition, &["type"]) != "PodScheduled");
-    let generation = tree::int(&pod, &["metadata", "generation"]).unwrap_or(1);
     conditions.push(json!({
         "type": "PodScheduled", "status": "True", "lastProbeTime": null, "lastTransitionTime": state.now().rfc3339(),
-        "observedGeneration": generation,
     }));
     tree::set(&mut pod, &["status", "conditions"], conditions);
     if !context.dry_run {

@@ -110,7 +110,7 @@ pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
         errors.not_supported(
             &Path::new("fieldValidation"),
             validation,
-            &["Ignore", "Warn", "Strict", ""],
+            &["", "Ignore", "Strict", "Warn"],
         );
     }
     if query.get("fieldManager").len() > 128 {

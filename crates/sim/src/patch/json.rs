@@ -47,7 +47,8 @@ fn refused(refusal: Refusal) -> Status {
             422,
             "Invalid",
             "the server rejected our request due to an error in our request",
-        ),
+        )
+        .with_details(),
     }
 }
 

@@ -132,6 +132,10 @@ impl Walk<'_> {
             let kept = match there {
                 Some(given) if !given.is_null() => {
                     self.value(&field.kind, given, &below)?;
+                    // Storage knows no empty collections: they come back as nil.
+                    if !field.omit_empty && is_empty_collection(&field.kind, given) {
+                        *given = Value::Null;
+                    }
                     !left_out(field, given)
                 }
                 there => {
@@ -303,6 +307,14 @@ fn is_empty(kind: &Type, value: &Value) -> bool {
         (_, Value::Array(items)) => items.is_empty(),
         (_, Value::Object(map)) => map.is_empty(),
         (_, Value::Null) => true,
+    }
+}
+
+fn is_empty_collection(kind: &Type, value: &Value) -> bool {
+    match kind {
+        Type::List(_) => value.as_array().is_some_and(Vec::is_empty),
+        Type::Map(_) => value.as_object().is_some_and(Map::is_empty),
+        _ => false,
     }
 }
 

@@ -72,8 +72,16 @@ fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> 
         }
         return Ok(());
     }
-    tree::set_default(value, &["spec", "ipFamilyPolicy"], "SingleStack");
-    tree::set_default(value, &["spec", "ipFamilies"], json!(["IPv4"]));
+    // A headless Service that selects nothing may point anywhere, so it is of both families.
+    let anywhere = tree::text(value, &["spec", "clusterIP"]) == "None"
+        && tree::get(value, &["spec", "selector"]).is_none();
+    let (policy, families) = if anywhere {
+        ("RequireDualStack", json!(["IPv4", "IPv6"]))
+    } else {
+        ("SingleStack", json!(["IPv4"]))
+    };
+    tree::set_default(value, &["spec", "ipFamilyPolicy"], policy);
+    tree::set_default(value, &["spec", "ipFamilies"], families);
     let asked = tree::text(value, &["spec", "clusterIP"]).to_owned();
     let had = old.map_or("", |old| tree::text(old, &["spec", "clusterIP"]));
     let ip = match asked.as_str() {

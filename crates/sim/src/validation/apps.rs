@@ -134,11 +134,7 @@ pub(super) fn job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let policy = tree::text(new, &["spec", "template", "spec", "restartPolicy"]);
     if !matches!(policy, "OnFailure" | "Never") {
         let path = template.child("spec").child("restartPolicy");
-        if policy == "Always" {
-            errors.not_supported(&path, policy, &["OnFailure", "Never"]);
-        } else {
-            errors.required(&path, "valid values: \"OnFailure\", \"Never\"");
-        }
+        errors.required(&path, "valid values: \"OnFailure\", \"Never\"");
     }
     for field in ["completions", "selector", "template", "completionMode"] {
         let path = ["spec", field];

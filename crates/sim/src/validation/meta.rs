@@ -210,3 +210,18 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldEr
         errors.forbidden(path, detail);
     }
 }
+
+/// Finalizers without a domain that the server knows.
+const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
+
+/// Builtin kinds also want finalizers to have a domain.
+pub fn standard_finalizers(object: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("metadata").child("finalizers");
+    for (at, finalizer) in tree::list(object, &["metadata", "finalizers"]).iter().enumerate() {
+        let text = finalizer.as_str().unwrap_or("");
+        if !text.contains('/') && !STANDARD.contains(&text) {
+            let detail = "name is neither a standard finalizer name nor is it fully qualified";
+            errors.invalid(&path.index(at), text, detail);
+        }
+    }
+}

@@ -38,8 +38,15 @@ pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut 
         tree::get(new, &["spec", "maxUnavailable"]),
     );
     if least.is_some() && most.is_some() {
-        let shown = new.get("spec").cloned().unwrap_or_default();
-        errors.invalid(&spec, shown, "minAvailable and maxUnavailable cannot be both set");
+        let part = |field| tree::get(new, &["spec", field]).cloned().unwrap_or_default();
+        let shown = format!(
+            "{{\"MinAvailable\":{},\"Selector\":{},\"MaxUnavailable\":{},\"UnhealthyPodEvictionPolicy\":{}}}",
+            part("minAvailable"),
+            part("selector"),
+            part("maxUnavailable"),
+            part("unhealthyPodEvictionPolicy")
+        );
+        errors.invalid_shown(&spec, shown, "minAvailable and maxUnavailable cannot be both set");
     }
     for (value, field) in [(least, "minAvailable"), (most, "maxUnavailable")] {
         int_or_percent(value, &spec.child(field), errors);
@@ -76,11 +83,14 @@ fn binding(new: &Value, old: Option<&Value>, kinds: &[&str], namespaced: bool, e
         subject(one, namespaced, &Path::new("subjects").index(at), errors);
     }
     if old.is_some_and(|old| old.get("roleRef") != new.get("roleRef")) {
-        errors.invalid(
-            &path,
-            new.get("roleRef").cloned().unwrap_or_default(),
-            "cannot change roleRef",
+        let part = |field| Value::from(tree::text(new, &["roleRef", field]));
+        let shown = format!(
+            "{{\"APIGroup\":{},\"Kind\":{},\"Name\":{}}}",
+            part("apiGroup"),
+            part("kind"),
+            part("name")
         );
+        errors.invalid_shown(&path, shown, "cannot change roleRef");
     }
 }
 
@@ -135,10 +145,6 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
         if !seen.insert(name.to_owned()) {
             errors.duplicate(&path.child("name"), name);
         }
-        if tree::list(webhook, &["admissionReviewVersions"]).is_empty() {
-            let detail = "must specify one of v1, v1beta1";
-            errors.required(&path.child("admissionReviewVersions"), detail);
-        }
         let effects = tree::text(webhook, &["sideEffects"]);
         if effects.is_empty() {
             errors.required(
@@ -159,6 +165,10 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
             errors.invalid(&path.child("timeoutSeconds"), seconds, detail);
         }
         client_config(webhook, &path.child("clientConfig"), errors);
+        if tree::list(webhook, &["admissionReviewVersions"]).is_empty() {
+            let detail = "must specify one of v1, v1beta1";
+            errors.required(&path.child("admissionReviewVersions"), detail);
+        }
     }
 }
 

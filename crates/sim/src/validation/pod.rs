@@ -72,7 +72,7 @@ fn spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     one_of(
         pod_spec,
         "restartPolicy",
-        &["Always", "Never", "OnFailure"],
+        &["Always", "OnFailure", "Never"],
         path,
         errors,
     );

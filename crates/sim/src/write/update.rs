@@ -8,6 +8,7 @@ use super::{Target, create, current, freeze, keep, settle_namespace};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
+use crate::resource::Shape;
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
@@ -88,8 +89,28 @@ fn check_name(value: &Value, target: &Target<'_>) -> Result<()> {
 }
 
 fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
-    let why = format!("Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}");
+    let key = storage_key(target);
+    let why = format!(
+        "StorageError: invalid object, Code: 4, Key: {key}, ResourceVersion: 0, AdditionalErrorMsg: Precondition failed: UID in precondition: {wanted}, UID in object meta: {found}"
+    );
     Status::conflict(target.resource.qualified(), target.name, &why)
+}
+
+/// Where the real server keeps the object in etcd; some errors show it.
+fn storage_key(target: &Target<'_>) -> String {
+    let resource = target.resource;
+    let folder = match (&*resource.group, &*resource.plural) {
+        (_, _) if matches!(resource.shape, Shape::Custom(_)) => {
+            format!("{}/{}", resource.group, resource.plural)
+        }
+        ("apiextensions.k8s.io" | "apiregistration.k8s.io", plural) => format!("{}/{plural}", resource.group),
+        ("", "services") => "services/specs".into(),
+        ("", "endpoints") => "services/endpoints".into(),
+        ("", "nodes") => "minions".into(),
+        ("networking.k8s.io", "ingresses") => "ingress".into(),
+        (_, plural) => plural.to_owned(),
+    };
+    format!("/registry/{folder}/{}", target.key())
 }
 
 fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {

@@ -25,10 +25,14 @@ impl Token {
     }
 
     pub(super) fn decode(text: &str) -> Result<Self> {
-        let wrong = |why: &str| Status::bad_request(format!("continue key is not valid: {why}"));
+        let wrong = |why: &str| {
+            Status::bad_request(format!(
+                "invalid continue token: continue key is not valid: {why}"
+            ))
+        };
         let bytes = decode(text).ok_or_else(|| wrong("illegal base64 data"))?;
         let value: serde_json::Value =
-            serde_json::from_slice(&bytes).map_err(|error| wrong(&error.to_string()))?;
+            serde_json::from_slice(&bytes).map_err(|_| wrong(&go_error(&bytes)))?;
         let version = value.get("rv").and_then(serde_json::Value::as_i64).unwrap_or(0);
         if value.get("v").and_then(serde_json::Value::as_str) != Some("meta.k8s.io/v1") {
             return Err(wrong("server does not recognize this encoded version"));
@@ -50,6 +54,16 @@ impl Token {
             after: start.trim_end_matches('\u{0}').to_owned(),
         })
     }
+}
+
+/// How Go words the commonest fault: the first byte begins no value.
+fn go_error(bytes: &[u8]) -> String {
+    let shown = match bytes.first() {
+        Some(byte) if byte.is_ascii_graphic() => char::from(*byte).to_string(),
+        Some(byte) => format!("\\u{byte:04x}"),
+        None => return "unexpected end of JSON input".into(),
+    };
+    format!("invalid character '{shown}' looking for beginning of value")
 }
 
 fn encode(bytes: &[u8]) -> String {

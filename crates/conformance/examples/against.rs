@@ -1,0 +1,45 @@
+//! Runs every scenario (or those named) against a server and shows where its transcript differs from the stored one.
+//!
+//! `against http://127.0.0.1:8001 [FOLDER [NAME…]]`: the address of a `kubectl proxy`; transcripts go to FOLDER.
+
+#![allow(clippy::print_stdout, clippy::expect_used, reason = "an example that talks")]
+
+use std::time::Duration;
+
+use kube::{Client, Config};
+use mainstay_conformance::{SCENARIOS, run};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() {
+    let mut arguments = std::env::args().skip(1);
+    let address = arguments.next().expect("the server's address");
+    let folder = arguments.next();
+    let names: Vec<String> = arguments.collect();
+    let (mut equal, mut different) = (0, 0);
+    for scenario in SCENARIOS
+        .iter()
+        .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
+    {
+        let mut config = Config::new(address.parse().expect("an address"));
+        config.default_retry = false;
+        let client = Client::try_from(config).expect("a client");
+        let pause = || tokio::time::sleep(Duration::from_millis(100));
+        let namespace = format!("ns-{}", scenario.name);
+        let found = run(client, &namespace, scenario.text, pause);
+        let found = match tokio::time::timeout(Duration::from_mins(1), found).await {
+            Ok(Ok(found)) => found,
+            Ok(Err(failure)) => format!("# {failure}\n"),
+            Err(_) => "# timed out\n".to_owned(),
+        };
+        if let Some(folder) = &folder {
+            std::fs::write(format!("{folder}/{}.txt", scenario.name), &found).expect("a folder to write to");
+        }
+        if found == scenario.text {
+            equal += 1;
+            continue;
+        }
+        different += 1;
+        println!("{}", scenario.name);
+    }
+    println!("{equal} equal, {different} different");
+}
