@@ -120,6 +120,19 @@ pub(crate) enum Branch {
 }
 
 impl Source {
+    /// An empty one with room for what a text of `length` bytes mostly comes to.
+    pub(crate) fn with_room(name: &str, length: usize) -> Self {
+        let room = 4 + length / 16;
+        Self {
+            name: name.into(),
+            nodes: Vec::with_capacity(room),
+            positions: Vec::with_capacity(room),
+            children: Vec::with_capacity(room),
+            names: Vec::with_capacity(room / 2),
+            ..Self::default()
+        }
+    }
+
     /// The node; an index that is none reads as an empty list.
     #[inline]
     pub(crate) fn node(&self, id: NodeId) -> Node {

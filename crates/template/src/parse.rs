@@ -38,10 +38,7 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
     lexer.continue_ok = functions(b"continue").is_none();
     let mut parser = Parser {
         lexer,
-        source: Source {
-            name: name.into(),
-            ..Source::default()
-        },
+        source: Source::with_room(name, text.len()),
         functions,
         tree: Tree::new(),
         templates: Vec::new(),
@@ -49,7 +46,7 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
         numbers: BTreeMap::new(),
         shared: BTreeMap::new(),
         called: BTreeMap::new(),
-        pending: Vec::new(),
+        pending: Vec::with_capacity(32),
         depth: 0,
     };
     let main = parser.whole()?;
@@ -100,14 +97,31 @@ struct Parser<'a> {
     templates: Vec<(Arc<str>, NodeId)>,
     by_name: HashMap<Arc<str>, usize>,
     /// Numbers of names: indices into `source.names`.
-    numbers: BTreeMap<&'a [u8], u32>,
+    numbers: BTreeMap<Name<'a>, u32>,
     /// Field names already met: each is allocated once.
-    shared: BTreeMap<&'a [u8], Str>,
+    shared: BTreeMap<Name<'a>, Str>,
     /// Functions already looked up, by the number of their name.
     called: BTreeMap<u32, u32>,
     /// Children of the nodes under construction, innermost last.
     pending: Vec<NodeId>,
     depth: u32,
+}
+
+/// A name as a key. Its first bytes, as a number, settle most comparisons without a call.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Name<'a> {
+    head: u64,
+    text: &'a [u8],
+}
+
+impl<'a> Name<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        let head = match text.first_chunk() {
+            Some(chunk) => u64::from_be_bytes(*chunk),
+            None => text.iter().fold(0, |head, &byte| head << 8 | u64::from(byte)),
+        };
+        Self { head, text }
+    }
 }
 
 /// What ends a list of nodes.
@@ -136,11 +150,12 @@ type Parse<T> = Result<T, Error>;
 
 impl<'a> Parser<'a> {
     fn next(&mut self) -> Token<'a> {
-        if self.tree.peeked > 0 {
-            self.tree.peeked -= 1;
-        } else {
-            self.tree.token[0] = self.lexer.next_token();
+        if self.tree.peeked == 0 {
+            let token = self.lexer.next_token();
+            self.tree.token[0] = token;
+            return token;
         }
+        self.tree.peeked -= 1;
         self.tree
             .token
             .get(self.tree.peeked)
@@ -165,8 +180,10 @@ impl<'a> Parser<'a> {
 
     fn peek(&mut self) -> Token<'a> {
         if self.tree.peeked == 0 {
+            let token = self.lexer.next_token();
             self.tree.peeked = 1;
-            self.tree.token[0] = self.lexer.next_token();
+            self.tree.token[0] = token;
+            return token;
         }
         self.tree
             .token
@@ -249,13 +266,10 @@ impl<'a> Parser<'a> {
 
     /// The number of a name; the same name always has the same.
     fn name(&mut self, name: &'a [u8]) -> u32 {
-        if let Some(&number) = self.numbers.get(name) {
-            return number;
-        }
-        let number = self.source.names.len() as u32;
-        self.source.names.push(Str::from(name));
-        self.numbers.insert(name, number);
-        number
+        *self.numbers.entry(Name::new(name)).or_insert_with(|| {
+            self.source.names.push(Str::from(name));
+            (self.source.names.len() - 1) as u32
+        })
     }
 
     fn string(&mut self, text: Vec<u8>) -> u32 {

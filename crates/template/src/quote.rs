@@ -127,6 +127,10 @@ pub(crate) fn unquote(literal: &[u8]) -> Result<Vec<u8>, BadLiteral> {
 }
 
 fn unescape(mut inner: &[u8]) -> Result<Vec<u8>, BadLiteral> {
+    let is_plain = |&byte: &u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
+    if inner.iter().all(is_plain) {
+        return Ok(inner.to_vec());
+    }
     let mut out = Vec::with_capacity(inner.len());
     while let Some(&first) = inner.first() {
         if first == b'\n' {

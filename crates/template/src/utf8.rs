@@ -31,19 +31,6 @@ fn decode_multibyte(bytes: &[u8]) -> (u32, usize) {
         .map_or((RUNE_ERROR, 1), |c| (c as u32, c.len_utf8()))
 }
 
-/// The width of the last rune of `bytes`.
-pub(crate) fn last_width(bytes: &[u8]) -> usize {
-    let end = bytes.len();
-    for width in 1..=end.min(4) {
-        let start = end - width;
-        if bytes.get(start).is_some_and(|byte| byte & 0xc0 != 0x80) {
-            let (_, seen) = decode(bytes.get(start..).unwrap_or_default());
-            return if seen == width { width } else { 1 };
-        }
-    }
-    end.min(1)
-}
-
 /// The runes with their positions and widths.
 pub(crate) fn runes(bytes: &[u8]) -> impl Iterator<Item = (usize, u32, usize)> + '_ {
     let mut at = 0;

@@ -90,13 +90,11 @@ fn first_runes(text: &[u8], limit: usize) -> &[u8] {
 }
 
 /// The lexer.
-#[allow(clippy::struct_excessive_bools)]
 pub(super) struct Lexer<'a> {
     whole: &'a [u8],
     input: &'a [u8],
     pos: usize,
     start: usize,
-    at_eof: bool,
     paren_depth: i32,
     line: u32,
     start_line: u32,
@@ -118,7 +116,6 @@ impl<'a> Lexer<'a> {
             input,
             pos: 0,
             start: 0,
-            at_eof: false,
             paren_depth: 0,
             line: 1,
             start_line: 1,
@@ -150,50 +147,37 @@ impl<'a> Lexer<'a> {
         self.input.get(self.pos..).unwrap_or_default()
     }
 
-    #[inline]
-    fn next(&mut self) -> Option<u32> {
-        let (rune, width) = utf8::decode(self.rest());
-        if width == 0 {
-            self.at_eof = true;
-            return None;
-        }
-        self.pos += width;
-        if rune == u32::from(b'\n') {
-            self.line += 1;
-        }
-        Some(rune)
-    }
-
     fn peek(&self) -> Option<u32> {
         let (rune, width) = utf8::decode(self.rest());
         (width > 0).then_some(rune)
     }
 
-    /// Passes over letters, digits and underscores; gives what follows.
-    fn pass_alphanumeric(&mut self) -> Option<u32> {
+    fn peek_byte(&self) -> Option<u8> {
+        self.input.get(self.pos).copied()
+    }
+
+    /// Passes over letters, digits and underscores.
+    #[inline]
+    fn pass_alphanumeric(&mut self) {
         loop {
             let rest = self.rest();
-            let ascii = |byte: &&u8| byte.is_ascii_alphanumeric() || **byte == b'_';
-            self.pos += rest.iter().take_while(ascii).count();
-            let after = self.peek();
-            if !after.is_some_and(|rune| rune >= 0x80 && is_alphanumeric(rune)) {
-                return after;
+            self.pos += rest.iter().take_while(|&&byte| is(byte, WORD)).count();
+            if self.peek_byte().is_none_or(|byte| byte < 0x80) || !self.pass_letter() {
+                return;
             }
-            self.next();
         }
     }
 
-    fn backup(&mut self) {
-        if self.at_eof || self.pos == 0 {
-            return;
-        }
-        let seen = self.input.get(..self.pos).unwrap_or_default();
-        self.pos -= utf8::last_width(seen);
-        if seen.last() == Some(&b'\n') {
-            self.line -= 1;
-        }
+    /// Passes over one letter or digit above ASCII, if there is one.
+    #[cold]
+    fn pass_letter(&mut self) -> bool {
+        let (rune, width) = utf8::decode(self.rest());
+        let found = width > 0 && is_alphanumeric(rune);
+        self.pos += if found { width } else { 0 };
+        found
     }
 
+    #[inline]
     fn emit(&mut self, kind: Kind) -> Token<'a> {
         let text = self.input.get(self.start..self.pos).unwrap_or_default();
         let token = Token {
@@ -207,10 +191,10 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    /// Counts the lines of what was passed over without `next`, up to here.
+    /// Counts the lines of what was passed over, up to here.
     fn count_lines(&mut self) {
         let passed = self.input.get(self.start..self.pos).unwrap_or_default();
-        self.line += memchr::memchr_iter(b'\n', passed).count() as u32;
+        self.line += newlines(passed);
     }
 
     fn ignore(&mut self) {
@@ -219,14 +203,10 @@ impl<'a> Lexer<'a> {
         self.start_line = self.line;
     }
 
+    /// Passes over one of `valid`, all of them ASCII.
     fn accept(&mut self, valid: &[u8]) -> bool {
-        let found = self
-            .next()
-            .and_then(|rune| u8::try_from(rune).ok())
-            .is_some_and(|byte| valid.contains(&byte));
-        if !found {
-            self.backup();
-        }
+        let found = self.peek_byte().is_some_and(|byte| valid.contains(&byte));
+        self.pos += usize::from(found);
         found
     }
 
@@ -320,16 +300,16 @@ impl<'a> Lexer<'a> {
     }
 
     /// Whether an action ends here, and if so whether it trims what follows.
+    #[inline]
     fn at_right_delim(&self) -> Option<bool> {
-        let rest = self.rest();
-        if has_right_trim(rest) && rest.get(2..).is_some_and(|rest| rest.starts_with(b"}}")) {
-            return Some(true);
+        match self.rest() {
+            [b'}', b'}', ..] => Some(false),
+            [space, b'-', b'}', b'}', ..] if is(*space, SPACE) => Some(true),
+            _ => None,
         }
-        rest.starts_with(b"}}").then_some(false)
     }
 
-    fn right_delim(&mut self) -> Token<'a> {
-        let trim = self.at_right_delim() == Some(true);
+    fn right_delim(&mut self, trim: bool) -> Token<'a> {
         if trim {
             self.pos += 2;
             self.ignore();
@@ -345,38 +325,53 @@ impl<'a> Lexer<'a> {
     }
 
     fn inside(&mut self) -> Token<'a> {
-        if self.at_right_delim().is_some() {
+        if let Some(trim) = self.at_right_delim() {
             return if self.paren_depth == 0 {
-                self.right_delim()
+                self.right_delim(trim)
             } else {
                 self.fail("unclosed left paren")
             };
         }
-        let Some(rune) = self.next() else {
+        let Some(byte) = self.peek_byte() else {
             return self.fail("unclosed action");
         };
-        let byte = u8::try_from(rune).unwrap_or(0x80);
-        match byte {
-            b' ' | b'\t' | b'\r' | b'\n' => {
-                self.backup();
-                self.space()
+        if is(byte, SPACE) {
+            return self.space();
+        }
+        if is(byte, WORD) && !byte.is_ascii_digit() {
+            return self.identifier();
+        }
+        self.other(byte)
+    }
+
+    /// What starts with neither space nor letter.
+    fn other(&mut self, first: u8) -> Token<'a> {
+        let rest = self.rest().get(1..).unwrap_or_default();
+        match first {
+            b'.' if rest.first().is_some_and(|next| !next.is_ascii_digit()) => {
+                self.pos += 1;
+                self.name(Kind::Field, Kind::Dot)
             }
+            b'.' | b'+' | b'-' | b'0'..=b'9' => self.number(),
+            0x80.. => self.foreign(),
+            _ => {
+                self.pos += 1;
+                self.mark(first)
+            }
+        }
+    }
+
+    /// A token that its first byte, which is past, tells.
+    fn mark(&mut self, first: u8) -> Token<'a> {
+        match first {
             b'=' => self.emit(Kind::Assign),
-            b':' if self.next() == Some(u32::from(b'=')) => self.emit(Kind::Declare),
+            b':' if self.accept(b"=") => self.emit(Kind::Declare),
             b':' => self.fail("expected :="),
             b'|' => self.emit(Kind::Pipe),
             b'"' => self.delimited(b'"', Kind::String, "unterminated quoted string"),
             b'`' => self.raw_quote(),
             b'$' => self.name(Kind::Variable, Kind::Variable),
             b'\'' => self.delimited(b'\'', Kind::CharConstant, "unterminated character constant"),
-            b'.' if self.rest().first().is_some_and(|next| !next.is_ascii_digit()) => {
-                self.name(Kind::Field, Kind::Dot)
-            }
-            b'.' | b'+' | b'-' | b'0'..=b'9' => {
-                self.backup();
-                self.number()
-            }
-            _ if is_alphanumeric(rune) => self.identifier(),
             b'(' => {
                 self.paren_depth += 1;
                 self.emit(Kind::LeftParen)
@@ -388,34 +383,42 @@ impl<'a> Lexer<'a> {
                 }
                 self.emit(Kind::RightParen)
             }
-            _ if rune < 0x80 && is_print(rune) => self.emit(Kind::Char),
-            _ => self.fail(format!(
-                "unrecognized character in action: {}",
-                unicode_name(Some(rune))
-            )),
+            _ if is_print(u32::from(first)) => self.emit(Kind::Char),
+            _ => self.unrecognized(Some(u32::from(first))),
         }
     }
 
+    /// What starts with a character above ASCII.
+    fn foreign(&mut self) -> Token<'a> {
+        let rune = self.peek();
+        if rune.is_some_and(is_alphanumeric) {
+            return self.identifier();
+        }
+        self.unrecognized(rune)
+    }
+
+    fn unrecognized(&mut self, rune: Option<u32>) -> Token<'a> {
+        self.fail(format!(
+            "unrecognized character in action: {}",
+            unicode_name(rune)
+        ))
+    }
+
+    /// A run of space, but for one that belongs to the right delimiter after it.
     fn space(&mut self) -> Token<'a> {
-        let mut spaces = 0;
-        while self.peek().is_some_and(is_space) {
-            self.next();
-            spaces += 1;
-        }
+        self.pos += leading_spaces(self.rest());
         let from_last = self.input.get(self.pos.saturating_sub(1)..).unwrap_or_default();
-        if has_right_trim(from_last) && from_last.get(2..).is_some_and(|rest| rest.starts_with(b"}}")) {
-            self.backup();
-            if spaces == 1 {
-                return self.right_delim();
-            }
+        if let [_, b'-', b'}', b'}', ..] = from_last {
+            self.pos -= 1;
         }
+        self.count_lines();
         self.emit(Kind::Space)
     }
 
     fn identifier(&mut self) -> Token<'a> {
-        let after = self.pass_alphanumeric();
+        self.pass_alphanumeric();
         if !self.at_terminator() {
-            return self.fail(format!("bad character {}", unicode_name(after)));
+            return self.fail(format!("bad character {}", unicode_name(self.peek())));
         }
         let word = self.input.get(self.start..self.pos).unwrap_or_default();
         let kind = match word {
@@ -441,44 +444,45 @@ impl<'a> Lexer<'a> {
         if self.at_terminator() {
             return self.emit(bare);
         }
-        let after = self.pass_alphanumeric();
+        self.pass_alphanumeric();
         if !self.at_terminator() {
-            return self.fail(format!("bad character {}", unicode_name(after)));
+            return self.fail(format!("bad character {}", unicode_name(self.peek())));
         }
         self.emit(kind)
     }
 
+    #[inline]
     fn at_terminator(&self) -> bool {
-        match self.peek().map(|rune| u8::try_from(rune).unwrap_or(0x80)) {
-            None | Some(b' ' | b'\t' | b'\r' | b'\n' | b'.' | b',' | b'|' | b':' | b')' | b'(') => true,
-            Some(_) => self.rest().starts_with(b"}}"),
+        match self.rest() {
+            [] | [b'}', b'}', ..] => true,
+            [byte, ..] => is(*byte, END),
         }
     }
 
+    /// A literal that ends on its line; the opening quote is past. Bytes do: none of a longer character is ASCII.
     fn delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token<'a> {
-        const NEWLINE: u32 = b'\n' as u32;
-        const BACKSLASH: u32 = b'\\' as u32;
-        loop {
-            match self.next() {
-                Some(BACKSLASH) => match self.next() {
-                    None | Some(NEWLINE) => return self.fail(unterminated),
-                    Some(_) => {}
-                },
-                None | Some(NEWLINE) => return self.fail(unterminated),
-                Some(rune) if rune == u32::from(quote) => return self.emit(kind),
-                Some(_) => {}
+        let mut bytes = self.rest().iter();
+        while let Some(&byte) = bytes.next() {
+            match byte {
+                b'\\' if bytes.next() != Some(&b'\n') => {}
+                b'\\' | b'\n' => break,
+                _ if byte == quote => {
+                    self.pos = self.input.len() - bytes.len();
+                    return self.emit(kind);
+                }
+                _ => {}
             }
         }
+        self.fail(unterminated)
     }
 
     fn raw_quote(&mut self) -> Token<'a> {
-        loop {
-            match self.next() {
-                None => return self.fail("unterminated raw quoted string"),
-                Some(rune) if rune == u32::from(b'`') => return self.emit(Kind::RawString),
-                Some(_) => {}
-            }
-        }
+        let Some(length) = memchr::memchr(b'`', self.rest()) else {
+            return self.fail("unterminated raw quoted string");
+        };
+        self.pos += length + 1;
+        self.count_lines();
+        self.emit(Kind::RawString)
     }
 
     fn number(&mut self) -> Token<'a> {
@@ -528,7 +532,7 @@ impl<'a> Lexer<'a> {
         }
         self.accept(b"i");
         if self.peek().is_some_and(is_alphanumeric) {
-            self.next();
+            self.pos += utf8::decode(self.rest()).1;
             return false;
         }
         true
@@ -544,28 +548,58 @@ fn unicode_name(rune: Option<u32>) -> String {
     shown.map_or_else(|| format!("U+{rune:04X}"), |c| format!("U+{rune:04X} '{c}'"))
 }
 
-fn is_space(rune: u32) -> bool {
-    matches!(u8::try_from(rune), Ok(b' ' | b'\t' | b'\r' | b'\n'))
+/// What a byte can be to the lexer: bits, so that one table answers every question.
+const WORD: u8 = 1;
+const SPACE: u8 = 2;
+/// Ends a name.
+const END: u8 = 4;
+
+static CLASS: [u8; 256] = classes();
+
+#[allow(
+    clippy::indexing_slicing,
+    reason = "runs when compiling, where a wrong index is an error"
+)]
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0u8;
+    while byte < 0x80 {
+        table[byte as usize] = match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => WORD,
+            b' ' | b'\t' | b'\r' | b'\n' => SPACE | END,
+            b'.' | b',' | b'|' | b':' | b')' | b'(' => END,
+            _ => 0,
+        };
+        byte += 1;
+    }
+    table
 }
 
-fn is_space_byte(byte: u8) -> bool {
-    is_space(u32::from(byte))
+#[inline]
+fn is(byte: u8, class: u8) -> bool {
+    CLASS.get(usize::from(byte)).is_some_and(|bits| bits & class != 0)
 }
 
 fn has_left_trim(text: &[u8]) -> bool {
-    matches!(text, [b'-', next, ..] if is_space_byte(*next))
-}
-
-fn has_right_trim(text: &[u8]) -> bool {
-    matches!(text, [first, b'-', ..] if is_space_byte(*first))
+    matches!(text, [b'-', next, ..] if is(*next, SPACE))
 }
 
 fn trailing_spaces(text: &[u8]) -> usize {
-    text.iter().rev().take_while(|&&byte| is_space_byte(byte)).count()
+    text.iter().rev().take_while(|&&byte| is(byte, SPACE)).count()
 }
 
 fn leading_spaces(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| is_space_byte(byte)).count()
+    text.iter().take_while(|&&byte| is(byte, SPACE)).count()
+}
+
+/// Most runs are a space or an indent, too short to pay for a call.
+fn newlines(text: &[u8]) -> u32 {
+    const SHORT: usize = 16;
+    if text.len() > SHORT {
+        return memchr::memchr_iter(b'\n', text).count() as u32;
+    }
+    text.iter()
+        .fold(0, |count, &byte| count + u32::from(byte == b'\n'))
 }
 
 fn find(text: &[u8], two: [u8; 2]) -> Option<usize> {

@@ -2,7 +2,7 @@
 
 use super::lex::{Kind, Token};
 use super::number::{self, Syntax};
-use super::{MAX_DEPTH, Parse, Parser};
+use super::{MAX_DEPTH, Name, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
 use crate::quote::{quoted, unquote};
 use crate::stack;
@@ -85,7 +85,11 @@ impl<'a> Parser<'a> {
 
     fn push_field(&mut self, field: Token<'a>) -> Span {
         let name = field.text.get(1..).unwrap_or_default();
-        let shared = self.shared.entry(name).or_insert_with(|| Str::from(name)).clone();
+        let shared = self
+            .shared
+            .entry(Name::new(name))
+            .or_insert_with(|| Str::from(name))
+            .clone();
         self.source.names.push(shared);
         let end = self.source.names.len();
         Span::new(end - 1, end)
