@@ -95,10 +95,10 @@ fn render_all(loaded: &Loaded) -> Result<usize, mainstay_chart::ChartError> {
     options.release.namespace = "istio-system".into();
     let prepare_options = PrepareOptions {
         generation: Generation::Helm4,
-        kube_version: options.capabilities.kube_version.normalized.clone(),
+        kube_version: options.capabilities.kube_version.clone(),
         skip_schema: false,
     };
-    let prepared = prepare(loaded, &Map::new(), &prepare_options)?;
+    let prepared = prepare(loaded, &Map::new(), &prepare_options, &mut Vec::new())?;
     let rendered = render(&prepared, &options, &mut NoHost)?;
     Ok(rendered.files.values().map(Vec::len).sum::<usize>() + rendered.notes.len())
 }

@@ -1,5 +1,10 @@
 //! Whole renders against what the real Helm 4.2.4 and 3.21.4 printed, stored beside this file; hostile templates end soon.
-#![allow(clippy::disallowed_methods, clippy::disallowed_types)]
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::disallowed_methods,
+    reason = "tests read fixtures and fail on surprises"
+)]
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};

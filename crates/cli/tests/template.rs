@@ -1,4 +1,5 @@
 //! `mainstay template` as a process: what it prints where, how it exits, and what it leaves on the disk.
+#![allow(clippy::unwrap_used, reason = "a test that cannot set up its folder fails")]
 
 use std::path::Path;
 use std::process::{Command, Output, Stdio};

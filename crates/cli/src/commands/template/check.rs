@@ -14,9 +14,9 @@ pub(super) fn check(args: &Args, generation: Generation) -> Result<(), CliError>
     check_wait(args, generation)?;
     if generation == Generation::Helm4 {
         deprecated(args).for_each(|line| note(&line));
-        dry_run_advice(args)
-            .iter()
-            .for_each(|text| note(&Warning::Advice(text.clone()).line(generation)));
+        if let Some(text) = dry_run_advice(args) {
+            note(&Warning::Advice(text).line(generation));
+        }
     }
     check_groups(args, generation)?;
     check_dry_run(args, generation)?;
@@ -111,7 +111,7 @@ fn is_duration(text: &str) -> bool {
             .find_map(|unit| digits.strip_prefix(unit));
         match unit {
             Some(after) if number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1 => {
-                rest = after
+                rest = after;
             }
             _ => return false,
         }
@@ -132,8 +132,8 @@ fn check_dry_run(args: &Args, generation: Generation) -> Result<(), CliError> {
     }
     let value = args.cluster.dry_run.as_deref().unwrap_or("client");
     match (generation, value) {
-        (_, "client" | "true" | "1" | "t" | "T" | "TRUE" | "True") | (Generation::Helm4, "unset") => Ok(()),
-        (Generation::Helm3, "unset" | "" | "none" | "false") => Ok(()),
+        (_, "client" | "true" | "1" | "t" | "T" | "TRUE" | "True" | "unset")
+        | (Generation::Helm3, "" | "none" | "false") => Ok(()),
         (_, "server") => Err(refused("--dry-run=server", "a cluster")),
         (Generation::Helm3, _) => Err(CliError::new(
             Kind::Usage,

@@ -21,7 +21,7 @@ pub(super) fn namespace(args: &Args) -> String {
 }
 
 fn of_context(args: &Args) -> Option<String> {
-    let configs: Vec<Value> = paths(args).iter().filter_map(|path| read(path)).collect();
+    let configs: Vec<Value> = paths(args).iter().filter_map(read).collect();
     let wanted = args
         .cluster
         .kube_context

@@ -1,6 +1,7 @@
 //! `--output-dir`: takes pieces of files, writes all of them or none.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -19,7 +20,7 @@ pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[Piece]) -> R
             _ => folder.to_path_buf(),
         };
         let path = base.join(&piece.path);
-        report.push_str(&format!("wrote {}/{}\n", base.display(), piece.path));
+        let _ = writeln!(report, "wrote {}/{}", base.display(), piece.path);
         let text = match files.entry(path) {
             std::collections::btree_map::Entry::Occupied(text) => text.into_mut(),
             std::collections::btree_map::Entry::Vacant(slot) => {
