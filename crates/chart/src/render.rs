@@ -6,6 +6,7 @@ mod scope;
 
 use std::any::Any;
 use std::collections::BTreeMap;
+use std::sync::LazyLock;
 
 use mainstay_template::{Host, Limits, Map, MapType, Meter, MissingKey, Set, Value, execute};
 
@@ -116,14 +117,29 @@ impl Rendered {
 }
 
 fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<Set, ChartError> {
-    let mut set = Set::new();
-    set.functions(&functions::functions(generation));
-    set.missing_key(MissingKey::Zero);
+    let mut set = empty_set(generation);
     for renderable in renderables {
         set.parse(&renderable.path, renderable.text)
             .map_err(|error| failure::parse(&renderable.path, &error, &|name| source(renderables, name)))?;
     }
     Ok(set)
+}
+
+/// A set with Helm's functions and no templates. Looking up three hundred names is a part of a render one can see, and the
+/// answer is always the same.
+fn empty_set(generation: Generation) -> Set {
+    fn with_functions(generation: Generation) -> Set {
+        let mut set = Set::new();
+        set.functions(&functions::functions(generation));
+        set.missing_key(MissingKey::Zero);
+        set
+    }
+    static HELM3: LazyLock<Set> = LazyLock::new(|| with_functions(Generation::Helm3));
+    static HELM4: LazyLock<Set> = LazyLock::new(|| with_functions(Generation::Helm4));
+    match generation {
+        Generation::Helm3 => HELM3.clone(),
+        Generation::Helm4 => HELM4.clone(),
+    }
 }
 
 fn run(

@@ -180,6 +180,19 @@ fn nindent(call: &mut Call<'_>) -> Result<Value, Failure> {
     indented(call, "\n")
 }
 
+/// What [`push_pad`] may write beyond the end.
+const PAD_ROOM: usize = 16;
+
+/// Appends spaces. A copy of fixed length needs no call, and an indent is seldom longer.
+fn push_pad(out: &mut Vec<u8>, pad: &[u8]) {
+    if pad.len() > PAD_ROOM {
+        return out.extend_from_slice(pad);
+    }
+    let end = out.len() + pad.len();
+    out.extend_from_slice(&[b' '; PAD_ROOM]);
+    out.truncate(end);
+}
+
 fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
     let pad = repeated(call, b" ", call.int(0))?;
     let text = call.str(1);
@@ -191,15 +204,15 @@ fn indented(call: &mut Call<'_>, before: &str) -> Result<Value, Failure> {
         .and_then(|pads| pads.checked_add(total))
         .unwrap_or(usize::MAX);
     call.meter.string(total)?;
-    let mut out = Vec::with_capacity(total);
+    let mut out = Vec::with_capacity(total + PAD_ROOM);
     out.extend_from_slice(before.as_bytes());
+    out.extend_from_slice(&pad);
     let mut from = 0;
     for at in memchr::memchr_iter(b'\n', &text) {
-        out.extend_from_slice(&pad);
         out.extend_from_slice(text.get(from..=at).unwrap_or_default());
+        push_pad(&mut out, &pad);
         from = at + 1;
     }
-    out.extend_from_slice(&pad);
     out.extend_from_slice(text.get(from..).unwrap_or_default());
     Ok(Value::string(out))
 }

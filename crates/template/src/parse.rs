@@ -43,9 +43,8 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
         tree: Tree::new(),
         templates: Vec::new(),
         by_name: HashMap::new(),
-        numbers: BTreeMap::new(),
+        known: BTreeMap::new(),
         shared: BTreeMap::new(),
-        called: BTreeMap::new(),
         pending: Vec::with_capacity(32),
         depth: 0,
     };
@@ -65,8 +64,8 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
 }
 
 /// The state Go keeps per template under construction: its own look-ahead, so that error lines agree.
-struct Tree<'a> {
-    token: [Token<'a>; 3],
+struct Tree {
+    token: [Token; 3],
     peeked: usize,
     /// Variables in scope, by the number of their name.
     vars: Vec<u32>,
@@ -76,7 +75,7 @@ struct Tree<'a> {
     paren_depth: u32,
 }
 
-impl Tree<'_> {
+impl Tree {
     fn new() -> Self {
         Self {
             token: [Token::NONE; 3],
@@ -93,15 +92,13 @@ struct Parser<'a> {
     lexer: Lexer<'a>,
     source: Source,
     functions: FindFunction<'a>,
-    tree: Tree<'a>,
+    tree: Tree,
     templates: Vec<(Arc<str>, NodeId)>,
     by_name: HashMap<Arc<str>, usize>,
-    /// Numbers of names: indices into `source.names`.
-    numbers: BTreeMap<Name<'a>, u32>,
+    /// Variables and functions already met.
+    known: BTreeMap<Name<'a>, Known>,
     /// Field names already met: each is allocated once.
     shared: BTreeMap<Name<'a>, Str>,
-    /// Functions already looked up, by the number of their name.
-    called: BTreeMap<u32, u32>,
     /// Children of the nodes under construction, innermost last.
     pending: Vec<NodeId>,
     depth: u32,
@@ -122,6 +119,15 @@ impl<'a> Name<'a> {
         };
         Self { head, text }
     }
+}
+
+/// What is known of a name.
+#[derive(Clone, Copy)]
+struct Known {
+    /// Its index in `source.names`.
+    number: u32,
+    /// The function of that name, once it was looked up.
+    function: Option<u32>,
 }
 
 /// What ends a list of nodes.
@@ -149,7 +155,7 @@ enum Item {
 type Parse<T> = Result<T, Error>;
 
 impl<'a> Parser<'a> {
-    fn next(&mut self) -> Token<'a> {
+    fn next(&mut self) -> Token {
         if self.tree.peeked == 0 {
             let token = self.lexer.next_token();
             self.tree.token[0] = token;
@@ -167,18 +173,18 @@ impl<'a> Parser<'a> {
         self.tree.peeked += 1;
     }
 
-    fn backup2(&mut self, first: Token<'a>) {
+    fn backup2(&mut self, first: Token) {
         self.tree.token[1] = first;
         self.tree.peeked = 2;
     }
 
-    fn backup3(&mut self, first: Token<'a>, second: Token<'a>) {
+    fn backup3(&mut self, first: Token, second: Token) {
         self.tree.token[1] = second;
         self.tree.token[2] = first;
         self.tree.peeked = 3;
     }
 
-    fn peek(&mut self) -> Token<'a> {
+    fn peek(&mut self) -> Token {
         if self.tree.peeked == 0 {
             let token = self.lexer.next_token();
             self.tree.peeked = 1;
@@ -192,7 +198,10 @@ impl<'a> Parser<'a> {
             .unwrap_or(Token::NONE)
     }
 
-    fn next_non_space(&mut self) -> Token<'a> {
+    fn next_non_space(&mut self) -> Token {
+        if self.tree.peeked == 0 {
+            self.lexer.skip_space();
+        }
         loop {
             let token = self.next();
             if token.kind != Kind::Space {
@@ -201,7 +210,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn peek_non_space(&mut self) -> Token<'a> {
+    fn peek_non_space(&mut self) -> Token {
         let token = self.next_non_space();
         self.backup();
         token
@@ -221,7 +230,7 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn expect(&mut self, kind: Kind, context: &str) -> Parse<Token<'a>> {
+    fn expect(&mut self, kind: Kind, context: &str) -> Parse<Token> {
         let token = self.next_non_space();
         if token.kind == kind {
             Ok(token)
@@ -230,9 +239,10 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn unexpected<T>(&self, token: Token<'a>, context: &str) -> Parse<T> {
+    fn unexpected<T>(&self, token: Token, context: &str) -> Parse<T> {
         if token.kind != Kind::Error {
-            return self.fail(format!("unexpected {} in {context}", token.shown("")));
+            let shown = token.shown(self.lexer.text_of(token));
+            return self.fail(format!("unexpected {shown} in {context}"));
         }
         let (error, line) = (&self.lexer.error, self.tree.action_line);
         if line == 0 || line == token.line {
@@ -266,13 +276,20 @@ impl<'a> Parser<'a> {
 
     /// The number of a name; the same name always has the same.
     fn name(&mut self, name: &'a [u8]) -> u32 {
-        *self.numbers.entry(Name::new(name)).or_insert_with(|| {
+        self.known(name).number
+    }
+
+    fn known(&mut self, name: &'a [u8]) -> &mut Known {
+        self.known.entry(Name::new(name)).or_insert_with(|| {
             self.source.names.push(Str::from(name));
-            (self.source.names.len() - 1) as u32
+            Known {
+                number: (self.source.names.len() - 1) as u32,
+                function: None,
+            }
         })
     }
 
-    fn string(&mut self, text: Vec<u8>) -> u32 {
+    fn string(&mut self, text: &[u8]) -> u32 {
         self.source.strings.push(Str::from(text));
         (self.source.strings.len() - 1) as u32
     }
@@ -314,11 +331,11 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn template_name(&mut self, token: Token<'a>, context: &str) -> Parse<Arc<str>> {
+    fn template_name(&mut self, token: Token, context: &str) -> Parse<Arc<str>> {
         if !matches!(token.kind, Kind::String | Kind::RawString) {
             return self.unexpected(token, context);
         }
-        match unquote(token.text) {
+        match unquote(self.lexer.text_of(token)) {
             Ok(name) => Ok(Arc::from(String::from_utf8_lossy(&name).as_ref())),
             Err(_) => self.fail("invalid syntax"),
         }
@@ -387,14 +404,8 @@ impl<'a> Parser<'a> {
         let token = self.next_non_space();
         match token.kind {
             Kind::Text => {
-                let end = token.pos + token.text.len() as u32;
-                Ok(Item::Node(self.node(
-                    token.pos,
-                    Node::Text {
-                        start: token.pos,
-                        end,
-                    },
-                )))
+                let (start, end) = (token.pos, token.end);
+                Ok(Item::Node(self.node(start, Node::Text { start, end })))
             }
             Kind::LeftDelim => {
                 self.tree.action_line = token.line;

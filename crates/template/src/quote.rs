@@ -1,5 +1,7 @@
 //! Go string and character literals, both ways: takes bytes, gives them quoted; takes a literal, gives its bytes.
 
+use std::borrow::Cow;
+
 use crate::unicode::is_print;
 use crate::utf8::{self, RUNE_ERROR};
 
@@ -111,7 +113,7 @@ pub(crate) fn can_backquote(text: &[u8]) -> bool {
 }
 
 /// What a double-quoted or backquoted literal stands for.
-pub(crate) fn unquote(literal: &[u8]) -> Result<Vec<u8>, BadLiteral> {
+pub(crate) fn unquote(literal: &[u8]) -> Result<Cow<'_, [u8]>, BadLiteral> {
     let [quote, inner @ .., last] = literal else {
         return Err(BadLiteral);
     };
@@ -120,16 +122,17 @@ pub(crate) fn unquote(literal: &[u8]) -> Result<Vec<u8>, BadLiteral> {
     }
     match quote {
         b'`' if inner.contains(&b'`') => Err(BadLiteral),
+        b'`' if !inner.contains(&b'\r') => Ok(Cow::Borrowed(inner)),
         b'`' => Ok(inner.iter().copied().filter(|&byte| byte != b'\r').collect()),
         b'"' => unescape(inner),
         _ => Err(BadLiteral),
     }
 }
 
-fn unescape(mut inner: &[u8]) -> Result<Vec<u8>, BadLiteral> {
+fn unescape(mut inner: &[u8]) -> Result<Cow<'_, [u8]>, BadLiteral> {
     let is_plain = |&byte: &u8| (b' '..=b'~').contains(&byte) && byte != b'"' && byte != b'\\';
     if inner.iter().all(is_plain) {
-        return Ok(inner.to_vec());
+        return Ok(Cow::Borrowed(inner));
     }
     let mut out = Vec::with_capacity(inner.len());
     while let Some(&first) = inner.first() {
@@ -143,7 +146,7 @@ fn unescape(mut inner: &[u8]) -> Result<Vec<u8>, BadLiteral> {
         }
         inner = char.tail;
     }
-    Ok(out)
+    Ok(Cow::Owned(out))
 }
 
 /// One character of a literal.

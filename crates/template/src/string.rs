@@ -79,6 +79,12 @@ impl From<String> for Str {
     }
 }
 
+impl From<Arc<[u8]>> for Str {
+    fn from(bytes: Arc<[u8]>) -> Self {
+        Self(bytes)
+    }
+}
+
 impl From<&[u8]> for Str {
     fn from(bytes: &[u8]) -> Self {
         Self(Arc::from(bytes))

@@ -115,10 +115,9 @@ impl Object for Files {
 
     fn call(&self, name: &str, call: &mut Call<'_>) -> Result<Value, Failure> {
         let argument = call.str(0);
-        let data = || self.get(&argument).map_or(&[][..], |data| data);
         match name {
-            "Get" => Ok(Value::string(data())),
-            "GetBytes" => Ok(bytes(data())),
+            "Get" => Ok(Value::string(self.get(&argument).cloned().unwrap_or_default())),
+            "GetBytes" => Ok(bytes(self.get(&argument).map_or(&[], |data| data))),
             "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
             "Lines" => self.lines(&argument),
             "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),

@@ -30,7 +30,7 @@ impl<'a> Parser<'a> {
         Ok(Item::Node(node))
     }
 
-    fn jump(&mut self, keyword: Token<'a>, node: Node, shown: &str) -> Parse<NodeId> {
+    fn jump(&mut self, keyword: Token, node: Node, shown: &str) -> Parse<NodeId> {
         let token = self.next_non_space();
         if token.kind != Kind::RightDelim {
             return self.unexpected(token, shown);
@@ -124,7 +124,7 @@ impl<'a> Parser<'a> {
         let outer = std::mem::replace(&mut self.tree, inner);
         self.add(Arc::clone(&name), root)?;
         self.tree = outer;
-        let name = self.string(name.as_bytes().to_vec());
+        let name = self.string(name.as_bytes());
         Ok(self.node(
             token.pos,
             Node::Template {
@@ -143,7 +143,7 @@ impl<'a> Parser<'a> {
             self.backup();
             pipe = Some(self.pipeline(CONTEXT, Kind::RightDelim)?);
         }
-        let name = self.string(name.as_bytes().to_vec());
+        let name = self.string(name.as_bytes());
         Ok(self.node(token.pos, Node::Template { name, pipe }))
     }
 
@@ -198,7 +198,7 @@ impl<'a> Parser<'a> {
                     self.declare(variable);
                     return Ok(next.kind == Kind::Assign);
                 }
-                Kind::Char if next.text == b"," => {
+                Kind::Char if self.lexer.text_of(next) == b"," => {
                     self.next_non_space();
                     self.declare(variable);
                     count += 1;
@@ -224,8 +224,8 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn declare(&mut self, variable: Token<'a>) {
-        let name = self.name(variable.text);
+    fn declare(&mut self, variable: Token) {
+        let name = self.name(self.lexer.text_of(variable));
         self.tree.vars.push(name);
         let fields = Span::default();
         let node = self.node(variable.pos, Node::Variable { name, fields });

@@ -49,35 +49,34 @@ impl Kind {
     }
 }
 
-/// One token.
+/// One token: two words wide, so that it is passed in registers. [`Lexer::text_of`] gives its text.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Token<'a> {
-    pub(super) kind: Kind,
+pub(super) struct Token {
     /// Where it starts, in bytes.
     pub(super) pos: u32,
-    /// Its text; empty for errors, whose text the lexer keeps.
-    pub(super) text: &'a [u8],
+    /// Where it ends; an error, whose text the lexer keeps, ends where it starts.
+    pub(super) end: u32,
     /// The line it starts on, from 1.
     pub(super) line: u32,
+    pub(super) kind: Kind,
 }
 
-impl Token<'_> {
+impl Token {
     /// A token before any was read.
     pub(super) const NONE: Self = Token {
-        kind: Kind::Error,
         pos: 0,
-        text: b"",
+        end: 0,
         line: 0,
+        kind: Kind::Error,
     };
 
-    /// As messages show it.
-    pub(super) fn shown(&self, error: &str) -> String {
+    /// As messages show it, if `text` is its text.
+    pub(super) fn shown(self, text: &[u8]) -> String {
         match self.kind {
             Kind::Eof => "EOF".into(),
-            Kind::Error => error.into(),
-            kind if kind.is_keyword() => format!("<{}>", String::from_utf8_lossy(self.text)),
-            _ if self.text.len() > 10 => format!("{}...", quoted(first_runes(self.text, 10))),
-            _ => quoted(self.text),
+            kind if kind.is_keyword() => format!("<{}>", String::from_utf8_lossy(text)),
+            _ if text.len() > 10 => format!("{}...", quoted(first_runes(text, 10))),
+            _ => quoted(text),
         }
     }
 }
@@ -107,7 +106,7 @@ pub(super) struct Lexer<'a> {
     pub(super) error: String,
 }
 
-type Lexed<'a> = Option<Token<'a>>;
+type Lexed = Option<Token>;
 
 impl<'a> Lexer<'a> {
     pub(super) fn new(input: &'a [u8]) -> Self {
@@ -127,7 +126,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// The next token.
-    pub(super) fn next_token(&mut self) -> Token<'a> {
+    pub(super) fn next_token(&mut self) -> Token {
         if self.inside_action {
             return self.inside();
         }
@@ -136,6 +135,20 @@ impl<'a> Lexer<'a> {
                 return token;
             }
         }
+    }
+
+    /// Passes over space inside an action, as far as it is a token of its own.
+    #[inline]
+    pub(super) fn skip_space(&mut self) {
+        let at_space = self.peek_byte().is_some_and(|byte| is(byte, SPACE));
+        if at_space && self.inside_action && self.at_right_delim().is_none() {
+            self.space();
+        }
+    }
+
+    /// The text of a token.
+    pub(super) fn text_of(&self, token: Token) -> &'a [u8] {
+        self.slice(token.pos, token.end)
     }
 
     /// The text between two positions, whole even after an error.
@@ -178,13 +191,12 @@ impl<'a> Lexer<'a> {
     }
 
     #[inline]
-    fn emit(&mut self, kind: Kind) -> Token<'a> {
-        let text = self.input.get(self.start..self.pos).unwrap_or_default();
+    fn emit(&mut self, kind: Kind) -> Token {
         let token = Token {
-            kind,
             pos: self.start as u32,
-            text,
+            end: self.pos as u32,
             line: self.start_line,
+            kind,
         };
         self.start = self.pos;
         self.start_line = self.line;
@@ -214,12 +226,12 @@ impl<'a> Lexer<'a> {
         while self.accept(valid) {}
     }
 
-    fn fail(&mut self, text: impl Into<String>) -> Token<'a> {
+    fn fail(&mut self, text: impl Into<String>) -> Token {
         let token = Token {
-            kind: Kind::Error,
             pos: self.start as u32,
-            text: b"",
+            end: self.start as u32,
             line: self.start_line,
+            kind: Kind::Error,
         };
         self.error = text.into();
         self.start = 0;
@@ -228,16 +240,14 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    fn text(&mut self) -> Lexed<'a> {
+    fn text(&mut self) -> Lexed {
         let Some(offset) = find(self.rest(), *b"{{") else {
             self.pos = self.input.len();
             if self.pos > self.start {
                 self.count_lines();
                 return Some(self.emit(Kind::Text));
             }
-            let mut token = self.emit(Kind::Eof);
-            token.text = b"EOF";
-            return Some(token);
+            return Some(self.emit(Kind::Eof));
         };
         if offset > 0 {
             self.pos += offset;
@@ -253,14 +263,14 @@ impl<'a> Lexer<'a> {
             let token = self.emit(Kind::Text);
             self.pos += trimmed;
             self.ignore();
-            if !token.text.is_empty() {
+            if token.end > token.pos {
                 return Some(token);
             }
         }
         self.left_delim()
     }
 
-    fn left_delim(&mut self) -> Lexed<'a> {
+    fn left_delim(&mut self) -> Lexed {
         self.pos += 2;
         let marker = if has_left_trim(self.rest()) { 2 } else { 0 };
         if self
@@ -280,7 +290,7 @@ impl<'a> Lexer<'a> {
         Some(token)
     }
 
-    fn comment(&mut self) -> Lexed<'a> {
+    fn comment(&mut self) -> Lexed {
         self.pos += 2;
         let Some(offset) = find(self.rest(), *b"*/") else {
             return Some(self.fail("unclosed comment"));
@@ -309,7 +319,7 @@ impl<'a> Lexer<'a> {
         }
     }
 
-    fn right_delim(&mut self, trim: bool) -> Token<'a> {
+    fn right_delim(&mut self, trim: bool) -> Token {
         if trim {
             self.pos += 2;
             self.ignore();
@@ -324,7 +334,7 @@ impl<'a> Lexer<'a> {
         token
     }
 
-    fn inside(&mut self) -> Token<'a> {
+    fn inside(&mut self) -> Token {
         if let Some(trim) = self.at_right_delim() {
             return if self.paren_depth == 0 {
                 self.right_delim(trim)
@@ -345,7 +355,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// What starts with neither space nor letter.
-    fn other(&mut self, first: u8) -> Token<'a> {
+    fn other(&mut self, first: u8) -> Token {
         let rest = self.rest().get(1..).unwrap_or_default();
         match first {
             b'.' if rest.first().is_some_and(|next| !next.is_ascii_digit()) => {
@@ -362,7 +372,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A token that its first byte, which is past, tells.
-    fn mark(&mut self, first: u8) -> Token<'a> {
+    fn mark(&mut self, first: u8) -> Token {
         match first {
             b'=' => self.emit(Kind::Assign),
             b':' if self.accept(b"=") => self.emit(Kind::Declare),
@@ -389,7 +399,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// What starts with a character above ASCII.
-    fn foreign(&mut self) -> Token<'a> {
+    fn foreign(&mut self) -> Token {
         let rune = self.peek();
         if rune.is_some_and(is_alphanumeric) {
             return self.identifier();
@@ -397,7 +407,7 @@ impl<'a> Lexer<'a> {
         self.unrecognized(rune)
     }
 
-    fn unrecognized(&mut self, rune: Option<u32>) -> Token<'a> {
+    fn unrecognized(&mut self, rune: Option<u32>) -> Token {
         self.fail(format!(
             "unrecognized character in action: {}",
             unicode_name(rune)
@@ -405,7 +415,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A run of space, but for one that belongs to the right delimiter after it.
-    fn space(&mut self) -> Token<'a> {
+    fn space(&mut self) -> Token {
         self.pos += leading_spaces(self.rest());
         let from_last = self.input.get(self.pos.saturating_sub(1)..).unwrap_or_default();
         if let [_, b'-', b'}', b'}', ..] = from_last {
@@ -415,7 +425,7 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::Space)
     }
 
-    fn identifier(&mut self) -> Token<'a> {
+    fn identifier(&mut self) -> Token {
         self.pass_alphanumeric();
         if !self.at_terminator() {
             return self.fail(format!("bad character {}", unicode_name(self.peek())));
@@ -440,7 +450,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A field or a variable; `bare` if nothing follows the dot or dollar.
-    fn name(&mut self, kind: Kind, bare: Kind) -> Token<'a> {
+    fn name(&mut self, kind: Kind, bare: Kind) -> Token {
         if self.at_terminator() {
             return self.emit(bare);
         }
@@ -460,7 +470,7 @@ impl<'a> Lexer<'a> {
     }
 
     /// A literal that ends on its line; the opening quote is past. Bytes do: none of a longer character is ASCII.
-    fn delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token<'a> {
+    fn delimited(&mut self, quote: u8, kind: Kind, unterminated: &str) -> Token {
         let mut bytes = self.rest().iter();
         while let Some(&byte) = bytes.next() {
             match byte {
@@ -476,7 +486,7 @@ impl<'a> Lexer<'a> {
         self.fail(unterminated)
     }
 
-    fn raw_quote(&mut self) -> Token<'a> {
+    fn raw_quote(&mut self) -> Token {
         let Some(length) = memchr::memchr(b'`', self.rest()) else {
             return self.fail("unterminated raw quoted string");
         };
@@ -485,7 +495,7 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::RawString)
     }
 
-    fn number(&mut self) -> Token<'a> {
+    fn number(&mut self) -> Token {
         if !self.scan_number() {
             return self.bad_number();
         }
@@ -503,7 +513,7 @@ impl<'a> Lexer<'a> {
         self.emit(Kind::Number)
     }
 
-    fn bad_number(&mut self) -> Token<'a> {
+    fn bad_number(&mut self) -> Token {
         let text = self.input.get(self.start..self.pos).unwrap_or_default();
         self.fail(format!("bad number syntax: {}", quoted(text)))
     }

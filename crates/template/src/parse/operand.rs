@@ -2,7 +2,7 @@
 
 use super::lex::{Kind, Token};
 use super::number::{self, Syntax};
-use super::{MAX_DEPTH, Name, Parse, Parser};
+use super::{Known, MAX_DEPTH, Name, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
 use crate::quote::{quoted, unquote};
 use crate::stack;
@@ -83,8 +83,8 @@ impl<'a> Parser<'a> {
         Span::new(start, self.source.names.len())
     }
 
-    fn push_field(&mut self, field: Token<'a>) -> Span {
-        let name = field.text.get(1..).unwrap_or_default();
+    fn push_field(&mut self, field: Token) -> Span {
+        let name = self.lexer.slice(field.pos + 1, field.end);
         let shared = self
             .shared
             .entry(Name::new(name))
@@ -103,7 +103,7 @@ impl<'a> Parser<'a> {
             Kind::Nil => Node::Nil,
             Kind::Variable => self.variable(token)?,
             Kind::Field => Node::Field(self.push_field(token)),
-            Kind::Bool => Node::Bool(token.text == b"true"),
+            Kind::Bool => Node::Bool(self.lexer.text_of(token) == b"true"),
             Kind::CharConstant => self.number(token, Syntax::Char)?,
             Kind::Complex => self.number(token, Syntax::Complex)?,
             Kind::Number => self.number(token, Syntax::Plain)?,
@@ -117,22 +117,25 @@ impl<'a> Parser<'a> {
         Ok(Some(self.node(token.pos, node)))
     }
 
-    fn identifier(&mut self, token: Token<'a>) -> Parse<Node> {
-        let name = self.name(token.text);
-        if let Some(&function) = self.called.get(&name) {
-            return Ok(Node::Identifier { name, function });
-        }
-        let Some(function) = (self.functions)(token.text) else {
-            return self.fail(format!("function {} not defined", quoted(token.text)));
+    fn identifier(&mut self, token: Token) -> Parse<Node> {
+        let (text, functions) = (self.lexer.text_of(token), self.functions);
+        let known = self.known(text);
+        known.function = known.function.or_else(|| functions(text));
+        let Known {
+            number: name,
+            function: Some(function),
+        } = *known
+        else {
+            return self.fail(format!("function {} not defined", quoted(text)));
         };
-        self.called.insert(name, function);
         Ok(Node::Identifier { name, function })
     }
 
-    fn variable(&mut self, token: Token<'a>) -> Parse<Node> {
-        let name = self.name(token.text);
+    fn variable(&mut self, token: Token) -> Parse<Node> {
+        let text = self.lexer.text_of(token);
+        let name = self.name(text);
         if !self.tree.vars.contains(&name) {
-            return self.fail(format!("undefined variable {}", quoted(token.text)));
+            return self.fail(format!("undefined variable {}", quoted(text)));
         }
         Ok(Node::Variable {
             name,
@@ -140,8 +143,8 @@ impl<'a> Parser<'a> {
         })
     }
 
-    fn number(&mut self, token: Token<'a>, syntax: Syntax) -> Parse<Node> {
-        let number = match number::parse(token.text, syntax) {
+    fn number(&mut self, token: Token, syntax: Syntax) -> Parse<Node> {
+        let number = match number::parse(self.lexer.text_of(token), syntax) {
             Ok(number) => number,
             Err(text) => return self.fail(text),
         };
@@ -150,19 +153,19 @@ impl<'a> Parser<'a> {
         Ok(Node::Number {
             number,
             start: token.pos,
-            end: token.pos + token.text.len() as u32,
+            end: token.end,
         })
     }
 
-    fn literal(&mut self, token: Token<'a>) -> Parse<Node> {
-        let Ok(text) = unquote(token.text) else {
+    fn literal(&mut self, token: Token) -> Parse<Node> {
+        let Ok(text) = unquote(self.lexer.text_of(token)) else {
             return self.fail("invalid syntax");
         };
-        let value = self.string(text);
+        let value = self.string(&text);
         Ok(Node::String {
             value,
             start: token.pos,
-            end: token.pos + token.text.len() as u32,
+            end: token.end,
         })
     }
 
