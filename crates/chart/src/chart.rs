@@ -19,7 +19,7 @@ pub struct Chart {
     /// Everything else (README, `crds/`, …), in the order of the source.
     pub files: Arc<[File]>,
     /// `values.yaml` as a map; null when there is none.
-    pub values: Value,
+    pub values: Arc<Value>,
     /// The text of `values.yaml`, for diagnostics.
     pub values_text: Option<Arc<[u8]>>,
     /// `values.schema.json`.

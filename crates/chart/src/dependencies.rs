@@ -2,6 +2,7 @@
 //! gives the chart as Helm renders it.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use mainstay_template::{Map, Value};
 use mainstay_yaml::Value as Plain;
@@ -144,7 +145,7 @@ impl Process<'_> {
         }
         let merged = copy_map(&merged);
         self.tables(&merged, &imported);
-        chart.values = Plain::Map(own_map(&merged));
+        chart.values = Arc::new(Plain::Map(own_map(&merged)));
         chart.metadata.dependencies = Some(wanted);
         Ok(())
     }

@@ -155,7 +155,7 @@ impl Loader {
                     file: file.name,
                     source,
                 })?;
-                parts.chart.values = Value::Map(values);
+                parts.chart.values = Arc::new(Value::Map(values));
                 parts.chart.values_text = Some(file.data);
             }
             "values.schema.json" => parts.chart.schema = Some(file.data),

@@ -20,6 +20,7 @@ mod fmt;
 mod function;
 mod kind;
 mod limit;
+mod names;
 mod object;
 mod parse;
 mod quote;

@@ -6,11 +6,12 @@ mod lex;
 mod number;
 mod operand;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::ast::{Node, NodeId, Source, Span};
 use crate::error::{Error, Position};
+use crate::names::{Mix, Names};
 use crate::quote::{quoted, unquote};
 use crate::stack;
 use crate::string::Str;
@@ -31,8 +32,13 @@ pub(crate) struct Parsed {
 /// Finds a function's index by its name.
 pub(crate) type FindFunction<'a> = &'a dyn Fn(&[u8]) -> Option<u32>;
 
-/// Parses `text` as the template called `name`.
-pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Result<Parsed, Error> {
+/// Parses `text` as the template called `name`; `names` holds the names that texts before it had, and then this one's.
+pub(crate) fn parse(
+    name: &str,
+    text: &[u8],
+    functions: FindFunction<'_>,
+    names: &mut Names,
+) -> Result<Parsed, Error> {
     let mut lexer = Lexer::new(text);
     lexer.break_ok = functions(b"break").is_none();
     lexer.continue_ok = functions(b"continue").is_none();
@@ -42,9 +48,9 @@ pub(crate) fn parse(name: &str, text: &[u8], functions: FindFunction<'_>) -> Res
         functions,
         tree: Tree::new(),
         templates: Vec::new(),
-        by_name: HashMap::new(),
-        known: BTreeMap::new(),
-        shared: BTreeMap::new(),
+        by_name: HashMap::default(),
+        names,
+        known: HashMap::default(),
         pending: Vec::with_capacity(32),
         depth: 0,
     };
@@ -94,31 +100,13 @@ struct Parser<'a> {
     functions: FindFunction<'a>,
     tree: Tree,
     templates: Vec<(Arc<str>, NodeId)>,
-    by_name: HashMap<Arc<str>, usize>,
+    by_name: HashMap<Arc<str>, usize, Mix>,
+    names: &'a mut Names,
     /// Variables and functions already met.
-    known: BTreeMap<Name<'a>, Known>,
-    /// Field names already met: each is allocated once.
-    shared: BTreeMap<Name<'a>, Str>,
+    known: HashMap<&'a [u8], Known, Mix>,
     /// Children of the nodes under construction, innermost last.
     pending: Vec<NodeId>,
     depth: u32,
-}
-
-/// A name as a key. Its first bytes, as a number, settle most comparisons without a call.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-struct Name<'a> {
-    head: u64,
-    text: &'a [u8],
-}
-
-impl<'a> Name<'a> {
-    fn new(text: &'a [u8]) -> Self {
-        let head = match text.first_chunk() {
-            Some(chunk) => u64::from_be_bytes(*chunk),
-            None => text.iter().fold(0, |head, &byte| head << 8 | u64::from(byte)),
-        };
-        Self { head, text }
-    }
 }
 
 /// What is known of a name.
@@ -280,8 +268,8 @@ impl<'a> Parser<'a> {
     }
 
     fn known(&mut self, name: &'a [u8]) -> &mut Known {
-        self.known.entry(Name::new(name)).or_insert_with(|| {
-            self.source.names.push(Str::from(name));
+        self.known.entry(name).or_insert_with(|| {
+            self.source.names.push(self.names.share(name));
             Known {
                 number: (self.source.names.len() - 1) as u32,
                 function: None,

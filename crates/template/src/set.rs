@@ -7,6 +7,7 @@ use crate::ast::Template;
 use crate::builtin::{self, Builtin};
 use crate::error::Error;
 use crate::function::Function;
+use crate::names::{Mix, Names};
 use crate::parse::{self, Parsed};
 
 /// The name Helm gives its set; texts run by `tpl` carry it too.
@@ -16,7 +17,8 @@ const DEFAULT_NAME: &str = "gotpl";
 #[derive(Clone)]
 pub struct Set {
     name: Arc<str>,
-    templates: Arc<HashMap<Arc<str>, Template>>,
+    templates: Arc<HashMap<Arc<str>, Template, Mix>>,
+    names: Arc<Names>,
     functions: Arc<Registry>,
     missing_key: MissingKey,
 }
@@ -37,7 +39,7 @@ pub enum MissingKey {
 #[derive(Clone, Default)]
 pub(crate) struct Registry {
     rows: Vec<Callable>,
-    by_name: HashMap<&'static str, u32>,
+    by_name: HashMap<&'static [u8], u32, Mix>,
 }
 
 /// What a name in a template can call.
@@ -50,7 +52,7 @@ pub(crate) enum Callable {
 impl Registry {
     fn put(&mut self, name: &'static str, callable: Callable) {
         let next = self.rows.len() as u32;
-        let index = *self.by_name.entry(name).or_insert(next);
+        let index = *self.by_name.entry(name.as_bytes()).or_insert(next);
         match self.rows.get_mut(index as usize) {
             Some(row) => *row = callable,
             None => self.rows.push(callable),
@@ -58,7 +60,7 @@ impl Registry {
     }
 
     fn find(&self, name: &[u8]) -> Option<u32> {
-        self.by_name.get(std::str::from_utf8(name).ok()?).copied()
+        self.by_name.get(name).copied()
     }
 
     pub(crate) fn row(&self, index: u32) -> Option<&Callable> {
@@ -89,6 +91,7 @@ impl Set {
         Self {
             name: name.into(),
             templates: Arc::default(),
+            names: Arc::default(),
             functions: Arc::new(functions),
             missing_key: MissingKey::Default,
         }
@@ -110,7 +113,8 @@ impl Set {
     /// Parses `text` as the template `name`, with all it defines. A template of the same name is replaced, unless the new one is
     /// blank.
     pub fn parse(&mut self, name: &str, text: impl AsRef<[u8]>) -> Result<(), Error> {
-        let parsed = self.parse_only(name, text.as_ref())?;
+        let (functions, names) = (&self.functions, Arc::make_mut(&mut self.names));
+        let parsed = parse::parse(name, text.as_ref(), &|name| functions.find(name), names)?;
         let templates = Arc::make_mut(&mut self.templates);
         for template in parsed.templates() {
             let known = templates.contains_key(&template.name);
@@ -136,7 +140,8 @@ impl Set {
     }
 
     pub(crate) fn parse_only(&self, name: &str, text: &[u8]) -> Result<Parsed, Error> {
-        parse::parse(name, text, &|name| self.functions.find(name))
+        let names = &mut Names::default();
+        parse::parse(name, text, &|name| self.functions.find(name), names)
     }
 
     pub(crate) fn find(&self, name: &str) -> Option<&Template> {

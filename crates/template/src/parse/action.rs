@@ -6,7 +6,7 @@ use super::lex::{Kind, Token};
 use super::{Item, Parse, Parser, Stop, Tree};
 use crate::ast::{Branch, Node, NodeId, Span};
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// The left delimiter is past.
     pub(super) fn action(&mut self) -> Parse<Item> {
         let token = self.next_non_space();

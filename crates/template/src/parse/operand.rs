@@ -2,13 +2,12 @@
 
 use super::lex::{Kind, Token};
 use super::number::{self, Syntax};
-use super::{Known, MAX_DEPTH, Name, Parse, Parser};
+use super::{Known, MAX_DEPTH, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
 use crate::quote::{quoted, unquote};
 use crate::stack;
-use crate::string::Str;
 
-impl<'a> Parser<'a> {
+impl Parser<'_> {
     /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not.
     pub(super) fn command(&mut self) -> Parse<NodeId> {
         let pos = self.peek_non_space().pos;
@@ -85,11 +84,7 @@ impl<'a> Parser<'a> {
 
     fn push_field(&mut self, field: Token) -> Span {
         let name = self.lexer.slice(field.pos + 1, field.end);
-        let shared = self
-            .shared
-            .entry(Name::new(name))
-            .or_insert_with(|| Str::from(name))
-            .clone();
+        let shared = self.names.share(name);
         self.source.names.push(shared);
         let end = self.source.names.len();
         Span::new(end - 1, end)
