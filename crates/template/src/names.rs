@@ -63,22 +63,29 @@ impl Mixer {
 impl Hasher for Mixer {
     #[inline]
     fn write(&mut self, bytes: &[u8]) {
-        let (words, rest) = bytes.as_chunks();
-        for word in words {
-            self.mix(u64::from_le_bytes(*word));
-        }
-        if !rest.is_empty() {
-            self.mix(rest.iter().fold(1, |word, &byte| word << 8 | u64::from(byte)));
+        self.state = self.state.wrapping_add(bytes.len() as u64);
+        if let Some(last) = bytes.last_chunk() {
+            let (words, rest) = bytes.as_chunks();
+            for word in words {
+                self.mix(u64::from_le_bytes(*word));
+            }
+            // Bytes met twice do no harm, since the length counts too.
+            if !rest.is_empty() {
+                self.mix(u64::from_le_bytes(*last));
+            }
+        } else if let (Some(first), Some(last)) = (bytes.first_chunk(), bytes.last_chunk()) {
+            let [first, last] = [first, last].map(|half| u64::from(u32::from_le_bytes(*half)));
+            self.mix(first << 32 | last);
+        } else {
+            self.mix(bytes.iter().fold(0, |word, &byte| word << 8 | u64::from(byte)));
         }
     }
 
-    /// Lengths, which come before the bytes they belong to.
+    /// The length before a slice: counted above.
     #[inline]
-    fn write_usize(&mut self, number: usize) {
-        self.state ^= number as u64;
-    }
+    fn write_usize(&mut self, _: usize) {}
 
-    /// The end of a `str`.
+    /// The end of a `str`: told by its length.
     #[inline]
     fn write_u8(&mut self, _: u8) {}
 

@@ -296,7 +296,8 @@ impl<'a> Parser<'a> {
                 }
                 self.backup2(delim);
             }
-            match self.text_or_action()? {
+            let token = self.next_non_space();
+            match self.text_or_action(token)? {
                 Item::Node(node) => self.pending.push(node),
                 Item::Stop(stop, _) => return self.fail(format!("unexpected {}", stop.shown())),
             }
@@ -379,17 +380,20 @@ impl<'a> Parser<'a> {
     fn items(&mut self) -> Parse<(NodeId, Stop, u32)> {
         let pos = self.peek_non_space().pos;
         let mark = self.pending.len();
-        while self.peek_non_space().kind != Kind::Eof {
-            match self.text_or_action()? {
+        loop {
+            let token = self.next_non_space();
+            if token.kind == Kind::Eof {
+                return self.fail("unexpected EOF");
+            }
+            match self.text_or_action(token)? {
                 Item::Node(node) => self.pending.push(node),
                 Item::Stop(stop, at) => return Ok((self.list(pos, mark), stop, at)),
             }
         }
-        self.fail("unexpected EOF")
     }
 
-    fn text_or_action(&mut self) -> Parse<Item> {
-        let token = self.next_non_space();
+    /// `token` is past.
+    fn text_or_action(&mut self, token: Token) -> Parse<Item> {
         match token.kind {
             Kind::Text => {
                 let (start, end) = (token.pos, token.end);

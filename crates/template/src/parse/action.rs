@@ -21,10 +21,8 @@ impl Parser<'_> {
             Kind::Template => self.template()?,
             Kind::With => self.branch(Branch::With)?,
             _ => {
-                self.backup();
-                let pos = self.peek().pos;
-                let pipe = self.pipeline("command", Kind::RightDelim)?;
-                self.node(pos, Node::Action { pipe })
+                let pipe = self.pipeline_from(token, "command", Kind::RightDelim)?;
+                self.node(token.pos, Node::Action { pipe })
             }
         };
         Ok(Item::Node(node))
@@ -149,12 +147,22 @@ impl Parser<'_> {
 
     /// Declarations, then commands up to `end`.
     pub(super) fn pipeline(&mut self, context: &str, end: Kind) -> Parse<NodeId> {
-        let pos = self.peek_non_space().pos;
+        let first = self.next_non_space();
+        self.pipeline_from(first, context, end)
+    }
+
+    /// The same; `first` is past.
+    fn pipeline_from(&mut self, first: Token, context: &str, end: Kind) -> Parse<NodeId> {
+        let pos = first.pos;
         let mark = self.pending.len();
-        let assign = self.declarations(context)?;
+        let (mut token, mut assign) = (first, false);
+        if first.kind == Kind::Variable {
+            self.backup();
+            assign = self.declarations(context)?;
+            token = self.next_non_space();
+        }
         let decl = self.span(mark);
         loop {
-            let token = self.next_non_space();
             match token.kind {
                 kind if kind == end => break,
                 Kind::Bool
@@ -169,12 +177,12 @@ impl Parser<'_> {
                 | Kind::String
                 | Kind::Variable
                 | Kind::LeftParen => {
-                    self.backup();
-                    let command = self.command()?;
+                    let command = self.command(token)?;
                     self.pending.push(command);
                 }
                 _ => return self.unexpected(token, context),
             }
+            token = self.next_non_space();
         }
         self.check_pipeline(mark, context)?;
         let cmds = self.span(mark);

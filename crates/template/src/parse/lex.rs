@@ -335,16 +335,18 @@ impl<'a> Lexer<'a> {
     }
 
     fn inside(&mut self) -> Token {
-        if let Some(trim) = self.at_right_delim() {
+        let Some(byte) = self.peek_byte() else {
+            return self.fail("unclosed action");
+        };
+        if is(byte, SPACE | CLOSE)
+            && let Some(trim) = self.at_right_delim()
+        {
             return if self.paren_depth == 0 {
                 self.right_delim(trim)
             } else {
                 self.fail("unclosed left paren")
             };
         }
-        let Some(byte) = self.peek_byte() else {
-            return self.fail("unclosed action");
-        };
         if is(byte, SPACE) {
             return self.space();
         }
@@ -563,6 +565,8 @@ const WORD: u8 = 1;
 const SPACE: u8 = 2;
 /// Ends a name.
 const END: u8 = 4;
+/// May close an action.
+const CLOSE: u8 = 8;
 
 static CLASS: [u8; 256] = classes();
 
@@ -578,6 +582,7 @@ const fn classes() -> [u8; 256] {
             b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => WORD,
             b' ' | b'\t' | b'\r' | b'\n' => SPACE | END,
             b'.' | b',' | b'|' | b':' | b')' | b'(' => END,
+            b'}' => CLOSE,
             _ => 0,
         };
         byte += 1;

@@ -8,16 +8,15 @@ use crate::quote::{quoted, unquote};
 use crate::stack;
 
 impl Parser<'_> {
-    /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not.
-    pub(super) fn command(&mut self) -> Parse<NodeId> {
-        let pos = self.peek_non_space().pos;
+    /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not. `first` is past.
+    pub(super) fn command(&mut self, first: Token) -> Parse<NodeId> {
         let mark = self.pending.len();
+        let mut token = first;
         loop {
-            self.peek_non_space();
-            if let Some(operand) = self.operand()? {
+            if let Some(operand) = self.operand(token)? {
                 self.pending.push(operand);
             }
-            let token = self.next();
+            token = self.next();
             match token.kind {
                 Kind::Space => {}
                 Kind::RightDelim | Kind::RightParen => {
@@ -27,17 +26,20 @@ impl Parser<'_> {
                 Kind::Pipe => break,
                 _ => return self.unexpected(token, "operand"),
             }
+            token = self.next_non_space();
         }
         if self.pending.len() == mark {
             return self.fail("empty command");
         }
         let args = self.span(mark);
-        Ok(self.node(pos, Node::Command(args)))
+        Ok(self.node(first.pos, Node::Command(args)))
     }
 
-    /// A term and the fields taken of it; `None` if the next token starts none.
-    fn operand(&mut self) -> Parse<Option<NodeId>> {
-        let Some(term) = self.term()? else { return Ok(None) };
+    /// A term and the fields taken of it; `None` if `token`, which is past, starts none: then it is put back.
+    fn operand(&mut self, token: Token) -> Parse<Option<NodeId>> {
+        let Some(term) = self.term(token)? else {
+            return Ok(None);
+        };
         let first = self.peek();
         if first.kind != Kind::Field {
             return Ok(Some(term));
@@ -90,8 +92,7 @@ impl Parser<'_> {
         Span::new(end - 1, end)
     }
 
-    fn term(&mut self) -> Parse<Option<NodeId>> {
-        let token = self.next_non_space();
+    fn term(&mut self, token: Token) -> Parse<Option<NodeId>> {
         let node = match token.kind {
             Kind::Identifier => self.identifier(token)?,
             Kind::Dot => Node::Dot,
