@@ -31,7 +31,7 @@ pub fn load_path(path: &Path, generation: Generation) -> Result<Loaded, ChartErr
 }
 
 fn load_file(path: &Path, generation: Generation) -> Result<Loaded, ChartError> {
-    let bytes = read_capped(path, MAX_CHART)?;
+    let bytes = read_capped(path, MAX_CHART, USUAL_SIZE)?;
     check_archive(path, &bytes)?;
     load_archive(&bytes, generation).map_err(|error| match error {
         ChartError::Archive(source) => unreadable(path, generation, source),
@@ -113,7 +113,7 @@ fn detect(top: &Path) -> Result<(), ChartError> {
 fn ignore_rules(top: &Path) -> Result<IgnoreRules, ChartError> {
     let name = top.join(".helmignore");
     let text = if fs::metadata(&name).is_ok() {
-        read_capped(&name, MAX_FILE)?
+        read_capped(&name, MAX_FILE, USUAL_SIZE)?
     } else {
         Vec::new()
     };
@@ -225,7 +225,7 @@ impl Walk {
             }
             .into());
         }
-        let data = read_capped(path, MAX_FILE)?;
+        let data = read_capped(path, MAX_FILE, kind.len())?;
         self.bytes += data.len() as u64;
         if self.bytes > MAX_CHART {
             let path = self.top.display().to_string();
@@ -241,9 +241,14 @@ impl Walk {
 }
 
 /// The file, or an error if it has grown past `limit` since anyone looked.
-fn read_capped(path: &Path, limit: u64) -> Result<Vec<u8>, ChartError> {
+/// A guess where nobody asked how long a file is.
+const USUAL_SIZE: u64 = 16 << 10;
+
+/// Reads a file of about `expected` bytes. With room for them and one more it takes two calls to the system: the file, and its
+/// end.
+fn read_capped(path: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, ChartError> {
     use io::Read;
-    let mut data = Vec::new();
+    let mut data = Vec::with_capacity(expected.min(limit) as usize + 1);
     let file = fs::File::open(path).map_err(|source| failed("open", path, source))?;
     file.take(limit + 1)
         .read_to_end(&mut data)
