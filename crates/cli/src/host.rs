@@ -1,5 +1,6 @@
 //! What templates may ask of this machine: the time and random bytes. No network, no files, no environment.
 
+use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mainstay_template::Host;
@@ -9,9 +10,10 @@ pub(crate) struct SystemHost;
 
 impl Host for SystemHost {
     fn entropy(&mut self, buffer: &mut [u8]) {
-        // A system without randomness leaves the zeroes the engine's own default would give.
-        if getrandom::fill(buffer).is_err() {
-            buffer.fill(0);
+        if let Err(error) = getrandom::fill(buffer) {
+            // A key made of zeroes looks like any other; better none at all.
+            let _ = writeln!(std::io::stderr(), "Error: this system gives no random bytes: {error}");
+            std::process::exit(1);
         }
     }
 
