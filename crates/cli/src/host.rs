@@ -12,7 +12,10 @@ impl Host for SystemHost {
     fn entropy(&mut self, buffer: &mut [u8]) {
         if let Err(error) = getrandom::fill(buffer) {
             // A key made of zeroes looks like any other; better none at all.
-            let _ = writeln!(std::io::stderr(), "Error: this system gives no random bytes: {error}");
+            let _ = writeln!(
+                std::io::stderr(),
+                "Error: this system gives no random bytes: {error}"
+            );
             std::process::exit(1);
         }
     }

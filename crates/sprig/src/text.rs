@@ -65,14 +65,7 @@ pub(crate) fn nested<T, E: From<Exhausted>>(
 /// What `toString` makes of a value: `%v`, but that bytes are text already.
 pub(crate) fn of(meter: &mut Meter, value: &Value) -> Result<Str, Failure> {
     match value {
-        Value::List(list) if list.ty() == ListType::Bytes => {
-            let byte = |item: &Value| match item {
-                Value::Int(byte, _) => *byte as u8,
-                Value::Uint(byte, ..) => *byte as u8,
-                _ => 0,
-            };
-            Ok(list.items().iter().map(byte).collect::<Vec<u8>>().into())
-        }
+        Value::List(list) if list.ty() == ListType::Bytes => Ok(list.to_bytes().into()),
         other => Ok(print_value(other, meter)?),
     }
 }

@@ -137,7 +137,7 @@ impl Walk<'_> {
             return Ok(());
         }
         if list.ty() == ListType::Bytes && self.sink.key_order() != KeyOrder::NaturalDigits {
-            self.sink.string(base64(list.items()).as_bytes());
+            self.sink.string(base64(&list.to_bytes()).as_bytes());
             return Ok(());
         }
         self.sink.begin_list(list.items().len());
@@ -210,20 +210,11 @@ fn type_name(ty: MapType) -> &'static str {
 }
 
 /// A `[]byte` is base64 in JSON, and so in the YAML that is made from it.
-fn base64(items: &[Value]) -> String {
+fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let byte = |item: &Value| {
-        if let Value::Int(byte, _) = item {
-            *byte as u8
-        } else {
-            0
-        }
-    };
-    let mut out = String::with_capacity(items.len().div_ceil(3) * 4);
-    for chunk in items.chunks(3) {
-        let word = chunk
-            .iter()
-            .fold(0u32, |word, item| word << 8 | u32::from(byte(item)));
+    let mut out = String::with_capacity(bytes.len().div_ceil(3) * 4);
+    for chunk in bytes.chunks(3) {
+        let word = chunk.iter().fold(0u32, |word, byte| word << 8 | u32::from(*byte));
         let word = word << (8 * (3 - chunk.len()));
         for place in 0..4 {
             let digit = DIGITS
@@ -260,10 +251,7 @@ mod tests {
     #[test]
     fn values_are_written_as_go_writes_them() {
         let check = |value: Value, expected: &str| assert_eq!(json(&value).unwrap(), expected);
-        let bytes = |text: &str| {
-            let items = text.bytes().map(|byte| Value::int(byte.into())).collect();
-            Value::List(List::new(ListType::Bytes, items))
-        };
+        let bytes = |text: &str| Value::bytes(text.as_bytes());
         check(Value::Nil, "null");
         check(Value::List(List::nil(ListType::Any)), "null");
         check(

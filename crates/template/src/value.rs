@@ -241,6 +241,16 @@ impl List {
         Rc::clone(&self.0)
     }
 
+    /// The bytes of a `[]uint8`.
+    #[must_use]
+    pub fn to_bytes(&self) -> Vec<u8> {
+        let byte = |item: &Value| match item {
+            Value::Uint(byte, _) => *byte as u8,
+            _ => 0,
+        };
+        self.items().iter().map(byte).collect()
+    }
+
     /// The items.
     #[must_use]
     pub fn items(&self) -> &[Value] {

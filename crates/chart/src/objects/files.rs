@@ -5,9 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mainstay_template::{
-    Call, Failure, List, ListType, Map, MapType, Object, Shape, Signature, Str, Type, Value,
-};
+use mainstay_template::{Call, Failure, Map, MapType, Object, Shape, Signature, Str, Type, Value};
 
 use super::glob::Glob;
 use crate::chart::File;
@@ -77,12 +75,6 @@ fn base_name(path: &str) -> &str {
     path.rsplit('/').next().unwrap_or(path)
 }
 
-/// A Go `[]byte`.
-fn bytes(data: &[u8]) -> Value {
-    let items = data.iter().map(|byte| Value::int(i64::from(*byte))).collect();
-    Value::List(List::new(ListType::Bytes, items))
-}
-
 const ONE_STRING: Signature = Signature {
     params: &[Type::String],
     variadic: false,
@@ -102,7 +94,7 @@ impl Object for Files {
     }
 
     fn field(&self, name: &str) -> Option<Value> {
-        Some(bytes(self.get(name.as_bytes()).map_or(&[], |data| data)))
+        Some(Value::bytes(self.get(name.as_bytes()).map_or(&[], |data| data)))
     }
 
     fn method(&self, name: &str) -> Option<Signature> {
@@ -117,11 +109,11 @@ impl Object for Files {
         let argument = call.str(0);
         match name {
             "Get" => Ok(Value::string(self.get(&argument).cloned().unwrap_or_default())),
-            "GetBytes" => Ok(bytes(self.get(&argument).map_or(&[], |data| data))),
+            "GetBytes" => Ok(Value::bytes(self.get(&argument).map_or(&[], |data| data))),
             "Glob" => Ok(Value::object(self.glob(&argument.to_str_lossy()))),
             "Lines" => self.lines(&argument),
             "AsConfig" => crate::functions::to_yaml(&self.flattened(|data| Value::string(data)), call),
-            _ => crate::functions::to_yaml(&self.flattened(bytes), call),
+            _ => crate::functions::to_yaml(&self.flattened(Value::bytes), call),
         }
     }
 
@@ -141,7 +133,7 @@ impl Object for Files {
     fn map_entries(&self) -> Vec<(Str, Value)> {
         self.by_name
             .iter()
-            .map(|(name, data)| (name.as_str().into(), bytes(data)))
+            .map(|(name, data)| (name.as_str().into(), Value::bytes(data)))
             .collect()
     }
 }

@@ -120,16 +120,7 @@ impl Printer<'_> {
 
     /// `[]byte` under the verbs that take it for a string.
     fn bytes(&mut self, list: &List, verb: u32) -> bool {
-        let text = || -> Vec<u8> {
-            let byte = |item: &Value| {
-                if let Value::Uint(byte, _) = item {
-                    *byte as u8
-                } else {
-                    0
-                }
-            };
-            list.items().iter().map(byte).collect()
-        };
+        let text = || list.to_bytes();
         match u8::try_from(verb).unwrap_or(0) {
             b'v' | b'd' if self.flags.sharp_v => {
                 self.push(b"[]byte{");
