@@ -5,6 +5,7 @@ mod action;
 mod lex;
 mod number;
 mod operand;
+mod token;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -15,8 +16,9 @@ use crate::names::{Mix, Names};
 use crate::quote::{quoted, unquote};
 use crate::stack;
 use crate::string::Str;
-use lex::{Kind, Lexer, Token};
+use lex::Lexer;
 pub(crate) use number::Number;
+use token::{Kind, Token};
 
 /// How deeply blocks may nest; parentheses have Go's own bound, which is the same.
 const MAX_DEPTH: u32 = 10_000;

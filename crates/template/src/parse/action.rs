@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::lex::{Kind, Token};
+use super::token::{Kind, Token};
 use super::{Item, Parse, Parser, Stop, Tree};
 use crate::ast::{Branch, Node, NodeId, Span};
 

@@ -1,7 +1,7 @@
 //! Commands and their operands: what a pipeline is made of.
 
-use super::lex::{Kind, Token};
 use super::number::{self, Syntax};
+use super::token::{Kind, Token};
 use super::{Known, MAX_DEPTH, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
 use crate::quote::{quoted, unquote};
