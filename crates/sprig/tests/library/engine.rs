@@ -74,7 +74,7 @@ fn templates_give_what_go_gives() {
         }
     }
     println!(
-        "templates: {} run, {} equal",
+        "differential templates with keys and dates: {} run, {} equal",
         TEMPLATES.len(),
         TEMPLATES.len() - wrong.len()
     );

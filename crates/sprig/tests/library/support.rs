@@ -262,7 +262,11 @@ pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
             ));
         }
     }
-    println!("{what}: {} run, {} equal", cases.len(), cases.len() - wrong.len());
+    println!(
+        "differential {what}: {} run, {} equal",
+        cases.len(),
+        cases.len() - wrong.len()
+    );
     let shown = wrong.iter().take(20).cloned().collect::<Vec<_>>().join("\n");
     assert!(
         wrong.is_empty(),
