@@ -103,8 +103,11 @@ impl Mask {
     }
 
     fn walk(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
-        // Who owns which field is compared by scenarios of its own.
+        // Who owns which field is shown where a scenario asks for it, else it would drown the rest.
         if key == "managedFields" {
+            if self.shown.iter().any(|prefix| path.starts_with(prefix.as_str())) {
+                self.owners(value, path, lines);
+            }
             return;
         }
         match value {
@@ -139,6 +142,26 @@ impl Mask {
                 }
             }
         }
+    }
+
+    /// A line per entry, in an order that does not depend on when it was written.
+    fn owners(&self, value: &Value, path: &str, lines: &mut Vec<String>) {
+        let mut entries: Vec<Value> = value.as_array().cloned().unwrap_or_default();
+        for time in entries.iter_mut().filter_map(|entry| entry.get_mut("time")) {
+            *time = "<time>".into();
+        }
+        let mut shown: Vec<(String, String)> = entries
+            .iter()
+            .map(|entry| {
+                let text = |key| entry.get(key).and_then(Value::as_str).unwrap_or("");
+                let order = ["operation", "manager", "apiVersion", "subresource"]
+                    .map(text)
+                    .join(" ");
+                (order, self.text(&entry.to_string()))
+            })
+            .collect();
+        shown.sort();
+        lines.extend(shown.into_iter().map(|(_, entry)| format!("{path}: {entry}")));
     }
 
     fn leaf(&self, value: &Value, path: &str, key: &str) -> String {

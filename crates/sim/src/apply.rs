@@ -1,13 +1,35 @@
-//! Who owns which field: takes a write, gives the object with `managedFields` kept. Server-side apply belongs here; for now an applied
-//! configuration is merged over the live object and nobody is remembered as owner.
+//! Who owns which field: takes a write, gives the object with `managedFields` kept; for a server-side apply also the merged object, or
+//! the conflicts with other owners.
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::patch::strategic;
-use crate::resource::{Resource, Shape};
+use crate::resource::{Resource, Shape, split_api_version};
 use crate::state::State;
-use crate::status::Result;
+use crate::status::{Result, Status};
+use crate::tree;
+
+mod check;
+mod compare;
+mod element;
+mod fields;
+mod last_applied;
+mod managed;
+mod merge;
+mod remove;
+mod reset;
+mod set;
+mod types;
+mod updater;
+
+use managed::{Entry, Managed, Manager};
+use set::Set;
+use updater::{Applied, Conflict, Updater};
+
+const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
+/// Who is said to own what was there before anybody's fields were tracked.
+const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
 /// The object that results from applying `patch` to `live` (absent: it is to be created).
 pub fn apply(
@@ -15,31 +37,274 @@ pub fn apply(
     resource: &Resource,
     live: Option<&Value>,
     patch: &Value,
-    _context: &Context,
+    context: &Context,
 ) -> Result<Value> {
-    let Some(live) = live else {
-        return Ok(patch.clone());
-    };
-    match resource.shape {
-        Shape::Builtin(Some(id)) => strategic::merge(state.schema, id, live, patch),
-        _ => Ok(crate::patch::merge(live, patch)),
+    check_type(resource, patch)?;
+    if let Some(text) = check::check(types::Ref::of(state.schema, resource), patch) {
+        let text = format!("failed to create typed patch object ({}): {text}", named(patch));
+        return Err(Status::unknown(text));
     }
+    let mut live = live.cloned().unwrap_or_else(|| nothing(state, resource));
+    let sent = tree::remove(&mut live, &MANAGED);
+    let mut owners = Managed::parse(sent.as_ref().map_or(&[], |list| tree::list(list, &[])))
+        .map_err(|text| Status::unknown(format!("failed to decode managed fields: {text}")))?;
+    let updater = updater(state, resource, context);
+    let now = state.now().rfc3339();
+    if owners.0.is_empty() {
+        let empty = nothing(state, resource);
+        let writer = Manager::new(
+            BEFORE_FIRST_APPLY,
+            false,
+            &resource.api_version(),
+            &context.subresource,
+        );
+        note(&updater, &empty, &live, &mut owners, writer, &now);
+    }
+    let manager = Manager::new(
+        &context.manager,
+        true,
+        &resource.api_version(),
+        &context.subresource,
+    );
+    let Applied { object, mut owners } = merged(&updater, &live, patch, owners, &manager, context)?;
+    if let Some(entry) = owners.0.get_mut(&manager) {
+        entry.set = entry.set.difference(&never_owned());
+        if object.is_some() {
+            entry.time = Some(now);
+        }
+    }
+    owners.drop_empty();
+    let mut object = object.unwrap_or(live);
+    if context.manager == "kubectl" {
+        last_applied::keep_in_step(&mut object, patch);
+    }
+    Ok(with_managed(object, &owners))
 }
 
 /// Notes in `managedFields` what an ordinary create or update changed.
 #[must_use]
 pub fn track(
-    _state: &State,
-    _resource: &Resource,
-    _live: Option<&Value>,
-    new: Value,
-    _context: &Context,
+    state: &State,
+    resource: &Resource,
+    live: Option<&Value>,
+    mut new: Value,
+    context: &Context,
 ) -> Value {
-    new
+    if context.applied {
+        return new;
+    }
+    let sent = tree::remove(&mut new, &MANAGED);
+    let mut owners = known_owners(live, sent.as_ref(), context);
+    if owners.0.is_empty() && live.is_some() {
+        return new;
+    }
+    let mut old = live.cloned().unwrap_or_else(|| nothing(state, resource));
+    tree::remove(&mut old, &MANAGED);
+    let updater = updater(state, resource, context);
+    let writer = Manager::new(
+        &context.manager,
+        false,
+        &resource.api_version(),
+        &context.subresource,
+    );
+    note(&updater, &old, &new, &mut owners, writer, &state.now().rfc3339());
+    with_managed(new, &owners)
 }
 
 /// An update whose only effect is new times in `managedFields` is no update.
 #[must_use]
-pub fn keep_times_if_unchanged(new: Value, _old: &Value) -> Value {
+pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
+    let (Some(now), Some(before)) = (tree::get(&new, &MANAGED), tree::get(old, &MANAGED)) else {
+        return new;
+    };
+    if now == before || timeless(now) != timeless(before) {
+        return new;
+    }
+    let kept = before.clone();
+    let sent = std::mem::take(tree::get_mut(&mut new, &MANAGED).unwrap_or(&mut Value::Null));
+    tree::set(&mut new, &MANAGED, kept);
+    if new != *old {
+        tree::set(&mut new, &MANAGED, sent);
+    }
     new
+}
+
+fn timeless(owners: &Value) -> Value {
+    let mut owners = owners.clone();
+    for entry in owners.as_array_mut().into_iter().flatten() {
+        tree::remove(entry, &["time"]);
+    }
+    owners
+}
+
+/// Whether a sent object says that nobody shall own anything any more.
+#[must_use]
+pub fn resets(sent: &Value) -> bool {
+    managed::is_reset(tree::get(sent, &MANAGED))
+}
+
+/// Whose fields are known before a write: those of the live object, unless the sent one has a list of its own that makes sense.
+fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -> Managed {
+    let kept = || {
+        let list = live.map_or(&[][..], |live| tree::list(live, &MANAGED));
+        Managed::parse(list).unwrap_or_default()
+    };
+    if !context.subresource.is_empty() {
+        return kept();
+    }
+    if context.resets_owners || managed::is_reset(sent) {
+        return Managed::default();
+    }
+    match Managed::parse(sent.map_or(&[], |list| tree::list(list, &[]))) {
+        Ok(owners) if !owners.0.is_empty() => owners,
+        _ => kept(),
+    }
+}
+
+/// Gives `writer` what differs between two versions of an object.
+fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, writer: Manager, now: &str) {
+    let mut set = updater.update(old, new, owners).difference(&never_owned());
+    if !set.is_empty() {
+        if let Some(before) = owners.0.get(&writer) {
+            set = set.union(&before.set);
+        }
+        // Scaling is noted without its time.
+        let entry = Entry {
+            api_version: updater.resource.api_version(),
+            set,
+            time: (writer.subresource != "scale").then(|| now.to_owned()),
+        };
+        owners.0.insert(writer, entry);
+    }
+    owners.cap_updaters();
+}
+
+/// Applies; `kubectl` may overrule what it wrote itself before it applied on the server's side.
+fn merged(
+    updater: &Updater<'_>,
+    live: &Value,
+    patch: &Value,
+    owners: Managed,
+    manager: &Manager,
+    context: &Context,
+) -> Result<Applied> {
+    let tried = updater.apply(live, patch, owners.clone(), manager, context.force);
+    let conflicts = match tried {
+        Ok(applied) => return Ok(applied),
+        Err(conflicts) => conflicts,
+    };
+    let past = (context.manager == "kubectl")
+        .then(|| last_applied::unchanged_since(updater.state, updater.resource, live))
+        .flatten();
+    let Some(past) = past else {
+        return Err(refusal(&conflicts));
+    };
+    let left: Vec<Conflict> = conflicts
+        .into_iter()
+        .filter(|conflict| !past.has_path(&conflict.path))
+        .collect();
+    if !left.is_empty() {
+        return Err(refusal(&left));
+    }
+    updater
+        .apply(live, patch, owners, manager, true)
+        .map_err(|conflicts| refusal(&conflicts))
+}
+
+fn refusal(conflicts: &[Conflict]) -> Status {
+    let message = if let [one] = conflicts {
+        let (owner, field) = (&one.manager, one.field());
+        format!("Apply failed with 1 conflict: conflict with {owner}: {field}")
+    } else {
+        let mut lines = Vec::new();
+        let mut last = None;
+        for conflict in conflicts {
+            if last != Some(&conflict.manager) {
+                lines.push(format!("conflicts with {}:", conflict.manager));
+                last = Some(&conflict.manager);
+            }
+            lines.push(format!("- {}", conflict.field()));
+        }
+        let (count, shown) = (conflicts.len(), lines.join("\n"));
+        format!("Apply failed with {count} conflicts: {shown}")
+    };
+    let status = Status::new(409, "Conflict", message);
+    conflicts.iter().fold(status, |status, conflict| {
+        let text = format!("conflict with {}", conflict.manager);
+        status.cause("FieldManagerConflict", &text, &conflict.field())
+    })
+}
+
+fn updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> Updater<'a> {
+    Updater {
+        state,
+        resource,
+        reset: reset::reset_fields(resource, &context.subresource),
+    }
+}
+
+/// The object before there was one: a struct's zero value, or nothing but its type.
+fn nothing(state: &State, resource: &Resource) -> Value {
+    let mut value = match resource.shape {
+        Shape::Builtin(Some(id)) => state.schema.zero(id),
+        _ => json!({}),
+    };
+    tree::set(&mut value, &["apiVersion"], resource.api_version());
+    tree::set(&mut value, &["kind"], &*resource.kind);
+    value
+}
+
+/// The server's own, whoever writes them.
+fn never_owned() -> Set {
+    Set::of(&[
+        &["apiVersion"],
+        &["kind"],
+        &["metadata"],
+        &["metadata", "name"],
+        &["metadata", "namespace"],
+        &["metadata", "creationTimestamp"],
+        &["metadata", "selfLink"],
+        &["metadata", "uid"],
+        &["metadata", "clusterName"],
+        &["metadata", "generation"],
+        &["metadata", "managedFields"],
+        &["metadata", "resourceVersion"],
+    ])
+}
+
+fn with_managed(mut object: Value, owners: &Managed) -> Value {
+    match owners.to_list() {
+        Some(list) => tree::set(&mut object, &MANAGED, list),
+        None => drop(tree::remove(&mut object, &MANAGED)),
+    }
+    object
+}
+
+/// `apps/v1, Kind=Deployment`, the group's slash always there.
+fn type_name(value: &Value) -> String {
+    let (group, version) = split_api_version(tree::text(value, &["apiVersion"]));
+    format!("{group}/{version}, Kind={}", tree::text(value, &["kind"]))
+}
+
+fn named(value: &Value) -> String {
+    let (namespace, name) = (
+        tree::text(value, &["metadata", "namespace"]),
+        tree::text(value, &["metadata", "name"]),
+    );
+    format!("{namespace}/{name}; {}", type_name(value))
+}
+
+/// A configuration must say what it is, and may not claim managed fields.
+fn check_type(resource: &Resource, patch: &Value) -> Result<()> {
+    let (version, kind) = (tree::text(patch, &["apiVersion"]), tree::text(patch, &["kind"]));
+    if version != resource.api_version() || kind != &*resource.kind {
+        return Err(Status::bad_request(format!(
+            "invalid object type: {}",
+            type_name(patch)
+        )));
+    }
+    if tree::get(patch, &MANAGED).is_some_and(|list| !list.is_null()) {
+        return Err(Status::bad_request("metadata.managedFields must be nil"));
+    }
+    Ok(())
 }

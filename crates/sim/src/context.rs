@@ -18,6 +18,10 @@ pub enum FieldValidation {
 
 /// One request's company.
 #[derive(Clone, Debug, Default)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent yes/no facts about a request"
+)]
 pub struct Context {
     /// Who asks.
     pub user: User,
@@ -29,6 +33,12 @@ pub struct Context {
     pub manager_named: bool,
     /// `force=true` of an apply.
     pub force: bool,
+    /// The write is a patch: a uid in it is no precondition.
+    pub patched: bool,
+    /// The write is a server-side apply: who owns what was settled when it was merged.
+    pub applied: bool,
+    /// The sent object says that nobody shall own its fields any more.
+    pub resets_owners: bool,
     /// What to do about unknown fields.
     pub field_validation: FieldValidation,
     /// The subresource written to, empty for the object itself.

@@ -71,6 +71,9 @@ fn autoscaler_to_v2(value: &mut Value) {
 }
 
 fn autoscaler_to_v1(value: &mut Value) {
+    for field in ["currentMetrics", "conditions"] {
+        tree::remove(value, &["status", field]);
+    }
     let metrics = tree::remove(value, &["spec", "metrics"]);
     let cpu = metrics
         .iter()

@@ -60,6 +60,7 @@ pub fn decode(state: &State, resource: &Resource, value: Value, context: &mut Co
             "the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
         )));
     }
+    context.resets_owners = crate::apply::resets(&value);
     let mut decoded = shape(state, resource, value)?;
     report_unknown(resource, &decoded.unknown, context)?;
     tree::set(&mut decoded.value, &["apiVersion"], api_version);

@@ -12,7 +12,7 @@ use crate::patch::{self, strategic};
 use crate::resource::Shape;
 use crate::state::State;
 use crate::status::{Qualified, Result, Status};
-use crate::{apply, tree, write};
+use crate::{apply, write};
 
 /// The patch types.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,9 +50,8 @@ pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Cont
     check_patch_options(request, sort)?;
     let body = parse(request, sort)?;
     let resource = request.resource;
-    if sort == Sort::Apply {
-        check_applied(request, &body)?;
-    }
+    context.applied = sort == Sort::Apply;
+    context.patched = true;
     let done = write::update(
         state,
         &request.target(),
@@ -99,30 +98,13 @@ pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
     };
     match (sort, &value) {
         (Sort::Json, _) | (_, Value::Object(_)) => Ok(value),
+        (Sort::Apply, _) => Err(Status::bad_request(
+            "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
+        )),
         _ => Err(Status::bad_request(
             "error decoding patch: json: cannot unmarshal array into Go value of type map[string]interface {}",
         )),
     }
-}
-
-/// An applied configuration must say what it is, and may not claim managed fields.
-fn check_applied(request: &Request<'_>, body: &Value) -> Result<()> {
-    let resource = request.resource;
-    for (field, expected) in [
-        ("apiVersion", resource.api_version()),
-        ("kind", resource.kind.to_string()),
-    ] {
-        if tree::text(body, &[field]).is_empty() {
-            let _ = expected;
-            return Err(Status::bad_request(format!(
-                "invalid object type: {field} must be set"
-            )));
-        }
-    }
-    if !tree::list(body, &["metadata", "managedFields"]).is_empty() {
-        return Err(Status::bad_request("metadata.managedFields must be nil"));
-    }
-    Ok(())
 }
 
 pub(super) fn check_patch_options(request: &Request<'_>, sort: Sort) -> Result<()> {

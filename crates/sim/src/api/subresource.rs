@@ -49,6 +49,8 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
     } else {
         None
     };
+    context.applied = sort == Some(Sort::Apply);
+    context.patched = sort.is_some();
     let sent = match sort {
         Some(sort) => {
             patch::check_patch_options(request, sort)?;

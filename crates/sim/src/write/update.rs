@@ -37,14 +37,21 @@ pub fn update(
         if !may_create || !context.subresource.is_empty() {
             return Err(target.not_found());
         }
-        let value = change(state, None, context)?;
-        check_name(&value, target)?;
-        if !tree::text(&value, &["metadata", "uid"]).is_empty() {
-            return Err(uid_precondition(
-                target,
-                tree::text(&value, &["metadata", "uid"]),
-                "",
-            ));
+        let mut value = change(state, None, context)?;
+        check_name(&value, target, context)?;
+        let uid = tree::text(&value, &["metadata", "uid"]);
+        if !uid.is_empty() {
+            return Err(if context.applied {
+                let why = format!(
+                    "uid mismatch: the provided object specified uid {uid}, and no existing object was found"
+                );
+                Status::conflict(target.resource.qualified(), target.name, &why)
+            } else {
+                uid_precondition(target, uid, "")
+            });
+        }
+        if context.applied {
+            tree::remove(&mut value, &["metadata", "resourceVersion"]);
         }
         let object = create(state, target, value, context)?;
         return Ok(Updated {
@@ -53,10 +60,10 @@ pub fn update(
         });
     };
     let mut new = change(state, Some(&old), context)?;
-    check_name(&new, target)?;
+    check_name(&new, target, context)?;
     settle_namespace(&mut new, target)?;
     defaults::apply_update(state, target.resource, &mut new, &old);
-    check_preconditions(target, &mut new, &old)?;
+    check_preconditions(target, &mut new, &old, context)?;
     new = apply::track(state, target.resource, Some(&old), new, context);
     let attributes = Attributes {
         target,
@@ -74,10 +81,18 @@ pub fn update(
     })
 }
 
-fn check_name(value: &Value, target: &Target<'_>) -> Result<()> {
+fn check_name(value: &Value, target: &Target<'_>, context: &Context) -> Result<()> {
     let name = tree::text(value, &["metadata", "name"]);
     if name.is_empty() {
-        return Err(Status::bad_request("name must be provided"));
+        let text = "name must be provided";
+        return Err(Status::bad_request(if context.applied {
+            format!(
+                "the name of the object ({} based on URL) was undeterminable: {text}",
+                target.name
+            )
+        } else {
+            text.into()
+        }));
     }
     if name == target.name {
         return Ok(());
@@ -113,12 +128,12 @@ fn storage_key(target: &Target<'_>) -> String {
     format!("/registry/{folder}/{}", target.key())
 }
 
-fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()> {
+fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value, context: &Context) -> Result<()> {
     let (wanted, found) = (
         tree::text(new, &["metadata", "uid"]),
         tree::text(old, &["metadata", "uid"]),
     );
-    if !wanted.is_empty() && wanted != found {
+    if !context.patched && !wanted.is_empty() && wanted != found {
         return Err(uid_precondition(target, wanted, found));
     }
     let version = tree::text(new, &["metadata", "resourceVersion"]);
@@ -129,16 +144,18 @@ fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value) -> Res
         return Ok(());
     }
     if version.parse::<u64>().is_err() {
-        return Err(bad_version(target, version));
+        return Err(bad_version(version, context));
     }
     Err(Status::modified(target.resource.qualified(), target.name))
 }
 
-fn bad_version(target: &Target<'_>, version: &str) -> Status {
-    let mut errors = crate::field::FieldErrors::new();
+fn bad_version(version: &str, context: &Context) -> Status {
     let detail = format!("strconv.ParseUint: parsing {version:?}: invalid syntax");
+    if context.patched {
+        return Status::unknown(detail);
+    }
+    let mut errors = crate::field::FieldErrors::new();
     errors.invalid(&crate::field::Path::new("resourceVersion"), version, detail);
-    let _ = target;
     Status::unknown(errors.aggregate())
 }
 

@@ -1,0 +1,156 @@
+//! Whether an applied configuration fits its type: takes it, gives what is wrong in the words of `structured-merge-diff`.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::element::Element;
+use super::types::{Form, List, MapOf, Ref, Rule, Scalar};
+
+/// What is wrong with `value`; empty when nothing is.
+pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
+    let mut errors = Vec::new();
+    walk(kind, value, "", &mut errors);
+    match errors.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        several => Some(format!("errors:\n  {}", several.join("\n  "))),
+    }
+}
+
+fn say(path: &str, text: &str, errors: &mut Vec<String>) {
+    errors.push(if path.is_empty() {
+        text.to_owned()
+    } else {
+        format!("{path}: {text}")
+    });
+}
+
+fn walk(kind: Ref<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+    let atom = kind.resolve();
+    match (atom.form(Some(value)), &atom.map, &atom.list) {
+        _ if value.is_null() => {}
+        (Form::Map, Some(map), _) => of_map(map, value, path, errors),
+        (Form::List, _, Some(list)) => of_list(list, value, path, errors),
+        (Form::Scalar, _, _) => {
+            if let Some(text) = atom.scalar.and_then(|sort| of_scalar(sort, value)) {
+                say(path, &text, errors);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn of_scalar(sort: Scalar, value: &Value) -> Option<String> {
+    match (sort, value) {
+        (Scalar::Number, Value::Number(_))
+        | (Scalar::Text, Value::String(_))
+        | (Scalar::Bool, Value::Bool(_))
+        | (Scalar::Any, Value::Number(_) | Value::String(_) | Value::Bool(_)) => None,
+        (Scalar::Number, _) => Some(format!("expected numeric (int or float), got {}", go_type(value))),
+        (Scalar::Text, _) => Some(format!(
+            "expected string, got &value.valueUnstructured{{Value:{}}}",
+            go_syntax(value)
+        )),
+        (Scalar::Bool, _) => Some(format!("expected boolean, got &{{{}}}", go_text(value))),
+        (Scalar::Any, _) => Some(format!("expected any scalar, got &{{{}}}", go_text(value))),
+    }
+}
+
+fn of_map(map: &MapOf<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+    let Value::Object(fields) = value else {
+        say(
+            path,
+            &format!("expected map, got &{{{}}}", go_text(value)),
+            errors,
+        );
+        return;
+    };
+    for (name, child) in fields {
+        let path = format!("{path}{}", Element::field(name));
+        let kind = map.child(name);
+        if kind.is_nothing() {
+            say(&path, "field not declared in schema", errors);
+            return;
+        }
+        walk(kind, child, &path, errors);
+    }
+}
+
+fn of_list(list: &List<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+    let Value::Array(items) = value else {
+        say(
+            path,
+            &format!("expected list, got &{{{}}}", go_text(value)),
+            errors,
+        );
+        return;
+    };
+    let mut seen = BTreeSet::new();
+    for (at, item) in items.iter().enumerate() {
+        let element = match list.element_of(item) {
+            _ if matches!(list.rule, Rule::Whole) => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
+            Ok(element) => element,
+            Err(text) => {
+                say(path, &format!("element {at}: {text}"), errors);
+                return;
+            }
+        };
+        let below = format!("{path}{element}");
+        if !seen.insert(element.clone()) {
+            say(path, &format!("duplicate entries for key {element}"), errors);
+        }
+        walk(list.element, item, &below, errors);
+    }
+}
+
+/// `%T` of what Go's JSON decoder makes of the value.
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+/// `%#v` of it.
+fn go_syntax(value: &Value) -> String {
+    match value {
+        Value::Null => "interface {}(nil)".into(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_syntax).collect();
+            format!("[]interface {{}}{{{}}}", items.join(", "))
+        }
+        Value::Object(map) => {
+            let fields: Vec<_> = map
+                .iter()
+                .map(|(key, value)| format!("{key:?}:{}", go_syntax(value)))
+                .collect();
+            format!("map[string]interface {{}}{{{}}}", fields.join(", "))
+        }
+        scalar => scalar.to_string(),
+    }
+}
+
+/// `%v` of it.
+fn go_text(value: &Value) -> String {
+    match value {
+        Value::Null => "<nil>".into(),
+        Value::String(text) => text.clone(),
+        Value::Array(items) => {
+            let items: Vec<_> = items.iter().map(go_text).collect();
+            format!("[{}]", items.join(" "))
+        }
+        Value::Object(map) => {
+            let fields: Vec<_> = map
+                .iter()
+                .map(|(key, value)| format!("{key}:{}", go_text(value)))
+                .collect();
+            format!("map[{}]", fields.join(" "))
+        }
+        scalar => scalar.to_string(),
+    }
+}

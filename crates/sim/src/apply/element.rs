@@ -1,0 +1,157 @@
+//! One step of a field path: takes a field name, the keys of a list item, an item of a set or an index; gives its text on the wire
+//! (`f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`) and in messages (`.spec`, `[name="web"]`, `[="a"]`, `[0]`).
+
+use std::cmp::Ordering;
+
+use serde_json::{Map, Value};
+
+/// One step of a field path.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Element {
+    /// A field of a struct or a key of a map.
+    Field(Box<str>),
+    /// The item of a list whose keys have these values, sorted by name.
+    Key(Vec<(Box<str>, Leaf)>),
+    /// The item of a set.
+    Item(Leaf),
+    /// The item of a list by its place.
+    Index(i64),
+}
+
+/// A value that a path may hold, ordered as `structured-merge-diff` orders values.
+#[derive(Clone, Debug)]
+pub(super) struct Leaf(pub Value);
+
+impl Element {
+    pub(super) fn field(name: &str) -> Self {
+        Self::Field(name.into())
+    }
+
+    /// Reads the wire form; `None` for forms of a future version, which are dropped.
+    pub(super) fn parse(text: &str) -> Result<Option<Self>, String> {
+        let Some((sort, rest)) = text.split_once(':') else {
+            return Err(format!("missing colon: {text}"));
+        };
+        let json = |rest: &str| serde_json::from_str::<Value>(rest).map_err(|error| error.to_string());
+        Ok(match sort {
+            "f" => Some(Self::field(rest)),
+            "v" => Some(Self::Item(Leaf(json(rest)?))),
+            "i" => Some(Self::Index(
+                rest.parse().map_err(|_| format!("invalid index: {rest}"))?,
+            )),
+            "k" => match json(rest)? {
+                Value::Object(keys) => Some(Self::keys(keys)),
+                _ => return Err(format!("keys must be an object: {rest}")),
+            },
+            _ => None,
+        })
+    }
+
+    /// The item with these keys.
+    pub(super) fn keys(keys: Map<String, Value>) -> Self {
+        let mut keys: Vec<_> = keys
+            .into_iter()
+            .map(|(name, value)| (name.into_boxed_str(), Leaf(value)))
+            .collect();
+        keys.sort_by(|one, other| one.0.cmp(&other.0));
+        Self::Key(keys)
+    }
+
+    /// The wire form.
+    pub(super) fn wire(&self) -> String {
+        match self {
+            Self::Field(name) => format!("f:{name}"),
+            Self::Key(keys) => {
+                let keys: Map<String, Value> = keys
+                    .iter()
+                    .map(|(name, leaf)| (name.to_string(), leaf.0.clone()))
+                    .collect();
+                format!("k:{}", Value::Object(keys))
+            }
+            Self::Item(leaf) => format!("v:{}", leaf.0),
+            Self::Index(at) => format!("i:{at}"),
+        }
+    }
+}
+
+impl std::fmt::Display for Element {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Field(name) => write!(f, ".{name}"),
+            Self::Key(keys) => {
+                let keys: Vec<_> = keys
+                    .iter()
+                    .map(|(name, leaf)| format!("{name}={}", leaf.0))
+                    .collect();
+                write!(f, "[{}]", keys.join(","))
+            }
+            Self::Item(leaf) => write!(f, "[={}]", leaf.0),
+            Self::Index(at) => write!(f, "[{at}]"),
+        }
+    }
+}
+
+/// Numbers first, then text, booleans, lists, maps and null.
+fn rank(value: &Value) -> u8 {
+    match value {
+        Value::Number(_) => 0,
+        Value::String(_) => 1,
+        Value::Bool(_) => 2,
+        Value::Array(_) => 3,
+        Value::Object(_) => 4,
+        Value::Null => 5,
+    }
+}
+
+fn order(one: &Value, other: &Value) -> Ordering {
+    match (one, other) {
+        (Value::Number(a), Value::Number(b)) => match (a.as_i64(), b.as_i64()) {
+            (Some(a), Some(b)) => a.cmp(&b),
+            _ => a
+                .as_f64()
+                .unwrap_or(f64::MAX)
+                .total_cmp(&b.as_f64().unwrap_or(f64::MAX)),
+        },
+        (Value::String(a), Value::String(b)) => a.cmp(b),
+        (Value::Bool(a), Value::Bool(b)) => a.cmp(b),
+        _ => rank(one)
+            .cmp(&rank(other))
+            .then_with(|| one.to_string().cmp(&other.to_string())),
+    }
+}
+
+/// Whether two values are the same, `1` and `1.0` among them.
+pub(super) fn same(one: &Value, other: &Value) -> bool {
+    match (one, other) {
+        (Value::Array(a), Value::Array(b)) => {
+            a.len() == b.len() && a.iter().zip(b).all(|(one, other)| same(one, other))
+        }
+        (Value::Object(a), Value::Object(b)) => {
+            a.len() == b.len()
+                && a.iter()
+                    .all(|(key, one)| b.get(key).is_some_and(|other| same(one, other)))
+        }
+        (Value::Number(_), Value::Number(_)) => order(one, other).is_eq(),
+        _ => one == other,
+    }
+}
+
+impl PartialEq for Leaf {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other).is_eq()
+    }
+}
+
+impl Eq for Leaf {}
+
+impl PartialOrd for Leaf {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Leaf {
+    fn cmp(&self, other: &Self) -> Ordering {
+        order(&self.0, &other.0)
+    }
+}

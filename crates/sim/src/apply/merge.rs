@@ -1,0 +1,134 @@
+//! An applied configuration over the live object: takes both, gives the object that has everything of both, the configuration's values
+//! winning. Items of lists keep the live order, or take the configuration's where it says one.
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+
+use serde_json::{Map, Value};
+
+use super::element::Element;
+use super::types::{Form, List, Ref, Rule};
+
+/// Merges `applied` over `live`.
+pub(super) fn merge(kind: Ref<'_>, live: &Value, applied: &Value) -> Value {
+    walk(kind, Some(live), Some(applied)).unwrap_or(Value::Null)
+}
+
+/// The applied value if there is one, else the live one.
+fn either(live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+    applied.or(live).cloned()
+}
+
+fn walk(kind: Ref<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
+    if applied.is_none() {
+        return live.cloned();
+    }
+    let atom = kind.resolve();
+    match (atom.form(applied), &atom.map, &atom.list) {
+        (Form::Map, Some(map), _) if !map.whole => {
+            let before = live.and_then(Value::as_object).filter(|map| !map.is_empty());
+            let after = applied.and_then(Value::as_object).filter(|map| !map.is_empty());
+            if before.is_none() && after.is_none() {
+                return either(live, applied);
+            }
+            let nothing = Map::new();
+            let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
+            let mut out = before.clone();
+            for (name, value) in after {
+                match walk(map.child(name), before.get(name), Some(value)) {
+                    Some(merged) => drop(out.insert(name.clone(), merged)),
+                    None => drop(out.remove(name)),
+                }
+            }
+            Some(Value::Object(out))
+        }
+        (Form::List, _, Some(list)) if !matches!(list.rule, Rule::Whole) => {
+            let before = live.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            let after = applied.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            if before.is_empty() && after.is_empty() {
+                return either(live, applied);
+            }
+            Some(Value::Array(lists(list, before, after)))
+        }
+        _ => either(live, applied),
+    }
+}
+
+/// Items with their names, and those that have a name of their own by it.
+struct Items<'v> {
+    order: Vec<(Element, &'v Value)>,
+    /// Items that share their name are not merged: null stands for them.
+    by_name: BTreeMap<Element, &'v Value>,
+}
+
+impl<'v> Items<'v> {
+    fn of(list: &List<'_>, values: &'v [Value]) -> Self {
+        let mut items = Self {
+            order: Vec::with_capacity(values.len()),
+            by_name: BTreeMap::new(),
+        };
+        for value in values {
+            let Ok(element) = list.element_of(value) else {
+                continue;
+            };
+            let named = items.by_name.entry(element.clone()).or_insert(value);
+            if !std::ptr::eq(*named, value) {
+                *named = &Value::Null;
+            }
+            items.order.push((element, value));
+        }
+        items
+    }
+
+    fn get(&self, element: &Element) -> Option<&'v Value> {
+        self.by_name.get(element).copied()
+    }
+}
+
+fn lists(list: &List<'_>, live: &[Value], applied: &[Value]) -> Vec<Value> {
+    let (live, applied) = (Items::of(list, live), Items::of(list, applied));
+    let mut shared: VecDeque<&Element> = applied
+        .order
+        .iter()
+        .map(|(element, _)| element)
+        .filter(|element| live.by_name.contains_key(*element))
+        .collect();
+    let mut next_shared = shared.pop_front();
+    let mut merged: BTreeSet<&Element> = BTreeSet::new();
+    let mut out = Vec::with_capacity(live.order.len().max(applied.order.len()));
+    let (mut left, mut right) = (live.order.iter().peekable(), applied.order.iter().peekable());
+    while left.peek().is_some() || right.peek().is_some() {
+        if let (Some((one, _)), Some((other, _))) = (left.peek(), right.peek()) {
+            if one == other {
+                merged.insert(other);
+                out.extend(walk(list.element, live.get(one), applied.get(other)));
+                left.next();
+                right.next();
+                next_shared = shared.pop_front();
+                continue;
+            }
+            // Shared with the configuration, but its turn is another.
+            if applied.by_name.contains_key(one) && next_shared.is_some_and(|next| next != one) {
+                left.next();
+                continue;
+            }
+        }
+        if let Some((one, value)) = left.peek() {
+            if !applied.by_name.contains_key(one) {
+                out.extend(walk(list.element, Some(value), None));
+                left.next();
+                continue;
+            }
+            if merged.contains(one) {
+                left.next();
+            }
+        }
+        if let Some((other, _)) = right.next() {
+            merged.insert(other);
+            out.extend(walk(list.element, live.get(other), applied.get(other)));
+            if next_shared == Some(other) {
+                next_shared = shared.pop_front();
+            }
+        }
+    }
+    out
+}

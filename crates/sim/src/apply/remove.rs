@@ -1,0 +1,85 @@
+//! Taking fields away: takes a value and a set of paths, gives the value without them.
+
+use serde_json::{Map, Value};
+
+use super::element::Element;
+use super::set::Set;
+use super::types::{Form, List, MapOf, Ref, Rule};
+
+/// The value without what `gone` names.
+pub(super) fn remove(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
+    if gone.is_empty() {
+        return value.clone();
+    }
+    match walk(kind, value, gone) {
+        Value::Null if value.is_object() => Value::Object(Map::new()),
+        left => left,
+    }
+}
+
+fn walk(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
+    let atom = kind.resolve();
+    match (atom.form(Some(value)), &atom.map, &atom.list) {
+        (Form::Scalar, _, _) => value.clone(),
+        (Form::Map, Some(map), _) if !map.whole => of_map(map, value, gone),
+        (Form::List, _, Some(list)) if !matches!(list.rule, Rule::Whole) => of_list(list, value, gone),
+        _ => Value::Null,
+    }
+}
+
+/// What is left of a part; an emptied container stays, empty.
+fn part(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
+    match (walk(kind, value, gone), value) {
+        (Value::Null, Value::Object(_)) => Value::Object(Map::new()),
+        (Value::Null, Value::Array(_)) => Value::Array(Vec::new()),
+        (left, _) => left,
+    }
+}
+
+fn of_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
+    let mut left = Map::new();
+    let mut met = false;
+    for (name, child) in value.as_object().into_iter().flatten() {
+        let element = Element::field(name);
+        if gone.has(&element) {
+            continue;
+        }
+        let child = match gone.below(&element) {
+            Some(below) => {
+                met = true;
+                part(map.child(name), child, below)
+            }
+            None => child.clone(),
+        };
+        left.insert(name.clone(), child);
+    }
+    if left.is_empty() && !met {
+        return Value::Null;
+    }
+    Value::Object(left)
+}
+
+fn of_list(list: &List<'_>, value: &Value, gone: &Set) -> Value {
+    let mut left = Vec::new();
+    let mut met = false;
+    for item in value.as_array().into_iter().flatten() {
+        let Ok(element) = list.element_of(item) else {
+            left.push(item.clone());
+            continue;
+        };
+        if gone.has(&element) {
+            continue;
+        }
+        left.push(match gone.below(&element) {
+            Some(below) => {
+                met = true;
+                part(list.element, item, below)
+            }
+            None => item.clone(),
+        });
+    }
+    if left.is_empty() && !met {
+        return Value::Null;
+    }
+    Value::Array(left)
+}

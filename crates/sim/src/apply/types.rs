@@ -1,0 +1,385 @@
+//! What server-side apply must know of a type: takes a Go type of the table or a node of a custom schema, gives whether it may be a
+//! scalar, a list or a map, and by which rule its parts are owned.
+
+use serde_json::{Map, Value};
+
+use super::element::Element;
+use crate::resource::{Resource, Shape};
+use crate::schema::{Field, ListKind, Schema, Type, TypeId};
+
+/// A type, not yet looked at.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Ref<'a> {
+    /// A type of the table, with the rules of the field that has it.
+    Go(&'static Schema, &'a Type, Option<&'a Field>),
+    /// A struct of the table.
+    Struct(&'static Schema, TypeId),
+    /// A node of a custom schema.
+    Custom(&'static Schema, Node<'a>),
+    /// Whatever it turns out to be: maps by key, lists as a whole.
+    Deduced,
+    /// Whatever it turns out to be, as a whole.
+    Whole,
+    /// No type: the schema does not allow anything here.
+    Nothing,
+}
+
+/// A node of a custom schema.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Node<'a> {
+    schema: &'a Value,
+    /// An object with `apiVersion`, `kind` and `metadata` of its own.
+    object: bool,
+    /// Unknown fields are kept here and below.
+    preserve: bool,
+}
+
+/// A type, looked at.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Atom<'a> {
+    pub scalar: Option<Scalar>,
+    pub list: Option<List<'a>>,
+    pub map: Option<MapOf<'a>>,
+}
+
+/// Which scalars a type takes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scalar {
+    Text,
+    Number,
+    Bool,
+    Any,
+}
+
+/// A list and its rule.
+#[derive(Clone, Debug)]
+pub(super) struct List<'a> {
+    pub rule: Rule<'a>,
+    pub element: Ref<'a>,
+}
+
+/// How a list is owned.
+#[derive(Clone, Debug)]
+pub(super) enum Rule<'a> {
+    Whole,
+    Set,
+    Keys(Vec<&'a str>),
+}
+
+/// A map or struct and its rule.
+#[derive(Clone, Debug)]
+pub(super) struct MapOf<'a> {
+    pub whole: bool,
+    pub element: Ref<'a>,
+    fields: Fields<'a>,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Fields<'a> {
+    None,
+    Struct(&'static Schema, TypeId),
+    Custom(&'static Schema, Option<&'a Map<String, Value>>, Node<'a>),
+}
+
+/// Which of its possible forms a value has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Form {
+    Map,
+    Scalar,
+    List,
+    None,
+}
+
+static TEXT: Type = Type::Text(None);
+
+impl<'a> Ref<'a> {
+    /// The type of a resource's objects.
+    pub(super) fn of(schema: &'static Schema, resource: &'a Resource) -> Self {
+        match &resource.shape {
+            Shape::Builtin(Some(id)) => Self::Struct(schema, *id),
+            Shape::Custom(custom) if custom.schema.is_object() => Self::Custom(
+                schema,
+                Node {
+                    schema: &custom.schema,
+                    object: true,
+                    preserve: false,
+                },
+            ),
+            _ => Self::Deduced,
+        }
+    }
+
+    pub(super) fn resolve(self) -> Atom<'a> {
+        match self {
+            Self::Go(schema, kind, rules) => of_go(schema, kind, rules),
+            Self::Struct(schema, id) => of_struct(schema, id, false),
+            Self::Custom(schema, node) => node.resolve(schema),
+            Self::Deduced => anything(false),
+            Self::Whole => anything(true),
+            Self::Nothing => Atom::default(),
+        }
+    }
+
+    pub(super) fn is_nothing(self) -> bool {
+        matches!(self, Self::Nothing)
+    }
+}
+
+fn scalar<'a>(sort: Scalar) -> Atom<'a> {
+    Atom {
+        scalar: Some(sort),
+        ..Atom::default()
+    }
+}
+
+fn anything<'a>(whole: bool) -> Atom<'a> {
+    let element = if whole { Ref::Whole } else { Ref::Deduced };
+    Atom {
+        scalar: Some(Scalar::Any),
+        list: Some(List {
+            rule: Rule::Whole,
+            element: Ref::Whole,
+        }),
+        map: Some(MapOf {
+            whole,
+            element,
+            fields: Fields::None,
+        }),
+    }
+}
+
+fn of_go<'a>(schema: &'static Schema, kind: &'a Type, rules: Option<&'a Field>) -> Atom<'a> {
+    match kind {
+        Type::Text(_) | Type::Bytes | Type::Duration => scalar(Scalar::Text),
+        Type::Time | Type::MicroTime => scalar(Scalar::Any),
+        Type::Int(_) | Type::Float => scalar(Scalar::Number),
+        Type::Bool => scalar(Scalar::Bool),
+        Type::Quantity | Type::IntOrString | Type::Any => anything(false),
+        Type::Pointer(inner) => of_go(schema, inner, rules),
+        Type::List(item) => Atom {
+            list: Some(List {
+                rule: match rules.map(|field| &field.list) {
+                    Some(ListKind::Set) => Rule::Set,
+                    Some(ListKind::Map(keys)) => Rule::Keys(keys.iter().map(|key| &**key).collect()),
+                    _ => Rule::Whole,
+                },
+                element: Ref::Go(schema, item, None),
+            }),
+            ..Atom::default()
+        },
+        Type::Map(item) => Atom {
+            map: Some(MapOf {
+                whole: rules.is_some_and(|field| field.atomic_map),
+                element: Ref::Go(schema, item, None),
+                fields: Fields::None,
+            }),
+            ..Atom::default()
+        },
+        Type::Struct(id) => of_struct(schema, *id, rules.is_some_and(|field| field.atomic_map)),
+    }
+}
+
+fn of_struct<'a>(schema: &'static Schema, id: TypeId, whole: bool) -> Atom<'a> {
+    let found = schema.get(id);
+    Atom {
+        map: Some(MapOf {
+            whole: whole || found.atomic,
+            // A struct without fields is a free-form object to the published schema.
+            element: if found.fields.is_empty() {
+                Ref::Deduced
+            } else {
+                Ref::Nothing
+            },
+            fields: Fields::Struct(schema, id),
+        }),
+        ..Atom::default()
+    }
+}
+
+impl<'a> Node<'a> {
+    fn flag(&self, name: &str) -> bool {
+        self.schema.get(name).is_some_and(|flag| flag == true)
+    }
+
+    fn text(&self, name: &str) -> &'a str {
+        self.schema.get(name).and_then(Value::as_str).unwrap_or("")
+    }
+
+    fn child(self, schema: &'a Value) -> Self {
+        Self {
+            schema,
+            object: false,
+            preserve: self.preserves(),
+        }
+    }
+
+    fn preserves(&self) -> bool {
+        self.preserve || self.flag("x-kubernetes-preserve-unknown-fields")
+    }
+
+    fn resolve(self, schema: &'static Schema) -> Atom<'a> {
+        match self.text("type") {
+            "object" => Atom {
+                map: Some(self.map(schema)),
+                ..Atom::default()
+            },
+            "array" => Atom {
+                list: Some(self.list(schema)),
+                ..Atom::default()
+            },
+            "integer" | "number" => scalar(Scalar::Number),
+            "boolean" => scalar(Scalar::Bool),
+            "string" if matches!(self.text("format"), "" | "byte") => scalar(Scalar::Text),
+            "string" => scalar(Scalar::Any),
+            _ => Atom {
+                scalar: Some(Scalar::Any),
+                list: Some(self.list(schema)),
+                map: Some(self.map(schema)),
+            },
+        }
+    }
+
+    fn list(self, schema: &'static Schema) -> List<'a> {
+        let keys = self
+            .schema
+            .get("x-kubernetes-list-map-keys")
+            .and_then(Value::as_array);
+        List {
+            rule: match self.text("x-kubernetes-list-type") {
+                "set" => Rule::Set,
+                "map" => Rule::Keys(keys.into_iter().flatten().filter_map(Value::as_str).collect()),
+                _ => Rule::Whole,
+            },
+            element: self
+                .schema
+                .get("items")
+                .map_or(Ref::Whole, |items| Ref::Custom(schema, self.child(items))),
+        }
+    }
+
+    fn map(self, schema: &'static Schema) -> MapOf<'a> {
+        let properties = self.schema.get("properties").and_then(Value::as_object);
+        let object = self.object || self.flag("x-kubernetes-embedded-resource");
+        let free = self.preserves() || (!object && properties.is_none_or(Map::is_empty));
+        let element = match self.schema.get("additionalProperties") {
+            Some(below @ Value::Object(_)) => Ref::Custom(schema, self.child(below)),
+            Some(Value::Bool(true)) => Ref::Deduced,
+            Some(Value::Bool(false)) => Ref::Nothing,
+            _ if free => Ref::Deduced,
+            _ => Ref::Nothing,
+        };
+        MapOf {
+            whole: self.text("x-kubernetes-map-type") == "atomic",
+            element,
+            fields: Fields::Custom(schema, properties, Node { object, ..self }),
+        }
+    }
+}
+
+impl<'a> MapOf<'a> {
+    /// The type of a named field.
+    pub(super) fn field(&self, name: &str) -> Option<Ref<'a>> {
+        match self.fields {
+            Fields::None => None,
+            Fields::Struct(schema, id) => schema
+                .field(id, name)
+                .map(|field| Ref::Go(schema, &field.kind, Some(field))),
+            Fields::Custom(schema, properties, node) => {
+                match name {
+                    "apiVersion" | "kind" if node.object => return Some(Ref::Go(schema, &TEXT, None)),
+                    "metadata" if node.object => {
+                        return schema
+                            .named("meta/v1.ObjectMeta")
+                            .map(|id| Ref::Struct(schema, id));
+                    }
+                    _ => {}
+                }
+                let found = properties?.get(name)?;
+                Some(Ref::Custom(schema, node.child(found)))
+            }
+        }
+    }
+
+    /// The type of whatever is called `name`.
+    pub(super) fn child(&self, name: &str) -> Ref<'a> {
+        self.field(name).unwrap_or(self.element)
+    }
+
+    /// What a key field counts as when it is left out.
+    fn key_default(&self, name: &str) -> Option<Value> {
+        match self.fields {
+            Fields::None => None,
+            Fields::Custom(_, properties, _) => properties?.get(name)?.get("default").cloned(),
+            Fields::Struct(schema, id) => {
+                let field = schema.field(id, name)?;
+                match &field.kind {
+                    Type::Text(Some(sort)) if &**sort == "v1.Protocol" => Some("TCP".into()),
+                    Type::Text(_) if !field.omit_empty => Some("".into()),
+                    Type::Int(_) if !field.omit_empty => Some(0.into()),
+                    _ => None,
+                }
+            }
+        }
+    }
+}
+
+impl List<'_> {
+    /// How an item of the list is called in paths.
+    pub(super) fn element_of(&self, item: &Value) -> Result<Element, String> {
+        let keys = match &self.rule {
+            Rule::Whole => return Err("invalid indexing of non-associative list".into()),
+            Rule::Set => return set_element(item),
+            Rule::Keys(keys) => keys,
+        };
+        let Value::Object(fields) = item else {
+            let what = if item.is_null() {
+                "a null element"
+            } else {
+                "non-map elements"
+            };
+            return Err(format!("associative list with keys may not have {what}"));
+        };
+        let map = self.element.resolve().map;
+        let found: Map<String, Value> = keys
+            .iter()
+            .filter_map(|key| {
+                let given = fields.get(*key).cloned();
+                let value = given.or_else(|| map.as_ref()?.key_default(key))?;
+                Some(((*key).to_owned(), value))
+            })
+            .collect();
+        if found.is_empty() {
+            let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
+            return Err(format!(
+                "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
+                keys.join(" ")
+            ));
+        }
+        Ok(Element::keys(found))
+    }
+}
+
+fn set_element(item: &Value) -> Result<Element, String> {
+    match item {
+        Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
+        Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
+        Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
+        _ => Ok(Element::Item(super::element::Leaf(item.clone()))),
+    }
+}
+
+impl Atom<'_> {
+    /// The form in which a value is to be read.
+    pub(super) fn form(&self, value: Option<&Value>) -> Form {
+        match value {
+            Some(Value::Number(_) | Value::String(_) | Value::Bool(_)) if self.scalar.is_some() => {
+                Form::Scalar
+            }
+            Some(Value::Array(_)) if self.list.is_some() => Form::List,
+            _ if self.map.is_some() => Form::Map,
+            _ if self.scalar.is_some() => Form::Scalar,
+            _ if self.list.is_some() => Form::List,
+            _ => Form::None,
+        }
+    }
+}
