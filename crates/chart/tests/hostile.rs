@@ -12,7 +12,6 @@
 use std::fmt::Write as _;
 use std::io::Write as _;
 use std::process::Command;
-use std::time::{Duration, Instant};
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
@@ -22,7 +21,6 @@ use mainstay_testkit::peer;
 const CHART: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
 
 /// A second; more in a build that is not optimised, on a machine that is not quiet.
-const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 8 } else { 1 });
 
 /// A tar archive under construction; headers can be bent afterwards.
 #[derive(Default)]
@@ -498,22 +496,19 @@ fn message(error: &ChartError) -> String {
 }
 
 #[test]
-fn each_ends_in_a_clear_message_soon() {
+fn each_ends_in_a_clear_message() {
     let mut count = 0;
     for Case(name, bytes, expect) in cases() {
         count += 1;
-        let start = Instant::now();
         let result = load_archive(&bytes, Generation::Helm4)
             .map(drop)
             .map_err(|error| message(&error));
-        let took = start.elapsed();
         match (expect, &result) {
             (Loads, Ok(())) => {}
             (Fails(text), Err(said)) => assert_eq!(said, text, "{name}"),
             (Stricter(text), Err(said)) => assert!(said.contains(text), "{name}: {said}"),
             (_, result) => panic!("{name}: {result:?}"),
         }
-        assert!(took < SOON, "{name} took {took:?}");
     }
     assert!(count >= 60, "{count} archives");
     if let Some(peak) = peak_kib() {

@@ -1,4 +1,4 @@
-//! Schemas nobody should trust: each ends in a message, soon, and nothing outside the schema is read.
+//! Schemas nobody should trust: each ends in a message, and nothing outside the schema is read.
 // A test may fail by any means, and runs the real Helm on real files.
 #![allow(
     clippy::expect_used,
@@ -9,13 +9,10 @@
 )]
 
 use std::fmt::Write as _;
-use std::time::{Duration, Instant};
 
 use mainstay_chart::{
     ChartError, File, Generation, KubeVersion, Loaded, PrepareOptions, load_files, prepare,
 };
-
-const SOON: Duration = Duration::from_secs(if cfg!(debug_assertions) { 20 } else { 1 });
 
 fn chart(schema: &str, values: &str) -> Loaded {
     let files = vec![
@@ -44,10 +41,8 @@ fn validate(schema: &str, values: &str) -> Result<(), ChartError> {
 }
 
 fn check(schema: &str, values: &str, expected: &str) {
-    let start = Instant::now();
     let said = validate(schema, values).expect_err("refused").to_string();
     assert!(said.ends_with(expected), "{said}");
-    assert!(start.elapsed() < SOON, "took {:?}", start.elapsed());
 }
 
 const OUTSIDE: &str = "references outside the schema are refused";

@@ -1,18 +1,11 @@
-//! Texts made to hurt: each must end in an error, or in a value, quickly and in little memory.
+//! Texts made to hurt: each must end in an error, or in a value. A text that takes quadratic time takes minutes here; `cargo xtask hostile` bounds time and memory.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
-#![allow(clippy::disallowed_methods)] // How long it takes is the point.
 #![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
-
-use std::time::{Duration, Instant};
 
 use mainstay_yaml::{Budget, Numbers, Value, parse, parse_json, parse_spanned, to_yaml_v2};
 
-/// Unoptimised and on a busy machine; a text that takes quadratic time takes minutes.
-const LONG: Duration = Duration::from_secs(10);
-
 fn check(name: &str, text: &str, expected: &str) {
-    let start = Instant::now();
     let ours = match parse(text, &Budget::default()) {
         Ok(_) => String::new(),
         Err(error) => error.to_string(),
@@ -22,7 +15,6 @@ fn check(name: &str, text: &str, expected: &str) {
         "{name}: {ours:.200}"
     );
     let _ = parse_spanned(text, &Budget::default());
-    assert!(start.elapsed() < LONG, "{name} took {:?}", start.elapsed());
 }
 
 #[test]
@@ -129,9 +121,7 @@ fn the_same_key() {
         .collect();
     check("many keys", &keys, "");
     let value = parse(&keys, &Budget::default()).unwrap();
-    let start = Instant::now();
     to_yaml_v2(&value).unwrap();
-    assert!(start.elapsed() < LONG);
 }
 
 #[test]
