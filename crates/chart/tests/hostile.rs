@@ -20,8 +20,6 @@ use mainstay_testkit::peer;
 
 const CHART: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
 
-/// A second; more in a build that is not optimised, on a machine that is not quiet.
-
 /// A tar archive under construction; headers can be bent afterwards.
 #[derive(Default)]
 struct Tar(Vec<u8>);
