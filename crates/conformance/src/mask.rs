@@ -103,9 +103,10 @@ impl Mask {
     }
 
     fn walk(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
-        // Who owns which field is shown where a scenario asks for it, else it would drown the rest.
+        // Who owns which field is shown in a form of its own, a line per owner.
         if key == "managedFields" {
-            if self.shown.iter().any(|prefix| path.starts_with(prefix.as_str())) {
+            let asked = self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()));
+            if asked || self.shown.is_empty() {
                 self.owners(value, path, lines);
             }
             return;

@@ -16,6 +16,7 @@ mod fields;
 mod last_applied;
 mod managed;
 mod merge;
+mod reconcile;
 mod remove;
 mod reset;
 mod set;
@@ -27,6 +28,13 @@ use set::Set;
 use updater::{Applied, Conflict, Updater};
 
 const MANAGED: [&str; 2] = ["metadata", "managedFields"];
+
+/// A `DaemonSet` without it is seen as one that says `0`, so that whoever writes it owns the annotation.
+const TEMPLATE_GENERATION: [&str; 3] = [
+    "metadata",
+    "annotations",
+    "deprecated.daemonset.template.generation",
+];
 
 /// Who is said to own what was there before anybody's fields were tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
@@ -101,13 +109,16 @@ pub fn track(
     let mut old = live.cloned().unwrap_or_else(|| nothing(state, resource));
     tree::remove(&mut old, &MANAGED);
     let updater = updater(state, resource, context);
-    let writer = Manager::new(
-        &context.manager,
-        false,
-        &resource.api_version(),
-        &context.subresource,
-    );
-    note(&updater, &old, &new, &mut owners, writer, &state.now().rfc3339());
+    let version = resource.api_version();
+    let writer = Manager::new(&context.manager, false, &version, &context.subresource);
+    let now = state.now().rfc3339();
+    if resource.is("apps", "daemonsets") {
+        let mut seen = new.clone();
+        tree::set_default_text(&mut seen, &TEMPLATE_GENERATION, "0");
+        note(&updater, &old, &seen, &mut owners, writer, &now);
+    } else {
+        note(&updater, &old, &new, &mut owners, writer, &now);
+    }
     with_managed(new, &owners)
 }
 

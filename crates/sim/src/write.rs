@@ -100,7 +100,23 @@ fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
             value,
             unknown: Vec::new(),
         }),
-        Shape::Custom(custom) => crate::crd::decode(state, custom, value),
+        Shape::Custom(custom) => crate::crd::decode(state, custom, value).map(|mut decoded| {
+            drop_empty_metadata(&mut decoded.value);
+            decoded
+        }),
+    }
+}
+
+/// Metadata is typed for custom kinds too: what is empty is as good as absent.
+fn drop_empty_metadata(value: &mut Value) {
+    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
+        metadata.retain(|_, field| match field {
+            Value::Null => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Array(items) => !items.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            _ => true,
+        });
     }
 }
 

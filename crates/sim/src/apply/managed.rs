@@ -13,7 +13,7 @@ const UPDATERS: usize = 10;
 const ANCIENT: &str = "ancient-changes";
 
 /// Who owns fields: one entry of the list each.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manager {
     pub name: String,
     pub applied: bool,
@@ -43,6 +43,23 @@ impl Manager {
             api_version: if applied { "" } else { api_version }.to_owned(),
             subresource: subresource.to_owned(),
         }
+    }
+}
+
+/// As conflicts are sorted: by name, appliers before updaters.
+impl Ord for Manager {
+    fn cmp(&self, other: &Self) -> std::cmp::Ordering {
+        self.name
+            .cmp(&other.name)
+            .then_with(|| other.applied.cmp(&self.applied))
+            .then_with(|| self.api_version.cmp(&other.api_version))
+            .then_with(|| self.subresource.cmp(&other.subresource))
+    }
+}
+
+impl PartialOrd for Manager {
+    fn partial_cmp(&self, other: &Self) -> Option<std::cmp::Ordering> {
+        Some(self.cmp(other))
     }
 }
 

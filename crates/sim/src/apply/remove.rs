@@ -1,4 +1,4 @@
-//! Taking fields away: takes a value and a set of paths, gives the value without them.
+//! Taking fields away: takes a value and a set of paths, gives the value without them. What is emptied is null then.
 
 use serde_json::{Map, Value};
 
@@ -27,33 +27,20 @@ fn walk(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
     }
 }
 
-/// What is left of a part; an emptied container stays, empty.
-fn part(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
-    match (walk(kind, value, gone), value) {
-        (Value::Null, Value::Object(_)) => Value::Object(Map::new()),
-        (Value::Null, Value::Array(_)) => Value::Array(Vec::new()),
-        (left, _) => left,
-    }
-}
-
 fn of_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
     let mut left = Map::new();
-    let mut met = false;
     for (name, child) in value.as_object().into_iter().flatten() {
         let element = Element::field(name);
         if gone.has(&element) {
             continue;
         }
         let child = match gone.below(&element) {
-            Some(below) => {
-                met = true;
-                part(map.child(name), child, below)
-            }
+            Some(below) => walk(map.child(name), child, below),
             None => child.clone(),
         };
         left.insert(name.clone(), child);
     }
-    if left.is_empty() && !met {
+    if left.is_empty() {
         return Value::Null;
     }
     Value::Object(left)
@@ -61,7 +48,6 @@ fn of_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
 
 fn of_list(list: &List<'_>, value: &Value, gone: &Set) -> Value {
     let mut left = Vec::new();
-    let mut met = false;
     for item in value.as_array().into_iter().flatten() {
         let Ok(element) = list.element_of(item) else {
             left.push(item.clone());
@@ -71,14 +57,11 @@ fn of_list(list: &List<'_>, value: &Value, gone: &Set) -> Value {
             continue;
         }
         left.push(match gone.below(&element) {
-            Some(below) => {
-                met = true;
-                part(list.element, item, below)
-            }
+            Some(below) => walk(list.element, item, below),
             None => item.clone(),
         });
     }
-    if left.is_empty() && !met {
+    if left.is_empty() {
         return Value::Null;
     }
     Value::Array(left)

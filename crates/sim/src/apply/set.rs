@@ -61,6 +61,12 @@ impl Set {
         self.members.contains(element)
     }
 
+    /// Every element of this level, once.
+    pub(super) fn elements(&self) -> impl Iterator<Item = &Element> {
+        let deeper = self.children.keys().filter(|element| !self.has(element));
+        self.members.iter().chain(deeper)
+    }
+
     /// What is in the set below `element`.
     pub(super) fn below(&self, element: &Element) -> Option<&Self> {
         self.children.get(element).filter(|below| !below.is_empty())

@@ -305,6 +305,16 @@ impl<'a> MapOf<'a> {
         self.field(name).unwrap_or(self.element)
     }
 
+    /// Whether it has no named fields and takes anything.
+    pub(super) fn is_free(&self) -> bool {
+        let unnamed = match self.fields {
+            Fields::None => true,
+            Fields::Struct(schema, id) => schema.get(id).fields.is_empty(),
+            Fields::Custom(_, properties, node) => !node.object && properties.is_none_or(Map::is_empty),
+        };
+        unnamed && matches!(self.element, Ref::Deduced)
+    }
+
     /// What a key field counts as when it is left out.
     fn key_default(&self, name: &str) -> Option<Value> {
         match self.fields {

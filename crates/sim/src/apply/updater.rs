@@ -12,6 +12,7 @@ use super::element::{Element, same};
 use super::fields::fields_of;
 use super::managed::{Entry, Managed, Manager};
 use super::merge::merge;
+use super::reconcile::reconcile;
 use super::remove::remove;
 use super::set::Set;
 use super::types::Ref;
@@ -54,10 +55,24 @@ impl Updater<'_> {
 
     /// What an update changed belongs to nobody else any more; gives the set of it, which is the writer's.
     pub(super) fn update(&self, live: &Value, new: &Value, owners: &mut Managed) -> Set {
+        self.reconcile(owners);
         match self.settle(live, new, owners, None, true) {
             Ok(found) => found.changed.union(&found.added).difference_below(&self.reset),
             Err(_) => Set::default(),
         }
+    }
+
+    /// Brings what is owned in line with the schemas of now; versions no longer served own nothing.
+    fn reconcile(&self, owners: &mut Managed) {
+        owners
+            .0
+            .retain(|_, entry| match self.version(&entry.api_version) {
+                Some(version) => {
+                    entry.set = reconcile(Ref::of(self.state.schema, &version), &entry.set);
+                    true
+                }
+                None => false,
+            });
     }
 
     /// Merges a configuration over the live object in the name of `manager`.
@@ -70,6 +85,7 @@ impl Updater<'_> {
         force: bool,
     ) -> Result<Applied, Vec<Conflict>> {
         let kind = self.kind();
+        self.reconcile(&mut owners);
         let merged = merge(kind, live, config);
         let entry = Entry {
             api_version: self.resource.api_version(),

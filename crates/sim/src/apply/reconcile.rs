@@ -1,0 +1,51 @@
+//! Owned fields after the schema has changed: takes a set written by older rules, gives it by those of now. What has become one whole
+//! is owned as one.
+
+use super::element::Element;
+use super::set::Set;
+use super::types::{Atom, Ref, Rule};
+
+/// The set as the type has it now.
+pub(super) fn reconcile(kind: Ref<'_>, set: &Set) -> Set {
+    let atom = kind.resolve();
+    if atom.map.as_ref().is_some_and(super::types::MapOf::is_free) {
+        return set.clone();
+    }
+    let mut out = Set::default();
+    for element in set.elements() {
+        let member = set.has(element);
+        let below = set.below(element);
+        let inner = child(&atom, element);
+        if becomes_whole(&inner.resolve(), member, below) {
+            out.insert(element.clone());
+            continue;
+        }
+        if member {
+            out.insert(element.clone());
+        }
+        if let Some(below) = below {
+            out.nest(element, reconcile(inner, below));
+        }
+    }
+    out
+}
+
+fn child<'a>(atom: &Atom<'a>, element: &Element) -> Ref<'a> {
+    match (element, &atom.map, &atom.list) {
+        (Element::Field(name), Some(map), _) => map.child(name),
+        (_, None, Some(list)) => list.element,
+        _ => Ref::Nothing,
+    }
+}
+
+/// Whether parts are owned of something that has no parts any more.
+fn becomes_whole(atom: &Atom<'_>, member: bool, below: Option<&Set>) -> bool {
+    if member && below.is_none() {
+        return false;
+    }
+    match (&atom.map, atom.scalar, &atom.list) {
+        (Some(map), _, _) => map.whole && !map.is_free() && below.is_some(),
+        (None, None, Some(list)) => matches!(list.rule, Rule::Whole),
+        _ => false,
+    }
+}
