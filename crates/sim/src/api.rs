@@ -18,6 +18,7 @@ mod review;
 mod route;
 mod scale;
 mod subresource;
+pub(crate) use subresource::bind;
 mod write;
 
 pub use query::Query;

@@ -97,6 +97,14 @@ impl Cluster {
         self.lock(|inner| inner.controllers.push(controller));
     }
 
+    /// Brings the cluster to life: `nodes` nodes, the workload controllers, and a kubelet that follows [`State::scripts`].
+    pub fn run_workloads(&self, nodes: usize) {
+        self.with(|state| controllers::make_nodes(state, nodes));
+        self.add_controller(Box::new(controllers::Workloads::default()));
+        self.add_controller(Box::new(controllers::Kubelet::default()));
+        self.settle();
+    }
+
     /// Who answers what the cluster cannot answer itself.
     pub fn set_outside(&self, outside: Arc<dyn Outside>) {
         self.lock(|inner| inner.outside = Some(outside));

@@ -1,4 +1,5 @@
-//! The cluster's own controllers: each takes the state and does what is due. Workload controllers and the kubelet belong here.
+//! The cluster's own controllers: each takes the state and does what is due. The workload
+//! controllers and the kubelet join on [`crate::Cluster::run_workloads`].
 
 use serde_json::json;
 
@@ -10,11 +11,15 @@ use crate::write::{self, Target};
 
 mod accounts;
 mod garbage;
+mod kubelet;
 mod namespaces;
+mod workloads;
 
 pub use accounts::Accounts;
 pub use garbage::Garbage;
+pub use kubelet::{Kubelet, make_nodes};
 pub use namespaces::Namespaces;
+pub use workloads::{Workloads, number};
 
 /// Something that works on the cluster from inside.
 pub trait Controller: Send {

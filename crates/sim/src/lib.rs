@@ -34,6 +34,7 @@ pub mod patch;
 mod random;
 pub mod resource;
 pub mod schema;
+pub mod script;
 pub mod selector;
 pub mod snapshot;
 mod state;

@@ -10,6 +10,7 @@ use crate::fault::Faults;
 use crate::random::Random;
 use crate::resource::Resources;
 use crate::schema::Schema;
+use crate::script::Scripts;
 use crate::store::Store;
 use crate::trace::Trace;
 
@@ -64,6 +65,8 @@ pub struct State {
     pub ips: ServiceIps,
     /// What goes wrong, and when.
     pub faults: Faults,
+    /// How pods behave, for the kubelet if there is one.
+    pub scripts: Scripts,
     /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
     pub phantoms: BTreeSet<Box<str>>,
 }
@@ -82,6 +85,7 @@ impl State {
             store: Store::new(options.history),
             ips: ServiceIps::default(),
             faults: Faults::default(),
+            scripts: Scripts::default(),
             phantoms: BTreeSet::new(),
             options,
         }

@@ -1,0 +1,349 @@
+//! A hollow kubelet and scheduler for all nodes: takes pods as they come, gives them nodes, addresses and the life their script tells.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::{Controller, make};
+use crate::api::bind;
+use crate::clock::Instant;
+use crate::context::Context;
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::script::{Life, Restart, Script, Subject};
+use crate::state::State;
+use crate::store::EventKind;
+use crate::tree;
+use crate::write::{self, DeleteOptions, Target};
+
+mod nodes;
+mod status;
+
+use nodes::Nodes;
+pub(super) use nodes::tolerates;
+
+/// Plays every node's kubelet.
+#[derive(Debug, Default)]
+pub struct Kubelet {
+    seen: u64,
+    nodes: Nodes,
+    homeless: BTreeSet<Box<str>>,
+    guests: BTreeMap<Box<str>, Guest>,
+    alarms: BTreeSet<(Instant, Box<str>)>,
+    addresses: Addresses,
+}
+
+/// A pod on a node.
+#[derive(Debug)]
+struct Guest {
+    uid: Box<str>,
+    node: Box<str>,
+    ip: String,
+    life: Life,
+    bound: Instant,
+    alarm: Option<Instant>,
+    /// When it will have stopped, once it was told to.
+    stop: Option<Instant>,
+}
+
+/// Pod addresses, 10.244.0.0/16, each used again as late as possible.
+#[derive(Debug, Default)]
+struct Addresses {
+    used: HashSet<u16>,
+    last: u16,
+}
+
+impl Addresses {
+    fn take(&mut self) -> String {
+        for _ in 0..u16::MAX {
+            self.last = self.last.wrapping_add(1).max(2);
+            if self.used.insert(self.last) {
+                break;
+            }
+        }
+        format!("10.244.{}.{}", self.last >> 8, self.last & 0xFF)
+    }
+
+    fn give_back(&mut self, ip: &str) {
+        let mut parts = ip.rsplit('.').map(|part| part.parse::<u16>().unwrap_or(0));
+        if let (Some(low), Some(high)) = (parts.next(), parts.next()) {
+            self.used.remove(&(high << 8 | low));
+        }
+    }
+}
+
+/// Makes `count` nodes called `node-0`, `node-1` and so on, ready for pods.
+pub fn make_nodes(state: &mut State, count: usize) {
+    for number in 0..count {
+        let name = format!("node-{number}");
+        let now = state.now().rfc3339();
+        let node = json!({
+            "metadata": {"name": name, "labels": {
+                "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+            }},
+            "status": {
+                "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
+                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
+                "addresses": [{"type": "InternalIP", "address": nodes::address(number)}, {"type": "Hostname", "address": name}],
+                "conditions": [{
+                    "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
+                    "lastHeartbeatTime": now, "lastTransitionTime": now,
+                }],
+            },
+        });
+        make(state, "", "nodes", "", node);
+    }
+}
+
+impl Controller for Kubelet {
+    fn name(&self) -> &'static str {
+        "kubelet"
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let Some(pods) = state.resources.preferred("", "pods").cloned() else {
+            return false;
+        };
+        let before = state.store.version();
+        self.ingest(state);
+        self.schedule(state, &pods);
+        self.ingest(state);
+        self.live(state, &pods);
+        state.store.version() != before
+    }
+
+    fn next(&self, _state: &State) -> Option<Instant> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+}
+
+impl Kubelet {
+    fn ingest(&mut self, state: &State) {
+        if state.store.version() == self.seen {
+            return;
+        }
+        for table in ["nodes", "pods"] {
+            let Some(history) = state.store.history(table) else {
+                continue;
+            };
+            if history.last_version() <= self.seen {
+                continue;
+            }
+            if let Some(events) = history.after(self.seen) {
+                for event in events {
+                    self.heard(state, table, &event.object, event.kind == EventKind::Deleted);
+                }
+            } else {
+                self.reload(state, table);
+            }
+        }
+        self.seen = state.store.version();
+    }
+
+    fn reload(&mut self, state: &State, table: &str) {
+        let lost: Vec<Box<str>> = self
+            .guests
+            .keys()
+            .chain(&self.homeless)
+            .filter(|key| table == "pods" && state.store.get("pods", key).is_none())
+            .cloned()
+            .collect();
+        for key in lost {
+            self.forget(&key);
+        }
+        for object in state.store.all(table) {
+            self.heard(state, table, object, false);
+        }
+    }
+
+    fn heard(&mut self, state: &State, table: &str, object: &Arc<Object>, gone: bool) {
+        if table == "nodes" {
+            self.nodes.put(object, gone);
+            return;
+        }
+        let key: Box<str> = object.key().into();
+        if gone {
+            self.forget(&key);
+            return;
+        }
+        let uid = &object.meta().uid;
+        match self.guests.get_mut(&key) {
+            Some(guest) if guest.uid != *uid => {
+                self.forget(&key);
+                self.welcome(state, object, key);
+            }
+            Some(guest) if object.meta().deleting && guest.stop.is_none() => {
+                let grace = object_grace(object);
+                let stop = state.now().plus(guest.life.stop().min(grace));
+                guest.stop = Some(stop);
+                self.set_alarm(&key, Some(stop));
+            }
+            Some(_) => {}
+            None => self.welcome(state, object, key),
+        }
+    }
+
+    /// A pod without a guest's record: it waits for a node, or begins to live on the one it has.
+    fn welcome(&mut self, state: &State, object: &Arc<Object>, key: Box<str>) {
+        let node = object.field("spec.nodeName").unwrap_or("");
+        if node.is_empty() {
+            if object.meta().deleting {
+                self.homeless.remove(&key);
+            } else {
+                self.homeless.insert(key);
+            }
+            return;
+        }
+        self.homeless.remove(&key);
+        if matches!(object.field("status.phase"), Some("Succeeded" | "Failed")) {
+            return;
+        }
+        let now = state.now();
+        let pod = object.value();
+        let life = Life::begin(script_of(state, object), restart(&pod), now);
+        self.nodes.occupy(node, 1);
+        let stop = object.meta().deleting.then_some(now);
+        let guest = Guest {
+            uid: object.meta().uid.clone(),
+            node: node.into(),
+            ip: self.addresses.take(),
+            life,
+            bound: now,
+            alarm: None,
+            stop,
+        };
+        self.guests.insert(key.clone(), guest);
+        self.set_alarm(&key, Some(now));
+    }
+
+    fn forget(&mut self, key: &str) {
+        self.homeless.remove(key);
+        self.set_alarm(key, None);
+        if let Some(guest) = self.guests.remove(key) {
+            self.nodes.occupy(&guest.node, -1);
+            self.addresses.give_back(&guest.ip);
+        }
+    }
+
+    fn set_alarm(&mut self, key: &str, at: Option<Instant>) {
+        let Some(guest) = self.guests.get_mut(key) else {
+            return;
+        };
+        if let Some(old) = guest.alarm.take() {
+            self.alarms.remove(&(old, Box::from(key)));
+        }
+        guest.alarm = at;
+        if let Some(at) = at {
+            self.alarms.insert((at, key.into()));
+        }
+    }
+
+    /// Gives homeless pods a node each, if one suits.
+    fn schedule(&mut self, state: &mut State, pods: &Arc<Resource>) {
+        if self.homeless.is_empty() || !self.nodes.take_news(self.homeless.len()) {
+            return;
+        }
+        for key in self.homeless.clone() {
+            let Some(object) = state.store.get("pods", &key).cloned() else {
+                continue;
+            };
+            let pod = object.value();
+            let target = Target {
+                resource: pods,
+                namespace: &object.meta().namespace,
+                name: &object.meta().name,
+            };
+            if let Some(node) = self.nodes.choose(&pod) {
+                let mut context = Context::of_system("kube-scheduler");
+                if bind(state, &target, &node, &mut context).is_ok() {
+                    self.nodes.expect(&node);
+                }
+            } else {
+                let text = format!("0/{} nodes are available.", self.nodes.count());
+                status::write(state, &target, "kube-scheduler", &mut |pod, now| {
+                    status::unschedulable(pod, now, &text);
+                });
+            }
+        }
+        self.nodes.clear_expected();
+    }
+
+    /// Lets every pod whose moment has come live on.
+    fn live(&mut self, state: &mut State, pods: &Arc<Resource>) {
+        let now = state.now();
+        while let Some((at, _)) = self.alarms.first()
+            && *at <= now
+            && let Some((_, key)) = self.alarms.pop_first()
+        {
+            let Some(guest) = self.guests.get_mut(&key) else {
+                continue;
+            };
+            guest.alarm = None;
+            let (namespace, name) = key.split_once('/').unwrap_or(("", &key));
+            let target = Target {
+                resource: pods,
+                namespace,
+                name,
+            };
+            if guest.stop.is_some_and(|stop| stop <= now) {
+                finish(state, &target, &guest.uid);
+                continue;
+            }
+            guest.life.pass(now);
+            let next = guest.life.next().into_iter().chain(guest.stop).min();
+            let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
+            let view = status::View {
+                life: &guest.life,
+                bound: guest.bound,
+                ip: &ip,
+                node_ip: &node_ip,
+            };
+            status::write(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
+            self.set_alarm(&key, next);
+        }
+    }
+}
+
+/// The pod has stopped: it leaves the store.
+fn finish(state: &mut State, target: &Target<'_>, uid: &str) {
+    let options = DeleteOptions {
+        grace: Some(0),
+        uid: Some(uid.to_owned()),
+        ..DeleteOptions::default()
+    };
+    let mut context = Context::of_system("kubelet");
+    let _ = write::delete(state, target, &options, &mut context);
+}
+
+fn object_grace(object: &Object) -> std::time::Duration {
+    let value = object.value();
+    let seconds = tree::int(&value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
+    std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
+}
+
+fn restart(pod: &Value) -> Restart {
+    match tree::text(pod, &["spec", "restartPolicy"]) {
+        "Never" => Restart::Never,
+        "OnFailure" => Restart::OnFailure,
+        _ => Restart::Always,
+    }
+}
+
+fn script_of(state: &State, object: &Object) -> Script {
+    let meta = object.meta();
+    let workload = meta.controller().map_or(&*meta.name, |owner| {
+        let hash = meta.label("pod-template-hash").unwrap_or("");
+        let bare = owner
+            .name
+            .strip_suffix(hash)
+            .and_then(|name| name.strip_suffix('-'));
+        bare.filter(|_| !hash.is_empty()).unwrap_or(&owner.name)
+    });
+    let subject = Subject {
+        namespace: &meta.namespace,
+        workload,
+        label: &|key| meta.label(key),
+    };
+    state.scripts.choose(&subject).clone()
+}

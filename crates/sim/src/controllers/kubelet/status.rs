@@ -1,0 +1,230 @@
+//! A pod's status: takes its life, gives phase, conditions and container states as a kubelet writes them.
+
+use serde_json::{Value, json};
+
+use crate::clock::Instant;
+use crate::context::Context;
+use crate::script::{Life, Stage, Stopped};
+use crate::state::State;
+use crate::tree;
+use crate::write::{self, Target};
+
+/// What a kubelet knows of a pod.
+pub(super) struct View<'a> {
+    pub(super) life: &'a Life,
+    pub(super) bound: Instant,
+    pub(super) ip: &'a str,
+    pub(super) node_ip: &'a str,
+}
+
+/// Writes a pod's status as `who`.
+pub(super) fn write(
+    state: &mut State,
+    target: &Target<'_>,
+    who: &'static str,
+    how: &mut dyn FnMut(&mut Value, Instant),
+) {
+    let mut context = Context::of_system(who);
+    "status".clone_into(&mut context.subresource);
+    let now = state.now();
+    let _ = write::update(state, target, &mut context, false, &mut |_, live, _| {
+        let mut pod = live.cloned().unwrap_or_default();
+        how(&mut pod, now);
+        Ok(pod)
+    });
+}
+
+/// No node suits.
+pub(super) fn unschedulable(pod: &mut Value, now: Instant, text: &str) {
+    set_condition(pod, now, "PodScheduled", "False", "Unschedulable", text);
+}
+
+fn set_condition(pod: &mut Value, now: Instant, kind: &str, status: &str, reason: &str, text: &str) {
+    let mut conditions = tree::list(pod, &["status", "conditions"]).to_vec();
+    let at = conditions
+        .iter()
+        .position(|one| tree::text(one, &["type"]) == kind);
+    let old = at.and_then(|at| conditions.get(at));
+    let since = old
+        .filter(|old| tree::text(old, &["status"]) == status)
+        .map_or_else(
+            || now.rfc3339(),
+            |old| tree::text(old, &["lastTransitionTime"]).to_owned(),
+        );
+    let mut new = json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since});
+    if let Some(generation) = tree::int(pod, &["metadata", "generation"]) {
+        tree::set(&mut new, &["observedGeneration"], generation);
+    }
+    for (key, text) in [("reason", reason), ("message", text)] {
+        if !text.is_empty() {
+            tree::set(&mut new, &[key], text);
+        }
+    }
+    match at.and_then(|at| conditions.get_mut(at)) {
+        Some(slot) => *slot = new,
+        None => conditions.push(new),
+    }
+    tree::set(pod, &["status", "conditions"], conditions);
+}
+
+impl View<'_> {
+    /// Writes down the stage the pod is in.
+    pub(super) fn show(&self, pod: &mut Value, now: Instant) {
+        tree::set(pod, &["status", "phase"], self.phase());
+        tree::set(pod, &["status", "hostIP"], self.node_ip);
+        tree::set(pod, &["status", "hostIPs"], json!([{"ip": self.node_ip}]));
+        tree::set(pod, &["status", "startTime"], self.bound.rfc3339());
+        if self.has_run() {
+            tree::set(pod, &["status", "podIP"], self.ip);
+            tree::set(pod, &["status", "podIPs"], json!([{"ip": self.ip}]));
+        }
+        if let Some(generation) = tree::int(pod, &["metadata", "generation"]) {
+            tree::set(pod, &["status", "observedGeneration"], generation);
+        }
+        self.show_conditions(pod, now);
+        for (spec, field) in [
+            ("containers", "containerStatuses"),
+            ("initContainers", "initContainerStatuses"),
+        ] {
+            let shown: Vec<Value> = tree::list(pod, &["spec", spec])
+                .iter()
+                .map(|container| match spec {
+                    "containers" => self.container(container),
+                    _ => self.init_container(container),
+                })
+                .collect();
+            if !shown.is_empty() {
+                tree::set(pod, &["status", field], shown);
+            }
+        }
+    }
+
+    fn phase(&self) -> &'static str {
+        match self.life.stage() {
+            Stage::Creating | Stage::NoImage { .. } => "Pending",
+            Stage::Running { .. } | Stage::BackOff => "Running",
+            Stage::Ended(Stopped { exit_code: 0, .. }) => "Succeeded",
+            Stage::Ended(_) => "Failed",
+        }
+    }
+
+    fn has_run(&self) -> bool {
+        !matches!(self.life.stage(), Stage::Creating)
+    }
+
+    fn show_conditions(&self, pod: &mut Value, now: Instant) {
+        let ready = self.life.stage() == Stage::Running { ready: true };
+        let ended = matches!(self.life.stage(), Stage::Ended(Stopped { exit_code: 0, .. }));
+        let (reason, text) = if ready {
+            ("", String::new())
+        } else if ended {
+            ("PodCompleted", String::new())
+        } else if matches!(self.life.stage(), Stage::Ended(_)) {
+            ("PodFailed", String::new())
+        } else {
+            let names: Vec<&str> = tree::list(pod, &["spec", "containers"])
+                .iter()
+                .map(|one| tree::text(one, &["name"]))
+                .collect();
+            let text = format!("containers with unready status: [{}]", names.join(" "));
+            ("ContainersNotReady", text)
+        };
+        let word = |yes: bool| if yes { "True" } else { "False" };
+        let sandbox = self.has_run() && !matches!(self.life.stage(), Stage::Ended(_));
+        set_condition(pod, now, "PodReadyToStartContainers", word(sandbox), "", "");
+        set_condition(
+            pod,
+            now,
+            "Initialized",
+            "True",
+            if ended { "PodCompleted" } else { "" },
+            "",
+        );
+        set_condition(pod, now, "Ready", word(ready), reason, &text);
+        set_condition(pod, now, "ContainersReady", word(ready), reason, &text);
+        set_condition(pod, now, "PodScheduled", "True", "", "");
+    }
+
+    fn container(&self, container: &Value) -> Value {
+        let life = self.life;
+        let name = tree::text(container, &["name"]);
+        let ready = life.stage() == Stage::Running { ready: true };
+        let started = matches!(life.stage(), Stage::Running { .. });
+        let mut shown = json!({
+            "name": name, "image": tree::text(container, &["image"]), "imageID": "", "ready": ready,
+            "started": started, "restartCount": life.shown_restarts(), "state": self.state(container), "lastState": {},
+        });
+        if self.has_run() && !matches!(life.stage(), Stage::NoImage { .. }) {
+            let id = format!("sim://{}/{name}/{}", self.ip, life.restarts);
+            tree::set(&mut shown, &["containerID"], id);
+        }
+        if let Some(last) = life.last {
+            tree::set(&mut shown, &["lastState"], terminated(last));
+        }
+        shown
+    }
+
+    fn state(&self, container: &Value) -> Value {
+        let image = tree::text(container, &["image"]);
+        match self.life.stage() {
+            Stage::Creating => waiting("ContainerCreating", ""),
+            Stage::NoImage { pausing: false } => waiting(
+                "ErrImagePull",
+                &format!("failed to pull and unpack image {image:?}: not found"),
+            ),
+            Stage::NoImage { pausing: true } => {
+                waiting("ImagePullBackOff", &format!("Back-off pulling image {image:?}"))
+            }
+            Stage::Running { .. } => json!({"running": {"startedAt": self.life.since().rfc3339()}}),
+            Stage::BackOff => waiting(
+                "CrashLoopBackOff",
+                &format!(
+                    "back-off restarting failed container={}",
+                    tree::text(container, &["name"])
+                ),
+            ),
+            Stage::Ended(stopped) => terminated(stopped),
+        }
+    }
+
+    /// Ordinary ones have done their work before the others start; sidecars run beside them.
+    fn init_container(&self, container: &Value) -> Value {
+        let mut shown = self.container(container);
+        if tree::text(container, &["restartPolicy"]) == "Always" {
+            return shown;
+        }
+        if self.has_run() {
+            let done = Stopped {
+                started: self.bound,
+                finished: self.bound,
+                exit_code: 0,
+            };
+            tree::set(&mut shown, &["state"], terminated(done));
+            tree::set(&mut shown, &["ready"], true);
+            tree::set(&mut shown, &["started"], false);
+        }
+        tree::set(&mut shown, &["lastState"], json!({}));
+        tree::set(&mut shown, &["restartCount"], 0);
+        shown
+    }
+}
+
+fn waiting(reason: &str, message: &str) -> Value {
+    let mut state = json!({"waiting": {"reason": reason}});
+    if !message.is_empty() {
+        tree::set(&mut state, &["waiting", "message"], message);
+    }
+    state
+}
+
+fn terminated(stopped: Stopped) -> Value {
+    let reason = if stopped.exit_code == 0 {
+        "Completed"
+    } else {
+        "Error"
+    };
+    json!({"terminated": {
+        "exitCode": stopped.exit_code, "reason": reason,
+        "startedAt": stopped.started.rfc3339(), "finishedAt": stopped.finished.rfc3339(),
+    }})
+}

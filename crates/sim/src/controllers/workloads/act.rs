@@ -1,0 +1,130 @@
+//! What controllers do to objects: takes a controller's name and an object, gives the write by the rules that clients follow too.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use crate::context::Context;
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::tree;
+use crate::write::{self, DeleteOptions, Propagation, Target};
+
+/// A controller that writes.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Actor(pub(super) &'static str);
+
+impl Actor {
+    fn context(self) -> Context {
+        let mut context = Context::of_system(self.0);
+        "kube-controller-manager".clone_into(&mut context.manager);
+        context
+    }
+
+    /// A line in the trace.
+    pub(super) fn say(self, state: &mut State, what: std::fmt::Arguments<'_>) {
+        if state.trace.is_kept() {
+            let now = state.now();
+            state.trace.line(now, &format!("{}: {what}", self.0));
+        }
+    }
+
+    /// Makes an object.
+    pub(super) fn create(
+        self,
+        state: &mut State,
+        resource: (&str, &str),
+        namespace: &str,
+        value: Value,
+    ) -> Result<Arc<Object>> {
+        let resource = find(state, resource)?;
+        let target = Target {
+            resource: &resource,
+            namespace,
+            name: "",
+        };
+        let mut context = self.context();
+        let value = write::decode(state, &resource, value, &mut context)?;
+        write::create(state, &target, value, &mut context)
+    }
+
+    /// Changes an object; `subresource` is empty or `status`.
+    pub(super) fn update(
+        self,
+        state: &mut State,
+        resource: (&str, &str),
+        value: &Value,
+        subresource: &str,
+    ) -> Result<Arc<Object>> {
+        let resource = find(state, resource)?;
+        let target = Target {
+            resource: &resource,
+            namespace: tree::text(value, &["metadata", "namespace"]),
+            name: tree::text(value, &["metadata", "name"]),
+        };
+        let mut context = self.context();
+        subresource.clone_into(&mut context.subresource);
+        let done = write::update(state, &target, &mut context, false, &mut |_, _, _| {
+            Ok(value.clone())
+        })?;
+        Ok(done.object)
+    }
+
+    /// Removes an object, if it still is the one of `uid`.
+    pub(super) fn delete(self, state: &mut State, resource: (&str, &str), object: &Object) -> Result<()> {
+        let resource = find(state, resource)?;
+        let meta = object.meta();
+        let target = Target {
+            resource: &resource,
+            namespace: &meta.namespace,
+            name: &meta.name,
+        };
+        let options = DeleteOptions {
+            propagation: Some(Propagation::Background),
+            uid: Some(meta.uid.to_string()),
+            ..DeleteOptions::default()
+        };
+        write::delete(state, &target, &options, &mut self.context()).map(drop)
+    }
+}
+
+fn find(state: &State, (group, plural): (&str, &str)) -> Result<Arc<Resource>> {
+    let found = state.resources.preferred(group, plural).cloned();
+    found.ok_or_else(|| Status::internal(&format!("{plural} are not served")))
+}
+
+/// The reference to the controller of an object.
+pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
+    json!({
+        "apiVersion": api_version, "kind": kind,
+        "name": tree::text(owner, &["metadata", "name"]), "uid": tree::text(owner, &["metadata", "uid"]),
+        "controller": true, "blockOwnerDeletion": true,
+    })
+}
+
+/// A pod of a template, controlled by `owner`; its name is `name`, or drawn when `name` ends in a dash.
+pub(super) fn pod_of(template: &Value, name: &str, owner: Value) -> Value {
+    let mut meta = json!({"ownerReferences": [owner]});
+    let field = if name.ends_with('-') {
+        "generateName"
+    } else {
+        "name"
+    };
+    tree::set(&mut meta, &[field], name);
+    for field in ["labels", "annotations", "finalizers"] {
+        if let Some(given) = tree::get(template, &["metadata", field]).filter(|given| !given.is_null()) {
+            tree::set(&mut meta, &[field], given.clone());
+        }
+    }
+    let spec = template.get("spec").cloned().unwrap_or_else(|| json!({}));
+    json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
+}
+
+/// The stored object as a tree, and frozen.
+pub(super) fn load(state: &State, table: &str, key: &str) -> Option<(Arc<Object>, Value)> {
+    let object = Arc::clone(state.store.get(table, key)?);
+    let value = object.value();
+    Some((object, value))
+}

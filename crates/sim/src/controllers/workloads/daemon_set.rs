@@ -1,0 +1,344 @@
+//! Daemon sets: takes one set and the nodes, gives one pod per node that suits, renewed within its bounds, and the status.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::act::{self, Actor};
+use super::index::Index;
+use super::number::{Round, scaled};
+use super::pod::{Phase, Pod};
+use super::revision::{Owner, Revision};
+use super::{Again, DAEMONS, NODES};
+use crate::clock::Instant;
+use crate::controllers::kubelet::tolerates;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+
+const ACTOR: Actor = Actor("daemonset-controller");
+const PODS: (&str, &str) = ("", "pods");
+const HASH: &str = "controller-revision-hash";
+/// What every daemon's pod tolerates, beyond what its template says.
+const TOLERATED: [(&str, &str); 6] = [
+    ("node.kubernetes.io/not-ready", "NoExecute"),
+    ("node.kubernetes.io/unreachable", "NoExecute"),
+    ("node.kubernetes.io/disk-pressure", "NoSchedule"),
+    ("node.kubernetes.io/memory-pressure", "NoSchedule"),
+    ("node.kubernetes.io/pid-pressure", "NoSchedule"),
+    ("node.kubernetes.io/unschedulable", "NoSchedule"),
+];
+
+/// The pods on each node, and whether the node should have one.
+type ByNode<'a> = BTreeMap<String, (bool, Vec<&'a Pod>)>;
+
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+    let Some((object, set)) = act::load(state, DAEMONS, key) else {
+        return Ok(None);
+    };
+    let owner = Owner {
+        actor: ACTOR,
+        kind: "DaemonSet",
+        value: &set,
+        label: HASH,
+    };
+    let mut revisions = owner.list(state);
+    let revision = owner.settle(state, &mut revisions)?;
+    let pods = index.pods_of(state, &object.meta().uid);
+    let by_node = by_node(state, &set, &pods);
+    let look = Look {
+        set: &set,
+        revision: &revision,
+        by_node: &by_node,
+        now: state.now(),
+        min_ready: tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0),
+    };
+    let outcome = if object.meta().deleting {
+        Ok(())
+    } else {
+        look.work(state)
+    };
+    look.report(state)?;
+    let used: Vec<&str> = pods
+        .iter()
+        .filter_map(|pod| pod.meta().label(HASH))
+        .chain([revision.name.as_str()])
+        .collect();
+    owner.clean_up(state, &revisions, &used)?;
+    outcome?;
+    Ok(super::replica_set::next_available(
+        &pods,
+        look.min_ready,
+        look.now,
+    ))
+}
+
+fn by_node<'a>(state: &State, set: &Value, pods: &[&'a Pod]) -> ByNode<'a> {
+    let template = with_tolerations(tree::get(set, &["spec", "template"]).cloned().unwrap_or_default());
+    let wanted = LabelSelector::from_map(tree::get(&template, &["spec", "nodeSelector"]));
+    let mut nodes: ByNode<'a> = state
+        .store
+        .all(NODES)
+        .map(|node| {
+            let suits = wanted.matches(&|key| node.meta().label(key)) && tolerates(&node.value(), &template);
+            (node.meta().name.to_string(), (suits, Vec::new()))
+        })
+        .collect();
+    for pod in pods {
+        let node = if pod.node.is_empty() {
+            meant_for(pod)
+        } else {
+            pod.node.to_string()
+        };
+        nodes.entry(node).or_default().1.push(pod);
+    }
+    for (_, pods) in nodes.values_mut() {
+        pods.sort_by(|a, b| (a.created, a.name()).cmp(&(b.created, b.name())));
+    }
+    nodes
+}
+
+const TERMS: [&str; 5] = [
+    "spec",
+    "affinity",
+    "nodeAffinity",
+    "requiredDuringSchedulingIgnoredDuringExecution",
+    "nodeSelectorTerms",
+];
+
+/// The node a pod without one was made for.
+fn meant_for(pod: &Pod) -> String {
+    let value = pod.object.value();
+    let term = tree::list(&value, &TERMS).first();
+    let field = term.and_then(|term| tree::list(term, &["matchFields"]).first());
+    let name = field.and_then(|field| tree::list(field, &["values"]).first());
+    name.and_then(Value::as_str).unwrap_or("").to_owned()
+}
+
+fn with_tolerations(mut template: Value) -> Value {
+    let mut tolerations = tree::list(&template, &["spec", "tolerations"]).to_vec();
+    for (key, effect) in TOLERATED {
+        tolerations.push(json!({"key": key, "operator": "Exists", "effect": effect}));
+    }
+    tree::set(&mut template, &["spec", "tolerations"], tolerations);
+    template
+}
+
+/// One look at one set.
+struct Look<'a> {
+    set: &'a Value,
+    revision: &'a Revision,
+    by_node: &'a ByNode<'a>,
+    now: Instant,
+    min_ready: i64,
+}
+
+impl Look<'_> {
+    fn is_new(&self, pod: &Pod) -> bool {
+        pod.meta().label(HASH) == Some(self.revision.hash.as_str())
+    }
+
+    fn available(&self, pod: &Pod) -> bool {
+        pod.available(self.min_ready, self.now)
+    }
+
+    /// Surge and unavailability, in nodes.
+    fn bounds(&self) -> (i64, i64) {
+        let field = |name| tree::get(self.set, &["spec", "updateStrategy", "rollingUpdate", name]);
+        let desired = i64::try_from(self.by_node.values().filter(|(suits, _)| *suits).count()).unwrap_or(0);
+        let surge = scaled(field("maxSurge"), desired, Round::Up);
+        let unavailable = scaled(field("maxUnavailable"), desired, Round::Up);
+        match (surge, unavailable) {
+            (0, 0) => (0, 1),
+            bounds => bounds,
+        }
+    }
+
+    fn rolling(&self) -> bool {
+        tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate"
+    }
+
+    fn work(&self, state: &mut State) -> Result<()> {
+        let before = state.store.version();
+        for (node, (suits, pods)) in self.by_node {
+            self.tend(state, node, *suits, pods)?;
+        }
+        if state.store.version() == before && self.rolling() {
+            self.renew(state)?;
+        }
+        Ok(())
+    }
+
+    /// One pod on a node that suits, none elsewhere; failed ones go.
+    fn tend(&self, state: &mut State, node: &str, suits: bool, pods: &[&Pod]) -> Result<()> {
+        if !suits {
+            for pod in pods.iter().filter(|pod| !pod.deleting()) {
+                self.drop_pod(state, pod)?;
+            }
+            return Ok(());
+        }
+        for pod in pods.iter().filter(|pod| pod.finished() && !pod.deleting()) {
+            self.drop_pod(state, pod)?;
+        }
+        let surging = self.rolling() && self.bounds().0 > 0;
+        // While surging, a new pod may come before the old one is gone.
+        let occupied = pods
+            .iter()
+            .any(|pod| !pod.finished() && !(surging && pod.deleting() && !self.is_new(pod)));
+        if !occupied && pods.iter().all(|pod| !pod.finished()) {
+            return self.make(state, node);
+        }
+        let living: Vec<&&Pod> = pods.iter().filter(|pod| pod.active()).collect();
+        let (new, old): (Vec<&&Pod>, Vec<&&Pod>) = living.into_iter().partition(|pod| self.is_new(pod));
+        let groups = if surging {
+            vec![new, old]
+        } else {
+            vec![new.into_iter().chain(old).collect()]
+        };
+        for pod in groups.iter().flat_map(|group| group.iter().skip(1)) {
+            self.drop_pod(state, pod)?;
+        }
+        Ok(())
+    }
+
+    fn make(&self, state: &mut State, node: &str) -> Result<()> {
+        let template = tree::get(self.set, &["spec", "template"])
+            .cloned()
+            .unwrap_or_default();
+        let name = format!("{}-", tree::text(self.set, &["metadata", "name"]));
+        let owner = act::controller_reference("apps/v1", "DaemonSet", self.set);
+        let mut pod = act::pod_of(&with_tolerations(template), &name, owner);
+        tree::set(
+            &mut pod,
+            &["metadata", "labels", HASH],
+            self.revision.hash.as_str(),
+        );
+        let path = [
+            "metadata",
+            "annotations",
+            "deprecated.daemonset.template.generation",
+        ];
+        let generation = tree::text(self.set, &path);
+        if !generation.is_empty() {
+            tree::set(
+                &mut pod,
+                &["metadata", "labels", "pod-template-generation"],
+                generation,
+            );
+        }
+        let term = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]);
+        tree::set(&mut pod, &TERMS, term);
+        let made = ACTOR.create(state, PODS, tree::text(self.set, &["metadata", "namespace"]), pod)?;
+        ACTOR.say(
+            state,
+            format_args!("Created pod: {} for {node}", made.meta().name),
+        );
+        Ok(())
+    }
+
+    fn drop_pod(&self, state: &mut State, pod: &Pod) -> Result<()> {
+        ACTOR.delete(state, PODS, &pod.object)?;
+        ACTOR.say(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
+        Ok(())
+    }
+
+    /// The living pod of the current template on a node, and that of an earlier one.
+    fn pair<'b>(&self, pods: &[&'b Pod]) -> (Option<&'b Pod>, Option<&'b Pod>) {
+        let find = |new: bool| {
+            let mut living = pods.iter().filter(|pod| !pod.deleting());
+            living.find(|pod| self.is_new(pod) == new).copied()
+        };
+        (find(true), find(false))
+    }
+
+    fn renew(&self, state: &mut State) -> Result<()> {
+        let (surge, unavailable) = self.bounds();
+        if surge == 0 {
+            self.renew_by_deleting(state, unavailable)
+        } else {
+            self.renew_by_surging(state, surge)
+        }
+    }
+
+    fn renew_by_deleting(&self, state: &mut State, most: i64) -> Result<()> {
+        let (mut missing, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
+        for (_, pods) in self
+            .by_node
+            .values()
+            .filter(|(suits, pods)| *suits || !pods.is_empty())
+        {
+            match self.pair(pods) {
+                (Some(new), None) => missing += i64::from(!self.available(new)),
+                (None, Some(old)) if !self.available(old) => {
+                    broken.push(old);
+                    missing += 1;
+                }
+                (None, Some(old)) => candidates.push(old),
+                _ => missing += 1,
+            }
+        }
+        let room = usize::try_from((most - missing).max(0)).unwrap_or(0);
+        for pod in broken.into_iter().chain(candidates.into_iter().take(room)) {
+            self.drop_pod(state, pod)?;
+        }
+        Ok(())
+    }
+
+    fn renew_by_surging(&self, state: &mut State, most: i64) -> Result<()> {
+        let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
+        for (node, (suits, pods)) in self.by_node {
+            match self.pair(pods) {
+                (Some(new), Some(old)) if self.available(new) => self.drop_pod(state, old)?,
+                (Some(_), Some(_)) => surging += 1,
+                (None, Some(old)) if *suits && !self.available(old) => broken.push(node),
+                (None, Some(_)) if *suits => candidates.push(node),
+                _ => {}
+            }
+        }
+        let room = usize::try_from((most - surging).max(0)).unwrap_or(0);
+        for node in broken.into_iter().chain(candidates.into_iter().take(room)) {
+            self.make(state, node)?;
+        }
+        Ok(())
+    }
+
+    fn report(&self, state: &mut State) -> Result<()> {
+        let suited = || self.by_node.values().filter(|(suits, _)| *suits);
+        let first = |test: &dyn Fn(&Pod) -> bool| {
+            let holds = |pods: &Vec<&Pod>| pods.first().is_some_and(|pod| test(pod));
+            i64::try_from(suited().filter(|(_, pods)| holds(pods)).count()).unwrap_or(0)
+        };
+        let desired = i64::try_from(suited().count()).unwrap_or(0);
+        let astray = self
+            .by_node
+            .values()
+            .filter(|(suits, pods)| !suits && !pods.is_empty())
+            .count();
+        let available = first(&|pod| self.available(pod) && pod.phase == Phase::Running);
+        let mut status = json!({
+            "currentNumberScheduled": first(&|_| true), "numberMisscheduled": astray, "desiredNumberScheduled": desired,
+            "numberReady": first(&|pod| pod.ready),
+        });
+        let numbers = [
+            (
+                "observedGeneration",
+                tree::int(self.set, &["metadata", "generation"]).unwrap_or(0),
+            ),
+            ("updatedNumberScheduled", first(&|pod| self.is_new(pod))),
+            ("numberAvailable", available),
+            ("numberUnavailable", desired - available),
+        ];
+        for (field, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
+            tree::set(&mut status, &[field], number);
+        }
+        if self.set.get("status") == Some(&status) {
+            return Ok(());
+        }
+        let mut set = self.set.clone();
+        tree::set(&mut set, &["status"], status);
+        ACTOR
+            .update(state, ("apps", "daemonsets"), &set, "status")
+            .map(drop)
+    }
+}

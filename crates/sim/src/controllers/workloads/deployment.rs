@@ -1,0 +1,441 @@
+//! Deployments: takes one Deployment and its replica sets, gives the next step of its rollout: at most one scaling per look, then status.
+
+use serde_json::{Value, json};
+
+use super::act::{self, Actor};
+use super::index::Index;
+use super::{Again, condition};
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+
+mod maths;
+mod set;
+mod status;
+
+use set::ReplicaSet;
+
+const ACTOR: Actor = Actor("deployment-controller");
+const TABLE: &str = "deployments.apps";
+const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
+const SETS: (&str, &str) = ("apps", "replicasets");
+
+/// One look at one Deployment.
+struct Rollout<'a> {
+    state: &'a mut State,
+    index: &'a Index,
+    deployment: Value,
+    /// Earlier templates' sets, oldest first.
+    old: Vec<ReplicaSet>,
+    /// The set of the template as it is now.
+    new: Option<ReplicaSet>,
+}
+
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+    let Some((object, deployment)) = act::load(state, TABLE, key) else {
+        return Ok(None);
+    };
+    let (old, new) = set::split(set::of_deployment(state, &object.meta().uid), &deployment);
+    let mut rollout = Rollout {
+        state,
+        index,
+        deployment,
+        old,
+        new,
+    };
+    if object.meta().deleting {
+        return rollout.write_plain_status();
+    }
+    rollout.note_pause()?;
+    if rollout.paused() || rollout.is_scaling() {
+        return rollout.scale_and_report();
+    }
+    if tree::text(&rollout.deployment, &["spec", "strategy", "type"]) == "Recreate" {
+        rollout.recreate()
+    } else {
+        rollout.roll()
+    }
+}
+
+impl Rollout<'_> {
+    fn replicas(&self) -> i64 {
+        tree::int(&self.deployment, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    fn paused(&self) -> bool {
+        tree::flag(&self.deployment, &["spec", "paused"])
+    }
+
+    fn name(&self) -> &str {
+        tree::text(&self.deployment, &["metadata", "name"])
+    }
+
+    fn is_rolling(&self) -> bool {
+        tree::text(&self.deployment, &["spec", "strategy", "type"]) != "Recreate"
+    }
+
+    fn max_surge(&self) -> i64 {
+        if self.is_rolling() {
+            maths::bounds(&self.deployment).0
+        } else {
+            0
+        }
+    }
+
+    fn max_unavailable(&self) -> i64 {
+        if !self.is_rolling() || self.replicas() == 0 {
+            return 0;
+        }
+        maths::bounds(&self.deployment).1.min(self.replicas())
+    }
+
+    fn all(&self) -> impl Iterator<Item = &ReplicaSet> {
+        self.old.iter().chain(&self.new)
+    }
+
+    fn wanted_pods(&self) -> i64 {
+        self.all().map(ReplicaSet::replicas).sum()
+    }
+
+    /// A set that was last sized for another number of replicas.
+    fn is_scaling(&self) -> bool {
+        self.all()
+            .filter(|set| set.replicas() > 0)
+            .any(|set| set.desired().is_some_and(|desired| desired != self.replicas()))
+    }
+
+    /// Finds or makes the set of the current template, and keeps the revision.
+    fn settle_new_set(&mut self, make: bool) -> Result<()> {
+        let newest = self.old.iter().map(ReplicaSet::revision).max().unwrap_or(0);
+        if let Some(mut set) = self.new.take() {
+            let changed = set.copy_annotations(&self.deployment, newest + 1, true)
+                | set.copy_min_ready(&self.deployment);
+            if changed {
+                set.store(self.state)?;
+                self.new = Some(set);
+                return Ok(());
+            }
+            let text = format!("Found new replica set {:?}", set.name());
+            self.note_revision(set.revision(), "FoundNewReplicaSet", &text)?;
+            self.new = Some(set);
+            return Ok(());
+        }
+        if make { self.make_set(newest + 1) } else { Ok(()) }
+    }
+
+    fn make_set(&mut self, revision: i64) -> Result<()> {
+        let mut set = ReplicaSet::draft(&self.deployment);
+        let start = maths::new_size(&self.deployment, self.wanted_pods(), 0, self.max_surge());
+        tree::set(&mut set.value, &["spec", "replicas"], start);
+        set.copy_annotations(&self.deployment, revision, false);
+        set.note_size(self.replicas(), self.replicas() + self.max_surge());
+        let namespace = tree::text(&self.deployment, &["metadata", "namespace"]).to_owned();
+        let made = match ACTOR.create(self.state, SETS, &namespace, set.value.clone()) {
+            Ok(made) => made,
+            Err(error) => return self.cannot_make(&set, error),
+        };
+        set.value = made.value();
+        if start > 0 {
+            let line = format_args!("Scaled up replica set {} from 0 to {start}", set.name()).to_string();
+            ACTOR.say(self.state, format_args!("{line}"));
+        }
+        let text = format!("Created new replica set {:?}", set.name());
+        self.note_revision(set.revision(), "NewReplicaSetCreated", &text)?;
+        self.new = Some(set);
+        Ok(())
+    }
+
+    /// Another object has the name: hash once more. Anything else shows in the status.
+    fn cannot_make(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
+        if error.reason() == "AlreadyExists" {
+            let count = tree::int(&self.deployment, &["status", "collisionCount"]).unwrap_or(0);
+            tree::set(&mut self.deployment, &["status", "collisionCount"], count + 1);
+        } else {
+            let text = format!("Failed to create new replica set {:?}: {error}", set.name());
+            let now = self.state.now();
+            self.put_condition(condition::new(
+                now,
+                "Progressing",
+                "False",
+                "ReplicaSetCreateError",
+                &text,
+            ));
+        }
+        self.write_back()?;
+        Err(error)
+    }
+
+    fn note_revision(&mut self, revision: i64, reason: &str, text: &str) -> Result<()> {
+        let path = ["metadata", "annotations", set::REVISION];
+        let before = self.deployment.clone();
+        if tree::text(&before, &path) != revision.to_string() {
+            tree::set(&mut self.deployment, &path, revision.to_string());
+        }
+        let known = condition::find(tree::list(&before, &["status", "conditions"]), "Progressing").is_some();
+        if status::has_deadline(&before) && (!known || reason == "NewReplicaSetCreated") {
+            let now = self.state.now();
+            self.put_condition(condition::new(now, "Progressing", "True", reason, text));
+        }
+        if self.deployment == before {
+            return Ok(());
+        }
+        self.write_back()
+    }
+
+    fn put_condition(&mut self, new: Value) {
+        let mut conditions = tree::list(&self.deployment, &["status", "conditions"]).to_vec();
+        condition::set(&mut conditions, new);
+        tree::set(&mut self.deployment, &["status", "conditions"], conditions);
+    }
+
+    fn write_back(&mut self) -> Result<()> {
+        let object = ACTOR.update(self.state, DEPLOYMENTS, &self.deployment, "status")?;
+        self.deployment = object.value();
+        Ok(())
+    }
+
+    /// One step of a rolling update: up, else down, else clean up.
+    fn roll(&mut self) -> Result<Again> {
+        self.settle_new_set(true)?;
+        if self.grow_new()? || self.shrink_old()? {
+            return self.report();
+        }
+        if self.is_complete() {
+            self.clean_up()?;
+        }
+        self.report()
+    }
+
+    /// Brings the new set towards its size; says whether it changed.
+    fn grow_new(&mut self) -> Result<bool> {
+        let Some(have) = self.new.as_ref().map(ReplicaSet::replicas) else {
+            return Ok(false);
+        };
+        let want = self.replicas();
+        let size = if have > want {
+            want
+        } else {
+            maths::new_size(&self.deployment, self.wanted_pods(), have, self.max_surge())
+        };
+        let Some(mut set) = self.new.take() else {
+            return Ok(false);
+        };
+        let changed = self.resize(&mut set, size);
+        self.new = Some(set);
+        changed
+    }
+
+    /// Takes pods from the old sets as far as availability allows; says whether it did.
+    fn shrink_old(&mut self) -> Result<bool> {
+        if self.old.iter().all(|set| set.replicas() == 0) {
+            return Ok(false);
+        }
+        let least = self.replicas() - self.max_unavailable();
+        let waiting = self
+            .new
+            .as_ref()
+            .map_or(0, |new| new.replicas() - new.available());
+        let most = self.wanted_pods() - least - waiting;
+        if most <= 0 {
+            return Ok(false);
+        }
+        let mut old = std::mem::take(&mut self.old);
+        let outcome = self.drop_unhealthy(&mut old, most);
+        self.old = old;
+        let dropped = outcome?;
+        let available: i64 = self.all().map(ReplicaSet::available).sum();
+        if available <= least {
+            return Ok(dropped > 0);
+        }
+        let mut old = std::mem::take(&mut self.old);
+        let outcome = self.drop_healthy(&mut old, available - least);
+        self.old = old;
+        Ok(outcome? + dropped > 0)
+    }
+
+    fn drop_unhealthy(&mut self, old: &mut [ReplicaSet], most: i64) -> Result<i64> {
+        let mut dropped = 0;
+        for set in old.iter_mut().filter(|set| set.replicas() > 0) {
+            if dropped >= most {
+                break;
+            }
+            let take = (most - dropped).min(set.replicas() - set.available()).max(0);
+            self.resize(set, set.replicas() - take)?;
+            dropped += take;
+        }
+        Ok(dropped)
+    }
+
+    fn drop_healthy(&mut self, old: &mut [ReplicaSet], most: i64) -> Result<i64> {
+        let mut dropped = 0;
+        for set in old.iter_mut().filter(|set| set.replicas() > 0) {
+            if dropped >= most {
+                break;
+            }
+            let take = set.replicas().min(most - dropped);
+            self.resize(set, set.replicas() - take)?;
+            dropped += take;
+        }
+        Ok(dropped)
+    }
+
+    /// All old pods go before the first new one comes.
+    fn recreate(&mut self) -> Result<Again> {
+        self.settle_new_set(false)?;
+        let mut old = std::mem::take(&mut self.old);
+        let mut changed = false;
+        for set in &mut old {
+            changed |= self.resize(set, 0)?;
+        }
+        self.old = old;
+        if changed || self.old_pods_run() {
+            return self.report();
+        }
+        self.settle_new_set(true)?;
+        if let Some(mut set) = self.new.take() {
+            let want = self.replicas();
+            let outcome = self.resize(&mut set, want);
+            self.new = Some(set);
+            outcome?;
+        }
+        if self.is_complete() {
+            self.clean_up()?;
+        }
+        self.report()
+    }
+
+    fn old_pods_run(&self) -> bool {
+        let mut sets = self.old.iter();
+        sets.any(|set| {
+            set.status("replicas") > 0
+                || self
+                    .index
+                    .pods_of(self.state, set.uid())
+                    .iter()
+                    .any(|pod| !pod.finished())
+        })
+    }
+
+    /// A changed number of replicas, or a paused rollout: no set comes, sizes follow.
+    fn scale_and_report(&mut self) -> Result<Again> {
+        self.settle_new_set(false)?;
+        self.scale()?;
+        if self.paused() {
+            self.clean_up()?;
+        }
+        self.write_plain_status()
+    }
+
+    fn scale(&mut self) -> Result<()> {
+        let want = self.replicas();
+        let mut sets: Vec<ReplicaSet> = std::mem::take(&mut self.old);
+        let old_count = sets.len();
+        sets.extend(self.new.take());
+        let outcome = self.scale_sets(&mut sets, old_count, want);
+        let mut rest = sets.split_off(old_count.min(sets.len()));
+        self.new = rest.pop();
+        self.old = sets;
+        outcome
+    }
+
+    fn scale_sets(&mut self, sets: &mut [ReplicaSet], old_count: usize, want: i64) -> Result<()> {
+        let active = sets.iter().filter(|set| set.replicas() > 0).count();
+        if active <= 1 {
+            // The one that has pods, else the newest.
+            let at = sets.iter().position(|set| set.replicas() > 0);
+            let at = at.or_else(|| sets.len().checked_sub(1));
+            if let Some(set) = at.and_then(|at| sets.get_mut(at)) {
+                self.resize(set, want)?;
+            }
+            return Ok(());
+        }
+        let saturated = sets.get(old_count).is_some_and(|new| {
+            new.replicas() == want && new.desired() == Some(want) && new.available() == want
+        });
+        if saturated {
+            for set in sets.iter_mut().take(old_count) {
+                self.resize(set, 0)?;
+            }
+            return Ok(());
+        }
+        if self.is_rolling() {
+            self.scale_in_proportion(sets)?;
+        }
+        Ok(())
+    }
+
+    fn scale_in_proportion(&mut self, sets: &mut [ReplicaSet]) -> Result<()> {
+        let sizes: Vec<maths::Share> = sets.iter().map(ReplicaSet::share).collect();
+        let known = tree::int(&self.deployment, &["status", "replicas"]).unwrap_or(0);
+        let plan = maths::proportional(self.replicas(), self.max_surge(), known, &sizes);
+        for (at, size) in plan {
+            let (want, most) = (self.replicas(), self.replicas() + self.max_surge());
+            if let Some(set) = sets.get_mut(at) {
+                let noted = set.note_size(want, most);
+                if set.replicas() != size {
+                    self.resize(set, size)?;
+                } else if noted {
+                    set.store(self.state)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Gives a set another size; says whether it had one.
+    fn resize(&mut self, set: &mut ReplicaSet, size: i64) -> Result<bool> {
+        let before = set.replicas();
+        if before == size {
+            return Ok(false);
+        }
+        set.note_size(self.replicas(), self.replicas() + self.max_surge());
+        tree::set(&mut set.value, &["spec", "replicas"], size);
+        set.store(self.state)?;
+        let way = if size > before { "up" } else { "down" };
+        ACTOR.say(
+            self.state,
+            format_args!("Scaled {way} replica set {} from {before} to {size}", set.name()),
+        );
+        Ok(true)
+    }
+
+    /// Forgets the oldest revisions beyond the limit.
+    fn clean_up(&mut self) -> Result<()> {
+        let Some(limit) = tree::int(&self.deployment, &["spec", "revisionHistoryLimit"]) else {
+            return Ok(());
+        };
+        let mut sets: Vec<&ReplicaSet> = self.old.iter().filter(|set| !set.deleting()).collect();
+        let surplus = sets.len().saturating_sub(usize::try_from(limit).unwrap_or(0));
+        sets.sort_by_key(|set| set.revision());
+        for set in sets.into_iter().take(surplus).filter(|set| set.is_idle()) {
+            ACTOR.delete(self.state, SETS, &set.object)?;
+            ACTOR.say(self.state, format_args!("Deleted replica set {}", set.name()));
+        }
+        Ok(())
+    }
+
+    fn note_pause(&mut self) -> Result<()> {
+        if !status::has_deadline(&self.deployment) {
+            return Ok(());
+        }
+        let conditions = tree::list(&self.deployment, &["status", "conditions"]);
+        let reason = condition::find(conditions, "Progressing").map(|one| tree::text(one, &["reason"]));
+        let now = self.state.now();
+        let new = match (reason, self.paused()) {
+            (Some("ProgressDeadlineExceeded"), _) | (Some("DeploymentPaused"), true) => return Ok(()),
+            (_, true) => ("DeploymentPaused", "Deployment is paused"),
+            (Some("DeploymentPaused"), false) => ("DeploymentResumed", "Deployment is resumed"),
+            (_, false) => return Ok(()),
+        };
+        self.put_condition(condition::new(now, "Progressing", "Unknown", new.0, new.1));
+        self.write_back()
+    }
+
+    fn selector_with_hash(deployment: &Value, hash: &str) -> Value {
+        let mut selector = tree::get(deployment, &["spec", "selector"])
+            .cloned()
+            .unwrap_or_else(|| json!({}));
+        tree::set(&mut selector, &["matchLabels", set::HASH], hash);
+        selector
+    }
+}

@@ -1,0 +1,216 @@
+//! A Deployment's replica sets: takes the Deployment, gives drafts, sizes and annotations as the deployment controller keeps them.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+
+use super::super::act;
+use super::super::names;
+use super::super::pod::created;
+use super::maths::Share;
+use super::{ACTOR, Rollout, SETS};
+use crate::object::Object;
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+
+pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
+pub(super) const HASH: &str = "pod-template-hash";
+const HISTORY: &str = "deployment.kubernetes.io/revision-history";
+const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
+const MOST: &str = "deployment.kubernetes.io/max-replicas";
+const NOT_COPIED: [&str; 6] = [
+    "kubectl.kubernetes.io/last-applied-configuration",
+    REVISION,
+    HISTORY,
+    DESIRED,
+    MOST,
+    "deprecated.deployment.rollback.to",
+];
+
+/// A replica set being worked on.
+pub(super) struct ReplicaSet {
+    pub(super) value: Value,
+    pub(super) object: Arc<Object>,
+}
+
+/// The replica sets that the Deployment of `uid` controls, oldest first.
+pub(super) fn of_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
+    let mut sets: Vec<ReplicaSet> = state
+        .store
+        .dependents(uid)
+        .filter(|place| &*place.table == "replicasets.apps")
+        .filter_map(|place| act::load(state, &place.table, &place.key))
+        .filter(|(object, _)| object.meta().controller().is_some_and(|owner| &*owner.uid == uid))
+        .map(|(object, value)| ReplicaSet { value, object })
+        .collect();
+    sets.sort_by(|a, b| (created(&a.value), a.name()).cmp(&(created(&b.value), b.name())));
+    sets
+}
+
+/// The sets of earlier templates, and the one of the template as it is.
+pub(super) fn split(mut sets: Vec<ReplicaSet>, deployment: &Value) -> (Vec<ReplicaSet>, Option<ReplicaSet>) {
+    let template = tree::get(deployment, &["spec", "template"]);
+    let at = sets
+        .iter()
+        .position(|set| template.is_some_and(|template| same_template(template, &set.value)));
+    let new = at.map(|at| sets.remove(at));
+    (sets, new)
+}
+
+/// Equal but for the hash label.
+fn same_template(template: &Value, set: &Value) -> bool {
+    let Some(mut theirs) = tree::get(set, &["spec", "template"]).cloned() else {
+        return false;
+    };
+    tree::remove(&mut theirs, &["metadata", "labels", HASH]);
+    if theirs == *template {
+        return true;
+    }
+    let mut ours = template.clone();
+    tree::remove(&mut ours, &["metadata", "labels", HASH]);
+    theirs == ours
+}
+
+impl ReplicaSet {
+    /// A set for the Deployment's template, not yet stored.
+    pub(super) fn draft(deployment: &Value) -> Self {
+        let mut template = tree::get(deployment, &["spec", "template"])
+            .cloned()
+            .unwrap_or_default();
+        let collisions = tree::int(deployment, &["status", "collisionCount"]).unwrap_or(0);
+        let hash = names::template_hash(&template, collisions);
+        tree::set(&mut template, &["metadata", "labels", HASH], hash.as_str());
+        let name = format!("{}-{hash}", tree::text(deployment, &["metadata", "name"]));
+        let mut value = json!({
+            "apiVersion": "apps/v1", "kind": "ReplicaSet",
+            "metadata": {
+                "name": name, "labels": tree::get(&template, &["metadata", "labels"]),
+                "ownerReferences": [act::controller_reference("apps/v1", "Deployment", deployment)],
+            },
+            "spec": {"replicas": 0, "selector": Rollout::selector_with_hash(deployment, &hash), "template": template},
+        });
+        if let Some(seconds) =
+            tree::int(deployment, &["spec", "minReadySeconds"]).filter(|seconds| *seconds > 0)
+        {
+            tree::set(&mut value, &["spec", "minReadySeconds"], seconds);
+        }
+        let object = Arc::new(Object::freeze(&value, Box::default()));
+        Self { value, object }
+    }
+
+    pub(super) fn name(&self) -> &str {
+        tree::text(&self.value, &["metadata", "name"])
+    }
+
+    pub(super) fn uid(&self) -> &str {
+        tree::text(&self.value, &["metadata", "uid"])
+    }
+
+    pub(super) fn deleting(&self) -> bool {
+        self.object.meta().deleting
+    }
+
+    pub(super) fn replicas(&self) -> i64 {
+        tree::int(&self.value, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    /// A counter of the status.
+    pub(super) fn status(&self, field: &str) -> i64 {
+        tree::int(&self.value, &["status", field]).unwrap_or(0)
+    }
+
+    pub(super) fn available(&self) -> i64 {
+        self.status("availableReplicas")
+    }
+
+    fn annotation(&self, name: &str) -> &str {
+        tree::text(&self.value, &["metadata", "annotations", name])
+    }
+
+    pub(super) fn revision(&self) -> i64 {
+        self.annotation(REVISION).parse().unwrap_or(0)
+    }
+
+    /// The Deployment's replicas when the set was last sized.
+    pub(super) fn desired(&self) -> Option<i64> {
+        self.annotation(DESIRED).parse().ok()
+    }
+
+    pub(super) fn share(&self) -> Share {
+        Share {
+            size: self.replicas(),
+            most_before: self.annotation(MOST).parse().ok(),
+            created: created(&self.value).as_seconds(),
+        }
+    }
+
+    /// Whether nothing hangs on it any more.
+    pub(super) fn is_idle(&self) -> bool {
+        let seen = self.status("observedGeneration");
+        let generation = tree::int(&self.value, &["metadata", "generation"]).unwrap_or(0);
+        self.status("replicas") == 0 && self.replicas() == 0 && generation <= seen && !self.deleting()
+    }
+
+    /// Notes what the Deployment wants and may have; says whether that is news.
+    pub(super) fn note_size(&mut self, desired: i64, most: i64) -> bool {
+        let news =
+            self.annotation(DESIRED) != desired.to_string() || self.annotation(MOST) != most.to_string();
+        for (name, number) in [(DESIRED, desired), (MOST, most)] {
+            tree::set(
+                &mut self.value,
+                &["metadata", "annotations", name],
+                number.to_string(),
+            );
+        }
+        news
+    }
+
+    pub(super) fn copy_min_ready(&mut self, deployment: &Value) -> bool {
+        let seconds = |value: &Value| tree::int(value, &["spec", "minReadySeconds"]).unwrap_or(0);
+        if seconds(deployment) == seconds(&self.value) {
+            return false;
+        }
+        tree::set(&mut self.value, &["spec", "minReadySeconds"], seconds(deployment));
+        true
+    }
+
+    /// Takes over the Deployment's annotations and the revision; says whether anything changed.
+    pub(super) fn copy_annotations(&mut self, deployment: &Value, revision: i64, exists: bool) -> bool {
+        let before = tree::get(&self.value, &["metadata", "annotations"]).cloned();
+        for (key, value) in tree::map(deployment, &["metadata", "annotations"])
+            .into_iter()
+            .flatten()
+        {
+            if !NOT_COPIED.contains(&key.as_str()) {
+                tree::set(&mut self.value, &["metadata", "annotations", key], value.clone());
+            }
+        }
+        let old = self.revision();
+        if old < revision {
+            let had = self.annotation(REVISION).to_owned();
+            tree::set(
+                &mut self.value,
+                &["metadata", "annotations", REVISION],
+                revision.to_string(),
+            );
+            if exists && !had.is_empty() {
+                let history = self.annotation(HISTORY);
+                let history = if history.is_empty() {
+                    had
+                } else {
+                    format!("{history},{had}")
+                };
+                tree::set(&mut self.value, &["metadata", "annotations", HISTORY], history);
+            }
+        }
+        tree::get(&self.value, &["metadata", "annotations"]) != before.as_ref()
+    }
+
+    /// Writes it back.
+    pub(super) fn store(&mut self, state: &mut State) -> Result<()> {
+        self.object = ACTOR.update(state, SETS, &self.value, "")?;
+        self.value = self.object.value();
+        Ok(())
+    }
+}

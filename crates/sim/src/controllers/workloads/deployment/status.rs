@@ -1,0 +1,228 @@
+//! A Deployment's status: takes its replica sets, gives counters and conditions as the deployment controller words them.
+
+use serde_json::{Value, json};
+
+use super::super::{Again, condition};
+use super::Rollout;
+use super::set::ReplicaSet;
+use crate::clock::Instant;
+use crate::status::Result;
+use crate::tree;
+
+const AVAILABLE: &str = "NewReplicaSetAvailable";
+const TIMED_OUT: &str = "ProgressDeadlineExceeded";
+
+/// Whether progress is watched; the largest number means it is not.
+pub(super) fn has_deadline(deployment: &Value) -> bool {
+    tree::int(deployment, &["spec", "progressDeadlineSeconds"])
+        .is_some_and(|seconds| seconds != i64::from(i32::MAX))
+}
+
+fn count(status: &Value, field: &str) -> i64 {
+    tree::int(status, &[field]).unwrap_or(0)
+}
+
+impl Rollout<'_> {
+    fn status(&self) -> Value {
+        self.deployment
+            .get("status")
+            .cloned()
+            .unwrap_or_else(|| json!({}))
+    }
+
+    fn complete_by(&self, status: &Value) -> bool {
+        let want = self.replicas();
+        let generation = tree::int(&self.deployment, &["metadata", "generation"]).unwrap_or(0);
+        ["updatedReplicas", "replicas", "availableReplicas"]
+            .iter()
+            .all(|field| count(status, field) == want)
+            && count(status, "observedGeneration") >= generation
+    }
+
+    /// Whether the last written status is that of a finished rollout.
+    pub(super) fn is_complete(&self) -> bool {
+        self.complete_by(&self.status())
+    }
+
+    /// Counters and the Available condition; everything else as it was.
+    fn counted(&self) -> Value {
+        let sum = |field: &str| self.all().map(|set| set.status(field)).sum::<i64>();
+        let available = sum("availableReplicas");
+        let mut status = json!({});
+        let numbers = [
+            ("availableReplicas", available),
+            ("collisionCount", count(&self.status(), "collisionCount")),
+            (
+                "observedGeneration",
+                tree::int(&self.deployment, &["metadata", "generation"]).unwrap_or(0),
+            ),
+            ("readyReplicas", sum("readyReplicas")),
+            ("replicas", sum("replicas")),
+            ("unavailableReplicas", (self.wanted_pods() - available).max(0)),
+            (
+                "updatedReplicas",
+                self.new.as_ref().map_or(0, |new| new.status("replicas")),
+            ),
+        ];
+        for (field, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
+            tree::set(&mut status, &[field], number);
+        }
+        let known = |set: &ReplicaSet| tree::get(&set.value, &["status", "terminatingReplicas"]).is_some();
+        if self.all().all(known) {
+            tree::set(&mut status, &["terminatingReplicas"], sum("terminatingReplicas"));
+        }
+        let mut conditions = tree::list(&self.deployment, &["status", "conditions"]).to_vec();
+        let now = self.state.now();
+        condition::set(
+            &mut conditions,
+            if available >= self.replicas() - self.max_unavailable() {
+                let text = "Deployment has minimum availability.";
+                condition::new(now, "Available", "True", "MinimumReplicasAvailable", text)
+            } else {
+                let text = "Deployment does not have minimum availability.";
+                condition::new(now, "Available", "False", "MinimumReplicasUnavailable", text)
+            },
+        );
+        tree::set(&mut status, &["conditions"], conditions);
+        status
+    }
+
+    /// Writes the counters; progress is not judged.
+    pub(super) fn write_plain_status(&mut self) -> Result<Again> {
+        let status = self.counted();
+        self.write_status(status)?;
+        Ok(None)
+    }
+
+    fn write_status(&mut self, status: Value) -> Result<bool> {
+        if self.deployment.get("status") == Some(&status) {
+            return Ok(false);
+        }
+        tree::set(&mut self.deployment, &["status"], status);
+        self.write_back()?;
+        Ok(true)
+    }
+
+    /// Writes counters and progress; gives the moment at which the deadline must be looked at.
+    pub(super) fn report(&mut self) -> Result<Again> {
+        let mut status = self.counted();
+        let mut conditions = tree::list(&status, &["conditions"]).to_vec();
+        self.judge_progress(&status, &mut conditions);
+        match self.failure() {
+            Some(failure) => condition::set(&mut conditions, failure),
+            None => condition::remove(&mut conditions, "ReplicaFailure"),
+        }
+        tree::set(&mut status, &["conditions"], conditions);
+        self.write_status(status)?;
+        Ok(self.deadline_check())
+    }
+
+    fn judge_progress(&self, status: &Value, conditions: &mut Vec<Value>) {
+        if !has_deadline(&self.deployment) {
+            condition::remove(conditions, "Progressing");
+            return;
+        }
+        let current = condition::find(
+            tree::list(&self.deployment, &["status", "conditions"]),
+            "Progressing",
+        );
+        let finished = count(status, "replicas") == count(status, "updatedReplicas")
+            && current.is_some_and(|one| tree::text(one, &["reason"]) == AVAILABLE);
+        if finished {
+            return;
+        }
+        let now = self.state.now();
+        let text = |what: &str| match &self.new {
+            Some(set) => format!("ReplicaSet {:?} {what}", set.name()),
+            None => format!("Deployment {:?} {what}", self.name()),
+        };
+        if self.complete_by(status) {
+            let text = text("has successfully progressed.");
+            condition::set(
+                conditions,
+                condition::new(now, "Progressing", "True", AVAILABLE, &text),
+            );
+        } else if self.progressed(status) {
+            let text = text("is progressing.");
+            let mut new = condition::new(now, "Progressing", "True", "ReplicaSetUpdated", &text);
+            if let Some(current) = current {
+                if tree::text(current, &["status"]) == "True" {
+                    tree::copy(current, &mut new, &["lastTransitionTime"]);
+                }
+                // Progress renews the time, which an equal condition would keep.
+                condition::remove(conditions, "Progressing");
+            }
+            condition::set(conditions, new);
+        } else if timed_out(&self.deployment, conditions, now) {
+            let text = text("has timed out progressing.");
+            condition::set(
+                conditions,
+                condition::new(now, "Progressing", "False", TIMED_OUT, &text),
+            );
+        }
+    }
+
+    fn progressed(&self, status: &Value) -> bool {
+        let before = self.status();
+        let old = |status: &Value| count(status, "replicas") - count(status, "updatedReplicas");
+        let more = |field: &str| count(status, field) > count(&before, field);
+        more("updatedReplicas")
+            || old(status) < old(&before)
+            || more("readyReplicas")
+            || more("availableReplicas")
+    }
+
+    /// The failure that a set reports, the new one's first.
+    fn failure(&self) -> Option<Value> {
+        let of = |set: &ReplicaSet| {
+            let conditions = tree::list(&set.value, &["status", "conditions"]);
+            condition::find(conditions, "ReplicaFailure").cloned()
+        };
+        let found = self
+            .new
+            .as_ref()
+            .and_then(of)
+            .or_else(|| self.old.iter().find_map(of))?;
+        let text = |field: &str| tree::text(&found, &[field]).to_owned();
+        let mut failure = condition::new(
+            self.state.now(),
+            "ReplicaFailure",
+            &text("status"),
+            &text("reason"),
+            &text("message"),
+        );
+        tree::copy(&found, &mut failure, &["lastTransitionTime"]);
+        Some(failure)
+    }
+
+    fn deadline_check(&self) -> Again {
+        let status = self.status();
+        let current = condition::find(tree::list(&status, &["conditions"]), "Progressing")?;
+        if !has_deadline(&self.deployment)
+            || self.complete_by(&status)
+            || tree::text(current, &["reason"]) == TIMED_OUT
+        {
+            return None;
+        }
+        let (from, seconds) = deadline(&self.deployment, current)?;
+        // One second more, since times in conditions have no fractions.
+        Some(from.plus_seconds(seconds + 1)).filter(|at| *at > self.state.now())
+    }
+}
+
+fn deadline(deployment: &Value, condition: &Value) -> Option<(Instant, i64)> {
+    let from = Instant::parse(tree::text(condition, &["lastUpdateTime"]))?;
+    let seconds = tree::int(deployment, &["spec", "progressDeadlineSeconds"])?;
+    Some((from, seconds))
+}
+
+fn timed_out(deployment: &Value, conditions: &[Value], now: Instant) -> bool {
+    let Some(current) = condition::find(conditions, "Progressing") else {
+        return false;
+    };
+    match tree::text(current, &["reason"]) {
+        AVAILABLE => false,
+        TIMED_OUT => true,
+        _ => deadline(deployment, current).is_some_and(|(from, seconds)| from.plus_seconds(seconds) < now),
+    }
+}

@@ -1,0 +1,150 @@
+//! Endpoint slices: takes a Service and the pods it selects, gives one slice of their addresses per hundred.
+
+use serde_json::{Value, json};
+
+use super::act::{self, Actor};
+use super::index::{Index, hint_of};
+use super::pod::Pod;
+use super::{Again, SERVICES};
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+
+const ACTOR: Actor = Actor("endpointslice-controller");
+const SLICES: (&str, &str) = ("discovery.k8s.io", "endpointslices");
+const TABLE: &str = "endpointslices.discovery.k8s.io";
+/// Addresses per slice.
+const ROOM: usize = 100;
+
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+    let Some((object, service)) = act::load(state, SERVICES, key) else {
+        return Ok(None);
+    };
+    let has_selector = tree::map(&service, &["spec", "selector"]).is_some_and(|map| !map.is_empty());
+    if !has_selector || object.meta().deleting || tree::text(&service, &["spec", "type"]) == "ExternalName" {
+        return Ok(None);
+    }
+    let selector = LabelSelector::from_map(tree::get(&service, &["spec", "selector"]));
+    let pods = index.pods_with(&object.meta().namespace, hint_of(SERVICES, &service), &selector);
+    let publish = tree::flag(&service, &["spec", "publishNotReadyAddresses"]);
+    let shown: Vec<&Pod> = pods
+        .into_iter()
+        .filter(|pod| !pod.ip.is_empty() && !pod.node.is_empty() && !pod.finished())
+        .collect();
+    let mut slices: Vec<Value> = shown
+        .chunks(ROOM)
+        .map(|pods| slice(&service, pods, publish))
+        .collect();
+    if slices.is_empty() {
+        slices.push(slice(&service, &[], publish));
+    }
+    reconcile(state, &service, slices)?;
+    Ok(None)
+}
+
+fn slice(service: &Value, pods: &[&Pod], publish: bool) -> Value {
+    let name = tree::text(service, &["metadata", "name"]);
+    let mut labels = tree::get(service, &["metadata", "labels"])
+        .cloned()
+        .unwrap_or_else(|| json!({}));
+    tree::set(&mut labels, &["kubernetes.io/service-name"], name);
+    tree::set(
+        &mut labels,
+        &["endpointslice.kubernetes.io/managed-by"],
+        "endpointslice-controller.k8s.io",
+    );
+    if tree::text(service, &["spec", "clusterIP"]) == "None" {
+        tree::set(&mut labels, &["service.kubernetes.io/headless"], "");
+    }
+    let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(pod, publish)).collect();
+    // Every container of the same template has the same named ports, so the first pod speaks for all.
+    let first = pods.first().map(|pod| pod.object.value());
+    json!({
+        "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
+        "metadata": {
+            "generateName": format!("{name}-"), "labels": labels,
+            "ownerReferences": [act::controller_reference("v1", "Service", service)],
+        },
+        "endpoints": endpoints, "ports": ports(service, first.as_ref()),
+    })
+}
+
+fn endpoint(pod: &Pod, publish: bool) -> Value {
+    let meta = pod.meta();
+    json!({
+        "addresses": [&*pod.ip],
+        "conditions": {
+            "ready": publish || (pod.ready && !pod.deleting()), "serving": pod.ready || publish, "terminating": pod.deleting(),
+        },
+        "nodeName": &*pod.node,
+        "targetRef": {"kind": "Pod", "namespace": &*meta.namespace, "name": &*meta.name, "uid": &*meta.uid},
+    })
+}
+
+/// The Service's ports as numbers on the pod; none while there is no pod to resolve them by.
+fn ports(service: &Value, pod: Option<&Value>) -> Value {
+    let Some(pod) = pod else {
+        return Value::Null;
+    };
+    let ports: Vec<Value> = tree::list(service, &["spec", "ports"])
+        .iter()
+        .filter_map(|port| {
+            let protocol = tree::text(port, &["protocol"]);
+            let target = match port.get("targetPort") {
+                Some(Value::String(name)) => named(pod, name, protocol)?,
+                Some(Value::Number(number)) => number.as_i64()?,
+                _ => tree::int(port, &["port"])?,
+            };
+            let mut shown =
+                json!({"name": tree::text(port, &["name"]), "port": target, "protocol": protocol});
+            if let Some(application) = port.get("appProtocol") {
+                tree::set(&mut shown, &["appProtocol"], application.clone());
+            }
+            Some(shown)
+        })
+        .collect();
+    ports.into()
+}
+
+fn named(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
+    tree::list(pod, &["spec", "containers"])
+        .iter()
+        .flat_map(|container| tree::list(container, &["ports"]))
+        .find(|port| tree::text(port, &["name"]) == name && tree::text(port, &["protocol"]) == protocol)
+        .and_then(|port| tree::int(port, &["containerPort"]))
+}
+
+/// Writes the slices that differ; a slice with the wrong ones is changed rather than replaced.
+fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<()> {
+    let uid = tree::text(service, &["metadata", "uid"]);
+    let keys: Vec<Box<str>> = state
+        .store
+        .dependents(uid)
+        .filter(|place| &*place.table == TABLE)
+        .map(|place| place.key.clone())
+        .collect();
+    let mut have = keys
+        .iter()
+        .filter_map(|key| act::load(state, TABLE, key))
+        .collect::<Vec<_>>()
+        .into_iter();
+    let namespace = tree::text(service, &["metadata", "namespace"]);
+    for slice in wanted {
+        let Some((_, old)) = have.next() else {
+            ACTOR.create(state, SLICES, namespace, slice)?;
+            continue;
+        };
+        let mut new = old.clone();
+        for path in [&["endpoints"][..], &["ports"], &["metadata", "labels"]] {
+            tree::copy(&slice, &mut new, path);
+        }
+        if new != old {
+            ACTOR.update(state, SLICES, &new, "")?;
+        }
+    }
+    for (object, _) in have {
+        ACTOR.delete(state, SLICES, &object)?;
+    }
+    Ok(())
+}

@@ -1,0 +1,164 @@
+//! Pods by key, by owner and by label, and who selects them: takes pods, Services and budgets as they change, gives those concerned.
+//! No question costs more than its answer is long.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
+
+use super::pod::Pod;
+use super::{BUDGETS, PODS, SERVICES};
+use crate::object::Object;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::tree;
+
+/// A label in a namespace; an empty key stands for "whatever the labels".
+type Label = (Box<str>, Box<str>, Box<str>);
+/// Somebody with a selector: table and key.
+pub(super) type Selecting = (&'static str, Box<str>);
+
+#[derive(Debug, Default)]
+pub(super) struct Index {
+    pods: HashMap<Box<str>, Pod>,
+    by_label: HashMap<Label, BTreeSet<Box<str>>>,
+    /// Selectors filed under one of the labels they ask for.
+    selecting: HashMap<Label, BTreeSet<Selecting>>,
+    filed: BTreeMap<Selecting, Label>,
+}
+
+impl Index {
+    /// The pods that `uid` controls, in key order.
+    pub(super) fn pods_of<'a>(&'a self, state: &State, uid: &str) -> Vec<&'a Pod> {
+        state
+            .store
+            .dependents(uid)
+            .filter(|place| &*place.table == PODS)
+            .filter_map(|place| self.pods.get(&place.key))
+            .filter(|pod| pod.meta().controller().is_some_and(|owner| &*owner.uid == uid))
+            .collect()
+    }
+
+    /// The pods of a namespace that a selector means; `hint` is a label all of them have.
+    pub(super) fn pods_with(
+        &self,
+        namespace: &str,
+        hint: Option<(&str, &str)>,
+        selector: &LabelSelector,
+    ) -> Vec<&Pod> {
+        let (key, value) = hint.unwrap_or(("", ""));
+        self.by_label
+            .get(&label(namespace, key, value))
+            .into_iter()
+            .flatten()
+            .filter_map(|key| self.pods.get(key))
+            .filter(|pod| selector.matches(&|key| pod.meta().label(key)))
+            .collect()
+    }
+
+    /// Takes a pod's new version, or its end; gives those whose selectors may concern it.
+    pub(super) fn put_pod(&mut self, object: &Arc<Object>, gone: bool) -> BTreeSet<Selecting> {
+        let key: Box<str> = object.key().into();
+        let mut concerned = BTreeSet::new();
+        let before = self.pods.get(&key).map(|pod| Arc::clone(&pod.object));
+        let same_labels = before
+            .as_ref()
+            .is_some_and(|before| before.meta().labels == object.meta().labels);
+        if let Some(before) = before {
+            for label in labels(&before) {
+                self.concern(&label, &mut concerned);
+                if gone || !same_labels {
+                    self.unfile(&label, &key);
+                }
+            }
+        }
+        if gone {
+            self.pods.remove(&key);
+            return concerned;
+        }
+        for label in labels(object) {
+            self.concern(&label, &mut concerned);
+            if !same_labels {
+                self.by_label.entry(label).or_default().insert(key.clone());
+            }
+        }
+        self.pods.insert(key, Pod::of(object));
+        concerned
+    }
+
+    fn concern(&self, label: &Label, concerned: &mut BTreeSet<Selecting>) {
+        concerned.extend(self.selecting.get(label).into_iter().flatten().cloned());
+    }
+
+    fn unfile(&mut self, label: &Label, key: &str) {
+        if let Some(keys) = self.by_label.get_mut(label) {
+            keys.remove(key);
+            if keys.is_empty() {
+                self.by_label.remove(label);
+            }
+        }
+    }
+
+    /// Takes a Service's or budget's new version, or its end.
+    pub(super) fn put_selector(&mut self, table: &str, object: &Arc<Object>, gone: bool) {
+        let table = if table == SERVICES { SERVICES } else { BUDGETS };
+        let who: Selecting = (table, object.key().into());
+        if let Some(label) = self.filed.remove(&who)
+            && let Some(set) = self.selecting.get_mut(&label)
+        {
+            set.remove(&who);
+            if set.is_empty() {
+                self.selecting.remove(&label);
+            }
+        }
+        if gone {
+            return;
+        }
+        let value = object.value();
+        let hint = hint_of(table, &value);
+        if table == SERVICES && hint.is_none() {
+            // Without a selector it means no pod; a budget without labels may mean them all.
+            return;
+        }
+        let (key, text) = hint.unwrap_or(("", ""));
+        let label = label(&object.meta().namespace, key, text);
+        self.selecting
+            .entry(label.clone())
+            .or_default()
+            .insert(who.clone());
+        self.filed.insert(who, label);
+    }
+
+    /// Forgets a table; gives those who must look again.
+    pub(super) fn forget(&mut self, table: &str) -> BTreeSet<Selecting> {
+        if table == PODS {
+            self.pods.clear();
+            self.by_label.clear();
+            return self.filed.keys().cloned().collect();
+        }
+        BTreeSet::new()
+    }
+}
+
+/// A label that whatever the selector of `value` means must have.
+pub(super) fn hint_of<'a>(table: &str, value: &'a serde_json::Value) -> Option<(&'a str, &'a str)> {
+    let path: &[&str] = if table == SERVICES {
+        &["spec", "selector"]
+    } else {
+        &["spec", "selector", "matchLabels"]
+    };
+    let (key, value) = tree::map(value, path)?.iter().next()?;
+    Some((key, value.as_str()?))
+}
+
+fn label(namespace: &str, key: &str, value: &str) -> Label {
+    (namespace.into(), key.into(), value.into())
+}
+
+fn labels(object: &Object) -> impl Iterator<Item = Label> {
+    let meta = object.meta();
+    let all = std::iter::once(label(&meta.namespace, "", ""));
+    all.chain(
+        meta.labels
+            .iter()
+            .map(|(key, value)| label(&meta.namespace, key, value)),
+    )
+}

@@ -1,0 +1,40 @@
+//! Names that controllers make: takes trees, gives hashes spelled as Kubernetes spells them.
+
+use serde_json::Value;
+
+use crate::trace::fnv;
+
+const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
+
+/// A hash of a template: the letters are those of a real one, the value is not.
+pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
+    let mut digest = fnv(0x811C_9DC5, template.to_string().as_bytes());
+    if collisions > 0 {
+        digest = fnv(digest, &collisions.to_le_bytes());
+    }
+    encode(&(digest & 0xFFFF_FFFF).to_string())
+}
+
+/// Each letter moved into the alphabet without vowels, so that no hash spells a word.
+fn encode(text: &str) -> String {
+    text.bytes()
+        .filter_map(|byte| ALPHABET.get(usize::from(byte) % ALPHABET.len()).copied())
+        .map(char::from)
+        .collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn hashes_are_spelled_as_kubernetes_spells_them() {
+        assert_eq!(encode("2717459"), "7cxcfdk");
+        let hash = template_hash(&json!({"a": 1}), 0);
+        assert_eq!(hash, template_hash(&json!({"a": 1}), 0));
+        assert_ne!(hash, template_hash(&json!({"a": 2}), 0));
+        assert_ne!(hash, template_hash(&json!({"a": 1}), 1));
+        assert!(hash.bytes().all(|byte| ALPHABET.contains(&byte)));
+    }
+}

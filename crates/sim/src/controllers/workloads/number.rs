@@ -1,0 +1,111 @@
+//! Numbers that may be percentages: takes what stands in the spec and a total, gives whole pods, rounded as the real controllers round.
+
+use serde_json::Value;
+
+/// Which way a fraction of a pod goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Round {
+    /// To more.
+    Up,
+    /// To less.
+    Down,
+}
+
+/// A number, or the percentage of `total` that a text such as `25%` names; nothing is zero.
+#[must_use]
+pub fn scaled(value: Option<&Value>, total: i64, round: Round) -> i64 {
+    match value {
+        Some(Value::String(text)) => {
+            let Some(percent) = text
+                .strip_suffix('%')
+                .and_then(|digits| digits.parse::<i64>().ok())
+            else {
+                return 0;
+            };
+            let hundredths = percent.saturating_mul(total);
+            match round {
+                Round::Up => hundredths.saturating_add(99).div_euclid(100),
+                Round::Down => hundredths.div_euclid(100),
+            }
+        }
+        Some(value) => value.as_i64().unwrap_or(0),
+        None => 0,
+    }
+}
+
+/// Surge and unavailability of a Deployment: both may not be zero, since nothing could move then.
+#[must_use]
+pub fn fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, replicas: i64) -> (i64, i64) {
+    let surge = scaled(surge, replicas, Round::Up);
+    let unavailable = scaled(unavailable, replicas, Round::Down);
+    if surge == 0 && unavailable == 0 {
+        return (0, 1);
+    }
+    (surge, unavailable)
+}
+
+/// `a * b / c` rounded half away from zero, as Go rounds a float to an int.
+#[must_use]
+pub fn ratio(a: i64, b: i64, c: i64) -> i64 {
+    if c == 0 {
+        return 0;
+    }
+    let doubled = a.saturating_mul(b).saturating_mul(2);
+    let (sign, doubled) = (doubled.signum() * c.signum(), doubled.abs());
+    sign * ((doubled + c.abs()) / (2 * c.abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn percentages_are_rounded_as_asked() {
+        let table = [
+            (json!("25%"), 10, 3, 2),
+            (json!("25%"), 4, 1, 1),
+            (json!("25%"), 1, 1, 0),
+            (json!("0%"), 7, 0, 0),
+            (json!("100%"), 7, 7, 7),
+            (json!("33%"), 3, 1, 0),
+            (json!(2), 1, 2, 2),
+            (json!("x"), 9, 0, 0),
+            (json!(null), 9, 0, 0),
+        ];
+        for (value, total, up, down) in table {
+            assert_eq!(scaled(Some(&value), total, Round::Up), up, "{value} of {total}");
+            assert_eq!(
+                scaled(Some(&value), total, Round::Down),
+                down,
+                "{value} of {total}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_rollout_can_always_move() {
+        let table = [
+            (json!("25%"), json!("25%"), 1, (1, 0)),
+            (json!(0), json!("25%"), 3, (0, 1)),
+            (json!("0%"), json!("0%"), 10, (0, 1)),
+            (json!(3), json!(0), 2, (3, 0)),
+        ];
+        for (surge, unavailable, replicas, expected) in table {
+            assert_eq!(fenceposts(Some(&surge), Some(&unavailable), replicas), expected);
+        }
+    }
+
+    #[test]
+    fn ratios_round_half_away_from_zero() {
+        for (a, b, c, expected) in [
+            (5, 1, 2, 3),
+            (-5, 1, 2, -3),
+            (8, 18, 13, 11),
+            (1, 1, 3, 0),
+            (1, 1, 0, 0),
+        ] {
+            assert_eq!(ratio(a, b, c), expected, "{a}*{b}/{c}");
+        }
+    }
+}

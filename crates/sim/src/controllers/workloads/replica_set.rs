@@ -1,0 +1,191 @@
+//! Replica sets: takes one set and its pods, gives pods made or removed until their number is right, and the status.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use serde_json::{Value, json};
+
+use super::act::{self, Actor};
+use super::index::Index;
+use super::pod::Pod;
+use super::{Again, condition};
+use crate::clock::Instant;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::tree;
+
+const ACTOR: Actor = Actor("replicaset-controller");
+const TABLE: &str = "replicasets.apps";
+const PODS: (&str, &str) = ("", "pods");
+/// At most so many pods come or go per look.
+const BURST: usize = 500;
+
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+    let Some((object, set)) = act::load(state, TABLE, key) else {
+        return Ok(None);
+    };
+    let all = index.pods_of(state, &object.meta().uid);
+    let active: Vec<&Pod> = all.iter().copied().filter(|pod| pod.active()).collect();
+    let terminating = all.iter().filter(|pod| pod.deleting() && !pod.finished()).count();
+    let failure = if object.meta().deleting {
+        None
+    } else {
+        manage(state, index, &set, &active).err()
+    };
+    let again = report(state, set, &active, terminating, failure.as_ref())?;
+    failure.map_or(Ok(again), Err)
+}
+
+fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Result<()> {
+    let want = usize::try_from(tree::int(set, &["spec", "replicas"]).unwrap_or(1)).unwrap_or(0);
+    let template = tree::get(set, &["spec", "template"]).cloned().unwrap_or_default();
+    let name = format!("{}-", tree::text(set, &["metadata", "name"]));
+    let namespace = tree::text(set, &["metadata", "namespace"]);
+    for _ in active.len()..want.min(active.len() + BURST) {
+        let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
+        let made = ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, owner))?;
+        ACTOR.say(state, format_args!("Created pod: {}", made.meta().name));
+    }
+    let surplus = active.len().saturating_sub(want).min(BURST);
+    if surplus > 0 {
+        for pod in victims(state, index, set, active).into_iter().take(surplus) {
+            ACTOR.delete(state, PODS, &pod.object)?;
+            ACTOR.say(state, format_args!("Deleted pod: {}", pod.name()));
+        }
+    }
+    Ok(())
+}
+
+/// The pods in the order in which they can be spared.
+fn victims<'a>(state: &State, index: &Index, set: &Value, active: &[&'a Pod]) -> Vec<&'a Pod> {
+    let neighbours = neighbours(state, index, set);
+    let mut order = active.to_vec();
+    let now = state.now();
+    order.sort_by(|a, b| spare(a, b, &neighbours, now));
+    order
+}
+
+/// How many active pods of the same Deployment each node has.
+fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, usize> {
+    let owner = tree::list(set, &["metadata", "ownerReferences"])
+        .iter()
+        .find(|owner| tree::flag(owner, &["controller"]))
+        .map_or("", |owner| tree::text(owner, &["uid"]));
+    let mut uids: Vec<&str> = vec![tree::text(set, &["metadata", "uid"])];
+    let siblings: Vec<_> = state
+        .store
+        .dependents(owner)
+        .filter_map(|place| state.store.get(&place.table, &place.key))
+        .collect();
+    uids.extend(siblings.iter().map(|sibling| &*sibling.meta().uid));
+    uids.sort_unstable();
+    uids.dedup();
+    let mut counts = HashMap::new();
+    for pod in uids.iter().flat_map(|uid| index.pods_of(state, uid)) {
+        if pod.active() {
+            *counts.entry(pod.node.clone()).or_default() += 1;
+        }
+    }
+    counts
+}
+
+/// Who goes first: unplaced, pending, not ready, cheap, crowded, young, restless.
+fn spare(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: Instant) -> Ordering {
+    let crowd = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or(0);
+    a.node
+        .is_empty()
+        .cmp(&b.node.is_empty())
+        .reverse()
+        .then_with(|| a.phase.cmp(&b.phase))
+        .then_with(|| a.ready.cmp(&b.ready))
+        .then_with(|| a.deletion_cost.cmp(&b.deletion_cost))
+        .then_with(|| crowd(b).cmp(&crowd(a)))
+        .then_with(|| match (a.ready, a.ready_since, b.ready_since) {
+            (true, Some(one), Some(other)) if one != other => younger(one, other, a, b, now),
+            _ => Ordering::Equal,
+        })
+        .then_with(|| b.restarts.cmp(&a.restarts))
+        .then_with(|| {
+            if a.created == b.created {
+                Ordering::Equal
+            } else {
+                younger(a.created, b.created, a, b, now)
+            }
+        })
+        .then_with(|| a.name().cmp(b.name()))
+}
+
+/// The younger first, ages compared by powers of two, so that age alone does not always hit the same.
+fn younger(one: Instant, other: Instant, a: &Pod, b: &Pod, now: Instant) -> Ordering {
+    let rank = |at: Instant| now.since(at).as_nanos().checked_ilog2().map_or(-1, i64::from);
+    rank(one)
+        .cmp(&rank(other))
+        .then_with(|| a.meta().uid.cmp(&b.meta().uid))
+}
+
+fn report(
+    state: &mut State,
+    mut set: Value,
+    active: &[&Pod],
+    terminating: usize,
+    failure: Option<&Status>,
+) -> Result<Again> {
+    let now = state.now();
+    let min_ready = tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0);
+    let labels = LabelSelector::from_map(tree::get(&set, &["spec", "template", "metadata", "labels"]));
+    let count = |test: &dyn Fn(&Pod) -> bool| active.iter().filter(|pod| test(pod)).count();
+    let mut status = json!({"replicas": active.len(), "terminatingReplicas": terminating});
+    let numbers = [
+        (
+            "fullyLabeledReplicas",
+            count(&|pod| labels.matches(&|key| pod.meta().label(key))),
+        ),
+        ("readyReplicas", count(&|pod| pod.ready)),
+        ("availableReplicas", count(&|pod| pod.available(min_ready, now))),
+    ];
+    for (field, number) in numbers.into_iter().filter(|(_, number)| *number > 0) {
+        tree::set(&mut status, &[field], number);
+    }
+    let conditions = conditions(&set, active.len(), failure, now);
+    if !conditions.is_empty() {
+        tree::set(&mut status, &["conditions"], conditions);
+    }
+    tree::copy(
+        &json!({"observedGeneration": tree::int(&set, &["metadata", "generation"])}),
+        &mut status,
+        &["observedGeneration"],
+    );
+    if set.get("status") != Some(&status) {
+        tree::set(&mut set, &["status"], status);
+        ACTOR.update(state, ("apps", "replicasets"), &set, "status")?;
+    }
+    Ok(next_available(active, min_ready, now))
+}
+
+/// The first moment at which one more pod will have been ready for long enough.
+pub(super) fn next_available(pods: &[&Pod], min_ready: i64, now: Instant) -> Again {
+    pods.iter()
+        .filter_map(|pod| pod.available_at(min_ready))
+        .filter(|at| *at > now)
+        .min()
+}
+
+fn conditions(set: &Value, active: usize, failure: Option<&Status>, now: Instant) -> Vec<Value> {
+    let mut conditions = tree::list(set, &["status", "conditions"]).to_vec();
+    let known = condition::find(&conditions, "ReplicaFailure").is_some();
+    match failure {
+        Some(failure) if !known => {
+            let want = tree::int(set, &["spec", "replicas"]).unwrap_or(1);
+            let short = i64::try_from(active).is_ok_and(|active| active < want);
+            let reason = if short { "FailedCreate" } else { "FailedDelete" };
+            condition::set(
+                &mut conditions,
+                condition::plain(now, "ReplicaFailure", "True", reason, &failure.to_string()),
+            );
+        }
+        Some(_) => {}
+        None => condition::remove(&mut conditions, "ReplicaFailure"),
+    }
+    conditions
+}

@@ -1,0 +1,348 @@
+//! Stateful sets: takes one set and its pods, gives the next pod made or removed in order, and the status.
+
+use serde_json::{Value, json};
+
+use super::Again;
+use super::act::{self, Actor};
+use super::index::Index;
+use super::pod::{Phase, Pod};
+use super::revision::{Owner, Revision};
+use crate::clock::Instant;
+use crate::state::State;
+use crate::status::Result;
+use crate::tree;
+
+const ACTOR: Actor = Actor("statefulset-controller");
+const TABLE: &str = "statefulsets.apps";
+const PODS: (&str, &str) = ("", "pods");
+const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
+const HASH: &str = "controller-revision-hash";
+
+/// One look at one set.
+struct Look<'a> {
+    state: &'a mut State,
+    set: &'a Value,
+    current: &'a Revision,
+    update: &'a Revision,
+    now: Instant,
+    min_ready: i64,
+    /// One pod at a time.
+    ordered: bool,
+    /// What became of pods during this look: made here, or being deleted since.
+    made: i64,
+    made_updated: i64,
+    made_current: i64,
+    dropped_current: i64,
+}
+
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+    let Some((object, set)) = act::load(state, TABLE, key) else {
+        return Ok(None);
+    };
+    let owner = Owner {
+        actor: ACTOR,
+        kind: "StatefulSet",
+        value: &set,
+        label: "controller.kubernetes.io/hash",
+    };
+    let mut revisions = owner.list(state);
+    let update = owner.settle(state, &mut revisions)?;
+    let known = tree::text(&set, &["status", "currentRevision"]);
+    let current = revisions
+        .iter()
+        .find(|one| one.name == known)
+        .unwrap_or(&update)
+        .clone();
+    let pods = index.pods_of(state, &object.meta().uid);
+    let now = state.now();
+    let min_ready = tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0);
+    let mut look = Look {
+        state,
+        set: &set,
+        current: &current,
+        update: &update,
+        now,
+        min_ready,
+        ordered: tree::text(&set, &["spec", "podManagementPolicy"]) != "Parallel",
+        made: 0,
+        made_updated: 0,
+        made_current: 0,
+        dropped_current: 0,
+    };
+    let outcome = if object.meta().deleting {
+        Ok(())
+    } else {
+        look.work(&pods)
+    };
+    look.report(&pods)?;
+    let mut used: Vec<&str> = pods.iter().filter_map(|pod| pod.meta().label(HASH)).collect();
+    used.extend([current.name.as_str(), update.name.as_str()]);
+    owner.clean_up(state, &revisions, &used)?;
+    outcome?;
+    Ok(super::replica_set::next_available(&pods, min_ready, now))
+}
+
+fn ordinal(set: &Value, pod: &Pod) -> Option<i64> {
+    let name = tree::text(set, &["metadata", "name"]);
+    pod.name().strip_prefix(name)?.strip_prefix('-')?.parse().ok()
+}
+
+fn revision_of(pod: &Pod) -> &str {
+    pod.meta().label(HASH).unwrap_or("")
+}
+
+fn running_and_ready(pod: &Pod) -> bool {
+    pod.phase == Phase::Running && pod.ready
+}
+
+impl Look<'_> {
+    fn replicas(&self) -> i64 {
+        tree::int(self.set, &["spec", "replicas"]).unwrap_or(1)
+    }
+
+    fn start(&self) -> i64 {
+        tree::int(self.set, &["spec", "ordinals", "start"]).unwrap_or(0)
+    }
+
+    fn available(&self, pod: &Pod) -> bool {
+        running_and_ready(pod) && pod.available(self.min_ready, self.now)
+    }
+
+    fn unavailable(&self, pod: &Pod) -> bool {
+        !self.available(pod) || pod.deleting()
+    }
+
+    fn name(&self, number: i64) -> String {
+        format!("{}-{number}", tree::text(self.set, &["metadata", "name"]))
+    }
+
+    /// First the pods that must be, then those that must not, then those of an old template.
+    fn work(&mut self, pods: &[&Pod]) -> Result<()> {
+        let range = self.start()..self.start() + self.replicas();
+        let mut condemned: Vec<(i64, &Pod)> = Vec::new();
+        let mut valid: Vec<(i64, Option<&Pod>)> = range.clone().map(|number| (number, None)).collect();
+        for pod in pods {
+            match ordinal(self.set, pod) {
+                Some(number) if range.contains(&number) => {
+                    let slot = usize::try_from(number - range.start)
+                        .ok()
+                        .and_then(|at| valid.get_mut(at));
+                    if let Some(slot) = slot {
+                        slot.1 = Some(pod);
+                    }
+                }
+                Some(number) => condemned.push((number, pod)),
+                None => {}
+            }
+        }
+        condemned.sort_by_key(|(number, _)| -number);
+        for (number, pod) in &valid {
+            if self.tend(*number, *pod)? && self.ordered {
+                return Ok(());
+            }
+        }
+        if self.condemn(&valid, &condemned)? {
+            return Ok(());
+        }
+        self.renew(&valid)
+    }
+
+    /// Sees to one pod that must be; says whether the next has to wait.
+    fn tend(&mut self, number: i64, pod: Option<&Pod>) -> Result<bool> {
+        let Some(pod) = pod else {
+            self.make(number)?;
+            return Ok(true);
+        };
+        if pod.finished() {
+            if !pod.deleting() {
+                self.drop_pod(pod)?;
+            }
+            return Ok(true);
+        }
+        Ok(pod.deleting() || !self.available(pod))
+    }
+
+    fn make(&mut self, number: i64) -> Result<()> {
+        let revision = self.revision_for(number);
+        let name = self.name(number);
+        let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
+        let owner = act::controller_reference("apps/v1", "StatefulSet", self.set);
+        let mut pod = act::pod_of(&revision.template, &name, owner);
+        let set_name = tree::text(self.set, &["metadata", "name"]);
+        for (label, text) in [
+            (HASH, revision.name.as_str()),
+            ("statefulset.kubernetes.io/pod-name", name.as_str()),
+            ("apps.kubernetes.io/pod-index", &number.to_string()),
+        ] {
+            tree::set(&mut pod, &["metadata", "labels", label], text);
+        }
+        tree::set(&mut pod, &["spec", "hostname"], name.as_str());
+        tree::copy(
+            &json!({"spec": {"subdomain": tree::get(self.set, &["spec", "serviceName"])}}),
+            &mut pod,
+            &["spec", "subdomain"],
+        );
+        self.claim(&mut pod, &name, set_name)?;
+        ACTOR.create(self.state, PODS, &namespace, pod)?;
+        self.made += 1;
+        self.made_updated += i64::from(revision.name == self.update.name);
+        self.made_current += i64::from(revision.name == self.current.name);
+        ACTOR.say(
+            self.state,
+            format_args!("create Pod {name} in StatefulSet {set_name} successful"),
+        );
+        Ok(())
+    }
+
+    /// Makes the claims of a pod and mounts them.
+    fn claim(&mut self, pod: &mut Value, name: &str, set_name: &str) -> Result<()> {
+        let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
+        let mut volumes = tree::list(pod, &["spec", "volumes"]).to_vec();
+        let templates = tree::list(self.set, &["spec", "volumeClaimTemplates"]);
+        for template in templates {
+            let volume = tree::text(template, &["metadata", "name"]);
+            let number = name.rsplit('-').next().unwrap_or("");
+            let claim_name = format!("{volume}-{set_name}-{number}");
+            volumes.retain(|have| tree::text(have, &["name"]) != volume);
+            volumes.push(json!({"name": volume, "persistentVolumeClaim": {"claimName": claim_name}}));
+            let key = crate::object::key(&namespace, &claim_name);
+            if self.state.store.get("persistentvolumeclaims", &key).is_none() {
+                let mut claim = template.clone();
+                tree::remove(&mut claim, &["status"]);
+                tree::set(&mut claim, &["metadata", "name"], claim_name);
+                if let Some(labels) = tree::get(self.set, &["spec", "selector", "matchLabels"]) {
+                    tree::set(&mut claim, &["metadata", "labels"], labels.clone());
+                }
+                ACTOR.create(self.state, CLAIMS, &namespace, claim)?;
+            }
+        }
+        if !templates.is_empty() {
+            tree::set(pod, &["spec", "volumes"], volumes);
+        }
+        Ok(())
+    }
+
+    /// A new pod is of the new template, unless the partition or a rollout that has not come so far holds it back.
+    fn revision_for(&self, number: i64) -> Revision {
+        let rolling = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
+        let partition = tree::int(
+            self.set,
+            &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        );
+        let currents = tree::int(self.set, &["status", "currentReplicas"]).unwrap_or(0);
+        let old = rolling
+            && match partition {
+                None => number < self.start() + currents,
+                Some(partition) => number < self.start() + partition,
+            };
+        if old {
+            self.current.clone()
+        } else {
+            self.update.clone()
+        }
+    }
+
+    fn drop_pod(&mut self, pod: &Pod) -> Result<()> {
+        ACTOR.delete(self.state, PODS, &pod.object)?;
+        let name = tree::text(self.set, &["metadata", "name"]);
+        ACTOR.say(
+            self.state,
+            format_args!("delete Pod {} in StatefulSet {name} successful", pod.name()),
+        );
+        Ok(())
+    }
+
+    /// Removes surplus pods from the highest on; says whether something must be waited for.
+    fn condemn(&mut self, valid: &[(i64, Option<&Pod>)], condemned: &[(i64, &Pod)]) -> Result<bool> {
+        let first_unhealthy = valid
+            .iter()
+            .filter_map(|(_, pod)| *pod)
+            .chain(condemned.iter().rev().map(|(_, pod)| *pod))
+            .find(|pod| self.unavailable(pod))
+            .map(|pod| pod.meta().uid.clone());
+        for (_, pod) in condemned {
+            if pod.deleting() {
+                if self.ordered {
+                    return Ok(true);
+                }
+                continue;
+            }
+            let blamed = first_unhealthy.as_ref() == Some(&pod.meta().uid);
+            if self.ordered && !self.available(pod) && !blamed {
+                return Ok(true);
+            }
+            self.drop_pod(pod)?;
+            if self.ordered {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// Replaces pods of an old template, the highest first, one at a time.
+    fn renew(&mut self, valid: &[(i64, Option<&Pod>)]) -> Result<()> {
+        if tree::text(self.set, &["spec", "updateStrategy", "type"]) == "OnDelete" {
+            return Ok(());
+        }
+        let partition = tree::int(
+            self.set,
+            &["spec", "updateStrategy", "rollingUpdate", "partition"],
+        );
+        let least = usize::try_from(partition.unwrap_or(0)).unwrap_or(0);
+        for (_, pod) in valid.iter().skip(least).rev() {
+            let Some(pod) = pod else {
+                // Made in this look.
+                return Ok(());
+            };
+            if revision_of(pod) != self.update.name && !pod.deleting() {
+                self.drop_pod(pod)?;
+                self.dropped_current += i64::from(revision_of(pod) == self.current.name);
+                return Ok(());
+            }
+            if self.unavailable(pod) {
+                return Ok(());
+            }
+        }
+        Ok(())
+    }
+
+    fn report(&mut self, pods: &[&Pod]) -> Result<()> {
+        let count = |test: &dyn Fn(&Pod) -> bool| {
+            i64::try_from(pods.iter().filter(|pod| test(pod)).count()).unwrap_or(0)
+        };
+        let of = |revision: &str| count(&|pod| !pod.deleting() && revision_of(pod) == revision);
+        let (replicas, ready) = (count(&|_| true) + self.made, count(&running_and_ready));
+        let mut current = of(&self.current.name) + self.made_current - self.dropped_current;
+        let updated = of(&self.update.name) + self.made_updated;
+        let rolling = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
+        let finished =
+            rolling && updated == self.replicas() && ready == self.replicas() && replicas == self.replicas();
+        let mut current_name = self.current.name.as_str();
+        if finished {
+            current = updated;
+            current_name = &self.update.name;
+        }
+        let mut status = json!({
+            "replicas": replicas, "availableReplicas": count(&|pod| self.available(pod)), "collisionCount": 0,
+            "currentRevision": current_name, "updateRevision": self.update.name,
+        });
+        let generation = tree::int(self.set, &["metadata", "generation"]).unwrap_or(0);
+        let numbers = [
+            ("observedGeneration", generation),
+            ("readyReplicas", ready),
+            ("currentReplicas", current),
+            ("updatedReplicas", updated),
+        ];
+        for (field, number) in numbers.into_iter().filter(|(_, number)| *number != 0) {
+            tree::set(&mut status, &[field], number);
+        }
+        if self.set.get("status") == Some(&status) {
+            return Ok(());
+        }
+        let mut set = self.set.clone();
+        tree::set(&mut set, &["status"], status);
+        ACTOR
+            .update(self.state, ("apps", "statefulsets"), &set, "status")
+            .map(drop)
+    }
+}

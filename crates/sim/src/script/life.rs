@@ -1,0 +1,326 @@
+//! A pod's life by its script: takes the script and the time, gives the stage it is in and when the next one begins.
+
+use std::time::Duration;
+
+use super::Script;
+use crate::clock::Instant;
+
+/// Whether containers that ended start again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Restart {
+    /// `Always`.
+    Always,
+    /// `OnFailure`.
+    OnFailure,
+    /// `Never`.
+    Never,
+}
+
+/// What the containers are doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Stage {
+    /// Being made.
+    Creating,
+    /// The image did not come; first the error, then the pause before the next try.
+    NoImage {
+        /// Whether it is the pause.
+        pausing: bool,
+    },
+    /// Running.
+    Running {
+        /// Whether they are ready.
+        ready: bool,
+    },
+    /// Ended, and about to start again after a pause.
+    BackOff,
+    /// Ended for good.
+    Ended(Stopped),
+}
+
+/// A run that is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stopped {
+    /// When it began.
+    pub started: Instant,
+    /// When it ended.
+    pub finished: Instant,
+    /// What it ended with.
+    pub exit_code: i32,
+}
+
+const FIRST_PAUSE: Duration = Duration::from_secs(10);
+const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+/// A run of this length makes good for earlier crashes.
+const RELIABLE: Duration = Duration::from_secs(600);
+
+/// One pod's containers, which all do the same.
+#[derive(Clone, Debug)]
+pub struct Life {
+    script: Script,
+    restart: Restart,
+    stage: Stage,
+    /// When the stage began; for running, when the run began.
+    since: Instant,
+    /// How often the containers were started again.
+    pub restarts: u32,
+    /// The run before this one.
+    pub last: Option<Stopped>,
+    pause: Duration,
+}
+
+impl Life {
+    /// Begins when the pod has its node.
+    #[must_use]
+    pub fn begin(script: Script, restart: Restart, now: Instant) -> Self {
+        Self {
+            script,
+            restart,
+            stage: Stage::Creating,
+            since: now,
+            restarts: 0,
+            last: None,
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// What the containers are doing.
+    #[must_use]
+    pub fn stage(&self) -> Stage {
+        self.stage
+    }
+
+    /// When that began; for running, when the run began.
+    #[must_use]
+    pub fn since(&self) -> Instant {
+        self.since
+    }
+
+    /// How long the containers take to stop.
+    #[must_use]
+    pub fn stop(&self) -> Duration {
+        self.script.stop
+    }
+
+    /// When the next stage begins by itself.
+    #[must_use]
+    pub fn next(&self) -> Option<Instant> {
+        let script = &self.script;
+        match self.stage {
+            Stage::Creating => Some(self.since.plus(script.start)),
+            Stage::NoImage { .. } | Stage::BackOff => Some(self.since.plus(self.pause)),
+            Stage::Running { ready } => {
+                let end = script.end.map(|end| end.after);
+                let ready_at = script.ready;
+                let falter = ready_at.zip(script.falter).map(|(ready, falter)| ready + falter);
+                let turn = if ready {
+                    falter
+                } else {
+                    ready_at.filter(|_| !self.faltered())
+                };
+                end.into_iter()
+                    .chain(turn)
+                    .min()
+                    .map(|after| self.since.plus(after))
+            }
+            Stage::Ended(_) => None,
+        }
+    }
+
+    /// Whether this run has lost its readiness for good: it was ready, and is not.
+    fn faltered(&self) -> bool {
+        self.pause == Duration::MAX
+    }
+
+    /// Goes through everything that is due; says whether the stage changed.
+    pub fn pass(&mut self, now: Instant) -> bool {
+        let mut changed = false;
+        while let Some(at) = self.next().filter(|at| *at <= now) {
+            self.turn(at);
+            changed = true;
+        }
+        changed
+    }
+
+    /// Enters the next stage at `at`.
+    fn turn(&mut self, at: Instant) {
+        match self.stage {
+            Stage::Creating if self.script.no_image => self.lack_image(at, false),
+            Stage::NoImage { pausing } => self.lack_image(at, !pausing),
+            Stage::Creating => self.run(at),
+            Stage::BackOff => {
+                self.restarts = self.restarts.saturating_add(1);
+                self.run(at);
+            }
+            Stage::Running { ready } => {
+                let end = self.script.end.filter(|end| self.since.plus(end.after) <= at);
+                match end {
+                    Some(end) => self.end(at, end.exit_code),
+                    None => {
+                        if ready {
+                            self.pause = Duration::MAX;
+                        }
+                        self.stage = Stage::Running { ready: !ready };
+                    }
+                }
+            }
+            Stage::Ended(_) => {}
+        }
+    }
+
+    fn run(&mut self, at: Instant) {
+        self.since = at;
+        self.stage = Stage::Running { ready: false };
+    }
+
+    fn lack_image(&mut self, at: Instant, pausing: bool) {
+        self.since = at;
+        self.stage = Stage::NoImage { pausing };
+        // The error shows for a moment, the pause doubles.
+        self.pause = if pausing {
+            self.restarts = self.restarts.saturating_add(1);
+            grown(FIRST_PAUSE, self.restarts)
+        } else {
+            Duration::from_secs(1)
+        };
+    }
+
+    fn end(&mut self, at: Instant, exit_code: i32) {
+        let stopped = Stopped {
+            started: self.since,
+            finished: at,
+            exit_code,
+        };
+        let again = match self.restart {
+            Restart::Always => true,
+            Restart::OnFailure => exit_code != 0,
+            Restart::Never => false,
+        };
+        if !again {
+            self.stage = Stage::Ended(stopped);
+            self.since = at;
+            return;
+        }
+        let reliable = at.since(self.since) >= RELIABLE;
+        self.pause = match self.pause {
+            Duration::ZERO | Duration::MAX => FIRST_PAUSE,
+            _ if reliable => FIRST_PAUSE,
+            pause => (pause * 2).min(LONGEST_PAUSE),
+        };
+        self.last = Some(stopped);
+        self.stage = Stage::BackOff;
+        self.since = at;
+    }
+
+    /// How often pulling failed shows as restarts of nothing.
+    #[must_use]
+    pub fn shown_restarts(&self) -> u32 {
+        match self.stage {
+            Stage::NoImage { .. } => 0,
+            _ => self.restarts,
+        }
+    }
+}
+
+fn grown(first: Duration, times: u32) -> Duration {
+    let factor = 1_u32 << times.saturating_sub(1).min(10);
+    first.saturating_mul(factor).min(LONGEST_PAUSE)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(script: Script, restart: Restart, expected: &[(u64, &str)]) {
+        let start = Instant::from_seconds(0);
+        let mut life = Life::begin(script, restart, start);
+        let mut found = Vec::new();
+        while let Some(at) = life.next().filter(|_| found.len() < expected.len()) {
+            life.pass(at);
+            let stage = match life.stage() {
+                Stage::Creating => "creating".to_owned(),
+                Stage::NoImage { pausing } => format!("no image, pausing {pausing}"),
+                Stage::Running { ready } => format!("running, ready {ready}, {} restarts", life.restarts),
+                Stage::BackOff => "back-off".to_owned(),
+                Stage::Ended(stopped) => format!("ended {}", stopped.exit_code),
+            };
+            found.push((at.since(start).as_secs(), stage));
+        }
+        let expected: Vec<_> = expected
+            .iter()
+            .map(|(at, stage)| (*at, (*stage).to_owned()))
+            .collect();
+        assert_eq!(found, expected);
+    }
+
+    const fn seconds(count: u64) -> Duration {
+        Duration::from_secs(count)
+    }
+
+    #[test]
+    fn a_pod_gets_ready_and_stays_so() {
+        check(
+            Script::ready_after(seconds(3)),
+            Restart::Always,
+            &[
+                (0, "running, ready false, 0 restarts"),
+                (3, "running, ready true, 0 restarts"),
+            ],
+        );
+        check(
+            Script::never_ready(),
+            Restart::Always,
+            &[(0, "running, ready false, 0 restarts")],
+        );
+        check(
+            Script::falters_after(seconds(5)),
+            Restart::Always,
+            &[
+                (0, "running, ready false, 0 restarts"),
+                (1, "running, ready true, 0 restarts"),
+                (6, "running, ready false, 0 restarts"),
+            ],
+        );
+    }
+
+    #[test]
+    fn crashes_are_spaced_further_and_further() {
+        check(
+            Script::crash_loop(seconds(1)),
+            Restart::Always,
+            &[
+                (0, "running, ready false, 0 restarts"),
+                (1, "back-off"),
+                (11, "running, ready false, 1 restarts"),
+                (12, "back-off"),
+                (32, "running, ready false, 2 restarts"),
+                (33, "back-off"),
+                (73, "running, ready false, 3 restarts"),
+            ],
+        );
+        check(
+            Script::crash_loop(seconds(1)),
+            Restart::Never,
+            &[(0, "running, ready false, 0 restarts"), (1, "ended 1")],
+        );
+        check(
+            Script::completes_after(seconds(2)),
+            Restart::OnFailure,
+            &[(0, "running, ready true, 0 restarts"), (2, "ended 0")],
+        );
+    }
+
+    #[test]
+    fn a_missing_image_is_asked_for_again() {
+        check(
+            Script::image_pull_error(),
+            Restart::Always,
+            &[
+                (0, "no image, pausing false"),
+                (1, "no image, pausing true"),
+                (11, "no image, pausing false"),
+                (12, "no image, pausing true"),
+                (32, "no image, pausing false"),
+            ],
+        );
+    }
+}
