@@ -10,7 +10,7 @@ use mainstay_sim::{Cluster, Options, tree};
 use serde_json::json;
 
 const DEPLOYMENTS: usize = 1_000;
-const DAY: Duration = Duration::from_secs(86_400);
+const DAY: Duration = Duration::from_hours(24);
 
 fn main() {
     let times = std::env::args().nth(1).and_then(|text| text.parse().ok());
@@ -25,7 +25,7 @@ fn main() {
         create(&cluster, number);
         cluster.settle();
     }
-    cluster.advance(Duration::from_secs(60));
+    cluster.advance(Duration::from_mins(1));
     let version = cluster.with(|state| state.store.version());
     println!(
         "{DEPLOYMENTS} Deployments with {} pods made: {} writes, {:.2} s",
@@ -40,7 +40,7 @@ fn main() {
         cluster.settle();
         cluster.advance(DAY / steps);
     }
-    cluster.advance(Duration::from_secs(60));
+    cluster.advance(Duration::from_mins(1));
     let elapsed = started.elapsed().as_secs_f64();
     let writes = cluster.with(|state| state.store.version()) - version;
     println!(

@@ -28,7 +28,9 @@ pub(super) use nodes::tolerates;
 pub struct Kubelet {
     seen: u64,
     nodes: Nodes,
-    homeless: BTreeSet<Box<str>>,
+    /// Pods without a node that nobody has looked at, and those that no node suited.
+    fresh: BTreeSet<Box<str>>,
+    stuck: BTreeSet<Box<str>>,
     guests: BTreeMap<Box<str>, Guest>,
     alarms: BTreeSet<(Instant, Box<str>)>,
     addresses: Addresses,
@@ -145,7 +147,8 @@ impl Kubelet {
         let lost: Vec<Box<str>> = self
             .guests
             .keys()
-            .chain(&self.homeless)
+            .chain(&self.fresh)
+            .chain(&self.stuck)
             .filter(|key| table == "pods" && state.store.get("pods", key).is_none())
             .cloned()
             .collect();
@@ -188,14 +191,13 @@ impl Kubelet {
     fn welcome(&mut self, state: &State, object: &Arc<Object>, key: Box<str>) {
         let node = object.field("spec.nodeName").unwrap_or("");
         if node.is_empty() {
-            if object.meta().deleting {
-                self.homeless.remove(&key);
-            } else {
-                self.homeless.insert(key);
+            if !object.meta().deleting && !self.stuck.contains(&key) {
+                self.fresh.insert(key);
             }
             return;
         }
-        self.homeless.remove(&key);
+        self.fresh.remove(&key);
+        self.stuck.remove(&key);
         if matches!(object.field("status.phase"), Some("Succeeded" | "Failed")) {
             return;
         }
@@ -218,7 +220,8 @@ impl Kubelet {
     }
 
     fn forget(&mut self, key: &str) {
-        self.homeless.remove(key);
+        self.fresh.remove(key);
+        self.stuck.remove(key);
         self.set_alarm(key, None);
         if let Some(guest) = self.guests.remove(key) {
             self.nodes.occupy(&guest.node, -1);
@@ -241,10 +244,10 @@ impl Kubelet {
 
     /// Gives homeless pods a node each, if one suits.
     fn schedule(&mut self, state: &mut State, pods: &Arc<Resource>) {
-        if self.homeless.is_empty() || !self.nodes.take_news(self.homeless.len()) {
-            return;
+        if self.nodes.take_news() {
+            self.fresh.append(&mut self.stuck);
         }
-        for key in self.homeless.clone() {
+        for key in std::mem::take(&mut self.fresh) {
             let Some(object) = state.store.get("pods", &key).cloned() else {
                 continue;
             };
@@ -261,6 +264,7 @@ impl Kubelet {
                 }
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
+                self.stuck.insert(key.clone());
                 status::write(state, &target, "kube-scheduler", &mut |pod, now| {
                     status::unschedulable(pod, now, &text);
                 });

@@ -150,8 +150,11 @@ impl Workloads {
 
     /// Too much happened: looks at everything.
     fn reload(&mut self, state: &State, table: &Arc<str>) {
-        for (part, lost) in self.index.forget(table) {
-            self.wake(part, &lost);
+        self.index.forget(table);
+        for part in &PARTS {
+            for object in state.store.all(part.table) {
+                self.wake(part.table, &object.key());
+            }
         }
         for object in state.store.all(table) {
             self.heard(state, table, object, None, false);

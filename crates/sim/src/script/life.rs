@@ -49,9 +49,9 @@ pub struct Stopped {
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_secs(300);
+const LONGEST_PAUSE: Duration = Duration::from_mins(5);
 /// A run of this length makes good for earlier crashes.
-const RELIABLE: Duration = Duration::from_secs(600);
+const RELIABLE: Duration = Duration::from_mins(10);
 
 /// One pod's containers, which all do the same.
 #[derive(Clone, Debug)]
@@ -111,7 +111,9 @@ impl Life {
             Stage::Running { ready } => {
                 let end = script.end.map(|end| end.after);
                 let ready_at = script.ready;
-                let falter = ready_at.zip(script.falter).map(|(ready, falter)| ready + falter);
+                let falter = ready_at
+                    .zip(script.falter)
+                    .map(|(ready, falter)| ready.saturating_add(falter));
                 let turn = if ready {
                     falter
                 } else {
@@ -153,15 +155,14 @@ impl Life {
             }
             Stage::Running { ready } => {
                 let end = self.script.end.filter(|end| self.since.plus(end.after) <= at);
-                match end {
-                    Some(end) => self.end(at, end.exit_code),
-                    None => {
-                        if ready {
-                            self.pause = Duration::MAX;
-                        }
-                        self.stage = Stage::Running { ready: !ready };
-                    }
+                if let Some(end) = end {
+                    self.end(at, end.exit_code);
+                    return;
                 }
+                if ready {
+                    self.pause = Duration::MAX;
+                }
+                self.stage = Stage::Running { ready: !ready };
             }
             Stage::Ended(_) => {}
         }

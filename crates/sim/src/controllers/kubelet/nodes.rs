@@ -11,12 +11,11 @@ use crate::tree;
 
 #[derive(Debug, Default)]
 pub(super) struct Nodes {
-    nodes: BTreeMap<Box<str>, Node>,
+    by_name: BTreeMap<Box<str>, Node>,
     by_load: BTreeSet<(i64, Box<str>)>,
     /// Pods bound a moment ago that nobody has reported yet.
     expected: Vec<Box<str>>,
-    /// How many waited when nothing could be done for them.
-    stuck: usize,
+    /// A node came, changed or went.
     news: bool,
 }
 
@@ -34,24 +33,24 @@ pub(super) fn address(number: usize) -> String {
 impl Nodes {
     pub(super) fn put(&mut self, object: &Arc<Object>, gone: bool) {
         let name = object.meta().name.clone();
-        let old = self.nodes.remove(&name);
+        let old = self.by_name.remove(&name);
         let load = old.map_or(0, |old| old.load);
         self.by_load.remove(&(load, name.clone()));
         self.news = true;
         if !gone {
             self.by_load.insert((load, name.clone()));
             let value = object.value();
-            self.nodes.insert(name, Node { value, load });
+            self.by_name.insert(name, Node { value, load });
         }
     }
 
     pub(super) fn count(&self) -> usize {
-        self.nodes.len()
+        self.by_name.len()
     }
 
     pub(super) fn ip(&self, name: &str) -> String {
         let addresses = self
-            .nodes
+            .by_name
             .get(name)
             .map_or(&[][..], |node| tree::list(&node.value, &["status", "addresses"]));
         let internal = addresses
@@ -62,19 +61,17 @@ impl Nodes {
 
     /// One pod more or less on a node.
     pub(super) fn occupy(&mut self, name: &str, by: i64) {
-        if let Some(node) = self.nodes.get_mut(name) {
+        if let Some(node) = self.by_name.get_mut(name) {
             self.by_load.remove(&(node.load, Box::from(name)));
             node.load += by;
             self.by_load.insert((node.load, name.into()));
         }
-        self.news |= by < 0;
     }
 
     /// A pod was bound here just now.
     pub(super) fn expect(&mut self, name: &str) {
         self.occupy(name, 1);
         self.expected.push(name.into());
-        self.stuck = 0;
     }
 
     /// From here on pods report themselves.
@@ -82,22 +79,19 @@ impl Nodes {
         for name in std::mem::take(&mut self.expected) {
             self.occupy(&name, -1);
         }
-        self.news = false;
     }
 
-    /// Whether trying to place so many pods is worth it: nodes changed, or other pods wait than those already tried.
-    pub(super) fn take_news(&mut self, waiting: usize) -> bool {
-        let worth = self.news || waiting != self.stuck;
-        self.stuck = waiting;
-        worth
+    /// Whether nodes changed since the last time.
+    pub(super) fn take_news(&mut self) -> bool {
+        std::mem::take(&mut self.news)
     }
 
     /// The emptiest node that suits.
     pub(super) fn choose(&self, pod: &Value) -> Option<String> {
         if let Some(name) = pinned(pod) {
-            return self.nodes.contains_key(name).then(|| name.to_owned());
+            return self.by_name.contains_key(name).then(|| name.to_owned());
         }
-        let suits = |name: &str| self.nodes.get(name).is_some_and(|node| suits(&node.value, pod));
+        let suits = |name: &str| self.by_name.get(name).is_some_and(|node| suits(&node.value, pod));
         let found = self.by_load.iter().find(|(_, name)| suits(name));
         found.map(|(_, name)| name.to_string())
     }

@@ -12,6 +12,9 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
+/// What Kubernetes itself is made for; beyond it a typing error in `replicas` would fill the memory.
+const MOST_PODS: usize = 150_000;
+
 /// A controller that writes.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor(pub(super) &'static str);
@@ -40,6 +43,10 @@ impl Actor {
         value: Value,
     ) -> Result<Arc<Object>> {
         let resource = find(state, resource)?;
+        if resource.is("", "pods") && state.store.count("pods") >= MOST_PODS {
+            let text = format!("pods is forbidden: the cluster is full: {MOST_PODS} pods");
+            return Err(Status::new(403, "Forbidden", text));
+        }
         let target = Target {
             resource: &resource,
             namespace,
@@ -105,7 +112,7 @@ pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value)
 }
 
 /// A pod of a template, controlled by `owner`; its name is `name`, or drawn when `name` ends in a dash.
-pub(super) fn pod_of(template: &Value, name: &str, owner: Value) -> Value {
+pub(super) fn pod_of(template: &Value, name: &str, owner: &Value) -> Value {
     let mut meta = json!({"ownerReferences": [owner]});
     let field = if name.ends_with('-') {
         "generateName"

@@ -125,6 +125,12 @@ fn with_tolerations(mut template: Value) -> Value {
     template
 }
 
+fn drop_pod(state: &mut State, pod: &Pod) -> Result<()> {
+    ACTOR.delete(state, PODS, &pod.object)?;
+    ACTOR.say(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
+    Ok(())
+}
+
 /// One look at one set.
 struct Look<'a> {
     set: &'a Value,
@@ -174,18 +180,18 @@ impl Look<'_> {
     fn tend(&self, state: &mut State, node: &str, suits: bool, pods: &[&Pod]) -> Result<()> {
         if !suits {
             for pod in pods.iter().filter(|pod| !pod.deleting()) {
-                self.drop_pod(state, pod)?;
+                drop_pod(state, pod)?;
             }
             return Ok(());
         }
         for pod in pods.iter().filter(|pod| pod.finished() && !pod.deleting()) {
-            self.drop_pod(state, pod)?;
+            drop_pod(state, pod)?;
         }
         let surging = self.rolling() && self.bounds().0 > 0;
         // While surging, a new pod may come before the old one is gone.
         let occupied = pods
             .iter()
-            .any(|pod| !pod.finished() && !(surging && pod.deleting() && !self.is_new(pod)));
+            .any(|pod| !(pod.finished() || surging && pod.deleting() && !self.is_new(pod)));
         if !occupied && pods.iter().all(|pod| !pod.finished()) {
             return self.make(state, node);
         }
@@ -197,7 +203,7 @@ impl Look<'_> {
             vec![new.into_iter().chain(old).collect()]
         };
         for pod in groups.iter().flat_map(|group| group.iter().skip(1)) {
-            self.drop_pod(state, pod)?;
+            drop_pod(state, pod)?;
         }
         Ok(())
     }
@@ -208,7 +214,7 @@ impl Look<'_> {
             .unwrap_or_default();
         let name = format!("{}-", tree::text(self.set, &["metadata", "name"]));
         let owner = act::controller_reference("apps/v1", "DaemonSet", self.set);
-        let mut pod = act::pod_of(&with_tolerations(template), &name, owner);
+        let mut pod = act::pod_of(&with_tolerations(template), &name, &owner);
         tree::set(
             &mut pod,
             &["metadata", "labels", HASH],
@@ -234,12 +240,6 @@ impl Look<'_> {
             state,
             format_args!("Created pod: {} for {node}", made.meta().name),
         );
-        Ok(())
-    }
-
-    fn drop_pod(&self, state: &mut State, pod: &Pod) -> Result<()> {
-        ACTOR.delete(state, PODS, &pod.object)?;
-        ACTOR.say(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
         Ok(())
     }
 
@@ -280,7 +280,7 @@ impl Look<'_> {
         }
         let room = usize::try_from((most - missing).max(0)).unwrap_or(0);
         for pod in broken.into_iter().chain(candidates.into_iter().take(room)) {
-            self.drop_pod(state, pod)?;
+            drop_pod(state, pod)?;
         }
         Ok(())
     }
@@ -289,7 +289,7 @@ impl Look<'_> {
         let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
         for (node, (suits, pods)) in self.by_node {
             match self.pair(pods) {
-                (Some(new), Some(old)) if self.available(new) => self.drop_pod(state, old)?,
+                (Some(new), Some(old)) if self.available(new) => drop_pod(state, old)?,
                 (Some(_), Some(_)) => surging += 1,
                 (None, Some(old)) if *suits && !self.available(old) => broken.push(node),
                 (None, Some(_)) if *suits => candidates.push(node),

@@ -107,9 +107,10 @@ impl Rollout<'_> {
     /// Finds or makes the set of the current template, and keeps the revision.
     fn settle_new_set(&mut self, make: bool) -> Result<()> {
         let newest = self.old.iter().map(ReplicaSet::revision).max().unwrap_or(0);
+        let next = newest.saturating_add(1);
         if let Some(mut set) = self.new.take() {
-            let changed = set.copy_annotations(&self.deployment, newest + 1, true)
-                | set.copy_min_ready(&self.deployment);
+            let changed =
+                set.copy_annotations(&self.deployment, next, true) | set.copy_min_ready(&self.deployment);
             if changed {
                 set.store(self.state)?;
                 self.new = Some(set);
@@ -120,7 +121,7 @@ impl Rollout<'_> {
             self.new = Some(set);
             return Ok(());
         }
-        if make { self.make_set(newest + 1) } else { Ok(()) }
+        if make { self.make_set(next) } else { Ok(()) }
     }
 
     fn make_set(&mut self, revision: i64) -> Result<()> {

@@ -127,14 +127,17 @@ impl Index {
         self.filed.insert(who, label);
     }
 
-    /// Forgets a table; gives those who must look again.
-    pub(super) fn forget(&mut self, table: &str) -> BTreeSet<Selecting> {
+    /// Forgets what it knows of a table.
+    pub(super) fn forget(&mut self, table: &str) {
         if table == PODS {
             self.pods.clear();
             self.by_label.clear();
-            return self.filed.keys().cloned().collect();
+        } else if matches!(table, SERVICES | BUDGETS) {
+            self.filed.retain(|(theirs, _), _| *theirs != table);
+            for set in self.selecting.values_mut() {
+                set.retain(|(theirs, _)| *theirs != table);
+            }
         }
-        BTreeSet::new()
     }
 }
 

@@ -20,6 +20,8 @@ const INDEX: &str = "batch.kubernetes.io/job-completion-index";
 /// The pause after the first failure, doubled with each, up to the longest.
 const FIRST_PAUSE: i64 = 10;
 const LONGEST_PAUSE: i64 = 600;
+/// At most so many pods come per look.
+const BURST: i64 = 500;
 
 /// Reason and text of a failure.
 type Failure = (&'static str, &'static str);
@@ -177,22 +179,21 @@ impl Look<'_> {
         }
         // Those on their way out still hold a place.
         let leaving = self.count(|pod| pod.deleting() && !pod.finished());
-        let mut free = self.free_indexes().into_iter();
+        let room = (wanted - active - leaving).clamp(0, BURST);
+        let places: Vec<Option<i64>> = if self.indexed() {
+            self.free_indexes(room)
+        } else {
+            (0..room).map(|_| None).collect()
+        };
         let mut made = 0;
-        for _ in active + leaving..wanted {
-            let at = if self.indexed() {
-                let Some(at) = free.next() else { break };
-                Some(at)
-            } else {
-                None
-            };
+        for at in places {
             self.make_pod(state, at)?;
             made += 1;
         }
         Ok(made - i64::try_from(surplus).unwrap_or(0))
     }
 
-    fn free_indexes(&self) -> Vec<i64> {
+    fn free_indexes(&self, room: i64) -> Vec<Option<i64>> {
         let taken: BTreeSet<&str> = self
             .pods
             .iter()
@@ -201,6 +202,8 @@ impl Look<'_> {
             .collect();
         let all = 0..self.spec("completions").unwrap_or(0);
         all.filter(|at| !taken.contains(at.to_string().as_str()))
+            .take(usize::try_from(room).unwrap_or(0))
+            .map(Some)
             .collect()
     }
 
@@ -211,7 +214,7 @@ impl Look<'_> {
             .unwrap_or_default();
         let owner = act::controller_reference("batch/v1", "Job", self.job);
         let prefix = at.map_or_else(|| format!("{name}-"), |at| format!("{name}-{at}-"));
-        let mut pod = act::pod_of(&template, &prefix, owner);
+        let mut pod = act::pod_of(&template, &prefix, &owner);
         if let Some(at) = at {
             for field in ["labels", "annotations"] {
                 tree::set(&mut pod, &["metadata", field, INDEX], at.to_string());
@@ -232,14 +235,14 @@ impl Look<'_> {
     }
 
     fn finish(&self, state: &mut State, succeeded: i64, failed: i64, failure: Option<Failure>) -> Result<()> {
-        let kinds = match failure {
-            Some((reason, text)) => [("FailureTarget", reason, text), ("Failed", reason, text)],
-            None => {
-                let (reason, text) = ("CompletionsReached", "Reached expected number of succeeded pods");
-                [("SuccessCriteriaMet", reason, text), ("Complete", reason, text)]
-            }
+        let success = ("CompletionsReached", "Reached expected number of succeeded pods");
+        let (reason, text) = failure.unwrap_or(success);
+        let kinds = if failure.is_some() {
+            ["FailureTarget", "Failed"]
+        } else {
+            ["SuccessCriteriaMet", "Complete"]
         };
-        let conditions = kinds.map(|(kind, reason, text)| {
+        let conditions = kinds.map(|kind| {
             let mut one = condition::plain(self.now, kind, "True", reason, text);
             tree::set(&mut one, &["lastProbeTime"], self.now.rfc3339());
             one

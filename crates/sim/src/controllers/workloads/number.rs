@@ -24,13 +24,18 @@ pub fn scaled(value: Option<&Value>, total: i64, round: Round) -> i64 {
             };
             let hundredths = percent.saturating_mul(total);
             match round {
-                Round::Up => hundredths.saturating_add(99).div_euclid(100),
-                Round::Down => hundredths.div_euclid(100),
+                Round::Up => clamp(hundredths.saturating_add(99).div_euclid(100)),
+                Round::Down => clamp(hundredths.div_euclid(100)),
             }
         }
-        Some(value) => value.as_i64().unwrap_or(0),
+        Some(value) => value.as_i64().map_or(0, clamp),
         None => 0,
     }
+}
+
+/// Within what the API's numbers can hold, so that sums of a few of them are safe.
+fn clamp(number: i64) -> i64 {
+    number.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
 }
 
 /// Surge and unavailability of a Deployment: both may not be zero, since nothing could move then.
@@ -51,8 +56,9 @@ pub fn ratio(a: i64, b: i64, c: i64) -> i64 {
         return 0;
     }
     let doubled = a.saturating_mul(b).saturating_mul(2);
-    let (sign, doubled) = (doubled.signum() * c.signum(), doubled.abs());
-    sign * ((doubled + c.abs()) / (2 * c.abs()))
+    let (sign, doubled) = (doubled.signum() * c.signum(), doubled.saturating_abs());
+    let whole = c.saturating_abs();
+    sign * (doubled.saturating_add(whole) / whole.saturating_mul(2))
 }
 
 #[cfg(test)]

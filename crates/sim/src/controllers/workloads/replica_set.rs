@@ -44,7 +44,7 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     let namespace = tree::text(set, &["metadata", "namespace"]);
     for _ in active.len()..want.min(active.len() + BURST) {
         let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
-        let made = ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, owner))?;
+        let made = ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, &owner))?;
         ACTOR.say(state, format_args!("Created pod: {}", made.meta().name));
     }
     let surplus = active.len().saturating_sub(want).min(BURST);

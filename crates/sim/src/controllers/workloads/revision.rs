@@ -63,7 +63,7 @@ impl Owner<'_> {
         let template = tree::get(self.value, &["spec", "template"])
             .cloned()
             .unwrap_or_default();
-        let next = all.last().map_or(1, |last| last.number + 1);
+        let next = all.last().map_or(1, |last| last.number.saturating_add(1));
         let Some(at) = all.iter().position(|one| one.template == template) else {
             let made = self.make(state, &template, next)?;
             all.push(made.clone());

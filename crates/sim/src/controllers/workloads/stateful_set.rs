@@ -1,5 +1,9 @@
 //! Stateful sets: takes one set and its pods, gives the next pod made or removed in order, and the status.
 
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
 use serde_json::{Value, json};
 
 use super::Again;
@@ -17,6 +21,8 @@ const TABLE: &str = "statefulsets.apps";
 const PODS: (&str, &str) = ("", "pods");
 const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
 const HASH: &str = "controller-revision-hash";
+/// At most so many pods come per look.
+const BURST: i64 = 500;
 
 /// One look at one set.
 struct Look<'a> {
@@ -120,31 +126,24 @@ impl Look<'_> {
     fn work(&mut self, pods: &[&Pod]) -> Result<()> {
         let range = self.start()..self.start() + self.replicas();
         let mut condemned: Vec<(i64, &Pod)> = Vec::new();
-        let mut valid: Vec<(i64, Option<&Pod>)> = range.clone().map(|number| (number, None)).collect();
+        let mut valid: BTreeMap<i64, &Pod> = BTreeMap::new();
         for pod in pods {
             match ordinal(self.set, pod) {
-                Some(number) if range.contains(&number) => {
-                    let slot = usize::try_from(number - range.start)
-                        .ok()
-                        .and_then(|at| valid.get_mut(at));
-                    if let Some(slot) = slot {
-                        slot.1 = Some(pod);
-                    }
-                }
+                Some(number) if range.contains(&number) => drop(valid.insert(number, pod)),
                 Some(number) => condemned.push((number, pod)),
                 None => {}
             }
         }
-        condemned.sort_by_key(|(number, _)| -number);
-        for (number, pod) in &valid {
-            if self.tend(*number, *pod)? && self.ordered {
+        condemned.sort_by_key(|(number, _)| Reverse(*number));
+        for number in range.clone() {
+            if self.tend(number, valid.get(&number).copied())? && self.ordered || self.made >= BURST {
                 return Ok(());
             }
         }
         if self.condemn(&valid, &condemned)? {
             return Ok(());
         }
-        self.renew(&valid)
+        self.renew(range, &valid)
     }
 
     /// Sees to one pod that must be; says whether the next has to wait.
@@ -167,7 +166,7 @@ impl Look<'_> {
         let name = self.name(number);
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
         let owner = act::controller_reference("apps/v1", "StatefulSet", self.set);
-        let mut pod = act::pod_of(&revision.template, &name, owner);
+        let mut pod = act::pod_of(&revision.template, &name, &owner);
         let set_name = tree::text(self.set, &["metadata", "name"]);
         for (label, text) in [
             (HASH, revision.name.as_str()),
@@ -253,10 +252,10 @@ impl Look<'_> {
     }
 
     /// Removes surplus pods from the highest on; says whether something must be waited for.
-    fn condemn(&mut self, valid: &[(i64, Option<&Pod>)], condemned: &[(i64, &Pod)]) -> Result<bool> {
+    fn condemn(&mut self, valid: &BTreeMap<i64, &Pod>, condemned: &[(i64, &Pod)]) -> Result<bool> {
         let first_unhealthy = valid
-            .iter()
-            .filter_map(|(_, pod)| *pod)
+            .values()
+            .copied()
             .chain(condemned.iter().rev().map(|(_, pod)| *pod))
             .find(|pod| self.unavailable(pod))
             .map(|pod| pod.meta().uid.clone());
@@ -280,7 +279,7 @@ impl Look<'_> {
     }
 
     /// Replaces pods of an old template, the highest first, one at a time.
-    fn renew(&mut self, valid: &[(i64, Option<&Pod>)]) -> Result<()> {
+    fn renew(&mut self, range: Range<i64>, valid: &BTreeMap<i64, &Pod>) -> Result<()> {
         if tree::text(self.set, &["spec", "updateStrategy", "type"]) == "OnDelete" {
             return Ok(());
         }
@@ -288,9 +287,9 @@ impl Look<'_> {
             self.set,
             &["spec", "updateStrategy", "rollingUpdate", "partition"],
         );
-        let least = usize::try_from(partition.unwrap_or(0)).unwrap_or(0);
-        for (_, pod) in valid.iter().skip(least).rev() {
-            let Some(pod) = pod else {
+        let least = range.start + partition.unwrap_or(0);
+        for number in (least..range.end).rev() {
+            let Some(pod) = valid.get(&number) else {
                 // Made in this look.
                 return Ok(());
             };

@@ -134,13 +134,13 @@ impl ReplicaSet {
 
     /// The Deployment's replicas when the set was last sized.
     pub(super) fn desired(&self) -> Option<i64> {
-        self.annotation(DESIRED).parse().ok()
+        self.annotation(DESIRED).parse::<i32>().ok().map(i64::from)
     }
 
     pub(super) fn share(&self) -> Share {
         Share {
             size: self.replicas(),
-            most_before: self.annotation(MOST).parse().ok(),
+            most_before: self.annotation(MOST).parse::<i32>().ok().map(i64::from),
             created: created(&self.value).as_seconds(),
         }
     }
