@@ -76,7 +76,7 @@ pub fn apply(
     );
     let Applied { object, mut owners } = merged(&updater, &live, patch, owners, &manager, context)?;
     if let Some(entry) = owners.0.get_mut(&manager) {
-        entry.set = entry.set.difference(&never_owned());
+        entry.set = entry.set.difference(never_owned());
         if object.is_some() {
             entry.time = Some(now);
         }
@@ -174,7 +174,7 @@ fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -
 
 /// Gives `writer` what differs between two versions of an object.
 fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, writer: Manager, now: &str) {
-    let mut set = updater.update(old, new, owners).difference(&never_owned());
+    let mut set = updater.update(old, new, owners).difference(never_owned());
     if !set.is_empty() {
         if let Some(before) = owners.0.get(&writer) {
             set = set.union(&before.set);
@@ -266,21 +266,24 @@ fn nothing(state: &State, resource: &Resource) -> Value {
 }
 
 /// The server's own, whoever writes them.
-fn never_owned() -> Set {
-    Set::of(&[
-        &["apiVersion"],
-        &["kind"],
-        &["metadata"],
-        &["metadata", "name"],
-        &["metadata", "namespace"],
-        &["metadata", "creationTimestamp"],
-        &["metadata", "selfLink"],
-        &["metadata", "uid"],
-        &["metadata", "clusterName"],
-        &["metadata", "generation"],
-        &["metadata", "managedFields"],
-        &["metadata", "resourceVersion"],
-    ])
+fn never_owned() -> &'static Set {
+    static SET: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
+    SET.get_or_init(|| {
+        Set::of(&[
+            &["apiVersion"],
+            &["kind"],
+            &["metadata"],
+            &["metadata", "name"],
+            &["metadata", "namespace"],
+            &["metadata", "creationTimestamp"],
+            &["metadata", "selfLink"],
+            &["metadata", "uid"],
+            &["metadata", "clusterName"],
+            &["metadata", "generation"],
+            &["metadata", "managedFields"],
+            &["metadata", "resourceVersion"],
+        ])
+    })
 }
 
 fn with_managed(mut object: Value, owners: &Managed) -> Value {

@@ -17,7 +17,7 @@ use super::remove::remove;
 use super::set::Set;
 use super::types::Ref;
 use crate::convert;
-use crate::resource::Resource;
+use crate::resource::{Resource, Shape};
 use crate::state::State;
 
 /// A field that somebody else owns and the applied configuration would change.
@@ -64,6 +64,10 @@ impl Updater<'_> {
 
     /// Brings what is owned in line with the schemas of now; versions no longer served own nothing.
     fn reconcile(&self, owners: &mut Managed) {
+        // The schemas of builtin kinds never change.
+        if matches!(self.resource.shape, Shape::Builtin(_)) {
+            return;
+        }
         owners
             .0
             .retain(|_, entry| match self.version(&entry.api_version) {
