@@ -2,7 +2,6 @@
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::{peer, repository_root};
@@ -75,8 +74,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 /// Whole processes first, then the engines in-process.
 pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let chart = istiod()?;
-    let mut figures = whole_process(&chart, if quick { 10 } else { 40 })?;
-    figures.extend(in_process(&chart, if quick { 20 } else { 200 })?);
+    let mut figures = whole_process(&chart, if quick { 20 } else { 60 })?;
+    figures.extend(in_process(&chart, if quick { 100 } else { 400 })?);
     figures.extend(instructions(&chart)?);
     Ok(figures)
 }
@@ -112,7 +111,7 @@ fn whole_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
         for ((program, wall), peak) in programs.iter().zip(&mut wall).zip(&mut peak) {
             let command = arguments(program, chart);
             let command: Vec<_> = command.iter().map(String::as_str).collect();
-            let (output, cost) = measured(&command, Duration::from_mins(1), scratch.path())?;
+            let (output, cost) = measured(&command, None, scratch.path())?;
             let cost = cost
                 .filter(|_| output.status.success())
                 .context("a measured run failed")?;

@@ -116,7 +116,7 @@ fn judge(case: &Hostile, mainstay: &str) -> anyhow::Result<Verdict> {
         .collect();
     let mut command = vec![mainstay, "template", "x"];
     command.extend(arguments.iter().map(String::as_str));
-    let (output, cost) = measured(&command, TIME * 10, scratch.path())?;
+    let (output, cost) = measured(&command, Some(TIME * 10), scratch.path())?;
     Ok(Verdict {
         name: case.name,
         complaint: complaint(case, &output, cost),

@@ -41,19 +41,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     std::process::exit(status.code().unwrap_or(255));
 }
 
-/// Runs `command` under measurement, killed after `limit`.
+/// Runs `command` under measurement; a `limit` costs a process more, which is why a bench has none.
 pub(crate) fn measured(
     command: &[&str],
-    limit: Duration,
+    limit: Option<Duration>,
     scratch: &Path,
 ) -> anyhow::Result<(Output, Option<Cost>)> {
     let report = scratch.join("cost.json");
     let _ = std::fs::remove_file(&report);
-    let limit = format!("{}s", limit.as_secs_f64());
+    let limit = limit.map(|limit| format!("{}s", limit.as_secs_f64()));
+    let timeout = limit.iter().flat_map(|limit| ["timeout", "--signal=KILL", limit]);
     let output = Command::new(std::env::current_exe()?)
         .arg("measure")
         .arg(&report)
-        .args(["--", "timeout", "--signal=KILL", &limit])
+        .arg("--")
+        .args(timeout)
         .args(command)
         .stdin(Stdio::null())
         .output()?;

@@ -124,7 +124,7 @@ fn differential_row(name: &str, text: String) -> Row {
             .and_then(|number| number.trim().parse::<usize>().ok())
     };
     let equal = count("run").is_some_and(|run| run > 0) && count("run") == count("equal");
-    Row::correct(&format!("random {name} against Go"), text, "all equal", equal)
+    Row::correct(&format!("differential: {name}"), text, "all equal", equal)
 }
 
 /// The lines `differential NAME: N run, N equal` that the tests print.
