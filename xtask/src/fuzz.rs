@@ -35,7 +35,7 @@ const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-saniti
 
 /// Fuzzes and prints; fails on a finding.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let runs = fuzz_all(arguments.seconds)?;
+    let runs = fuzz_all(arguments.seconds, 0)?;
     for run in &runs {
         println!("{:<18} {}", run.target, run.figure);
     }
@@ -47,13 +47,13 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds and runs every target.
-pub(crate) fn fuzz_all(seconds: u64) -> anyhow::Result<Vec<Run>> {
+/// Builds and runs every target. Chance starts from `seed`; 0 draws a new one, so that each long run explores elsewhere.
+pub(crate) fn fuzz_all(seconds: u64, seed: u32) -> anyhow::Result<Vec<Run>> {
     let folder = repository_root().join("fuzz");
     let binaries = build(&folder)?;
     targets(&folder)?
         .iter()
-        .map(|target| fuzz(&binaries.join(target), target, seconds))
+        .map(|target| fuzz(&binaries.join(target), target, seconds, seed))
         .collect()
 }
 
@@ -94,7 +94,7 @@ fn host() -> anyhow::Result<String> {
     Ok(host.context("rustc names no host")?.to_owned())
 }
 
-fn fuzz(binary: &Path, target: &str, seconds: u64) -> anyhow::Result<Run> {
+fn fuzz(binary: &Path, target: &str, seconds: u64, seed: u32) -> anyhow::Result<Run> {
     let corpus = repository_root().join("target/fuzz/corpus").join(target);
     let artifacts = repository_root().join("target/fuzz/artifacts").join(target);
     plant(target, &corpus)?;
@@ -102,6 +102,7 @@ fn fuzz(binary: &Path, target: &str, seconds: u64) -> anyhow::Result<Run> {
     let output = Command::new(binary)
         .args([
             format!("-max_total_time={seconds}"),
+            format!("-seed={seed}"),
             format!("-artifact_prefix={}/", artifacts.display()),
         ])
         .args([
