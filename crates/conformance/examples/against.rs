@@ -7,7 +7,26 @@
 use std::time::Duration;
 
 use kube::{Client, Config};
-use mainstay_conformance::{SCENARIOS, run};
+use mainstay_conformance::{Host, SCENARIOS, run};
+
+struct Proxy(String);
+
+impl Host for Proxy {
+    // A proxy knows one user: scenarios that change users differ here.
+    fn client(&self, _user: &str) -> Client {
+        let mut config = Config::new(self.0.parse().expect("an address"));
+        config.default_retry = false;
+        Client::try_from(config).expect("a client")
+    }
+
+    async fn pause(&self) {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    fn behave(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
+        Err("nobody plays the kubelet".to_owned())
+    }
+}
 
 #[tokio::main(flavor = "current_thread")]
 async fn main() {
@@ -20,12 +39,9 @@ async fn main() {
         .iter()
         .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
     {
-        let mut config = Config::new(address.parse().expect("an address"));
-        config.default_retry = false;
-        let client = Client::try_from(config).expect("a client");
-        let pause = || tokio::time::sleep(Duration::from_millis(100));
+        let host = Proxy(address.clone());
         let namespace = format!("ns-{}", scenario.name);
-        let found = run(client, &namespace, scenario.text, pause);
+        let found = run(&host, &namespace, scenario.text);
         let found = match tokio::time::timeout(Duration::from_mins(1), found).await {
             Ok(Ok(found)) => found,
             Ok(Err(failure)) => format!("# {failure}\n"),

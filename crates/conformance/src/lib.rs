@@ -13,13 +13,17 @@
 //! SET rv /metadata/resourceVersion   remembers a part of the last answer, for `{rv}`
 //! WATCH w /api/v1/…?watch=true       begins a watch
 //! EVENTS w 3                         waits for three of its events
+//! AS alice                           goes on as another user (`admin` at first)
+//! BEHAVE web never-ready             the pods of a workload behave like this from here on
 //! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time)
 //! ```
 
+mod host;
 mod mask;
 mod run;
 mod script;
 
+pub use host::Host;
 pub use mask::Mask;
 pub use run::{Failure, run};
 pub use script::{Command, Script};
@@ -33,102 +37,5 @@ pub struct Scenario {
     pub text: &'static str,
 }
 
-macro_rules! scenarios {
-    ($($name:literal),* $(,)?) => {
-        &[$(Scenario { name: $name, text: include_str!(concat!("../scenarios/", $name, ".txt")) }),*]
-    };
-}
-
-/// All scenarios.
-pub const SCENARIOS: &[Scenario] = scenarios![
-    "create",
-    "generate-name",
-    "name-rules",
-    "metadata-rules",
-    "update",
-    "no-op-update",
-    "versioned-update",
-    "delete",
-    "delete-preconditions",
-    "finalizers",
-    "graceful-pod",
-    "delete-collection",
-    "dry-run",
-    "field-validation",
-    "decode-errors",
-    "deployment-defaults",
-    "deployment-rules",
-    "generation",
-    "immutable-selector",
-    "scale",
-    "stateful-set",
-    "daemon-set",
-    "job",
-    "pod-defaults",
-    "pod-rules",
-    "pod-binding",
-    "pod-status",
-    "eviction",
-    "service-defaults",
-    "service-rules",
-    "secret",
-    "immutable-config",
-    "json-patch",
-    "strategic-merge",
-    "patch-options",
-    "label-selectors",
-    "field-selectors",
-    "pages",
-    "watch",
-    "watch-selector",
-    "watch-initial-events",
-    "metadata-only",
-    "tables",
-    "garbage-background",
-    "garbage-foreground",
-    "garbage-orphan",
-    "namespace",
-    "events",
-    "role-bindings",
-    "webhook-configuration",
-    "not-served",
-    "quantities",
-    "reviews",
-    "apply-create",
-    "apply-no-op",
-    "apply-two-managers",
-    "apply-conflict",
-    "apply-force",
-    "apply-shared",
-    "apply-remove-field",
-    "apply-list-map",
-    "apply-list-order",
-    "apply-set",
-    "apply-atomic",
-    "apply-maps",
-    "apply-then-update",
-    "apply-after-update",
-    "apply-put",
-    "apply-status",
-    "apply-custom",
-    "apply-custom-free",
-    "apply-custom-status",
-    "apply-null",
-    "apply-defaults",
-    "apply-dry-run",
-    "apply-errors",
-    "apply-resource-version",
-    "apply-empty",
-    "owners-writes",
-    "owners-kinds",
-    "owners-reset",
-    "owners-given",
-    "owners-scale",
-    "owners-status",
-    "owners-many",
-    "apply-kubectl",
-    "apply-service",
-    "apply-invalid",
-    "apply-quantity",
-    "apply-versions",
-];
+/// All scenarios: the files of `scenarios/`, by name.
+pub const SCENARIOS: &[Scenario] = &include!(concat!(env!("OUT_DIR"), "/scenarios.rs"));

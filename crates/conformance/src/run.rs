@@ -1,7 +1,6 @@
 //! Running a script: takes a client, gives the transcript.
 
 use std::collections::BTreeMap;
-use std::future::Future;
 use std::pin::Pin;
 
 use http::{Method, Request, Response};
@@ -10,6 +9,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::host::Host;
 use crate::mask::Mask;
 use crate::script::{Command, Script};
 
@@ -18,6 +18,8 @@ use crate::script::{Command, Script};
 pub enum Failure {
     /// A command makes no sense.
     Command(String),
+    /// The host cannot do what a command asks of it.
+    Host(String),
     /// A request could not be built.
     Request(http::Error),
     /// The transport failed.
@@ -30,6 +32,7 @@ impl std::fmt::Display for Failure {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Command(line) => write!(f, "no such command: {line}"),
+            Self::Host(reason) => write!(f, "the host refused: {reason}"),
             Self::Request(error) => write!(f, "bad request: {error}"),
             Self::Transport(error) => write!(f, "transport: {error}"),
             Self::Timeout(line) => write!(f, "the answer did not come: {line}"),
@@ -42,15 +45,11 @@ impl std::error::Error for Failure {}
 /// How often `UNTIL` asks before it gives up.
 const TRIES: usize = 300;
 
-/// Runs a script in a namespace of its own, which it makes; gives the script with answers. `pause` is awaited between two tries of
-/// `UNTIL`, so that the caller's clock decides how long that takes.
-pub async fn run<P, F>(client: Client, namespace: &str, text: &str, pause: P) -> Result<String, Failure>
-where
-    P: Fn() -> F,
-    F: Future<Output = ()>,
-{
+/// Runs a script in a namespace of its own, which it makes; gives the script with answers.
+pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<String, Failure> {
     let mut run = Run {
-        client,
+        host,
+        client: host.client("admin"),
         mask: Mask {
             namespace: namespace.to_owned(),
             ..Mask::default()
@@ -60,17 +59,18 @@ where
         last: Value::Null,
         out: String::new(),
     };
-    run.prepare(namespace, &pause).await?;
+    run.prepare(namespace).await?;
     for command in Script::parse(text).0 {
         run.out.push_str(&command.line);
         run.out.push('\n');
         run.out.push_str(&command.body);
-        run.command(&command, &pause).await?;
+        run.command(&command).await?;
     }
     Ok(run.out)
 }
 
-struct Run {
+struct Run<'a, H> {
+    host: &'a H,
     client: Client,
     mask: Mask,
     variables: BTreeMap<String, String>,
@@ -84,23 +84,15 @@ struct Watch {
     buffer: Vec<u8>,
 }
 
-impl Run {
-    async fn prepare<P, F>(&mut self, namespace: &str, pause: &P) -> Result<(), Failure>
-    where
-        P: Fn() -> F,
-        F: Future<Output = ()>,
-    {
+impl<H: Host> Run<'_, H> {
+    async fn prepare(&mut self, namespace: &str) -> Result<(), Failure> {
         let home = json!({"metadata": {"name": namespace}}).to_string();
         self.send(Method::POST, "", "/api/v1/namespaces", home).await?;
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        self.until(200, &account, pause).await.map(drop)
+        self.until(200, &account).await.map(drop)
     }
 
-    async fn command<P, F>(&mut self, command: &Command, pause: &P) -> Result<(), Failure>
-    where
-        P: Fn() -> F,
-        F: Future<Output = ()>,
-    {
+    async fn command(&mut self, command: &Command) -> Result<(), Failure> {
         let arguments: Vec<String> = command.arguments().map(|argument| self.fill(argument)).collect();
         let body = self.fill(&command.body);
         match (command.word(), arguments.as_slice()) {
@@ -108,6 +100,16 @@ impl Run {
             ("SHOW", shown) => {
                 self.mask.shown = shown.to_vec();
                 Ok(())
+            }
+            ("AS", [user]) => {
+                self.client = self.host.client(user);
+                Ok(())
+            }
+            ("BEHAVE", [workload, script @ ..]) => {
+                let namespace = self.mask.namespace.clone();
+                self.host
+                    .behave(&namespace, workload, &script.join(" "))
+                    .map_err(Failure::Host)
             }
             ("SET", [name, pointer]) => {
                 let value = self.last.pointer(pointer).cloned().unwrap_or_default();
@@ -118,7 +120,7 @@ impl Run {
             ("WATCH", [name, path]) => self.watch(name, path).await,
             ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
-                let answer = self.until(code.parse().unwrap_or(200), path, pause).await?;
+                let answer = self.until(code.parse().unwrap_or(200), path).await?;
                 self.write(&answer);
                 Ok(())
             }
@@ -223,17 +225,13 @@ impl Run {
         }
     }
 
-    async fn until<P, F>(&mut self, code: u16, path: &str, pause: &P) -> Result<Answer, Failure>
-    where
-        P: Fn() -> F,
-        F: Future<Output = ()>,
-    {
+    async fn until(&mut self, code: u16, path: &str) -> Result<Answer, Failure> {
         for _ in 0..TRIES {
             let answer = self.send(Method::GET, "", path, String::new()).await?;
             if answer.code == code {
                 return Ok(answer);
             }
-            pause().await;
+            self.host.pause().await;
         }
         Err(Failure::Timeout(format!("{code} {path}")))
     }

@@ -13,8 +13,8 @@ pub struct Command {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script(pub Vec<Command>);
 
-const WORDS: [&str; 11] = [
-    "GET", "POST", "PUT", "PATCH", "DELETE", "SHOW", "SET", "WATCH", "EVENTS", "UNTIL", "#",
+const WORDS: [&str; 13] = [
+    "GET", "POST", "PUT", "PATCH", "DELETE", "SHOW", "SET", "WATCH", "EVENTS", "UNTIL", "AS", "BEHAVE", "#",
 ];
 
 impl Script {

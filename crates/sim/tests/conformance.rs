@@ -8,14 +8,39 @@
 )]
 
 use kube::Client;
-use mainstay_conformance::{SCENARIOS, run};
+use mainstay_conformance::{Host, SCENARIOS, run};
 use mainstay_sim::Cluster;
+use mainstay_sim::auth::User;
+
+struct Simulated(Cluster);
+
+impl Host for Simulated {
+    fn client(&self, user: &str) -> Client {
+        let group = match user {
+            "admin" => "system:masters",
+            "alice" => "team-a",
+            _ => "team-b",
+        };
+        let user = User {
+            name: user.to_owned(),
+            uid: String::new(),
+            groups: vec![group.to_owned(), "system:authenticated".to_owned()],
+        };
+        Client::new(self.0.connect_as("conformance", user), "default")
+    }
+
+    async fn pause(&self) {
+        self.0.advance(std::time::Duration::from_millis(100));
+    }
+
+    fn behave(&self, _namespace: &str, _workload: &str, script: &str) -> Result<(), String> {
+        Err(format!("nobody plays the kubelet: {script}"))
+    }
+}
 
 async fn transcript(name: &str, text: &str) -> String {
-    let cluster = Cluster::default();
-    let client = Client::new(cluster.connect("conformance"), "default");
-    let step = || async { cluster.advance(std::time::Duration::from_millis(100)) };
-    run(client, &format!("ns-{name}"), text, step)
+    let host = Simulated(Cluster::default());
+    run(&host, &format!("ns-{name}"), text)
         .await
         .unwrap_or_else(|failure| panic!("{name}: {failure}"))
 }
@@ -58,11 +83,9 @@ async fn a_scenario_run_twice_gives_the_same_trace() {
     for scenario in SCENARIOS {
         let mut traces = Vec::new();
         for _ in 0..2 {
-            let cluster = Cluster::default();
-            let client = Client::new(cluster.connect("conformance"), "default");
-            let step = || async { cluster.advance(std::time::Duration::from_millis(100)) };
-            run(client, "ns", scenario.text, step).await.unwrap();
-            traces.push(cluster.trace());
+            let host = Simulated(Cluster::default());
+            run(&host, "ns", scenario.text).await.unwrap();
+            traces.push(host.0.trace());
         }
         assert_eq!(traces[0], traces[1], "{}", scenario.name);
         assert!(!traces[0].is_empty());

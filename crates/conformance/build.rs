@@ -1,0 +1,29 @@
+//! Lists the scenarios: takes the folder `scenarios/`, gives an array expression for the library to include.
+
+use std::path::Path;
+use std::{env, fs, io};
+
+fn main() -> io::Result<()> {
+    println!("cargo::rerun-if-changed=scenarios");
+    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("scenarios");
+    let mut names: Vec<String> = fs::read_dir(&folder)?
+        .filter_map(|entry| {
+            entry
+                .ok()?
+                .file_name()
+                .to_str()?
+                .strip_suffix(".txt")
+                .map(str::to_owned)
+        })
+        .collect();
+    names.sort();
+    let rows = names.iter().map(|name| {
+        let path = folder.join(format!("{name}.txt"));
+        format!("Scenario {{ name: {name:?}, text: include_str!({path:?}) }},\n")
+    });
+    let list = format!("[\n{}]", rows.collect::<String>());
+    fs::write(
+        Path::new(&env::var("OUT_DIR").map_err(io::Error::other)?).join("scenarios.rs"),
+        list,
+    )
+}

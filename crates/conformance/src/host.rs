@@ -1,0 +1,17 @@
+//! Where scenarios run: what a server and its surroundings must offer. Knows neither the simulator nor a real cluster.
+
+use std::future::Future;
+
+use kube::Client;
+
+/// A server and what stands around it.
+pub trait Host {
+    /// A client of `admin` (in `system:masters`), `alice` (in `team-a`) or `bob` (in `team-b`), without retries.
+    fn client(&self, user: &str) -> Client;
+
+    /// Awaited between two tries of `UNTIL`, so that the host's clock decides how long that takes.
+    fn pause(&self) -> impl Future<Output = ()>;
+
+    /// How the pods of a workload shall behave from now on, in the words of the script; an error when nobody plays the kubelet here.
+    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String>;
+}
