@@ -15,7 +15,7 @@
 //! EVENTS w 3                         waits for three of its events
 //! AS alice                           goes on as another user (`admin` at first)
 //! BEHAVE web never-ready             the pods of a workload behave like this from here on
-//! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time)
+//! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time); also UNTIL:POST, with a body
 //! ```
 
 mod host;

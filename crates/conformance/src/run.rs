@@ -89,7 +89,7 @@ impl<H: Host> Run<'_, H> {
         let home = json!({"metadata": {"name": namespace}}).to_string();
         self.send(Method::POST, "", "/api/v1/namespaces", home).await?;
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
-        self.until(200, &account).await.map(drop)
+        self.until(Method::GET, 200, &account, "").await.map(drop)
     }
 
     async fn command(&mut self, command: &Command) -> Result<(), Failure> {
@@ -120,7 +120,10 @@ impl<H: Host> Run<'_, H> {
             ("WATCH", [name, path]) => self.watch(name, path).await,
             ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
-                let answer = self.until(code.parse().unwrap_or(200), path).await?;
+                let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
+                let answer = self
+                    .until(method, code.parse().unwrap_or(200), path, &body)
+                    .await?;
                 self.write(&answer);
                 Ok(())
             }
@@ -225,9 +228,9 @@ impl<H: Host> Run<'_, H> {
         }
     }
 
-    async fn until(&mut self, code: u16, path: &str) -> Result<Answer, Failure> {
+    async fn until(&mut self, method: Method, code: u16, path: &str, body: &str) -> Result<Answer, Failure> {
         for _ in 0..TRIES {
-            let answer = self.send(Method::GET, "", path, String::new()).await?;
+            let answer = self.send(method.clone(), "", path, body.to_owned()).await?;
             if answer.code == code {
                 return Ok(answer);
             }
