@@ -11,7 +11,9 @@
 
 mod advice;
 mod error;
+pub mod grammar;
 mod images;
+mod locate;
 mod options;
 mod profile;
 mod report;
@@ -19,7 +21,7 @@ mod run;
 mod workload;
 
 pub use error::InjectError;
-pub use images::Images;
+pub use images::{ImageError, ImageProblem, Images};
 pub use options::{Mode, Options, PodTemplatePath};
 pub use profile::{LATER, Level, Profile, RFC, Role, Skip};
 pub use report::{Action, Code, Finding, Outcome, Place, Reason, Report, Severity};

@@ -1,0 +1,54 @@
+//! Entries and their parts: takes a configuration, gives the pieces between `##` and `#` with their places.
+
+use std::ops::Range;
+
+use super::{Flaw, FlawCode};
+
+/// A piece of the text and where it is.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Piece<'a> {
+    pub(super) text: &'a str,
+    pub(super) start: usize,
+}
+
+impl<'a> Piece<'a> {
+    pub(super) fn range(&self) -> Range<usize> {
+        self.start..self.start + self.text.len()
+    }
+
+    /// The pieces between `separator`s, as Go's `strings.Split` cuts them: from the left, empty ones included.
+    pub(super) fn split(self, separator: &'static str) -> impl Iterator<Item = Piece<'a>> {
+        let mut start = self.start;
+        self.text.split(separator).map(move |text| {
+            let piece = Piece { text, start };
+            start += text.len() + separator.len();
+            piece
+        })
+    }
+}
+
+/// The three parts of each entry; an entry with more or fewer becomes a flaw. Empty entries are skipped, as the proxy does.
+pub(super) fn entries<'a>(text: &'a str, shape: &str, flaws: &mut Vec<Flaw>) -> Vec<[Piece<'a>; 3]> {
+    let pieces = Piece { text, start: 0 }
+        .split("##")
+        .filter(|piece| !piece.text.is_empty());
+    let mut entries = Vec::new();
+    for piece in pieces {
+        let parts: Vec<Piece<'a>> = piece.split("#").collect();
+        match <[Piece<'a>; 3]>::try_from(parts) {
+            Ok(parts) => entries.push(parts),
+            Err(parts) => flaws.push(misshapen(&piece, &parts, shape)),
+        }
+    }
+    entries
+}
+
+fn misshapen(piece: &Piece<'_>, parts: &[Piece<'_>], shape: &str) -> Flaw {
+    let parts = match parts.len() {
+        1 => "1 part".to_owned(),
+        count => format!("{count} parts"),
+    };
+    let message = format!("invalid entry {:?}: want {shape}, found {parts}", piece.text);
+    Flaw::new(FlawCode::Entry, piece.range(), message)
+        .help("entries stand between `##`, their three parts between `#`")
+}

@@ -1,0 +1,72 @@
+//! Ports and booleans as Go reads them: takes a piece, gives the value or the flaw.
+
+use std::ops::Range;
+
+use super::entry::Piece;
+use super::{Flaw, FlawCode, RESERVED_PORTS};
+
+/// A port as `strconv.Atoi` reads it, but not cut to 16 bits in silence.
+pub(super) fn port(piece: &Piece<'_>) -> Result<u16, Flaw> {
+    let number = integer(piece.text).ok_or_else(|| {
+        let message = format!("port {:?} is not a number", piece.text);
+        with_space_help(
+            Flaw::new(FlawCode::PortNumber, piece.range(), message),
+            piece.text,
+        )
+    })?;
+    in_range(number, piece.text, piece.range())
+}
+
+/// What `strconv.Atoi` takes: a sign, then digits. Too many of them are no longer told apart: they are out of range anyway.
+fn integer(text: &str) -> Option<i128> {
+    let digits = text.strip_prefix(['+', '-']).unwrap_or(text);
+    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        return None;
+    }
+    let size: i128 = digits.parse().unwrap_or(i128::MAX);
+    Some(if text.starts_with('-') { -size } else { size })
+}
+
+fn in_range(number: i128, text: &str, range: Range<usize>) -> Result<u16, Flaw> {
+    u16::try_from(number)
+        .ok()
+        .filter(|port| *port > 0)
+        .ok_or_else(|| {
+            let message = format!("port {text} is not between 1 and 65535");
+            Flaw::new(FlawCode::PortRange, range, message)
+        })
+}
+
+/// What `strconv.ParseBool` takes.
+pub(super) fn boolean(piece: &Piece<'_>) -> Result<bool, Flaw> {
+    match piece.text {
+        "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
+        "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),
+        text => {
+            let message = format!("{text:?} is not a boolean: want true or false");
+            let flaw = Flaw::new(FlawCode::Bool, piece.range(), message).help(
+                "true lets the port past the proxy in plain text, false asks for no client certificate",
+            );
+            Err(with_space_help(flaw, text))
+        }
+    }
+}
+
+/// A flaw if the proxy listens on this port itself.
+pub(super) fn reserved(port: u16, range: Range<usize>) -> Option<Flaw> {
+    RESERVED_PORTS.contains(&port).then(|| {
+        let message = format!("port {port} is the proxy's own");
+        Flaw::new(FlawCode::ReservedPort, range, message).help("15006 and 15007 are taken by the proxy")
+    })
+}
+
+/// White space is invisible in a message, and in YAML easily one line break too many.
+pub(super) fn with_space_help(flaw: Flaw, text: &str) -> Flaw {
+    if text.ends_with('\n') {
+        return flaw.help("the text ends with a line break: begin the block with `|-` or `>-`");
+    }
+    if text.contains(char::is_whitespace) {
+        return flaw.help("the configuration must not hold white space");
+    }
+    flaw
+}

@@ -1,0 +1,131 @@
+//! The proxy's configuration language: every line of `grammar/vectors.txt` is read and compared with what it says.
+//!
+//! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as what was understood and, after ` ! `, each flaw
+//! as `START..END CODE: MESSAGE`.
+
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
+
+use std::fmt::Write as _;
+
+use mainstay_inject::grammar::{Dialect, Flaw, Ingress, parse_admin, parse_egress, parse_ingress};
+
+const VECTORS: &str = include_str!("grammar/vectors.txt");
+
+fn read(kind: &str, dialect: Dialect, text: &str) -> String {
+    match kind {
+        "ingress" => {
+            let read = parse_ingress(text, dialect);
+            let value = match read.value {
+                Ingress::Disabled => "disabled".to_owned(),
+                Ingress::Ports(ports) => joined(ports.iter().map(|it| {
+                    let how = if it.bypass { "plain" } else { "tls" };
+                    format!("{}={} {how}", it.name, it.port)
+                })),
+            };
+            shown(value, &read.flaws)
+        }
+        "egress" => {
+            let read = parse_egress(text, dialect);
+            let ways = read.value.iter();
+            let value =
+                joined(ways.map(|it| format!("{}={} -> {} {}", it.name, it.listen, it.host, it.port)));
+            shown(value, &read.flaws)
+        }
+        "admin" => {
+            let read = parse_admin(text);
+            shown(
+                read.value
+                    .map_or_else(|| "none".to_owned(), |port| port.to_string()),
+                &read.flaws,
+            )
+        }
+        other => panic!("no kind {other:?}"),
+    }
+}
+
+fn joined(items: impl Iterator<Item = String>) -> String {
+    let items: Vec<_> = items.collect();
+    if items.is_empty() {
+        "none".to_owned()
+    } else {
+        items.join(", ")
+    }
+}
+
+fn shown(mut value: String, flaws: &[Flaw]) -> String {
+    for flaw in flaws {
+        let weight = if flaw.is_error() { "" } else { " (warning)" };
+        write!(
+            value,
+            " ! {}..{} {}{weight}: {}",
+            flaw.range.start, flaw.range.end, flaw.code, flaw.message
+        )
+        .unwrap();
+    }
+    value
+}
+
+/// Kind, dialect and text of a line, and what it expects.
+fn vector(line: &str) -> (&str, Dialect, String, &str) {
+    let (left, expected) = line
+        .split_once(" => ")
+        .unwrap_or((line.trim_end_matches(" =>"), ""));
+    let mut words = left.splitn(3, ' ');
+    let (kind, dialect, text) = (
+        words.next().unwrap(),
+        words.next().unwrap(),
+        words.next().unwrap(),
+    );
+    let dialect = match dialect {
+        "rfc" => Dialect::Rfc,
+        "later" => Dialect::Later,
+        other => panic!("no dialect {other:?}"),
+    };
+    let value = mainstay_yaml::parse_json(
+        text.trim(),
+        mainstay_yaml::Numbers::default(),
+        &mainstay_yaml::Budget::default(),
+    )
+    .unwrap();
+    let mainstay_yaml::Value::String(text) = value else {
+        panic!("{text} is no string")
+    };
+    (kind, dialect, text, expected)
+}
+
+#[test]
+fn every_vector_reads_as_it_says() {
+    let mut wrong = String::new();
+    let lines = || {
+        VECTORS
+            .lines()
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    };
+    for line in lines() {
+        let (kind, dialect, text, expected) = vector(line);
+        let found = read(kind, dialect, &text).replace('\n', "\\n");
+        if found != expected {
+            writeln!(wrong, "{line}\n  found {found}").unwrap();
+        }
+    }
+    println!("table grammar: {} rows", lines().count());
+    assert_eq!(wrong, "");
+}
+
+#[test]
+fn flaws_lie_within_the_text() {
+    for line in VECTORS
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        let (_, dialect, text, _) = vector(line);
+        let flaws = [
+            parse_ingress(&text, dialect).flaws,
+            parse_egress(&text, dialect).flaws,
+            parse_admin(&text).flaws,
+        ];
+        for flaw in flaws.concat() {
+            assert!(text.get(flaw.range.clone()).is_some(), "{text:?} {flaw:?}");
+        }
+    }
+}
