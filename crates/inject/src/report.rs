@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use crate::grammar::FlawCode;
+
 /// What a run gives.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome<'a> {
@@ -190,8 +192,14 @@ pub enum Code {
     /// The edited text did not mean what was planned; nothing was written.
     Internal,
     // From the checks of annotations.
-    /// The proxy grammar or the admin port.
-    ProxyConfig,
+    /// The proxy's configuration: what kind of flaw.
+    Proxy(FlawCode),
+    /// Two things want one port.
+    PortConflict,
+    /// A service mesh in the node's network.
+    HostNetwork,
+    /// A service mesh whose certificates nobody fetches.
+    NoInitializer,
     /// An annotation where nobody reads it.
     AnnotationLevel,
     /// An annotation that looks like a misspelt one.
@@ -214,7 +222,10 @@ impl Code {
             Self::NotRestorable => "not-restorable",
             Self::UnknownKind => "unknown-kind",
             Self::Internal => "internal",
-            Self::ProxyConfig => "proxy-config",
+            Self::Proxy(flaw) => flaw.as_str(),
+            Self::PortConflict => "mesh-port-conflict",
+            Self::HostNetwork => "mesh-host-network",
+            Self::NoInitializer => "mesh-without-initializer",
             Self::AnnotationLevel => "annotation-level",
             Self::AnnotationName => "annotation-name",
             Self::AnnotationType => "annotation-type",

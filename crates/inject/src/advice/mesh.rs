@@ -1,0 +1,193 @@
+//! What the service mesh is configured to do: takes the scene, gives what the proxy would refuse, and what would not work.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use mainstay_yaml::{Node, NodeId, NodeKind};
+
+use super::scene::{Entry, Scene, at, find, followed, warning};
+use crate::grammar::{Dialect, Egress, Flaw, parse_admin, parse_egress, parse_ingress};
+use crate::locate::locate;
+use crate::profile::{ADMIN_PORT, EGRESS, INGRESS, SKIP_INITIALIZER};
+use crate::{Code, Finding, LATER, Place, Severity, Skip};
+
+/// Everything about the mesh of this workload; nothing if it has none.
+pub(super) fn check(scene: &Scene<'_>) -> Vec<Finding> {
+    let [ingress, egress, admin] = [INGRESS, EGRESS, ADMIN_PORT].map(|key| scene.effective(key));
+    let Some(first) = ingress
+        .or(egress)
+        .or(admin)
+        .filter(|_| !scene.options.skip_service_mesh)
+    else {
+        return Vec::new();
+    };
+    let dialect = if *scene.options.profile == LATER {
+        Dialect::Later
+    } else {
+        Dialect::Rfc
+    };
+    let mut findings = ingress
+        .map(|it| told(scene, &it, &parse_ingress(text(&it), dialect).flaws))
+        .unwrap_or_default();
+    let ways = egress.map(|it| (it, parse_egress(text(&it), dialect)));
+    findings.extend(ways.iter().flat_map(|(it, read)| told(scene, it, &read.flaws)));
+    let port = admin.map(|it| (it, parse_admin(text(&it))));
+    findings.extend(port.iter().flat_map(|(it, read)| told(scene, it, &read.flaws)));
+    let ways = ways.map(|(it, read)| (it, read.value));
+    let port = port.and_then(|(it, read)| Some((it, read.value?)));
+    findings.extend(conflicts(scene, ways.as_ref(), port.as_ref()));
+    findings.extend(surroundings(scene, &first));
+    findings
+}
+
+fn text<'a>(entry: &Entry<'a>) -> &'a str {
+    match &entry.value.kind {
+        // A value left out, or written as null, is empty.
+        NodeKind::Scalar {
+            text,
+            style: mainstay_yaml::Scalar::Plain,
+        } if matches!(text.as_str(), "~" | "null" | "Null" | "NULL") => "",
+        NodeKind::Scalar { text, .. } => text,
+        _ => "",
+    }
+}
+
+fn told(scene: &Scene<'_>, entry: &Entry<'_>, flaws: &[Flaw]) -> Vec<Finding> {
+    let finding = |flaw: &Flaw| {
+        let severity = if flaw.is_error() {
+            Severity::Error
+        } else {
+            Severity::Warning
+        };
+        let place = place_in(scene, entry.value, &flaw.range);
+        let help = flaw.help.map(str::to_owned);
+        Finding {
+            help,
+            ..at(Code::Proxy(flaw.code), severity, place, flaw.message.clone())
+        }
+    };
+    flaws.iter().map(finding).collect()
+}
+
+/// A stretch of a scalar's text, as a place in the document. On a text of several lines it ends with its first line.
+fn place_in(scene: &Scene<'_>, node: &Node, range: &Range<usize>) -> Place {
+    let source = std::str::from_utf8(scene.workload.text).unwrap_or_default();
+    let (start, end) = (locate(source, node, range.start), locate(source, node, range.end));
+    let len = if end.line == start.line {
+        end.offset.saturating_sub(start.offset)
+    } else {
+        0
+    };
+    Place {
+        line: start.line,
+        column: start.column,
+        offset: start.offset,
+        len,
+    }
+}
+
+/// Ports that two would listen on.
+fn conflicts(
+    scene: &Scene<'_>,
+    ways: Option<&(Entry<'_>, Vec<Egress>)>,
+    admin: Option<&(Entry<'_>, u16)>,
+) -> Vec<Finding> {
+    let mut findings = Vec::new();
+    let own = container_ports(scene);
+    if let Some((entry, port)) = admin {
+        let whole = 0..text(entry).len();
+        if own.contains(port) {
+            findings.push(conflict(
+                scene,
+                entry,
+                &whole,
+                format!("the admin port {port} is also a containerPort"),
+                Severity::Warning,
+            ));
+        }
+    }
+    for way in ways
+        .iter()
+        .flat_map(|(entry, ways)| ways.iter().map(move |way| (entry, way)))
+    {
+        let (entry, way) = way;
+        let port = way.listen.port();
+        if admin.is_some_and(|(_, admin)| *admin == port) {
+            let message = format!("egress {:?} listens on the admin port {port}", way.name);
+            findings.push(conflict(scene, entry, &way.range, message, Severity::Error));
+        } else if own.contains(&port) {
+            let message = format!(
+                "egress {:?} listens on port {port}, which is also a containerPort",
+                way.name
+            );
+            findings.push(conflict(scene, entry, &way.range, message, Severity::Warning));
+        }
+    }
+    findings
+}
+
+fn conflict(
+    scene: &Scene<'_>,
+    entry: &Entry<'_>,
+    range: &Range<usize>,
+    message: String,
+    severity: Severity,
+) -> Finding {
+    at(
+        Code::PortConflict,
+        severity,
+        place_in(scene, entry.value, range),
+        message,
+    )
+}
+
+/// Every `containerPort` of the user's containers.
+fn container_ports(scene: &Scene<'_>) -> HashSet<u16> {
+    let document = scene.workload.document;
+    let items = |id: Option<NodeId>| match id.and_then(|id| followed(document, id)).map(|node| &node.kind) {
+        Some(NodeKind::List { items, .. }) => items.as_slice(),
+        _ => &[],
+    };
+    let containers = items(find(document, scene.workload.spec, &["containers"]));
+    let ports = containers.iter().flat_map(|id| items(document.get(*id, "ports")));
+    let number = |id: &NodeId| match &followed(document, document.get(*id, "containerPort")?)?.kind {
+        NodeKind::Scalar { text, .. } => text.parse().ok(),
+        _ => None,
+    };
+    ports.filter_map(number).collect()
+}
+
+/// What around the mesh keeps it from working.
+fn surroundings(scene: &Scene<'_>, first: &Entry<'_>) -> Vec<Finding> {
+    let document = scene.workload.document;
+    let mut findings = Vec::new();
+    let host = find(document, scene.workload.spec, &["hostNetwork"]).and_then(|id| followed(document, id));
+    if let Some(node) = host.filter(|node| is_true(node)) {
+        let message =
+            "a service mesh in the node's own network: its rules would catch everybody's traffic".to_owned();
+        findings.push(warning(Code::HostNetwork, node, message));
+    }
+    if !scene.options.skip_initializer && skips(scene) {
+        let message = "a service mesh without an initializer: nobody fetches its certificates".to_owned();
+        let help = format!("drop {SKIP_INITIALIZER}, or add an initializer of your own");
+        findings.push(Finding {
+            help: Some(help),
+            ..warning(Code::NoInitializer, first.key_node, message)
+        });
+    }
+    findings
+}
+
+fn skips(scene: &Scene<'_>) -> bool {
+    let Some(entry) = scene.effective(SKIP_INITIALIZER) else {
+        return false;
+    };
+    match scene.options.profile.skip {
+        Skip::True => text(&entry) == "true",
+        Skip::Present => text(&entry) != "false",
+    }
+}
+
+fn is_true(node: &Node) -> bool {
+    matches!(&node.kind, NodeKind::Scalar { text, .. } if text == "true")
+}
