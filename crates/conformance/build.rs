@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
         .collect();
     names.sort();
     let rows = names.iter().map(|name| {
-        let path = folder.join(format!("{name}.txt"));
+        let path = folder.join(format!("{name}.txt")).display().to_string();
         format!("Scenario {{ name: {name:?}, text: include_str!({path:?}) }},\n")
     });
     let list = format!("[\n{}]", rows.collect::<String>());

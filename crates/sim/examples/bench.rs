@@ -99,6 +99,7 @@ fn send(connection: &Connection, method: Method, path: &str, content_type: &str,
     let call = Call {
         client: "bench".into(),
         user: User::admin(),
+        impersonation: None,
         method,
         path: path.to_owned(),
         query: Query::default(),

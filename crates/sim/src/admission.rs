@@ -51,7 +51,7 @@ pub fn mutate(
         pods::tolerations(value);
         pods::priority(state, value)?;
     }
-    Ok(())
+    crate::auth::check_escalation(state, attributes.target, attributes.old, value, context)
 }
 
 /// Lets everyone refuse the finished object.

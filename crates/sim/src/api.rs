@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use http::Method;
 
-use crate::auth::{self, User};
+use crate::auth::{self, Impersonation, User};
 use crate::context::{Context, FieldValidation, Question};
 use crate::state::State;
 use crate::status::{Result, Status};
@@ -19,9 +19,11 @@ mod route;
 mod scale;
 mod subresource;
 pub(crate) use subresource::bind;
+mod token;
 mod write;
 
 pub use query::Query;
+pub(crate) use query::decode_percent;
 pub(crate) use read::LAG;
 pub use reply::Answer;
 pub use route::{Route, parse_route};
@@ -32,8 +34,10 @@ pub(crate) use scale::selector_text;
 pub struct Call {
     /// Who calls, as faults and traces name it.
     pub client: String,
-    /// Who calls, as authorisation sees it.
+    /// Who calls, as authentication found it.
     pub user: User,
+    /// Whom the caller wants to be.
+    pub impersonation: Option<Impersonation>,
     /// Method.
     pub method: Method,
     /// Path.
@@ -96,20 +100,20 @@ fn touches_services(call: &Call) -> bool {
 
 fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Outcome> {
     let route = parse_route(&call.path);
-    let Route::Resource(place) = route else {
+    let place = admit(state, call, &route, context)?;
+    let Some(place) = place else {
         return Ok(Outcome::Answer(discovery::answer(state, call, &route)));
     };
     let verb = place.verb(&call.method, &call.query);
     let Some(verb) = verb else {
         return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
     };
-    auth::authorize(state, &call.user, &place.attempt(verb))?;
     let Some(resource) = state
         .resources
         .find(&place.group, &place.version, &place.plural)
         .cloned()
     else {
-        return Ok(Outcome::Answer(unknown_resource(state, &place)));
+        return Ok(Outcome::Answer(unknown_resource(state, place)));
     };
     if resource.namespaced
         && place.namespace.is_empty()
@@ -122,7 +126,7 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
     }
     let request = Request {
         call,
-        place: &place,
+        place,
         resource: &resource,
         verb,
     };
@@ -133,6 +137,31 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
         return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
     }
     request.handle(state, context)
+}
+
+/// Finds out in whose name the request goes on and whether that user may; gives the place it names, if it names one.
+fn admit<'a>(
+    state: &mut State,
+    call: &Call,
+    route: &'a Route,
+    context: &mut Context,
+) -> Result<Option<&'a route::Place>> {
+    if call.impersonation.is_none() && call.user.is_master() {
+        return Ok(route.place());
+    }
+    let method = call.method.as_str().to_ascii_lowercase();
+    let name = route
+        .place()
+        .map_or(String::new(), |place| place.name_or_selected(&call.query));
+    let attempt = match route.place() {
+        Some(place) => place.attempt(place.authorised_verb(&call.method, &call.query, &name), &name),
+        None => auth::Attempt::on_path(&method, &call.path),
+    };
+    if let Some(wanted) = &call.impersonation {
+        context.user = auth::impersonate(state, &call.user, wanted, &attempt)?;
+    }
+    auth::authorize(state, &context.user, &attempt)?;
+    Ok(route.place())
 }
 
 /// Builtin groups answer for themselves; everything else falls through to the last handler.

@@ -9,7 +9,7 @@ use http::{Method, Request, Response, header};
 use serde_json::Value;
 
 use crate::api::{self, Answer, Call, Outcome, Query};
-use crate::auth::User;
+use crate::auth::{Impersonation, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::fault::{Fault, Sort};
@@ -78,6 +78,7 @@ impl Connection {
         Call {
             client: self.client.clone(),
             user: self.user.clone(),
+            impersonation: Impersonation::of_headers(&parts.headers),
             method: parts.method.clone(),
             path: parts.uri.path().to_owned(),
             query: Query::parse(parts.uri.query().unwrap_or("")),

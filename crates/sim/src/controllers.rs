@@ -42,6 +42,7 @@ pub fn standard() -> Vec<Box<dyn Controller>> {
         Box::new(Namespaces::default()),
         Box::new(Accounts::default()),
         Box::new(Garbage::default()),
+        Box::new(crate::auth::Aggregation::default()),
     ]
 }
 
@@ -55,6 +56,7 @@ pub fn bootstrap(state: &mut State) {
         "spec": {"ports": [{"name": "https", "port": 443, "targetPort": 6443, "protocol": "TCP"}]},
     });
     make(state, "", "services", "default", service);
+    crate::auth::bootstrap(state);
 }
 
 /// Creates an object as the cluster itself would; an existing one is left alone.

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::alloc::ServiceIps;
+use crate::auth::{Access, Credentials};
 use crate::clock::{Clock, Instant};
 use crate::fault::Faults;
 use crate::random::Random;
@@ -63,6 +64,8 @@ pub struct State {
     pub store: Store,
     /// Addresses and ports handed to Services.
     pub ips: ServiceIps,
+    /// Who may do what, and who is recognised.
+    pub access: Access,
     /// What goes wrong, and when.
     pub faults: Faults,
     /// How pods behave, for the kubelet if there is one.
@@ -84,6 +87,10 @@ impl State {
             resources: Resources::builtin(schema),
             store: Store::new(options.history),
             ips: ServiceIps::default(),
+            access: Access {
+                credentials: Credentials::of_seed(options.seed),
+                ..Access::default()
+            },
             faults: Faults::default(),
             scripts: Scripts::default(),
             phantoms: BTreeSet::new(),

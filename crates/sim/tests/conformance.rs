@@ -16,15 +16,11 @@ struct Simulated(Cluster);
 
 impl Host for Simulated {
     fn client(&self, user: &str) -> Client {
-        let group = match user {
-            "admin" => "system:masters",
-            "alice" => "team-a",
-            _ => "team-b",
-        };
-        let user = User {
-            name: user.to_owned(),
-            uid: String::new(),
-            groups: vec![group.to_owned(), "system:authenticated".to_owned()],
+        let user = match user {
+            "admin" => User::named("admin", &["system:masters"]),
+            "alice" => User::named("alice", &["team-a"]),
+            "nobody" => User::anonymous(),
+            other => User::named(other, &["team-b"]),
         };
         Client::new(self.0.connect_as("conformance", user), "default")
     }

@@ -749,6 +749,7 @@ fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
         let call = Call {
             client: "test".into(),
             user: User::admin(),
+            impersonation: None,
             method: http::Method::POST,
             path: format!("/api/v1/namespaces/default/pods/{name}/eviction"),
             query: Query::default(),

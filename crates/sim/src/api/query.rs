@@ -45,6 +45,19 @@ impl Query {
     }
 }
 
+/// Undoes percent encoding where it is well formed; `None` when it is not.
+pub(crate) fn decode_percent(text: &str) -> Option<String> {
+    let whole = |rest: &str| {
+        rest.as_bytes()
+            .get(..2)
+            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
+    };
+    text.split('%')
+        .skip(1)
+        .all(whole)
+        .then(|| decode(&text.replace('+', "%2B")))
+}
+
 /// Undoes percent encoding; `+` is a space. What is no valid UTF-8 becomes replacement characters.
 pub(super) fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());

@@ -5,11 +5,12 @@ use serde_json::{Value, json};
 use super::Request;
 use super::reply::Answer;
 use super::write::body;
-use crate::auth::{self, Attempt, User};
+use crate::auth::{self, Attempt, Rule, User, texts};
 use crate::context::Context;
-use crate::resource::{Resource, Verb};
+use crate::field::{FieldErrors, Path};
+use crate::resource::Resource;
 use crate::state::State;
-use crate::status::Result;
+use crate::status::{Result, Status};
 use crate::{tree, write};
 
 pub(super) fn is_review(resource: &Resource) -> bool {
@@ -18,54 +19,190 @@ pub(super) fn is_review(resource: &Resource) -> bool {
 
 pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
     let mut value = write::decode(state, request.resource, body(request)?, context)?;
-    let user = &request.call.user;
-    let status = match &*request.resource.plural {
-        "selfsubjectreviews" => {
-            json!({"userInfo": {"username": user.name, "groups": user.groups}})
-        }
-        "tokenreviews" => json!({"user": {}, "error": "invalid bearer token"}),
+    let plural = &*request.resource.plural;
+    if plural == "localsubjectaccessreviews" {
+        settle_home(&mut value, &request.place.namespace)?;
+    }
+    check(plural, request, &value)?;
+    let user = context.user.clone();
+    let status = match plural {
+        "selfsubjectreviews" => json!({"userInfo": user.to_value()}),
+        "tokenreviews" => token(state, &value)?,
         "selfsubjectrulesreviews" => {
-            json!({"resourceRules": [{"verbs": ["*"], "apiGroups": ["*"], "resources": ["*"]}], "nonResourceRules": [], "incomplete": false})
+            let status = rules(state, &user, tree::text(&value, &["spec", "namespace"]))?;
+            value = json!({"apiVersion": request.resource.api_version(), "kind": &*request.resource.kind, "metadata": {}, "spec": {}});
+            status
         }
-        "selfsubjectaccessreviews" => access(state, user, &value),
+        "selfsubjectaccessreviews" => access(state, &user, &value),
         _ => access(state, &subject(&value), &value),
     };
     tree::set(&mut value, &["status"], status);
-    tree::set(&mut value, &["metadata", "creationTimestamp"], Value::Null);
-    tree::remove(&mut value, &["metadata", "creationTimestamp"]);
+    if plural == "selfsubjectreviews" {
+        let now = state.now().rfc3339();
+        tree::set(&mut value, &["metadata", "creationTimestamp"], now);
+    }
     Ok(Answer::json(201, &value))
 }
 
-fn subject(review: &Value) -> User {
-    let groups = tree::list(review, &["spec", "groups"])
-        .iter()
-        .filter_map(Value::as_str)
-        .map(str::to_owned)
-        .collect();
-    User {
-        name: tree::text(review, &["spec", "user"]).to_owned(),
-        uid: tree::text(review, &["spec", "uid"]).to_owned(),
-        groups,
+/// The namespace of the path is the review's own.
+fn settle_home(value: &mut Value, namespace: &str) -> Result<()> {
+    let given = tree::text(value, &["metadata", "namespace"]);
+    if given.is_empty() {
+        tree::set(value, &["metadata", "namespace"], namespace);
+    } else if given != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    Ok(())
+}
+
+/// What a question must say.
+fn check(plural: &str, request: &Request<'_>, value: &Value) -> Result<()> {
+    let access = plural.ends_with("accessreviews");
+    if !access {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::new();
+    let spec = Path::new("spec");
+    let there = |key: &str| tree::get(value, &["spec", key]).filter(|value| !value.is_null());
+    let (resource, other) = (there("resourceAttributes"), there("nonResourceAttributes"));
+    if let (Some(_), Some(other)) = (resource, other) {
+        let detail = "cannot be specified in combination with resourceAttributes";
+        errors.invalid(&spec.child("nonResourceAttributes"), internal(other), detail);
+    }
+    if resource.is_none() && other.is_none() {
+        let detail = "exactly one of nonResourceAttributes or resourceAttributes must be specified";
+        errors.invalid(&spec.child("resourceAttributes"), Value::Null, detail);
+    }
+    if plural != "selfsubjectaccessreviews" {
+        let silent = tree::text(value, &["spec", "user"]).is_empty()
+            && tree::list(value, &["spec", "groups"]).is_empty();
+        if silent {
+            errors.invalid(
+                &spec.child("user"),
+                "",
+                "at least one of user or group must be specified",
+            );
+        }
+    }
+    if plural == "localsubjectaccessreviews" {
+        check_local(value, resource, other, &mut errors);
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(Status::invalid(request.resource.qualified_kind(), "", &errors))
+}
+
+fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, errors: &mut FieldErrors) {
+    let home = tree::text(value, &["metadata", "namespace"]);
+    if let Some(resource) = resource {
+        let namespace = tree::text(resource, &["namespace"]);
+        if namespace != home {
+            let path = Path::new("spec.resourceAttributes.namespace");
+            errors.invalid(&path, namespace, "must match metadata.namespace");
+        }
+    }
+    if let Some(other) = other {
+        let path = Path::new("spec.nonResourceAttributes");
+        errors.invalid(&path, internal(other), "disallowed on this kind of request");
     }
 }
 
-fn access(state: &State, user: &User, review: &Value) -> Value {
-    let text = |key| tree::text(review, &["spec", "resourceAttributes", key]);
-    let verb = Verb::ALL
-        .into_iter()
-        .find(|verb| verb.name() == text("verb"))
-        .unwrap_or(Verb::Get);
-    let attempt = Attempt {
-        verb,
-        group: text("group"),
-        version: text("version"),
-        resource: text("resource"),
-        subresource: text("subresource"),
-        namespace: text("namespace"),
-        name: text("name"),
-    };
-    match auth::authorize(state, user, &attempt) {
-        Ok(()) => json!({"allowed": true}),
-        Err(_) => json!({"allowed": false}),
+/// Messages show the server's internal type, whose fields are capitalised.
+fn internal(other: &Value) -> Value {
+    json!({"Path": tree::text(other, &["path"]), "Verb": tree::text(other, &["verb"])})
+}
+
+fn subject(review: &Value) -> User {
+    let extra = tree::map(review, &["spec", "extra"]).into_iter().flatten();
+    User {
+        name: tree::text(review, &["spec", "user"]).to_owned(),
+        uid: tree::text(review, &["spec", "uid"]).to_owned(),
+        groups: texts(tree::list(review, &["spec", "groups"])),
+        extra: extra
+            .map(|(key, values)| (key.clone(), texts(values.as_array().map_or(&[], Vec::as_slice))))
+            .collect(),
     }
+}
+
+fn access(state: &mut State, user: &User, review: &Value) -> Value {
+    let text = |key| tree::text(review, &["spec", "resourceAttributes", key]);
+    let other = |key| tree::text(review, &["spec", "nonResourceAttributes", key]);
+    let attempt = if tree::get(review, &["spec", "resourceAttributes"]).is_some() {
+        Attempt {
+            verb: text("verb"),
+            group: text("group"),
+            version: text("version"),
+            resource: text("resource"),
+            subresource: text("subresource"),
+            namespace: text("namespace"),
+            name: text("name"),
+            path: "",
+        }
+    } else {
+        Attempt::on_path(other("verb"), other("path"))
+    };
+    let decision = auth::decide(state, user, &attempt);
+    let mut status = json!({"allowed": decision.allowed});
+    if !decision.reason.is_empty() {
+        tree::set(&mut status, &["reason"], decision.reason);
+    }
+    status
+}
+
+/// What a user may do in a namespace.
+fn rules(state: &mut State, user: &User, namespace: &str) -> Result<Value> {
+    if namespace.is_empty() {
+        return Err(Status::bad_request("no namespace on request"));
+    }
+    let (mut all, unresolved) = auth::rules_for(state, user, namespace);
+    if user.is_master() {
+        // The bypass speaks first, and the roles are asked all the same.
+        all.splice(0..0, Rule::full_authority());
+    }
+    let of_resources: Vec<Value> = all
+        .iter()
+        .filter(|rule| !rule.resources.is_empty())
+        .map(|rule| part(rule, "nonResourceURLs"))
+        .collect();
+    let of_paths: Vec<Value> = all
+        .iter()
+        .filter(|rule| !rule.urls.is_empty())
+        .map(|rule| json!({"verbs": rule.verbs, "nonResourceURLs": rule.urls}))
+        .collect();
+    let mut status =
+        json!({"resourceRules": of_resources, "nonResourceRules": of_paths, "incomplete": false});
+    if !unresolved.is_empty() {
+        let text = match unresolved.as_slice() {
+            [one] => one.clone(),
+            many => format!("[{}]", many.join(", ")),
+        };
+        tree::set(&mut status, &["evaluationError"], text);
+    }
+    Ok(status)
+}
+
+fn part(rule: &Rule, without: &str) -> Value {
+    let mut value = rule.to_value();
+    tree::remove(&mut value, &[without]);
+    value
+}
+
+/// Whose token it is.
+fn token(state: &State, review: &Value) -> Result<Value> {
+    let token = tree::text(review, &["spec", "token"]);
+    if token.is_empty() {
+        return Err(Status::bad_request(
+            "token is required for TokenReview in authentication",
+        ));
+    }
+    let audiences = texts(tree::list(review, &["spec", "audiences"]));
+    Ok(match auth::authenticate_token(state, token, &audiences) {
+        Ok((user, audiences)) => {
+            json!({"authenticated": true, "user": user.to_value(), "audiences": audiences})
+        }
+        Err(error) => json!({"user": {}, "error": error.to_string()}),
+    })
 }

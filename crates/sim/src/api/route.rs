@@ -109,9 +109,40 @@ impl Place {
         })
     }
 
+    /// The name in the path, or the one that a list's field selector asks for.
+    #[must_use]
+    pub fn name_or_selected(&self, query: &Query) -> String {
+        if !self.name.is_empty() {
+            return self.name.clone();
+        }
+        let selected = query.get("fieldSelector").split(',').find_map(|term| {
+            let value = term.trim().strip_prefix("metadata.name=")?;
+            Some(value.strip_prefix('=').unwrap_or(value).to_owned())
+        });
+        selected
+            .filter(|name| !name.is_empty() && !name.contains(['/', '%']))
+            .unwrap_or_default()
+    }
+
+    /// What the authoriser calls a method here.
+    #[must_use]
+    pub fn authorised_verb(&self, method: &Method, query: &Query, name: &str) -> &'static str {
+        match *method {
+            Method::POST => "create",
+            Method::PUT => "update",
+            Method::PATCH => "patch",
+            Method::DELETE if name.is_empty() => "deletecollection",
+            Method::DELETE => "delete",
+            Method::GET | Method::HEAD if !self.name.is_empty() => "get",
+            Method::GET | Method::HEAD if query.flag("watch") => "watch",
+            Method::GET | Method::HEAD => "list",
+            _ => "",
+        }
+    }
+
     /// The attempt that authorisation judges.
     #[must_use]
-    pub fn attempt(&self, verb: Verb) -> Attempt<'_> {
+    pub fn attempt<'a>(&'a self, verb: &'a str, name: &'a str) -> Attempt<'a> {
         Attempt {
             verb,
             group: &self.group,
@@ -124,7 +155,19 @@ impl Place {
             } else {
                 &self.namespace
             },
-            name: &self.name,
+            name,
+            path: "",
+        }
+    }
+}
+
+impl Route {
+    /// The place it names, if it names one.
+    #[must_use]
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Resource(place) => Some(place),
+            _ => None,
         }
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         "scale" => scale::handle(state, request, context),
         "binding" => bind_by_body(state, request, context),
         "eviction" => evict(state, request, context),
-        "token" => token(state, request),
+        "token" => super::token::create(state, request),
         "log" => log(state, request),
         "finalize" => finalize(state, request, context),
         "exec" | "attach" | "portforward" | "proxy" => Err(Status::bad_request("Upgrade request required")),
@@ -236,39 +236,6 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
         write::keep(state, &resource, budget);
     }
     Ok(())
-}
-
-/// A token for a service account: recognisable, not secret.
-fn token(state: &mut State, request: &Request<'_>) -> Result<Answer> {
-    let mut review = super::parse_body(&request.call.body, "token request")?;
-    let target = request.target();
-    if write::current(state, &target).is_none() {
-        return Err(target.not_found());
-    }
-    tree::set_default(&mut review, &["spec", "expirationSeconds"], 3600);
-    let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(3600);
-    let expires = state.now().plus_seconds(seconds).rfc3339();
-    let token = format!(
-        "sim.{}.{}.{}",
-        target.namespace,
-        target.name,
-        state.random.suffix(16)
-    );
-    tree::set(
-        &mut review,
-        &["status"],
-        json!({"token": token, "expirationTimestamp": expires}),
-    );
-    tree::set(&mut review, &["kind"], "TokenRequest");
-    tree::set(&mut review, &["apiVersion"], "authentication.k8s.io/v1");
-    tree::set(&mut review, &["metadata", "name"], target.name);
-    tree::set(&mut review, &["metadata", "namespace"], target.namespace);
-    tree::set(
-        &mut review,
-        &["metadata", "creationTimestamp"],
-        state.now().rfc3339(),
-    );
-    Ok(Answer::json(201, &review))
 }
 
 /// There are no containers, so their logs are empty.

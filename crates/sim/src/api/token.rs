@@ -1,0 +1,171 @@
+//! Tokens for service accounts: takes a `TokenRequest`, gives it back with a token that dies with what it is bound to.
+
+use serde_json::{Value, json};
+
+use super::Request;
+use super::reply::Answer;
+use crate::auth::{self, Bound, Claims, texts};
+use crate::field::{FieldErrors, Path};
+use crate::object::key;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+use crate::write;
+
+const KIND: Qualified<'static> = Qualified {
+    group: "authentication.k8s.io",
+    name: "TokenRequest",
+};
+const SHORTEST: i64 = 600;
+const LONGEST: i64 = 1 << 32;
+const DEFAULT: i64 = 3600;
+
+pub(super) fn create(state: &mut State, request: &Request<'_>) -> Result<Answer> {
+    let mut review = super::parse_body(&request.call.body, "token request")?;
+    let target = request.target();
+    check_home(&review, target.name, target.namespace)?;
+    let Some((account, _)) = write::current(state, &target) else {
+        return Err(target.not_found());
+    };
+    let uid = tree::text(&review, &["metadata", "uid"]);
+    if !uid.is_empty() && *uid != *account.meta().uid {
+        let own = &account.meta().uid;
+        let why = format!(
+            "the UID in the token request ({uid}) does not match the UID of the service account ({own})"
+        );
+        return Err(Status::conflict(KIND, target.name, &why));
+    }
+    tree::set_default(&mut review, &["spec", "expirationSeconds"], DEFAULT);
+    if tree::list(&review, &["spec", "audiences"]).is_empty() {
+        tree::set(&mut review, &["spec", "audiences"], vec![auth::ISSUER]);
+    }
+    let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(DEFAULT);
+    check_seconds(seconds)?;
+    let bound = bound(state, request, &review)?;
+    tree::set_default(&mut review, &["spec", "boundObjectRef"], Value::Null);
+    let claims = Claims {
+        namespace: target.namespace,
+        account: &account,
+        audiences: &texts(tree::list(&review, &["spec", "audiences"])),
+        seconds,
+        bound: &bound,
+    };
+    let token = auth::mint(state, &claims);
+    let (now, expires) = (state.now().rfc3339(), state.now().plus_seconds(seconds).rfc3339());
+    tree::set(
+        &mut review,
+        &["status"],
+        json!({"token": token, "expirationTimestamp": expires}),
+    );
+    tree::set(&mut review, &["kind"], "TokenRequest");
+    tree::set(&mut review, &["apiVersion"], "authentication.k8s.io/v1");
+    let metadata = [
+        ("name", target.name),
+        ("namespace", target.namespace),
+        ("uid", &*account.meta().uid),
+        ("creationTimestamp", now.as_str()),
+    ];
+    for (field, text) in metadata {
+        tree::set(&mut review, &["metadata", field], text);
+    }
+    Ok(Answer::json(201, &review))
+}
+
+fn check_home(review: &Value, name: &str, namespace: &str) -> Result<()> {
+    for (field, own) in [("name", name), ("namespace", namespace)] {
+        let given = tree::text(review, &["metadata", field]);
+        if !given.is_empty() && given != own {
+            let mut errors = FieldErrors::new();
+            let detail = format!("must match the service account {field} if specified");
+            errors.invalid(&Path::new("metadata").child(field), given, detail);
+            return Err(Status::invalid(KIND, name, &errors));
+        }
+    }
+    Ok(())
+}
+
+fn check_seconds(seconds: i64) -> Result<()> {
+    let mut errors = FieldErrors::new();
+    let path = Path::new("spec").child("expirationSeconds");
+    if seconds < SHORTEST {
+        errors.invalid(&path, seconds, "may not specify a duration less than 10 minutes");
+    }
+    if seconds > LONGEST {
+        errors.invalid(
+            &path,
+            seconds,
+            "may not specify a duration larger than 2^32 seconds",
+        );
+    }
+    if errors.is_empty() {
+        Ok(())
+    } else {
+        Err(Status::invalid(KIND, "", &errors))
+    }
+}
+
+/// What the token shall die with.
+fn bound(state: &State, request: &Request<'_>, review: &Value) -> Result<Bound> {
+    let text = |key| tree::text(review, &["spec", "boundObjectRef", key]);
+    if tree::map(review, &["spec", "boundObjectRef"]).is_none() {
+        return Ok(Bound::default());
+    }
+    let (kind, table) = match (text("apiVersion"), text("kind")) {
+        ("v1", "Pod") => ("pod", "pods"),
+        ("v1", "Node") => ("node", "nodes"),
+        ("v1", "Secret") => ("secret", "secrets"),
+        (version, kind) => {
+            let (group, version) = crate::resource::split_api_version(version);
+            let shown = format!("cannot bind token to object of type {group}/{version}, Kind={kind}");
+            return Err(Status::bad_request(shown));
+        }
+    };
+    let home = if kind == "node" {
+        ""
+    } else {
+        request.place.namespace.as_str()
+    };
+    let name = text("name");
+    let what = Qualified {
+        group: "",
+        name: table,
+    };
+    let Some(object) = state.store.get(table, &key(home, name)) else {
+        return Err(Status::not_found(what, name));
+    };
+    let value = object.value();
+    if kind == "pod" && tree::text(&value, &["spec", "serviceAccountName"]) != request.place.name {
+        return Err(Status::bad_request(format!(
+            "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
+            request.place.name
+        )));
+    }
+    let wanted = text("uid");
+    if !wanted.is_empty() && *wanted != *object.meta().uid {
+        let why = format!(
+            "the UID in the bound object reference ({wanted}) does not match the UID in record. The object might have been deleted and then recreated"
+        );
+        return Err(Status::conflict(
+            Qualified {
+                group: "",
+                name: text("kind"),
+            },
+            name,
+            &why,
+        ));
+    }
+    let node = tree::text(&value, &["spec", "nodeName"]);
+    let node = (kind == "pod" && !node.is_empty()).then(|| {
+        let uid = state
+            .store
+            .get("nodes", node)
+            .map_or(String::new(), |node| node.meta().uid.to_string());
+        (node.to_owned(), uid)
+    });
+    Ok(Bound {
+        kind,
+        name: name.to_owned(),
+        uid: object.meta().uid.to_string(),
+        node,
+    })
+}

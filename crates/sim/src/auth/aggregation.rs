@@ -1,0 +1,108 @@
+//! Roles made of roles: takes cluster roles with an `aggregationRule`, gives them the rules of those their selectors name.
+
+use serde_json::{Value, json};
+
+use super::index::CLUSTER_ROLES;
+use crate::context::Context;
+use crate::controllers::Controller;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::write::{self, Target};
+use crate::{apply, tree};
+
+const MANAGER: &str = "clusterrole-aggregation-controller";
+
+/// Keeps aggregated cluster roles up to date.
+#[derive(Debug, Default)]
+pub struct Aggregation {
+    seen: u64,
+}
+
+impl Controller for Aggregation {
+    fn name(&self) -> &'static str {
+        MANAGER
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        let last = state
+            .store
+            .history(CLUSTER_ROLES)
+            .map_or(0, crate::store::History::last_version);
+        if last == self.seen {
+            return false;
+        }
+        self.seen = last;
+        let roles: Vec<Value> = state
+            .store
+            .all(CLUSTER_ROLES)
+            .map(|object| object.value())
+            .collect();
+        let outdated: Vec<(String, Vec<Value>)> =
+            roles.iter().filter_map(|role| gathered(role, &roles)).collect();
+        let busy = !outdated.is_empty();
+        for (name, rules) in outdated {
+            set_rules(state, &name, &rules);
+        }
+        busy
+    }
+}
+
+/// The name of an aggregated role and the rules it lacks or has too many of; `None` when all is well.
+fn gathered(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
+    tree::get(one, &["aggregationRule"]).filter(|rule| !rule.is_null())?;
+    let name = tree::text(one, &["metadata", "name"]);
+    let mut rules: Vec<Value> = Vec::new();
+    for selector in tree::list(one, &["aggregationRule", "clusterRoleSelectors"]) {
+        let selector = LabelSelector::from_object(Some(selector));
+        let chosen = roles.iter().filter(|other| {
+            tree::text(other, &["metadata", "name"]) != name
+                && selector.matches_map(tree::get(other, &["metadata", "labels"]))
+        });
+        for rule in chosen.flat_map(|other| tree::list(other, &["rules"])) {
+            if !rules.contains(rule) {
+                rules.push(rule.clone());
+            }
+        }
+    }
+    (rules != tree::list(one, &["rules"])).then(|| (name.to_owned(), rules))
+}
+
+fn set_rules(state: &mut State, name: &str, rules: &[Value]) {
+    let Some(resource) = state
+        .resources
+        .preferred("rbac.authorization.k8s.io", "clusterroles")
+        .cloned()
+    else {
+        return;
+    };
+    let mut context = Context::of_system(MANAGER);
+    context.manager_named = true;
+    context.force = true;
+    context.applied = true;
+    context.patched = true;
+    let mut body = json!({
+        "apiVersion": resource.api_version(), "kind": &*resource.kind, "metadata": {"name": name},
+    });
+    if !rules.is_empty() {
+        tree::set(&mut body, &["rules"], rules.to_vec());
+    }
+    let target = Target {
+        resource: &resource,
+        namespace: "",
+        name,
+    };
+    let done = write::update(
+        state,
+        &target,
+        &mut context,
+        false,
+        &mut |state, live, context| {
+            let applied = apply::apply(state, &resource, live, &body, context)?;
+            write::decode(state, &resource, applied, context)
+        },
+    );
+    if let Err(status) = done {
+        let now = state.now();
+        state.trace.line(now, &format!("{MANAGER}: {name}: {status}"));
+    }
+}

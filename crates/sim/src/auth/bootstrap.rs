@@ -1,0 +1,186 @@
+//! The roles every cluster starts with: takes the table `bootstrap.txt`, gives the objects, made once per process and copied into each
+//! new cluster.
+
+use std::sync::OnceLock;
+
+use serde_json::{Value, json};
+
+use super::Aggregation;
+use crate::controllers::{self, Controller as _};
+use crate::random::Random;
+use crate::state::{Options, State};
+use crate::tree;
+
+const TABLE: &str = include_str!("bootstrap.txt");
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Gives a new cluster its roles and bindings.
+pub(crate) fn bootstrap(state: &mut State) {
+    let now = state.now().rfc3339();
+    // A line of chance of their own: more roles in a later version shall not change the names that others draw.
+    let mut random = Random::new(state.options.seed.rotate_left(32));
+    for (plural, prepared) in prepared() {
+        let Some(resource) = state.resources.preferred(GROUP, plural).cloned() else {
+            return;
+        };
+        let mut value = prepared.clone();
+        tree::set(&mut value, &["metadata", "uid"], random.uid());
+        tree::set(&mut value, &["metadata", "creationTimestamp"], now.as_str());
+        for owner in tree::list_mut(&mut value, &["metadata", "managedFields"])
+            .into_iter()
+            .flatten()
+        {
+            tree::set(owner, &["time"], now.as_str());
+        }
+        crate::write::keep(state, &resource, value);
+    }
+}
+
+/// The finished objects with their plurals; another cluster's identity is still in them.
+fn prepared() -> &'static [(&'static str, Value)] {
+    static PREPARED: OnceLock<Vec<(&'static str, Value)>> = OnceLock::new();
+    PREPARED.get_or_init(prepare)
+}
+
+/// Makes them by the rules, in a cluster of their own.
+fn prepare() -> Vec<(&'static str, Value)> {
+    let mut state = State::new(Options {
+        trace: false,
+        ..Options::default()
+    });
+    for home in ["kube-public", "kube-system"] {
+        controllers::make(
+            &mut state,
+            "",
+            "namespaces",
+            "",
+            json!({"metadata": {"name": home}}),
+        );
+    }
+    for (plural, value) in parse(TABLE) {
+        let namespace = tree::text(&value, &["metadata", "namespace"]).to_owned();
+        controllers::make(&mut state, GROUP, plural, &namespace, value);
+    }
+    let mut aggregation = Aggregation::default();
+    // Roles gather from roles that gather: three deep.
+    for _ in 0..4 {
+        aggregation.step(&mut state);
+    }
+    let plurals = ["clusterroles", "clusterrolebindings", "roles", "rolebindings"];
+    let objects = plurals.iter().flat_map(|plural| {
+        let table = format!("{plural}.{GROUP}");
+        state
+            .store
+            .all(&table)
+            .map(|object| (*plural, object.value()))
+            .collect::<Vec<_>>()
+    });
+    objects.collect()
+}
+
+fn parse(table: &str) -> Vec<(&'static str, Value)> {
+    let mut objects: Vec<(&'static str, Value)> = Vec::new();
+    for line in table
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
+        if !line.starts_with(' ') {
+            objects.push(head(line));
+        } else if let Some((_, object)) = objects.last_mut() {
+            let (list, row) = below(line);
+            if let Some(items) = tree::list_mut(object, &[list]) {
+                items.push(row);
+            } else {
+                tree::set(object, &[list], vec![row]);
+            }
+        }
+    }
+    objects
+}
+
+/// The first line of a block.
+fn head(line: &str) -> (&'static str, Value) {
+    let words: Vec<&str> = line.split(' ').collect();
+    let is_role = words.first() == Some(&"role");
+    let mut value = json!({"metadata": {
+        "name": words.get(1), "labels": {"kubernetes.io/bootstrapping": "rbac-defaults"},
+        "annotations": {"rbac.authorization.kubernetes.io/autoupdate": "true"},
+    }});
+    for pair in words.get(2..).unwrap_or(&[]).chunks(2) {
+        match pair {
+            ["in", namespace] => tree::set(&mut value, &["metadata", "namespace"], *namespace),
+            ["label", key] => tree::set(&mut value, &["metadata", "labels", key], "true"),
+            ["gathers", key] => {
+                let rule = json!({"clusterRoleSelectors": [{"matchLabels": {*key: "true"}}]});
+                tree::set(&mut value, &["aggregationRule"], rule);
+            }
+            ["to", role] => {
+                let (kind, name) = role.split_once('/').unwrap_or((role, ""));
+                tree::set(
+                    &mut value,
+                    &["roleRef"],
+                    json!({"apiGroup": GROUP, "kind": kind, "name": name}),
+                );
+            }
+            _ => {}
+        }
+    }
+    let local = tree::get(&value, &["metadata", "namespace"]).is_some();
+    let plural = match (is_role, local) {
+        (true, false) => "clusterroles",
+        (true, true) => "roles",
+        (false, false) => "clusterrolebindings",
+        (false, true) => "rolebindings",
+    };
+    (plural, value)
+}
+
+/// A rule or a subject, and the list it belongs to.
+fn below(line: &str) -> (&'static str, Value) {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let list = |text: &str| -> Vec<String> {
+        text.split(',')
+            .map(|one| one.trim_matches('"').to_owned())
+            .collect()
+    };
+    match words.as_slice() {
+        ["ServiceAccount", name, namespace] => (
+            "subjects",
+            json!({"kind": "ServiceAccount", "name": name, "namespace": namespace}),
+        ),
+        [kind @ ("User" | "Group"), name] => {
+            ("subjects", json!({"apiGroup": GROUP, "kind": kind, "name": name}))
+        }
+        [verbs, paths] => (
+            "rules",
+            json!({"verbs": list(verbs), "nonResourceURLs": list(paths)}),
+        ),
+        [verbs, groups, resources, names @ ..] => {
+            let mut rule =
+                json!({"verbs": list(verbs), "apiGroups": list(groups), "resources": list(resources)});
+            if let Some(names) = names.first() {
+                tree::set(&mut rule, &["resourceNames"], list(names));
+            }
+            ("rules", rule)
+        }
+        _ => ("rules", Value::Null),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_block_becomes_an_object_and_the_great_roles_gather() {
+        let objects = prepared();
+        assert_eq!(
+            objects.len(),
+            TABLE.lines().filter(|line| line.starts_with(['r', 'b'])).count()
+        );
+        let admin = objects
+            .iter()
+            .find(|(_, value)| tree::text(value, &["metadata", "name"]) == "admin");
+        assert!(tree::list(&admin.unwrap().1, &["rules"]).len() > 20);
+    }
+}

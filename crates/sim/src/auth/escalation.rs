@@ -1,0 +1,146 @@
+//! Nobody grants what they do not have: takes a role or binding about to be written, gives leave or the refusal.
+
+use serde_json::Value;
+
+use super::rule::{self, Rule};
+use super::{Attempt, User};
+use crate::context::Context;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::tree;
+use crate::write::Target;
+
+const GROUP: &str = "rbac.authorization.k8s.io";
+
+/// Refuses a role with rights its writer lacks, and a binding to one. `old` is what is there.
+pub(crate) fn check(
+    state: &mut State,
+    target: &Target<'_>,
+    old: Option<&Value>,
+    new: &Value,
+    context: &Context,
+) -> Result<()> {
+    let resource = target.resource;
+    if &*resource.group != GROUP || context.user.is_master() {
+        return Ok(());
+    }
+    if old.is_some_and(|old| only_collects(old, new)) {
+        return Ok(());
+    }
+    let writer = Writer {
+        state,
+        user: &context.user,
+        target,
+    };
+    match &*resource.plural {
+        "roles" | "clusterroles" => writer.role(old, new),
+        "rolebindings" | "clusterrolebindings" => writer.binding(new),
+        _ => Ok(()),
+    }
+}
+
+/// Whether the write changes nothing but what garbage collection needs.
+fn only_collects(old: &Value, new: &Value) -> bool {
+    let bare = |value: &Value| {
+        let mut value = value.clone();
+        for field in ["ownerReferences", "finalizers", "managedFields"] {
+            tree::remove(&mut value, &["metadata", field]);
+        }
+        value
+    };
+    bare(old) == bare(new)
+}
+
+struct Writer<'a> {
+    state: &'a mut State,
+    user: &'a User,
+    target: &'a Target<'a>,
+}
+
+impl Writer<'_> {
+    fn may(&mut self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
+        let attempt = Attempt {
+            verb,
+            group,
+            version: "*",
+            resource,
+            namespace: self.target.namespace,
+            name,
+            ..Attempt::default()
+        };
+        super::decide(self.state, self.user, &attempt).allowed
+    }
+
+    fn role(mut self, old: Option<&Value>, new: &Value) -> Result<()> {
+        if self.may("escalate", GROUP, &self.target.resource.plural, self.target.name) {
+            return Ok(());
+        }
+        self.confirm(&Rule::parse_all(new), new)?;
+        let gathers =
+            |role: &Value| !tree::list(role, &["aggregationRule", "clusterRoleSelectors"]).is_empty();
+        if (gathers(new) || old.is_some_and(gathers)) && self.confirm(&Rule::full_authority(), new).is_err() {
+            let why = "must have cluster-admin privileges to use the aggregationRule";
+            return Err(self.forbid(new, why));
+        }
+        Ok(())
+    }
+
+    fn binding(mut self, new: &Value) -> Result<()> {
+        let text = |key| tree::text(new, &["roleRef", key]);
+        let plural = match text("kind") {
+            "ClusterRole" => "clusterroles",
+            "Role" => "roles",
+            other => {
+                return Err(Status::unknown(format!(
+                    "unsupported role reference kind: {other:?}"
+                )));
+            }
+        };
+        if self.may("bind", text("apiGroup"), plural, text("name")) {
+            return Ok(());
+        }
+        let rules = self
+            .state
+            .access
+            .index
+            .rules(text("kind"), text("name"), self.target.namespace);
+        let Ok(rules) = rules.cloned() else {
+            let what = Qualified {
+                group: GROUP,
+                name: plural,
+            };
+            return Err(Status::not_found(what, text("name")));
+        };
+        self.confirm(&rules, new)
+    }
+
+    fn confirm(&mut self, wanted: &[Rule], new: &Value) -> Result<()> {
+        let (own, unresolved) = super::rules_for(self.state, self.user, self.target.namespace);
+        let missing = rule::missing(&own, wanted);
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let mut why = format!(
+            "user {:?} (groups={}) is attempting to grant RBAC permissions not currently held:\n{}",
+            self.user.name,
+            rule::go_list(&self.user.groups),
+            missing.join("\n")
+        );
+        if !unresolved.is_empty() {
+            let shown = match unresolved.as_slice() {
+                [one] => one.clone(),
+                many => format!("[{}]", many.join(", ")),
+            };
+            why = format!("{why}; resolution errors: [{shown}]");
+        }
+        Err(self.forbid(new, &why))
+    }
+
+    fn forbid(&self, new: &Value, why: &str) -> Status {
+        Status::forbidden(
+            self.target.resource.qualified(),
+            tree::text(new, &["metadata", "name"]),
+            why,
+        )
+    }
+}

@@ -1,0 +1,253 @@
+//! Acting as somebody else: takes the headers that ask for it, gives the user to be, if the asking user may.
+
+use std::collections::BTreeMap;
+
+use http::HeaderMap;
+
+use super::{AUTHENTICATED, Attempt, UNAUTHENTICATED, User};
+use crate::state::State;
+use crate::status::{Result, Status};
+
+const PREFIX: &str = "impersonate-extra-";
+const GROUP: &str = "authentication.k8s.io";
+
+/// Whom a request wants to be.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Impersonation(User);
+
+impl Impersonation {
+    /// Reads the headers; `None` when they do not ask for it.
+    #[must_use]
+    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+        let text = |name: &str| {
+            headers
+                .get(name)
+                .and_then(|value| value.to_str().ok())
+                .unwrap_or("")
+                .to_owned()
+        };
+        let all = |name: &http::HeaderName| {
+            let values = headers.get_all(name).iter();
+            values
+                .filter_map(|value| value.to_str().ok().map(str::to_owned))
+                .collect::<Vec<_>>()
+        };
+        let extra: BTreeMap<String, Vec<String>> = headers
+            .keys()
+            .filter_map(|name| Some((unescape(name.as_str().strip_prefix(PREFIX)?), all(name))))
+            .collect();
+        let groups = all(&http::HeaderName::from_static("impersonate-group"));
+        let wanted = User {
+            name: text("impersonate-user"),
+            uid: text("impersonate-uid"),
+            groups,
+            extra,
+        };
+        (wanted != User::default()).then_some(Self(wanted))
+    }
+}
+
+/// Undoes the escapes of a header's name.
+fn unescape(name: &str) -> String {
+    crate::api::decode_percent(name).unwrap_or_else(|| name.to_owned())
+}
+
+/// The user that `user` becomes; a refusal when that is not allowed. `attempt` is what the request is about.
+pub(crate) fn impersonate(
+    state: &mut State,
+    user: &User,
+    wanted: &Impersonation,
+    attempt: &Attempt<'_>,
+) -> Result<User> {
+    let wanted = &wanted.0;
+    if wanted.name.is_empty() {
+        return Err(Status::bad_request(format!(
+            "requested {} without impersonating a user name",
+            go_syntax(wanted)
+        )));
+    }
+    let mut first = None;
+    for mode in modes(wanted) {
+        match mode.check(state, user, wanted, attempt) {
+            Ok(user) => return Ok(user),
+            Err(status) => first = first.or(Some(status)),
+        }
+    }
+    Err(first.unwrap_or_else(Status::unauthorized))
+}
+
+/// How `%#v` shows a user in Go.
+fn go_syntax(user: &User) -> String {
+    let list = |items: &[String]| match items {
+        [] => "[]string(nil)".to_owned(),
+        items => {
+            let shown: Vec<String> = items.iter().map(|item| format!("{item:?}")).collect();
+            format!("[]string{{{}}}", shown.join(", "))
+        }
+    };
+    let extra = if user.extra.is_empty() {
+        "map[string][]string(nil)".to_owned()
+    } else {
+        let shown: Vec<String> = user
+            .extra
+            .iter()
+            .map(|(key, values)| format!("{key:?}:{}", list(values).trim_start_matches("[]string")))
+            .collect();
+        format!("map[string][]string{{{}}}", shown.join(", "))
+    };
+    format!(
+        "&user.DefaultInfo{{Name:{:?}, UID:{:?}, Groups:{}, Extra:{extra}}}",
+        user.name,
+        user.uid,
+        list(&user.groups)
+    )
+}
+
+/// One of the ways in which the right may be given.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Mode {
+    /// By a verb of its own that also names what is done meanwhile.
+    Constrained(&'static str),
+    /// By the verb `impersonate` alone.
+    Legacy,
+}
+
+fn modes(wanted: &User) -> Vec<Mode> {
+    let plain = wanted.uid.is_empty() && wanted.groups.is_empty() && wanted.extra.is_empty();
+    let constrained = if wanted.name.starts_with("system:node:") {
+        plain.then_some("arbitrary-node")
+    } else if account(&wanted.name).is_some() {
+        plain.then_some("serviceaccount")
+    } else {
+        Some("user-info")
+    };
+    constrained
+        .map(Mode::Constrained)
+        .into_iter()
+        .chain([Mode::Legacy])
+        .collect()
+}
+
+fn account(name: &str) -> Option<(&str, &str)> {
+    name.strip_prefix("system:serviceaccount:")?
+        .split_once(':')
+        .filter(|(_, name)| !name.contains(':'))
+}
+
+impl Mode {
+    fn check(self, state: &mut State, user: &User, wanted: &User, attempt: &Attempt<'_>) -> Result<User> {
+        let verb = match self {
+            Self::Constrained(mode) => {
+                let on = format!("impersonate-on:{mode}:{}", attempt.verb);
+                super::authorize(
+                    state,
+                    user,
+                    &Attempt {
+                        verb: &on,
+                        ..*attempt
+                    },
+                )?;
+                format!("impersonate:{mode}")
+            }
+            Self::Legacy => "impersonate".to_owned(),
+        };
+        let mut leave = |attempt: Attempt<'_>| {
+            super::authorize(
+                state,
+                user,
+                &Attempt {
+                    verb: &verb,
+                    ..attempt
+                },
+            )
+        };
+        let group = if self == Self::Legacy { "" } else { GROUP };
+        let mut actual = wanted.clone();
+        match (account(&wanted.name), wanted.name.strip_prefix("system:node:")) {
+            (Some((namespace, name)), _) => {
+                leave(Attempt {
+                    group,
+                    version: "v1",
+                    resource: "serviceaccounts",
+                    namespace,
+                    name,
+                    ..Attempt::default()
+                })?;
+                if wanted.groups.is_empty() {
+                    actual.groups = vec![
+                        "system:serviceaccounts".into(),
+                        format!("system:serviceaccounts:{namespace}"),
+                    ];
+                }
+            }
+            (None, Some(name)) if self != Self::Legacy => {
+                leave(Attempt {
+                    group,
+                    version: "v1",
+                    resource: "nodes",
+                    name,
+                    ..Attempt::default()
+                })?;
+                actual.groups = vec!["system:nodes".into()];
+            }
+            _ => leave(Attempt {
+                group,
+                version: "v1",
+                resource: "users",
+                name: &wanted.name,
+                ..Attempt::default()
+            })?,
+        }
+        if !wanted.uid.is_empty() {
+            leave(Attempt {
+                group: GROUP,
+                version: "v1",
+                resource: "uids",
+                name: &wanted.uid,
+                ..Attempt::default()
+            })?;
+        }
+        for name in &wanted.groups {
+            let asked = Attempt {
+                group,
+                version: "v1",
+                resource: "groups",
+                name,
+                ..Attempt::default()
+            };
+            if self != Self::Legacy && name == super::MASTERS {
+                return Err(Attempt { verb: &verb, ..asked }
+                    .refusal(user, "impersonating the system:masters group is not allowed"));
+            }
+            leave(asked)?;
+        }
+        for (key, values) in &wanted.extra {
+            for name in values {
+                let resource = "userextras";
+                leave(Attempt {
+                    group: GROUP,
+                    version: "v1",
+                    resource,
+                    subresource: key,
+                    name,
+                    ..Attempt::default()
+                })?;
+            }
+        }
+        Ok(settle_groups(actual))
+    }
+}
+
+/// Everybody is either authenticated or not.
+fn settle_groups(mut user: User) -> User {
+    let has = |user: &User, group: &str| user.groups.iter().any(|have| have == group);
+    let group = match user.name.as_str() {
+        "system:anonymous" => UNAUTHENTICATED,
+        _ if has(&user, UNAUTHENTICATED) => return user,
+        _ => AUTHENTICATED,
+    };
+    if !has(&user, group) {
+        user.groups.push(group.into());
+    }
+    user
+}

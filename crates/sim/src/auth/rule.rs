@@ -1,0 +1,270 @@
+//! Policy rules: takes one rule, says what it allows, what it covers, and how errors spell it. Knows no roles and no users.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Map, Value};
+
+use super::Attempt;
+use crate::tree;
+
+/// One rule of a role.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rule {
+    /// What may be done.
+    pub verbs: Vec<String>,
+    /// In which groups.
+    pub groups: Vec<String>,
+    /// To which resources, `pods` or `pods/status`.
+    pub resources: Vec<String>,
+    /// Only to objects of these names.
+    pub names: Vec<String>,
+    /// Or to these paths.
+    pub urls: Vec<String>,
+}
+
+const ALL: &str = "*";
+
+impl Rule {
+    /// Reads a `PolicyRule`.
+    #[must_use]
+    pub fn parse(value: &Value) -> Self {
+        let texts = |key| texts(tree::list(value, &[key]));
+        Self {
+            verbs: texts("verbs"),
+            groups: texts("apiGroups"),
+            resources: texts("resources"),
+            names: texts("resourceNames"),
+            urls: texts("nonResourceURLs"),
+        }
+    }
+
+    /// The rules of a role.
+    #[must_use]
+    pub fn parse_all(role: &Value) -> Vec<Self> {
+        tree::list(role, &["rules"]).iter().map(Self::parse).collect()
+    }
+
+    /// Everything.
+    #[must_use]
+    pub fn full_authority() -> [Self; 2] {
+        let all = || vec![ALL.to_owned()];
+        [
+            Self {
+                verbs: all(),
+                groups: all(),
+                resources: all(),
+                ..Self::default()
+            },
+            Self {
+                verbs: all(),
+                urls: all(),
+                ..Self::default()
+            },
+        ]
+    }
+
+    /// As a review shows it.
+    #[must_use]
+    pub fn to_value(&self) -> Value {
+        let fields = [
+            ("verbs", &self.verbs),
+            ("apiGroups", &self.groups),
+            ("resources", &self.resources),
+            ("resourceNames", &self.names),
+            ("nonResourceURLs", &self.urls),
+        ];
+        let kept = fields.into_iter().filter(|(_, texts)| !texts.is_empty());
+        Value::Object(
+            kept.map(|(key, texts)| (key.to_owned(), texts.clone().into()))
+                .collect::<Map<_, _>>(),
+        )
+    }
+
+    /// Whether it allows `attempt`.
+    #[must_use]
+    pub fn allows(&self, attempt: &Attempt<'_>) -> bool {
+        if !has(&self.verbs, attempt.verb) {
+            return false;
+        }
+        if attempt.is_path() {
+            return self.urls.iter().any(|url| url_covers(url, attempt.path));
+        }
+        has(&self.groups, attempt.group)
+            && self
+                .resources
+                .iter()
+                .any(|resource| names_resource(resource, attempt))
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attempt.name))
+    }
+
+    /// Whether it covers `part`, which has at most one of everything.
+    fn covers(&self, part: &Self) -> bool {
+        let within = |own: &[String], parts: &[String]| parts.iter().all(|one| has(own, one));
+        within(&self.verbs, &part.verbs)
+            && within(&self.groups, &part.groups)
+            && part.resources.iter().all(|one| self.covers_resource(one))
+            && (self.names.is_empty()
+                || !part.names.is_empty() && part.names.iter().all(|one| self.names.contains(one)))
+            && part
+                .urls
+                .iter()
+                .all(|one| self.urls.iter().any(|own| url_covers(own, one)))
+    }
+
+    fn covers_resource(&self, resource: &str) -> bool {
+        let of_any = |own: &str| {
+            let sub = resource.split_once('/').map(|(_, sub)| sub);
+            sub.is_some() && own.strip_prefix("*/") == sub
+        };
+        self.resources
+            .iter()
+            .any(|own| own == ALL || own == resource || of_any(own))
+    }
+
+    /// The rule as parts with at most one verb, group, resource, name or path each.
+    fn parts(&self) -> Vec<Self> {
+        let mut parts = Vec::new();
+        let one = |text: &String| vec![text.clone()];
+        for group in &self.groups {
+            for resource in &self.resources {
+                for verb in &self.verbs {
+                    let part = Self {
+                        verbs: one(verb),
+                        groups: one(group),
+                        resources: one(resource),
+                        ..Self::default()
+                    };
+                    if self.names.is_empty() {
+                        parts.push(part.clone());
+                    }
+                    parts.extend(self.names.iter().map(|name| Self {
+                        names: one(name),
+                        ..part.clone()
+                    }));
+                }
+            }
+        }
+        for url in &self.urls {
+            parts.extend(self.verbs.iter().map(|verb| Self {
+                verbs: one(verb),
+                urls: one(url),
+                ..Self::default()
+            }));
+        }
+        parts
+    }
+
+    /// How refusals spell it.
+    #[must_use]
+    fn compact_text(&self) -> String {
+        let fields = [
+            ("APIGroups", &self.groups),
+            ("Resources", &self.resources),
+            ("NonResourceURLs", &self.urls),
+            ("ResourceNames", &self.names),
+            ("Verbs", &self.verbs),
+        ];
+        let kept = fields.into_iter().filter(|(_, texts)| !texts.is_empty());
+        let shown: Vec<String> = kept
+            .map(|(key, texts)| format!("{key}:{}", go_list(texts)))
+            .collect();
+        format!("{{{}}}", shown.join(", "))
+    }
+}
+
+/// What of `wanted` no rule of `own` covers, one line per resource, sorted; empty when nothing is missing.
+#[must_use]
+pub(super) fn missing(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
+    let mut simple: BTreeMap<[Vec<String>; 3], Rule> = BTreeMap::new();
+    let mut lines = BTreeSet::new();
+    for part in wanted.iter().flat_map(Rule::parts) {
+        if own.iter().any(|rule| rule.covers(&part)) {
+            continue;
+        }
+        if !part.urls.is_empty() {
+            lines.insert(part.compact_text());
+            continue;
+        }
+        let key = [part.groups.clone(), part.resources.clone(), part.names.clone()];
+        simple
+            .entry(key)
+            .and_modify(|rule| rule.verbs.extend(part.verbs.iter().cloned()))
+            .or_insert(part);
+    }
+    lines.extend(simple.values().map(Rule::compact_text));
+    lines.into_iter().collect()
+}
+
+/// A list as Go's `%q` prints it.
+#[must_use]
+pub(super) fn go_list(texts: &[String]) -> String {
+    let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
+    format!("[{}]", quoted.join(" "))
+}
+
+/// The strings of a list.
+#[must_use]
+pub(crate) fn texts(list: &[Value]) -> Vec<String> {
+    list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn has(set: &[String], one: &str) -> bool {
+    set.iter().any(|have| have == ALL || have == one)
+}
+
+fn names_resource(rule: &str, attempt: &Attempt<'_>) -> bool {
+    if rule == ALL {
+        return true;
+    }
+    if attempt.subresource.is_empty() {
+        return rule == attempt.resource;
+    }
+    let (resource, sub) = rule.split_once('/').unwrap_or((rule, ""));
+    sub == attempt.subresource && (resource == ALL || resource == attempt.resource)
+}
+
+fn url_covers(own: &str, path: &str) -> bool {
+    own == path || own.ends_with(ALL) && path.starts_with(own.trim_end_matches('*'))
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn rules(value: &Value) -> Vec<Rule> {
+        Rule::parse_all(&json!({"rules": value}))
+    }
+
+    #[test]
+    fn what_is_missing_is_told_by_resource() {
+        let own =
+            rules(&json!([{"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get", "list"]}]));
+        let wanted = rules(&json!([
+            {"apiGroups": [""], "resources": ["pods", "secrets"], "verbs": ["get", "watch"]},
+            {"apiGroups": [""], "resources": ["things/scale"], "verbs": ["get"]},
+            {"nonResourceURLs": ["/metrics"], "verbs": ["get"]},
+        ]));
+        assert_eq!(
+            missing(&own, &wanted),
+            [
+                "{APIGroups:[\"\"], Resources:[\"pods\"], Verbs:[\"watch\"]}",
+                "{APIGroups:[\"\"], Resources:[\"secrets\"], Verbs:[\"get\" \"watch\"]}",
+                "{NonResourceURLs:[\"/metrics\"], Verbs:[\"get\"]}",
+            ]
+        );
+        assert!(missing(&Rule::full_authority(), &wanted).is_empty());
+    }
+
+    #[test]
+    fn a_rule_with_names_covers_only_those() {
+        let own = rules(
+            &json!([{"apiGroups": [""], "resources": ["pods"], "resourceNames": ["a"], "verbs": ["get"]}]),
+        );
+        let all = rules(&json!([{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]));
+        assert_eq!(missing(&own, &own).len(), 0);
+        assert_eq!(missing(&own, &all).len(), 1);
+        assert_eq!(missing(&all, &own).len(), 0);
+    }
+}
