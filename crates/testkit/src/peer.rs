@@ -42,6 +42,18 @@ const KUBERNETES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Where Istio's binaries keep their version.
+const ISTIO_1_28: &[(&str, &str)] = &[
+    ("istio.io/istio/pkg/version.buildVersion", "1.28.2"),
+    ("istio.io/istio/pkg/version.buildTag", "1.28.2"),
+    ("istio.io/istio/pkg/version.buildStatus", "Clean"),
+];
+const ISTIO_1_29: &[(&str, &str)] = &[
+    ("istio.io/istio/pkg/version.buildVersion", "1.29.1"),
+    ("istio.io/istio/pkg/version.buildTag", "1.29.1"),
+    ("istio.io/istio/pkg/version.buildStatus", "Clean"),
+];
+
 /// Every peer we know how to build.
 pub const PEERS: &[Peer] = &[
     Peer {
@@ -85,6 +97,24 @@ pub const PEERS: &[Peer] = &[
         module: "kubernetes",
         package: "k8s.io/kubernetes/cmd/kubectl",
         stamps: KUBERNETES,
+    },
+    Peer {
+        name: "istioctl",
+        module: "istio-1.29",
+        package: "istio.io/istio/istioctl/cmd/istioctl",
+        stamps: ISTIO_1_29,
+    },
+    Peer {
+        name: "pilot-discovery-1.29.1",
+        module: "istio-1.29",
+        package: "istio.io/istio/pilot/cmd/pilot-discovery",
+        stamps: ISTIO_1_29,
+    },
+    Peer {
+        name: "pilot-discovery-1.28.2",
+        module: "istio-1.28",
+        package: "istio.io/istio/pilot/cmd/pilot-discovery",
+        stamps: ISTIO_1_28,
     },
 ];
 
