@@ -4,7 +4,7 @@
 //! written next to its place and renamed into it: a version is there whole or not at all. The Go module cache is only read.
 //! At the end everything is packed into `resources/charts.pack`, which the build embeds.
 
-mod module;
+pub(crate) mod module;
 mod packing;
 mod tree;
 
@@ -49,7 +49,7 @@ fn root() -> Result<PathBuf> {
     Ok(root.to_owned())
 }
 
-fn read_lock(root: &Path) -> Result<Vec<Pin>> {
+pub(crate) fn read_lock(root: &Path) -> Result<Vec<Pin>> {
     let path = root.join("charts.lock");
     let text = std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
     Ok(parse_lock(&text)?)

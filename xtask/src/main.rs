@@ -8,6 +8,7 @@
 mod bench;
 mod build;
 mod charts;
+mod codegen;
 mod fuzz;
 mod hostile;
 mod measure;
@@ -42,6 +43,8 @@ enum Task {
     Test,
     /// Download the pinned Istio charts and derive both flavours into `resources/`
     Charts(charts::Arguments),
+    /// Read the pinned modules' definitions and write the facts our custom resources are made of
+    Codegen(codegen::Arguments),
     /// Build the real peers (helm, the Go oracle, …) into the user's cache folder
     Peers {
         /// Only these; all of them when empty
@@ -79,6 +82,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Run => run::run(),
         Task::Test => test::run(),
         Task::Charts(arguments) => charts::run(&arguments),
+        Task::Codegen(arguments) => codegen::run(&arguments),
         Task::Peers { names } => peers::run(&names),
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),

@@ -1,0 +1,137 @@
+//! The definitions of our five kinds: takes the names of versions, gives `CustomResourceDefinition`s. Knows no cluster.
+//!
+//! The schemas are written as facts (`crd/*.txt`): ours by hand, what Istio's charts accept as values by `cargo xtask codegen`
+//! from the pinned modules' own definitions.
+
+mod facts;
+mod kinds;
+
+use serde_json::{Value, json};
+
+use facts::Facts;
+use kinds::{Column, KINDS, Kind, Served};
+
+/// Our own types, and those of the charts' values.
+const TEXTS: [&str; 2] = [include_str!("crd/sail.txt"), include_str!("crd/upstream.txt")];
+
+/// The names of versions that the API accepts, in the order in which they are to be listed.
+#[derive(Clone, Copy, Debug)]
+pub struct VersionNames<'a> {
+    /// Versions and aliases, also those at their end of life.
+    pub all: &'a [&'a str],
+    /// Without the aliases.
+    pub concrete: &'a [&'a str],
+    /// Those that know ambient mode.
+    pub ambient: &'a [&'a str],
+    /// What an object without a version gets.
+    pub default: &'a str,
+}
+
+/// All definitions, in order of name.
+#[must_use]
+pub fn definitions(versions: &VersionNames<'_>) -> Vec<Value> {
+    let lists = [
+        format!("VERSION = {}\n", versions.all.join("|")),
+        format!("CONCRETE = {}\n", versions.concrete.join("|")),
+        format!("AMBIENT_VERSION = {}\n", versions.ambient.join("|")),
+    ];
+    let own = TEXTS[0].replace("DEFAULT_VERSION", &format!("{:?}", versions.default));
+    let texts: Vec<&str> = lists
+        .iter()
+        .map(String::as_str)
+        .chain([own.as_str(), TEXTS[1]])
+        .collect();
+    let facts = Facts::parse(&texts);
+    KINDS.iter().map(|kind| definition(kind, &facts)).collect()
+}
+
+fn definition(kind: &Kind, facts: &Facts<'_>) -> Value {
+    let plural = format!("{}s", kind.singular());
+    let mut names = json!({
+        "categories": ["istio-io"],
+        "kind": kind.name,
+        "listKind": format!("{}List", kind.name),
+        "plural": plural,
+        "singular": kind.singular(),
+    });
+    if let Some(short) = kind.short {
+        set(&mut names, "shortNames", json!([short]));
+    }
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": format!("{plural}.sailoperator.io")},
+        "spec": {
+            "group": "sailoperator.io",
+            "names": names,
+            "scope": "Cluster",
+            "versions": kind.versions.iter().map(|version| served(version, kind, facts)).collect::<Vec<_>>(),
+        },
+    })
+}
+
+fn served(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
+    let columns: Vec<Value> = version.columns.iter().map(Column::to_json).collect();
+    let mut out = json!({
+        "name": version.name,
+        "served": true,
+        "storage": version.is_stored,
+        "subresources": {"status": {}},
+        "additionalPrinterColumns": columns,
+        "schema": {"openAPIV3Schema": object(version, kind, facts)},
+    });
+    if !version.is_stored {
+        set(&mut out, "deprecated", json!(true));
+    }
+    out
+}
+
+fn object(version: &Served, kind: &Kind, facts: &Facts<'_>) -> Value {
+    let mut spec = facts.schema(version.spec);
+    set(&mut spec, "description", json!("What is wanted."));
+    if version.has_default {
+        let default = default_of(&spec);
+        set(&mut spec, "default", default);
+    }
+    let mut status = facts.schema(version.status);
+    set(&mut status, "description", json!("What was found."));
+    let mut out = json!({
+        "description": kind.description,
+        "type": "object",
+        "properties": {
+            "apiVersion": {"type": "string"},
+            "kind": {"type": "string"},
+            "metadata": {"type": "object"},
+            "spec": spec,
+            "status": status,
+        },
+    });
+    if let Some((message, rule)) = kind.rule {
+        set(
+            &mut out,
+            "x-kubernetes-validations",
+            json!([{"message": message, "rule": rule}]),
+        );
+    }
+    out
+}
+
+/// Sets one key of an object.
+fn set(object: &mut Value, key: &str, value: Value) {
+    if let Value::Object(map) = object {
+        map.insert(key.to_owned(), value);
+    }
+}
+
+/// An absent spec stands for one whose fields all have their defaults.
+fn default_of(spec: &Value) -> Value {
+    let properties = spec.get("properties").and_then(Value::as_object);
+    let defaults = properties.into_iter().flatten().filter_map(|(name, field)| {
+        let default = field.get("default")?;
+        Some((name.clone(), default.clone()))
+    });
+    Value::Object(defaults.collect())
+}
+
+#[cfg(test)]
+mod tests;

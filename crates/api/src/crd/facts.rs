@@ -1,0 +1,298 @@
+//! Types as text: takes a small language of facts, gives `OpenAPI` schemas. Knows no kind.
+//!
+//! ```text
+//! # a comment
+//! Name map=atomic                       a type, with attributes
+//!   field TYPE required default=1 -- what it is for
+//!   oneof a b                           at most one of these may be set
+//!   rule "message" expression           a CEL rule on the whole type
+//! Name = A|B|C                          an enumeration
+//! ```
+//!
+//! A TYPE is `string`, `bool`, `int32`, `int64`, `number`, `quantity`, `int-or-string`, `date-time`, `object`, `any`, another type's
+//! name, `A|B` (an enumeration in place), `[TYPE]` (a list) or `{TYPE}` (a map). Attributes of fields: `required`, `default=JSON`,
+//! `list=atomic|set|map:KEYS`, `map=atomic`, `min=N`, `minLength=N`, `maxLength=N`, `maxItems=N`, `immutable`.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// Which numbers with which suffixes Kubernetes takes for a quantity.
+const QUANTITY: &str = r"^(\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))(([KMGTPE]i)|[numkMGTPE]|([eE](\+|-)?(([0-9]+(\.[0-9]*)?)|(\.[0-9]+))))?$";
+
+/// How deep types may nest; the text is ours, this catches a mistake in it.
+const DEPTH: usize = 40;
+
+/// Named types.
+#[derive(Debug, Default)]
+pub(super) struct Facts<'a> {
+    types: BTreeMap<&'a str, Type<'a>>,
+}
+
+#[derive(Debug, Default)]
+struct Type<'a> {
+    attributes: &'a str,
+    enumeration: Option<&'a str>,
+    lines: Vec<&'a str>,
+}
+
+impl<'a> Facts<'a> {
+    /// Reads texts; a later type of the same name replaces an earlier one.
+    pub(super) fn parse(texts: &[&'a str]) -> Self {
+        let mut facts = Self::default();
+        let mut current = "";
+        let lines = texts.iter().flat_map(|text| text.lines());
+        for line in lines.filter(|line| !line.trim_start().starts_with('#') && !line.trim().is_empty()) {
+            if line.starts_with(' ') {
+                if let Some(kind) = facts.types.get_mut(current) {
+                    kind.lines.push(line.trim());
+                }
+                continue;
+            }
+            let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+            let enumeration = rest.strip_prefix("= ");
+            let attributes = if enumeration.is_some() { "" } else { rest };
+            facts.types.insert(
+                name,
+                Type {
+                    attributes,
+                    enumeration,
+                    lines: Vec::new(),
+                },
+            );
+            current = name;
+        }
+        facts
+    }
+
+    /// The schema of a type expression; what nothing defines is an object of any content.
+    pub(super) fn schema(&self, expression: &str) -> Value {
+        self.nested(expression, DEPTH)
+    }
+
+    fn nested(&self, expression: &str, depth: usize) -> Value {
+        let Some(depth) = depth.checked_sub(1) else {
+            return any();
+        };
+        if let Some(inner) = expression
+            .strip_prefix('[')
+            .and_then(|text| text.strip_suffix(']'))
+        {
+            return json!({"type": "array", "items": self.nested(inner, depth)});
+        }
+        if let Some(inner) = expression
+            .strip_prefix('{')
+            .and_then(|text| text.strip_suffix('}'))
+        {
+            return json!({"type": "object", "additionalProperties": self.nested(inner, depth)});
+        }
+        if let Some(schema) = scalar(expression) {
+            return schema;
+        }
+        match self.types.get(expression) {
+            None => any(),
+            Some(Type {
+                enumeration: Some(values),
+                ..
+            }) => enumeration(values),
+            Some(kind) => self.object(kind, depth),
+        }
+    }
+
+    fn object(&self, kind: &Type<'_>, depth: usize) -> Value {
+        let mut schema = Map::from_iter([("type".to_owned(), json!("object"))]);
+        let (mut properties, mut required, mut rules) = (Map::new(), Vec::new(), Vec::new());
+        for line in &kind.lines {
+            if let Some(fields) = line.strip_prefix("oneof ") {
+                rules.push(at_most_one(fields));
+            } else if let Some(rule) = line.strip_prefix("rule ") {
+                rules.extend(quoted_rule(rule));
+            } else {
+                let field = Field::parse(line);
+                if field
+                    .attributes
+                    .split(' ')
+                    .any(|attribute| attribute == "required")
+                {
+                    required.push(field.name);
+                }
+                properties.insert(field.name.to_owned(), self.field(&field, depth));
+            }
+        }
+        required.sort_unstable();
+        set_attributes(&mut schema, kind.attributes);
+        put(&mut schema, "properties", Value::Object(properties));
+        put(&mut schema, "required", json!(required));
+        put(&mut schema, "x-kubernetes-validations", Value::Array(rules));
+        Value::Object(schema)
+    }
+
+    fn field(&self, field: &Field<'_>, depth: usize) -> Value {
+        let mut schema = self.nested(field.expression, depth);
+        if let Value::Object(schema) = &mut schema {
+            set_attributes(schema, field.attributes);
+            if field
+                .attributes
+                .split(' ')
+                .any(|attribute| attribute == "immutable")
+            {
+                let rule = json!({"message": "Value is immutable", "rule": "self == oldSelf"});
+                schema.insert("x-kubernetes-validations".into(), json!([rule]));
+            }
+            if !field.description.is_empty() {
+                schema.insert("description".into(), json!(field.description));
+            }
+        }
+        schema
+    }
+}
+
+/// One field's line.
+struct Field<'a> {
+    name: &'a str,
+    expression: &'a str,
+    attributes: &'a str,
+    description: &'a str,
+}
+
+impl<'a> Field<'a> {
+    fn parse(line: &'a str) -> Self {
+        let (facts, description) = line.split_once(" -- ").unwrap_or((line, ""));
+        let (name, rest) = facts.split_once(' ').unwrap_or((facts, "any"));
+        let (expression, attributes) = rest.split_once(' ').unwrap_or((rest, ""));
+        Self {
+            name,
+            expression,
+            attributes,
+            description,
+        }
+    }
+}
+
+/// Only what says something: an empty list or map is left out.
+fn put(schema: &mut Map<String, Value>, key: &str, value: Value) {
+    let is_empty = match &value {
+        Value::Array(list) => list.is_empty(),
+        Value::Object(map) => map.is_empty(),
+        _ => false,
+    };
+    if !is_empty {
+        schema.insert(key.into(), value);
+    }
+}
+
+fn any() -> Value {
+    json!({"x-kubernetes-preserve-unknown-fields": true})
+}
+
+fn scalar(expression: &str) -> Option<Value> {
+    let either = json!([{"type": "integer"}, {"type": "string"}]);
+    Some(match expression {
+        "string" | "number" | "object" => json!({"type": expression}),
+        "bool" => json!({"type": "boolean"}),
+        "int32" | "int64" => json!({"type": "integer", "format": expression}),
+        "date-time" => json!({"type": "string", "format": "date-time"}),
+        "quantity" => json!({"anyOf": either, "pattern": QUANTITY, "x-kubernetes-int-or-string": true}),
+        "int-or-string" => json!({"anyOf": either, "x-kubernetes-int-or-string": true}),
+        "any" => any(),
+        _ if expression.contains('|') => enumeration(expression),
+        _ => return None,
+    })
+}
+
+fn enumeration(values: &str) -> Value {
+    json!({"type": "string", "enum": values.split('|').collect::<Vec<_>>()})
+}
+
+fn set_attributes(schema: &mut Map<String, Value>, attributes: &str) {
+    for (key, value) in attributes
+        .split(' ')
+        .filter_map(|attribute| attribute.split_once('='))
+    {
+        let number = || value.parse::<i64>().map_or(Value::Null, Value::from);
+        let (key, value) = match key {
+            "default" => (
+                "default",
+                serde_json::from_str(value).unwrap_or_else(|_| json!(value)),
+            ),
+            "min" => ("minimum", number()),
+            "minLength" | "maxLength" | "maxItems" => (key, number()),
+            "map" => ("x-kubernetes-map-type", json!(value)),
+            "list" => {
+                let (kind, keys) = value.split_once(':').unwrap_or((value, ""));
+                if !keys.is_empty() {
+                    let keys: Vec<_> = keys.split(',').collect();
+                    schema.insert("x-kubernetes-list-map-keys".into(), json!(keys));
+                }
+                ("x-kubernetes-list-type", json!(kind))
+            }
+            _ => continue,
+        };
+        schema.insert(key.to_owned(), value);
+    }
+}
+
+fn at_most_one(fields: &str) -> Value {
+    let terms: Vec<_> = fields
+        .split(' ')
+        .map(|field| format!("(has(self.{field})?1:0)"))
+        .collect();
+    json!({
+        "message": format!("At most one of [{fields}] should be set"),
+        "rule": format!("{} <= 1", terms.join(" + ")),
+    })
+}
+
+fn quoted_rule(text: &str) -> Option<Value> {
+    let (message, rule) = text.strip_prefix('"')?.split_once("\" ")?;
+    Some(json!({"message": message, "rule": rule}))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expression: &str, expected: &Value) {
+        assert_eq!(&Facts::parse(&[text]).schema(expression), expected, "{text}");
+    }
+
+    #[test]
+    fn fields_give_properties() {
+        let text = "A map=atomic\n  b [string] required list=set -- names\n  c {B}\n  d x|y default=\"x\"\nB = P|Q\n";
+        let expected = json!({
+            "type": "object",
+            "x-kubernetes-map-type": "atomic",
+            "required": ["b"],
+            "properties": {
+                "b": {"type": "array", "items": {"type": "string"}, "x-kubernetes-list-type": "set", "description": "names"},
+                "c": {"type": "object", "additionalProperties": {"type": "string", "enum": ["P", "Q"]}},
+                "d": {"type": "string", "enum": ["x", "y"], "default": "x"},
+            },
+        });
+        check(text, "A", &expected);
+    }
+
+    #[test]
+    fn groups_and_rules_become_validations() {
+        let rules = json!([
+            {"message": "At most one of [a b] should be set", "rule": "(has(self.a)?1:0) + (has(self.b)?1:0) <= 1"},
+            {"message": "no", "rule": "self.a == 'x'"},
+        ]);
+        let expected = json!({
+            "type": "object",
+            "properties": {"a": {"type": "string"}, "b": {"type": "integer", "format": "int64", "minimum": 1}},
+            "x-kubernetes-validations": rules,
+        });
+        check(
+            "A\n  a string\n  b int64 min=1\n  oneof a b\n  rule \"no\" self.a == 'x'\n",
+            "A",
+            &expected,
+        );
+    }
+
+    #[test]
+    fn a_type_that_holds_itself_ends() {
+        let facts = Facts::parse(&["A\n  a A\n"]);
+        assert!(facts.schema("A").to_string().len() < 10_000);
+    }
+}

@@ -1,0 +1,180 @@
+//! The five kinds as data: names, served versions, columns of `kubectl get`, and the rules on whole objects.
+
+use serde_json::{Value, json};
+
+/// One kind.
+pub(super) struct Kind {
+    pub(super) name: &'static str,
+    pub(super) short: Option<&'static str>,
+    pub(super) description: &'static str,
+    /// Message and expression of a rule on the object.
+    pub(super) rule: Option<(&'static str, &'static str)>,
+    pub(super) versions: &'static [Served],
+}
+
+impl Kind {
+    pub(super) fn singular(&self) -> String {
+        self.name.to_lowercase()
+    }
+}
+
+/// One version of a kind; the types' names are those of the facts.
+pub(super) struct Served {
+    pub(super) name: &'static str,
+    pub(super) is_stored: bool,
+    pub(super) spec: &'static str,
+    pub(super) status: &'static str,
+    /// An absent spec gets the defaults of its fields.
+    pub(super) has_default: bool,
+    pub(super) columns: &'static [Column],
+}
+
+/// One column: heading, path, description.
+pub(super) struct Column(&'static str, &'static str, &'static str);
+
+impl Column {
+    pub(super) fn to_json(&self) -> Value {
+        let Self(name, path, description) = self;
+        let kind = if *name == "Age" { "date" } else { "string" };
+        json!({"name": name, "jsonPath": path, "type": kind, "description": description})
+    }
+}
+
+const NAMESPACE: Column = Column("Namespace", ".spec.namespace", "Where it runs.");
+const PROFILE: Column = Column("Profile", ".spec.profile", "The set of values it starts from.");
+const VALUES_PROFILE: Column = Column(
+    "Profile",
+    ".spec.values.profile",
+    "The set of values it starts from.",
+);
+const READY: Column = Column(
+    "Ready",
+    ".status.conditions[?(@.type==\"Ready\")].status",
+    "Whether it can do its work.",
+);
+const IN_USE: Column = Column(
+    "In use",
+    ".status.conditions[?(@.type==\"InUse\")].status",
+    "Whether something refers to it.",
+);
+const STATUS: Column = Column(
+    "Status",
+    ".status.state",
+    "The first reason that is not well, or Healthy.",
+);
+const VERSION: Column = Column("Version", ".spec.version", "The Istio version.");
+const REVISION: Column = Column("Revision", ".status.istioRevision", "The revision it stands for.");
+const AGE: Column = Column("Age", ".metadata.creationTimestamp", "How old it is.");
+
+const ONLY_ONE: Option<(&str, &str)> = Some((
+    "metadata.name must be 'default'",
+    "self.metadata.name == 'default'",
+));
+
+pub(super) const KINDS: &[Kind] = &[
+    Kind {
+        name: "IstioCNI",
+        short: None,
+        description: "The node agent that sets up the network of pods.",
+        rule: ONLY_ONE,
+        versions: &[Served {
+            name: "v1",
+            is_stored: true,
+            spec: "IstioCNISpec",
+            status: "RevisionStatus",
+            has_default: true,
+            columns: &[NAMESPACE, PROFILE, READY, STATUS, VERSION, AGE],
+        }],
+    },
+    Kind {
+        name: "IstioRevision",
+        short: Some("istiorev"),
+        description: "One control plane.",
+        rule: Some((
+            "spec.values.revision must match metadata.name or be empty when the name is 'default'",
+            "self.metadata.name == 'default' ? (!has(self.spec.values.revision) || size(self.spec.values.revision) == 0) : self.spec.values.revision == self.metadata.name",
+        )),
+        versions: &[Served {
+            name: "v1",
+            is_stored: true,
+            spec: "IstioRevisionSpec",
+            status: "RevisionStatus",
+            has_default: false,
+            columns: &[NAMESPACE, VALUES_PROFILE, READY, STATUS, IN_USE, VERSION, AGE],
+        }],
+    },
+    Kind {
+        name: "IstioRevisionTag",
+        short: Some("istiorevtag"),
+        description: "Another name for a revision.",
+        rule: None,
+        versions: &[Served {
+            name: "v1",
+            is_stored: true,
+            spec: "IstioRevisionTagSpec",
+            status: "IstioRevisionTagStatus",
+            has_default: false,
+            columns: &[STATUS, IN_USE, REVISION, AGE],
+        }],
+    },
+    Kind {
+        name: "Istio",
+        short: None,
+        description: "A service mesh: a version of Istio, and how to get from one version to the next.",
+        rule: None,
+        versions: &[Served {
+            name: "v1",
+            is_stored: true,
+            spec: "IstioSpec",
+            status: "IstioStatus",
+            has_default: true,
+            columns: &[
+                NAMESPACE,
+                PROFILE,
+                Column(
+                    "Revisions",
+                    ".status.revisions.total",
+                    "How many revisions it has.",
+                ),
+                Column("Ready", ".status.revisions.ready", "How many of them are ready."),
+                Column(
+                    "In use",
+                    ".status.revisions.inUse",
+                    "How many of them something refers to.",
+                ),
+                Column(
+                    "Active Revision",
+                    ".status.activeRevisionName",
+                    "The revision that spec asks for.",
+                ),
+                STATUS,
+                VERSION,
+                AGE,
+            ],
+        }],
+    },
+    Kind {
+        name: "ZTunnel",
+        short: None,
+        description: "The node proxy of ambient mode.",
+        rule: ONLY_ONE,
+        versions: &[
+            Served {
+                name: "v1",
+                is_stored: true,
+                spec: "ZTunnelSpec",
+                status: "ZTunnelStatus",
+                has_default: true,
+                columns: &[NAMESPACE, READY, STATUS, VERSION, REVISION, AGE],
+            },
+            Served {
+                name: "v1alpha1",
+                is_stored: false,
+                spec: "ZTunnelSpecAlpha",
+                status: "RevisionStatus",
+                has_default: true,
+                columns: &[NAMESPACE, VALUES_PROFILE, READY, STATUS, VERSION, AGE],
+            },
+        ],
+    },
+];

@@ -1,0 +1,3 @@
+//! The kinds of `sailoperator.io`.
+
+pub mod crd;

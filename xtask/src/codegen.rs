@@ -1,0 +1,227 @@
+//! `cargo xtask codegen`: takes the pinned modules' own definitions, gives `crates/api/src/crd/upstream.txt`.
+//!
+//! What a chart accepts as values is defined upstream in protobuf (Istio) and `OpenAPI` (the Kubernetes types inside). Only facts are
+//! carried over (names, types, which fields are required); descriptions stay where they are.
+
+mod openapi;
+mod overrides;
+mod proto;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
+
+use anyhow::{Context, Result, bail, ensure};
+use mainstay_catalog::{Pin, Version};
+
+use crate::charts::{module, read_lock};
+use overrides::{Change, Overrides};
+
+/// The file that is written.
+const OUT: &str = "crates/api/src/crd/upstream.txt";
+
+/// Where the definitions begin; everything they mention comes along.
+const ROOTS: &[&str] = &[
+    "Values",
+    "CNIConfig",
+    "k8s.DaemonSetUpdateStrategy",
+    "k8s.PodDNSConfig",
+    "k8s.SELinuxOptions",
+];
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Only tell whether the file is what would be written
+    #[arg(long)]
+    check: bool,
+}
+
+/// One type: its attributes and its fields' lines, as they are written.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Type {
+    /// After the name: `map=atomic`.
+    pub(crate) attributes: String,
+    /// `(name, type, attributes)`.
+    pub(crate) fields: Vec<(String, String, String)>,
+    /// Groups of fields of which at most one may be set.
+    pub(crate) one_of: Vec<Vec<String>>,
+}
+
+/// Types and enumerations by name.
+#[derive(Debug, Default)]
+pub(crate) struct Definitions {
+    pub(crate) types: BTreeMap<String, Type>,
+    pub(crate) enumerations: BTreeMap<String, Vec<String>>,
+}
+
+/// Writes the file, or compares it.
+pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+    let root = mainstay_testkit::repository_root();
+    let text = generate(&root)?;
+    let path = root.join(OUT);
+    if arguments.check {
+        let stored = std::fs::read_to_string(&path).with_context(|| OUT.to_owned())?;
+        ensure!(
+            stored == text,
+            "{OUT} is not what `cargo xtask codegen` writes: run it"
+        );
+        return Ok(());
+    }
+    std::fs::write(&path, &text).with_context(|| OUT.to_owned())?;
+    println!("codegen: {OUT}, {} lines", text.lines().count());
+    Ok(())
+}
+
+fn generate(root: &Path) -> Result<String> {
+    let mut definitions = Definitions::default();
+    let istio = read_lock(root)?.pop().context("charts.lock is empty")?;
+    let istio = module::download(&istio)?;
+    proto::read(
+        &istio.join("operator/pkg/apis/values_types.proto"),
+        "",
+        &mut definitions,
+    )?;
+    let api = module::download(&pin(
+        "istio.io/api",
+        "v1.31.1",
+        "h1:5Yb5ihcz4YQsCkciusK7DnFpBMwRB6EFWeUKH1Atuyk=",
+    )?)?;
+    for (file, prefix) in [
+        ("mesh/v1alpha1/config.proto", "mesh."),
+        ("mesh/v1alpha1/network.proto", "mesh."),
+        ("mesh/v1alpha1/proxy.proto", "mesh."),
+        ("networking/v1alpha3/destination_rule.proto", "net."),
+        ("networking/v1alpha3/virtual_service.proto", "net."),
+        ("networking/v1beta1/proxy_config.proto", "net."),
+    ] {
+        proto::read(&api.join(file), prefix, &mut definitions)?;
+    }
+    let kubernetes = pin(
+        "k8s.io/kubernetes",
+        "v1.36.4",
+        "h1:08GT0ZOMtyCcRnslyvnpWurf1wm20KHbC/aRS+0LxSo=",
+    )?;
+    let specs = module::download(&kubernetes)?.join("api/openapi-spec/v3");
+    for file in ["api__v1", "apis__apps__v1", "apis__autoscaling__v2"] {
+        openapi::read(&specs.join(format!("{file}_openapi.json")), &mut definitions)?;
+    }
+    Overrides::parse(include_str!("codegen/overrides.txt"))?.apply(&mut definitions)?;
+    print(&definitions)
+}
+
+fn pin(module: &str, version: &str, sum: &str) -> Result<Pin> {
+    // Not Istio's: the version that charts are stamped with has no meaning here.
+    let none: Version = "0.0.0".parse()?;
+    Ok(Pin {
+        version: none,
+        module: module.into(),
+        module_version: version.into(),
+        sum: sum.into(),
+    })
+}
+
+/// Every type that the roots need, in order of name.
+fn print(definitions: &Definitions) -> Result<String> {
+    let mut wanted: Vec<String> = ROOTS.iter().map(|root| (*root).to_owned()).collect();
+    let mut seen = BTreeSet::new();
+    while let Some(name) = wanted.pop() {
+        let Some(kind) = definitions.types.get(&name) else {
+            ensure!(
+                definitions.enumerations.contains_key(&name),
+                "nothing defines {name}"
+            );
+            seen.insert(name);
+            continue;
+        };
+        if seen.insert(name) {
+            wanted.extend(kind.fields.iter().filter_map(|(_, kind, _)| reference(kind)));
+        }
+    }
+    let mut out = String::from(
+        "# Written by `cargo xtask codegen` from Istio's and Kubernetes' own definitions. Facts only; how to read them: ../facts.rs.\n",
+    );
+    for name in seen {
+        out.push('\n');
+        match (definitions.types.get(&name), definitions.enumerations.get(&name)) {
+            (Some(kind), _) => print_type(&name, kind, &mut out),
+            (None, Some(values)) => out.extend([name.as_str(), " = ", &values.join("|"), "\n"]),
+            (None, None) => bail!("nothing defines {name}"),
+        }
+    }
+    Ok(out)
+}
+
+fn print_type(name: &str, kind: &Type, out: &mut String) {
+    let line = |text: String, out: &mut String| {
+        out.push_str(text.trim_end());
+        out.push('\n');
+    };
+    line(format!("{name} {}", kind.attributes), out);
+    for (field, kind, attributes) in &kind.fields {
+        line(format!("  {field} {kind} {attributes}"), out);
+    }
+    for group in &kind.one_of {
+        line(format!("  oneof {}", group.join(" ")), out);
+    }
+}
+
+/// The type's name inside `[…]` and `{…}`, unless it is one of the language's own.
+fn reference(kind: &str) -> Option<String> {
+    let name = kind.trim_matches(['[', ']', '{', '}']);
+    let is_own = name.contains('|')
+        || matches!(
+            name,
+            "string"
+                | "bool"
+                | "int32"
+                | "int64"
+                | "number"
+                | "quantity"
+                | "int-or-string"
+                | "any"
+                | "date-time"
+                | "object"
+        );
+    (!is_own).then(|| name.to_owned())
+}
+
+impl Definitions {
+    /// What is changed is there, or the change is stale.
+    pub(crate) fn change(&mut self, owner: &str, field: Option<&str>, change: &Change) -> Result<()> {
+        if let (Change::Add(text), Some(field)) = (change, field) {
+            let kind = self.types.entry(owner.to_owned()).or_default();
+            kind.fields.push((field.to_owned(), text.clone(), String::new()));
+            return Ok(());
+        }
+        let kind = self
+            .types
+            .get_mut(owner)
+            .with_context(|| format!("an override names {owner}, which is not there"))?;
+        let Some(field) = field else {
+            let Change::Attributes(attributes) = change else {
+                bail!("{owner}: only attributes of a whole type can be changed")
+            };
+            kind.attributes.clone_from(attributes);
+            return Ok(());
+        };
+        if *change == Change::Absent {
+            let before = kind.fields.len();
+            kind.fields.retain(|(name, ..)| name != field);
+            ensure!(
+                kind.fields.len() < before,
+                "an override names {owner}.{field}, which is not there"
+            );
+            return Ok(());
+        }
+        let (_, expression, attributes) = kind
+            .fields
+            .iter_mut()
+            .find(|(name, ..)| name == field)
+            .with_context(|| format!("an override names {owner}.{field}, which is not there"))?;
+        match change {
+            Change::Type(text) => expression.clone_from(text),
+            Change::Attributes(text) => attributes.clone_from(text),
+            Change::Absent | Change::Add(_) => {}
+        }
+        Ok(())
+    }
+}
