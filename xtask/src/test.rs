@@ -9,7 +9,14 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 3] = ["helm4", "helm3", "oracle"];
+const PEERS: [&str; 6] = [
+    "helm4",
+    "helm3",
+    "oracle",
+    "etcd",
+    "kube-apiserver",
+    "kube-controller-manager",
+];
 
 /// The proofs whose short share belongs to every change.
 const PROOFS: &[&str] = &["render"];

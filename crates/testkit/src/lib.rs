@@ -2,9 +2,15 @@
 //! Knows nothing of what is being tested, and never ships.
 
 mod cases;
+#[cfg(feature = "cluster")]
+pub mod cluster;
+#[cfg(feature = "cluster")]
+pub mod isolation;
 mod oracle;
 mod peer;
+#[cfg(feature = "cluster")]
+pub mod trial;
 
 pub use cases::{Random, Tally, case_count};
 pub use oracle::{Answer, Oracle, OracleError, Question};
-pub use peer::{PEERS, Peer, PeerError, build_peer, cache_home, peer, repository_root};
+pub use peer::{PEERS, Peer, PeerError, build_peer, built_peer, cache_home, peer, repository_root};

@@ -138,6 +138,9 @@ pub enum PeerError {
     /// The Go tool could not be started.
     #[error("the Go tool could not be started (peers are built with Go 1.26 or later)")]
     NoGo(#[source] io::Error),
+    /// The cache does not have it, and this is no place to build it.
+    #[error("{0} is not built: run `cargo xtask peers {0}`")]
+    NotBuilt(&'static str),
     /// The build failed.
     #[error("building {name} failed:\n{output}")]
     Build {
@@ -150,19 +153,39 @@ pub enum PeerError {
 
 /// The binary of peer `name`, built first if the cache does not have it.
 pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
-    let peer = PEERS
+    build_peer(find(name)?)
+}
+
+/// The binary of peer `name`, which must have been built before: for tests that must not wait for minutes, or cannot fetch.
+pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
+    let peer = find(name)?;
+    let binary = home(peer)?.join(peer.name);
+    if binary.exists() {
+        return Ok(binary);
+    }
+    Err(PeerError::NotBuilt(peer.name))
+}
+
+fn find(name: &str) -> Result<&'static Peer, PeerError> {
+    PEERS
         .iter()
         .find(|peer| peer.name == name)
-        .ok_or_else(|| PeerError::Unknown(name.into()))?;
-    build_peer(peer)
+        .ok_or_else(|| PeerError::Unknown(name.into()))
+}
+
+fn module_of(peer: &Peer) -> PathBuf {
+    repository_root().join("tools").join(peer.module)
+}
+
+/// The folder of a module's binaries, named by what they are built from.
+fn home(peer: &Peer) -> Result<PathBuf, PeerError> {
+    let folder = format!("{}-{}", peer.module, fingerprint(&module_of(peer))?);
+    Ok(cache_home()?.join("peers").join(folder))
 }
 
 /// The binary of `peer`. Whoever comes first builds it, the others wait for the lock and find it.
 pub fn build_peer(peer: &Peer) -> Result<PathBuf, PeerError> {
-    let module = repository_root().join("tools").join(peer.module);
-    let home = cache_home()?
-        .join("peers")
-        .join(format!("{}-{}", peer.module, fingerprint(&module)?));
+    let (module, home) = (module_of(peer), home(peer)?);
     let binary = home.join(peer.name);
     if binary.exists() {
         return Ok(binary);
@@ -248,10 +271,10 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
     Ok(cache.ok_or(PeerError::NoCache)?.join("mainstay"))
 }
 
-/// A hash over everything the module is built from: its go.mod, go.sum and our own Go files.
+/// A hash over everything the module's peers are built from: its go.mod, go.sum and our own Go files.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
     let mut hash = Sha256::new();
-    for file in sources(module)? {
+    for file in sources(module, &packages(module))? {
         let text = fs::read(&file).map_err(|source| PeerError::File {
             path: file.clone(),
             source,
@@ -268,7 +291,17 @@ fn fingerprint(module: &Path) -> Result<String, PeerError> {
     Ok(format!("{prefix:016x}"))
 }
 
-fn sources(folder: &Path) -> Result<Vec<PathBuf>, PeerError> {
+/// The folders of our own packages in a module; what else lies in it is no peer's source.
+fn packages(module: &Path) -> Vec<PathBuf> {
+    PEERS
+        .iter()
+        .filter(|peer| module.ends_with(peer.module))
+        .filter_map(|peer| peer.package.strip_prefix("./"))
+        .map(|package| module.join(package))
+        .collect()
+}
+
+fn sources(folder: &Path, packages: &[PathBuf]) -> Result<Vec<PathBuf>, PeerError> {
     let failed = |source| PeerError::File {
         path: folder.into(),
         source,
@@ -276,8 +309,8 @@ fn sources(folder: &Path) -> Result<Vec<PathBuf>, PeerError> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).map_err(failed)? {
         let path = entry.map_err(failed)?.path();
-        if path.is_dir() {
-            found.extend(sources(&path)?);
+        if packages.iter().any(|package| path.starts_with(package)) && path.is_dir() {
+            found.extend(sources(&path, packages)?);
         } else if path
             .extension()
             .is_some_and(|ending| ["go", "mod", "sum"].iter().any(|known| ending == *known))

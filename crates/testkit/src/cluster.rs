@@ -1,0 +1,379 @@
+//! A real control plane as plain processes: takes options, gives a running API server with its clients. Knows nothing of
+//! what is tested on it.
+//!
+//! etcd, kube-apiserver and kube-controller-manager run on loopback with certificates, tokens and files that are thrown away. Several clusters
+//! can run at once, each with ports and ranges of its own; all of them end with their value, with a panic, and with the program,
+//! whatever ends it (see [`isolation`](crate::isolation)).
+
+mod audit;
+mod files;
+mod place;
+mod process;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use http::HeaderValue;
+use http::header::USER_AGENT;
+use kube::{Client, Config};
+use tempfile::TempDir;
+
+use crate::isolation::{self, IsolationError};
+use crate::peer::{PeerError, built_peer};
+pub use audit::{Audit, Count, Entry};
+use files::Authority;
+use place::Place;
+pub(crate) use process::Process;
+
+/// What a cluster is made of: build them before, since nothing can be fetched inside the namespace.
+pub const PARTS: [&str; 3] = ["etcd", "kube-apiserver", "kube-controller-manager"];
+
+/// Somebody with a token.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The name, which is also how to ask for a client.
+    pub name: String,
+    /// The one group beside `system:authenticated`.
+    pub group: String,
+}
+
+impl User {
+    /// A user of this name in this group.
+    #[must_use]
+    pub fn new(name: &str, group: &str) -> Self {
+        Self {
+            name: name.to_owned(),
+            group: group.to_owned(),
+        }
+    }
+}
+
+/// What kind of cluster.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The controllers of kube-controller-manager to run; none means no controller manager.
+    pub controllers: Vec<&'static str>,
+    /// Who has a token and a kubeconfig.
+    pub users: Vec<User>,
+    /// Whether requests are counted, see [`Cluster::audit`].
+    pub audit: bool,
+    /// More flags for kube-apiserver.
+    pub api_server_flags: Vec<String>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self {
+            controllers: WORKLOAD_CONTROLLERS.to_vec(),
+            users: vec![
+                User::new("admin", "system:masters"),
+                User::new("alice", "team-a"),
+                User::new("bob", "team-b"),
+            ],
+            audit: false,
+            api_server_flags: Vec::new(),
+        }
+    }
+}
+
+/// What turns workloads into pods and cleans up after them.
+pub const WORKLOAD_CONTROLLERS: &[&str] = &[
+    "deployment-controller",
+    "replicaset-controller",
+    "statefulset-controller",
+    "daemonset-controller",
+    "job-controller",
+    "disruption-controller",
+    "garbage-collector-controller",
+    "namespace-controller",
+    "serviceaccount-controller",
+    "endpointslice-controller",
+    "endpoints-controller",
+];
+
+/// Who the parts themselves are, so that an audit tells them from the tested.
+const CONTROLLERS: &str = "system:kube-controller-manager";
+/// Who looks whether the server is ready.
+const OBSERVER: &str = "observer";
+/// Who plays the kubelet.
+pub(crate) const KUBELET: &str = "kubelet";
+
+/// A running control plane. It ends with this value, also on a panic.
+#[derive(Debug)]
+pub struct Cluster {
+    options: Options,
+    authority: Authority,
+    // Dropped in this order: clients of the API server before it, etcd after it, files and ports last.
+    controllers: Option<Process>,
+    api_server: Option<Process>,
+    etcd: Process,
+    folder: TempDir,
+    place: Place,
+}
+
+/// Why there is no cluster.
+#[derive(Debug, thiserror::Error)]
+pub enum ClusterError {
+    /// This is no place for a real API server.
+    #[error("a real API server would not be alone here")]
+    Exposed(#[from] IsolationError),
+    /// A binary is not to be had.
+    #[error("a part of the control plane is not to be had")]
+    Peer(#[from] PeerError),
+    /// Too many at once.
+    #[error("all ports and ranges for clusters are taken")]
+    Crowded,
+    /// A file could not be written, or a process not started.
+    #[error("preparing the control plane")]
+    Prepare(#[from] io::Error),
+    /// A key or certificate could not be made.
+    #[error("making keys and certificates")]
+    Certificate(#[from] rcgen::Error),
+    /// The address makes no sense.
+    #[error("the server's address")]
+    Address(#[from] http::uri::InvalidUri),
+    /// A client could not be made.
+    #[error("making a client of {user}")]
+    Client {
+        /// Whose.
+        user: String,
+        /// What kube said.
+        source: Box<kube::Error>,
+    },
+    /// A process ended, or never became ready.
+    #[error("{name} is not ready after {waited:?}; its last words:\n{log}")]
+    NotReady {
+        /// Which one.
+        name: &'static str,
+        /// How long we waited.
+        waited: Duration,
+        /// The end of its log.
+        log: String,
+    },
+}
+
+/// How long any part may take to become ready.
+const PATIENCE: Duration = Duration::from_mins(1);
+/// How often we look.
+const GLANCE: Duration = Duration::from_millis(20);
+
+impl Cluster {
+    /// Starts etcd, the API server and the controllers; waits until the server is ready and namespaces get their service accounts.
+    pub async fn start(mut options: Options) -> Result<Self, ClusterError> {
+        isolation::check()?;
+        let own = [CONTROLLERS, OBSERVER, KUBELET];
+        options
+            .users
+            .extend(own.map(|name| User::new(name, "system:masters")));
+        let place = Place::claim().ok_or(ClusterError::Crowded)?;
+        let folder = tempfile::tempdir()?;
+        let authority = files::write(folder.path(), &options.users, place.advertised())?;
+        let etcd = start_etcd(folder.path(), &place)?;
+        let mut cluster = Self {
+            options,
+            authority,
+            controllers: None,
+            api_server: None,
+            etcd,
+            folder,
+            place,
+        };
+        cluster.write_kubeconfigs()?;
+        cluster.start_api_server().await?;
+        cluster.start_controllers().await?;
+        Ok(cluster)
+    }
+
+    /// The API server's address.
+    #[must_use]
+    pub fn server(&self) -> String {
+        format!("https://127.0.0.1:{}", self.place.server_port())
+    }
+
+    /// The folder with everything the cluster reads and writes; it goes with the cluster.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        self.folder.path()
+    }
+
+    /// The kubeconfig of a user.
+    #[must_use]
+    pub fn kubeconfig(&self, user: &str) -> PathBuf {
+        self.folder
+            .path()
+            .join(format!("{}.kubeconfig", user.replace(':', "-")))
+    }
+
+    /// Writes a kubeconfig for whoever has this token, such as a service account.
+    pub fn write_kubeconfig(&self, path: &Path, user: &str, token: &str) -> io::Result<()> {
+        let text = files::kubeconfig(&self.server(), self.folder.path(), user, token);
+        std::fs::write(path, text)
+    }
+
+    /// A client of a user, without retries: a test must see every answer.
+    pub fn client(&self, user: &str) -> Result<Client, ClusterError> {
+        self.client_called(user, "mainstay-testkit")
+    }
+
+    /// A client of a user that calls itself `agent`, which is the name its fields are owned by.
+    pub fn client_called(&self, user: &str, agent: &'static str) -> Result<Client, ClusterError> {
+        let mut config = Config::new(self.server().parse()?);
+        config.default_retry = false;
+        config.root_cert = Some(vec![self.authority.der.clone()]);
+        config.auth_info.token = Some(files::token(user).into());
+        config.headers.push((USER_AGENT, HeaderValue::from_static(agent)));
+        Client::try_from(config).map_err(|source| ClusterError::Client {
+            user: user.to_owned(),
+            source: Box::new(source),
+        })
+    }
+
+    /// Counts requests from the beginning on; only where [`Options::audit`] asked for it.
+    #[must_use]
+    pub fn audit(&self) -> Audit {
+        Audit::new(self.folder.path().join("audit.log"))
+    }
+
+    /// The second byte of the pods' network, `10.N.0.0/16`.
+    #[must_use]
+    pub fn pod_network(&self) -> u8 {
+        self.place.pod_network()
+    }
+
+    /// Ends the API server at once, as a crash would. etcd keeps what was written.
+    pub fn stop_api_server(&mut self) {
+        self.api_server = None;
+    }
+
+    /// Starts the API server (again) and waits until it is ready.
+    pub async fn start_api_server(&mut self) -> Result<(), ClusterError> {
+        self.stop_api_server();
+        let flags = self.api_server_flags();
+        let binary = built_peer("kube-apiserver")?;
+        self.api_server = Some(Process::start(&binary, &flags, self.folder.path())?);
+        self.wait_for("/readyz").await
+    }
+
+    fn api_server_flags(&self) -> Vec<String> {
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let mut flags = vec![
+            format!("--etcd-servers=http://127.0.0.1:{}", self.place.etcd_port()),
+            format!("--secure-port={}", self.place.server_port()),
+            format!("--cert-dir={}", path("certs")),
+            format!("--tls-cert-file={}", path("server.crt")),
+            format!("--tls-private-key-file={}", path("server.key")),
+            format!("--token-auth-file={}", path("tokens.csv")),
+            format!("--service-account-key-file={}", path("accounts.pub")),
+            format!("--service-account-signing-key-file={}", path("accounts.key")),
+            "--service-account-issuer=https://kubernetes.default.svc".into(),
+            format!("--service-cluster-ip-range={}", self.place.service_range()),
+            "--authorization-mode=RBAC".into(),
+            "--allow-privileged=true".into(),
+            "--endpoint-reconciler-type=none".into(),
+            // A webhook's Service resolves to its endpoints, which are pod addresses that a process here is bound to.
+            "--enable-aggregator-routing=true".into(),
+            "--bind-address=127.0.0.1".into(),
+            format!("--advertise-address={}", self.place.advertised()),
+        ];
+        if self.options.audit {
+            flags.push(format!("--audit-policy-file={}", path("audit.json")));
+            flags.push(format!("--audit-log-path={}", path("audit.log")));
+            // Blocking: whoever has an answer finds its line in the log.
+            flags.push("--audit-log-mode=blocking".into());
+        }
+        flags.extend(self.options.api_server_flags.iter().cloned());
+        flags
+    }
+
+    async fn start_controllers(&mut self) -> Result<(), ClusterError> {
+        if self.options.controllers.is_empty() {
+            return Ok(());
+        }
+        let path = |name: &str| self.folder.path().join(name).display().to_string();
+        let flags = [
+            format!("--kubeconfig={}", self.kubeconfig(CONTROLLERS).display()),
+            "--leader-elect=false".into(),
+            "--use-service-account-credentials=false".into(),
+            format!("--service-account-private-key-file={}", path("accounts.key")),
+            "--secure-port=0".into(),
+            format!("--controllers={}", self.options.controllers.join(",")),
+        ];
+        let binary = built_peer("kube-controller-manager")?;
+        self.controllers = Some(Process::start(&binary, &flags, self.folder.path())?);
+        if self.options.controllers.contains(&"serviceaccount-controller") {
+            return self
+                .wait_for("/api/v1/namespaces/default/serviceaccounts/default")
+                .await;
+        }
+        Ok(())
+    }
+
+    /// Waits until a read succeeds and nobody has ended.
+    async fn wait_for(&mut self, path: &str) -> Result<(), ClusterError> {
+        let begin = tokio::time::Instant::now();
+        let client = self.client(OBSERVER)?;
+        while !succeeds(&client, path).await {
+            if let Some((name, log)) = self.casualty(begin.elapsed()) {
+                return Err(ClusterError::NotReady {
+                    name,
+                    waited: begin.elapsed(),
+                    log,
+                });
+            }
+            tokio::time::sleep(GLANCE).await;
+        }
+        Ok(())
+    }
+
+    /// A part that has ended; after too long a wait, the last one started.
+    fn casualty(&mut self, waited: Duration) -> Option<(&'static str, String)> {
+        let parts = [
+            ("etcd", Some(&mut self.etcd)),
+            ("kube-apiserver", self.api_server.as_mut()),
+            ("kube-controller-manager", self.controllers.as_mut()),
+        ];
+        let mut running = None;
+        for (name, part) in parts {
+            let Some(part) = part else { continue };
+            if part.has_ended() {
+                return Some((name, part.last_words()));
+            }
+            running = Some((name, part.last_words()));
+        }
+        running.filter(|_| waited > PATIENCE)
+    }
+
+    fn write_kubeconfigs(&self) -> io::Result<()> {
+        self.options.users.iter().try_for_each(|user| {
+            self.write_kubeconfig(
+                &self.kubeconfig(&user.name),
+                &user.name,
+                &files::token(&user.name),
+            )
+        })
+    }
+}
+
+fn start_etcd(folder: &Path, place: &Place) -> Result<Process, ClusterError> {
+    let [client, peer] =
+        [place.etcd_port(), place.etcd_peer_port()].map(|port| format!("http://127.0.0.1:{port}"));
+    let flags = [
+        format!("--data-dir={}", folder.join("etcd-data").display()),
+        format!("--listen-client-urls={client}"),
+        format!("--advertise-client-urls={client}"),
+        format!("--listen-peer-urls={peer}"),
+        format!("--initial-advertise-peer-urls={peer}"),
+        format!("--initial-cluster=default={peer}"),
+        "--unsafe-no-fsync".into(),
+        "--log-level=error".into(),
+    ];
+    Ok(Process::start(&built_peer("etcd")?, &flags, folder)?)
+}
+
+async fn succeeds(client: &Client, path: &str) -> bool {
+    let Ok(request) = http::Request::get(path).body(Vec::new()) else {
+        return false;
+    };
+    client.request_text(request).await.is_ok()
+}

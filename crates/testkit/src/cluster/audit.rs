@@ -1,0 +1,122 @@
+//! Who asked how often: takes an API server's audit log, gives exact counts of reads and writes per user.
+
+use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::{self, Read, Seek, SeekFrom};
+use std::path::PathBuf;
+
+use serde::Deserialize;
+
+/// The log of one API server.
+#[derive(Clone, Debug)]
+pub struct Audit {
+    path: PathBuf,
+    from: u64,
+}
+
+/// What one user asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Count {
+    /// `get`, `list` and `watch`.
+    pub reads: usize,
+    /// Everything else.
+    pub writes: usize,
+}
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Who.
+    pub user: String,
+    /// `get`, `create`, …
+    pub verb: String,
+    /// The path and query.
+    pub uri: String,
+    /// The status code.
+    pub code: u16,
+}
+
+impl Entry {
+    /// Whether it can change nothing.
+    #[must_use]
+    pub fn is_read(&self) -> bool {
+        ["get", "list", "watch"].contains(&self.verb.as_str())
+    }
+}
+
+impl Audit {
+    pub(super) fn new(path: PathBuf) -> Self {
+        Self { path, from: 0 }
+    }
+
+    /// Counts from here on.
+    pub fn reset(&mut self) -> io::Result<()> {
+        self.from = std::fs::metadata(&self.path)?.len();
+        Ok(())
+    }
+
+    /// Every request since the last [`reset`](Self::reset). The log is written before a request is answered, so that
+    /// whoever has an answer finds its line here.
+    pub fn entries(&self) -> io::Result<Vec<Entry>> {
+        let mut file = File::open(&self.path)?;
+        file.seek(SeekFrom::Start(self.from))?;
+        let mut text = String::new();
+        file.read_to_string(&mut text)?;
+        Ok(text
+            .lines()
+            .filter_map(|line| serde_json::from_str::<Line>(line).ok())
+            .filter_map(Line::entry)
+            .collect())
+    }
+
+    /// Reads and writes per user.
+    pub fn counts(&self) -> io::Result<BTreeMap<String, Count>> {
+        let mut counts: BTreeMap<String, Count> = BTreeMap::new();
+        for entry in self.entries()? {
+            let read = entry.is_read();
+            let count = counts.entry(entry.user).or_default();
+            *(if read { &mut count.reads } else { &mut count.writes }) += 1;
+        }
+        Ok(counts)
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Line {
+    stage: String,
+    verb: String,
+    #[serde(rename = "requestURI")]
+    uri: String,
+    user: Username,
+    response_status: Option<Response>,
+}
+
+#[derive(Deserialize)]
+struct Username {
+    #[serde(default)]
+    username: String,
+}
+
+#[derive(Deserialize)]
+struct Response {
+    #[serde(default)]
+    code: u16,
+}
+
+impl Line {
+    /// A watch counts when it begins, since it may never end; everything else when it is complete.
+    fn entry(self) -> Option<Entry> {
+        let counted = if self.verb == "watch" {
+            "ResponseStarted"
+        } else {
+            "ResponseComplete"
+        };
+        (self.stage == counted).then(|| Entry {
+            user: self.user.username,
+            verb: self.verb,
+            uri: self.uri,
+            code: self.response_status.map_or(0, |status| status.code),
+        })
+    }
+}

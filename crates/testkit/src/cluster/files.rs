@@ -1,0 +1,79 @@
+//! What the processes read: certificates, keys, tokens and kubeconfigs, all thrown away with the folder.
+
+use std::fs;
+use std::net::{IpAddr, Ipv4Addr};
+use std::path::Path;
+
+use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
+
+use super::{ClusterError, User};
+
+/// The authority's certificate, as clients want it.
+#[derive(Debug)]
+pub(super) struct Authority {
+    pub(super) der: Vec<u8>,
+}
+
+/// Writes everything the API server and its controllers ask for.
+pub(super) fn write(folder: &Path, users: &[User], address: Ipv4Addr) -> Result<Authority, ClusterError> {
+    let rows: Vec<String> = users.iter().map(token_row).collect();
+    fs::write(folder.join("tokens.csv"), rows.concat())?;
+    fs::write(folder.join("audit.json"), AUDIT_POLICY)?;
+    let accounts = KeyPair::generate()?;
+    fs::write(folder.join("accounts.key"), accounts.serialize_pem())?;
+    fs::write(folder.join("accounts.pub"), accounts.public_key_pem())?;
+    certify(folder, address)
+}
+
+/// One line per request, without bodies; long-running ones when they begin.
+const AUDIT_POLICY: &str = r#"{"apiVersion": "audit.k8s.io/v1", "kind": "Policy", "omitStages": ["RequestReceived"],
+"rules": [{"level": "Metadata"}]}"#;
+
+fn token_row(user: &User) -> String {
+    format!(
+        "{},{},{},\"{}\"\n",
+        token(&user.name),
+        user.name,
+        user.name,
+        user.group
+    )
+}
+
+fn certify(folder: &Path, address: Ipv4Addr) -> Result<Authority, ClusterError> {
+    let mut params = CertificateParams::new(Vec::new())?;
+    params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+    let key = KeyPair::generate()?;
+    let authority = params.self_signed(&key)?;
+    let names = ["localhost", "kubernetes.default.svc"].map(str::to_owned);
+    let mut server = CertificateParams::new(names)?;
+    for ip in [Ipv4Addr::LOCALHOST, address] {
+        server.subject_alt_names.push(SanType::IpAddress(IpAddr::V4(ip)));
+    }
+    let server_key = KeyPair::generate()?;
+    let issuer = Issuer::new(params, key);
+    let certificate = server.signed_by(&server_key, &issuer)?;
+    fs::write(folder.join("ca.crt"), authority.pem())?;
+    fs::write(folder.join("server.crt"), certificate.pem())?;
+    fs::write(folder.join("server.key"), server_key.serialize_pem())?;
+    Ok(Authority {
+        der: authority.der().to_vec(),
+    })
+}
+
+/// The kubeconfig of a user, as kubectl, kube and istiod read it.
+pub(super) fn kubeconfig(server: &str, folder: &Path, user: &str, token: &str) -> String {
+    let kubeconfig = serde_json::json!({
+        "apiVersion": "v1",
+        "kind": "Config",
+        "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority": folder.join("ca.crt")}}],
+        "users": [{"name": user, "user": {"token": token}}],
+        "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
+        "current-context": "test",
+    });
+    kubeconfig.to_string()
+}
+
+/// A user's token: no secret, since nobody else can dial this server.
+pub(super) fn token(user: &str) -> String {
+    format!("token-of-{}", user.replace(':', "-"))
+}

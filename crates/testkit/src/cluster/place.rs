@@ -1,0 +1,71 @@
+//! Several clusters in one namespace: takes nothing, gives each its own ports and ranges, and takes them back.
+
+use std::net::{Ipv4Addr, TcpListener};
+use std::sync::{Mutex, PoisonError};
+
+/// Where one of several clusters lives; free again when dropped.
+#[derive(Debug)]
+pub(crate) struct Place(u8);
+
+/// As many as the ranges below allow.
+const PLACES: u8 = 10;
+
+static TAKEN: Mutex<[bool; PLACES as usize]> = Mutex::new([false; PLACES as usize]);
+
+impl Place {
+    /// The first one that nobody has.
+    pub(crate) fn claim() -> Option<Self> {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut places = (0..PLACES).zip(taken.iter_mut());
+        let (number, slot) = places.find(|(number, slot)| !**slot && Self::is_quiet(*number))?;
+        *slot = true;
+        Some(Self(number))
+    }
+
+    /// Whether nobody listens on its ports: another program may share the namespace.
+    fn is_quiet(number: u8) -> bool {
+        let place = std::mem::ManuallyDrop::new(Self(number));
+        let ports = [place.etcd_port(), place.etcd_peer_port(), place.server_port()];
+        ports
+            .iter()
+            .all(|port| TcpListener::bind((Ipv4Addr::LOCALHOST, *port)).is_ok())
+    }
+
+    // All below the range that outgoing connections draw from, so that none of them can be in the way.
+
+    pub(crate) fn etcd_port(&self) -> u16 {
+        2_379 + 10 * u16::from(self.0)
+    }
+
+    pub(crate) fn etcd_peer_port(&self) -> u16 {
+        self.etcd_port() + 1
+    }
+
+    pub(crate) fn server_port(&self) -> u16 {
+        6_443 + u16::from(self.0)
+    }
+
+    /// Services: 10.96.0.0/16, 10.97.0.0/16, …
+    pub(crate) fn service_range(&self) -> String {
+        format!("10.{}.0.0/16", 96 + self.0)
+    }
+
+    /// Pods: 10.244.0.0/16, 10.245.0.0/16, …; the second byte.
+    pub(crate) fn pod_network(&self) -> u8 {
+        244 + self.0
+    }
+
+    /// What the API server says its address is: loopback would be refused.
+    pub(crate) fn advertised(&self) -> Ipv4Addr {
+        Ipv4Addr::new(10, self.pod_network(), 0, 1)
+    }
+}
+
+impl Drop for Place {
+    fn drop(&mut self) {
+        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(slot) = taken.get_mut(usize::from(self.0)) {
+            *slot = false;
+        }
+    }
+}

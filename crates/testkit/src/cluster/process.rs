@@ -1,0 +1,52 @@
+//! One part of a control plane: takes a binary and flags, gives a process that ends with the value.
+
+use std::ffi::OsStr;
+use std::fs::File;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+
+/// A process whose output goes to a file in its folder.
+#[derive(Debug)]
+pub(crate) struct Process {
+    child: Child,
+    log: PathBuf,
+}
+
+impl Process {
+    /// Starts it with an empty environment: a proxy setting of the user's must not reach it.
+    pub(crate) fn start(binary: &Path, flags: &[String], folder: &Path) -> io::Result<Self> {
+        let name = binary.file_name().unwrap_or_else(|| OsStr::new("process"));
+        let log = folder.join(name).with_extension("log");
+        let output = File::options().create(true).append(true).open(&log)?;
+        let child = Command::new(binary)
+            .args(flags)
+            .current_dir(folder)
+            .env_clear()
+            .stdin(Stdio::null())
+            .stdout(output.try_clone()?)
+            .stderr(output)
+            .spawn()?;
+        Ok(Self { child, log })
+    }
+
+    pub(crate) fn has_ended(&mut self) -> bool {
+        !matches!(self.child.try_wait(), Ok(None))
+    }
+
+    /// The end of its log.
+    pub(crate) fn last_words(&self) -> String {
+        let bytes = std::fs::read(&self.log).unwrap_or_default();
+        let text = String::from_utf8_lossy(&bytes);
+        let mut lines: Vec<&str> = text.lines().rev().take(15).collect();
+        lines.reverse();
+        lines.join("\n")
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,162 @@
+//! A network with nobody else in it: takes the running program, runs it again inside a namespace that has only loopback,
+//! and proves that nothing can leave.
+//!
+//! To an API server a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook call would leave the machine
+//! and be answered by a stranger. So [`Cluster::start`](crate::cluster::Cluster::start) refuses to work anywhere else.
+
+use std::io;
+use std::net::{SocketAddr, TcpStream};
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+use nix::ifaddrs::getifaddrs;
+use nix::net::if_::InterfaceFlags;
+
+/// Set in the environment of the inner run.
+pub const INSIDE: &str = "MAINSTAY_ISOLATED";
+
+/// Every address that nodes, pods and Services can have: all of them are local, so any process can bind one and nothing looks elsewhere.
+const LOCAL_RANGE: &str = "10.0.0.0/8";
+
+/// Addresses reserved for documentation: with only loopback up there is no way to them.
+const OUTSIDE: [SocketAddr; 2] = [
+    SocketAddr::new(std::net::IpAddr::V4(std::net::Ipv4Addr::new(192, 0, 2, 1)), 443),
+    SocketAddr::new(
+        std::net::IpAddr::V6(std::net::Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 1)),
+        443,
+    ),
+];
+
+/// Why there is no such network.
+#[derive(Debug, thiserror::Error)]
+pub enum IsolationError {
+    /// A tool could not be started.
+    #[error("cannot start {tool} (Debian: util-linux, iproute2)")]
+    Tool {
+        /// Which one.
+        tool: &'static str,
+        /// What the system said.
+        source: io::Error,
+    },
+    /// The program does not know itself, or has no folder for what it writes.
+    #[error("preparing the run inside the namespace")]
+    Prepare(#[source] io::Error),
+    /// Setting up loopback failed.
+    #[error("`ip {0}` failed inside the namespace")]
+    Loopback(String),
+    /// The interfaces could not be listed.
+    #[error("listing the network interfaces")]
+    Interfaces(#[source] nix::Error),
+    /// An interface beside loopback is up.
+    #[error(
+        "the interface {0} is up: a real API server starts only where loopback is all there is (run it through `isolation::enter`)"
+    )]
+    Interface(String),
+    /// An address outside can be dialled, or the attempt fails for another reason than the lack of a route.
+    #[error("{address} is not out of reach: {seen}")]
+    Leak {
+        /// What was dialled.
+        address: SocketAddr,
+        /// What came of it.
+        seen: String,
+    },
+}
+
+/// Comes back inside a namespace of its own, proved to be isolated; outside, the program becomes that inner run.
+///
+/// Called first thing by `main`. The pid namespace ends every process of the run with its first one, whatever kills it, and the
+/// temporary files live in memory that goes with the mount namespace.
+pub fn enter() -> Result<(), IsolationError> {
+    if std::env::var_os(INSIDE).is_none() {
+        return Err(leave_for_namespace());
+    }
+    ip(&["link", "set", "lo", "up"])?;
+    ip(&["route", "replace", "local", LOCAL_RANGE, "dev", "lo"])?;
+    keep_files_in_memory();
+    check()
+}
+
+/// Becomes `unshare`, so that whoever kills this process kills the run. Gives only the reason why that failed.
+fn leave_for_namespace() -> IsolationError {
+    match (std::env::current_exe(), make_scratch()) {
+        (Ok(program), Ok(scratch)) => {
+            let source = Command::new("unshare")
+                .args([
+                    "--map-root-user",
+                    "--net",
+                    "--mount",
+                    "--pid",
+                    "--fork",
+                    "--kill-child",
+                ])
+                .arg("--")
+                .arg(program)
+                .args(std::env::args_os().skip(1))
+                .env(INSIDE, "1")
+                .env("TMPDIR", scratch)
+                .exec();
+            IsolationError::Tool {
+                tool: "unshare",
+                source,
+            }
+        }
+        (Err(error), _) | (_, Err(error)) => IsolationError::Prepare(error),
+    }
+}
+
+/// The folder that memory is mounted over.
+fn make_scratch() -> io::Result<PathBuf> {
+    let folder = std::env::temp_dir().join("mainstay-clusters");
+    std::fs::create_dir_all(&folder)?;
+    Ok(folder)
+}
+
+/// Where the system does not allow it, files stay on disk: slower, and left behind when the run is killed.
+fn keep_files_in_memory() {
+    let _ = Command::new("mount")
+        .args(["-t", "tmpfs", "tmpfs"])
+        .arg(std::env::temp_dir())
+        .status();
+}
+
+fn ip(arguments: &[&str]) -> Result<(), IsolationError> {
+    let status = Command::new("ip").args(arguments).status();
+    match status {
+        Ok(status) if status.success() => Ok(()),
+        Ok(_) => Err(IsolationError::Loopback(arguments.join(" "))),
+        Err(source) => Err(IsolationError::Tool { tool: "ip", source }),
+    }
+}
+
+/// Proves that nothing can leave: no interface but loopback is up, and dialling out finds no route.
+pub fn check() -> Result<(), IsolationError> {
+    let interfaces = getifaddrs().map_err(IsolationError::Interfaces)?;
+    let mut others = interfaces.filter(|interface| {
+        interface.flags.contains(InterfaceFlags::IFF_UP)
+            && !interface.flags.contains(InterfaceFlags::IFF_LOOPBACK)
+    });
+    match others.next() {
+        Some(other) => Err(IsolationError::Interface(other.interface_name)),
+        None => OUTSIDE.into_iter().try_for_each(find_no_route),
+    }
+}
+
+fn find_no_route(address: SocketAddr) -> Result<(), IsolationError> {
+    let seen = match TcpStream::connect_timeout(&address, Duration::from_secs(1)) {
+        Err(error) if no_route(&error) => return Ok(()),
+        Err(error) => error.to_string(),
+        Ok(_) => "it answered".to_owned(),
+    };
+    Err(IsolationError::Leak { address, seen })
+}
+
+/// A kernel without IPv6 has no way out by it either.
+fn no_route(error: &io::Error) -> bool {
+    let unsupported = [nix::libc::EAFNOSUPPORT, nix::libc::EADDRNOTAVAIL];
+    error.kind() == io::ErrorKind::NetworkUnreachable
+        || error
+            .raw_os_error()
+            .is_some_and(|code| unsupported.contains(&code))
+}

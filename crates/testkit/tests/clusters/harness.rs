@@ -1,0 +1,195 @@
+//! The harness itself: clusters start in seconds, are alone, know their users, count requests and leave nothing behind.
+
+use std::io::{BufRead, BufReader, ErrorKind};
+use std::net::TcpStream;
+use std::os::unix::process::CommandExt;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use futures::future::try_join;
+use k8s_openapi::api::core::v1::ConfigMap;
+use kube::Api;
+use kube::api::{ListParams, PostParams};
+use mainstay_testkit::cluster::{Cluster, Count, Options};
+use mainstay_testkit::isolation;
+use mainstay_testkit::trial::Trial;
+use serde_json::json;
+
+pub(crate) const TRIALS: &[Trial] = trials![
+    "harness::nothing_leaves" => async { nothing_leaves() },
+    "harness::two_clusters_at_once" => two_clusters_at_once(),
+    "harness::an_api_server_comes_back" => an_api_server_comes_back(),
+    "harness::a_killed_run_leaves_nothing" => a_killed_run_leaves_nothing(),
+    "harness::no_cluster_where_others_are" => no_cluster_where_others_are(),
+];
+
+/// Asks this program to be the one that is killed.
+pub(crate) const VICTIM_FLAG: &str = "--victim";
+
+/// Starts a cluster, says where, and waits for its end.
+pub(crate) const VICTIM: Trial = Trial {
+    name: "victim",
+    begin: || Box::pin(wait_for_the_end()),
+};
+
+fn config_map(name: &str) -> ConfigMap {
+    serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
+}
+
+fn maps(cluster: &Cluster, user: &str) -> Api<ConfigMap> {
+    Api::namespaced(cluster.client(user).unwrap(), "default")
+}
+
+fn nothing_leaves() {
+    isolation::check().unwrap();
+    for address in ["192.0.2.1:443", "1.1.1.1:443", "8.8.8.8:53"] {
+        let refusal =
+            TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
+        assert_eq!(refusal.kind(), ErrorKind::NetworkUnreachable, "{address}");
+    }
+    // What Services and pods are called by is local: nobody listens, and nobody else is asked.
+    for address in ["10.96.0.1:443", "10.244.0.7:15017"] {
+        let refusal =
+            TcpStream::connect_timeout(&address.parse().unwrap(), Duration::from_secs(1)).unwrap_err();
+        assert_eq!(refusal.kind(), ErrorKind::ConnectionRefused, "{address}");
+    }
+}
+
+async fn two_clusters_at_once() {
+    let options = Options {
+        audit: true,
+        ..Options::default()
+    };
+    let begin = Instant::now();
+    let first = Cluster::start(options).await.unwrap();
+    println!("figure harness-ready {:.2} s", begin.elapsed().as_secs_f64());
+    let (second, third) = try_join(
+        Cluster::start(Options::default()),
+        Cluster::start(Options::default()),
+    )
+    .await
+    .unwrap();
+    maps(&first, "admin")
+        .create(&PostParams::default(), &config_map("one"))
+        .await
+        .unwrap();
+    for other in [&second, &third] {
+        assert!(maps(other, "admin").get_opt("one").await.unwrap().is_none());
+    }
+    users_are_told_apart(&first).await;
+    requests_are_counted(&first).await;
+}
+
+async fn users_are_told_apart(cluster: &Cluster) {
+    let refused = maps(cluster, "alice").get("one").await.unwrap_err().to_string();
+    assert!(
+        refused.contains(
+            r#"User "alice" cannot get resource "configmaps" in API group "" in the namespace "default""#
+        ),
+        "{refused}"
+    );
+}
+
+async fn requests_are_counted(cluster: &Cluster) {
+    let mut audit = cluster.audit();
+    audit.reset().unwrap();
+    let admin = maps(cluster, "admin");
+    for name in ["a", "b", "c"] {
+        admin
+            .create(&PostParams::default(), &config_map(name))
+            .await
+            .unwrap();
+    }
+    admin.list(&ListParams::default()).await.unwrap();
+    maps(cluster, "bob").get("a").await.unwrap_err();
+    let counts = audit.counts().unwrap();
+    assert_eq!(counts["admin"], Count { reads: 1, writes: 3 });
+    assert_eq!(counts["bob"], Count { reads: 1, writes: 0 });
+    assert_eq!(counts.get("alice"), None);
+}
+
+async fn an_api_server_comes_back() {
+    let mut cluster = Cluster::start(Options::default()).await.unwrap();
+    let maps = maps(&cluster, "admin");
+    maps.create(&PostParams::default(), &config_map("kept"))
+        .await
+        .unwrap();
+    cluster.stop_api_server();
+    maps.get("kept").await.unwrap_err();
+    cluster.start_api_server().await.unwrap();
+    maps.get("kept").await.unwrap();
+}
+
+async fn wait_for_the_end() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    println!("folder {}", cluster.folder().display());
+    std::future::pending::<()>().await;
+}
+
+/// A killed program cannot clean up, so the namespace does: its processes end with it, its files were never on disk.
+async fn a_killed_run_leaves_nothing() {
+    for signal in ["KILL", "INT"] {
+        let mut victim = Command::new(std::env::current_exe().unwrap())
+            .arg(VICTIM_FLAG)
+            .env_remove(isolation::INSIDE)
+            .process_group(0)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let mut lines = BufReader::new(victim.stdout.take().unwrap()).lines();
+        let folder = lines
+            .find_map(|line| line.unwrap().strip_prefix("folder ").map(str::to_owned))
+            .unwrap();
+        assert_eq!(processes(&folder).len(), 3);
+        // A terminal signals the whole group; only the first process of the namespace can handle it.
+        let target = if signal == "KILL" {
+            victim.id().to_string()
+        } else {
+            format!("-{}", victim.id())
+        };
+        let kill = Command::new("sh")
+            .args(["-c", &format!("kill -s {signal} -- {target}")])
+            .status();
+        assert!(kill.unwrap().success());
+        victim.wait().unwrap();
+        let begin = Instant::now();
+        while !processes(&folder).is_empty() {
+            assert!(
+                begin.elapsed() < Duration::from_secs(10),
+                "{signal}: {:?}",
+                processes(&folder)
+            );
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        assert!(!std::path::Path::new(&folder).exists());
+    }
+}
+
+/// Everybody whose command line names the folder.
+fn processes(folder: &str) -> Vec<String> {
+    let entries = std::fs::read_dir("/proc").unwrap();
+    let lines = entries.filter_map(|entry| std::fs::read(entry.unwrap().path().join("cmdline")).ok());
+    lines
+        .map(|line| String::from_utf8_lossy(&line).replace('\0', " "))
+        .filter(|line| line.contains(folder))
+        .collect()
+}
+
+/// One interface that is up is one too many.
+async fn no_cluster_where_others_are() {
+    let ip = |arguments: &str| {
+        let status = Command::new("ip").args(arguments.split(' ')).status();
+        assert!(status.unwrap().success(), "ip {arguments}");
+    };
+    ip("link add stranger type veth peer name other");
+    ip("link set stranger up");
+    let refused = Cluster::start(Options::default()).await.unwrap_err();
+    let refused = mainstay_testkit::trial::chain(&refused);
+    ip("link delete stranger");
+    assert_eq!(
+        refused,
+        "a real API server would not be alone here: the interface stranger is up: a real API server starts only where loopback is \
+         all there is (run it through `isolation::enter`)"
+    );
+}

@@ -1,0 +1,29 @@
+//! Everything that needs a real cluster, in one program that runs itself inside a namespace of its own.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests"
+)]
+
+/// A table of trials.
+macro_rules! trials {
+    ($($name:literal => $trial:expr),+ $(,)?) => { &[$(Trial { name: $name, begin: || Box::pin($trial) }),+] };
+}
+
+mod harness;
+
+use std::process::ExitCode;
+
+use mainstay_testkit::cluster::PARTS;
+use mainstay_testkit::trial::{self, Trial};
+
+fn main() -> ExitCode {
+    if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
+        return trial::main(&PARTS, &[harness::VICTIM]);
+    }
+    let trials: Vec<Trial> = [harness::TRIALS].concat();
+    trial::main(&PARTS, &trials)
+}
