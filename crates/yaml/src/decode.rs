@@ -5,7 +5,7 @@ mod scalar;
 mod typed;
 mod value;
 
-use crate::read::{Source, compose};
+use crate::read::{Source, Tree, compose};
 use crate::{Budget, Error, Map, Mark, Numbers, Problem, Stage, Value};
 
 /// How a text is read.
@@ -40,6 +40,11 @@ fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
         Some(tree) => value::decode(tree, source.skipped, options),
         None => Ok(Value::Null),
     }
+}
+
+/// The value of one composed document.
+pub(crate) fn tree_value(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
+    value::decode(tree, skipped, options)
 }
 
 /// Reads a document that must be a map, as into a `map[string]interface{}`; an empty one or `null` is an empty map.

@@ -2,7 +2,7 @@
 //! Knows what was written, not what it means: scalars are text, aliases stay aliases.
 
 use crate::read::{Kind, Source, Style, Tree, TreeNode, compose};
-use crate::{Budget, Error, Mark};
+use crate::{Budget, Error, Mark, Numbers, Options, Value, decode};
 
 /// From where to where in the text; the end is just behind the last character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -131,6 +131,26 @@ pub fn parse_spanned(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Docu
     let source = Source::new(text.as_ref(), budget)?;
     let trees = compose(&source, budget, true)?;
     Ok(trees.iter().map(|tree| document(tree, source.skipped)).collect())
+}
+
+/// Reads every document of `text` together with what it means, for who edits the one and must know the other: whole
+/// numbers stay whole, of a key given twice the last wins. A document may have spans and no value, as `<<: 1` has none.
+pub fn parse_spanned_values(
+    text: impl AsRef<[u8]>,
+    budget: &Budget,
+) -> Result<Vec<(Document, Result<Value, Error>)>, Error> {
+    let source = Source::new(text.as_ref(), budget)?;
+    let options = Options {
+        numbers: Numbers::Exact,
+        strict: false,
+        budget: *budget,
+    };
+    let trees = compose(&source, budget, true)?;
+    let both = |tree: &Tree<'_>| {
+        let value = decode::tree_value(tree, source.skipped, &options);
+        (document(tree, source.skipped), value)
+    };
+    Ok(trees.iter().map(both).collect())
 }
 
 fn document(tree: &Tree<'_>, skipped: usize) -> Document {
