@@ -10,15 +10,31 @@
 //! *Absent on purpose:* a typed round trip. Unknown fields and kinds pass because nobody looks at them.
 
 mod advice;
+mod ask;
+mod conflict;
+mod document;
+mod editor;
 mod error;
 pub mod grammar;
 mod images;
+mod item;
+mod lines;
 mod locate;
+mod mark;
 mod options;
+mod plan;
 mod profile;
+mod refusal;
 mod report;
 mod run;
+mod select;
+mod semantic;
+mod splice;
+mod split;
+mod tree;
+mod undo;
 mod workload;
+mod write;
 
 pub use error::InjectError;
 pub use images::{ImageError, ImageProblem, Images};

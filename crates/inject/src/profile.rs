@@ -1,5 +1,7 @@
 //! How things are spelt: a table per generation of names, variables and paths. Knows nothing of text.
 
+use crate::Severity;
+
 /// Every name that differs between generations of Contrast.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Profile {
@@ -25,6 +27,8 @@ pub struct Profile {
     pub env_prefix: &'static str,
     /// The address of the coordinator; `{namespace}` stands for its namespace.
     pub coordinator_host: &'static str,
+    /// How bad it is when the volume is there and no `emptyDir`.
+    pub foreign_volume: Severity,
     /// The later generation's extras: probes, limits, capabilities of the initializer.
     pub extended: bool,
 }
@@ -69,6 +73,7 @@ pub static RFC: Profile = Profile {
     mount_read_only: false,
     env_prefix: "EDG_",
     coordinator_host: "coordinator",
+    foreign_volume: Severity::Warning,
     extended: false,
 };
 
@@ -85,6 +90,7 @@ pub static LATER: Profile = Profile {
     mount_read_only: true,
     env_prefix: "CONTRAST_",
     coordinator_host: "coordinator-ready.{namespace}",
+    foreign_volume: Severity::Error,
     extended: true,
 };
 

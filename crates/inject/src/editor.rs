@@ -1,0 +1,284 @@
+//! Edits of a pod spec as splices of its text: takes a plan, gives splices or the reason why not. Every list is edited in
+//! the style it is written in; see [`block`] and [`flow`].
+
+pub(crate) mod block;
+pub(crate) mod flow;
+
+use std::collections::HashSet;
+
+use mainstay_yaml::{NodeId, NodeKind};
+
+use crate::item::Item;
+use crate::plan::{End, PodEdit};
+use crate::refusal;
+use crate::select::Found;
+use crate::splice::Splice;
+use crate::tree::{Entry, View};
+use crate::write::Layout;
+use crate::{Code, Finding};
+
+/// What an edit gives.
+pub(crate) type Edited<T = ()> = Result<T, Finding>;
+
+/// The splices that make `edits` of the pod spec of `found`.
+pub(crate) fn edit(
+    view: &View<'_>,
+    found: &Found,
+    aliased: &HashSet<NodeId>,
+    edits: &[PodEdit],
+) -> Edited<Vec<Splice>> {
+    let Some(spec) = found.spec.filter(|_| !edits.is_empty()) else {
+        return Ok(Vec::new());
+    };
+    if let Some(node) = found.shared {
+        return Err(refusal::shared(view, node, "the way to the pod spec"));
+    }
+    if let Some(key) = view.duplicate_key(found.object) {
+        let message = format!("key {:?} is given twice", view.scalar(key).unwrap_or_default());
+        let help = "keep one of them";
+        return Err(refusal::refuse(view, key, Code::DuplicateKey, message, help));
+    }
+    let mut editor = Editor {
+        view,
+        aliased,
+        spec,
+        layout: block::layout(view, found, spec),
+        dropped: HashSet::new(),
+        splices: Vec::new(),
+    };
+    editor.all(edits)?;
+    Ok(editor.splices)
+}
+
+pub(crate) struct Editor<'v, 'a> {
+    view: &'v View<'a>,
+    aliased: &'v HashSet<NodeId>,
+    spec: NodeId,
+    layout: Layout,
+    /// Items that are being replaced.
+    dropped: HashSet<NodeId>,
+    splices: Vec<Splice>,
+}
+
+/// What joins a list, and at which end.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Joining<'e> {
+    pub(crate) first: Vec<&'e Item>,
+    pub(crate) last: Vec<&'e Item>,
+}
+
+impl<'e> Joining<'e> {
+    fn last(item: &'e Item) -> Self {
+        Self {
+            first: Vec::new(),
+            last: vec![item],
+        }
+    }
+
+    /// All of them, in their order.
+    pub(crate) fn all(&self) -> Vec<&'e Item> {
+        self.first.iter().chain(&self.last).copied().collect()
+    }
+}
+
+impl<'v, 'a> Editor<'v, 'a> {
+    fn all(&mut self, edits: &[PodEdit]) -> Edited {
+        let mut lists: Vec<(&'static str, Joining<'_>)> = Vec::new();
+        for edit in edits {
+            match edit {
+                PodEdit::Drop { list, name } => self.drop_items(list, name)?,
+                PodEdit::Mount { lists, mount } => self.mount(lists, mount)?,
+                PodEdit::Put { list, item, end } => {
+                    self.check_name(list, item)?;
+                    let joining = joining(&mut lists, list);
+                    match end {
+                        End::First => joining.first.push(item),
+                        End::Last => joining.last.push(item),
+                    }
+                }
+                PodEdit::Share { list, item } if !self.has(self.spec, list, item)? => {
+                    joining(&mut lists, list).last.push(item);
+                }
+                PodEdit::Share { .. } => {}
+            }
+        }
+        // What goes in deeper goes in first: at the end of a pod spec several insertions share one place.
+        for (list, joining) in lists {
+            self.join(self.spec, list, &joining)?;
+        }
+        Ok(())
+    }
+
+    /// Names are unique among all containers of a pod.
+    fn check_name(&self, list: &str, item: &Item) -> Edited {
+        if list != "initContainers" {
+            return Ok(());
+        }
+        let containers = self.view.get(self.spec, "containers");
+        let taken = containers.into_iter().flat_map(|list| self.view.items(list));
+        let mut taken = taken.filter(|id| self.view.scalar_at(**id, &["name"]) == item.name());
+        let Some(other) = taken.next() else { return Ok(()) };
+        let message = format!(
+            "a container is called {:?}, the name of an init container that must be added",
+            item.name().unwrap_or_default()
+        );
+        let help = "remove it, or give it another name";
+        Err(refusal::refuse(
+            self.view,
+            *other,
+            Code::NameConflict,
+            message,
+            help,
+        ))
+    }
+
+    fn drop_items(&mut self, list: &str, name: &str) -> Edited {
+        let entry = self.view.entry(self.spec, list);
+        let Some(items) = entry.value() else { return Ok(()) };
+        for item in self.view.items(items) {
+            if self.view.scalar_at(*item, &["name"]) != Some(name) {
+                continue;
+            }
+            self.own(entry, list)?;
+            self.check_anchors(*item)?;
+            self.drop_block_item(items, *item)?;
+            self.dropped.insert(*item);
+        }
+        Ok(())
+    }
+
+    /// What is commented out must not hold what an alias elsewhere stands for.
+    fn check_anchors(&self, item: NodeId) -> Edited {
+        let Some(node) = self.view.node(item) else {
+            return Ok(());
+        };
+        let inside = |id: &NodeId| {
+            self.view.node(*id).is_some_and(|other| {
+                other.span.start.offset >= node.span.start.offset
+                    && other.span.end.offset <= node.span.end.offset
+            })
+        };
+        match self.aliased.iter().find(|id| inside(id)) {
+            Some(id) => Err(refusal::shared(self.view, *id, "what is replaced")),
+            None => Ok(()),
+        }
+    }
+
+    fn mount(&mut self, lists: &[&str], mount: &Item) -> Edited {
+        for list in lists {
+            let entry = self.view.entry(self.spec, list);
+            let Some(containers) = entry.value() else { continue };
+            if self.view.is_null(self.view.resolve(containers)) {
+                continue;
+            }
+            self.list(containers, list)?;
+            for container in self.view.items(containers) {
+                if !self.dropped.contains(container) && !self.has(*container, "volumeMounts", mount)? {
+                    self.own(entry, list)?;
+                    self.own_node(*container, "the container")?;
+                    self.join(*container, "volumeMounts", &Joining::last(mount))?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether list `key` of `map` has an item called as `item` is.
+    fn has(&self, map: NodeId, key: &str, item: &Item) -> Edited<bool> {
+        let target = self.view.resolve(map);
+        if !matches!(
+            self.view.node(target).map(|node| &node.kind),
+            Some(NodeKind::Map { .. })
+        ) {
+            return Err(refusal::wrong_type(self.view, map, "the container", "a map"));
+        }
+        let Some(list) = self.view.get(map, key) else {
+            return Ok(false);
+        };
+        if !self.view.is_null(self.view.resolve(list)) {
+            self.list(list, key)?;
+        }
+        let mut items = self.view.items(list).iter();
+        Ok(items.any(|other| self.view.scalar_at(*other, &["name"]) == item.name()))
+    }
+
+    /// Puts items into list `key` of `map`, which is there or is made.
+    fn join(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
+        let entry = self.view.entry(map, key);
+        let Entry::Own(name, value) = entry else {
+            self.own(entry, key)?;
+            return self.create(map, key, joining);
+        };
+        self.own(entry, key)?;
+        if self.view.is_null(value) {
+            return self.fill(map, (name, value), key, joining);
+        }
+        match self.list(value, key)? {
+            _ if self.view.items(value).is_empty() => self.fill(map, (name, value), key, joining),
+            true => self.join_flow(map, value, joining),
+            false => self.join_block(name, value, joining),
+        }
+    }
+
+    fn create(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
+        match self.is_flow(map) {
+            true => self.create_flow(map, key, joining),
+            false => self.create_block(map, key, joining),
+        }
+    }
+
+    /// Puts items where an empty list or nothing stands.
+    fn fill(&mut self, map: NodeId, entry: (NodeId, NodeId), key: &str, joining: &Joining<'_>) -> Edited {
+        match self.is_flow(map) {
+            false if self.starts_line(entry.0) => self.fill_block(entry, key, joining),
+            _ => self.fill_flow(map, entry, joining),
+        }
+    }
+
+    /// An entry that may be edited: absent, or written here and seen by nobody else.
+    fn own(&self, entry: Entry, what: &str) -> Edited {
+        match entry {
+            Entry::Absent => Ok(()),
+            Entry::Own(_, value) => self.own_node(value, what),
+            Entry::Merged(value) => Err(refusal::shared(self.view, value, what)),
+        }
+    }
+
+    fn own_node(&self, id: NodeId, what: &str) -> Edited {
+        if self.aliased.contains(&id) || self.view.resolve(id) != id {
+            return Err(refusal::shared(self.view, id, what));
+        }
+        Ok(())
+    }
+
+    /// Whether `id` is a list in brackets; an error if it is no list.
+    fn list(&self, id: NodeId, what: &str) -> Edited<bool> {
+        match self.view.node(self.view.resolve(id)).map(|node| &node.kind) {
+            Some(NodeKind::List { flow, .. }) => Ok(*flow),
+            _ => Err(refusal::wrong_type(self.view, id, what, "a list")),
+        }
+    }
+
+    fn is_flow(&self, id: NodeId) -> bool {
+        match self.view.node(id).map(|node| &node.kind) {
+            Some(NodeKind::Map { flow, .. } | NodeKind::List { flow, .. }) => *flow,
+            _ => false,
+        }
+    }
+}
+
+fn joining<'l, 'e>(
+    lists: &'l mut Vec<(&'static str, Joining<'e>)>,
+    list: &'static str,
+) -> &'l mut Joining<'e> {
+    let at = lists
+        .iter()
+        .position(|(name, _)| *name == list)
+        .unwrap_or_else(|| {
+            lists.push((list, Joining::default()));
+            lists.len() - 1
+        });
+    // The position was just found or made.
+    #[allow(clippy::indexing_slicing)]
+    &mut lists[at].1
+}

@@ -1,0 +1,380 @@
+//! Lines into block style: where they go, how they are indented, and how replaced ones stay as comments.
+
+use mainstay_yaml::{NodeId, NodeKind, Scalar};
+
+use super::{Edited, Editor, Joining};
+use crate::lines;
+use crate::mark::FORMER_LINE;
+use crate::refusal;
+use crate::select::Found;
+use crate::splice::Splice;
+use crate::tree::{Entry, View};
+use crate::write::{Layout, block_item, block_key};
+
+/// Indentation past this is an accident, not a style.
+const WIDEST: usize = 16;
+
+/// How the pod spec is laid out, learnt from what stands in it.
+pub(crate) fn layout(view: &View<'_>, found: &Found, spec: NodeId) -> Layout {
+    let start = view.node(spec).map_or(0, |node| node.span.start.offset);
+    let listed = ["containers", "initContainers", "volumes"]
+        .into_iter()
+        .find_map(|key| list_layout(view, spec, key));
+    let (dash, gap) = listed.unwrap_or((0, 2));
+    Layout {
+        step: step(view, found, spec).unwrap_or(2),
+        dash,
+        gap,
+        crlf: lines::is_crlf(view.text, start),
+    }
+}
+
+/// From the key `spec` to the keys under it.
+fn step(view: &View<'_>, found: &Found, spec: NodeId) -> Option<usize> {
+    let Entry::Own(key, _) = view.entry(found.template, "spec") else {
+        return None;
+    };
+    let step = key_column(view, spec)?.checked_sub(column(view, key)?)?;
+    (1..=WIDEST).contains(&step).then_some(step)
+}
+
+/// From the key to its dashes, and from a dash to what it announces.
+fn list_layout(view: &View<'_>, map: NodeId, key: &str) -> Option<(usize, usize)> {
+    let Entry::Own(key, list) = view.entry(map, key) else {
+        return None;
+    };
+    let NodeKind::List { items, flow: false } = &view.node(list)?.kind else {
+        return None;
+    };
+    let first = *items.first()?;
+    let dash = dash(view, first)?;
+    let dash_column = lines::indent(view.text, dash)?;
+    let offset = dash_column.checked_sub(column(view, key)?)?;
+    (offset <= WIDEST).then_some((offset, gap(view, first, dash)))
+}
+
+fn gap(view: &View<'_>, item: NodeId, dash: usize) -> usize {
+    let start = view.node(item).map_or(0, |node| node.span.start.offset);
+    let gap = start.saturating_sub(dash);
+    let same_line = lines::start(view.text, dash) == lines::start(view.text, start);
+    if same_line && (2..=WIDEST).contains(&gap) {
+        gap
+    } else {
+        2
+    }
+}
+
+/// The dash of an item of a block list: on its line, or above it with only comments between.
+pub(crate) fn dash(view: &View<'_>, item: NodeId) -> Option<usize> {
+    let text = view.text;
+    let mut at = view.node(item)?.span.start.offset;
+    loop {
+        let start = lines::start(text, at);
+        let before = text.get(start..at)?;
+        let before = match at == view.node(item)?.span.start.offset {
+            true => before,
+            false => cut_comment(before),
+        };
+        match before.trim_ascii_end() {
+            [] => {}
+            [spaces @ .., b'-'] if spaces.iter().all(|byte| *byte == b' ') => {
+                return Some(start + spaces.len());
+            }
+            _ => return None,
+        }
+        at = start.checked_sub(1)?;
+    }
+}
+
+/// A line without its comment; lines of this kind hold no quotes.
+fn cut_comment(line: &[u8]) -> &[u8] {
+    let end = line.iter().position(|byte| *byte == b'#').unwrap_or(line.len());
+    line.get(..end).unwrap_or_default()
+}
+
+/// The column of the keys of a block map.
+fn key_column(view: &View<'_>, map: NodeId) -> Option<usize> {
+    let entries = view.entries(map);
+    // The first key may stand behind a dash, an anchor or a tag; the second never does.
+    let (key, _) = entries.get(1).or(entries.first())?;
+    column(view, *key)
+}
+
+/// The column of a key, if only spaces and dashes stand before it.
+fn column(view: &View<'_>, key: NodeId) -> Option<usize> {
+    let at = view.node(key)?.span.start.offset;
+    let before = view.text.get(lines::start(view.text, at)..at)?;
+    before
+        .iter()
+        .all(|byte| b" -".contains(byte))
+        .then_some(before.len())
+}
+
+/// Where lines can follow a node.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct After {
+    /// The start of the next line, or the end of the text.
+    pub(crate) at: usize,
+    /// Whether the text ends there without a line break.
+    pub(crate) open: bool,
+}
+
+/// Where lines can follow node `id`; `None` if something else follows on its last line.
+pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
+    let text = view.text;
+    let end = view.node(id)?.span.end.offset;
+    let block_scalar = is_block_scalar(view, last_leaf(view, id));
+    if block_scalar && end > 0 && text.get(end - 1) == Some(&b'\n') {
+        let at = if keeps_breaks(view, last_leaf(view, id)) {
+            end
+        } else {
+            skip_blank_lines_back(text, end)
+        };
+        return Some(After { at, open: false });
+    }
+    if !lines::nothing_follows(text, end) {
+        return None;
+    }
+    let at = lines::end(text, end);
+    let open = !text.get(..at)?.ends_with(b"\n");
+    Some(After { at, open })
+}
+
+fn last_leaf(view: &View<'_>, mut id: NodeId) -> NodeId {
+    loop {
+        let next = match view.node(id).map(|node| &node.kind) {
+            Some(NodeKind::List { items, flow: false }) => items.last().copied(),
+            Some(NodeKind::Map { entries, flow: false }) => entries.last().map(|(_, value)| *value),
+            _ => None,
+        };
+        let Some(next) = next else { return id };
+        id = next;
+    }
+}
+
+fn is_block_scalar(view: &View<'_>, id: NodeId) -> bool {
+    let kind = view.node(id).map(|node| &node.kind);
+    matches!(
+        kind,
+        Some(NodeKind::Scalar {
+            style: Scalar::Literal | Scalar::Folded,
+            ..
+        })
+    )
+}
+
+/// Whether the blank lines at the end of a block scalar are part of it: `|+`.
+fn keeps_breaks(view: &View<'_>, id: NodeId) -> bool {
+    let start = view.node(id).map_or(0, |node| node.span.start.offset);
+    let header = view
+        .text
+        .get(start..lines::end(view.text, start))
+        .unwrap_or_default();
+    header
+        .iter()
+        .take_while(|byte| **byte != b'#')
+        .any(|byte| *byte == b'+')
+}
+
+fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
+    while let Some(before) = at.checked_sub(1) {
+        let start = lines::start(text, before);
+        let blank = text
+            .get(start..before)
+            .unwrap_or_default()
+            .trim_ascii()
+            .is_empty();
+        if !blank {
+            break;
+        }
+        at = start;
+    }
+    at
+}
+
+impl Editor<'_, '_> {
+    /// Whether only spaces stand before a key.
+    pub(super) fn starts_line(&self, key: NodeId) -> bool {
+        let at = self.view.node(key).map(|node| node.span.start.offset);
+        at.is_some_and(|at| lines::indent(self.view.text, at).is_some())
+    }
+
+    pub(super) fn join_block(&mut self, key: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
+        let refuse = || refusal::layout(self.view, list, "the list");
+        let items = self.view.items(list);
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            return Err(refuse());
+        };
+        let dash = dash(self.view, *first).ok_or_else(refuse)?;
+        let column = lines::indent(self.view.text, dash).ok_or_else(refuse)?;
+        let layout = Layout {
+            gap: gap(self.view, *first, dash),
+            ..self.layout
+        };
+        if !joining.first.is_empty() {
+            let at = self.before_first(key, dash).ok_or_else(refuse)?;
+            self.insert_items(After { at, open: false }, &joining.first, column, &layout);
+        }
+        if !joining.last.is_empty() {
+            let at = after(self.view, *last).ok_or_else(refuse)?;
+            self.insert_items(at, &joining.last, column, &layout);
+        }
+        Ok(())
+    }
+
+    /// Right under the key, above comments that belong to the first item.
+    fn before_first(&self, key: NodeId, dash: usize) -> Option<usize> {
+        let text = self.view.text;
+        let line = lines::start(text, dash);
+        let under = lines::end(text, self.view.node(key)?.span.end.offset);
+        if under > line {
+            return None;
+        }
+        Some(if lines::silent(text, under, line) {
+            under
+        } else {
+            line
+        })
+    }
+
+    fn insert_items(&mut self, at: After, items: &[&crate::item::Item], column: usize, layout: &Layout) {
+        let text: String = items
+            .iter()
+            .map(|item| block_item(item, column, layout))
+            .collect();
+        self.insert_lines(at, text);
+    }
+
+    /// Whole lines; where the text ends without a break, it still does.
+    fn insert_lines(&mut self, at: After, mut text: String) {
+        if at.open {
+            let eol = self.layout.eol();
+            text.truncate(text.len().saturating_sub(eol.len()));
+            text.insert_str(0, eol);
+        }
+        self.splices.push(Splice::insert(at.at, text));
+    }
+
+    pub(super) fn create_block(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
+        let refuse = || refusal::layout(self.view, map, "the map");
+        let column = key_column(self.view, map).ok_or_else(refuse)?;
+        let text = block_key(key, &joining.all(), column, &self.layout);
+        let before = if key == "initContainers" {
+            self.before_containers(map, column)
+        } else {
+            None
+        };
+        let at = match before {
+            Some(at) => After { at, open: false },
+            None => {
+                let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
+                after(self.view, *last).ok_or_else(refuse)?
+            }
+        };
+        self.insert_lines(at, text);
+        Ok(())
+    }
+
+    /// Above `containers` and the comments that belong to it.
+    fn before_containers(&self, map: NodeId, column: usize) -> Option<usize> {
+        let text = self.view.text;
+        let entries = self.view.entries(map);
+        let at = entries
+            .iter()
+            .position(|(key, _)| self.view.scalar(*key) == Some("containers"))?;
+        let key = self.view.node(entries.get(at)?.0)?.span.start.offset;
+        if lines::indent(text, key)? != column {
+            return None;
+        }
+        let floor = match at.checked_sub(1).and_then(|before| entries.get(before)) {
+            Some((_, value)) => after(self.view, *value)?.at,
+            None => return Some(lines::start(text, key)).map(|line| self.above_comments(line, 0, column)),
+        };
+        Some(self.above_comments(lines::start(text, key), floor, column))
+    }
+
+    fn above_comments(&self, mut line: usize, floor: usize, column: usize) -> usize {
+        let text = self.view.text;
+        while line > floor {
+            let above = lines::start(text, line - 1);
+            let content = text.get(above..line).unwrap_or_default();
+            let spaces = content.iter().take_while(|byte| **byte == b' ').count();
+            if above < floor || spaces != column || content.get(spaces) != Some(&b'#') {
+                break;
+            }
+            line = above;
+        }
+        line
+    }
+
+    /// Replaces `key: []` or `key:` by a key with items; the former lines stay above it as comments.
+    pub(super) fn fill_block(
+        &mut self,
+        (name, value): (NodeId, NodeId),
+        key: &str,
+        joining: &Joining<'_>,
+    ) -> Edited {
+        let refuse = || refusal::layout(self.view, value, "the list");
+        let text = self.view.text;
+        let from = self.view.node(name).map_or(0, |node| node.span.start.offset);
+        let start = lines::start(text, from);
+        let column = from - start;
+        let end = after(self.view, value).ok_or_else(refuse)?;
+        let mut new = former(text.get(start..end.at).unwrap_or_default(), column);
+        let mut lines = block_key(key, &joining.all(), column, &self.layout);
+        if end.open {
+            new.push_str(self.layout.eol());
+            lines.truncate(lines.len().saturating_sub(self.layout.eol().len()));
+        }
+        new.push_str(&lines);
+        self.splices.push(Splice {
+            start,
+            end: end.at,
+            text: new,
+        });
+        Ok(())
+    }
+
+    /// Turns the lines of an item into comments. Items in brackets are gone by now, see [`crate::undo`].
+    pub(super) fn drop_block_item(&mut self, list: NodeId, item: NodeId) -> Edited {
+        let refuse = || refusal::layout(self.view, item, "the container that must be replaced");
+        if self.is_flow(list) {
+            return Err(refuse());
+        }
+        let text = self.view.text;
+        let dash = dash(self.view, item).ok_or_else(refuse)?;
+        let column = lines::indent(text, dash).ok_or_else(refuse)?;
+        let end = after(self.view, item).ok_or_else(refuse)?;
+        let start = lines::start(text, dash);
+        let commented = former(text.get(start..end.at).unwrap_or_default(), column);
+        self.splices.push(Splice {
+            start,
+            end: end.at,
+            text: commented,
+        });
+        Ok(())
+    }
+}
+
+/// `lines` as comments that hold every byte of them. The sign goes in at `column` if every line reaches it, so that it
+/// lines up, else at the start of each line.
+fn former(lines: &[u8], column: usize) -> String {
+    let text = String::from_utf8_lossy(lines);
+    let indented = |line: &str| line.len() >= column && line.bytes().take(column).all(|byte| byte == b' ');
+    let column = if text.split_inclusive('\n').all(indented) {
+        column
+    } else {
+        0
+    };
+    let mut out = String::new();
+    for line in text.split_inclusive('\n') {
+        let (indent, rest) = line.split_at(column);
+        out.push_str(indent);
+        out.push_str(FORMER_LINE);
+        if !matches!(rest, "\n" | "\r\n" | "") {
+            out.push(' ');
+        }
+        out.push_str(rest);
+    }
+    out
+}

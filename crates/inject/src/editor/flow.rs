@@ -1,0 +1,162 @@
+//! Items into brackets and braces: where they go between commas. The counterpart is [`crate::undo::flow`]: what is written
+//! here in one way only is found there by it.
+
+use mainstay_yaml::{NodeId, NodeKind};
+
+use super::{Edited, Editor, Joining};
+use crate::lines;
+use crate::mark::FORMER_VALUES;
+use crate::refusal;
+use crate::splice::Splice;
+use crate::tree::View;
+use crate::write::{flow_item, flow_key};
+
+impl Editor<'_, '_> {
+    /// A new key goes to the front of the map, where no comma before it is in question.
+    pub(super) fn create_flow(&mut self, map: NodeId, key: &str, joining: &Joining<'_>) -> Edited {
+        let json = self.is_json(map);
+        let list = format!("{} [{}]", flow_key(key, json), items(joining, json));
+        self.insert_front(map, list)
+    }
+
+    fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
+        let refuse = || refusal::layout(self.view, collection, "this");
+        let open = opening(self.view, collection).ok_or_else(refuse)?;
+        let text = match first_element(self.view, collection) {
+            None => element,
+            Some(first) => match line_indent(self.view, open, first) {
+                Some(indent) => format!("{}{indent}{element},", self.layout.eol()),
+                None => format!("{element}, "),
+            },
+        };
+        self.splices.push(Splice::insert(open, text));
+        Ok(())
+    }
+
+    /// Into a list in brackets that has items.
+    pub(super) fn join_flow(&mut self, map: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
+        let first = self.view.items(list).first().copied();
+        let json = self.is_json(map) || first.is_some_and(|item| self.is_json(item));
+        // Each goes before the ones put there already.
+        for item in &joining.first {
+            self.insert_front(list, flow_item(item, json))?;
+        }
+        for item in &joining.last {
+            self.insert_back(list, &flow_item(item, json))?;
+        }
+        Ok(())
+    }
+
+    fn insert_back(&mut self, list: NodeId, element: &str) -> Edited {
+        let refuse = || refusal::layout(self.view, list, "the list");
+        let open = opening(self.view, list).ok_or_else(refuse)?;
+        let items = self.view.items(list);
+        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+            return Err(refuse());
+        };
+        let end = self.view.node(*last).map_or(0, |node| node.span.end.offset);
+        let gap = match line_indent(self.view, open, *first) {
+            Some(indent) => format!("{}{indent}", self.layout.eol()),
+            None => " ".into(),
+        };
+        let splice = match comma(self.view.text, end) {
+            Some(comma) => Splice::insert(comma + 1, format!("{gap}{element},")),
+            None => Splice::insert(end, format!(",{gap}{element}")),
+        };
+        self.splices.push(splice);
+        Ok(())
+    }
+
+    /// Into an empty list, or in the place of a null; tabs behind the bracket remember which.
+    pub(super) fn fill_flow(
+        &mut self,
+        map: NodeId,
+        (_, value): (NodeId, NodeId),
+        joining: &Joining<'_>,
+    ) -> Edited {
+        let refuse = || refusal::layout(self.view, value, "the list");
+        let json = self.is_json(map);
+        let items = items(joining, json);
+        if self.is_flow(value) {
+            let open = opening(self.view, value).ok_or_else(refuse)?;
+            self.splices.push(Splice::insert(open, format!("\t{items}")));
+            return Ok(());
+        }
+        let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
+        let (start, end) = (span.start.offset, span.end.offset);
+        let former = self.view.text.get(start..end).unwrap_or_default();
+        let known = FORMER_VALUES
+            .iter()
+            .skip(1)
+            .position(|known| known.as_bytes() == former);
+        let tabs = "\t".repeat(known.ok_or_else(refuse)? + 2);
+        let space = if former.is_empty() { " " } else { "" };
+        let text = format!("{space}[{tabs}{items}]");
+        self.splices.push(Splice { start, end, text });
+        Ok(())
+    }
+
+    /// Whether the keys of a flow map are in double quotes.
+    fn is_json(&self, map: NodeId) -> bool {
+        let key = match self.view.node(map).map(|node| &node.kind) {
+            Some(NodeKind::Map { entries, flow: true }) => entries.first().map(|(key, _)| *key),
+            _ => None,
+        };
+        let start = key
+            .and_then(|key| self.view.node(key))
+            .map(|node| node.span.start.offset);
+        start.and_then(|at| self.view.text.get(at)) == Some(&b'"')
+    }
+}
+
+fn items(joining: &Joining<'_>, json: bool) -> String {
+    let shown: Vec<String> = joining
+        .all()
+        .into_iter()
+        .map(|item| flow_item(item, json))
+        .collect();
+    shown.join(", ")
+}
+
+/// Just behind the bracket or brace that opens `collection`.
+pub(crate) fn opening(view: &View<'_>, collection: NodeId) -> Option<usize> {
+    let node = view.node(collection)?;
+    let sign = match &node.kind {
+        NodeKind::Map { flow: true, .. } => b'{',
+        NodeKind::List { flow: true, .. } => b'[',
+        _ => return None,
+    };
+    let start = node.span.start.offset;
+    let found = memchr::memchr(sign, view.text.get(start..node.span.end.offset)?)?;
+    Some(start + found + 1)
+}
+
+fn first_element(view: &View<'_>, collection: NodeId) -> Option<NodeId> {
+    match &view.node(collection)?.kind {
+        NodeKind::Map { entries, .. } => entries.first().map(|(key, _)| *key),
+        NodeKind::List { items, .. } => items.first().copied(),
+        _ => None,
+    }
+}
+
+/// What stands before the first element on its line, if it is on a line of its own.
+fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
+    let at = view.node(first)?.span.start.offset;
+    let start = lines::start(view.text, at);
+    let before = view.text.get(start..at)?;
+    let alone = start >= open && before.iter().all(|byte| b" \t".contains(byte));
+    alone.then(|| String::from_utf8_lossy(before).into_owned())
+}
+
+/// The comma behind `from`, white space and comments passed over.
+pub(crate) fn comma(text: &[u8], from: usize) -> Option<usize> {
+    let mut at = from;
+    loop {
+        match text.get(at)? {
+            b',' => return Some(at),
+            b' ' | b'\t' | b'\r' | b'\n' => at += 1,
+            b'#' => at = lines::end(text, at),
+            _ => return None,
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! What is inserted, before it is text: an ordered tree, so that people find the keys in the order they expect.
+
+use mainstay_yaml::Value;
+
+/// One node of what is inserted.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Item {
+    /// A string.
+    Text(String),
+    /// A whole number.
+    Int(i64),
+    /// A boolean.
+    Bool(bool),
+    /// A list.
+    List(Vec<Item>),
+    /// A map, its keys in the order they are written.
+    Map(Vec<(&'static str, Item)>),
+}
+
+impl Item {
+    /// A string.
+    pub(crate) fn text(text: impl Into<String>) -> Self {
+        Self::Text(text.into())
+    }
+
+    /// The string under `name`.
+    pub(crate) fn name(&self) -> Option<&str> {
+        match self {
+            Self::Map(entries) => entries.iter().find_map(|(key, value)| match value {
+                Self::Text(text) if *key == "name" => Some(text.as_str()),
+                _ => None,
+            }),
+            _ => None,
+        }
+    }
+
+    /// The same as a plain value.
+    pub(crate) fn value(&self) -> Value {
+        match self {
+            Self::Text(text) => Value::from(text.as_str()),
+            Self::Int(number) => Value::Int(*number),
+            Self::Bool(truth) => Value::Bool(*truth),
+            Self::List(items) => Value::List(items.iter().map(Self::value).collect()),
+            Self::Map(entries) => {
+                let pairs = entries.iter();
+                Value::Map(
+                    pairs
+                        .map(|(key, item)| ((*key).to_owned(), item.value()))
+                        .collect(),
+                )
+            }
+        }
+    }
+}

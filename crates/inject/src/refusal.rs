@@ -1,0 +1,46 @@
+//! Why an edit is not made: takes a node, gives a finding that names its place and the way out.
+
+use mainstay_yaml::NodeId;
+
+use crate::tree::View;
+use crate::workload::place;
+use crate::{Code, Finding, Severity};
+
+/// A finding about node `id`.
+pub(crate) fn refuse(view: &View<'_>, id: NodeId, code: Code, message: String, help: &str) -> Finding {
+    Finding {
+        severity: Severity::Error,
+        code,
+        message,
+        place: view.node(id).map(|node| place(node.span)).unwrap_or_default(),
+        help: Some(help.to_owned()),
+    }
+}
+
+/// Others see this node through an alias or a merge.
+pub(crate) fn shared(view: &View<'_>, id: NodeId, what: &str) -> Finding {
+    let message = format!(
+        "{what} is shared through an anchor, an alias or a merge key: adding to it would change its other users"
+    );
+    let help = "write it out in this pod spec, without the anchor";
+    refuse(view, id, Code::SharedAnchor, message, help)
+}
+
+/// Lines cannot be added here.
+pub(crate) fn layout(view: &View<'_>, id: NodeId, what: &str) -> Finding {
+    let message = format!("{what} is laid out in a way that lines cannot be added to");
+    let help = "put each key and each `-` on a line of its own";
+    refuse(view, id, Code::Layout, message, help)
+}
+
+/// Not what Kubernetes wants here.
+pub(crate) fn wrong_type(view: &View<'_>, id: NodeId, what: &str, wanted: &str) -> Finding {
+    let message = format!("{what} is not {wanted}");
+    refuse(
+        view,
+        id,
+        Code::WrongType,
+        message,
+        "kubectl would refuse it as well",
+    )
+}

@@ -1,0 +1,113 @@
+//! What edits mean, without text: takes the value of a document, gives the value it must have afterwards. Written apart from
+//! the editor on purpose: the one is the other's judge.
+
+use mainstay_yaml::{Map, Value};
+
+use crate::item::Item;
+use crate::plan::{End, PodEdit};
+use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
+use crate::select::Step;
+
+/// Applies `edits` to the pod spec at `steps`; false if there is none.
+pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> bool {
+    let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
+        return false;
+    };
+    edits.iter().all(|edit| apply_one(spec, edit))
+}
+
+fn apply_one(spec: &mut Map, edit: &PodEdit) -> bool {
+    match edit {
+        PodEdit::Drop { list, name } => {
+            if let Some(Value::List(items)) = spec.get_mut(*list) {
+                items.retain(|item| name_of(item) != Some(name));
+            }
+            true
+        }
+        PodEdit::Mount { lists, mount } => lists.iter().all(|list| match spec.get_mut(*list) {
+            Some(Value::List(items)) => items.iter_mut().all(|item| mount_into(item, mount)),
+            _ => true,
+        }),
+        PodEdit::Put { list, item, end } => put(spec, list, item, *end),
+        PodEdit::Share { list, item } => share(spec, list, item),
+    }
+}
+
+fn mount_into(container: &mut Value, mount: &Item) -> bool {
+    container
+        .as_map_mut()
+        .is_some_and(|container| share(container, "volumeMounts", mount))
+}
+
+fn share(map: &mut Map, list: &str, item: &Item) -> bool {
+    let there = match map.get(list) {
+        Some(Value::List(items)) => items.iter().any(|other| name_of(other) == item.name()),
+        _ => false,
+    };
+    there || put(map, list, item, End::Last)
+}
+
+fn put(map: &mut Map, list: &str, item: &Item, end: End) -> bool {
+    let items = map.entry(list.to_owned()).or_default();
+    if items.is_null() {
+        *items = Value::List(Vec::new());
+    }
+    let Value::List(items) = items else { return false };
+    match end {
+        End::First => items.insert(0, item.value()),
+        End::Last => items.push(item.value()),
+    }
+    true
+}
+
+fn name_of(item: &Value) -> Option<&str> {
+    item.get("name").and_then(Value::as_str)
+}
+
+/// Takes from the pod spec at `steps` everything of ours by name, so that two texts can be compared that differ in nothing
+/// else: lists that become or were empty go as well.
+pub(crate) fn bare(document: &mut Value, steps: &[Step]) {
+    let Some(spec) = at(document, steps).and_then(Value::as_map_mut) else {
+        return;
+    };
+    keep(spec, "initContainers", |name| {
+        name != INITIALIZER && name != SERVICE_MESH
+    });
+    keep(spec, "volumes", is_not_our_volume);
+    for list in ["containers", "initContainers"] {
+        let Some(Value::List(containers)) = spec.get_mut(list) else {
+            continue;
+        };
+        for container in containers.iter_mut().filter_map(Value::as_map_mut) {
+            keep(container, "volumeMounts", is_not_our_volume);
+        }
+    }
+}
+
+fn is_not_our_volume(name: &str) -> bool {
+    Profile::ALL.iter().all(|profile| profile.volume != name)
+}
+
+fn keep(map: &mut Map, list: &str, wanted: impl Fn(&str) -> bool) {
+    let empty = match map.get_mut(list) {
+        Some(Value::List(items)) => {
+            items.retain(|item| name_of(item).is_none_or(&wanted));
+            items.is_empty()
+        }
+        Some(Value::Null) => true,
+        _ => false,
+    };
+    if empty {
+        map.remove(list);
+    }
+}
+
+fn at<'v>(document: &'v mut Value, steps: &[Step]) -> Option<&'v mut Value> {
+    steps
+        .iter()
+        .try_fold(document, |value, step| match (value, step) {
+            (Value::Map(map), Step::Key(key)) => map.get_mut(key),
+            (Value::List(items), Step::Index(index)) => items.get_mut(*index),
+            _ => None,
+        })
+}

@@ -1,0 +1,213 @@
+//! What was injected, taken away: takes a parsed document, gives the splices back to what the user wrote. Goes by the marks
+//! of [`crate::mark`], so what has none stays, whatever its name.
+
+pub(crate) mod flow;
+mod former;
+
+use mainstay_yaml::{NodeId, NodeKind};
+
+use crate::Finding;
+use crate::editor::block;
+use crate::lines;
+use crate::mark::ITEM_MARK;
+use crate::select::Found;
+use crate::splice::Splice;
+use crate::tree::{Entry, View};
+use former::{Former, formers};
+
+/// What taking away needs.
+#[derive(Debug, Default)]
+pub(crate) struct Undone {
+    /// The exchanges, sorted.
+    pub(crate) splices: Vec<Splice>,
+    /// What cannot be brought back later.
+    pub(crate) lost: Vec<Finding>,
+}
+
+/// One pod to clean.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Job<'f> {
+    pub(crate) found: &'f Found,
+    /// Names of init containers that will be put in anew: where they stand in brackets, without a mark, they go as well.
+    pub(crate) replaced: &'f [&'static str],
+}
+
+/// The way back for all `jobs`; `frozen` are ranges of the text that stay as they are.
+pub(crate) fn undo(view: &View<'_>, jobs: &[Job<'_>], frozen: &[(usize, usize)]) -> Undone {
+    let mut undo = Undo {
+        view,
+        formers: formers(view, frozen),
+        removed: Vec::new(),
+        done: Undone::default(),
+    };
+    for job in jobs {
+        undo.pod(job);
+    }
+    undo.finish()
+}
+
+struct Undo<'v, 'a> {
+    view: &'v View<'a>,
+    /// Replaced lines, kept as comments.
+    formers: Vec<Former>,
+    /// Whole lines that go.
+    removed: Vec<(usize, usize)>,
+    done: Undone,
+}
+
+impl Undo<'_, '_> {
+    fn pod(&mut self, job: &Job<'_>) {
+        let Some(spec) = job.found.spec.filter(|_| job.found.shared.is_none()) else {
+            return;
+        };
+        self.list(spec, "initContainers", job.replaced);
+        self.list(spec, "volumes", &[]);
+        for key in ["containers", "initContainers"] {
+            let Entry::Own(_, list) = self.view.entry(spec, key) else {
+                continue;
+            };
+            for container in self.view.items(list) {
+                if !self.is_marked(*container) && self.view.resolve(*container) == *container {
+                    self.list(*container, "volumeMounts", &[]);
+                }
+            }
+        }
+    }
+
+    fn list(&mut self, map: NodeId, key: &str, replaced: &[&'static str]) {
+        let Entry::Own(name, list) = self.view.entry(map, key) else {
+            return;
+        };
+        match self.view.node(list).map(|node| &node.kind) {
+            Some(NodeKind::List { flow: true, .. }) => self.flow_list(map, (name, list), replaced),
+            Some(NodeKind::List { flow: false, .. }) => self.block_list(name, list, key),
+            _ => {}
+        }
+    }
+
+    fn block_list(&mut self, name: NodeId, list: NodeId, key: &str) {
+        let items = self.view.items(list);
+        let ours: Vec<(usize, usize)> = items.iter().filter_map(|item| self.marked_lines(*item)).collect();
+        let Some(last) = ours.last().copied().filter(|_| !ours.is_empty()) else {
+            return;
+        };
+        let key_line = lines::start(self.view.text, self.start(name));
+        let made = ours.len() == items.len()
+            && self.is_bare_key(name, key)
+            && !self.has_former_items(key_line, last, items);
+        self.removed.extend(ours);
+        if made {
+            self.removed
+                .push((key_line, lines::end(self.view.text, key_line)));
+        } else {
+            self.forget_former_key(key_line, key);
+        }
+    }
+
+    /// The lines of an item that is ours.
+    fn marked_lines(&self, item: NodeId) -> Option<(usize, usize)> {
+        if !self.is_marked(item) {
+            return None;
+        }
+        let dash = block::dash(self.view, item)?;
+        let end = block::after(self.view, item)?;
+        Some((lines::start(self.view.text, dash), end.at))
+    }
+
+    /// Whether an item has the mark of block style behind its name.
+    fn is_marked(&self, item: NodeId) -> bool {
+        let Entry::Own(_, name) = self.view.entry(item, "name") else {
+            return false;
+        };
+        let end = self.view.node(name).map_or(0, |node| node.span.end.offset);
+        let rest = self
+            .view
+            .text
+            .get(end..lines::end(self.view.text, end))
+            .unwrap_or_default();
+        rest.trim_ascii() == ITEM_MARK.as_bytes()
+    }
+
+    /// Whether the key stands alone on its line, as we write it.
+    fn is_bare_key(&self, name: NodeId, key: &str) -> bool {
+        let line = lines::line(self.view.text, self.start(name));
+        line.trim_ascii().strip_suffix(b":") == Some(key.as_bytes())
+    }
+
+    /// Whether items of this list were replaced: then the list was the user's.
+    fn has_former_items(&self, key_line: usize, last: (usize, usize), items: &[NodeId]) -> bool {
+        let column = items
+            .first()
+            .and_then(|item| block::dash(self.view, *item))
+            .and_then(|dash| lines::indent(self.view.text, dash));
+        let end = self.silent_until(last.1);
+        self.formers
+            .iter()
+            .filter(|former| former.line > key_line && former.line < end)
+            .any(|former| former.dash_column(self.view.text) == column && column.is_some())
+    }
+
+    /// How far only comments and blank lines follow `from`.
+    fn silent_until(&self, from: usize) -> usize {
+        let text = self.view.text;
+        let mut at = from;
+        while at < text.len() && lines::silent(text, at, lines::end(text, at)) {
+            at = lines::end(text, at);
+        }
+        at
+    }
+
+    /// A list that was empty has items of the user's by now: what stood there is past.
+    fn forget_former_key(&mut self, key_line: usize, key: &str) {
+        let text = self.view.text;
+        let mut line = key_line;
+        let mut above = Vec::new();
+        while let Some(index) = self.formers.iter().position(|former| former.end == line) {
+            above.push(index);
+            let Some(former) = self.formers.get(index) else {
+                break;
+            };
+            line = former.line;
+            if former
+                .content(text)
+                .trim_ascii_start()
+                .starts_with(key.as_bytes())
+            {
+                above.sort_unstable();
+                for index in above.into_iter().rev() {
+                    let former = self.formers.remove(index);
+                    self.removed.push((former.line, former.end));
+                }
+                return;
+            }
+        }
+    }
+
+    fn start(&self, id: NodeId) -> usize {
+        self.view.node(id).map_or(0, |node| node.span.start.offset)
+    }
+
+    fn finish(mut self) -> Undone {
+        let text = self.view.text;
+        self.removed.sort_unstable();
+        let mut merged: Vec<(usize, usize)> = Vec::new();
+        for (start, end) in self.removed {
+            match merged.last_mut() {
+                Some(last) if start <= last.1 => last.1 = last.1.max(end),
+                _ => merged.push((start, end)),
+            }
+        }
+        // A text that ended without a line break does so again.
+        if let Some(last) = merged
+            .last_mut()
+            .filter(|last| last.1 == text.len() && !text.ends_with(b"\n"))
+        {
+            last.0 = lines::before_break(text, last.0);
+        }
+        let removals = merged.into_iter().map(|(start, end)| Splice::remove(start, end));
+        self.done.splices.extend(removals);
+        self.done.splices.extend(self.formers.iter().map(Former::restore));
+        crate::splice::sort(&mut self.done.splices);
+        self.done
+    }
+}

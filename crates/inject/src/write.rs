@@ -1,0 +1,203 @@
+//! Items to text: takes an [`Item`] and a layout, gives block lines or one flow line. Knows nothing of where it goes.
+
+use crate::item::Item;
+use crate::mark::{FLOW_MARK, ITEM_MARK};
+
+/// How block lines are laid out, in spaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// From a key to its children's keys.
+    pub(crate) step: usize,
+    /// From a key to the dashes of its list.
+    pub(crate) dash: usize,
+    /// From a dash to what it announces.
+    pub(crate) gap: usize,
+    /// Whether lines end in CRLF.
+    pub(crate) crlf: bool,
+}
+
+impl Layout {
+    /// A line break.
+    pub(crate) fn eol(&self) -> &'static str {
+        if self.crlf { "\r\n" } else { "\n" }
+    }
+}
+
+/// `item` as an item of a list whose dashes stand in column `column` (from 0), marked as ours; every line ends with a break.
+pub(crate) fn block_item(item: &Item, column: usize, layout: &Layout) -> String {
+    let mut writer = Block {
+        layout,
+        out: String::new(),
+    };
+    writer.item(item, column);
+    let mut text = writer.out;
+    // The mark stands behind the first line, which is the item's name.
+    let end = text.find(layout.eol()).unwrap_or(text.len());
+    text.insert_str(end, &format!("  {ITEM_MARK}"));
+    text
+}
+
+/// A key in column `column` with a list of `items`, each marked as ours.
+pub(crate) fn block_key(key: &str, items: &[&Item], column: usize, layout: &Layout) -> String {
+    let mut text = format!("{:column$}{key}:{}", "", layout.eol());
+    for item in items {
+        text.push_str(&block_item(item, column + layout.dash, layout));
+    }
+    text
+}
+
+struct Block<'a> {
+    layout: &'a Layout,
+    out: String,
+}
+
+impl Block<'_> {
+    fn item(&mut self, item: &Item, column: usize) {
+        let gap = self.layout.gap.saturating_sub(1);
+        self.out.push_str(&format!("{:column$}-{:gap$}", "", ""));
+        match item {
+            Item::Map(entries) => self.entries(entries, column + self.layout.gap, true),
+            other => {
+                self.out.push_str(&scalar(other));
+                self.out.push_str(self.layout.eol());
+            }
+        }
+    }
+
+    /// The entries of a map; the first goes on the line that is begun already, if `begun`.
+    fn entries(&mut self, entries: &[(&'static str, Item)], column: usize, begun: bool) {
+        for (index, (key, value)) in entries.iter().enumerate() {
+            if index > 0 || !begun {
+                self.out.push_str(&format!("{:column$}", ""));
+            }
+            self.out.push_str(key);
+            self.out.push(':');
+            self.value(value, column);
+        }
+    }
+
+    fn value(&mut self, value: &Item, column: usize) {
+        match value {
+            Item::Map(entries) if !entries.is_empty() => {
+                self.out.push_str(self.layout.eol());
+                self.entries(entries, column + self.layout.step, false);
+            }
+            Item::List(items) if !items.is_empty() => {
+                self.out.push_str(self.layout.eol());
+                for item in items {
+                    self.item(item, column + self.layout.dash);
+                }
+            }
+            other => {
+                self.out.push(' ');
+                self.out.push_str(&scalar(other));
+                self.out.push_str(self.layout.eol());
+            }
+        }
+    }
+}
+
+fn scalar(item: &Item) -> String {
+    match item {
+        Item::Text(text) if is_plain(text) => text.clone(),
+        Item::Text(text) => quoted(text),
+        Item::Int(number) => number.to_string(),
+        Item::Bool(truth) => truth.to_string(),
+        Item::List(_) => "[]".into(),
+        Item::Map(_) => "{}".into(),
+    }
+}
+
+/// `item` on one line in braces, marked as ours; with `json` every key and string is in quotes.
+pub(crate) fn flow_item(item: &Item, json: bool) -> String {
+    let mut out = String::new();
+    flow(item, json, true, &mut out);
+    out
+}
+
+fn flow(item: &Item, json: bool, marked: bool, out: &mut String) {
+    match item {
+        Item::Text(text) if json || !is_flow_plain(text) => out.push_str(&quoted(text)),
+        Item::List(items) => {
+            out.push('[');
+            for (index, item) in items.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                flow(item, json, false, out);
+            }
+            out.push(']');
+        }
+        Item::Map(entries) => {
+            out.push('{');
+            for (index, (key, value)) in entries.iter().enumerate() {
+                out.push_str(if index > 0 { ", " } else { "" });
+                out.push_str(&flow_key(key, json));
+                out.push_str(if marked && *key == "name" { FLOW_MARK } else { " " });
+                flow(value, json, false, out);
+            }
+            out.push('}');
+        }
+        other => out.push_str(&scalar(other)),
+    }
+}
+
+/// A key with its colon.
+pub(crate) fn flow_key(key: &str, json: bool) -> String {
+    if json {
+        format!("\"{key}\":")
+    } else {
+        format!("{key}:")
+    }
+}
+
+/// Whether every reader of YAML takes `text` for a string without quotes. Says no when in doubt.
+fn is_plain(text: &str) -> bool {
+    let safe = |byte: u8| byte.is_ascii_alphanumeric() || b"._/:@-".contains(&byte);
+    let first = text
+        .bytes()
+        .next()
+        .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'/');
+    first && text.bytes().all(safe) && !text.ends_with(':') && !is_word(text) && !may_be_number(text)
+}
+
+fn is_flow_plain(text: &str) -> bool {
+    is_plain(text) && !text.contains(':')
+}
+
+fn is_word(text: &str) -> bool {
+    let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null"];
+    words.iter().any(|word| text.eq_ignore_ascii_case(word))
+}
+
+/// Numbers in any base, dates and times.
+fn may_be_number(text: &str) -> bool {
+    let part = |byte: u8| byte.is_ascii_hexdigit() || b"xXoO_.:+-TtZz".contains(&byte);
+    text.starts_with(|first: char| first.is_ascii_digit()) && text.bytes().all(part)
+}
+
+/// `text` in double quotes, as both YAML and JSON read it.
+fn quoted(text: &str) -> String {
+    let mut out = String::with_capacity(text.len() + 2);
+    out.push('"');
+    for character in text.chars() {
+        match character {
+            '"' => out.push_str("\\\""),
+            '\\' => out.push_str("\\\\"),
+            '\n' => out.push_str("\\n"),
+            '\t' => out.push_str("\\t"),
+            '\r' => out.push_str("\\r"),
+            // Line breaks to one reader and not to the other, or nothing to see at all.
+            '\u{85}' | '\u{a0}' | '\u{2028}' | '\u{2029}' | '\u{feff}' => escape(character, &mut out),
+            control if control.is_control() => escape(control, &mut out),
+            other => out.push(other),
+        }
+    }
+    out.push('"');
+    out
+}
+
+fn escape(character: char, out: &mut String) {
+    let mut units = [0; 2];
+    for unit in character.encode_utf16(&mut units) {
+        out.push_str(&format!("\\u{unit:04x}"));
+    }
+}

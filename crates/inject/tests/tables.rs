@@ -1,0 +1,163 @@
+//! Tables of inputs with the bytes they must become: every `NAME.in.*` under tests/tables, with `NAME.out.*` (absent: not a
+//! byte changes), `NAME.says` (the reports) and perhaps `NAME.flags`. `BLESS=1` writes what is given now.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use mainstay_inject::{LATER, Mode, Options, Outcome, PodTemplatePath, run};
+
+#[test]
+fn every_input_becomes_what_stands_beside_it() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/tables");
+    let inputs = inputs(&root);
+    let wrong: Vec<String> = inputs
+        .iter()
+        .filter_map(|input| check(&root, input).err())
+        .collect();
+    assert!(
+        wrong.is_empty(),
+        "{} of {} wrong\n{}",
+        wrong.len(),
+        inputs.len(),
+        wrong.join("\n")
+    );
+    assert!(!inputs.is_empty(), "only {} inputs", inputs.len());
+}
+
+fn inputs(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(inputs(&path));
+        } else if path.file_name().unwrap().to_string_lossy().contains(".in.") {
+            found.push(path);
+        }
+    }
+    found.sort();
+    found
+}
+
+/// One input: its output, its reports, and the laws.
+fn check(root: &Path, input: &Path) -> Result<(), String> {
+    let name = input.strip_prefix(root).unwrap().display().to_string();
+    let sibling = |old: &str, new: &str| PathBuf::from(input.display().to_string().replace(old, new));
+    let stem = input.display().to_string();
+    let stem = PathBuf::from(stem.split(".in.").next().unwrap());
+    let flags = fs::read_to_string(stem.with_extension("flags")).unwrap_or_default();
+    let options = options(&flags);
+    let text = fs::read(input).unwrap();
+    let outcome = run(&text, &options).map_err(|error| format!("{name}: {error}"))?;
+    let said = says(&outcome);
+    let (output, reports) = (sibling(".in.", ".out."), stem.with_extension("says"));
+    if std::env::var_os("BLESS").is_some() {
+        match outcome.changed() {
+            true => fs::write(&output, &outcome.text).unwrap(),
+            false => drop(fs::remove_file(&output)),
+        }
+        fs::write(&reports, &said).unwrap();
+    }
+    let expected = fs::read(&output).unwrap_or_else(|_| text.clone());
+    if outcome.text != expected {
+        let given = String::from_utf8_lossy(&outcome.text);
+        return Err(format!("{name}: other bytes\n{given}"));
+    }
+    if fs::read_to_string(&reports).unwrap_or_default() != said {
+        return Err(format!("{name}: other reports\n{said}"));
+    }
+    if options.mode == Mode::Inject {
+        laws(&name, &text, &outcome.text, &options, flags.contains("lossy"))?;
+    }
+    Ok(())
+}
+
+fn laws(name: &str, before: &[u8], after: &[u8], options: &Options, lossy: bool) -> Result<(), String> {
+    let twice = run(after, options).unwrap();
+    if twice.text != after {
+        return Err(format!(
+            "{name}: twice is not once\n{}",
+            String::from_utf8_lossy(&twice.text)
+        ));
+    }
+    let away = Options {
+        mode: Mode::Uninject,
+        ..options.clone()
+    };
+    let back = run(after, &away).unwrap();
+    if back.text != before && !lossy && !has_marks(before) {
+        return Err(format!(
+            "{name}: not the original\n{}",
+            String::from_utf8_lossy(&back.text)
+        ));
+    }
+    Ok(())
+}
+
+/// What was injected earlier is not an original.
+fn has_marks(text: &[u8]) -> bool {
+    String::from_utf8_lossy(text).contains("mainstay:") || text.windows(3).any(|part| part == b" \t ")
+}
+
+fn options(flags: &str) -> Options {
+    let mut options = Options::default();
+    for flag in flags.split_whitespace() {
+        match flag
+            .split_once('=')
+            .map_or((flag, ""), |(name, value)| (name, value))
+        {
+            ("uninject", _) => options.mode = Mode::Uninject,
+            ("later", _) => options.profile = &LATER,
+            ("skip-initializer", _) => options.skip_initializer = true,
+            ("skip-service-mesh", _) => options.skip_service_mesh = true,
+            ("path", path) => options
+                .pod_template_paths
+                .push(PodTemplatePath::parse(path).unwrap()),
+            ("coordinator", namespace) => options.coordinator_namespace = Some(namespace.into()),
+            ("lossy", _) => {}
+            (other, _) => panic!("no flag {other}"),
+        }
+    }
+    options
+}
+
+fn says(outcome: &Outcome<'_>) -> String {
+    let mut said = String::new();
+    for report in &outcome.reports {
+        let namespace = report
+            .namespace
+            .as_deref()
+            .map(|name| format!("{name}/"))
+            .unwrap_or_default();
+        let path = if report.path.is_empty() {
+            String::new()
+        } else {
+            format!(" {}", report.path)
+        };
+        said += &format!(
+            "{}: {} {namespace}{}{path}: {} ({})\n",
+            report.place.line,
+            report.kind,
+            report.name,
+            report.action.code(),
+            report.reason.code()
+        );
+        for finding in &report.findings {
+            let place = finding.place;
+            said += &format!(
+                "  {}:{}+{}: {:?} {}: {}\n",
+                place.line,
+                place.column,
+                place.len,
+                finding.severity,
+                finding.code.code(),
+                finding.message
+            );
+            said += &finding
+                .help
+                .iter()
+                .map(|help| format!("    {help}\n"))
+                .collect::<String>();
+        }
+    }
+    said
+}
