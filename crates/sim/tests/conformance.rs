@@ -7,35 +7,14 @@
     reason = "helpers of tests"
 )]
 
-use kube::Client;
-use mainstay_conformance::{Host, SCENARIOS, run};
-use mainstay_sim::Cluster;
-use mainstay_sim::auth::User;
+#[path = "support/simulated.rs"]
+mod simulated;
 
-struct Simulated(Cluster);
-
-impl Host for Simulated {
-    fn client(&self, user: &str) -> Client {
-        let user = match user {
-            "admin" => User::named("admin", &["system:masters"]),
-            "alice" => User::named("alice", &["team-a"]),
-            "nobody" => User::anonymous(),
-            other => User::named(other, &["team-b"]),
-        };
-        Client::new(self.0.connect_as("conformance", user), "default")
-    }
-
-    async fn pause(&self) {
-        self.0.advance(std::time::Duration::from_millis(100));
-    }
-
-    fn behave(&self, _namespace: &str, _workload: &str, script: &str) -> Result<(), String> {
-        Err(format!("nobody plays the kubelet: {script}"))
-    }
-}
+use mainstay_conformance::{SCENARIOS, run};
+use simulated::Simulated;
 
 async fn transcript(name: &str, text: &str) -> String {
-    let host = Simulated(Cluster::default());
+    let host = Simulated::default();
     run(&host, &format!("ns-{name}"), text)
         .await
         .unwrap_or_else(|failure| panic!("{name}: {failure}"))
@@ -79,7 +58,7 @@ async fn a_scenario_run_twice_gives_the_same_trace() {
     for scenario in SCENARIOS {
         let mut traces = Vec::new();
         for _ in 0..2 {
-            let host = Simulated(Cluster::default());
+            let host = Simulated::default();
             run(&host, "ns", scenario.text).await.unwrap();
             traces.push(host.0.trace());
         }

@@ -1,0 +1,30 @@
+//! The simulator as a host of scenarios: its own tests and the suite that runs on both use this one.
+
+use kube::Client;
+use mainstay_conformance::Host;
+use mainstay_sim::Cluster;
+use mainstay_sim::auth::User;
+
+/// A cluster with its own clock.
+#[derive(Default)]
+pub(crate) struct Simulated(pub(crate) Cluster);
+
+impl Host for Simulated {
+    fn client(&self, user: &str) -> Client {
+        let user = match user {
+            "admin" => User::named("admin", &["system:masters"]),
+            "alice" => User::named("alice", &["team-a"]),
+            "nobody" => User::anonymous(),
+            other => User::named(other, &["team-b"]),
+        };
+        Client::new(self.0.connect_as("conformance", user), "default")
+    }
+
+    async fn pause(&self) {
+        self.0.advance(std::time::Duration::from_millis(100));
+    }
+
+    fn behave(&self, _namespace: &str, _workload: &str, script: &str) -> Result<(), String> {
+        Err(format!("nobody plays the kubelet: {script}"))
+    }
+}
