@@ -15,6 +15,7 @@ mod element;
 mod fields;
 mod last_applied;
 mod managed;
+mod memo;
 mod merge;
 mod reconcile;
 mod remove;
@@ -23,6 +24,7 @@ mod set;
 mod types;
 mod updater;
 
+use compare::Difference;
 use managed::{Entry, Managed, Manager};
 use set::Set;
 use updater::{Applied, Conflict, Updater};
@@ -76,7 +78,7 @@ pub fn apply(
     );
     let Applied { object, mut owners } = merged(&updater, &live, patch, owners, &manager, context)?;
     if let Some(entry) = owners.0.get_mut(&manager) {
-        entry.set = entry.set.difference(never_owned());
+        entry.set = entry.set.difference(never_owned()).into();
         if object.is_some() {
             entry.time = Some(now);
         }
@@ -106,8 +108,8 @@ pub fn track(
     if owners.0.is_empty() && live.is_some() {
         return new;
     }
-    let mut old = live.cloned().unwrap_or_else(|| nothing(state, resource));
-    tree::remove(&mut old, &MANAGED);
+    let nothing = live.is_none().then(|| nothing(state, resource));
+    let old = live.or(nothing.as_ref()).unwrap_or(&Value::Null);
     let updater = updater(state, resource, context);
     let version = resource.api_version();
     let writer = Manager::new(&context.manager, false, &version, &context.subresource);
@@ -115,9 +117,9 @@ pub fn track(
     if resource.is("apps", "daemonsets") {
         let mut seen = new.clone();
         tree::set_default_text(&mut seen, &TEMPLATE_GENERATION, "0");
-        note(&updater, &old, &seen, &mut owners, writer, &now);
+        note(&updater, old, &seen, &mut owners, writer, &now);
     } else {
-        note(&updater, &old, &new, &mut owners, writer, &now);
+        note(&updater, old, &new, &mut owners, writer, &now);
     }
     with_managed(new, &owners)
 }
@@ -128,7 +130,7 @@ pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
     let (Some(now), Some(before)) = (tree::get(&new, &MANAGED), tree::get(old, &MANAGED)) else {
         return new;
     };
-    if now == before || timeless(now) != timeless(before) {
+    if now == before || !same_but_times(tree::list(now, &[]), tree::list(before, &[])) {
         return new;
     }
     let kept = before.clone();
@@ -140,12 +142,38 @@ pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
     new
 }
 
-fn timeless(owners: &Value) -> Value {
-    let mut owners = owners.clone();
-    for entry in owners.as_array_mut().into_iter().flatten() {
-        tree::remove(entry, &["time"]);
+/// Whether two lists differ in nothing but times.
+fn same_but_times(one: &[Value], other: &[Value]) -> bool {
+    one.len() == other.len()
+        && one.iter().zip(other).all(|(one, other)| {
+            [
+                "manager",
+                "operation",
+                "apiVersion",
+                "fieldsType",
+                "subresource",
+                "fieldsV1",
+            ]
+            .iter()
+            .all(|key| one.get(key) == other.get(key))
+        })
+}
+
+/// Brings a sent object to the form in which objects are written: its field sets as one text each.
+pub fn pack(sent: &mut Value) {
+    if let Some(list) = tree::list_mut(sent, &MANAGED) {
+        managed::pack(list);
     }
-    owners
+}
+
+/// The way back: an object as clients know it.
+#[must_use]
+pub fn unpacked(object: &Value) -> Value {
+    let mut object = object.clone();
+    if let Some(list) = tree::list_mut(&mut object, &MANAGED) {
+        managed::unpack(list);
+    }
+    object
 }
 
 /// Whether a sent object says that nobody shall own anything any more.
@@ -174,11 +202,27 @@ fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -
 
 /// Gives `writer` what differs between two versions of an object.
 fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, writer: Manager, now: &str) {
-    let mut set = updater.update(old, new, owners).difference(never_owned());
-    if !set.is_empty() {
-        if let Some(before) = owners.0.get(&writer) {
-            set = set.union(&before.set);
+    let Difference {
+        changed: mut written,
+        added,
+        removed,
+    } = updater.update(old, new, owners, &writer);
+    written.absorb(added);
+    if let Some(entry) = owners.0.get_mut(&writer) {
+        if entry.set.touches(&removed) {
+            entry.set = entry.set.difference(&removed).into();
         }
+        if entry.set.touches(never_owned()) {
+            entry.set = entry.set.difference(&written).into();
+        }
+    }
+    let written = written.without(never_owned());
+    if !written.is_empty() {
+        let set = match owners.0.get(&writer) {
+            Some(before) if before.set.contains(&written) => before.set.clone(),
+            Some(before) => before.set.union(&written).into(),
+            None => written.into(),
+        };
         // Scaling is noted without its time.
         let entry = Entry {
             api_version: updater.resource.api_version(),
@@ -187,6 +231,7 @@ fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, w
         };
         owners.0.insert(writer, entry);
     }
+    owners.drop_empty();
     owners.cap_updaters();
 }
 

@@ -2,9 +2,15 @@
 //!
 //! An object is kept as its serialised JSON (about a tenth of the tree's memory, and what most readers want anyway)
 //! plus the parsed metadata that selectors, watches and garbage collection ask for.
+//!
+//! Trees on their way through a write hold each set of `managedFields` as one text (they are *packed*): the sets are mostly larger
+//! than the rest of the object, and few writes change them. On the wire and in the stored bytes they are as clients know them.
+
+use std::cell::RefCell;
+use std::ops::Range;
 
 use bytes::Bytes;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::tree;
 
@@ -12,12 +18,17 @@ use crate::tree;
 #[derive(Clone, Debug)]
 pub struct Object {
     meta: Meta,
-    /// `{"kind":"Pod","apiVersion":"v1",`: lists of builtin kinds leave it out of their items.
-    head: Box<str>,
-    /// The remaining fields and the closing brace.
-    rest: Bytes,
+    /// The whole object as JSON.
+    text: Bytes,
+    /// The length of `{"kind":"Pod","apiVersion":"v1",`: lists of builtin kinds leave it out of their items.
+    head: usize,
+    /// Where the sets of `managedFields` are in the text.
+    sets: Sets,
     fields: Fields,
 }
+
+/// Places in a text, in their order.
+type Sets = Box<[Range<u32>]>;
 
 /// Paths and values that field selectors may ask for, beyond name and namespace.
 pub type Fields = Box<[(Box<str>, Box<str>)]>;
@@ -66,11 +77,16 @@ impl Object {
     /// Freezes a tree. `fields` are the values field selectors may ask for.
     #[must_use]
     pub fn freeze(value: &Value, fields: Fields) -> Self {
-        let head = head(value);
+        let (text, head, sets) = BUFFER.with_borrow_mut(|out| {
+            out.clear();
+            let (head, sets) = write_object(value, out);
+            (Bytes::copy_from_slice(out), head, sets)
+        });
         Self {
             meta: Meta::of(value),
-            head: head.into(),
-            rest: Bytes::from(rest(value)),
+            text,
+            head,
+            sets,
             fields,
         }
     }
@@ -84,27 +100,59 @@ impl Object {
     /// The whole object as JSON text.
     #[must_use]
     pub fn json(&self) -> Bytes {
-        let mut out = Vec::with_capacity(self.head.len() + self.rest.len());
-        self.write_json(&mut out);
-        out.into()
+        self.text.clone()
     }
 
     /// Appends the whole object as JSON text.
     pub fn write_json(&self, out: &mut Vec<u8>) {
-        out.extend_from_slice(self.head.as_bytes());
-        out.extend_from_slice(&self.rest);
+        out.extend_from_slice(&self.text);
     }
 
     /// Appends the object without kind and apiVersion, as lists of builtin kinds have their items.
     pub fn write_item(&self, out: &mut Vec<u8>) {
         out.push(b'{');
-        out.extend_from_slice(&self.rest);
+        out.extend_from_slice(self.text.get(self.head..).unwrap_or_default());
     }
 
     /// The whole object as a tree.
     #[must_use]
     pub fn value(&self) -> Value {
-        serde_json::from_slice(&self.json()).unwrap_or(Value::Null)
+        serde_json::from_slice(&self.text).unwrap_or(Value::Null)
+    }
+
+    /// The whole object as a tree, packed: what a write begins with.
+    #[must_use]
+    pub fn packed(&self) -> Value {
+        let mut value = BUFFER.with_borrow_mut(|buffer| {
+            self.write_without_sets(buffer);
+            serde_json::from_slice(buffer).unwrap_or(Value::Null)
+        });
+        let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
+        let places = entries
+            .into_iter()
+            .flatten()
+            .filter_map(|entry| entry.get_mut("fieldsV1"));
+        for (place, set) in places.zip(&self.sets) {
+            *place = String::from_utf8_lossy(self.part(set)).into();
+        }
+        value
+    }
+
+    /// Writes the text with nothing where the sets are, so that nobody reads them.
+    fn write_without_sets(&self, out: &mut Vec<u8>) {
+        out.clear();
+        let mut from = 0;
+        for set in &self.sets {
+            out.extend_from_slice(self.part(&(from..set.start)));
+            out.extend_from_slice(b"\"\"");
+            from = set.end;
+        }
+        out.extend_from_slice(self.text.get(from as usize..).unwrap_or_default());
+    }
+
+    fn part(&self, range: &Range<u32>) -> &[u8] {
+        let range = range.start as usize..range.end as usize;
+        self.text.get(range).unwrap_or_default()
     }
 
     /// The value of a selectable field.
@@ -134,30 +182,92 @@ impl Object {
     }
 }
 
-fn head(value: &Value) -> String {
-    let text = |key| tree::text(value, &[key]);
-    let (kind, api_version) = (Value::from(text("kind")), Value::from(text("apiVersion")));
-    format!("{{\"kind\":{kind},\"apiVersion\":{api_version},")
+thread_local! {
+    /// Room to write and read in, so that no write grows a buffer of its own.
+    static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-fn rest(value: &Value) -> Vec<u8> {
-    let mut out = Vec::with_capacity(512);
-    let fields = value
-        .as_object()
-        .into_iter()
-        .flatten()
-        .filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
+/// Writes the object, kind and version first; gives the length of those and where the sets of `managedFields` are.
+fn write_object(value: &Value, out: &mut Vec<u8>) -> (usize, Sets) {
+    for (key, lead) in [("kind", "{\"kind\":"), ("apiVersion", ",\"apiVersion\":")] {
+        out.extend_from_slice(lead.as_bytes());
+        write_text(tree::text(value, &[key]), out);
+    }
+    out.push(b',');
+    let head = out.len();
+    let mut sets = Vec::new();
+    let fields = value.as_object().into_iter().flatten();
+    let fields = fields.filter(|(key, _)| !matches!(key.as_str(), "kind" | "apiVersion"));
+    write_fields(fields, out, |key, field, out| match field {
+        Value::Object(metadata) if key == "metadata" => write_metadata(metadata, out, &mut sets),
+        _ => write_json(field, out),
+    });
+    (head, sets.into())
+}
+
+fn write_metadata(metadata: &Map<String, Value>, out: &mut Vec<u8>, sets: &mut Vec<Range<u32>>) {
+    out.push(b'{');
+    write_fields(metadata.iter(), out, |key, field, out| match field {
+        Value::Array(entries) if key == "managedFields" => write_managed(entries, out, sets),
+        _ => write_json(field, out),
+    });
+}
+
+/// Writes the list with packed sets as what they stand for.
+fn write_managed(entries: &[Value], out: &mut Vec<u8>, sets: &mut Vec<Range<u32>>) {
+    out.push(b'[');
+    for (at, entry) in entries.iter().enumerate() {
+        if at > 0 {
+            out.push(b',');
+        }
+        let Value::Object(fields) = entry else {
+            write_json(entry, out);
+            continue;
+        };
+        out.push(b'{');
+        write_fields(fields.iter(), out, |key, field, out| {
+            let start = out.len();
+            match field {
+                Value::String(packed) if key == "fieldsV1" => out.extend_from_slice(packed.as_bytes()),
+                _ => write_json(field, out),
+            }
+            if key == "fieldsV1" {
+                sets.extend(range(start, out.len()));
+            }
+        });
+    }
+    out.push(b']');
+}
+
+fn range(start: usize, end: usize) -> Option<Range<u32>> {
+    Some(u32::try_from(start).ok()?..u32::try_from(end).ok()?)
+}
+
+/// Writes fields and the closing brace.
+fn write_fields<'v>(
+    fields: impl Iterator<Item = (&'v String, &'v Value)>,
+    out: &mut Vec<u8>,
+    mut write: impl FnMut(&str, &Value, &mut Vec<u8>),
+) {
     for (at, (key, field)) in fields.enumerate() {
         if at > 0 {
             out.push(b',');
         }
-        // Writing JSON into a vector cannot fail.
-        let _ = serde_json::to_writer(&mut out, key);
+        write_text(key, out);
         out.push(b':');
-        let _ = serde_json::to_writer(&mut out, field);
+        write(key, field, out);
     }
     out.push(b'}');
-    out
+}
+
+// Writing JSON into a vector cannot fail.
+
+fn write_json(value: &Value, out: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(out, value);
+}
+
+fn write_text(text: &str, out: &mut Vec<u8>) {
+    let _ = serde_json::to_writer(out, text);
 }
 
 /// `namespace/name`, or the name alone: ordered as etcd orders them.
@@ -232,6 +342,29 @@ impl Owner {
             uid: tree::text(value, &["uid"]).into(),
             controller: tree::flag(value, &["controller"]),
             blocks_deletion: tree::flag(value, &["blockOwnerDeletion"]),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn packed_objects_are_stored_as_clients_know_them() {
+        let entry = |manager: &str, fields: Value| json!({"manager": manager, "fieldsType": "FieldsV1", "fieldsV1": fields});
+        let (one, other) = (json!({"f:a": {"k:{\"name\":\"x\"}": {}}}), json!({"f:b": {}}));
+        let with = |one: Value, other: Value| {
+            let entries = [entry("m", one), json!({"manager": "none"}), entry("o", other)];
+            json!({"kind": "K", "apiVersion": "v1", "metadata": {"name": "n", "managedFields": entries}, "spec": {}})
+        };
+        let wire = with(one.clone(), other.clone());
+        let packed = with(one.to_string().into(), other.to_string().into());
+        for given in [&wire, &packed] {
+            let object = Object::freeze(given, Fields::default());
+            assert_eq!(object.value(), wire);
+            assert_eq!(object.packed(), packed);
         }
     }
 }

@@ -164,6 +164,7 @@ fn place(state: &mut State, object: Value) -> Result<(), String> {
     let (uid, now) = (state.random.uid(), state.now().rfc3339());
     tree::set_default_text(&mut value, &["metadata", "uid"], &uid);
     tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
+    crate::apply::pack(&mut value);
     reserve(state, &resource, &value);
     let stored = convert::to_stored(&resource, value);
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {

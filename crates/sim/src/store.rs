@@ -176,7 +176,7 @@ impl Store {
         let previous = self.tables.get_mut(table)?.objects.remove(key)?;
         self.version += 1;
         let version = self.version;
-        let mut value = previous.value();
+        let mut value = previous.packed();
         tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
         let object = Arc::new(Object::freeze(&value, previous.fields()));
         let event = Event {

@@ -273,7 +273,7 @@ impl Watch {
 }
 
 fn at_version(object: &Object, version: u64) -> Object {
-    let mut value = object.value();
+    let mut value = object.packed();
     crate::tree::set(&mut value, &["metadata", "resourceVersion"], version.to_string());
     Object::freeze(&value, object.fields())
 }

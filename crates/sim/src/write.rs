@@ -49,7 +49,19 @@ impl Target<'_> {
 
 /// Reads a sent object as its kind: checks kind and version, drops what the type does not know (or refuses it), brings it to the
 /// form the server keeps.
-pub fn decode(state: &State, resource: &Resource, value: Value, context: &mut Context) -> Result<Value> {
+pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mut Context) -> Result<Value> {
+    context.resets_owners = crate::apply::resets(&value);
+    crate::apply::pack(&mut value);
+    decode_packed(state, resource, value, context)
+}
+
+/// Like [`decode`], for what was made of a stored object.
+pub fn decode_packed(
+    state: &State,
+    resource: &Resource,
+    value: Value,
+    context: &mut Context,
+) -> Result<Value> {
     let api_version = resource.api_version();
     let (sent_version, sent_kind) = (tree::text(&value, &["apiVersion"]), tree::text(&value, &["kind"]));
     if !sent_kind.is_empty() && sent_kind != &*resource.kind {
@@ -60,7 +72,6 @@ pub fn decode(state: &State, resource: &Resource, value: Value, context: &mut Co
             "the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
         )));
     }
-    context.resets_owners = crate::apply::resets(&value);
     let mut decoded = shape(state, resource, value)?;
     report_unknown(resource, &decoded.unknown, context)?;
     tree::set(&mut decoded.value, &["apiVersion"], api_version);
@@ -157,12 +168,12 @@ pub(crate) fn keep(state: &mut State, resource: &Resource, value: Value) -> Arc<
     state.store.put(&resource.table, value, fields)
 }
 
-/// The stored object as the resource's version shows it.
+/// The stored object as the resource's version shows it, packed.
 pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>, Value)> {
     let object = state.store.get(&target.resource.table, &target.key())?;
     Some((
         Arc::clone(object),
-        crate::convert::from_stored(target.resource, object.value()),
+        crate::convert::from_stored(target.resource, object.packed()),
     ))
 }
 

@@ -25,7 +25,7 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
     let Some(account) = state
         .store
         .get("serviceaccounts", &key)
-        .map(|object| object.value())
+        .map(|object| object.packed())
     else {
         let why =
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
@@ -152,12 +152,12 @@ fn find_class(state: &State, name: &str) -> Option<Value> {
     match name {
         "system-cluster-critical" => Some(json!({"value": 2_000_000_000})),
         "system-node-critical" => Some(json!({"value": 2_000_001_000})),
-        _ => state.store.get(CLASSES, name).map(|object| object.value()),
+        _ => state.store.get(CLASSES, name).map(|object| object.packed()),
     }
 }
 
 fn default_class(state: &State) -> Option<Value> {
-    let classes = state.store.all(CLASSES).map(|object| object.value());
+    let classes = state.store.all(CLASSES).map(|object| object.packed());
     classes
         .filter(|class| tree::flag(class, &["globalDefault"]))
         .min_by_key(|class| tree::int(class, &["value"]))

@@ -57,28 +57,42 @@ pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Cont
         &request.target(),
         context,
         sort == Sort::Apply,
-        &mut |state, live, context| {
-            let patched = patched(state, request, sort, live, &body, context)?;
-            write::decode(state, resource, patched, context)
-        },
+        &mut |state, live, context| patched(state, request, sort, live, &body, context),
     )?;
     let code = if done.created { 201 } else { 200 };
     Ok(Answer::object(state, resource, &done.object, code, form, include))
 }
 
-/// The tree that the patch makes of the live one.
+/// The decoded object that the patch makes of the live one.
 pub(super) fn patched(
     state: &State,
     request: &Request<'_>,
     sort: Sort,
     live: Option<&Value>,
     body: &Value,
-    context: &Context,
+    context: &mut Context,
 ) -> Result<Value> {
+    let resource = request.resource;
     if sort == Sort::Apply {
-        return apply::apply(state, request.resource, live, body, context);
+        let applied = apply::apply(state, resource, live, body, context)?;
+        return write::decode_packed(state, resource, applied, context);
     }
     let live = live.ok_or_else(|| request.target().not_found())?;
+    if mentions_owners(&request.call.body) {
+        let patched = merged(state, request, sort, &apply::unpacked(live), body)?;
+        return write::decode(state, resource, patched, context);
+    }
+    let patched = merged(state, request, sort, live, body)?;
+    write::decode_packed(state, resource, patched, context)
+}
+
+/// Whether a patch may read or write `managedFields`, or replaces the metadata as a whole.
+fn mentions_owners(body: &[u8]) -> bool {
+    let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
+    has(b"managed") || has(b"\\u") || has(b"\"from\"")
+}
+
+fn merged(state: &State, request: &Request<'_>, sort: Sort, live: &Value, body: &Value) -> Result<Value> {
     match (sort, &request.resource.shape) {
         (Sort::Json, _) => patch::apply_json_patch(live, body),
         (Sort::Strategic, Shape::Builtin(Some(id))) => strategic::merge(state.schema, *id, live, body),

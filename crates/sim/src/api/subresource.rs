@@ -63,12 +63,9 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
         &request.target(),
         context,
         false,
-        &mut |state, live, context| {
-            let value = match sort {
-                Some(sort) => patch::patched(state, request, sort, live, &sent, context)?,
-                None => sent.clone(),
-            };
-            write::decode(state, resource, value, context)
+        &mut |state, live, context| match sort {
+            Some(sort) => patch::patched(state, request, sort, live, &sent, context),
+            None => write::decode(state, resource, sent.clone(), context),
         },
     )?;
     Ok(Answer::object(state, resource, &done.object, 200, form, include))
@@ -196,7 +193,7 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
     };
     let mut covering: Vec<Value> = budgets
         .iter()
-        .map(|object| object.value())
+        .map(|object| object.packed())
         .filter(covers)
         .collect();
     if covering.len() > 1 {

@@ -1,7 +1,5 @@
 //! What differs between two values of one type: takes an old and a new one, gives the paths that were added, changed and removed.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use serde_json::{Map, Value};
 
 use super::element::{Element, same};
@@ -18,30 +16,24 @@ pub(super) struct Difference {
 
 impl Difference {
     /// Without what `reset` names, and everything below it.
-    pub(super) fn without(self, reset: &Set) -> Self {
-        if reset.is_empty() {
-            return self;
+    pub(super) fn without(mut self, reset: &Set) -> Self {
+        for set in [&mut self.added, &mut self.changed, &mut self.removed] {
+            set.take_away(reset, true);
         }
-        Self {
-            added: self.added.difference_below(reset),
-            changed: self.changed.difference_below(reset),
-            removed: self.removed.difference_below(reset),
-        }
+        self
     }
 
     /// Takes over what was found below `element`, and what happened to the element itself.
     fn take(&mut self, element: &Element, found: Found) {
-        self.added.nest(element, found.below.added);
-        self.changed.nest(element, found.below.changed);
-        self.removed.nest(element, found.below.removed);
-        if found.added {
-            self.added.insert(element.clone());
-        }
-        if found.changed {
-            self.changed.insert(element.clone());
-        }
-        if found.removed {
-            self.removed.insert(element.clone());
+        let below = found.below;
+        for (set, member, below) in [
+            (&mut self.added, found.added, below.added),
+            (&mut self.changed, found.changed, below.changed),
+            (&mut self.removed, found.removed, below.removed),
+        ] {
+            if member || !below.is_empty() {
+                set.add(element.clone(), member, below);
+            }
         }
     }
 }
@@ -120,12 +112,12 @@ fn maps(map: &MapOf<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut F
         if other == Some(one) {
             continue;
         }
-        let inner = walk(map.child(name), Some(one), other);
-        found.below.take(&Element::field(name), inner);
+        let (element, kind) = map.step(name);
+        found.below.take(&element, walk(kind, Some(one), other));
     }
     for (name, other) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
-        let inner = walk(map.child(name), None, Some(other));
-        found.below.take(&Element::field(name), inner);
+        let (element, kind) = map.step(name);
+        found.below.take(&element, walk(kind, None, Some(other)));
     }
 }
 
@@ -139,44 +131,68 @@ fn lists(list: &List<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut 
         found.leaf(old, new);
         return;
     }
-    let (before, after) = (by_element(list, old), by_element(list, new));
-    let all: BTreeSet<&Element> = before.keys().chain(after.keys()).collect();
-    for element in all {
-        let one = before.get(element).map_or(&[][..], Vec::as_slice);
-        let other = after.get(element).map_or(&[][..], Vec::as_slice);
-        let pair =
-            |one: Option<&&Value>, other: Option<&&Value>| walk(list.element, one.copied(), other.copied());
-        match (one.len(), other.len()) {
-            (..=1, ..=1) => found.below.take(element, pair(one.first(), other.first())),
-            (2.., 2..) => {
-                let equal = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a, b));
-                if !equal {
-                    found.below.changed.insert(element.clone());
-                }
+    let (before, after) = (named(list, old), named(list, new));
+    let (mut before, mut after) = (before.as_slice(), after.as_slice());
+    loop {
+        let next = match (before.first(), after.first()) {
+            (None, None) => return,
+            (Some((one, _)), None) | (None, Some((one, _))) => one,
+            (Some((one, _)), Some((other, _))) => one.min(other),
+        };
+        let element = next.clone();
+        let (one, other);
+        (one, before) = split(before, &element);
+        (other, after) = split(after, &element);
+        items_of(list, &element, one, other, found);
+    }
+}
+
+/// An item's name and the item.
+type Named<'v> = (Element, &'v Value);
+
+/// What happened to the items called `element`: mostly one before and one after, more where keys are shared.
+fn items_of(list: &List<'_>, element: &Element, one: &[Named<'_>], other: &[Named<'_>], found: &mut Found) {
+    match (one.len(), other.len()) {
+        (..=1, ..=1) => {
+            let inner = walk(list.element, first(one), first(other));
+            found.below.take(element, inner);
+        }
+        (2.., 2..) => {
+            let equal = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a.1, b.1));
+            if !equal {
+                found.below.changed.insert(element.clone());
             }
-            (2.., rest) => {
-                if rest > 0 {
-                    found.below.take(element, pair(None, other.first()));
-                }
-                found.below.removed.insert(element.clone());
+        }
+        (2.., rest) => {
+            if rest > 0 {
+                found.below.take(element, walk(list.element, None, first(other)));
             }
-            (rest, _) => {
-                if rest > 0 {
-                    found.below.take(element, pair(one.first(), None));
-                }
-                found.below.added.insert(element.clone());
+            found.below.removed.insert(element.clone());
+        }
+        (rest, _) => {
+            if rest > 0 {
+                found.below.take(element, walk(list.element, first(one), None));
             }
+            found.below.added.insert(element.clone());
         }
     }
 }
 
-/// The items of a list by what they are called in paths; more than one where keys are shared.
-fn by_element<'v>(list: &List<'_>, value: Option<&'v Value>) -> BTreeMap<Element, Vec<&'v Value>> {
-    let mut all: BTreeMap<Element, Vec<&Value>> = BTreeMap::new();
-    for item in value.and_then(Value::as_array).into_iter().flatten() {
-        if let Ok(element) = list.element_of(item) {
-            all.entry(element).or_default().push(item);
-        }
-    }
+fn first<'v>(items: &[Named<'v>]) -> Option<&'v Value> {
+    items.first().map(|(_, item)| *item)
+}
+
+/// The items of a list with what they are called in paths, sorted by it; more than one where keys are shared.
+fn named<'v>(list: &List<'_>, value: Option<&'v Value>) -> Vec<Named<'v>> {
+    let items = value.and_then(Value::as_array).into_iter().flatten();
+    let mut all: Vec<Named<'_>> = items
+        .filter_map(|item| Some((list.element_of(item).ok()?, item)))
+        .collect();
+    all.sort_by(|one, other| one.0.cmp(&other.0));
     all
+}
+
+/// The items at the front that are called `element`, and the rest.
+fn split<'s, 'v>(items: &'s [Named<'v>], element: &Element) -> (&'s [Named<'v>], &'s [Named<'v>]) {
+    items.split_at(items.partition_point(|(name, _)| name <= element))
 }

@@ -1,6 +1,7 @@
 //! One step of a field path: takes a field name, the keys of a list item, an item of a set or an index; gives its text on the wire
 //! (`f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`) and in messages (`.spec`, `[name="web"]`, `[="a"]`, `[0]`).
 
+use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
@@ -9,14 +10,17 @@ use serde_json::{Map, Value};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
     /// A field of a struct or a key of a map.
-    Field(Box<str>),
+    Field(Name),
     /// The item of a list whose keys have these values, sorted by name.
-    Key(Vec<(Box<str>, Leaf)>),
+    Key(Vec<(Name, Leaf)>),
     /// The item of a set.
     Item(Leaf),
     /// The item of a list by its place.
     Index(i64),
 }
+
+/// The name of a field: the schema's own text where it knows the field, so that most paths cost nothing.
+pub(super) type Name = Cow<'static, str>;
 
 /// A value that a path may hold, ordered as `structured-merge-diff` orders values.
 #[derive(Clone, Debug)]
@@ -24,7 +28,7 @@ pub(super) struct Leaf(pub Value);
 
 impl Element {
     pub(super) fn field(name: &str) -> Self {
-        Self::Field(name.into())
+        Self::Field(Cow::Owned(name.to_owned()))
     }
 
     /// Reads the wire form; `None` for forms of a future version, which are dropped.
@@ -40,7 +44,11 @@ impl Element {
                 rest.parse().map_err(|_| format!("invalid index: {rest}"))?,
             )),
             "k" => match json(rest)? {
-                Value::Object(keys) => Some(Self::keys(keys)),
+                Value::Object(keys) => Some(Self::keys(
+                    keys.into_iter()
+                        .map(|(name, value)| (Cow::Owned(name), Leaf(value)))
+                        .collect(),
+                )),
                 _ => return Err(format!("keys must be an object: {rest}")),
             },
             _ => None,
@@ -48,28 +56,41 @@ impl Element {
     }
 
     /// The item with these keys.
-    pub(super) fn keys(keys: Map<String, Value>) -> Self {
-        let mut keys: Vec<_> = keys
-            .into_iter()
-            .map(|(name, value)| (name.into_boxed_str(), Leaf(value)))
-            .collect();
+    pub(super) fn keys(mut keys: Vec<(Name, Leaf)>) -> Self {
         keys.sort_by(|one, other| one.0.cmp(&other.0));
         Self::Key(keys)
     }
 
     /// The wire form.
     pub(super) fn wire(&self) -> String {
+        let mut out = String::new();
+        self.write_wire(&mut out);
+        out
+    }
+
+    /// Appends the wire form.
+    pub(super) fn write_wire(&self, out: &mut String) {
         match self {
-            Self::Field(name) => format!("f:{name}"),
+            Self::Field(name) => {
+                out.push_str("f:");
+                out.push_str(name);
+            }
             Self::Key(keys) => {
                 let keys: Map<String, Value> = keys
                     .iter()
                     .map(|(name, leaf)| (name.to_string(), leaf.0.clone()))
                     .collect();
-                format!("k:{}", Value::Object(keys))
+                out.push_str("k:");
+                out.push_str(&Value::Object(keys).to_string());
             }
-            Self::Item(leaf) => format!("v:{}", leaf.0),
-            Self::Index(at) => format!("i:{at}"),
+            Self::Item(leaf) => {
+                out.push_str("v:");
+                out.push_str(&leaf.0.to_string());
+            }
+            Self::Index(at) => {
+                out.push_str("i:");
+                out.push_str(&at.to_string());
+            }
         }
     }
 }

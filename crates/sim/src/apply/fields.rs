@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::element::Element;
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
@@ -42,18 +41,15 @@ fn walk(kind: Ref<'_>, value: &Value) -> Owned {
 fn of_map(map: &MapOf<'_>, value: &Value) -> Owned {
     let mut owned = Owned::default();
     for (name, child) in value.as_object().into_iter().flatten() {
-        let element = Element::field(name);
-        let field = map.field(name);
-        let inner = walk(field.unwrap_or(map.element), child);
+        let (element, kind) = map.step(name);
+        let inner = walk(kind, child);
         let hollow = match child {
             Value::Null => true,
             Value::Object(map) => map.is_empty(),
             _ => false,
         };
-        owned.below.nest(&element, inner.below);
-        if inner.itself || hollow || field.is_none() {
-            owned.below.insert(element);
-        }
+        let member = inner.itself || hollow || map.field(name).is_none();
+        owned.below.add(element, member, inner.below);
     }
     owned
 }
@@ -73,10 +69,12 @@ fn of_list(list: &List<'_>, value: &Value) -> Owned {
     }
     for (element, item) in &named {
         // Items that share their keys are owned as one.
-        if !twice.contains(element) {
-            owned.below.nest(element, walk(list.element, item).below);
-        }
-        owned.below.insert(element.clone());
+        let below = if twice.contains(element) {
+            Set::default()
+        } else {
+            walk(list.element, item).below
+        };
+        owned.below.add(element.clone(), true, below);
     }
     owned
 }

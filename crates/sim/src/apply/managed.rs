@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Map, Value, json};
 
-use super::set::Set;
+use super::memo::Fields;
 use crate::tree;
 
 /// Entries of updates beyond this many are thrown together.
@@ -27,7 +27,7 @@ pub(super) struct Manager {
 pub(super) struct Entry {
     /// The version the paths are of.
     pub api_version: String,
-    pub set: Set,
+    pub set: Fields,
     pub time: Option<String>,
 }
 
@@ -101,8 +101,9 @@ impl Managed {
                 }
             }
             let set = match entry.get("fieldsV1") {
-                None | Some(Value::Null) => Set::default(),
-                Some(fields) => Set::parse(fields)?,
+                None | Some(Value::Null) => Fields::default(),
+                Some(Value::String(packed)) => Fields::read(packed)?,
+                Some(fields) => Fields::read(&fields.to_string())?,
             };
             let manager = Manager {
                 name: text("manager").to_owned(),
@@ -149,6 +150,9 @@ impl Managed {
 
     /// Throws the oldest entries of updates together until there are few enough.
     pub(super) fn cap_updaters(&mut self) {
+        if self.0.keys().filter(|manager| !manager.applied).count() <= UPDATERS {
+            return;
+        }
         let mut updaters: Vec<(String, Manager)> = self
             .0
             .iter()
@@ -176,7 +180,7 @@ impl Managed {
             if let Some(entry) = self.0.remove(&manager) {
                 let mut joined = entry.clone();
                 if let Some(there) = self.0.get(&bucket) {
-                    joined.set = joined.set.union(&there.set);
+                    joined.set = joined.set.union(&there.set).into();
                 }
                 self.0.insert(bucket, joined);
                 count -= 1;
@@ -198,8 +202,36 @@ fn on_wire(manager: &Manager, entry: &Entry) -> Value {
     put("time", entry.time.as_deref().unwrap_or(""));
     put("fieldsType", "FieldsV1");
     put("subresource", &manager.subresource);
-    out.insert("fieldsV1".to_owned(), entry.set.to_fields());
+    // Packed, see `pack`.
+    out.insert("fieldsV1".to_owned(), entry.set.text().into());
     Value::Object(out)
+}
+
+/// Turns the wire form of an object's field sets into the form in which objects are written and compared here: one text per set
+/// instead of a tree that is mostly larger than the object itself. [`crate::object::Object`] prints it as it was.
+pub(super) fn pack(list: &mut [Value]) {
+    for entry in list {
+        if let Some(fields) = entry.get_mut("fieldsV1") {
+            // A text is no set at all: it is refused when it is read.
+            let text = if fields.is_string() {
+                "null".to_owned()
+            } else {
+                fields.to_string()
+            };
+            *fields = text.into();
+        }
+    }
+}
+
+/// The way back from [`pack`].
+pub(super) fn unpack(list: &mut [Value]) {
+    for entry in list {
+        if let Some(fields) = entry.get_mut("fieldsV1")
+            && let Value::String(packed) = fields
+        {
+            *fields = serde_json::from_str(packed).unwrap_or_default();
+        }
+    }
 }
 
 /// Whether the sent list says that nobody shall own anything any more: it is empty, or has one empty entry.

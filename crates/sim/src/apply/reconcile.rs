@@ -20,12 +20,8 @@ pub(super) fn reconcile(kind: Ref<'_>, set: &Set) -> Set {
             out.insert(element.clone());
             continue;
         }
-        if member {
-            out.insert(element.clone());
-        }
-        if let Some(below) = below {
-            out.nest(element, reconcile(inner, below));
-        }
+        let below = below.map(|below| reconcile(inner, below));
+        out.add(element.clone(), member, below.unwrap_or_default());
     }
     out
 }

@@ -1,17 +1,31 @@
 //! Sets of field paths: takes paths, gives their union, difference and intersection, and the wire form `FieldsV1`.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::cmp::Ordering;
 
-use serde_json::{Map, Value, json};
+use serde_json::Value;
 
 use super::element::Element;
 use super::types::Ref;
 
-/// A set of field paths as a tree. A child is there only if it holds something.
+/// A set of field paths as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set {
-    members: BTreeSet<Element>,
-    children: BTreeMap<Element, Set>,
+    /// Sorted by element. A node is there only if it is a member or holds something.
+    nodes: Vec<Node>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Node {
+    element: Element,
+    /// The element itself is in the set.
+    member: bool,
+    below: Set,
+}
+
+impl Node {
+    fn holds_something(&self) -> bool {
+        self.member || !self.below.is_empty()
+    }
 }
 
 impl Set {
@@ -28,48 +42,85 @@ impl Set {
         match path {
             [] => {}
             [last] => self.insert(Element::field(last)),
-            [first, rest @ ..] => self
-                .children
-                .entry(Element::field(first))
-                .or_default()
-                .insert_fields(rest),
+            [first, rest @ ..] => {
+                let mut below = Self::default();
+                below.insert_fields(rest);
+                self.add(Element::field(first), false, below);
+            }
+        }
+    }
+
+    fn find(&self, element: &Element) -> Option<&Node> {
+        let at = self
+            .nodes
+            .binary_search_by(|node| node.element.cmp(element))
+            .ok()?;
+        self.nodes.get(at)
+    }
+
+    /// Adds the element if `member`, and what lies below it. Cheapest when elements come in their order.
+    pub(super) fn add(&mut self, element: Element, member: bool, below: Self) {
+        if !member && below.is_empty() {
+            return;
+        }
+        let node = Node {
+            element,
+            member,
+            below,
+        };
+        if self.nodes.last().is_none_or(|last| last.element < node.element) {
+            self.nodes.push(node);
+            return;
+        }
+        let found = self
+            .nodes
+            .binary_search_by(|there| there.element.cmp(&node.element));
+        match found {
+            Err(at) => self.nodes.insert(at, node),
+            Ok(at) => {
+                if let Some(there) = self.nodes.get_mut(at) {
+                    there.member |= node.member;
+                    there.below.absorb(node.below);
+                }
+            }
         }
     }
 
     /// Adds what lies directly below.
     pub(super) fn insert(&mut self, element: Element) {
-        self.members.insert(element);
+        self.add(element, true, Self::default());
     }
 
-    /// Adds everything in `below`, below `element`.
-    pub(super) fn nest(&mut self, element: &Element, below: Self) {
-        if below.is_empty() {
+    /// Adds everything of `other`.
+    pub(super) fn absorb(&mut self, other: Self) {
+        if self.is_empty() {
+            *self = other;
             return;
         }
-        match self.children.get_mut(element) {
-            Some(there) => *there = there.union(&below),
-            None => drop(self.children.insert(element.clone(), below)),
+        for node in other.nodes {
+            self.add(node.element, node.member, node.below);
         }
     }
 
     pub(super) fn is_empty(&self) -> bool {
-        self.members.is_empty() && self.children.values().all(Self::is_empty)
+        self.nodes.is_empty()
     }
 
     /// Whether the element itself is in the set.
     pub(super) fn has(&self, element: &Element) -> bool {
-        self.members.contains(element)
+        self.find(element).is_some_and(|node| node.member)
     }
 
     /// Every element of this level, once.
     pub(super) fn elements(&self) -> impl Iterator<Item = &Element> {
-        let deeper = self.children.keys().filter(|element| !self.has(element));
-        self.members.iter().chain(deeper)
+        self.nodes.iter().map(|node| &node.element)
     }
 
     /// What is in the set below `element`.
     pub(super) fn below(&self, element: &Element) -> Option<&Self> {
-        self.children.get(element).filter(|below| !below.is_empty())
+        self.find(element)
+            .map(|node| &node.below)
+            .filter(|below| !below.is_empty())
     }
 
     /// Whether the path is in the set.
@@ -81,75 +132,93 @@ impl Set {
         }
     }
 
+    /// Whether everything of `other` is here too.
+    pub(super) fn contains(&self, other: &Self) -> bool {
+        other.nodes.iter().all(|node| {
+            self.find(&node.element)
+                .is_some_and(|here| (here.member || !node.member) && here.below.contains(&node.below))
+        })
+    }
+
+    /// Whether the two have a path in common.
+    pub(super) fn touches(&self, other: &Self) -> bool {
+        pairs(self, other).any(|(here, there)| {
+            there.is_some_and(|there| (here.member && there.member) || here.below.touches(&there.below))
+        })
+    }
+
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut out = self.clone();
-        out.members.extend(other.members.iter().cloned());
-        for (element, below) in &other.children {
-            out.nest(element, below.clone());
-        }
+        out.absorb(other.clone());
         out
     }
 
     pub(super) fn intersection(&self, other: &Self) -> Self {
-        let mut out = Self {
-            members: self.members.intersection(&other.members).cloned().collect(),
-            children: BTreeMap::new(),
-        };
-        for (element, below) in &self.children {
-            if let Some(there) = other.children.get(element) {
-                out.nest(element, below.intersection(there));
-            }
+        let common = pairs(self, other).filter_map(|(here, there)| {
+            let there = there?;
+            Some(Node {
+                element: here.element.clone(),
+                member: here.member && there.member,
+                below: here.below.intersection(&there.below),
+            })
+        });
+        Self {
+            nodes: common.filter(Node::holds_something).collect(),
         }
-        out
     }
 
     /// What is here and not there; taking away a parent leaves its children.
     pub(super) fn difference(&self, other: &Self) -> Self {
-        self.minus(other, false)
+        self.clone().without(other)
     }
 
     /// What is here and not there, nor below anything that is there.
     pub(super) fn difference_below(&self, other: &Self) -> Self {
-        self.minus(other, true)
+        let mut left = self.clone();
+        left.take_away(other, true);
+        left
     }
 
-    fn minus(&self, other: &Self, with_children: bool) -> Self {
-        let mut out = Self {
-            members: self.members.difference(&other.members).cloned().collect(),
-            children: BTreeMap::new(),
-        };
-        for (element, below) in &self.children {
-            if with_children && other.has(element) {
-                continue;
-            }
-            let left = match other.children.get(element) {
-                Some(there) => below.minus(there, with_children),
-                None => below.clone(),
-            };
-            out.nest(element, left);
+    /// Like [`Set::difference`], in place.
+    pub(super) fn without(mut self, other: &Self) -> Self {
+        self.take_away(other, false);
+        self
+    }
+
+    /// Takes away what is there; with `children`, also what lies below it.
+    pub(super) fn take_away(&mut self, other: &Self, children: bool) {
+        if other.is_empty() {
+            return;
         }
-        out
+        self.nodes.retain_mut(|node| {
+            let Some(there) = other.find(&node.element) else {
+                return true;
+            };
+            if there.member && children {
+                return false;
+            }
+            node.member &= !there.member;
+            node.below.take_away(&there.below, children);
+            node.holds_something()
+        });
     }
 
     /// The set with every named field on the way to a member as a member too (keys of maps and list items excepted).
     pub(super) fn with_named_fields(&self, kind: Ref<'_>) -> Self {
         let atom = kind.resolve();
-        let mut out = Self {
-            members: self.members.clone(),
-            children: BTreeMap::new(),
-        };
-        for (element, below) in &self.children {
-            let inner = match (element, &atom.map, &atom.list) {
-                (Element::Field(name), Some(map), _) => {
-                    if map.field(name).is_some() {
-                        out.insert(element.clone());
-                    }
-                    map.child(name)
-                }
-                (Element::Key(_), _, Some(list)) => list.element,
-                _ => Ref::Nothing,
+        let mut out = Self::default();
+        for node in &self.nodes {
+            if node.below.is_empty() {
+                out.add(node.element.clone(), node.member, Self::default());
+                continue;
+            }
+            let (named, inner) = match (&node.element, &atom.map, &atom.list) {
+                (Element::Field(name), Some(map), _) => (map.field(name).is_some(), map.child(name)),
+                (Element::Key(_), _, Some(list)) => (false, list.element),
+                _ => (false, Ref::Nothing),
             };
-            out.nest(element, below.with_named_fields(inner));
+            let below = node.below.with_named_fields(inner);
+            out.add(node.element.clone(), node.member || named, below);
         }
         out
     }
@@ -162,14 +231,14 @@ impl Set {
     }
 
     fn collect(&self, prefix: &mut Vec<Element>, all: &mut Vec<Vec<Element>>) {
-        for member in &self.members {
+        for node in self.nodes.iter().filter(|node| node.member) {
             let mut path = prefix.clone();
-            path.push(member.clone());
+            path.push(node.element.clone());
             all.push(path);
         }
-        for (element, below) in &self.children {
-            prefix.push(element.clone());
-            below.collect(prefix, all);
+        for node in &self.nodes {
+            prefix.push(node.element.clone());
+            node.below.collect(prefix, all);
             prefix.pop();
         }
     }
@@ -185,48 +254,106 @@ impl Set {
                 continue;
             };
             let children = Self::parse(below)?;
-            if below.get(".").is_some() || children.is_empty() {
-                set.members.insert(element.clone());
-            }
-            set.nest(&element, children);
+            let member = below.get(".").is_some() || children.is_empty();
+            set.add(element, member, children);
         }
         Ok(set)
     }
 
-    /// Writes `FieldsV1`.
-    pub(super) fn to_fields(&self) -> Value {
-        let mut out: Map<String, Value> = Map::new();
-        for member in &self.members {
-            out.insert(member.wire(), json!({}));
-        }
-        for (element, below) in &self.children {
-            let mut fields = below.to_fields();
-            if let Value::Object(map) = &mut fields
-                && self.has(element)
-            {
-                map.insert(".".into(), json!({}));
-            }
-            out.insert(element.wire(), fields);
-        }
-        Value::Object(out)
+    /// Writes `FieldsV1`, keys sorted by their text.
+    pub(super) fn write(&self, out: &mut String) {
+        self.write_level(false, out);
     }
+
+    fn write_level(&self, itself: bool, out: &mut String) {
+        out.push('{');
+        if itself {
+            out.push_str("\".\":{}");
+        }
+        let mut first = !itself;
+        let mut field = |node: &Node, name: &str, out: &mut String| {
+            if !std::mem::take(&mut first) {
+                out.push(',');
+            }
+            write_key(name, out);
+            out.push(':');
+            node.below.write_level(node.member && !node.below.is_empty(), out);
+        };
+        if self
+            .nodes
+            .iter()
+            .all(|node| matches!(node.element, Element::Field(_)))
+        {
+            // Fields are sorted already: by far the commonest level.
+            let mut name = String::with_capacity(64);
+            for node in &self.nodes {
+                name.clear();
+                node.element.write_wire(&mut name);
+                field(node, &name, out);
+            }
+        } else {
+            let mut named: Vec<(String, &Node)> = self
+                .nodes
+                .iter()
+                .map(|node| (node.element.wire(), node))
+                .collect();
+            named.sort_by(|one, other| one.0.cmp(&other.0));
+            for (name, node) in named {
+                field(node, &name, out);
+            }
+        }
+        out.push('}');
+    }
+}
+
+fn write_key(name: &str, out: &mut String) {
+    let plain = |byte: u8| byte >= 0x20 && byte != b'"' && byte != b'\\';
+    if name.bytes().all(plain) {
+        out.push('"');
+        out.push_str(name);
+        out.push('"');
+    } else {
+        out.push_str(&Value::from(name).to_string());
+    }
+}
+
+/// The nodes of one set, each with its like in the other.
+fn pairs<'a>(one: &'a Set, other: &'a Set) -> impl Iterator<Item = (&'a Node, Option<&'a Node>)> {
+    let mut rest = other.nodes.as_slice();
+    one.nodes.iter().map(move |node| {
+        while let [first, behind @ ..] = rest {
+            match first.element.cmp(&node.element) {
+                Ordering::Less => rest = behind,
+                Ordering::Equal => return (node, Some(first)),
+                Ordering::Greater => break,
+            }
+        }
+        (node, None)
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn set(fields: &Value) -> Set {
         Set::parse(fields).unwrap()
     }
 
+    fn text(set: &Set) -> String {
+        let mut out = String::new();
+        set.write(&mut out);
+        out
+    }
+
     #[test]
     fn the_wire_form_comes_back_as_it_went() {
         let fields = json!({
-            "f:metadata": {"f:labels": {".": {}, "f:app": {}}},
+            "f:metadata": {"f:labels": {".": {}, "f:app": {}, "f:a\"b": {}}},
             "f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}, "f:tags": {"v:\"a\"": {}, "i:0": {}}},
         });
-        assert_eq!(set(&fields).to_fields(), fields);
+        assert_eq!(text(&set(&fields)), fields.to_string());
         let shown: Vec<String> = set(&fields)
             .paths()
             .iter()
@@ -236,6 +363,7 @@ mod tests {
             shown,
             [
                 ".metadata.labels",
+                ".metadata.labels.a\"b",
                 ".metadata.labels.app",
                 ".spec.ports[port=80,protocol=\"TCP\"]",
                 ".spec.ports[port=80,protocol=\"TCP\"].port",
@@ -266,5 +394,21 @@ mod tests {
         assert_eq!(all.intersection(&parent), parent);
         assert_eq!(parent.union(&all), all);
         assert!(all.difference(&all).is_empty());
+    }
+
+    #[test]
+    fn sets_are_compared_without_making_new_ones() {
+        let all = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
+        let check = |fields: Value, contained: bool, touched: bool| {
+            assert_eq!(all.contains(&set(&fields)), contained, "{fields}");
+            assert_eq!(all.touches(&set(&fields)), touched, "{fields}");
+            assert_eq!(set(&fields).touches(&all), touched, "{fields}");
+        };
+        check(json!({"f:a": {}}), true, true);
+        check(json!({"f:a": {"f:b": {}}}), true, true);
+        check(json!({"f:a": {".": {}, "f:x": {}}}), false, true);
+        check(json!({"f:a": {"f:x": {}}}), false, false);
+        check(json!({"f:c": {"f:x": {}}, "f:d": {}}), false, false);
+        check(json!({}), true, false);
     }
 }

@@ -1,9 +1,11 @@
 //! What server-side apply must know of a type: takes a Go type of the table or a node of a custom schema, gives whether it may be a
 //! scalar, a list or a map, and by which rule its parts are owned.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value};
 
-use super::element::Element;
+use super::element::{Element, Leaf, Name};
 use crate::resource::{Resource, Shape};
 use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 
@@ -11,7 +13,7 @@ use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ref<'a> {
     /// A type of the table, with the rules of the field that has it.
-    Go(&'static Schema, &'a Type, Option<&'a Field>),
+    Go(&'static Schema, &'static Type, Option<&'static Field>),
     /// A struct of the table.
     Struct(&'static Schema, TypeId),
     /// A node of a custom schema.
@@ -63,7 +65,27 @@ pub(super) struct List<'a> {
 pub(super) enum Rule<'a> {
     Whole,
     Set,
-    Keys(Vec<&'a str>),
+    Keys(Keys<'a>),
+}
+
+/// The names of the fields by which items are told apart.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Keys<'a> {
+    Go(&'static [Box<str>]),
+    Custom(&'a [Value]),
+}
+
+impl Keys<'_> {
+    fn names(&self) -> impl Iterator<Item = Name> {
+        let (go, custom) = match self {
+            Self::Go(names) => (*names, &[][..]),
+            Self::Custom(names) => (&[][..], *names),
+        };
+        let custom = custom.iter().filter_map(Value::as_str);
+        go.iter()
+            .map(|name| Cow::Borrowed(&**name))
+            .chain(custom.map(|name| Cow::Owned(name.to_owned())))
+    }
 }
 
 /// A map or struct and its rule.
@@ -148,7 +170,7 @@ fn anything<'a>(whole: bool) -> Atom<'a> {
     }
 }
 
-fn of_go<'a>(schema: &'static Schema, kind: &'a Type, rules: Option<&'a Field>) -> Atom<'a> {
+fn of_go<'a>(schema: &'static Schema, kind: &'static Type, rules: Option<&'static Field>) -> Atom<'a> {
     match kind {
         Type::Text(_) | Type::Bytes | Type::Duration => scalar(Scalar::Text),
         Type::Time | Type::MicroTime => scalar(Scalar::Any),
@@ -160,7 +182,7 @@ fn of_go<'a>(schema: &'static Schema, kind: &'a Type, rules: Option<&'a Field>) 
             list: Some(List {
                 rule: match rules.map(|field| &field.list) {
                     Some(ListKind::Set) => Rule::Set,
-                    Some(ListKind::Map(keys)) => Rule::Keys(keys.iter().map(|key| &**key).collect()),
+                    Some(ListKind::Map(keys)) => Rule::Keys(Keys::Go(keys)),
                     _ => Rule::Whole,
                 },
                 element: Ref::Go(schema, item, None),
@@ -247,7 +269,7 @@ impl<'a> Node<'a> {
         List {
             rule: match self.text("x-kubernetes-list-type") {
                 "set" => Rule::Set,
-                "map" => Rule::Keys(keys.into_iter().flatten().filter_map(Value::as_str).collect()),
+                "map" => Rule::Keys(Keys::Custom(keys.map_or(&[], Vec::as_slice))),
                 _ => Rule::Whole,
             },
             element: self
@@ -300,6 +322,17 @@ impl<'a> MapOf<'a> {
         }
     }
 
+    /// The path's step to whatever is called `name`, and its type.
+    pub(super) fn step(&self, name: &str) -> (Element, Ref<'a>) {
+        if let Fields::Struct(schema, id) = self.fields
+            && let Some(field) = schema.field(id, name)
+        {
+            let element = Element::Field(Cow::Borrowed(&field.name));
+            return (element, Ref::Go(schema, &field.kind, Some(field)));
+        }
+        (Element::field(name), self.child(name))
+    }
+
     /// The type of whatever is called `name`.
     pub(super) fn child(&self, name: &str) -> Ref<'a> {
         self.field(name).unwrap_or(self.element)
@@ -350,16 +383,16 @@ impl List<'_> {
             return Err(format!("associative list with keys may not have {what}"));
         };
         let map = self.element.resolve().map;
-        let found: Map<String, Value> = keys
-            .iter()
+        let found: Vec<(Name, Leaf)> = keys
+            .names()
             .filter_map(|key| {
-                let given = fields.get(*key).cloned();
-                let value = given.or_else(|| map.as_ref()?.key_default(key))?;
-                Some(((*key).to_owned(), value))
+                let given = fields.get(&*key).cloned();
+                let value = given.or_else(|| map.as_ref()?.key_default(&key))?;
+                Some((key, Leaf(value)))
             })
             .collect();
         if found.is_empty() {
-            let keys: Vec<_> = keys.iter().map(|key| format!("{key:?}")).collect();
+            let keys: Vec<_> = keys.names().map(|key| format!("{key:?}")).collect();
             return Err(format!(
                 "associative list with keys has an element that omits all key fields [{}] (and doesn't have default values for any key fields)",
                 keys.join(" ")
@@ -374,7 +407,7 @@ fn set_element(item: &Value) -> Result<Element, String> {
         Value::Object(_) => Err("associative list without keys has an element that's a map type".into()),
         Value::Array(_) => Err("not supported: associative list with lists as elements".into()),
         Value::Null => Err("associative list without keys has an element that's an explicit null".into()),
-        _ => Ok(Element::Item(super::element::Leaf(item.clone()))),
+        _ => Ok(Element::Item(Leaf(item.clone()))),
     }
 }
 

@@ -53,13 +53,17 @@ impl Updater<'_> {
         Ref::of(self.state.schema, self.resource)
     }
 
-    /// What an update changed belongs to nobody else any more; gives the set of it, which is the writer's.
-    pub(super) fn update(&self, live: &Value, new: &Value, owners: &mut Managed) -> Set {
+    /// What an update changed belongs to nobody but `writer` any more; gives what differs.
+    pub(super) fn update(
+        &self,
+        live: &Value,
+        new: &Value,
+        owners: &mut Managed,
+        writer: &Manager,
+    ) -> Difference {
         self.reconcile(owners);
-        match self.settle(live, new, owners, None, true) {
-            Ok(found) => found.changed.union(&found.added).difference_below(&self.reset),
-            Err(_) => Set::default(),
-        }
+        self.settle(live, new, owners, Some(writer), true)
+            .unwrap_or_default()
     }
 
     /// Brings what is owned in line with the schemas of now; versions no longer served own nothing.
@@ -72,7 +76,7 @@ impl Updater<'_> {
             .0
             .retain(|_, entry| match self.version(&entry.api_version) {
                 Some(version) => {
-                    entry.set = reconcile(Ref::of(self.state.schema, &version), &entry.set);
+                    entry.set = reconcile(Ref::of(self.state.schema, &version), &entry.set).into();
                     true
                 }
                 None => false,
@@ -93,7 +97,7 @@ impl Updater<'_> {
         let merged = merge(kind, live, config);
         let entry = Entry {
             api_version: self.resource.api_version(),
-            set: fields_of(kind, config).difference_below(&self.reset),
+            set: fields_of(kind, config).difference_below(&self.reset).into(),
             time: owners.0.get(manager).and_then(|last| last.time.clone()),
         };
         let last = owners.0.insert(manager.clone(), entry);
@@ -119,35 +123,44 @@ impl Updater<'_> {
     ) -> Result<Difference, Vec<Conflict>> {
         let here = self.resource.api_version();
         let found = compare(self.kind(), live, new).without(&self.reset);
-        let mut versions = BTreeMap::from([(here.clone(), Some(found.clone()))]);
+        let mut elsewhere: BTreeMap<String, Option<Difference>> = BTreeMap::new();
         let mut conflicts = Vec::new();
-        let mut left = Managed::default();
-        for (manager, entry) in &owners.0 {
+        for (manager, entry) in &mut owners.0 {
             if Some(manager) == writer {
-                left.0.insert(manager.clone(), entry.clone());
                 continue;
             }
-            let found = versions
-                .entry(entry.api_version.clone())
-                .or_insert_with(|| self.compare_in(&entry.api_version, live, new));
+            let found = if entry.api_version == here {
+                Some(&found)
+            } else {
+                elsewhere
+                    .entry(entry.api_version.clone())
+                    .or_insert_with(|| self.compare_in(&entry.api_version, live, new))
+                    .as_ref()
+            };
             // A version that is no longer served owns nothing.
             let Some(found) = found else {
+                entry.set = Set::default().into();
                 continue;
             };
-            let taken = entry.set.intersection(&found.changed.union(&found.added));
-            conflicts.extend(taken.paths().into_iter().map(|path| Conflict {
-                manager: manager.clone(),
-                path,
-            }));
-            let mut entry = entry.clone();
-            entry.set = entry.set.difference(&taken).difference(&found.removed);
-            left.0.insert(manager.clone(), entry);
+            if !force {
+                let taken = entry.set.intersection(&found.changed.union(&found.added));
+                conflicts.extend(taken.paths().into_iter().map(|path| Conflict {
+                    manager: manager.clone(),
+                    path,
+                }));
+            }
+            let lost = [&found.changed, &found.added, &found.removed];
+            if lost.iter().any(|lost| entry.set.touches(lost)) {
+                let left = lost
+                    .iter()
+                    .fold(Set::clone(&entry.set), |left, lost| left.without(lost));
+                entry.set = left.into();
+            }
         }
-        if !force && !conflicts.is_empty() {
+        if !conflicts.is_empty() {
             return Err(conflicts);
         }
-        left.drop_empty();
-        *owners = left;
+        owners.drop_empty();
         Ok(found)
     }
 

@@ -202,7 +202,7 @@ impl Kubelet {
             return;
         }
         let now = state.now();
-        let pod = object.value();
+        let pod = object.packed();
         let life = Life::begin(script_of(state, object), restart(&pod), now);
         self.nodes.occupy(node, 1);
         let stop = object.meta().deleting.then_some(now);
@@ -251,7 +251,7 @@ impl Kubelet {
             let Some(object) = state.store.get("pods", &key).cloned() else {
                 continue;
             };
-            let pod = object.value();
+            let pod = object.packed();
             let target = Target {
                 resource: pods,
                 namespace: &object.meta().namespace,
@@ -321,7 +321,7 @@ fn finish(state: &mut State, target: &Target<'_>, uid: &str) {
 }
 
 fn object_grace(object: &Object) -> std::time::Duration {
-    let value = object.value();
+    let value = object.packed();
     let seconds = tree::int(&value, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
     std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }

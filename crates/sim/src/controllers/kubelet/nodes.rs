@@ -39,7 +39,7 @@ impl Nodes {
         self.news = true;
         if !gone {
             self.by_load.insert((load, name.clone()));
-            let value = object.value();
+            let value = object.packed();
             self.by_name.insert(name, Node { value, load });
         }
     }

@@ -129,9 +129,9 @@ pub(super) fn pod_of(template: &Value, name: &str, owner: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 }
 
-/// The stored object as a tree, and frozen.
+/// The stored object as a (packed) tree, and frozen.
 pub(super) fn load(state: &State, table: &str, key: &str) -> Option<(Arc<Object>, Value)> {
     let object = Arc::clone(state.store.get(table, key)?);
-    let value = object.value();
+    let value = object.packed();
     Some((object, value))
 }

@@ -88,7 +88,7 @@ fn size(state: &State, uid: &str) -> i64 {
     let place = state.store.place_of(uid);
     let object = place.and_then(|place| state.store.get(&place.table, &place.key));
     object.map_or(0, |object| {
-        tree::int(&object.value(), &["spec", "replicas"]).unwrap_or(0)
+        tree::int(&object.packed(), &["spec", "replicas"]).unwrap_or(0)
     })
 }
 

@@ -81,7 +81,7 @@ fn by_node<'a>(state: &State, set: &Value, pods: &[&'a Pod]) -> ByNode<'a> {
         .store
         .all(NODES)
         .map(|node| {
-            let suits = wanted.matches(&|key| node.meta().label(key)) && tolerates(&node.value(), &template);
+            let suits = wanted.matches(&|key| node.meta().label(key)) && tolerates(&node.packed(), &template);
             (node.meta().name.to_string(), (suits, Vec::new()))
         })
         .collect();
@@ -109,7 +109,7 @@ const TERMS: [&str; 5] = [
 
 /// The node a pod without one was made for.
 fn meant_for(pod: &Pod) -> String {
-    let value = pod.object.value();
+    let value = pod.object.packed();
     let term = tree::list(&value, &TERMS).first();
     let field = term.and_then(|term| tree::list(term, &["matchFields"]).first());
     let name = field.and_then(|field| tree::list(field, &["values"]).first());

@@ -135,7 +135,7 @@ impl Rollout<'_> {
             Ok(made) => made,
             Err(error) => return self.cannot_make(&set, error),
         };
-        set.value = made.value();
+        set.value = made.packed();
         if start > 0 {
             let line = format_args!("Scaled up replica set {} from 0 to {start}", set.name()).to_string();
             ACTOR.say(self.state, format_args!("{line}"));
@@ -191,7 +191,7 @@ impl Rollout<'_> {
 
     fn write_back(&mut self) -> Result<()> {
         let object = ACTOR.update(self.state, DEPLOYMENTS, &self.deployment, "status")?;
-        self.deployment = object.value();
+        self.deployment = object.packed();
         Ok(())
     }
 

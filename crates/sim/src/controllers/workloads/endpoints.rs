@@ -59,7 +59,7 @@ fn slice(service: &Value, pods: &[&Pod], publish: bool) -> Value {
     }
     let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(pod, publish)).collect();
     // Every container of the same template has the same named ports, so the first pod speaks for all.
-    let first = pods.first().map(|pod| pod.object.value());
+    let first = pods.first().map(|pod| pod.object.packed());
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
         "metadata": {

@@ -112,7 +112,7 @@ impl Index {
         if gone {
             return;
         }
-        let value = object.value();
+        let value = object.packed();
         let hint = hint_of(table, &value);
         if table == SERVICES && hint.is_none() {
             // Without a selector it means no pod; a budget without labels may mean them all.

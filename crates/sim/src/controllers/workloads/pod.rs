@@ -36,7 +36,7 @@ pub(super) struct Pod {
 
 impl Pod {
     pub(super) fn of(object: &Arc<Object>) -> Self {
-        let value = object.value();
+        let value = object.packed();
         let ready = tree::list(&value, &["status", "conditions"])
             .iter()
             .find(|condition| tree::text(condition, &["type"]) == "Ready");

@@ -72,7 +72,7 @@ impl Owner<'_> {
         let mut found = all.remove(at);
         if at < all.len() {
             // An old template again: it becomes the newest.
-            let mut value = found.object.value();
+            let mut value = found.object.packed();
             tree::set(&mut value, &["revision"], next);
             found.object = self.actor.update(state, REVISIONS, &value, "")?;
             found.number = next;
@@ -100,7 +100,7 @@ impl Owner<'_> {
         });
         let namespace = tree::text(self.value, &["metadata", "namespace"]);
         let object = self.actor.create(state, REVISIONS, namespace, value)?;
-        let value = object.value();
+        let value = object.packed();
         Ok(self.read(object, &value))
     }
 

@@ -210,7 +210,7 @@ impl ReplicaSet {
     /// Writes it back.
     pub(super) fn store(&mut self, state: &mut State) -> Result<()> {
         self.object = ACTOR.update(state, SETS, &self.value, "")?;
-        self.value = self.object.value();
+        self.value = self.object.packed();
         Ok(())
     }
 }

@@ -1,0 +1,128 @@
+//! Sets of fields with their text: takes either, gives both. Thousands of objects own the same fields in the same words, so each
+//! text is read once and each set shared.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+
+use super::set::Set;
+
+/// Texts of so many bytes together are remembered; then all are forgotten at once.
+const MOST_BYTES: usize = 2 << 20;
+
+/// A set of fields and its wire form.
+#[derive(Clone, Debug)]
+pub(super) struct Fields(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    set: Set,
+    text: Box<str>,
+}
+
+#[derive(Default)]
+struct Memo {
+    known: HashMap<Box<str>, Fields>,
+    bytes: usize,
+}
+
+thread_local! {
+    static MEMO: RefCell<Memo> = RefCell::default();
+}
+
+impl Fields {
+    /// Reads a wire form.
+    pub(super) fn read(text: &str) -> Result<Self, String> {
+        if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(text).cloned()) {
+            return Ok(known);
+        }
+        let fields = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        let fields = Self(Arc::new(Inner {
+            set: Set::parse(&fields)?,
+            text: text.into(),
+        }));
+        fields.remember();
+        Ok(fields)
+    }
+
+    /// The wire form.
+    pub(super) fn text(&self) -> &str {
+        &self.0.text
+    }
+
+    fn remember(&self) {
+        MEMO.with_borrow_mut(|memo| {
+            memo.bytes += self.text().len();
+            if memo.bytes > MOST_BYTES {
+                memo.known.clear();
+                memo.bytes = self.text().len();
+            }
+            memo.known.insert(self.text().into(), self.clone());
+        });
+    }
+}
+
+impl From<Set> for Fields {
+    fn from(set: Set) -> Self {
+        let mut text = String::with_capacity(512);
+        set.write(&mut text);
+        if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(&*text).cloned()) {
+            return known;
+        }
+        let fields = Self(Arc::new(Inner {
+            set,
+            text: text.into(),
+        }));
+        fields.remember();
+        fields
+    }
+}
+
+impl Deref for Fields {
+    type Target = Set;
+
+    fn deref(&self) -> &Set {
+        &self.0.set
+    }
+}
+
+impl PartialEq for Fields {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0) || self.0.set == other.0.set
+    }
+}
+
+impl Eq for Fields {}
+
+impl Default for Fields {
+    fn default() -> Self {
+        Set::default().into()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_read_once_and_its_set_shared() {
+        let text = r#"{"f:spec":{"f:replicas":{}}}"#;
+        let (one, other) = (Fields::read(text).unwrap(), Fields::read(text).unwrap());
+        assert!(Arc::ptr_eq(&one.0, &other.0));
+        let made = Fields::from(Set::of(&[&["spec", "replicas"]]));
+        assert!(Arc::ptr_eq(&one.0, &made.0));
+        assert_eq!(made.text(), text);
+        assert!(Fields::read("{").is_err());
+        assert!(Fields::read(r#"{"spec":{}}"#).is_err());
+    }
+
+    #[test]
+    fn what_is_remembered_is_bounded() {
+        let long = "x".repeat(100_000);
+        for number in 0..100 {
+            Fields::read(&format!(r#"{{"f:{long}{number}":{{}}}}"#)).unwrap();
+        }
+        assert!(MEMO.with_borrow(|memo| memo.known.len()) <= MOST_BYTES / 100_000);
+    }
+}
