@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{charts, completion, template, version};
+use crate::commands::{charts, completion, crds, template, version};
 use crate::error::CliError;
 use crate::style::Color;
 
@@ -35,6 +35,8 @@ enum Command {
     Template(Box<template::Args>),
     /// Look at the Istio versions that can be rendered, and add more
     Charts(charts::Args),
+    /// Print the custom resource definitions: ours and Istio's
+    Crds(crds::Args),
     /// Print a completion script for a shell
     Completion(completion::Args),
     /// Print what this binary is
@@ -49,6 +51,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     match cli.command {
         Command::Template(it) => template::run(&it),
         Command::Charts(it) => charts::run(&it),
+        Command::Crds(it) => crds::run(&it),
         Command::Completion(it) => completion::run(&it, command()),
         Command::Version(it) => version::run(&it),
     }

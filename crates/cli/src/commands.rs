@@ -2,6 +2,7 @@
 
 pub(crate) mod charts;
 pub(crate) mod completion;
+pub(crate) mod crds;
 pub(crate) mod template;
 pub(crate) mod version;
 
