@@ -13,6 +13,7 @@ macro_rules! trials {
     ($($name:literal => $trial:expr),+ $(,)?) => { &[$(Trial { name: $name, begin: || Box::pin($trial) }),+] };
 }
 
+mod conformance;
 mod harness;
 
 use std::process::ExitCode;
@@ -24,6 +25,6 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
         return trial::main(&PARTS, &[harness::VICTIM]);
     }
-    let trials: Vec<Trial> = [harness::TRIALS].concat();
+    let trials: Vec<Trial> = [harness::TRIALS, conformance::TRIALS].concat();
     trial::main(&PARTS, &trials)
 }

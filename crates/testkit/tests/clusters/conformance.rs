@@ -1,0 +1,163 @@
+//! One suite on both: every scenario on a real API server and on the simulator gives the transcript that is stored with it.
+//!
+//! `MAINSTAY_SCENARIOS=a,b` runs only those whose names contain one of these words; `MAINSTAY_TRANSCRIPTS=FOLDER` writes down what the real
+//! server answered, which is what a new scenario's file must hold.
+
+mod reach;
+mod real;
+#[path = "../../../sim/tests/support/simulated.rs"]
+mod simulated;
+mod sweep;
+
+use std::time::Duration;
+
+use futures::{StreamExt, stream};
+use mainstay_conformance::{Host, SCENARIOS, Scenario, run};
+use mainstay_testkit::Tally;
+use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
+use mainstay_testkit::trial::Trial;
+
+use reach::Reach;
+use real::Real;
+use simulated::Simulated;
+use sweep::Sweep;
+
+pub(crate) const TRIALS: &[Trial] = trials![
+    "conformance::real" => on_the_real_one(),
+    "conformance::sim" => on_the_simulator(),
+];
+
+/// Scenarios of their own namespace at once: enough to hide their waits, few enough for two cores.
+const AT_ONCE: usize = 8;
+/// No scenario takes longer.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+fn chosen() -> Vec<Scenario> {
+    let words = std::env::var("MAINSTAY_SCENARIOS").unwrap_or_default();
+    let words: Vec<&str> = words.split(',').filter(|word| !word.is_empty()).collect();
+    let wanted = |one: &Scenario| words.is_empty() || words.iter().any(|word| one.name.contains(word));
+    SCENARIOS.iter().copied().filter(wanted).collect()
+}
+
+/// What a scenario gave.
+struct Found {
+    scenario: Scenario,
+    text: String,
+}
+
+async fn transcript<H: Host>(host: &H, scenario: Scenario, namespace: &str) -> Found {
+    let text = match tokio::time::timeout(PATIENCE, run(host, namespace, scenario.text)).await {
+        Ok(Ok(text)) => text,
+        Ok(Err(failure)) => format!("# {failure}\n"),
+        Err(_) => format!("# no end after {PATIENCE:?}\n"),
+    };
+    Found { scenario, text }
+}
+
+impl Found {
+    fn is_equal(&self) -> bool {
+        self.text == self.scenario.text
+    }
+
+    fn count(&self, tally: &mut Tally) {
+        tally.count(self.is_equal(), || self.difference());
+    }
+
+    fn difference(&self) -> String {
+        let (mut stored, mut found) = (self.scenario.text.lines(), self.text.lines());
+        let (at, stored, found) = (1..)
+            .map(|at| (at, stored.next(), found.next()))
+            .find(|(_, stored, found)| stored != found)
+            .unwrap();
+        format!(
+            "{} line {at}\n  stored {}\n  found  {}",
+            self.scenario.name,
+            stored.unwrap_or("nothing more"),
+            found.unwrap_or("nothing more")
+        )
+    }
+
+    fn keep(&self) {
+        if let Some(folder) = std::env::var_os("MAINSTAY_TRANSCRIPTS") {
+            let path = std::path::Path::new(&folder).join(format!("{}.txt", self.scenario.name));
+            std::fs::write(path, &self.text).unwrap();
+        }
+    }
+}
+
+async fn on_the_simulator() {
+    let mut tally = Tally::default();
+    for scenario in chosen() {
+        let host = Simulated::default();
+        let namespace = format!("ns-{}", scenario.name);
+        transcript(&host, scenario, &namespace).await.count(&mut tally);
+    }
+    tally.conclude("conformance on the simulator");
+}
+
+/// Scenarios that reach beyond their namespace run one after another on a cluster of their own, the others beside each other.
+async fn on_the_real_one() {
+    let (wide, narrow): (Vec<_>, Vec<_>) = chosen()
+        .into_iter()
+        .partition(|scenario| Reach::of(scenario.text) == Reach::Cluster);
+    let (wide, narrow) = futures::join!(one_by_one(wide), beside_each_other(narrow));
+    let mut found: Vec<Found> = wide.into_iter().chain(narrow).collect();
+    let again = try_again(&mut found).await;
+    let mut tally = Tally::default();
+    for found in &found {
+        found.keep();
+        found.count(&mut tally);
+    }
+    println!("figure conformance-second-tries {again} scenarios");
+    tally.conclude("conformance on the real server");
+}
+
+async fn beside_each_other(scenarios: Vec<Scenario>) -> Vec<Found> {
+    let host = Real::start().await;
+    let running = stream::iter(scenarios).map(|scenario| {
+        let host = &host;
+        async move { transcript(host, scenario, &format!("ns-{}", scenario.name)).await }
+    });
+    running.buffer_unordered(AT_ONCE).collect().await
+}
+
+async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
+    let host = Real::start().await;
+    let sweep = Sweep::prepare(host.client("admin")).await;
+    let mut found = Vec::new();
+    for scenario in scenarios {
+        found.push(transcript(&host, scenario, &format!("ns-{}", scenario.name)).await);
+        sweep.sweep().await;
+    }
+    found
+}
+
+/// Real controllers work in real time, and this machine may be busy: what differs gets a second chance, alone. How many did is told.
+async fn try_again(found: &mut [Found]) -> usize {
+    let unequal: Vec<&mut Found> = found.iter_mut().filter(|found| !found.is_equal()).collect();
+    if unequal.is_empty() {
+        return 0;
+    }
+    let host = Real::start().await;
+    let sweep = Sweep::prepare(host.client("admin")).await;
+    let mut rescued = 0;
+    for first in unequal {
+        println!("once more: {}", first.difference());
+        let namespace = format!("ns-{}", first.scenario.name);
+        *first = transcript(&host, first.scenario, &namespace).await;
+        rescued += usize::from(first.is_equal());
+        sweep.sweep().await;
+    }
+    rescued
+}
+
+impl Real {
+    async fn start() -> Self {
+        // Deployments must stay as they were written: who made the pods of a scenario says so with `BEHAVE`.
+        let options = Options {
+            controllers: BASIC_CONTROLLERS.to_vec(),
+            ..Options::default()
+        };
+        Self::new(Cluster::start(options).await.unwrap())
+    }
+}
