@@ -1,0 +1,48 @@
+//! `IstioCNI`: the network plug-in. Types only.
+
+use serde::{Deserialize, Serialize};
+
+use crate::meta::is_zero;
+use crate::resource::status;
+use crate::{Conditions, Kind, ObjectKind, Reason, Resource, Values};
+
+/// The network plug-in. There is at most one, named `default`.
+pub type IstioCni = Resource<CniSpec>;
+
+/// What is wanted of the network plug-in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CniSpec {
+    /// The version of Istio to install: a version or an alias.
+    pub version: String,
+    /// The built-in profile to start from.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub profile: String,
+    /// The namespace of the `DaemonSet`. It cannot be changed.
+    pub namespace: String,
+    /// Values for the Helm chart.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub values: Option<Values>,
+}
+
+impl Kind for CniSpec {
+    const KIND: ObjectKind = ObjectKind::IstioCni;
+    type Status = CniStatus;
+}
+
+/// What was found of the network plug-in.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct CniStatus {
+    /// The generation of the spec this status is about.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub observed_generation: i64,
+    /// What holds and what does not.
+    #[serde(skip_serializing_if = "Conditions::is_empty")]
+    pub conditions: Conditions,
+    /// One word for all of it.
+    #[serde(skip_serializing_if = "Reason::is_empty")]
+    pub state: Reason,
+}
+
+status!(CniStatus);

@@ -1,0 +1,288 @@
+//! Conditions: takes what holds now, gives the list with upstream's rule for moments. Knows nothing of when a condition holds.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::vocabulary::vocabulary;
+use crate::{Reason, Time};
+
+vocabulary! {
+    /// What a condition is about.
+    ConditionType {
+        /// Whether what the object asks for is in place.
+        Reconciled = "Reconciled",
+        /// Whether what must run does.
+        Ready = "Ready",
+        /// Whether what it depends on is healthy.
+        DependenciesHealthy = "DependenciesHealthy",
+        /// Whether something refers to it.
+        InUse = "InUse",
+        /// Whether the tags an Istio manages are in place. Ours; only on an Istio that manages tags.
+        TagsReconciled = "TagsReconciled",
+    }
+}
+
+/// Whether a condition holds.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub enum ConditionStatus {
+    /// It holds.
+    True,
+    /// It does not.
+    False,
+    /// Nobody can tell.
+    #[default]
+    Unknown,
+}
+
+impl<'de> Deserialize<'de> for ConditionStatus {
+    /// A word of somebody else says nothing we could act on, so it reads as unknown.
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Ok(match String::deserialize(deserializer)?.as_str() {
+            "True" => Self::True,
+            "False" => Self::False,
+            _ => Self::Unknown,
+        })
+    }
+}
+
+impl From<bool> for ConditionStatus {
+    fn from(holds: bool) -> Self {
+        if holds { Self::True } else { Self::False }
+    }
+}
+
+/// One observation of an object's state.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Condition {
+    /// The type of this condition.
+    #[serde(rename = "type", skip_serializing_if = "ConditionType::is_empty")]
+    pub kind: ConditionType,
+    /// The status of this condition: True, False or Unknown.
+    pub status: ConditionStatus,
+    /// One `CamelCase` word that says why.
+    #[serde(skip_serializing_if = "Reason::is_empty")]
+    pub reason: Reason,
+    /// A sentence for people.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub message: String,
+    /// When the status last changed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub last_transition_time: Option<Time>,
+}
+
+impl Condition {
+    /// A condition without a moment: it gets one when it is set.
+    #[must_use]
+    pub fn new(
+        kind: ConditionType,
+        status: ConditionStatus,
+        reason: Reason,
+        message: impl Into<String>,
+    ) -> Self {
+        Self {
+            kind,
+            status,
+            reason,
+            message: message.into(),
+            last_transition_time: None,
+        }
+    }
+
+    /// Whether it holds.
+    #[must_use]
+    pub fn is_true(&self) -> bool {
+        self.status == ConditionStatus::True
+    }
+}
+
+/// The conditions of an object, in the order they first appeared.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Conditions(pub Vec<Condition>);
+
+impl Conditions {
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// The condition of this type, if it is there.
+    #[must_use]
+    pub fn find(&self, kind: &ConditionType) -> Option<&Condition> {
+        self.0.iter().find(|condition| condition.kind == *kind)
+    }
+
+    /// The condition of this type; unknown and without a reason when it is not there.
+    #[must_use]
+    pub fn get(&self, kind: &ConditionType) -> Condition {
+        let missing = || Condition {
+            kind: kind.clone(),
+            ..Condition::default()
+        };
+        self.find(kind).cloned().unwrap_or_else(missing)
+    }
+
+    /// Whether the condition of this type is there and holds.
+    #[must_use]
+    pub fn is_true(&self, kind: &ConditionType) -> bool {
+        self.find(kind).is_some_and(Condition::is_true)
+    }
+
+    /// Puts a condition in its place. Its moment changes only when its status does.
+    pub fn set(&mut self, mut condition: Condition, now: Timestamp) {
+        let known = self.0.iter_mut().find(|known| known.kind == condition.kind);
+        match known {
+            Some(known) => {
+                let same = known.status == condition.status;
+                condition.last_transition_time = if same {
+                    known.last_transition_time
+                } else {
+                    Some(Time::of(now))
+                };
+                *known = condition;
+            }
+            None => {
+                condition.last_transition_time = Some(Time::of(now));
+                self.0.push(condition);
+            }
+        }
+    }
+}
+
+/// The state of an object: the reason of the first condition that does not hold, or else healthy.
+#[must_use]
+pub fn derive_state<'a>(conditions: impl IntoIterator<Item = &'a Condition>) -> Reason {
+    let broken = conditions.into_iter().find(|condition| !condition.is_true());
+    broken.map_or(Reason::Healthy, |condition| condition.reason.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn at(second: i64) -> Timestamp {
+        Timestamp::from_millisecond(second * 1000 + 987).unwrap()
+    }
+
+    fn condition(kind: ConditionType, status: ConditionStatus, reason: Reason) -> Condition {
+        Condition::new(kind, status, reason, "")
+    }
+
+    fn shown(conditions: &Conditions) -> Vec<String> {
+        let show = |c: &Condition| {
+            let since = c.last_transition_time.map_or(0, |time| time.moment().as_second());
+            format!("{}={:?}/{}@{since}", c.kind, c.status, c.reason)
+        };
+        conditions.0.iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_moment_changes_only_with_the_status() {
+        use ConditionStatus::{False, True};
+        let mut conditions = Conditions::default();
+        conditions.set(
+            condition(ConditionType::Ready, False, Reason::IstiodNotReady),
+            at(1),
+        );
+        conditions.set(
+            condition(ConditionType::InUse, True, Reason::ReferencedByWorkloads),
+            at(2),
+        );
+        conditions.set(
+            condition(ConditionType::Ready, False, Reason::ReadinessCheckFailed),
+            at(3),
+        );
+        assert_eq!(
+            shown(&conditions),
+            [
+                "Ready=False/ReadinessCheckFailed@1",
+                "InUse=True/ReferencedByWorkloads@2"
+            ]
+        );
+        conditions.set(condition(ConditionType::Ready, True, Reason::Ready), at(4));
+        assert_eq!(
+            shown(&conditions),
+            ["Ready=True/Ready@4", "InUse=True/ReferencedByWorkloads@2"]
+        );
+    }
+
+    #[test]
+    fn a_missing_condition_is_unknown_without_a_reason() {
+        let missing = Conditions::default().get(&ConditionType::InUse);
+        assert_eq!(
+            (missing.status, missing.reason.name()),
+            (ConditionStatus::Unknown, "")
+        );
+    }
+
+    /// Reconciled, Ready and `DependenciesHealthy` → state.
+    fn state(
+        reconciled: (ConditionStatus, Reason),
+        ready: (ConditionStatus, Reason),
+        healthy: (ConditionStatus, Reason),
+    ) -> Reason {
+        let conditions = [
+            condition(ConditionType::Reconciled, reconciled.0, reconciled.1),
+            condition(ConditionType::Ready, ready.0, ready.1),
+            condition(ConditionType::DependenciesHealthy, healthy.0, healthy.1),
+        ];
+        derive_state(&conditions)
+    }
+
+    #[test]
+    fn the_state_is_the_first_reason_that_does_not_hold() {
+        use ConditionStatus::{False, True, Unknown};
+        let fine = |reason: Reason| (True, reason);
+        let reconciled = || fine(Reason::Reconciled);
+        let ready = || fine(Reason::Ready);
+        let healthy = || fine(Reason::DependenciesHealthy);
+        let failed = || (False, Reason::ReconcileError);
+        let waiting = || (False, Reason::IstiodNotReady);
+        assert_eq!(
+            state(reconciled(), ready(), healthy()),
+            Reason::Healthy,
+            "healthy"
+        );
+        assert_eq!(
+            state(failed(), ready(), healthy()),
+            Reason::ReconcileError,
+            "not reconciled"
+        );
+        assert_eq!(
+            state(reconciled(), waiting(), healthy()),
+            Reason::IstiodNotReady,
+            "not ready"
+        );
+        let unknown = (Unknown, Reason::ReadinessCheckFailed);
+        assert_eq!(
+            state(reconciled(), unknown, healthy()),
+            Reason::ReadinessCheckFailed,
+            "readiness unknown"
+        );
+        assert_eq!(
+            state(failed(), waiting(), healthy()),
+            Reason::ReconcileError,
+            "not reconciled nor ready"
+        );
+        let alone = (False, Reason::IstioCniNotFound);
+        assert_eq!(
+            state(reconciled(), ready(), alone),
+            Reason::IstioCniNotFound,
+            "dependencies not ready"
+        );
+    }
+
+    #[test]
+    fn words_of_others_do_not_make_an_object_unreadable() {
+        let text = r#"{"type":"Strange","status":"Maybe","reason":"Why"}"#;
+        let read: Condition = serde_json::from_str(text).unwrap();
+        assert_eq!(
+            (read.status, read.reason.name(), read.kind.name()),
+            (ConditionStatus::Unknown, "Why", "Strange")
+        );
+        let empty: Condition = serde_json::from_str("{}").unwrap();
+        assert_eq!(empty, Condition::default());
+    }
+}

@@ -1,0 +1,155 @@
+//! What every object carries: takes the metadata we need, gives who owns it, who was first, whether it is going away.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Time, names};
+
+/// The part of `ObjectMeta` the mesh needs. It does not hold all of it, so it is never written back as a whole.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ObjectMeta {
+    /// Name of the object.
+    pub name: String,
+    /// Identity of this very object; another one of the same name has another.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// Which version of it was read.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub resource_version: String,
+    /// Counts changes of the spec.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub generation: i64,
+    /// When it was created.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub creation_timestamp: Option<Time>,
+    /// Since when it is being deleted.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub deletion_timestamp: Option<Time>,
+    /// Labels.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub labels: BTreeMap<String, String>,
+    /// Annotations.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub annotations: BTreeMap<String, String>,
+    /// Who owns it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub owner_references: Vec<OwnerReference>,
+    /// Who must have a say before it vanishes.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub finalizers: Vec<String>,
+}
+
+#[allow(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+pub(crate) fn is_zero(number: &i64) -> bool {
+    *number == 0
+}
+
+impl ObjectMeta {
+    /// Whether it is being deleted.
+    #[must_use]
+    pub fn is_deleting(&self) -> bool {
+        self.deletion_timestamp.is_some()
+    }
+
+    /// Whether our finalizer is on it.
+    #[must_use]
+    pub fn has_finalizer(&self) -> bool {
+        self.finalizers.iter().any(|name| name == names::FINALIZER)
+    }
+
+    /// The owner that controls it.
+    #[must_use]
+    pub fn controller(&self) -> Option<&OwnerReference> {
+        self.owner_references.iter().find(|owner| owner.controller)
+    }
+
+    /// Whether any owner has this identity. Nobody is owned by an object without one.
+    #[must_use]
+    pub fn is_owned_by(&self, uid: &str) -> bool {
+        !uid.is_empty() && self.owner_references.iter().any(|owner| owner.uid == uid)
+    }
+}
+
+/// One owner.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct OwnerReference {
+    /// Group and version of the owner.
+    pub api_version: String,
+    /// Kind of the owner.
+    pub kind: String,
+    /// Name of the owner.
+    pub name: String,
+    /// Identity of the owner.
+    pub uid: String,
+    /// Whether it is the one that controls the object.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub controller: bool,
+    /// Whether the owner stays until the object is gone, when it is deleted in the foreground.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub block_owner_deletion: bool,
+}
+
+/// Whether `a` keeps a name that `b` wants too: the earlier one does, or else the one with the smaller identity.
+#[must_use]
+pub fn takes_precedence(a: &ObjectMeta, b: &ObjectMeta) -> bool {
+    (a.creation_timestamp, &a.uid) < (b.creation_timestamp, &b.uid)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn born(second: i64, uid: &str) -> ObjectMeta {
+        ObjectMeta {
+            creation_timestamp: jiff::Timestamp::from_second(second).ok().map(Time::of),
+            uid: uid.into(),
+            ..ObjectMeta::default()
+        }
+    }
+
+    #[test]
+    fn the_earlier_object_takes_precedence_then_the_smaller_uid() {
+        assert!(
+            takes_precedence(&born(1, "b"), &born(2, "a")),
+            "object1 created earlier"
+        );
+        assert!(
+            !takes_precedence(&born(2, "a"), &born(1, "b")),
+            "object2 created earlier"
+        );
+        assert!(
+            takes_precedence(&born(1, "a"), &born(1, "b")),
+            "equal timestamp, object1 lower UID"
+        );
+        assert!(
+            !takes_precedence(&born(1, "b"), &born(1, "a")),
+            "equal timestamp, object2 lower UID"
+        );
+        assert!(
+            !takes_precedence(&born(1, "a"), &born(1, "a")),
+            "nobody precedes itself"
+        );
+    }
+
+    #[test]
+    fn ownership_goes_by_identity() {
+        let owned = |uids: &[&str]| ObjectMeta {
+            owner_references: uids
+                .iter()
+                .map(|uid| OwnerReference {
+                    uid: (*uid).into(),
+                    ..OwnerReference::default()
+                })
+                .collect(),
+            ..ObjectMeta::default()
+        };
+        assert!(!owned(&[]).is_owned_by("a"), "no-owner");
+        assert!(!owned(&["b"]).is_owned_by("a"), "wrong-owner");
+        assert!(owned(&["a"]).is_owned_by("a"), "single-owner");
+        assert!(owned(&["b", "a"]).is_owned_by("a"), "multiple-owners");
+        assert!(!owned(&[""]).is_owned_by(""), "no-uid");
+    }
+}

@@ -1,0 +1,74 @@
+//! A moment as Kubernetes writes it: takes RFC 3339 text, gives something that compares; whole seconds, always UTC.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+/// A moment, cut to whole seconds as `metav1.Time` is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(Timestamp);
+
+impl Time {
+    /// The second `moment` lies in.
+    #[must_use]
+    pub fn of(moment: Timestamp) -> Self {
+        Self(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
+    }
+
+    /// The beginning of that second.
+    #[must_use]
+    pub fn moment(self) -> Timestamp {
+        self.0
+    }
+
+    /// The moment `delay` later; the last one there is when that would be too far.
+    #[must_use]
+    pub fn after(self, delay: SignedDuration) -> Timestamp {
+        self.0.checked_add(delay).unwrap_or(Timestamp::MAX)
+    }
+}
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        text.parse().map(Self::of).map_err(de::Error::custom)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, written: Option<&str>) {
+        let read = serde_json::from_value::<Time>(text.into()).ok();
+        assert_eq!(read.map(|time| time.to_string()).as_deref(), written, "{text}");
+    }
+
+    #[test]
+    fn moments_are_cut_to_seconds_in_utc() {
+        check("2026-11-15T16:48:21Z", Some("2026-11-15T16:48:21Z"));
+        check("2026-11-15T16:48:21.999Z", Some("2026-11-15T16:48:21Z"));
+        check("2026-11-15T18:48:21+02:00", Some("2026-11-15T16:48:21Z"));
+        check("1970-01-01T00:00:00Z", Some("1970-01-01T00:00:00Z"));
+    }
+
+    #[test]
+    fn what_is_no_moment_is_refused() {
+        for text in ["", "yesterday", "2026-11-15", "2026-13-15T00:00:00Z"] {
+            check(text, None);
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! Helm values as a map: takes a path, gives what stands there. No key is ever lost, because none is ever typed.
+
+use serde_json::{Map, Value};
+
+/// Values of a chart.
+pub type Values = Map<String, Value>;
+
+/// What stands at `path`; `null` counts as nothing, as it does for upstream's pointers.
+#[must_use]
+pub fn at<'a>(values: &'a Values, path: &[&str]) -> Option<&'a Value> {
+    let (first, rest) = path.split_first()?;
+    let start = values.get(*first)?;
+    let found = rest
+        .iter()
+        .try_fold(start, |node, key| node.as_object()?.get(*key))?;
+    (!found.is_null()).then_some(found)
+}
+
+/// The text at `path`.
+#[must_use]
+pub fn text<'a>(values: &'a Values, path: &[&str]) -> Option<&'a str> {
+    at(values, path)?.as_str()
+}
+
+/// The boolean at `path`.
+#[must_use]
+pub fn flag(values: &Values, path: &[&str]) -> Option<bool> {
+    at(values, path)?.as_bool()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(json: &str, path: &[&str], expected: Option<&str>) {
+        let values: Values = serde_json::from_str(json).unwrap();
+        let found = at(&values, path).map(ToString::to_string);
+        assert_eq!(found.as_deref(), expected, "{json} {path:?}");
+    }
+
+    #[test]
+    fn a_path_leads_through_maps_only() {
+        check(r#"{"a":{"b":1}}"#, &["a", "b"], Some("1"));
+        check(r#"{"a":{"b":null}}"#, &["a", "b"], None);
+        check(r#"{"a":{"b":1}}"#, &["a", "c"], None);
+        check(r#"{"a":[1]}"#, &["a", "b"], None);
+        check(r#"{"a":1}"#, &["a", "b"], None);
+        check("{}", &[], None);
+    }
+}
