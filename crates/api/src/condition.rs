@@ -132,22 +132,15 @@ impl Conditions {
 
     /// Puts a condition in its place. Its moment changes only when its status does.
     pub fn set(&mut self, mut condition: Condition, now: Timestamp) {
-        let known = self.0.iter_mut().find(|known| known.kind == condition.kind);
-        match known {
-            Some(known) => {
-                let same = known.status == condition.status;
-                condition.last_transition_time = if same {
-                    known.last_transition_time
-                } else {
-                    Some(Time::of(now))
-                };
-                *known = condition;
-            }
-            None => {
-                condition.last_transition_time = Some(Time::of(now));
-                self.0.push(condition);
-            }
+        condition.last_transition_time = Some(Time::of(now));
+        let Some(known) = self.0.iter_mut().find(|known| known.kind == condition.kind) else {
+            self.0.push(condition);
+            return;
+        };
+        if known.status == condition.status {
+            condition.last_transition_time = known.last_transition_time;
         }
+        *known = condition;
     }
 }
 

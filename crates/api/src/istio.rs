@@ -20,7 +20,7 @@ pub struct IstioSpec {
     /// What happens when the version changes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub update_strategy: Option<UpdateStrategy>,
-    /// The built-in profile to start from. `default` always applies; on OpenShift `openshift` applies on top of it.
+    /// The built-in profile to start from. `default` always applies; on `OpenShift` clusters `openshift` applies on top of it.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub profile: String,
     /// The namespace of the control plane. It cannot be changed.

@@ -86,7 +86,7 @@ pub fn injector(revision: &str, namespace: &str) -> String {
     with_suffix(&name, if namespace == ISTIO_SYSTEM { "" } else { namespace })
 }
 
-/// The revision of an InPlace or RevisionBased Istio; `version` is the resolved one (`v1.29.1`).
+/// The revision of an Istio that keeps one per version; `version` is the resolved one (`v1.29.1`).
 #[must_use]
 pub fn versioned_revision(istio: &str, version: &str) -> String {
     format!("{istio}-{}", version.replace('.', "-"))

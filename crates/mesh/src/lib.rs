@@ -1,0 +1,27 @@
+//! What to do about the mesh: takes what was observed in a cluster, gives ordered actions with reasons. Knows no client, no
+//! file and no clock; the moment is part of what was observed.
+//!
+//! ```text
+//! events ──observe()──▶ Snapshot ──plan()──▶ Plan ──(executor)──▶ writes
+//! ```
+//!
+//! *Invariants:* planning is a function of the snapshot; what needs no write gives an empty plan; nothing that anything refers
+//! to is deleted; a plan is made for one subject and costs the same in a cluster of any size. *Absent on purpose:* rendering,
+//! retrying and waiting; they are the executor's.
+
+mod library;
+mod multimap;
+pub mod plan;
+pub mod references;
+mod settings;
+pub mod snapshot;
+mod subject;
+mod trouble;
+
+pub use library::{Library, LibraryError, Resolution};
+pub use plan::{Action, Again, Plan, Step};
+pub use references::References;
+pub use settings::{Images, Platform, Settings, TlsProfile, TlsVersion};
+pub use snapshot::{Observation, Snapshot, Woken};
+pub use subject::Subject;
+pub use trouble::{ErrorClass, Invalid, ProfileProblem, Trouble, ValuesError};

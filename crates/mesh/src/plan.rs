@@ -1,0 +1,314 @@
+//! What to do: ordered actions with their reasons, and when to look again. Takes nothing, decides nothing: these are the words
+//! between planner and executor, and they leave the executor no choice.
+//!
+//! An executor runs the steps in order and stops at the first that fails; the failure becomes part of the next snapshot. After
+//! a step has changed something it plans again, until the plan is empty.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mainstay_api::{
+    CniStatus, IstioStatus, ObjectMeta, OwnerReference, Reason, RevisionSpec, RevisionStatus, TagSpec,
+    TagStatus, Values, ZTunnelStatus,
+};
+
+use crate::Subject;
+
+/// What to do about one subject.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Plan {
+    /// What it is about.
+    pub subject: Subject,
+    /// In this order.
+    pub steps: Vec<Step>,
+    /// When to look again, events aside.
+    pub again: Again,
+}
+
+impl Plan {
+    /// Nothing to do until something changes.
+    #[must_use]
+    pub fn empty(subject: Subject) -> Self {
+        Self {
+            subject,
+            steps: Vec::new(),
+            again: Again::OnEvent,
+        }
+    }
+
+    /// Whether there is nothing to do.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.steps.is_empty()
+    }
+
+    /// The status the plan writes.
+    #[must_use]
+    pub fn status(&self) -> Option<&NewStatus> {
+        self.actions().find_map(|action| match action {
+            Action::WriteStatus { status, .. } => Some(status),
+            _ => None,
+        })
+    }
+
+    /// The actions without their reasons.
+    pub fn actions(&self) -> impl Iterator<Item = &Action> {
+        self.steps.iter().map(|step| &step.action)
+    }
+}
+
+/// One action, and why.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Step {
+    /// What to do.
+    pub action: Action,
+    /// Why.
+    pub reason: Reason,
+}
+
+/// When to look at a subject again although nothing was heard of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// Not before something changes.
+    OnEvent,
+    /// At this moment.
+    At(Timestamp),
+    /// As soon as the executor's rate limit allows: it will right itself.
+    Soon,
+    /// After a delay that grows with every attempt.
+    Backoff,
+}
+
+/// One write. Whatever changes or deletes something that exists says which version of it was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Action {
+    /// Create a revision.
+    CreateRevision(NewObject<RevisionSpec>),
+    /// Replace spec and owners of a revision.
+    UpdateRevision(Change<RevisionSpec>),
+    /// Delete a revision.
+    DeleteRevision(Seen),
+    /// Create a tag.
+    CreateTag(NewObject<TagSpec>),
+    /// Replace spec and owners of a tag.
+    UpdateTag(Change<TagSpec>),
+    /// Delete a tag.
+    DeleteTag(Seen),
+    /// Replace the finalizers by these, which include ours.
+    AddFinalizer {
+        /// Of which object.
+        object: Seen,
+        /// All of them.
+        finalizers: Vec<String>,
+    },
+    /// Replace the finalizers by these, which no longer include ours.
+    RemoveFinalizer {
+        /// Of which object.
+        object: Seen,
+        /// All that remain.
+        finalizers: Vec<String>,
+    },
+    /// Render, compare with what is there, apply what differs, remove what is left over.
+    Install(Arc<Release>),
+    /// Remove what this owner still owns of a release.
+    Uninstall(ReleaseKey),
+    /// Replace the status.
+    WriteStatus {
+        /// Of which object.
+        object: Seen,
+        /// By this.
+        status: NewStatus,
+    },
+    /// Tell people.
+    Event(Event),
+    /// Ask a remote control plane whether it is ready.
+    Probe(ProbeRequest),
+    /// Write what it answered on the webhook configuration.
+    AnnotateWebhook {
+        /// Which.
+        object: Seen,
+        /// Whether it is ready.
+        ready: bool,
+        /// Why not.
+        reason: String,
+    },
+}
+
+impl Action {
+    /// How upstream introduces the error when this action fails; nothing where it shows the bare error.
+    #[must_use]
+    pub fn failure_prefix(&self) -> String {
+        match self {
+            Self::CreateRevision(new) => format!("failed to create IstioRevision {:?}: ", new.name),
+            Self::UpdateRevision(change) => {
+                format!("failed to update IstioRevision {:?}: ", change.object.name())
+            }
+            Self::CreateTag(new) => format!("failed to create IstioRevisionTag {:?}: ", new.name),
+            Self::UpdateTag(change) => {
+                format!("failed to update IstioRevisionTag {:?}: ", change.object.name())
+            }
+            Self::DeleteRevision(_) | Self::DeleteTag(_) => "delete failed: ".into(),
+            Self::Install(release) => format!("failed to install/update Helm chart {:?}: ", release.chart),
+            Self::Uninstall(key) => format!("failed to uninstall Helm release {:?}: ", key.name),
+            _ => String::new(),
+        }
+    }
+
+    /// Whether something is lost when this runs on the wrong object.
+    #[must_use]
+    pub fn is_destructive(&self) -> bool {
+        matches!(
+            self,
+            Self::DeleteRevision(_) | Self::DeleteTag(_) | Self::RemoveFinalizer { .. } | Self::Uninstall(_)
+        )
+    }
+
+    /// The version of the object this acts on, where it acts on one that exists.
+    #[must_use]
+    pub fn seen(&self) -> Option<&Seen> {
+        match self {
+            Self::UpdateRevision(Change { object, .. })
+            | Self::UpdateTag(Change { object, .. })
+            | Self::DeleteRevision(object)
+            | Self::DeleteTag(object)
+            | Self::AddFinalizer { object, .. }
+            | Self::RemoveFinalizer { object, .. }
+            | Self::WriteStatus { object, .. }
+            | Self::AnnotateWebhook { object, .. } => Some(object),
+            _ => None,
+        }
+    }
+}
+
+/// Which version of an object was seen: the write must fail on any other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Which object.
+    pub subject: Subject,
+    /// Its identity.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
+}
+
+impl Seen {
+    /// The version in a snapshot.
+    #[must_use]
+    pub fn of(subject: Subject, metadata: &ObjectMeta) -> Self {
+        Self {
+            subject,
+            uid: metadata.uid.clone(),
+            resource_version: metadata.resource_version.clone(),
+        }
+    }
+
+    /// Name of the object.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.subject.name()
+    }
+}
+
+/// An object to be created.
+#[derive(Clone, Debug, PartialEq)]
+pub struct NewObject<S> {
+    /// Its name.
+    pub name: String,
+    /// Its owner.
+    pub owner: OwnerReference,
+    /// Its finalizers: ours is there from the start, which saves a write.
+    pub finalizers: Vec<String>,
+    /// Its spec.
+    pub spec: S,
+}
+
+/// An object to be changed.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change<S> {
+    /// Which version was seen.
+    pub object: Seen,
+    /// All its owners from now on.
+    pub owner_references: Vec<OwnerReference>,
+    /// Its spec from now on.
+    pub spec: S,
+}
+
+/// Which release: by owner first, so that the releases of an owner lie together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ReleaseKey {
+    /// Identity of the object it belongs to. Two objects may each have a release of one name (`default-base`).
+    pub owner: String,
+    /// Where it is installed.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Everything that determines a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Release {
+    /// Which.
+    pub key: ReleaseKey,
+    /// Name of the chart.
+    pub chart: &'static str,
+    /// Version of Istio the chart is of (`v1.29.1`).
+    pub version: String,
+    /// Values for it.
+    pub values: Values,
+    /// The owner of all its objects.
+    pub owner: OwnerReference,
+}
+
+/// A status of any kind.
+#[derive(Clone, Debug, PartialEq)]
+pub enum NewStatus {
+    /// Of an Istio.
+    Istio(IstioStatus),
+    /// Of a revision.
+    Revision(RevisionStatus),
+    /// Of a tag.
+    Tag(TagStatus),
+    /// Of the network plug-in.
+    Cni(CniStatus),
+    /// Of the node proxy.
+    ZTunnel(ZTunnelStatus),
+}
+
+impl NewStatus {
+    /// As JSON, for a patch of `/status`.
+    pub fn to_json(&self) -> Result<serde_json::Value, serde_json::Error> {
+        match self {
+            Self::Istio(status) => serde_json::to_value(status),
+            Self::Revision(status) => serde_json::to_value(status),
+            Self::Tag(status) => serde_json::to_value(status),
+            Self::Cni(status) => serde_json::to_value(status),
+            Self::ZTunnel(status) => serde_json::to_value(status),
+        }
+    }
+}
+
+/// Something people should know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Event {
+    /// About which object.
+    pub about: Seen,
+    /// Whether it is a warning.
+    pub warning: bool,
+    /// In one word.
+    pub reason: Reason,
+    /// In a sentence.
+    pub message: String,
+}
+
+/// A question to a remote control plane.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ProbeRequest {
+    /// The webhook configuration it is asked for.
+    pub webhook: String,
+    /// Where to ask: always `https`, always a Service of this cluster.
+    pub url: String,
+    /// The only authority to trust, PEM as in `caBundle`.
+    pub ca_bundle: Arc<[u8]>,
+    /// How long to wait.
+    pub timeout_seconds: u32,
+}

@@ -1,0 +1,393 @@
+//! Who refers to which revision or tag: takes namespaces, pods and tags one event at a time, gives the names whose use changed.
+//!
+//! A revision and a tag share one space of names, so a *name* is kept here, never an object. What was last seen of an object is
+//! remembered: a label that is removed re-evaluates the name it used to give. An event costs a few look-ups, whatever the number
+//! of pods; only what refers to something is stored.
+//!
+//! *Invariant:* the index after any sequence of events equals the one built from what is there at the end.
+
+mod label;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+pub use label::{Labels, injected_revision, namespace_reference, pod_reference};
+
+/// A name of a revision or a tag, shared by all who refer to it.
+type Name = Arc<str>;
+
+/// Something that can refer, as it is now.
+#[derive(Clone, Copy, Debug)]
+pub enum Referrer<'a> {
+    /// A namespace.
+    Namespace {
+        /// Its name.
+        name: &'a str,
+        /// Its labels.
+        labels: &'a Labels,
+    },
+    /// A pod.
+    Pod {
+        /// Its namespace.
+        namespace: &'a str,
+        /// Its name.
+        name: &'a str,
+        /// Its labels.
+        labels: &'a Labels,
+        /// Its annotations.
+        annotations: &'a Labels,
+        /// Succeeded or failed: its proxy is gone, and it keeps nothing in use.
+        finished: bool,
+    },
+    /// A tag that points to a revision.
+    Tag {
+        /// Its name.
+        name: &'a str,
+        /// The revision it points to; empty for none.
+        revision: &'a str,
+    },
+}
+
+/// Which thing refers.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReferrerKey {
+    /// A tag.
+    Tag(String),
+    /// A namespace.
+    Namespace(String),
+    /// A pod, by namespace and name.
+    Pod(String, String),
+}
+
+/// Why a thing counts as a referrer. These are words for people, so they have a text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Why {
+    /// The tag points to the revision.
+    TagTarget,
+    /// The namespace's labels choose it for its pods.
+    NamespaceLabel,
+    /// The pod's own labels choose it, the namespace being silent.
+    PodLabel,
+    /// The pod runs a proxy of this revision, whatever its labels say now.
+    RunningProxy,
+}
+
+/// How many refer to a name, by why.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Tags that point to it.
+    pub tags: usize,
+    /// Namespaces that choose it.
+    pub namespaces: usize,
+    /// Pods that choose it in a silent namespace.
+    pub labelled_pods: usize,
+    /// Pods that run its proxy.
+    pub running_pods: usize,
+}
+
+/// The index.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct References {
+    spaces: BTreeMap<Name, Space>,
+    tags: BTreeMap<Name, Name>,
+    targets: BTreeMap<Name, Target>,
+}
+
+/// What a namespace says and what its pods say. Kept only while somebody there says something.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Space {
+    says: Option<Name>,
+    pods: BTreeMap<Box<str>, Pod>,
+    labelled: BTreeMap<Name, usize>,
+}
+
+/// What one pod says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Pod {
+    runs: Option<Name>,
+    asks: Option<Name>,
+}
+
+/// Who refers to one name.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Target {
+    tags: BTreeSet<Name>,
+    namespaces: BTreeSet<Name>,
+    /// Silent namespaces with pods that ask for it.
+    asked_in: BTreeSet<Name>,
+    running: usize,
+}
+
+impl Target {
+    fn is_unused(&self) -> bool {
+        self.tags.is_empty() && self.running == 0 && !self.is_asked_for()
+    }
+
+    /// By labels: the only way to use a tag.
+    fn is_asked_for(&self) -> bool {
+        !self.namespaces.is_empty() || !self.asked_in.is_empty()
+    }
+}
+
+impl References {
+    /// Takes in what a thing says now. Gives the names whose use changed by it, as a revision or as a tag.
+    pub fn upsert(&mut self, referrer: Referrer<'_>) -> Vec<String> {
+        match referrer {
+            Referrer::Namespace { name, labels } => self.namespace_says(name, namespace_reference(labels)),
+            Referrer::Pod {
+                namespace,
+                name,
+                labels,
+                annotations,
+                finished,
+            } => {
+                let (runs, asks) = match finished {
+                    true => (None, None),
+                    false => (injected_revision(annotations), pod_reference(labels)),
+                };
+                self.pod_says(namespace, name, runs, asks)
+            }
+            Referrer::Tag { name, revision } => {
+                self.tag_says(name, Some(revision).filter(|text| !text.is_empty()))
+            }
+        }
+    }
+
+    /// Forgets a thing that is gone. Gives the names whose use changed by it.
+    pub fn remove(&mut self, key: &ReferrerKey) -> Vec<String> {
+        match key {
+            ReferrerKey::Namespace(name) => self.namespace_says(name, None),
+            ReferrerKey::Pod(namespace, name) => self.pod_says(namespace, name, None, None),
+            ReferrerKey::Tag(name) => self.tag_says(name, None),
+        }
+    }
+
+    /// Whether anything refers to a revision of this name.
+    #[must_use]
+    pub fn uses_revision(&self, name: &str) -> bool {
+        self.targets.get(name).is_some_and(|target| !target.is_unused())
+    }
+
+    /// Whether anything refers to a tag of this name: labels do, a running proxy never names a tag.
+    #[must_use]
+    pub fn uses_tag(&self, name: &str) -> bool {
+        self.targets.get(name).is_some_and(Target::is_asked_for)
+    }
+
+    /// How many refer to a name.
+    #[must_use]
+    pub fn counts(&self, name: &str) -> Counts {
+        let Some(target) = self.targets.get(name) else {
+            return Counts::default();
+        };
+        let asking = |space: &Name| self.spaces.get(space)?.labelled.get(name).copied();
+        Counts {
+            tags: target.tags.len(),
+            namespaces: target.namespaces.len(),
+            labelled_pods: target.asked_in.iter().filter_map(asking).sum(),
+            running_pods: target.running,
+        }
+    }
+
+    /// Everything that refers to a name, and why, in a stable order. For people: it walks all pods that refer to anything.
+    #[must_use]
+    pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, Why)> {
+        let Some(target) = self.targets.get(name) else {
+            return Vec::new();
+        };
+        let tags = target
+            .tags
+            .iter()
+            .map(|tag| (ReferrerKey::Tag(tag.to_string()), Why::TagTarget));
+        let spaces = target.namespaces.iter();
+        let spaces = spaces.map(|space| (ReferrerKey::Namespace(space.to_string()), Why::NamespaceLabel));
+        let mut found: Vec<_> = tags.chain(spaces).collect();
+        for (space_name, space) in &self.spaces {
+            for (pod_name, pod) in &space.pods {
+                let key = || ReferrerKey::Pod(space_name.to_string(), pod_name.to_string());
+                if pod.runs.as_deref() == Some(name) {
+                    found.push((key(), Why::RunningProxy));
+                }
+                if pod.asks.as_deref() == Some(name) && target.asked_in.contains(space_name) {
+                    found.push((key(), Why::PodLabel));
+                }
+            }
+        }
+        found
+    }
+
+    fn tag_says(&mut self, tag: &str, revision: Option<&str>) -> Vec<String> {
+        let old = self.tags.get(tag).cloned();
+        if old.as_deref() == revision {
+            return Vec::new();
+        }
+        let new = revision.map(|name| self.shared(name));
+        let touched = old.iter().chain(&new).cloned().collect();
+        self.watch(touched, |index| {
+            let tag: Name = tag.into();
+            if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
+                target.tags.remove(&tag);
+            }
+            match new {
+                Some(new) => {
+                    index
+                        .targets
+                        .entry(new.clone())
+                        .or_default()
+                        .tags
+                        .insert(tag.clone());
+                    index.tags.insert(tag, new);
+                }
+                None => {
+                    index.tags.remove(&tag);
+                }
+            }
+        })
+    }
+
+    fn namespace_says(&mut self, namespace: &str, says: Option<&str>) -> Vec<String> {
+        let old = self.spaces.get(namespace).and_then(|space| space.says.clone());
+        if old.as_deref() == says {
+            return Vec::new();
+        }
+        let new = says.map(|name| self.shared(name));
+        let asked = self
+            .spaces
+            .get(namespace)
+            .map(|space| space.labelled.keys().cloned());
+        let asked: Vec<Name> = asked.into_iter().flatten().collect();
+        let touched = old.iter().chain(&new).chain(&asked).cloned().collect();
+        self.watch(touched, |index| {
+            let space_name = index.space(namespace);
+            if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
+                target.namespaces.remove(&space_name);
+            }
+            if let Some(new) = &new {
+                index
+                    .targets
+                    .entry(new.clone())
+                    .or_default()
+                    .namespaces
+                    .insert(space_name.clone());
+            }
+            // A namespace that begins to speak silences its pods, and one that falls silent lets them speak.
+            for name in asked {
+                let target = index.targets.entry(name).or_default();
+                match new {
+                    Some(_) => target.asked_in.remove(&space_name),
+                    None => target.asked_in.insert(space_name.clone()),
+                };
+            }
+            index.spaces.entry(space_name.clone()).or_default().says = new;
+            index.tidy(&space_name);
+        })
+    }
+
+    fn pod_says(
+        &mut self,
+        namespace: &str,
+        pod: &str,
+        runs: Option<&str>,
+        asks: Option<&str>,
+    ) -> Vec<String> {
+        let known = self.spaces.get(namespace).and_then(|space| space.pods.get(pod));
+        let old = known.cloned().unwrap_or_default();
+        if old.runs.as_deref() == runs && old.asks.as_deref() == asks {
+            return Vec::new();
+        }
+        let new = Pod {
+            runs: runs.map(|name| self.shared(name)),
+            asks: asks.map(|name| self.shared(name)),
+        };
+        let touched = [&old.runs, &old.asks, &new.runs, &new.asks];
+        let touched = touched.into_iter().flatten().cloned().collect();
+        self.watch(touched, |index| {
+            let space = index.space(namespace);
+            index.forget_pod(&space, pod, &old);
+            index.remember_pod(&space, pod, new);
+            index.tidy(&space);
+        })
+    }
+
+    fn forget_pod(&mut self, space_name: &Name, pod: &str, old: &Pod) {
+        if let Some(target) = old.runs.as_ref().and_then(|name| self.targets.get_mut(name)) {
+            target.running = target.running.saturating_sub(1);
+        }
+        let Some(space) = self.spaces.get_mut(space_name) else {
+            return;
+        };
+        space.pods.remove(pod);
+        let Some(asks) = &old.asks else { return };
+        let left = space
+            .labelled
+            .get(asks)
+            .map_or(0, |count| count.saturating_sub(1));
+        if left > 0 {
+            space.labelled.insert(asks.clone(), left);
+            return;
+        }
+        space.labelled.remove(asks);
+        if let Some(target) = self.targets.get_mut(asks) {
+            target.asked_in.remove(space_name);
+        }
+    }
+
+    fn remember_pod(&mut self, space_name: &Name, pod: &str, new: Pod) {
+        if new == Pod::default() {
+            return;
+        }
+        if let Some(runs) = &new.runs {
+            self.targets.entry(runs.clone()).or_default().running += 1;
+        }
+        let space = self.spaces.entry(space_name.clone()).or_default();
+        if let Some(asks) = &new.asks {
+            *space.labelled.entry(asks.clone()).or_default() += 1;
+            if space.says.is_none() {
+                let target = self.targets.entry(asks.clone()).or_default();
+                target.asked_in.insert(space_name.clone());
+            }
+        }
+        space.pods.insert(pod.into(), new);
+    }
+
+    /// Runs an edit and gives those of the touched names whose use it changed; names nobody refers to any more are forgotten.
+    fn watch(&mut self, touched: BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
+        let uses = |index: &Self, name: &Name| (index.uses_revision(name), index.uses_tag(name));
+        let before: Vec<_> = touched.iter().map(|name| uses(self, name)).collect();
+        edit(self);
+        let changed = touched
+            .iter()
+            .zip(before)
+            .filter(|(name, was)| uses(self, name) != *was);
+        let changed = changed.map(|(name, _)| name.to_string()).collect();
+        for name in &touched {
+            if self.targets.get(name).is_some_and(Target::is_unused) {
+                self.targets.remove(name);
+            }
+        }
+        changed
+    }
+
+    /// The name as others hold it, so that twenty thousand pods of one revision share one text.
+    fn shared(&self, name: &str) -> Name {
+        self.targets
+            .get_key_value(name)
+            .map_or_else(|| name.into(), |(known, _)| known.clone())
+    }
+
+    fn space(&self, name: &str) -> Name {
+        self.spaces
+            .get_key_value(name)
+            .map_or_else(|| name.into(), |(known, _)| known.clone())
+    }
+
+    fn tidy(&mut self, space_name: &Name) {
+        let silent = |space: &Space| space.says.is_none() && space.pods.is_empty();
+        if self.spaces.get(space_name).is_some_and(silent) {
+            self.spaces.remove(space_name);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,274 @@
+//! The in-use matrix, and the index against one built from scratch.
+
+use super::*;
+
+fn labels(text: &str) -> Labels {
+    let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+fn namespace(index: &mut References, name: &str, says: &str) -> Vec<String> {
+    index.upsert(Referrer::Namespace {
+        name,
+        labels: &labels(says),
+    })
+}
+
+fn pod(index: &mut References, at: (&str, &str), says: &str, annotations: &str) -> Vec<String> {
+    index.upsert(Referrer::Pod {
+        namespace: at.0,
+        name: at.1,
+        labels: &labels(says),
+        annotations: &labels(annotations),
+        finished: false,
+    })
+}
+
+/// Labels of the namespace, labels and annotations of the pod → the revision in use, and the tag in use.
+fn check(space: &str, pod_labels: &str, annotations: &str, revision: &str, tag: &str) {
+    let mut index = References::default();
+    namespace(&mut index, "bookinfo", space);
+    pod(&mut index, ("bookinfo", "some-pod"), pod_labels, annotations);
+    for name in ["default", "my-rev"] {
+        let row = format!("{name}: namespace {space:?}, pod {pod_labels:?}, annotations {annotations:?}");
+        assert_eq!(index.uses_revision(name), name == revision, "revision {row}");
+        assert_eq!(index.uses_tag(name), name == tag, "tag {row}");
+        assert_eq!(
+            index.referrers(name).is_empty(),
+            name != revision,
+            "referrers {row}"
+        );
+    }
+}
+
+#[test]
+fn the_matrix_of_labels() {
+    const ENABLED: &str = "istio-injection=enabled";
+    const DEFAULT: &str = "istio.io/rev=default";
+    const NAMED: &str = "istio.io/rev=my-rev";
+    const BOTH: &str = "istio-injection=enabled istio.io/rev=my-rev";
+    const BOTH_DEFAULT: &str = "istio-injection=enabled istio.io/rev=default";
+    const INJECT: &str = "sidecar.istio.io/inject=true";
+    let rows = [
+        // no labels
+        ("", "", ""),
+        // the namespace alone
+        (ENABLED, "", "default"),
+        (DEFAULT, "", "default"),
+        (NAMED, "", "my-rev"),
+        (BOTH_DEFAULT, "", "default"),
+        (BOTH, "", "default"),
+        // the pod alone
+        ("", DEFAULT, "default"),
+        ("", NAMED, "my-rev"),
+        ("", INJECT, "default"),
+        ("", "sidecar.istio.io/inject=true istio.io/rev=my-rev", "my-rev"),
+        ("", "sidecar.istio.io/inject=false istio.io/rev=my-rev", ""),
+        ("", "sidecar.istio.io/inject=false", ""),
+        // both: a namespace that speaks silences its pods
+        (NAMED, INJECT, "my-rev"),
+        (ENABLED, DEFAULT, "default"),
+        (ENABLED, NAMED, "default"),
+        (DEFAULT, DEFAULT, "default"),
+        (DEFAULT, NAMED, "default"),
+        (NAMED, DEFAULT, "my-rev"),
+        (NAMED, NAMED, "my-rev"),
+        (BOTH_DEFAULT, DEFAULT, "default"),
+        (BOTH_DEFAULT, NAMED, "default"),
+        (BOTH, DEFAULT, "default"),
+        (BOTH, NAMED, "default"),
+        ("istio-injection=disabled", NAMED, "my-rev"),
+        ("istio-injection=disabled istio.io/rev=my-rev", DEFAULT, "my-rev"),
+    ];
+    for (space, pod, used) in rows {
+        check(space, pod, "", used, used);
+    }
+}
+
+#[test]
+fn a_running_proxy_keeps_its_revision_and_no_tag() {
+    check("", "", "istio.io/rev=default", "default", "");
+    check("", "", "istio.io/rev=my-rev", "my-rev", "");
+    let mut index = References::default();
+    namespace(&mut index, "ns", "istio.io/rev=prod");
+    pod(
+        &mut index,
+        ("ns", "p"),
+        "istio.io/rev=prod",
+        "istio.io/rev=default-v1-29-1",
+    );
+    assert!(
+        index.uses_tag("prod") && index.uses_revision("default-v1-29-1"),
+        "label and annotation differ"
+    );
+    assert!(!index.uses_tag("default-v1-29-1"), "a tag goes by labels");
+}
+
+#[test]
+fn finished_pods_keep_nothing() {
+    let mut index = References::default();
+    pod(&mut index, ("ns", "p"), "istio.io/rev=a", "istio.io/rev=b");
+    let changed = index.upsert(Referrer::Pod {
+        namespace: "ns",
+        name: "p",
+        labels: &labels("istio.io/rev=a"),
+        annotations: &labels("istio.io/rev=b"),
+        finished: true,
+    });
+    assert_eq!(changed, ["a", "b"]);
+    assert_eq!(index, References::default());
+}
+
+#[test]
+fn a_removed_label_re_evaluates_the_name_it_gave() {
+    let mut index = References::default();
+    assert_eq!(namespace(&mut index, "ns", "istio.io/rev=a"), ["a"]);
+    assert_eq!(namespace(&mut index, "ns", "istio.io/rev=b"), ["a", "b"]);
+    assert_eq!(namespace(&mut index, "ns", ""), ["b"]);
+    assert_eq!(namespace(&mut index, "ns", ""), [""; 0]);
+}
+
+#[test]
+fn an_event_that_changes_no_use_names_nobody() {
+    let mut index = References::default();
+    assert_eq!(namespace(&mut index, "one", "istio.io/rev=a"), ["a"]);
+    assert_eq!(namespace(&mut index, "two", "istio.io/rev=a"), [""; 0]);
+    assert_eq!(pod(&mut index, ("one", "p"), "app=x", "istio.io/rev=a"), [""; 0]);
+    assert_eq!(pod(&mut index, ("one", "p"), "app=y", "istio.io/rev=a"), [""; 0]);
+    assert_eq!(namespace(&mut index, "one", ""), [""; 0]);
+    // The last label is gone: the tag is unused, the revision still has a running proxy. Both are names to look at.
+    assert_eq!(namespace(&mut index, "two", ""), ["a"]);
+    assert!(index.uses_revision("a") && !index.uses_tag("a"));
+    assert_eq!(index.remove(&ReferrerKey::Pod("one".into(), "p".into())), ["a"]);
+    assert_eq!(index, References::default());
+}
+
+#[test]
+fn a_namespace_that_falls_silent_lets_its_pods_speak() {
+    let mut index = References::default();
+    namespace(&mut index, "ns", "istio.io/rev=a");
+    assert_eq!(pod(&mut index, ("ns", "p"), "istio.io/rev=b", ""), [""; 0]);
+    assert_eq!(namespace(&mut index, "ns", ""), ["a", "b"]);
+    assert_eq!(
+        index.referrers("b"),
+        [(ReferrerKey::Pod("ns".into(), "p".into()), Why::PodLabel)]
+    );
+    assert_eq!(
+        namespace(&mut index, "ns", "istio-injection=enabled"),
+        ["b", "default"]
+    );
+}
+
+#[test]
+fn a_tag_keeps_its_revision() {
+    let tag = |index: &mut References, revision| {
+        index.upsert(Referrer::Tag {
+            name: "prod",
+            revision,
+        })
+    };
+    let mut index = References::default();
+    assert_eq!(tag(&mut index, "old"), ["old"]);
+    assert!(index.uses_revision("old") && !index.uses_tag("old"));
+    assert_eq!(
+        index.referrers("old"),
+        [(ReferrerKey::Tag("prod".into()), Why::TagTarget)]
+    );
+    assert_eq!(tag(&mut index, "new"), ["new", "old"]);
+    assert_eq!(tag(&mut index, ""), ["new"]);
+    assert_eq!(index, References::default());
+}
+
+#[test]
+fn counts_tell_how_many() {
+    let mut index = References::default();
+    namespace(&mut index, "one", "istio.io/rev=a");
+    pod(&mut index, ("one", "p"), "", "istio.io/rev=a");
+    pod(&mut index, ("two", "p"), "istio.io/rev=a", "istio.io/rev=a");
+    pod(&mut index, ("two", "q"), "istio.io/rev=a", "");
+    index.upsert(Referrer::Tag {
+        name: "t",
+        revision: "a",
+    });
+    let expected = Counts {
+        tags: 1,
+        namespaces: 1,
+        labelled_pods: 2,
+        running_pods: 2,
+    };
+    assert_eq!(index.counts("a"), expected);
+    assert_eq!(index.counts("b"), Counts::default());
+}
+
+/// A small generator: the same seed, the same events.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: u64) -> u64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        self.0 % bound
+    }
+}
+
+#[test]
+fn after_any_events_the_index_equals_one_built_anew() {
+    const SAID: [&str; 7] = [
+        "",
+        "istio.io/rev=a",
+        "istio.io/rev=b",
+        "istio-injection=enabled",
+        "sidecar.istio.io/inject=true",
+        "sidecar.istio.io/inject=false istio.io/rev=a",
+        "istio-injection=enabled istio.io/rev=a",
+    ];
+    for seed in 1..=200 {
+        let mut random = Random(seed * 0x9E37_79B9);
+        let said = |random: &mut Random| SAID[random.below(SAID.len() as u64) as usize];
+        let mut index = References::default();
+        let mut spaces: BTreeMap<String, &str> = BTreeMap::new();
+        let mut pods: BTreeMap<(String, String), (&str, &str)> = BTreeMap::new();
+        for _ in 0..200 {
+            let space = format!("ns{}", random.below(4));
+            let name = format!("p{}", random.below(5));
+            let before: Vec<_> = ["a", "b", "default"]
+                .map(|n| (index.uses_revision(n), index.uses_tag(n)))
+                .into();
+            let changed = match random.below(5) {
+                0 => {
+                    spaces.insert(space.clone(), said(&mut random));
+                    namespace(&mut index, &space, spaces[&space])
+                }
+                1 => {
+                    spaces.remove(&space);
+                    index.remove(&ReferrerKey::Namespace(space))
+                }
+                2 => {
+                    pods.remove(&(space.clone(), name.clone()));
+                    index.remove(&ReferrerKey::Pod(space, name))
+                }
+                _ => {
+                    let says = (
+                        said(&mut random),
+                        ["", "istio.io/rev=a", "istio.io/rev=b"][random.below(3) as usize],
+                    );
+                    pods.insert((space.clone(), name.clone()), says);
+                    pod(&mut index, (&space, &name), says.0, says.1)
+                }
+            };
+            for (name, was) in ["a", "b", "default"].iter().zip(before) {
+                let flipped = was != (index.uses_revision(name), index.uses_tag(name));
+                assert_eq!(changed.iter().any(|n| n == name), flipped, "seed {seed}: {name}");
+            }
+        }
+        let mut anew = References::default();
+        for ((space, name), says) in &pods {
+            pod(&mut anew, (space, name), says.0, says.1);
+        }
+        for (space, says) in &spaces {
+            namespace(&mut anew, space, says);
+        }
+        assert_eq!(index, anew, "seed {seed}");
+    }
+}

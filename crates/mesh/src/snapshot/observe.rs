@@ -1,0 +1,540 @@
+//! Events into the snapshot: takes one observation, gives the subjects whose plan may differ by it, and no others.
+//!
+//! A watch shows only what an object is now. Whatever a decision takes from what it *was* comes from the snapshot itself, which
+//! still holds it when the event arrives.
+
+use std::collections::BTreeSet;
+
+use mainstay_api::{
+    Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind, ObjectMeta, Status, ZTunnel, names,
+};
+
+use super::{
+    DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
+    SourceState, Webhook, pointer, pointer_to, wanted_tags,
+};
+use crate::Subject;
+use crate::plan::ReleaseKey;
+use crate::references::{Labels, Referrer, ReferrerKey};
+
+/// Subjects to plan for.
+pub type Woken = BTreeSet<Subject>;
+
+/// One thing that was seen.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Observation {
+    /// An Istio as it is now.
+    Istio(Istio),
+    /// A revision as it is now.
+    Revision(IstioRevision),
+    /// A tag as it is now.
+    Tag(IstioRevisionTag),
+    /// A network plug-in as it is now.
+    Cni(IstioCni),
+    /// A node proxy as it is now.
+    ZTunnel(ZTunnel),
+    /// A webhook configuration as it is now.
+    Webhook(Webhook),
+    /// One of the above is gone.
+    Gone(Subject),
+    /// A namespace as it is now.
+    Namespace {
+        /// Its name.
+        name: String,
+        /// Its labels.
+        labels: Labels,
+        /// Whether it is being deleted.
+        terminating: bool,
+    },
+    /// A pod as it is now.
+    Pod {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// Its labels.
+        labels: Labels,
+        /// Its annotations.
+        annotations: Labels,
+        /// Whether it succeeded or failed.
+        finished: bool,
+    },
+    /// A namespace or a pod is gone.
+    ReferrerGone(ReferrerKey),
+    /// An istiod Deployment as it is now, by namespace and name; nothing if it is gone.
+    Deployment(String, String, Option<Deployment>),
+    /// A `DaemonSet` as it is now, by namespace and name; nothing if it is gone.
+    DaemonSet(String, String, Option<DaemonSet>),
+    /// What is known of a release now.
+    Release(ReleaseKey, ReleaseFact),
+    /// What a remote control plane answered, by its webhook configuration.
+    Probed(String, ProbeResult),
+    /// An attempt on a subject failed.
+    Failed(Subject, Failure),
+    /// An attempt on a subject got through.
+    Succeeded(Subject),
+    /// Whether a source can be believed changed.
+    Source(Source, SourceState),
+}
+
+impl Snapshot {
+    /// Takes in what was seen.
+    pub fn observe(&mut self, seen: Observation) -> Woken {
+        match seen {
+            Observation::Istio(istio) => self.istio_seen(istio),
+            Observation::Revision(revision) => self.revision_seen(revision),
+            Observation::Tag(tag) => self.tag_seen(tag),
+            Observation::Cni(cni) => self.cni_seen(cni),
+            Observation::ZTunnel(ztunnel) => self.ztunnel_seen(ztunnel),
+            Observation::Webhook(webhook) => self.webhook_seen(webhook),
+            Observation::Gone(subject) => self.gone(&subject),
+            Observation::Namespace {
+                name,
+                labels,
+                terminating,
+            } => self.namespace_seen(&name, &labels, terminating),
+            Observation::Pod {
+                namespace,
+                name,
+                labels,
+                annotations,
+                finished,
+            } => self.refer(Referrer::Pod {
+                namespace: &namespace,
+                name: &name,
+                labels: &labels,
+                annotations: &annotations,
+                finished,
+            }),
+            Observation::ReferrerGone(key) => self.referrer_gone(&key),
+            Observation::Deployment(namespace, name, fact) => self.deployment_seen((namespace, name), fact),
+            Observation::DaemonSet(namespace, name, fact) => self.daemonset_seen((namespace, name), fact),
+            Observation::Release(key, fact) => self.release_seen(key, fact),
+            Observation::Probed(webhook, result) => self.probed(webhook, result),
+            Observation::Failed(subject, failure) => {
+                self.failures.insert(subject.clone(), failure);
+                Woken::from([subject])
+            }
+            Observation::Succeeded(subject) => self.succeeded(subject),
+            Observation::Source(source, state) => self.source_changed(source, state),
+        }
+    }
+
+    /// Takes in what a namespace or a pod says, without a copy of it: the busiest of all events.
+    pub fn refer(&mut self, referrer: Referrer<'_>) -> Woken {
+        let names = self.references.upsert(referrer);
+        self.by_names(names)
+    }
+
+    fn referrer_gone(&mut self, key: &ReferrerKey) -> Woken {
+        let names = self.references.remove(key);
+        let mut woken = self.by_names(names);
+        if let ReferrerKey::Namespace(name) = key
+            && self.namespaces.remove(name).is_some()
+        {
+            woken.extend(self.tenants.of(name).cloned());
+        }
+        woken
+    }
+
+    /// The revision and the tag of each name, where they exist. An Istio that holds on to a tag waits for the tag to be unused.
+    fn by_names(&self, names: Vec<String>) -> Woken {
+        let mut woken = Woken::new();
+        for name in names {
+            if let Some(revision) = self.revisions.get(&name) {
+                woken.insert(Subject::revision(&name));
+                woken.extend(controller(&revision.metadata));
+            }
+            if let Some(tag) = self.tags.get(&name) {
+                woken.insert(Subject::tag(&name));
+                woken.extend(controller(&tag.metadata));
+            }
+        }
+        woken
+    }
+
+    fn istio_seen(&mut self, istio: Istio) -> Woken {
+        let name = istio.name().to_owned();
+        let mut woken = self.around_istio(&name);
+        let claims = wanted_tags(&istio);
+        if let Some(old) = self.istios.insert(istio) {
+            self.drop_claims(&old);
+        }
+        for tag in claims {
+            self.claims.insert(tag, name.clone());
+        }
+        woken.extend(self.around_istio(&name));
+        woken.insert(Subject::istio(name));
+        woken
+    }
+
+    /// Who looks at an Istio: what points to it, and the other Istios that want one of its tags. It is asked before and after a
+    /// change, because the tags may change with it.
+    fn around_istio(&self, name: &str) -> Woken {
+        let mut woken: Woken = self
+            .pointers
+            .of(&pointer_to(ObjectKind::Istio, name))
+            .cloned()
+            .collect();
+        let Some(istio) = self.istios.get(name) else {
+            return woken;
+        };
+        for tag in wanted_tags(istio) {
+            woken.extend(self.claims.of(tag.as_str()).map(Subject::istio));
+        }
+        woken
+    }
+
+    fn revision_seen(&mut self, revision: IstioRevision) -> Woken {
+        let name = revision.name().to_owned();
+        let mut woken = self.around_revision(&name);
+        let subject = Subject::revision(&name);
+        self.move_tenant(
+            &subject,
+            old_home(&self.revisions, &name),
+            Some(revision.spec.namespace.clone()),
+        );
+        self.revisions.insert(revision);
+        woken.extend(self.around_revision(&name));
+        woken.insert(subject);
+        woken
+    }
+
+    /// Who looks at a revision: its owners, what points to it or to an owner, the tag that shares its name, and the Istios that
+    /// want such a tag or take the revision for their active one.
+    fn around_revision(&self, name: &str) -> Woken {
+        let mut woken: Woken = self
+            .pointers
+            .of(&pointer_to(ObjectKind::IstioRevision, name))
+            .cloned()
+            .collect();
+        woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
+        woken.extend(self.claims.of(name).map(Subject::istio));
+        let active = self
+            .istios
+            .iter()
+            .filter(|istio| istio.status.active_revision_name == name);
+        woken.extend(active.map(|istio| Subject::istio(istio.name())));
+        let Some(revision) = self.revisions.get(name) else {
+            return woken;
+        };
+        for owner in &revision.metadata.owner_references {
+            if owner.kind == ObjectKind::Istio.name() {
+                woken.insert(Subject::istio(&owner.name));
+                woken.extend(
+                    self.pointers
+                        .of(&pointer_to(ObjectKind::Istio, &owner.name))
+                        .cloned(),
+                );
+            }
+        }
+        let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
+        if revision.spec.is_remote() && self.webhooks.contains_key(&injector) {
+            woken.insert(Subject::Webhook(injector));
+        }
+        woken
+    }
+
+    fn tag_seen(&mut self, tag: IstioRevisionTag) -> Woken {
+        let name = tag.name().to_owned();
+        let mut woken = self.around_tag(&name);
+        self.drop_pointer(
+            &Subject::tag(&name),
+            self.tags.get(&name).map(|tag| pointer(&tag.spec.target_ref)),
+        );
+        self.pointers
+            .insert(pointer(&tag.spec.target_ref), Subject::tag(&name));
+        let flipped = self.references.upsert(Referrer::Tag {
+            name: &name,
+            revision: &tag.status.istio_revision,
+        });
+        self.tags.insert(tag);
+        woken.extend(self.by_names(flipped));
+        woken.extend(self.around_tag(&name));
+        woken.insert(Subject::tag(name));
+        woken
+    }
+
+    /// Who looks at a tag: its owner, the Istios that want it, the revision that shares its name.
+    fn around_tag(&self, name: &str) -> Woken {
+        let mut woken: Woken = self.claims.of(name).map(Subject::istio).collect();
+        woken.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
+        woken.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
+        woken
+    }
+
+    fn cni_seen(&mut self, cni: IstioCni) -> Woken {
+        let subject = Subject::cni(cni.name());
+        let home = cni.spec.namespace.clone();
+        self.move_tenant(&subject, old_home(&self.cnis, subject.name()), Some(home));
+        let state = Some(cni.status.state().clone());
+        let old = self.cnis.insert(cni);
+        self.dependency_changed(subject, old.map(|old| old.status.state) != state)
+    }
+
+    fn ztunnel_seen(&mut self, ztunnel: ZTunnel) -> Woken {
+        let subject = Subject::ztunnel(ztunnel.name());
+        let home = ztunnel.spec.namespace.clone();
+        self.move_tenant(&subject, old_home(&self.ztunnels, subject.name()), Some(home));
+        let old = self
+            .ztunnels
+            .get(subject.name())
+            .and_then(|old| old.spec.target_ref.as_ref());
+        self.drop_pointer(&subject, old.map(pointer));
+        if let Some(target) = &ztunnel.spec.target_ref {
+            self.pointers.insert(pointer(target), subject.clone());
+        }
+        let state = Some(ztunnel.status.state().clone());
+        let old = self.ztunnels.insert(ztunnel);
+        self.dependency_changed(subject, old.map(|old| old.status.state) != state)
+    }
+
+    /// Revisions look at the state of plug-in and node proxy, and at nothing else of them.
+    fn dependency_changed(&self, subject: Subject, state_changed: bool) -> Woken {
+        let mut woken = Woken::from([subject]);
+        if state_changed {
+            woken.extend(
+                self.revisions
+                    .iter()
+                    .map(|revision| Subject::revision(revision.name())),
+            );
+        }
+        woken
+    }
+
+    fn webhook_seen(&mut self, webhook: Webhook) -> Woken {
+        let name = webhook.metadata.name.clone();
+        if self.webhooks.get(&name) == Some(&webhook) {
+            return Woken::new();
+        }
+        let mut woken = Woken::from([Subject::Webhook(name.clone())]);
+        woken.extend(controller(&webhook.metadata));
+        self.webhooks.insert(name, webhook);
+        woken
+    }
+
+    fn gone(&mut self, subject: &Subject) -> Woken {
+        self.failures.remove(subject);
+        match subject {
+            Subject::Webhook(name) => {
+                self.probes.remove(name);
+                let old = self.webhooks.remove(name);
+                old.and_then(|webhook| controller(&webhook.metadata))
+                    .into_iter()
+                    .collect()
+            }
+            Subject::Object(ObjectKind::Istio, name) => self.istio_gone(name),
+            Subject::Object(ObjectKind::IstioRevision, name) => self.revision_gone(name),
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => self.tag_gone(name),
+            Subject::Object(ObjectKind::IstioCni, name) => {
+                self.move_tenant(subject, old_home(&self.cnis, name), None);
+                let old = self.cnis.remove(name);
+                self.forget_releases(old.map(|old| old.metadata.uid));
+                self.all_revisions()
+            }
+            Subject::Object(ObjectKind::ZTunnel, name) => {
+                self.move_tenant(subject, old_home(&self.ztunnels, name), None);
+                let old = self.ztunnels.remove(name);
+                let target = old
+                    .as_ref()
+                    .and_then(|old| old.spec.target_ref.as_ref())
+                    .map(pointer);
+                self.drop_pointer(subject, target);
+                self.forget_releases(old.map(|old| old.metadata.uid));
+                self.all_revisions()
+            }
+        }
+    }
+
+    fn istio_gone(&mut self, name: &str) -> Woken {
+        let mut woken = self.around_istio(name);
+        if let Some(old) = self.istios.remove(name) {
+            self.drop_claims(&old);
+        }
+        woken.remove(&Subject::istio(name));
+        woken
+    }
+
+    fn revision_gone(&mut self, name: &str) -> Woken {
+        let mut woken = self.around_revision(name);
+        self.move_tenant(&Subject::revision(name), old_home(&self.revisions, name), None);
+        let old = self.revisions.remove(name);
+        self.forget_releases(old.map(|old| old.metadata.uid));
+        woken.extend(self.around_revision(name));
+        woken
+    }
+
+    fn tag_gone(&mut self, name: &str) -> Woken {
+        let mut woken = self.around_tag(name);
+        let flipped = self.references.remove(&ReferrerKey::Tag(name.to_owned()));
+        let old = self.tags.remove(name);
+        self.drop_pointer(
+            &Subject::tag(name),
+            old.as_ref().map(|tag| pointer(&tag.spec.target_ref)),
+        );
+        self.forget_releases(old.map(|old| old.metadata.uid));
+        woken.extend(self.by_names(flipped));
+        woken
+    }
+
+    fn namespace_seen(&mut self, name: &str, labels: &Labels, terminating: bool) -> Woken {
+        let mut woken = self.refer(Referrer::Namespace { name, labels });
+        let fact = Namespace { terminating };
+        if self.namespaces.get(name) != Some(&fact) {
+            self.namespaces.insert(name.to_owned(), fact);
+            woken.extend(self.tenants.of(name).cloned());
+        }
+        woken
+    }
+
+    fn deployment_seen(&mut self, key: (String, String), fact: Option<Deployment>) -> Woken {
+        let revision = match key.1.strip_prefix("istiod") {
+            Some("") => names::DEFAULT_REVISION,
+            Some(rest) => rest.strip_prefix('-').unwrap_or(rest),
+            None => return Woken::new(),
+        };
+        let subject = Subject::revision(revision);
+        let old = match fact {
+            Some(fact) => self.deployments.insert(key, fact),
+            None => self.deployments.remove(&key),
+        };
+        if old == fact {
+            Woken::new()
+        } else {
+            Woken::from([subject])
+        }
+    }
+
+    fn daemonset_seen(&mut self, key: (String, String), fact: Option<DaemonSet>) -> Woken {
+        let subject = match key.1.as_str() {
+            names::CNI_DAEMONSET => Subject::cni(names::SINGLETON),
+            names::ZTUNNEL_DAEMONSET => Subject::ztunnel(names::SINGLETON),
+            _ => return Woken::new(),
+        };
+        let old = match fact {
+            Some(fact) => self.daemonsets.insert(key, fact),
+            None => self.daemonsets.remove(&key),
+        };
+        if old == fact {
+            Woken::new()
+        } else {
+            Woken::from([subject])
+        }
+    }
+
+    fn release_seen(&mut self, key: ReleaseKey, fact: ReleaseFact) -> Woken {
+        let subject = self.owner_of(&key.owner);
+        let old = self.releases.insert(key, fact.clone());
+        if old == Some(fact) {
+            Woken::new()
+        } else {
+            subject.into_iter().collect()
+        }
+    }
+
+    /// Releases belong to few objects, and their facts change when we change them: a search is cheap enough.
+    fn owner_of(&self, uid: &str) -> Option<Subject> {
+        fn find<S: Kind>(objects: &Objects<S>, uid: &str) -> Option<Subject> {
+            let found = objects.iter().find(|object| object.metadata.uid == uid)?;
+            Some(Subject::Object(S::KIND, found.name().to_owned()))
+        }
+        find(&self.revisions, uid)
+            .or_else(|| find(&self.tags, uid))
+            .or_else(|| find(&self.cnis, uid))
+            .or_else(|| find(&self.ztunnels, uid))
+    }
+
+    fn probed(&mut self, webhook: String, result: ProbeResult) -> Woken {
+        self.probes.insert(webhook.clone(), result);
+        Woken::from([Subject::Webhook(webhook)])
+    }
+
+    fn succeeded(&mut self, subject: Subject) -> Woken {
+        match self.failures.remove(&subject) {
+            Some(_) => Woken::from([subject]),
+            None => Woken::new(),
+        }
+    }
+
+    fn source_changed(&mut self, source: Source, state: SourceState) -> Woken {
+        if *self.source(source) == state {
+            return Woken::new();
+        }
+        self.sources.insert(source, state);
+        self.subjects()
+    }
+
+    fn all_revisions(&self) -> Woken {
+        self.revisions
+            .iter()
+            .map(|revision| Subject::revision(revision.name()))
+            .collect()
+    }
+
+    fn move_tenant(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
+        if let Some(old) = old {
+            self.tenants.remove(old.as_str(), subject);
+        }
+        if let Some(new) = new {
+            self.tenants.insert(new, subject.clone());
+        }
+    }
+
+    fn drop_pointer(&mut self, subject: &Subject, old: Option<(String, String)>) {
+        if let Some(old) = old {
+            self.pointers.remove(&old, subject);
+        }
+    }
+
+    fn drop_claims(&mut self, istio: &Istio) {
+        for tag in wanted_tags(istio) {
+            self.claims.remove(tag.as_str(), &istio.metadata.name);
+        }
+    }
+
+    fn forget_releases(&mut self, owner: Option<String>) {
+        if let Some(owner) = owner {
+            let keys: Vec<_> = self.releases_of(&owner).map(|(key, _)| key.clone()).collect();
+            for key in keys {
+                self.releases.remove(&key);
+            }
+        }
+    }
+}
+
+fn old_home<S: Kind + Home>(objects: &Objects<S>, name: &str) -> Option<String> {
+    objects.get(name).map(|object| object.spec.home().to_owned())
+}
+
+/// Where a kind installs.
+trait Home {
+    fn home(&self) -> &str;
+}
+
+impl Home for mainstay_api::RevisionSpec {
+    fn home(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl Home for mainstay_api::CniSpec {
+    fn home(&self) -> &str {
+        &self.namespace
+    }
+}
+
+impl Home for mainstay_api::ZTunnelSpec {
+    fn home(&self) -> &str {
+        &self.namespace
+    }
+}
+
+/// The one of ours that controls an object.
+fn controller(metadata: &ObjectMeta) -> Option<Subject> {
+    let owner = metadata.controller()?;
+    let ours = owner.api_version == names::API_VERSION;
+    let kind = ObjectKind::ALL
+        .into_iter()
+        .find(|kind| ours && kind.name() == owner.kind)?;
+    Some(Subject::Object(kind, owner.name.clone()))
+}

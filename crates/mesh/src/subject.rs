@@ -1,0 +1,58 @@
+//! What a plan is about: one of our objects, or the webhook configuration of a remote control plane.
+
+use std::fmt;
+
+use mainstay_api::ObjectKind;
+
+/// The one thing a plan is made for.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Subject {
+    /// One of our objects. All five kinds live outside namespaces.
+    Object(ObjectKind, String),
+    /// The `MutatingWebhookConfiguration` of this name.
+    Webhook(String),
+}
+
+impl Subject {
+    /// An Istio.
+    pub fn istio(name: impl Into<String>) -> Self {
+        Self::Object(ObjectKind::Istio, name.into())
+    }
+
+    /// A revision.
+    pub fn revision(name: impl Into<String>) -> Self {
+        Self::Object(ObjectKind::IstioRevision, name.into())
+    }
+
+    /// A tag.
+    pub fn tag(name: impl Into<String>) -> Self {
+        Self::Object(ObjectKind::IstioRevisionTag, name.into())
+    }
+
+    /// The network plug-in.
+    pub fn cni(name: impl Into<String>) -> Self {
+        Self::Object(ObjectKind::IstioCni, name.into())
+    }
+
+    /// The node proxy.
+    pub fn ztunnel(name: impl Into<String>) -> Self {
+        Self::Object(ObjectKind::ZTunnel, name.into())
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        match self {
+            Self::Object(_, name) | Self::Webhook(name) => name,
+        }
+    }
+}
+
+impl fmt::Display for Subject {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Object(kind, name) => write!(f, "{}/{name}", kind.name()),
+            Self::Webhook(name) => write!(f, "MutatingWebhookConfiguration/{name}"),
+        }
+    }
+}
