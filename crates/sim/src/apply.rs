@@ -302,7 +302,7 @@ fn updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> U
 /// The object before there was one: a struct's zero value, or nothing but its type.
 fn nothing(state: &State, resource: &Resource) -> Value {
     let mut value = match resource.shape {
-        Shape::Builtin(Some(id)) => state.schema.zero(id),
+        Shape::Builtin(Some(id)) => state.schema.zero(id).clone(),
         _ => json!({}),
     };
     tree::set(&mut value, &["apiVersion"], resource.api_version());

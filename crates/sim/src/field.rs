@@ -21,7 +21,7 @@ impl Path {
         if self.0.is_empty() {
             Self(name.to_owned())
         } else {
-            Self(format!("{}.{name}", self.0))
+            Self([&self.0, ".", name].concat())
         }
     }
 

@@ -62,6 +62,16 @@ pub(crate) fn write_whole(resource: &Resource, object: &Object, out: &mut Vec<u8
     }
 }
 
+/// An object as the resource's version shows it: mostly the very bytes that are stored.
+pub(crate) fn whole(resource: &Resource, object: &Object) -> bytes::Bytes {
+    if convert::is_as_stored(resource) {
+        return object.json();
+    }
+    let mut out = Vec::new();
+    write_whole(resource, object, &mut out);
+    out.into()
+}
+
 /// The object with nothing but its metadata.
 pub(crate) fn partial(object: &Object) -> Value {
     let mut value = object.value();

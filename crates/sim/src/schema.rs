@@ -30,7 +30,7 @@ pub struct Schema {
 }
 
 /// One Go struct.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Struct {
     /// `apps/v1.DeploymentSpec`.
     pub name: Box<str>,
@@ -38,6 +38,12 @@ pub struct Struct {
     pub atomic: bool,
     /// Its fields in Go's order.
     pub fields: Vec<Field>,
+    /// The places of its fields, by name.
+    by_name: Vec<usize>,
+    /// The places of the fields that Go prints even if nobody set them.
+    printed: Vec<usize>,
+    /// What Go prints if nobody set any.
+    zero: OnceLock<Value>,
 }
 
 /// One field of a struct.
@@ -139,20 +145,14 @@ impl Schema {
     #[must_use]
     pub fn get(&self, id: TypeId) -> &Struct {
         static NOTHING: OnceLock<Struct> = OnceLock::new();
-        let nothing = || {
-            NOTHING.get_or_init(|| Struct {
-                name: "".into(),
-                atomic: false,
-                fields: Vec::new(),
-            })
-        };
+        let nothing = || NOTHING.get_or_init(Struct::default);
         self.structs.get(id.0 as usize).unwrap_or_else(nothing)
     }
 
     /// A field of a struct.
     #[must_use]
     pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
-        self.get(id).fields.iter().find(|field| &*field.name == name)
+        self.get(id).field(name)
     }
 }
 
@@ -160,7 +160,23 @@ impl Struct {
     /// The field called `name`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
-        self.fields.iter().find(|field| &*field.name == name)
+        let called = |at: &usize| self.fields.get(*at).map_or("", |field| &*field.name);
+        let found = self.by_name.binary_search_by(|at| called(at).cmp(name)).ok()?;
+        self.fields.get(*self.by_name.get(found)?)
+    }
+
+    /// The fields that Go prints even if nobody set them.
+    fn printed(&self) -> impl Iterator<Item = &Field> {
+        self.printed.iter().filter_map(|at| self.fields.get(*at))
+    }
+
+    /// Makes the tables of places, once all fields are there.
+    fn index(&mut self) {
+        let name = |at: &usize| self.fields.get(*at).map(|field| field.name.clone());
+        self.by_name = (0..self.fields.len()).collect();
+        self.by_name.sort_by_key(name);
+        let printed = |at: &usize| self.fields.get(*at).is_some_and(decode::is_printed_unset);
+        self.printed = (0..self.fields.len()).filter(printed).collect();
     }
 
     /// `DeploymentSpec`, as Go's errors say it.

@@ -102,6 +102,8 @@ pub fn remove(value: &mut Value, path: &[&str]) -> Option<Value> {
 /// Copies what lies at `path` in `from`, or its absence, to `to`.
 pub fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     match get(from, path) {
+        // To compare is much cheaper than to copy, and most copies bring what is there already.
+        there if there == get(to, path) => {}
         Some(there) => set(to, path, there.clone()),
         None => {
             remove(to, path);

@@ -250,7 +250,7 @@ impl Watch {
         let resource = &self.options.resource;
         let mut object = match (self.options.form, &resource.shape) {
             (Form::Metadata, _) => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
-            (_, Shape::Builtin(Some(id))) => state.schema.zero(*id),
+            (_, Shape::Builtin(Some(id))) => state.schema.zero(*id).clone(),
             _ => json!({}),
         };
         if self.options.form != Form::Metadata {

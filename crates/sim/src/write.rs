@@ -52,16 +52,6 @@ impl Target<'_> {
 pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mut Context) -> Result<Value> {
     context.resets_owners = crate::apply::resets(&value);
     crate::apply::pack(&mut value);
-    decode_packed(state, resource, value, context)
-}
-
-/// Like [`decode`], for what was made of a stored object.
-pub fn decode_packed(
-    state: &State,
-    resource: &Resource,
-    value: Value,
-    context: &mut Context,
-) -> Result<Value> {
     let api_version = resource.api_version();
     let (sent_version, sent_kind) = (tree::text(&value, &["apiVersion"]), tree::text(&value, &["kind"]));
     if !sent_kind.is_empty() && sent_kind != &*resource.kind {

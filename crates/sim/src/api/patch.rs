@@ -75,15 +75,15 @@ pub(super) fn patched(
     let resource = request.resource;
     if sort == Sort::Apply {
         let applied = apply::apply(state, resource, live, body, context)?;
-        return write::decode_packed(state, resource, applied, context);
+        return write::decode(state, resource, applied, context);
     }
     let live = live.ok_or_else(|| request.target().not_found())?;
-    if mentions_owners(&request.call.body) {
-        let patched = merged(state, request, sort, &apply::unpacked(live), body)?;
-        return write::decode(state, resource, patched, context);
-    }
-    let patched = merged(state, request, sort, live, body)?;
-    write::decode_packed(state, resource, patched, context)
+    let patched = if mentions_owners(&request.call.body) {
+        merged(state, request, sort, &apply::unpacked(live), body)?
+    } else {
+        merged(state, request, sort, live, body)?
+    };
+    write::decode(state, resource, patched, context)
 }
 
 /// Whether a patch may read or write `managedFields`, or replaces the metadata as a whole.

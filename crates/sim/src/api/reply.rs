@@ -81,11 +81,7 @@ impl Answer {
         include: table::Include,
     ) -> Self {
         match form {
-            Form::Whole => {
-                let mut out = Vec::with_capacity(1024);
-                form::write_whole(resource, object, &mut out);
-                Self::bytes(code, "application/json", out.into())
-            }
+            Form::Whole => Self::bytes(code, "application/json", form::whole(resource, object)),
             Form::Metadata => Self::json(code, &form::partial(object)),
             Form::Table => {
                 let meta = json!({"resourceVersion": object.meta().version.to_string()});

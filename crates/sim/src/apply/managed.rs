@@ -208,17 +208,16 @@ fn on_wire(manager: &Manager, entry: &Entry) -> Value {
 }
 
 /// Turns the wire form of an object's field sets into the form in which objects are written and compared here: one text per set
-/// instead of a tree that is mostly larger than the object itself. [`crate::object::Object`] prints it as it was.
+/// instead of a tree that is mostly larger than the object itself. What is packed stays so. [`crate::object::Object`] prints it as it was.
 pub(super) fn pack(list: &mut [Value]) {
     for entry in list {
         if let Some(fields) = entry.get_mut("fieldsV1") {
-            // A text is no set at all: it is refused when it is read.
-            let text = if fields.is_string() {
-                "null".to_owned()
-            } else {
-                fields.to_string()
-            };
-            *fields = text.into();
+            match fields {
+                Value::String(packed) if Fields::read(packed).is_ok() => {}
+                // No set at all: it is refused when it is read.
+                Value::String(_) => *fields = "null".into(),
+                _ => *fields = fields.to_string().into(),
+            }
         }
     }
 }

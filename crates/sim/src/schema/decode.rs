@@ -37,9 +37,11 @@ impl Schema {
 
     /// What Go prints for a struct nobody filled in.
     #[must_use]
-    pub fn zero(&self, id: TypeId) -> Value {
-        let decoded = self.decode(id, Value::Object(Map::new()));
-        decoded.map_or(Value::Null, |decoded| decoded.value)
+    pub fn zero(&self, id: TypeId) -> &Value {
+        self.get(id).zero.get_or_init(|| {
+            let decoded = self.decode(id, Value::Object(Map::new()));
+            decoded.map_or(Value::Null, |decoded| decoded.value)
+        })
     }
 }
 
@@ -48,7 +50,7 @@ impl Schema {
 struct Place<'a> {
     parent: Option<&'a Place<'a>>,
     step: Step<'a>,
-    /// The struct around.
+    /// The struct around, by its full name.
     inside: &'a str,
 }
 
@@ -119,60 +121,44 @@ impl Walk<'_> {
         let Value::Object(map) = value else {
             return Err(self.mismatch(&Type::Struct(id), value, place));
         };
-        let schema = self.schema;
-        let kind = schema.get(id);
-        let (sent, mut found, before) = (map.len(), 0, self.unknown.len());
-        for field in &kind.fields {
-            let there = map.get_mut(&*field.name).inspect(|_| found += 1);
+        let kind = self.schema.get(id);
+        let (before, mut own, mut done) = (self.unknown.len(), Vec::new(), Ok(()));
+        map.retain(|name, given| {
+            let Some(field) = kind.field(name) else {
+                own.push(place.below(Step::Key(name)).strict());
+                return false;
+            };
+            if done.is_err() || given.is_null() {
+                return false;
+            }
             let below = Place {
                 parent: Some(place),
                 step: Step::Field(&field.name),
-                inside: kind.short_name(),
+                inside: &kind.name,
             };
-            let kept = match there {
-                Some(given) if !given.is_null() => {
-                    self.value(&field.kind, given, &below)?;
-                    // Storage knows no empty collections: they come back as nil.
-                    if !field.omit_empty && is_empty_collection(&field.kind, given) {
-                        *given = Value::Null;
-                    }
-                    !left_out(field, given)
-                }
-                there => {
-                    let was_there = there.is_some();
-                    match self.absent(field, &below)? {
-                        Some(zero) => drop(map.insert(field.name.to_string(), zero)),
-                        None if was_there => drop(map.remove(&*field.name)),
-                        None => {}
-                    }
-                    continue;
-                }
-            };
-            if !kept {
-                map.remove(&*field.name);
+            done = self.value(&field.kind, given, &below);
+            // Storage knows no empty collections: they come back as nil.
+            if !field.omit_empty && is_empty_collection(&field.kind, given) {
+                *given = Value::Null;
             }
-        }
-        if found < sent {
-            let own = map.keys().filter(|key| kind.field(key).is_none());
-            let own: Vec<String> = own.map(|key| place.below(Step::Key(key)).strict()).collect();
-            self.unknown.splice(before..before, own);
-            map.retain(|key, _| kind.field(key).is_some());
+            !left_out(field, given)
+        });
+        done?;
+        self.unknown.splice(before..before, own);
+        for field in kind.printed() {
+            if !map.contains_key(&*field.name) {
+                map.insert(field.name.to_string(), self.unset(&field.kind));
+            }
         }
         Ok(())
     }
 
-    /// What Go prints for a field that nobody set; `None` when it leaves it out.
-    fn absent(&mut self, field: &Field, place: &Place<'_>) -> Result<Option<Value>, DecodeError> {
-        if let Type::Struct(id) = &field.kind {
-            if field.omit_zero {
-                return Ok(None);
-            }
-            let mut value = Value::Null;
-            self.fields(*id, &mut value, place)?;
-            return Ok(Some(value));
+    /// What Go prints for a field that nobody set.
+    fn unset(&self, kind: &Type) -> Value {
+        match kind {
+            Type::Struct(id) => self.schema.zero(*id).clone(),
+            other => zero(other),
         }
-        let silent = field.omit_zero || (field.omit_empty && !is_go_struct(&field.kind));
-        Ok((!silent).then(|| zero(&field.kind)))
     }
 
     fn items(
@@ -255,7 +241,7 @@ impl Walk<'_> {
         }
         DecodeError(format!(
             "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
-            place.inside,
+            place.inside.rsplit('.').next().unwrap_or_default(),
             place.fields()
         ))
     }
@@ -279,6 +265,14 @@ impl Walk<'_> {
                 name.rsplit('/').next().unwrap_or(name).to_owned()
             }
         }
+    }
+}
+
+/// Whether Go's encoder prints a field that nobody set.
+pub(super) fn is_printed_unset(field: &Field) -> bool {
+    match &field.kind {
+        Type::Struct(_) => !field.omit_zero,
+        kind => !field.omit_zero && !(field.omit_empty && !is_go_struct(kind)),
     }
 }
 

@@ -25,10 +25,11 @@ pub(super) fn parse(text: &str) -> Schema {
             schema.structs.push(Struct {
                 name: name.into(),
                 atomic,
-                fields: Vec::new(),
+                ..Struct::default()
             });
         }
     }
+    schema.structs.iter_mut().for_each(Struct::index);
     schema
 }
 

@@ -19,7 +19,7 @@ const MUTABLE: [&str; 4] = [
 /// A pod of its own.
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     spec(new.get("spec"), &Path::new("spec"), errors);
-    if old.is_some_and(|old| fixed_part(new) != fixed_part(old)) {
+    if old.is_some_and(|old| new.get("spec") != old.get("spec") && fixed_part(new) != fixed_part(old)) {
         errors.forbidden(
             &Path::new("spec"),
             "pod updates may not change fields other than `spec.containers[*].image`,`spec.initContainers[*].image`,`spec.activeDeadlineSeconds`,`spec.tolerations` (only additions to existing tolerations),`spec.terminationGracePeriodSeconds` (allow it to be set to 1 if it was previously negative)",
