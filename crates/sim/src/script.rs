@@ -5,9 +5,16 @@ use std::time::Duration;
 
 use crate::selector::LabelSelector;
 
+mod addresses;
 mod life;
+mod nodes;
+mod text;
+mod view;
 
+pub use addresses::Addresses;
 pub use life::{Life, Restart, Stage, Stopped};
+pub use nodes::{Nodes, node, tolerates};
+pub use view::{View, unschedulable};
 
 /// What becomes of a pod's containers once it has a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -146,6 +153,13 @@ pub enum Who {
         /// The name.
         name: String,
     },
+}
+
+/// The workload behind a pod's controller: of a replica set's name, what stands before the hash.
+#[must_use]
+pub fn bare_name<'a>(owner: &'a str, hash: &str) -> &'a str {
+    let bare = owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-'));
+    bare.filter(|_| !hash.is_empty()).unwrap_or(owner)
 }
 
 /// A pod as far as the choice of its script goes.

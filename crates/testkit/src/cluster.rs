@@ -82,6 +82,7 @@ pub const BASIC_CONTROLLERS: &[&str] = &[
     "garbage-collector-controller",
     "namespace-controller",
     "serviceaccount-controller",
+    "clusterrole-aggregation-controller",
 ];
 
 /// What turns workloads into pods and cleans up after them.
@@ -95,6 +96,7 @@ pub const WORKLOAD_CONTROLLERS: &[&str] = &[
     "garbage-collector-controller",
     "namespace-controller",
     "serviceaccount-controller",
+    "clusterrole-aggregation-controller",
     "endpointslice-controller",
     "endpoints-controller",
 ];

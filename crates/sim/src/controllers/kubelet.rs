@@ -1,9 +1,9 @@
 //! A hollow kubelet and scheduler for all nodes: takes pods as they come, gives them nodes, addresses and the life their script tells.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::{Controller, make};
 use crate::api::bind;
@@ -11,17 +11,11 @@ use crate::clock::Instant;
 use crate::context::Context;
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::script::{Life, Restart, Script, Subject};
+use crate::script::{Addresses, Life, Nodes, Restart, Script, Subject, View, bare_name, node, unschedulable};
 use crate::state::State;
 use crate::store::EventKind;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
-
-mod nodes;
-mod status;
-
-use nodes::Nodes;
-pub(super) use nodes::tolerates;
 
 /// Plays every node's kubelet.
 #[derive(Debug, Default)]
@@ -49,51 +43,10 @@ struct Guest {
     stop: Option<Instant>,
 }
 
-/// Pod addresses, 10.244.0.0/16, each used again as late as possible.
-#[derive(Debug, Default)]
-struct Addresses {
-    used: HashSet<u16>,
-    last: u16,
-}
-
-impl Addresses {
-    fn take(&mut self) -> String {
-        for _ in 0..u16::MAX {
-            self.last = self.last.wrapping_add(1).max(2);
-            if self.used.insert(self.last) {
-                break;
-            }
-        }
-        format!("10.244.{}.{}", self.last >> 8, self.last & 0xFF)
-    }
-
-    fn give_back(&mut self, ip: &str) {
-        let mut parts = ip.rsplit('.').map(|part| part.parse::<u16>().unwrap_or(0));
-        if let (Some(low), Some(high)) = (parts.next(), parts.next()) {
-            self.used.remove(&(high << 8 | low));
-        }
-    }
-}
-
 /// Makes `count` nodes called `node-0`, `node-1` and so on, ready for pods.
 pub fn make_nodes(state: &mut State, count: usize) {
     for number in 0..count {
-        let name = format!("node-{number}");
-        let now = state.now().rfc3339();
-        let node = json!({
-            "metadata": {"name": name, "labels": {
-                "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
-            }},
-            "status": {
-                "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
-                "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
-                "addresses": [{"type": "InternalIP", "address": nodes::address(number)}, {"type": "Hostname", "address": name}],
-                "conditions": [{
-                    "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
-                    "lastHeartbeatTime": now, "lastTransitionTime": now,
-                }],
-            },
-        });
+        let node = node(number, state.now());
         make(state, "", "nodes", "", node);
     }
 }
@@ -162,7 +115,8 @@ impl Kubelet {
 
     fn heard(&mut self, state: &State, table: &str, object: &Arc<Object>, gone: bool) {
         if table == "nodes" {
-            self.nodes.put(object, gone);
+            self.nodes
+                .put(&object.meta().name, (!gone).then(|| object.packed()));
             return;
         }
         let key: Box<str> = object.key().into();
@@ -203,7 +157,7 @@ impl Kubelet {
         }
         let now = state.now();
         let pod = object.packed();
-        let life = Life::begin(script_of(state, object), restart(&pod), now);
+        let life = Life::begin(script_of(state, object), Restart::of(&pod), now);
         self.nodes.occupy(node, 1);
         let stop = object.meta().deleting.then_some(now);
         let guest = Guest {
@@ -265,8 +219,8 @@ impl Kubelet {
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
                 self.stuck.insert(key.clone());
-                status::write(state, &target, "kube-scheduler", &mut |pod, now| {
-                    status::unschedulable(pod, now, &text);
+                write_status(state, &target, "kube-scheduler", &mut |pod, now| {
+                    unschedulable(pod, now, &text);
                 });
             }
         }
@@ -297,13 +251,13 @@ impl Kubelet {
             guest.life.pass(now);
             let next = guest.life.next().into_iter().chain(guest.stop).min();
             let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
-            let view = status::View {
+            let view = View {
                 life: &guest.life,
                 bound: guest.bound,
                 ip: &ip,
                 node_ip: &node_ip,
             };
-            status::write(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
+            write_status(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
             self.set_alarm(&key, next);
         }
     }
@@ -326,24 +280,29 @@ fn object_grace(object: &Object) -> std::time::Duration {
     std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-fn restart(pod: &Value) -> Restart {
-    match tree::text(pod, &["spec", "restartPolicy"]) {
-        "Never" => Restart::Never,
-        "OnFailure" => Restart::OnFailure,
-        _ => Restart::Always,
-    }
+/// Writes a pod's status as `who`.
+fn write_status(
+    state: &mut State,
+    target: &Target<'_>,
+    who: &'static str,
+    how: &mut dyn FnMut(&mut Value, Instant),
+) {
+    let mut context = Context::of_system(who);
+    "status".clone_into(&mut context.subresource);
+    let now = state.now();
+    let _ = write::update(state, target, &mut context, false, &mut |_, live, _| {
+        let mut pod = live.cloned().unwrap_or_default();
+        how(&mut pod, now);
+        Ok(pod)
+    });
 }
 
 fn script_of(state: &State, object: &Object) -> Script {
     let meta = object.meta();
-    let workload = meta.controller().map_or(&*meta.name, |owner| {
-        let hash = meta.label("pod-template-hash").unwrap_or("");
-        let bare = owner
-            .name
-            .strip_suffix(hash)
-            .and_then(|name| name.strip_suffix('-'));
-        bare.filter(|_| !hash.is_empty()).unwrap_or(&owner.name)
-    });
+    let hash = meta.label("pod-template-hash").unwrap_or("");
+    let workload = meta
+        .controller()
+        .map_or(&*meta.name, |owner| bare_name(&owner.name, hash));
     let subject = Subject {
         namespace: &meta.namespace,
         workload,

@@ -2,8 +2,11 @@
 
 use std::time::Duration;
 
+use serde_json::Value;
+
 use super::Script;
 use crate::clock::Instant;
+use crate::tree;
 
 /// Whether containers that ended start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -14,6 +17,18 @@ pub enum Restart {
     OnFailure,
     /// `Never`.
     Never,
+}
+
+impl Restart {
+    /// What a pod asks for.
+    #[must_use]
+    pub fn of(pod: &Value) -> Self {
+        match tree::text(pod, &["spec", "restartPolicy"]) {
+            "Never" => Self::Never,
+            "OnFailure" => Self::OnFailure,
+            _ => Self::Always,
+        }
+    }
 }
 
 /// What the containers are doing.
@@ -210,6 +225,20 @@ impl Life {
         self.last = Some(stopped);
         self.stage = Stage::BackOff;
         self.since = at;
+    }
+
+    /// Where a real process stands behind the pod: a probe found it ready, or not any more.
+    pub fn set_ready(&mut self, ready: bool) {
+        if let Stage::Running { ready: shown } = &mut self.stage {
+            *shown = ready;
+        }
+    }
+
+    /// Where a real process stands behind the pod: it ended.
+    pub fn exit(&mut self, at: Instant, exit_code: i32) {
+        if matches!(self.stage, Stage::Running { .. }) {
+            self.end(at, exit_code);
+        }
     }
 
     /// How often pulling failed shows as restarts of nothing.

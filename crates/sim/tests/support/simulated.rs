@@ -5,6 +5,9 @@ use mainstay_conformance::Host;
 use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
 
+/// As many as the hollow kubelet beside a real server plays.
+const NODES: usize = 3;
+
 /// A cluster with its own clock.
 #[derive(Default)]
 pub(crate) struct Simulated(pub(crate) Cluster);
@@ -24,7 +27,13 @@ impl Host for Simulated {
         self.0.advance(std::time::Duration::from_millis(100));
     }
 
-    fn behave(&self, _namespace: &str, _workload: &str, script: &str) -> Result<(), String> {
-        Err(format!("nobody plays the kubelet: {script}"))
+    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+        let script = script.parse()?;
+        if self.0.with(|state| state.store.count("nodes")) == 0 {
+            self.0.run_workloads(NODES);
+        }
+        self.0
+            .with(|state| state.scripts.add_workload(namespace, workload, script));
+        Ok(())
     }
 }

@@ -11,7 +11,7 @@ use super::pod::{Phase, Pod};
 use super::revision::{Owner, Revision};
 use super::{Again, DAEMONS, NODES};
 use crate::clock::Instant;
-use crate::controllers::kubelet::tolerates;
+use crate::script::tolerates;
 use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::status::Result;

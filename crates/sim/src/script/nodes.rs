@@ -1,16 +1,16 @@
 //! The nodes and how full they are: takes nodes and pods, gives the emptiest node that suits a pod.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
-use crate::object::Object;
+use crate::clock::Instant;
 use crate::selector::LabelSelector;
 use crate::tree;
 
+/// All nodes.
 #[derive(Debug, Default)]
-pub(super) struct Nodes {
+pub struct Nodes {
     by_name: BTreeMap<Box<str>, Node>,
     by_load: BTreeSet<(i64, Box<str>)>,
     /// Pods bound a moment ago that nobody has reported yet.
@@ -25,30 +25,54 @@ struct Node {
     load: i64,
 }
 
+/// The node of a number, called `node-N`, ready for pods.
+#[must_use]
+pub fn node(number: usize, now: Instant) -> Value {
+    let (name, now) = (format!("node-{number}"), now.rfc3339());
+    json!({
+        "metadata": {"name": name, "labels": {
+            "kubernetes.io/hostname": name, "kubernetes.io/os": "linux", "kubernetes.io/arch": "amd64",
+        }},
+        "status": {
+            "capacity": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
+            "allocatable": {"cpu": "64", "memory": "256Gi", "pods": "1000"},
+            "addresses": [{"type": "InternalIP", "address": address(number)}, {"type": "Hostname", "address": name}],
+            "conditions": [{
+                "type": "Ready", "status": "True", "reason": "KubeletReady", "message": "kubelet is posting ready status",
+                "lastHeartbeatTime": now, "lastTransitionTime": now,
+            }],
+        },
+    })
+}
+
 /// The address of the node of a number.
-pub(super) fn address(number: usize) -> String {
+fn address(number: usize) -> String {
     format!("10.0.{}.{}", number / 250 + 100, number % 250 + 2)
 }
 
 impl Nodes {
-    pub(super) fn put(&mut self, object: &Arc<Object>, gone: bool) {
-        let name = object.meta().name.clone();
+    /// A node as it is now; `None` when it went.
+    pub fn put(&mut self, name: &str, value: Option<Value>) {
+        let name: Box<str> = name.into();
         let old = self.by_name.remove(&name);
         let load = old.map_or(0, |old| old.load);
         self.by_load.remove(&(load, name.clone()));
         self.news = true;
-        if !gone {
+        if let Some(value) = value {
             self.by_load.insert((load, name.clone()));
-            let value = object.packed();
             self.by_name.insert(name, Node { value, load });
         }
     }
 
-    pub(super) fn count(&self) -> usize {
+    /// How many there are.
+    #[must_use]
+    pub fn count(&self) -> usize {
         self.by_name.len()
     }
 
-    pub(super) fn ip(&self, name: &str) -> String {
+    /// The address of a node.
+    #[must_use]
+    pub fn ip(&self, name: &str) -> String {
         let addresses = self
             .by_name
             .get(name)
@@ -60,7 +84,7 @@ impl Nodes {
     }
 
     /// One pod more or less on a node.
-    pub(super) fn occupy(&mut self, name: &str, by: i64) {
+    pub fn occupy(&mut self, name: &str, by: i64) {
         if let Some(node) = self.by_name.get_mut(name) {
             self.by_load.remove(&(node.load, Box::from(name)));
             node.load += by;
@@ -69,25 +93,26 @@ impl Nodes {
     }
 
     /// A pod was bound here just now.
-    pub(super) fn expect(&mut self, name: &str) {
+    pub fn expect(&mut self, name: &str) {
         self.occupy(name, 1);
         self.expected.push(name.into());
     }
 
     /// From here on pods report themselves.
-    pub(super) fn clear_expected(&mut self) {
+    pub fn clear_expected(&mut self) {
         for name in std::mem::take(&mut self.expected) {
             self.occupy(&name, -1);
         }
     }
 
     /// Whether nodes changed since the last time.
-    pub(super) fn take_news(&mut self) -> bool {
+    pub fn take_news(&mut self) -> bool {
         std::mem::take(&mut self.news)
     }
 
     /// The emptiest node that suits.
-    pub(super) fn choose(&self, pod: &Value) -> Option<String> {
+    #[must_use]
+    pub fn choose(&self, pod: &Value) -> Option<String> {
         if let Some(name) = pinned(pod) {
             return self.by_name.contains_key(name).then(|| name.to_owned());
         }
@@ -112,7 +137,7 @@ fn pinned(pod: &Value) -> Option<&str> {
 }
 
 /// Labels as asked for, and every taint tolerated.
-pub(in crate::controllers) fn suits(node: &Value, pod: &Value) -> bool {
+fn suits(node: &Value, pod: &Value) -> bool {
     let wanted = LabelSelector::from_map(tree::get(pod, &["spec", "nodeSelector"]));
     wanted.matches_map(tree::get(node, &["metadata", "labels"]))
         && !tree::flag(node, &["spec", "unschedulable"])
@@ -120,7 +145,8 @@ pub(in crate::controllers) fn suits(node: &Value, pod: &Value) -> bool {
 }
 
 /// Whether no taint keeps the pod away.
-pub(in crate::controllers) fn tolerates(node: &Value, pod: &Value) -> bool {
+#[must_use]
+pub fn tolerates(node: &Value, pod: &Value) -> bool {
     let tolerations = tree::list(pod, &["spec", "tolerations"]);
     tree::list(node, &["spec", "taints"])
         .iter()

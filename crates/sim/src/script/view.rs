@@ -2,40 +2,25 @@
 
 use serde_json::{Value, json};
 
+use super::{Life, Stage, Stopped};
 use crate::clock::Instant;
-use crate::context::Context;
-use crate::script::{Life, Stage, Stopped};
-use crate::state::State;
 use crate::tree;
-use crate::write::{self, Target};
 
 /// What a kubelet knows of a pod.
-pub(super) struct View<'a> {
-    pub(super) life: &'a Life,
-    pub(super) bound: Instant,
-    pub(super) ip: &'a str,
-    pub(super) node_ip: &'a str,
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a> {
+    /// What its containers do.
+    pub life: &'a Life,
+    /// When it got its node.
+    pub bound: Instant,
+    /// Its address.
+    pub ip: &'a str,
+    /// Its node's address.
+    pub node_ip: &'a str,
 }
 
-/// Writes a pod's status as `who`.
-pub(super) fn write(
-    state: &mut State,
-    target: &Target<'_>,
-    who: &'static str,
-    how: &mut dyn FnMut(&mut Value, Instant),
-) {
-    let mut context = Context::of_system(who);
-    "status".clone_into(&mut context.subresource);
-    let now = state.now();
-    let _ = write::update(state, target, &mut context, false, &mut |_, live, _| {
-        let mut pod = live.cloned().unwrap_or_default();
-        how(&mut pod, now);
-        Ok(pod)
-    });
-}
-
-/// No node suits.
-pub(super) fn unschedulable(pod: &mut Value, now: Instant, text: &str) {
+/// Writes down that no node suits, and why.
+pub fn unschedulable(pod: &mut Value, now: Instant, text: &str) {
     set_condition(pod, now, "PodScheduled", "False", "Unschedulable", text);
 }
 
@@ -69,7 +54,7 @@ fn set_condition(pod: &mut Value, now: Instant, kind: &str, status: &str, reason
 
 impl View<'_> {
     /// Writes down the stage the pod is in.
-    pub(super) fn show(&self, pod: &mut Value, now: Instant) {
+    pub fn show(&self, pod: &mut Value, now: Instant) {
         tree::set(pod, &["status", "phase"], self.phase());
         tree::set(pod, &["status", "hostIP"], self.node_ip);
         tree::set(pod, &["status", "hostIPs"], json!([{"ip": self.node_ip}]));
