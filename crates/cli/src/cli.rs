@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{charts, completion, crds, template, version};
+use crate::commands::{charts, completion, crds, sandbox, template, version};
 use crate::error::CliError;
 use crate::style::Color;
 
@@ -19,6 +19,7 @@ use crate::style::Color;
 #[command(after_help = "Examples:
   mainstay template istiod ./charts/istiod -n istio-system
   mainstay charts list
+  mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
 struct Cli {
     /// When to colour messages
@@ -37,6 +38,8 @@ enum Command {
     Charts(charts::Args),
     /// Print the custom resource definitions: ours and Istio's
     Crds(crds::Args),
+    /// Run a Kubernetes API on loopback, with nodes and working controllers, until Ctrl-C
+    Sandbox(sandbox::Args),
     /// Print a completion script for a shell
     Completion(completion::Args),
     /// Print what this binary is
@@ -52,6 +55,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Template(it) => template::run(&it),
         Command::Charts(it) => charts::run(&it),
         Command::Crds(it) => crds::run(&it),
+        Command::Sandbox(it) => sandbox::run(&it),
         Command::Completion(it) => completion::run(&it, command()),
         Command::Version(it) => version::run(&it),
     }

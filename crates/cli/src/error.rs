@@ -188,7 +188,7 @@ impl From<LayerError> for CliError {
 }
 
 /// An error and its causes, joined as Go joins them.
-fn chain(error: &dyn std::error::Error) -> String {
+pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }

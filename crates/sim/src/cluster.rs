@@ -155,6 +155,26 @@ impl Cluster {
         self.lock(|inner| inner.advance(by));
     }
 
+    /// The first moment after now at which a controller has something to do.
+    #[must_use]
+    pub fn due(&self) -> Option<Instant> {
+        self.lock(|inner| inner.due())
+    }
+
+    /// Lets time pass until the clock shows `target`, but not more than `most` at once; the rest of a longer wait passes in one leap.
+    pub fn advance_to(&self, target: Instant, most: Duration) {
+        self.lock(|inner| {
+            let now = inner.state.now();
+            let wait = target.since(now);
+            if wait > most {
+                inner.state.advance(wait.saturating_sub(most));
+            }
+            if !wait.is_zero() {
+                inner.advance(wait.min(most));
+            }
+        });
+    }
+
     /// Waits until the cluster's clock has moved on by so much; somebody else must move it.
     #[must_use]
     pub fn sleep(&self, by: Duration) -> Sleep {
@@ -190,17 +210,20 @@ impl Inner {
         }
     }
 
+    fn due(&self) -> Option<Instant> {
+        let now = self.state.now();
+        let due = self
+            .controllers
+            .iter()
+            .filter_map(|controller| controller.next(&self.state));
+        due.filter(|at| *at > now).min()
+    }
+
     fn advance(&mut self, by: Duration) {
         let end = self.state.now().plus(by);
         loop {
             let now = self.state.now();
-            let due = self
-                .controllers
-                .iter()
-                .filter_map(|controller| controller.next(&self.state))
-                .filter(|at| *at > now)
-                .min();
-            let stop = due.map_or(end, |due| due.min(end));
+            let stop = self.due().map_or(end, |due| due.min(end));
             self.state.advance(stop.since(now));
             self.settle();
             if stop >= end {

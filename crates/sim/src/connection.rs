@@ -13,6 +13,7 @@ use crate::auth::{Impersonation, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::fault::{Fault, Sort};
+use crate::status::Status;
 use crate::trace::digest;
 
 /// A service for `kube::Client::new`, or for any HTTP server.
@@ -59,11 +60,29 @@ impl Connection {
     where
         B: http_body::Body,
     {
+        self.handle_with(request, |_| Ok(())).await
+    }
+
+    /// Handles a request after `translate` has had its way with it.
+    pub(crate) async fn handle_with<B>(
+        &self,
+        request: Request<B>,
+        translate: impl FnOnce(&mut Call) -> Result<(), Status>,
+    ) -> Result<Response<Body>, TransportError>
+    where
+        B: http_body::Body,
+    {
         let (parts, body) = request.into_parts();
         let Some(body) = collect(body).await? else {
-            return Ok(respond(Answer::text(413, "request body too large")));
+            let text = format!("Request entity too large: limit is {LARGEST_BODY}");
+            let status = Status::new(413, "RequestEntityTooLarge", text);
+            return Ok(respond(Answer::of_status(&status)));
         };
-        self.send(self.call(&parts, body)).await
+        let mut call = self.call(&parts, body);
+        match translate(&mut call) {
+            Ok(()) => self.send(call).await,
+            Err(status) => Ok(respond(Answer::of_status(&status))),
+        }
     }
 
     fn call(&self, parts: &http::request::Parts, body: Bytes) -> Call {
@@ -198,7 +217,7 @@ fn sort(call: &Call) -> Sort {
     }
 }
 
-fn respond(answer: Answer) -> Response<Body> {
+pub(crate) fn respond(answer: Answer) -> Response<Body> {
     let mut response = Response::new(Body::whole(answer.body));
     *response.status_mut() =
         http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -36,6 +36,8 @@ pub mod resource;
 pub mod schema;
 pub mod script;
 pub mod selector;
+#[cfg(feature = "serve")]
+pub mod serve;
 pub mod snapshot;
 mod state;
 pub mod status;

@@ -2,8 +2,8 @@
 //!
 //! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One line per kind
 //! (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
-//! `name type [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
-//! is required by the published schema. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
+//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
+//! is required by the published schema; the number is the field's on the wire (protobuf), `2.1` when its struct is inlined. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -54,6 +54,8 @@ pub struct Field {
     pub name: Box<str>,
     /// Its type.
     pub kind: Type,
+    /// Its number on the wire, below the numbers of the structs it is inlined from; empty when it does not travel.
+    pub wire: Box<[u32]>,
     /// Left out when empty.
     pub omit_empty: bool,
     /// Left out when zero, also for structs.

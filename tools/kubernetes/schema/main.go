@@ -101,11 +101,20 @@ func walk(t reflect.Type) {
 		flags += " map=" + d.MapType
 	}
 	fmt.Fprintf(&b, "%s%s\n", k, flags)
-	fields(&b, t, d)
+	fields(&b, t, d, "")
 	blocks[k] = b.String()
 }
 
-func fields(b *strings.Builder, t reflect.Type, d def) {
+// The number of a field on the wire, below the numbers of the structs it is inlined from.
+func number(f reflect.StructField) string {
+	parts := strings.Split(f.Tag.Get("protobuf"), ",")
+	if len(parts) < 2 {
+		return ""
+	}
+	return parts[1]
+}
+
+func fields(b *strings.Builder, t reflect.Type, d def, above string) {
 	for i := 0; i < t.NumField(); i++ {
 		f := t.Field(i)
 		tag := f.Tag.Get("json")
@@ -126,10 +135,17 @@ func fields(b *strings.Builder, t reflect.Type, d def) {
 			if ft.Kind() == reflect.Ptr {
 				ft = ft.Elem()
 			}
-			fields(b, ft, d)
+			below := above
+			if n := number(f); n != "" {
+				below += n + "."
+			}
+			fields(b, ft, d, below)
 			continue
 		}
 		line := "\t" + parts[0] + " " + expr(f.Type)
+		if n := number(f); n != "" {
+			line += " #" + above + n
+		}
 		if opts["omitempty"] {
 			line += " ?"
 		}

@@ -58,6 +58,7 @@ fn parse_field(line: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Field> {
     let mut field = Field {
         name: name.into(),
         kind,
+        wire: Box::default(),
         omit_empty: false,
         omit_zero: false,
         required: false,
@@ -75,6 +76,10 @@ fn parse_field(line: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Field> {
 }
 
 fn set_flag(field: &mut Field, flag: &str) {
+    if let Some(wire) = flag.strip_prefix('#') {
+        field.wire = wire.split('.').filter_map(|number| number.parse().ok()).collect();
+        return;
+    }
     match flag.split_once('=').unwrap_or((flag, "")) {
         ("?", _) => field.omit_empty = true,
         ("z", _) => field.omit_zero = true,

@@ -1,0 +1,224 @@
+//! `mainstay sandbox`: takes nothing but a wish for a cluster, gives one on loopback until it is told to stop.
+
+mod home;
+
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant, SystemTime};
+
+use mainstay_sim::serve::{ServeError, ServeOptions, Server};
+use mainstay_sim::snapshot::{self, SnapshotError};
+use mainstay_sim::{Cluster, Options, clock};
+use mainstay_yaml::{Map, Value};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::print;
+use crate::error::{CliError, Kind, chain};
+use home::Home;
+
+/// Arguments of `sandbox`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay sandbox                                     # three nodes, until Ctrl-C
+  mainstay sandbox --kubeconfig ./kubeconfig &         # beside a script; then: kubectl --kubeconfig ./kubeconfig get nodes
+  kubectl get all -A -o yaml > cluster.yaml            # rehearse on a copy of a real cluster:
+  mainstay sandbox --snapshot cluster.yaml --dump after
+  mainstay sandbox --speed 60                          # a minute passes in a second
+  mainstay sandbox -o json | jq -r .kubeconfig")]
+pub(crate) struct Args {
+    /// Begin with these objects: a file (`kubectl get -A -o yaml`) or a folder
+    #[arg(long, value_name = "FILE|DIR")]
+    snapshot: Option<PathBuf>,
+
+    /// How many nodes to add [default: 3, or none when the snapshot has nodes]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
+    nodes: Option<u16>,
+
+    /// Where to write the kubeconfig; a file that is not ours is left alone [default: a new file below the run or temp folder]
+    #[arg(long, value_name = "PATH")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The port on 127.0.0.1; 0 takes any free one
+    #[arg(long, default_value_t = 0)]
+    port: u16,
+
+    /// How many seconds of the cluster pass in one second
+    #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = speed)]
+    speed: f64,
+
+    /// What names and addresses are drawn from
+    #[arg(long, default_value_t = 0)]
+    seed: u64,
+
+    /// Write every object to this folder when it stops
+    #[arg(long, value_name = "DIR")]
+    dump: Option<PathBuf>,
+
+    /// How to say that it is ready
+    #[arg(short, long, value_enum, default_value_t = Format::Text)]
+    output: Format,
+}
+
+#[derive(Clone, Copy, clap::ValueEnum)]
+enum Format {
+    /// For people
+    Text,
+    /// One line for programs
+    Json,
+}
+
+/// No pod's life is simulated faster than this; beyond it the simulation would not keep up.
+const MOST_SPEED: f64 = 10_000.0;
+
+fn speed(text: &str) -> Result<f64, String> {
+    let speed: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
+    if speed.is_finite() && (0.0..=MOST_SPEED).contains(&speed) {
+        Ok(speed)
+    } else {
+        Err(format!("from 0 (the clock stands still) to {MOST_SPEED}"))
+    }
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let begun = Instant::now();
+    let (cluster, ready) = prepare(args)?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(serve(args, &cluster, ready, begun));
+    if let Some(folder) = &args.dump {
+        dump(&cluster, folder)?;
+    }
+    done
+}
+
+/// What the user is told about the cluster.
+struct Ready {
+    nodes: usize,
+    objects: usize,
+    skipped: Vec<String>,
+}
+
+fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
+    let cluster = Cluster::new(Options {
+        seed: args.seed,
+        start: wall_clock(),
+        trace: false,
+        ..Options::default()
+    });
+    let mut loaded = snapshot::Loaded::default();
+    if let Some(path) = &args.snapshot {
+        let objects = snapshot::read_path(path).map_err(unreadable)?;
+        loaded = cluster.with(|state| snapshot::load(state, objects));
+    }
+    let there = cluster.with(|state| state.store.count("nodes"));
+    let more = args.nodes.map_or(if there > 0 { 0 } else { 3 }, usize::from);
+    cluster.run_workloads(more);
+    let ready = Ready {
+        nodes: cluster.with(|state| state.store.count("nodes")),
+        objects: loaded.objects,
+        skipped: loaded.skipped,
+    };
+    Ok((cluster, ready))
+}
+
+fn wall_clock() -> clock::Instant {
+    let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+    clock::Instant::default().plus(since.unwrap_or(Duration::ZERO))
+}
+
+async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> Result<(), CliError> {
+    let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
+    let options = ServeOptions {
+        port: args.port,
+        speed: args.speed,
+        ..ServeOptions::default()
+    };
+    let server = Server::start(cluster, &options).await.map_err(unserved)?;
+    let home = Home::choose(args.kubeconfig.as_deref())?;
+    server.write_kubeconfig(home.path()).map_err(unserved)?;
+    announce(args.output, &server, &home, &ready, begun.elapsed())?;
+    tokio::select! {
+        _ = interrupt.recv() => {}
+        _ = terminate.recv() => {}
+    }
+    server.stop().await;
+    Ok(())
+}
+
+fn announce(
+    format: Format,
+    server: &Server,
+    home: &Home,
+    ready: &Ready,
+    took: Duration,
+) -> Result<(), CliError> {
+    let path = home.path().display();
+    match format {
+        Format::Text => {
+            let mut text = format!(
+                "A Kubernetes API with {} nodes is ready at {} after {} ms.\n\n  export KUBECONFIG={path}\n  kubectl get nodes\n\n",
+                ready.nodes,
+                server.url(),
+                took.as_millis(),
+            );
+            if ready.objects > 0 {
+                text.push_str(&format!("{} objects of the snapshot are in it.\n", ready.objects));
+            }
+            for kind in count(&ready.skipped) {
+                text.push_str(&format!("Left out, not served here: {kind}\n"));
+            }
+            text.push_str("Ctrl-C stops it.\n");
+            print(text.as_bytes())
+        }
+        Format::Json => print(json(server, &path.to_string(), ready)?.as_bytes()),
+    }
+}
+
+fn json(server: &Server, path: &str, ready: &Ready) -> Result<String, CliError> {
+    let number = |number: usize| Value::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    let skipped = count(&ready.skipped).into_iter().map(Value::String).collect();
+    let value = Value::Map(Map::from([
+        ("kubeconfig".to_owned(), Value::String(path.to_owned())),
+        ("nodes".to_owned(), number(ready.nodes)),
+        ("objects".to_owned(), number(ready.objects)),
+        ("pid".to_owned(), number(std::process::id() as usize)),
+        ("server".to_owned(), Value::String(server.url())),
+        ("skipped".to_owned(), Value::List(skipped)),
+    ]));
+    let text = mainstay_yaml::to_json(&value).map_err(|error| CliError::new(Kind::Io, error.to_string()))?;
+    Ok(format!("{text}\n"))
+}
+
+/// Each text once, with how often it occurs.
+fn count(texts: &[String]) -> Vec<String> {
+    let mut counts = std::collections::BTreeMap::<&str, usize>::new();
+    for text in texts {
+        *counts.entry(text).or_default() += 1;
+    }
+    counts
+        .into_iter()
+        .map(|(text, times)| format!("{text} ({times})"))
+        .collect()
+}
+
+fn dump(cluster: &Cluster, folder: &Path) -> Result<(), CliError> {
+    let written = cluster.with(|state| snapshot::write_folder(state, folder));
+    written.map(drop).map_err(unreadable)
+}
+
+fn unreadable(error: SnapshotError) -> CliError {
+    let said = CliError::new(Kind::Manifest, chain(&error));
+    match error {
+        SnapshotError::File { .. } => said,
+        _ => said.hint("a snapshot is what `kubectl get -A -o yaml` prints, or a folder of manifests"),
+    }
+}
+
+fn unserved(error: ServeError) -> CliError {
+    let said = CliError::new(Kind::Io, chain(&error));
+    match error {
+        ServeError::Listen { .. } => said.hint("--port 0 takes any free port"),
+        _ => said,
+    }
+}

@@ -1,0 +1,170 @@
+//! The cluster over HTTPS: takes a [`Cluster`], gives an address on loopback and a kubeconfig, for clients that are programs of their own.
+//!
+//! ```text
+//! TCP ─▶ TLS (throw-away authority) ─▶ HTTP/1.1 or 2 ─▶ who is it? ─▶ Connection ─▶ the cluster
+//!                                                    wall clock ─▶ Pace ─▶ Cluster::advance
+//! ```
+//!
+//! Only here the virtual clock follows a real one. Everything else is as in process: the same rules, faults and trace.
+
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
+
+use tokio::net::TcpListener;
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+use crate::cluster::Cluster;
+
+mod gate;
+mod kubeconfig;
+mod listen;
+mod pace;
+mod protobuf;
+mod tls;
+
+use gate::Gate;
+pub use kubeconfig::KUBECONFIG_MARK;
+use pace::Pace;
+
+/// How a cluster is served.
+#[derive(Clone, Debug)]
+pub struct ServeOptions {
+    /// The port on loopback; 0 for any free one.
+    pub port: u16,
+    /// How many seconds of the cluster pass in a second; 0 leaves its clock alone.
+    pub speed: f64,
+    /// How many connections may be open at once; further ones wait.
+    pub most_connections: usize,
+}
+
+impl Default for ServeOptions {
+    fn default() -> Self {
+        Self {
+            port: 0,
+            speed: 1.0,
+            most_connections: 1024,
+        }
+    }
+}
+
+/// Why a cluster could not be served.
+#[derive(Debug, thiserror::Error)]
+pub enum ServeError {
+    /// The port is taken, most likely.
+    #[error("cannot listen on {address}")]
+    Listen {
+        /// Where.
+        address: SocketAddr,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// No certificates.
+    #[error("cannot make certificates")]
+    Certificates(#[from] rcgen::Error),
+    /// No TLS.
+    #[error("cannot set up TLS")]
+    Tls(#[from] rustls::Error),
+    /// No secret for the administrator.
+    #[error("the system gives no random bytes")]
+    Random,
+    /// A kubeconfig file.
+    #[error("cannot write {path}")]
+    Kubeconfig {
+        /// Which one.
+        path: std::path::PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+}
+
+/// A served cluster; dropping it stops serving at once, [`Server::stop`] lets answers under way finish.
+#[derive(Debug)]
+pub struct Server {
+    address: SocketAddr,
+    authority: String,
+    gate: Gate,
+    stop: watch::Sender<bool>,
+    tasks: Vec<JoinHandle<()>>,
+}
+
+impl Server {
+    /// Begins to serve `cluster`; needs a tokio runtime with time and I/O.
+    pub async fn start(cluster: &Cluster, options: &ServeOptions) -> Result<Self, ServeError> {
+        let address = SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), options.port);
+        let listen = |source| ServeError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(listen)?;
+        let address = listener.local_addr().map_err(listen)?;
+        let identity = tls::Identity::make()?;
+        let gate = Gate::new()?;
+        let (stop, stopped) = watch::channel(false);
+        let pace = Pace::new(cluster, options.speed);
+        let host = listen::Host {
+            cluster: cluster.clone(),
+            gate: gate.clone(),
+            pace: pace.clone(),
+            tls: identity.acceptor,
+            most_connections: options.most_connections,
+        };
+        let tasks = vec![
+            tokio::spawn(listen::run(listener, host, stopped.clone())),
+            tokio::spawn(pace.run(cluster.clone(), stopped)),
+        ];
+        Ok(Self {
+            address,
+            authority: identity.authority,
+            gate,
+            stop,
+            tasks,
+        })
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// `https://127.0.0.1:PORT`.
+    #[must_use]
+    pub fn url(&self) -> String {
+        format!("https://{}", self.address)
+    }
+
+    /// The certificate that signed the server's, as PEM.
+    #[must_use]
+    pub fn authority(&self) -> &str {
+        &self.authority
+    }
+
+    /// A kubeconfig of the administrator; it holds a secret.
+    #[must_use]
+    pub fn kubeconfig(&self) -> String {
+        kubeconfig::text(&self.url(), &self.authority, &self.gate)
+    }
+
+    /// Writes the kubeconfig to a new file that nobody else may read; an existing file is left alone and is an error.
+    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), ServeError> {
+        kubeconfig::write(path, &self.kubeconfig()).map_err(|source| ServeError::Kubeconfig {
+            path: path.to_owned(),
+            source,
+        })
+    }
+
+    /// Stops: no new connections, answers under way finish, watches end.
+    pub async fn stop(mut self) {
+        let _ = self.stop.send(true);
+        for task in std::mem::take(&mut self.tasks) {
+            let _ = task.await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        for task in &self.tasks {
+            task.abort();
+        }
+    }
+}

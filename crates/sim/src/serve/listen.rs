@@ -1,0 +1,125 @@
+//! Connections: takes a listener, gives each request to the cluster as the user that sent it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::{Request, Response, header};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use hyper_util::server::conn::auto::Builder;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+use tokio_rustls::TlsAcceptor;
+
+use super::{Gate, Pace, protobuf};
+use crate::api::{Answer, Call};
+use crate::body::Body;
+use crate::cluster::Cluster;
+use crate::connection::{TransportError, respond};
+use crate::schema::Schema;
+use crate::status::Status;
+
+/// A client that does not finish its handshake is let go after this long.
+const HANDSHAKE: Duration = Duration::from_secs(10);
+/// A request that is not answered (or begun to be, for a watch) after this long is given up, as the real server does.
+const REQUEST: Duration = Duration::from_mins(1);
+/// What is under way when the server stops has this long to end; watches never do by themselves.
+const FAREWELL: Duration = Duration::from_millis(300);
+/// Requests at once on one HTTP/2 connection, as Go's server has it.
+const STREAMS: u32 = 250;
+
+/// Everything a connection needs.
+pub(super) struct Host {
+    pub(super) cluster: Cluster,
+    pub(super) gate: Gate,
+    pub(super) pace: Pace,
+    pub(super) tls: TlsAcceptor,
+    pub(super) most_connections: usize,
+}
+
+/// Serves until told to stop.
+pub(super) async fn run(listener: TcpListener, host: Host, mut stopped: watch::Receiver<bool>) {
+    let seats = Arc::new(Semaphore::new(host.most_connections.max(1)));
+    let host = Arc::new(host);
+    let mut guests = JoinSet::new();
+    loop {
+        while guests.try_join_next().is_some() {}
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
+            return;
+        };
+        let stream = tokio::select! {
+            _ = stopped.changed() => break,
+            accepted = listener.accept() => accepted,
+        };
+        if let Ok((stream, _)) = stream {
+            let (host, stopped) = (Arc::clone(&host), stopped.clone());
+            guests.spawn(async move {
+                converse(stream, host, stopped).await;
+                drop(seat);
+            });
+        }
+    }
+    drop(listener);
+    while guests.join_next().await.is_some() {}
+}
+
+async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiver<bool>) {
+    let _ = stream.set_nodelay(true);
+    let Ok(Ok(stream)) = timeout(HANDSHAKE, host.tls.accept(stream)).await else {
+        return;
+    };
+    let service = service_fn(move |request| handle(Arc::clone(&host), request));
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(REQUEST);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(STREAMS);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service));
+    tokio::select! {
+        _ = connection.as_mut() => return,
+        _ = stopped.changed() => connection.as_mut().graceful_shutdown(),
+    }
+    let _ = timeout(FAREWELL, connection).await;
+}
+
+async fn handle(host: Arc<Host>, request: Request<Incoming>) -> Result<Response<Body>, TransportError> {
+    host.pace.catch_up(&host.cluster);
+    let user = match host.gate.admit(request.headers()) {
+        Ok(user) => user,
+        Err(status) => return Ok(respond(Answer::of_status(&status))),
+    };
+    let connection = host.cluster.connect_as(client(&request), user);
+    match timeout(REQUEST, connection.handle_with(request, as_json)).await {
+        Ok(answer) => answer,
+        Err(_) => Ok(respond(Answer::text(504, "the request timed out\n"))),
+    }
+}
+
+/// Bodies in protobuf become JSON; the API knows nothing else.
+fn as_json(call: &mut Call) -> Result<(), Status> {
+    if call.content_type != protobuf::MEDIA || call.body.is_empty() {
+        return Ok(());
+    }
+    let decoded = protobuf::decode(Schema::builtin(), &call.body);
+    let value = decoded.map_err(|error| Status::bad_request(error.to_string()))?;
+    call.body = value.to_string().into();
+    "application/json".clone_into(&mut call.content_type);
+    Ok(())
+}
+
+/// Whom faults and the trace name: the program in the user agent.
+fn client(request: &Request<Incoming>) -> &str {
+    let agent = request.headers().get(header::USER_AGENT);
+    let agent = agent.and_then(|agent| agent.to_str().ok()).unwrap_or("");
+    match agent.split(['/', ' ']).next() {
+        None | Some("") => "unnamed",
+        Some(name) => name,
+    }
+}
