@@ -8,7 +8,7 @@ use crate::profile::{
 };
 use crate::select::Found;
 use crate::tree::View;
-use crate::{Options, Profile, Reason};
+use crate::{Mode, Options, Profile, Reason};
 
 /// What a workload should have.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,9 @@ pub(crate) fn is_ours(view: &View<'_>, spec: NodeId) -> bool {
 
 /// What the workload `found` asks for under `options`.
 pub(crate) fn ask(view: &View<'_>, found: &Found, options: &Options) -> Ask {
+    if options.mode == Mode::Uninject {
+        return Ask::nothing(Reason::Uninject);
+    }
     let Some(spec) = found.spec else {
         return Ask::nothing(Reason::NoPodSpec);
     };

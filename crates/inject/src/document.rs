@@ -1,19 +1,13 @@
-//! One document: takes its text and options, gives the new text if it changed, and what to say. Every edit is checked: the
-//! new text is parsed again and must mean what the plan meant.
+//! One document: takes its text and options, gives the new text if it changed, and what to say.
 
-use std::collections::HashSet;
+mod attempt;
 
 use mainstay_yaml::{Budget, Document, Error, NodeId, Value, parse_spanned_values};
 
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
-use crate::editor::edit;
-use crate::plan::{PodEdit, plan};
 use crate::select::{Found, select};
-use crate::semantic;
-use crate::splice::{self, Splice};
 use crate::tree::View;
-use crate::undo::{Job, Undone, undo};
 use crate::workload::{Workload, place};
 use crate::{Action, Code, Finding, Mode, Options, Place, Reason, Report, Severity};
 
@@ -183,170 +177,17 @@ impl<'w, 'a> Work<'w, 'a> {
         }
     }
 
-    /// One try with every workload that has not failed yet. Failures go into the states; an error is everybody's.
-    fn attempt(&mut self) -> Result<Option<Vec<u8>>, Finding> {
-        let undone = self.undo();
-        let clean = splice::apply(self.original.text, &undone.splices)
-            .ok_or_else(|| internal("overlapping removals"))?;
-        if undone.splices.is_empty() {
-            return self.inject(self.original, &undone.splices);
-        }
-        let parsed = parse(&clean)
-            .ok()
-            .flatten()
-            .ok_or_else(|| internal("what was injected cannot be taken away cleanly"))?;
-        self.check_undone(&parsed)?;
-        if self.options.mode == Mode::Uninject {
-            return Ok(Some(clean));
-        }
-        for finding in undone.lost {
-            self.say_once(finding);
-        }
-        let injected = self.inject(&parsed, &undone.splices)?;
-        Ok(Some(injected.unwrap_or(clean)))
-    }
-
-    fn undo(&self) -> Undone {
-        let view = self.original.view();
-        let frozen: Vec<(usize, usize)> = (0..self.found.len())
-            .filter(|index| self.states.get(*index).is_none_or(State::failed))
-            .map(|index| self.extent(self.found, self.original, index))
-            .collect();
-        let jobs: Vec<Job<'_>> = self
-            .found
-            .iter()
-            .zip(&self.states)
-            .filter(|(_, state)| !state.failed())
-            .map(|(found, state)| Job {
-                found,
-                replaced: state.ask.replaced(),
-            })
-            .collect();
-        undo(&view, &jobs, &frozen)
-    }
-
-    /// The new text of `clean`, if anything is asked for. `undone` leads back to the original.
-    fn inject(&mut self, clean: &Parsed<'_>, undone: &[Splice]) -> Result<Option<Vec<u8>>, Finding> {
-        if self.options.mode == Mode::Uninject {
-            return Ok(None);
-        }
-        let view = clean.view();
-        let again;
-        let found = if undone.is_empty() {
-            self.found
-        } else {
-            again = select(&view, &self.options.pod_template_paths);
-            &again
-        };
-        let aliased = view.shared();
-        let mut splices = Vec::new();
-        let mut plans: Vec<(&Found, Vec<PodEdit>)> = Vec::new();
-        for (found, state) in found.iter().zip(&mut self.states) {
-            let edits = if state.failed() {
-                Vec::new()
-            } else {
-                plan(&state.ask, self.options)
-            };
-            match edit_checked(&view, found, &aliased, &edits, clean) {
-                Ok(new) => {
-                    splices.extend(new);
-                    plans.push((found, edits));
-                }
-                Err(mut finding) => {
-                    finding.place = self.original.place_back(undone, finding.place);
-                    state.findings.push(finding);
-                }
-            }
-        }
-        if splices.is_empty() {
-            return Ok(None);
-        }
-        splice::sort(&mut splices);
-        let text = splice::apply(clean.text, &splices).ok_or_else(|| internal("overlapping insertions"))?;
-        self.check_injected(clean, &text, &plans)?;
-        Ok(Some(text))
-    }
-
-    /// Apart from what is ours by name, the text without it means what the original does.
-    fn check_undone(&self, clean: &Parsed<'_>) -> Result<(), Finding> {
-        let bare = |parsed: &Parsed<'_>| {
-            let mut value = parsed.value.clone().ok()?;
-            for found in self.found {
-                semantic::bare(&mut value, &found.steps);
-            }
-            Some(value)
-        };
-        let same = bare(self.original)
-            .zip(bare(clean))
-            .is_some_and(|(before, after)| before == after);
-        same.then_some(())
-            .ok_or_else(|| internal("taking away what was injected would change more than that"))
-    }
-
-    fn check_injected(
-        &self,
-        clean: &Parsed<'_>,
-        text: &[u8],
-        plans: &[(&Found, Vec<PodEdit>)],
-    ) -> Result<(), Finding> {
-        let differs = || internal("the edited text would not mean what was planned");
-        let mut expected = clean.value.clone().map_err(|error| syntax(&error))?;
-        for (found, edits) in plans.iter().filter(|(_, edits)| !edits.is_empty()) {
-            if !semantic::apply(&mut expected, &found.steps, edits) {
-                return Err(differs());
-            }
-        }
-        let same = if text == self.original.text {
-            self.original.value.as_ref().ok() == Some(&expected)
-        } else {
-            let parsed = parse(text).ok().flatten().ok_or_else(differs)?;
-            parsed.value.as_ref().ok() == Some(&expected)
-        };
-        same.then_some(()).ok_or_else(differs)
-    }
-
     /// Sets which workloads look different in `text`.
     fn note_changes(&mut self, text: &[u8]) {
         let Ok(Some(parsed)) = parse(text) else { return };
         let found = select(&parsed.view(), &self.options.pod_template_paths);
         for index in 0..self.found.len() {
-            let before = self.extent(self.found, self.original, index);
-            let after = self.extent(&found, &parsed, index);
+            let before = extent(self.found, self.original, index);
+            let after = extent(&found, &parsed, index);
             let changed = self.original.text.get(before.0..before.1) != text.get(after.0..after.1);
             if let Some(state) = self.states.get_mut(index) {
                 state.changed = changed;
             }
-        }
-    }
-
-    /// From the start of an object to the start of the next one, or to the end.
-    fn extent(&self, found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) {
-        let start = |found: &Found| {
-            parsed
-                .document
-                .node(found.object)
-                .map_or(0, |node| node.span.start.offset)
-        };
-        let Some(own) = found.get(index) else {
-            return (0, 0);
-        };
-        let mut later = found
-            .iter()
-            .skip(index + 1)
-            .filter(|other| other.object != own.object);
-        let end = later.next().map_or(parsed.text.len(), start);
-        (start(own), end)
-    }
-
-    /// A finding about the workload around it; attempts repeat, findings do not.
-    fn say_once(&mut self, finding: Finding) {
-        let at = finding.place.offset;
-        let index = (0..self.found.len())
-            .rev()
-            .find(|index| self.extent(self.found, self.original, *index).0 <= at);
-        let state = index.and_then(|index| self.states.get_mut(index));
-        if let Some(state) = state.filter(|state| !state.findings.contains(&finding)) {
-            state.findings.push(finding);
         }
     }
 
@@ -358,21 +199,6 @@ impl<'w, 'a> Work<'w, 'a> {
             .map(|(found, state)| report(original, found, state, mode))
             .collect()
     }
-}
-
-fn edit_checked(
-    view: &View<'_>,
-    found: &Found,
-    aliased: &HashSet<NodeId>,
-    edits: &[PodEdit],
-    clean: &Parsed<'_>,
-) -> Result<Vec<Splice>, Finding> {
-    if !edits.is_empty()
-        && let Err(error) = &clean.value
-    {
-        return Err(syntax(error));
-    }
-    edit(view, found, aliased, edits)
 }
 
 fn state(view: &View<'_>, found: &Found, options: &Options) -> State {
@@ -460,21 +286,19 @@ fn report(original: &Parsed<'_>, found: &Found, state: State, mode: Mode) -> Rep
     }
 }
 
-impl Parsed<'_> {
-    /// A place in the text without what was injected, as one in this text.
-    fn place_back(&self, undone: &[Splice], place: Place) -> Place {
-        if undone.is_empty() {
-            return place;
-        }
-        let offset = splice::back(undone, place.offset);
-        let before = self.text.get(..offset).unwrap_or_default();
-        let line_start = crate::lines::start(self.text, offset);
-        let line = before.get(line_start..).unwrap_or_default();
-        Place {
-            line: memchr::memchr_iter(b'\n', before).count() + 1,
-            column: String::from_utf8_lossy(line).chars().count() + 1,
-            offset,
-            len: place.len,
-        }
-    }
+/// From the start of an object to the start of the next one, or to the end.
+fn extent(found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) {
+    let start = |found: &Found| {
+        let object = parsed.document.node(found.object);
+        object.map_or(0, |node| node.span.start.offset)
+    };
+    let Some(own) = found.get(index) else {
+        return (0, 0);
+    };
+    let mut later = found
+        .iter()
+        .skip(index + 1)
+        .filter(|other| other.object != own.object);
+    let end = later.next().map_or(parsed.text.len(), start);
+    (start(own), end)
 }

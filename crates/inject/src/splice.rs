@@ -6,31 +6,35 @@ pub(crate) struct Splice {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) text: String,
+    /// Whether it belongs to what follows rather than to what precedes: of insertions at one place these come last.
+    pub(crate) ahead: bool,
 }
 
 impl Splice {
     /// `text` between two bytes.
     pub(crate) fn insert(at: usize, text: String) -> Self {
+        Self::exchange(at, at, text)
+    }
+
+    /// `text` instead of these bytes.
+    pub(crate) fn exchange(start: usize, end: usize, text: String) -> Self {
         Self {
-            start: at,
-            end: at,
+            start,
+            end,
             text,
+            ahead: false,
         }
     }
 
     /// Nothing instead of these bytes.
     pub(crate) fn remove(start: usize, end: usize) -> Self {
-        Self {
-            start,
-            end,
-            text: String::new(),
-        }
+        Self::exchange(start, end, String::new())
     }
 }
 
 /// Puts splices in the order of the text; of several at one place, insertions first and each in its turn.
 pub(crate) fn sort(splices: &mut [Splice]) {
-    splices.sort_by_key(|splice| (splice.start, splice.end));
+    splices.sort_by_key(|splice| (splice.start, splice.end, splice.ahead));
 }
 
 /// `text` with all `splices`, which must be sorted; `None` if two of them overlap or one lies outside.
@@ -71,11 +75,7 @@ mod tests {
     #[test]
     fn pieces_are_exchanged_in_order() {
         let mut splices = vec![
-            Splice {
-                start: 2,
-                end: 4,
-                text: "XYZ".into(),
-            },
+            Splice::exchange(2, 4, "XYZ".into()),
             Splice::insert(2, "1".into()),
             Splice::insert(2, "2".into()),
             Splice::remove(5, 6),

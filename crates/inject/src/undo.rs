@@ -15,13 +15,29 @@ use crate::splice::Splice;
 use crate::tree::{Entry, View};
 use former::{Former, formers};
 
-/// What taking away needs.
+/// How room is made.
 #[derive(Debug, Default)]
-pub(crate) struct Undone {
+pub(crate) struct Room {
     /// The exchanges, sorted.
     pub(crate) splices: Vec<Splice>,
     /// What cannot be brought back later.
     pub(crate) lost: Vec<Finding>,
+}
+
+/// Takes away, from lists in brackets, the init containers that will be put in anew; the text holds nothing marked any more.
+pub(crate) fn make_room(view: &View<'_>, jobs: &[Job<'_>]) -> Room {
+    let mut room = Room::default();
+    for job in jobs
+        .iter()
+        .filter(|job| job.found.shared.is_none() && !job.replaced.is_empty())
+    {
+        let entry = job.found.spec.map(|spec| view.entry(spec, "initContainers"));
+        if let Some(Entry::Own(_, list)) = entry {
+            flow::lose(view, list, job.replaced, &mut room);
+        }
+    }
+    crate::splice::sort(&mut room.splices);
+    room
 }
 
 /// One pod to clean.
@@ -32,13 +48,13 @@ pub(crate) struct Job<'f> {
     pub(crate) replaced: &'f [&'static str],
 }
 
-/// The way back for all `jobs`; `frozen` are ranges of the text that stay as they are.
-pub(crate) fn undo(view: &View<'_>, jobs: &[Job<'_>], frozen: &[(usize, usize)]) -> Undone {
+/// The way back for all `jobs`, sorted; `frozen` are ranges of the text that stay as they are.
+pub(crate) fn undo(view: &View<'_>, jobs: &[Job<'_>], frozen: &[(usize, usize)]) -> Vec<Splice> {
     let mut undo = Undo {
         view,
         formers: formers(view, frozen),
         removed: Vec::new(),
-        done: Undone::default(),
+        splices: Vec::new(),
     };
     for job in jobs {
         undo.pod(job);
@@ -52,7 +68,7 @@ struct Undo<'v, 'a> {
     formers: Vec<Former>,
     /// Whole lines that go.
     removed: Vec<(usize, usize)>,
-    done: Undone,
+    splices: Vec<Splice>,
 }
 
 impl Undo<'_, '_> {
@@ -60,26 +76,26 @@ impl Undo<'_, '_> {
         let Some(spec) = job.found.spec.filter(|_| job.found.shared.is_none()) else {
             return;
         };
-        self.list(spec, "initContainers", job.replaced);
-        self.list(spec, "volumes", &[]);
+        self.list(spec, "initContainers");
+        self.list(spec, "volumes");
         for key in ["containers", "initContainers"] {
             let Entry::Own(_, list) = self.view.entry(spec, key) else {
                 continue;
             };
             for container in self.view.items(list) {
                 if !self.is_marked(*container) && self.view.resolve(*container) == *container {
-                    self.list(*container, "volumeMounts", &[]);
+                    self.list(*container, "volumeMounts");
                 }
             }
         }
     }
 
-    fn list(&mut self, map: NodeId, key: &str, replaced: &[&'static str]) {
+    fn list(&mut self, map: NodeId, key: &str) {
         let Entry::Own(name, list) = self.view.entry(map, key) else {
             return;
         };
         match self.view.node(list).map(|node| &node.kind) {
-            Some(NodeKind::List { flow: true, .. }) => self.flow_list(map, (name, list), replaced),
+            Some(NodeKind::List { flow: true, .. }) => self.flow_list(map, (name, list)),
             Some(NodeKind::List { flow: false, .. }) => self.block_list(name, list, key),
             _ => {}
         }
@@ -100,7 +116,7 @@ impl Undo<'_, '_> {
             self.removed
                 .push((key_line, lines::end(self.view.text, key_line)));
         } else {
-            self.forget_former_key(key_line, key);
+            self.forget_former_key(name, key);
         }
     }
 
@@ -141,9 +157,11 @@ impl Undo<'_, '_> {
             .and_then(|item| block::dash(self.view, *item))
             .and_then(|dash| lines::indent(self.view.text, dash));
         let end = self.silent_until(last.1);
+        // Only the first of adjacent lines tells: those below may be items within an item.
+        let follows = |former: &Former| self.formers.iter().any(|other| other.end == former.line);
         self.formers
             .iter()
-            .filter(|former| former.line > key_line && former.line < end)
+            .filter(|former| former.line > key_line && former.line < end && !follows(former))
             .any(|former| former.dash_column(self.view.text) == column && column.is_some())
     }
 
@@ -158,9 +176,12 @@ impl Undo<'_, '_> {
     }
 
     /// A list that was empty has items of the user's by now: what stood there is past.
-    fn forget_former_key(&mut self, key_line: usize, key: &str) {
+    fn forget_former_key(&mut self, name: NodeId, key: &str) {
         let text = self.view.text;
-        let mut line = key_line;
+        let Some(column) = lines::indent(text, self.start(name)) else {
+            return;
+        };
+        let mut line = self.start(name) - column;
         let mut above = Vec::new();
         while let Some(index) = self.formers.iter().position(|former| former.end == line) {
             above.push(index);
@@ -168,11 +189,7 @@ impl Undo<'_, '_> {
                 break;
             };
             line = former.line;
-            if former
-                .content(text)
-                .trim_ascii_start()
-                .starts_with(key.as_bytes())
-            {
+            if former.is_key(text, key, column) {
                 above.sort_unstable();
                 for index in above.into_iter().rev() {
                     let former = self.formers.remove(index);
@@ -187,7 +204,7 @@ impl Undo<'_, '_> {
         self.view.node(id).map_or(0, |node| node.span.start.offset)
     }
 
-    fn finish(mut self) -> Undone {
+    fn finish(mut self) -> Vec<Splice> {
         let text = self.view.text;
         self.removed.sort_unstable();
         let mut merged: Vec<(usize, usize)> = Vec::new();
@@ -205,9 +222,9 @@ impl Undo<'_, '_> {
             last.0 = lines::before_break(text, last.0);
         }
         let removals = merged.into_iter().map(|(start, end)| Splice::remove(start, end));
-        self.done.splices.extend(removals);
-        self.done.splices.extend(self.formers.iter().map(Former::restore));
-        crate::splice::sort(&mut self.done.splices);
-        self.done
+        self.splices.extend(removals);
+        self.splices.extend(self.formers.iter().map(Former::restore));
+        crate::splice::sort(&mut self.splices);
+        self.splices
     }
 }

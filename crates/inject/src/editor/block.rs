@@ -3,6 +3,7 @@
 use mainstay_yaml::{NodeId, NodeKind, Scalar};
 
 use super::{Edited, Editor, Joining};
+use crate::Code;
 use crate::lines;
 use crate::mark::FORMER_LINE;
 use crate::refusal;
@@ -125,7 +126,7 @@ pub(crate) fn after(view: &View<'_>, id: NodeId) -> Option<After> {
     let end = view.node(id)?.span.end.offset;
     let block_scalar = is_block_scalar(view, last_leaf(view, id));
     if block_scalar && end > 0 && text.get(end - 1) == Some(&b'\n') {
-        let at = if keeps_breaks(view, last_leaf(view, id)) {
+        let at = if header_has(view, last_leaf(view, id), b'+') {
             end
         } else {
             skip_blank_lines_back(text, end)
@@ -163,17 +164,17 @@ fn is_block_scalar(view: &View<'_>, id: NodeId) -> bool {
     )
 }
 
-/// Whether the blank lines at the end of a block scalar are part of it: `|+`.
-fn keeps_breaks(view: &View<'_>, id: NodeId) -> bool {
+/// Whether `sign` stands behind `|` or `>`: with `+` the blank lines at the end are part of the scalar, with `-` not even
+/// the last line break is.
+fn header_has(view: &View<'_>, id: NodeId, sign: u8) -> bool {
     let start = view.node(id).map_or(0, |node| node.span.start.offset);
     let header = view
         .text
         .get(start..lines::end(view.text, start))
         .unwrap_or_default();
-    header
-        .iter()
-        .take_while(|byte| **byte != b'#')
-        .any(|byte| *byte == b'+')
+    let header = header.split(|byte| *byte == b'#').next().unwrap_or_default();
+    let mut signs = header.rsplit(|byte| b"|>".contains(byte));
+    signs.next().unwrap_or_default().contains(&sign)
 }
 
 fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
@@ -193,6 +194,25 @@ fn skip_blank_lines_back(text: &[u8], mut at: usize) -> usize {
 }
 
 impl Editor<'_, '_> {
+    /// Where lines can follow node `id`, or why not.
+    fn after(&self, id: NodeId) -> Edited<After> {
+        let after = after(self.view, id).ok_or_else(|| refusal::layout(self.view, id, "this"))?;
+        let leaf = last_leaf(self.view, id);
+        if after.open && is_block_scalar(self.view, leaf) && !header_has(self.view, leaf, b'-') {
+            let message =
+                "the text ends without a line break inside a block scalar, and another line would change it";
+            let help = "end the file with a line break, or write `|-`";
+            return Err(refusal::refuse(
+                self.view,
+                leaf,
+                Code::Layout,
+                message.into(),
+                help,
+            ));
+        }
+        Ok(after)
+    }
+
     /// Whether only spaces stand before a key.
     pub(super) fn starts_line(&self, key: NodeId) -> bool {
         let at = self.view.node(key).map(|node| node.span.start.offset);
@@ -216,7 +236,7 @@ impl Editor<'_, '_> {
             self.insert_items(After { at, open: false }, &joining.first, column, &layout);
         }
         if !joining.last.is_empty() {
-            let at = after(self.view, *last).ok_or_else(refuse)?;
+            let at = self.after(*last)?;
             self.insert_items(at, &joining.last, column, &layout);
         }
         Ok(())
@@ -264,13 +284,16 @@ impl Editor<'_, '_> {
         } else {
             None
         };
-        let at = match before {
-            Some(at) => After { at, open: false },
-            None => {
-                let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
-                after(self.view, *last).ok_or_else(refuse)?
-            }
-        };
+        if let Some(at) = before {
+            let splice = Splice::insert(at, text);
+            self.splices.push(Splice {
+                ahead: true,
+                ..splice
+            });
+            return Ok(());
+        }
+        let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
+        let at = self.after(*last)?;
         self.insert_lines(at, text);
         Ok(())
     }
@@ -314,12 +337,11 @@ impl Editor<'_, '_> {
         key: &str,
         joining: &Joining<'_>,
     ) -> Edited {
-        let refuse = || refusal::layout(self.view, value, "the list");
         let text = self.view.text;
         let from = self.view.node(name).map_or(0, |node| node.span.start.offset);
         let start = lines::start(text, from);
         let column = from - start;
-        let end = after(self.view, value).ok_or_else(refuse)?;
+        let end = self.after(value)?;
         let mut new = former(text.get(start..end.at).unwrap_or_default(), column);
         let mut lines = block_key(key, &joining.all(), column, &self.layout);
         if end.open {
@@ -327,11 +349,7 @@ impl Editor<'_, '_> {
             lines.truncate(lines.len().saturating_sub(self.layout.eol().len()));
         }
         new.push_str(&lines);
-        self.splices.push(Splice {
-            start,
-            end: end.at,
-            text: new,
-        });
+        self.splices.push(Splice::exchange(start, end.at, new));
         Ok(())
     }
 
@@ -344,14 +362,10 @@ impl Editor<'_, '_> {
         let text = self.view.text;
         let dash = dash(self.view, item).ok_or_else(refuse)?;
         let column = lines::indent(text, dash).ok_or_else(refuse)?;
-        let end = after(self.view, item).ok_or_else(refuse)?;
+        let end = self.after(item)?;
         let start = lines::start(text, dash);
         let commented = former(text.get(start..end.at).unwrap_or_default(), column);
-        self.splices.push(Splice {
-            start,
-            end: end.at,
-            text: commented,
-        });
+        self.splices.push(Splice::exchange(start, end.at, commented));
         Ok(())
     }
 }

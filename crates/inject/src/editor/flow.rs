@@ -22,14 +22,18 @@ impl Editor<'_, '_> {
     fn insert_front(&mut self, collection: NodeId, element: String) -> Edited {
         let refuse = || refusal::layout(self.view, collection, "this");
         let open = opening(self.view, collection).ok_or_else(refuse)?;
-        let text = match first_element(self.view, collection) {
-            None => element,
+        let splice = match first_element(self.view, collection) {
+            None => Splice::insert(open, element),
             Some(first) => match line_indent(self.view, open, first) {
-                Some(indent) => format!("{}{indent}{element},", self.layout.eol()),
-                None => format!("{element}, "),
+                // On a line of its own, behind the comment that may follow the bracket.
+                Some(indent) => {
+                    let line = lines::end(self.view.text, open);
+                    Splice::insert(line, format!("{indent}{element},{}", self.layout.eol()))
+                }
+                None => Splice::insert(open, format!("{element}, ")),
             },
         };
-        self.splices.push(Splice::insert(open, text));
+        self.splices.push(splice);
         Ok(())
     }
 
@@ -37,7 +41,6 @@ impl Editor<'_, '_> {
     pub(super) fn join_flow(&mut self, map: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
         let first = self.view.items(list).first().copied();
         let json = self.is_json(map) || first.is_some_and(|item| self.is_json(item));
-        // Each goes before the ones put there already.
         for item in &joining.first {
             self.insert_front(list, flow_item(item, json))?;
         }
@@ -92,7 +95,7 @@ impl Editor<'_, '_> {
         let tabs = "\t".repeat(known.ok_or_else(refuse)? + 2);
         let space = if former.is_empty() { " " } else { "" };
         let text = format!("{space}[{tabs}{items}]");
-        self.splices.push(Splice { start, end, text });
+        self.splices.push(Splice::exchange(start, end, text));
         Ok(())
     }
 

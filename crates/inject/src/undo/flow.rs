@@ -2,23 +2,18 @@
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::Undo;
-use crate::editor::flow::opening;
+use super::{Room, Undo};
+use crate::editor::flow::{comma, opening};
 use crate::lines;
 use crate::mark::{FLOW_MARK, FORMER_VALUES};
 use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::refusal::refuse;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
-use crate::{Code, Severity};
+use crate::{Code, Finding, Severity};
 
 impl Undo<'_, '_> {
-    pub(super) fn flow_list(
-        &mut self,
-        map: NodeId,
-        (name, list): (NodeId, NodeId),
-        replaced: &[&'static str],
-    ) {
+    pub(super) fn flow_list(&mut self, map: NodeId, (name, list): (NodeId, NodeId)) {
         let items = self.view.items(list);
         let ours: Vec<bool> = items
             .iter()
@@ -28,16 +23,9 @@ impl Undo<'_, '_> {
             return self.whole_flow_list(map, name, list);
         }
         let elements: Vec<(usize, usize)> = items.iter().map(|item| span(self.view, *item)).collect();
-        for (index, item) in items.iter().enumerate() {
+        for (index, _) in ours.iter().enumerate().filter(|(_, ours)| **ours) {
             let later = ours.iter().skip(index + 1).any(|ours| !ours);
-            if ours.get(index) == Some(&true) {
-                self.remove_element(&elements, index, later);
-            } else if replaced
-                .iter()
-                .any(|name| self.view.scalar_at(*item, &["name"]) == Some(name))
-            {
-                self.lose_element(&elements, index, *item);
-            }
+            self.remove_element(&elements, index, later);
         }
     }
 
@@ -58,17 +46,17 @@ impl Undo<'_, '_> {
             (0, _) => self.remove_key(map, name, (open, last)),
             (2.., Some(former)) => {
                 let start = start - usize::from(former.is_empty() && start > 0);
-                let text = (*former).to_owned();
-                self.done.splices.push(Splice { start, end, text });
+                self.splices
+                    .push(Splice::exchange(start, end, (*former).to_owned()));
             }
-            _ => self.done.splices.push(Splice::remove(open, last)),
+            _ => self.splices.push(Splice::remove(open, last)),
         }
     }
 
     fn remove_key(&mut self, map: NodeId, name: NodeId, inside: (usize, usize)) {
         let Some(NodeKind::Map { entries, flow: true }) = self.view.node(map).map(|node| &node.kind) else {
             // The user's own list, from which the user took the other items.
-            self.done.splices.push(Splice::remove(inside.0, inside.1));
+            self.splices.push(Splice::remove(inside.0, inside.1));
             return;
         };
         let elements: Vec<(usize, usize)> = entries
@@ -102,29 +90,55 @@ impl Undo<'_, '_> {
             (_, Some((_, before))) => (*before, end),
             (_, None) => (start, end),
         };
-        self.done.splices.push(Splice::remove(from, to));
+        self.splices.push(Splice::remove(from, to));
     }
+}
 
-    /// Takes away what the user wrote under a name of ours. JSON has no comments to keep it in, so this is told.
-    fn lose_element(&mut self, elements: &[(usize, usize)], index: usize, item: NodeId) {
-        let Some((start, end)) = elements.get(index).copied() else {
-            return;
+/// Takes away what the user wrote under names of ours. JSON has no comments to keep it in, so this is told.
+pub(super) fn lose(view: &View<'_>, list: NodeId, names: &[&'static str], room: &mut Room) {
+    let is_flow = matches!(
+        view.node(list).map(|node| &node.kind),
+        Some(NodeKind::List { flow: true, .. })
+    );
+    if !is_flow {
+        return;
+    }
+    let items = view.items(list);
+    let name = |item: NodeId| view.scalar_at(item, &["name"]).unwrap_or_default();
+    let lost = |item: NodeId| names.contains(&name(item));
+    let mut kept_end = None;
+    let mut run: Option<(usize, usize)> = None;
+    for item in items {
+        let (start, end) = span(view, *item);
+        if lost(*item) {
+            run = Some((run.map_or(start, |(first, _)| first), end));
+            let finding = replaced(view, *item, name(*item));
+            room.lost.push(finding);
+        } else {
+            if let Some((first, _)) = run.take() {
+                room.splices.push(Splice::remove(first, start));
+            }
+            kept_end = Some(end);
+        }
+    }
+    if let Some((first, end)) = run {
+        let splice = match kept_end {
+            Some(kept) => Splice::remove(kept, end),
+            // An empty list has no comma.
+            None => Splice::remove(first, comma(view.text, end).map_or(end, |comma| comma + 1)),
         };
-        let before = index.checked_sub(1).and_then(|before| elements.get(before));
-        let (from, to) = match (elements.get(index + 1), before) {
-            (Some((next, _)), _) => (start, *next),
-            (None, Some((_, before))) => (*before, end),
-            (None, None) => (start, end),
-        };
-        self.done.splices.push(Splice::remove(from, to));
-        let name = self.view.scalar_at(item, &["name"]).unwrap_or_default();
-        let message = format!(
-            "the container {name:?} written here is replaced and cannot be brought back by --uninject"
-        );
-        let help = "keep a copy if you need it: in brackets there is no place for comments";
-        let mut finding = refuse(self.view, item, Code::NotRestorable, message, help);
-        finding.severity = Severity::Warning;
-        self.done.lost.push(finding);
+        room.splices.push(splice);
+    }
+}
+
+fn replaced(view: &View<'_>, item: NodeId, name: &str) -> Finding {
+    let message =
+        format!("the container {name:?} written here is replaced and cannot be brought back by --uninject");
+    let help = "keep a copy if you need it: in brackets there is no place for comments";
+    let finding = refuse(view, item, Code::NotRestorable, message, help);
+    Finding {
+        severity: Severity::Warning,
+        ..finding
     }
 }
 

@@ -23,7 +23,7 @@ pub(super) struct Former {
 
 impl Former {
     /// The line as it was, from the sign's column on.
-    pub(super) fn content<'a>(&self, text: &'a [u8]) -> &'a [u8] {
+    fn content<'a>(&self, text: &'a [u8]) -> &'a [u8] {
         text.get(self.rest..self.end).unwrap_or_default()
     }
 
@@ -33,6 +33,15 @@ impl Former {
         let spaces = content.iter().take_while(|byte| **byte == b' ').count();
         let dash = content.get(spaces) == Some(&b'-');
         dash.then_some(self.sign - self.line + spaces)
+    }
+
+    /// Whether it was a line with `key` in this column.
+    pub(super) fn is_key(&self, text: &[u8], key: &str, column: usize) -> bool {
+        let content = self.content(text);
+        let spaces = content.iter().take_while(|byte| **byte == b' ').count();
+        let rest = content.trim_ascii_start();
+        let rest = rest.strip_prefix(b"\"").unwrap_or(rest);
+        self.sign - self.line + spaces == column && rest.starts_with(key.as_bytes())
     }
 
     /// The line as it was.

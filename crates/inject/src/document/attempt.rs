@@ -1,0 +1,218 @@
+//! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step is checked: the
+//! new text is parsed again and must mean what the step meant, or nothing is written.
+
+use mainstay_yaml::NodeId;
+
+use super::{Parsed, State, Work, extent, internal, parse, syntax};
+use crate::editor::edit;
+use crate::plan::{PodEdit, plan};
+use crate::select::{Found, select};
+use crate::splice::{self, Splice};
+use crate::tree::View;
+use crate::undo::{Job, make_room, undo};
+use crate::{Finding, Place, lines, semantic};
+
+/// The way back to the original, one list of splices per step.
+type Trail = Vec<Vec<Splice>>;
+
+/// The new text, if a step changed it.
+type Step = Result<Option<Vec<u8>>, Finding>;
+
+impl Work<'_, '_> {
+    /// One try with every workload that has not failed yet. Failures go into the states; an error is everybody's.
+    pub(super) fn attempt(&mut self) -> Step {
+        let frozen: Vec<(usize, usize)> = (0..self.found.len())
+            .filter(|index| self.states.get(*index).is_none_or(State::failed))
+            .map(|index| extent(self.found, self.original, index))
+            .collect();
+        let splices = undo(&self.original.view(), &jobs(self.found, &self.states), &frozen);
+        let original = self.original;
+        let Some(text) = changed(original.text, &splices)? else {
+            return self.make_room(original, Vec::new());
+        };
+        let clean = reparse(&text)?;
+        self.check_removal(&clean)?;
+        let injected = self.make_room(&clean, vec![splices])?;
+        Ok(Some(injected.unwrap_or(text)))
+    }
+
+    fn make_room(&mut self, clean: &Parsed<'_>, mut trail: Trail) -> Step {
+        if self
+            .states
+            .iter()
+            .all(|state| state.failed() || state.ask.is_nothing())
+        {
+            return Ok(None);
+        }
+        let found = self.find_again(clean, &trail)?;
+        let room = make_room(
+            &clean.view(),
+            &jobs(found.as_deref().unwrap_or(self.found), &self.states),
+        );
+        let Some(text) = changed(clean.text, &room.splices)? else {
+            return self.inject(clean, &trail);
+        };
+        for finding in room.lost {
+            self.say_once(&trail, finding);
+        }
+        let roomy = reparse(&text)?;
+        self.check_removal(&roomy)?;
+        trail.push(room.splices);
+        let injected = self.inject(&roomy, &trail)?;
+        Ok(Some(injected.unwrap_or(text)))
+    }
+
+    fn inject(&mut self, clean: &Parsed<'_>, trail: &Trail) -> Step {
+        let found = self.find_again(clean, trail)?;
+        let found = found.as_deref().unwrap_or(self.found);
+        let editor = Editor {
+            clean,
+            view: clean.view(),
+            aliased: clean.view().shared(),
+        };
+        let mut splices = Vec::new();
+        let mut plans: Vec<(&Found, Vec<PodEdit>)> = Vec::new();
+        for (found, state) in found
+            .iter()
+            .zip(&mut self.states)
+            .filter(|(_, state)| !state.failed())
+        {
+            let edits = plan(&state.ask, self.options);
+            match editor.edit(found, &edits) {
+                Ok(new) => {
+                    splices.extend(new);
+                    plans.push((found, edits));
+                }
+                Err(mut finding) => {
+                    finding.place = self.original.place_back(trail, finding.place);
+                    state.findings.push(finding);
+                }
+            }
+        }
+        splice::sort(&mut splices);
+        let text = changed(clean.text, &splices)?;
+        if let Some(text) = &text {
+            self.check_injection(clean, text, &plans)?;
+        }
+        Ok(text)
+    }
+
+    /// The pods of a text that is not the original any more; `None` if it still is.
+    fn find_again(&self, clean: &Parsed<'_>, trail: &Trail) -> Result<Option<Vec<Found>>, Finding> {
+        if trail.is_empty() {
+            return Ok(None);
+        }
+        let found = select(&clean.view(), &self.options.pod_template_paths);
+        let same = found.len() == self.found.len();
+        same.then_some(Some(found))
+            .ok_or_else(|| internal("a pod was lost while editing"))
+    }
+
+    /// Apart from what is ours by name, the text without it means what the original does.
+    fn check_removal(&self, clean: &Parsed<'_>) -> Result<(), Finding> {
+        let bare = |parsed: &Parsed<'_>| {
+            let mut value = parsed.value.clone().ok()?;
+            for found in self.found {
+                semantic::bare(&mut value, &found.steps);
+            }
+            Some(value)
+        };
+        let values = bare(self.original).zip(bare(clean));
+        let same = values.is_some_and(|(before, after)| before == after);
+        same.then_some(())
+            .ok_or_else(|| internal("taking away what was injected would change more than that"))
+    }
+
+    fn check_injection(
+        &self,
+        clean: &Parsed<'_>,
+        text: &[u8],
+        plans: &[(&Found, Vec<PodEdit>)],
+    ) -> Result<(), Finding> {
+        let differs = || internal("the edited text would not mean what was planned");
+        let mut expected = clean.value.clone().map_err(|error| syntax(&error))?;
+        for (found, edits) in plans.iter().filter(|(_, edits)| !edits.is_empty()) {
+            if !semantic::apply(&mut expected, &found.steps, edits) {
+                return Err(differs());
+            }
+        }
+        let same = if text == self.original.text {
+            self.original.value.as_ref().ok() == Some(&expected)
+        } else {
+            let parsed = parse(text).ok().flatten().ok_or_else(differs)?;
+            parsed.value.as_ref().ok() == Some(&expected)
+        };
+        same.then_some(()).ok_or_else(differs)
+    }
+
+    /// A finding about the workload around it; attempts repeat, findings do not.
+    fn say_once(&mut self, trail: &Trail, mut finding: Finding) {
+        finding.place = self.original.place_back(trail, finding.place);
+        let at = finding.place.offset;
+        let around = |index: &usize| extent(self.found, self.original, *index).0 <= at;
+        let index = (0..self.found.len()).rev().find(around);
+        let state = index.and_then(|index| self.states.get_mut(index));
+        if let Some(state) = state.filter(|state| !state.findings.contains(&finding)) {
+            state.findings.push(finding);
+        }
+    }
+}
+
+fn jobs<'f>(found: &'f [Found], states: &[State]) -> Vec<Job<'f>> {
+    let live = found.iter().zip(states).filter(|(_, state)| !state.failed());
+    live.map(|(found, state)| Job {
+        found,
+        replaced: state.ask.replaced(),
+    })
+    .collect()
+}
+
+fn changed(text: &[u8], splices: &[Splice]) -> Step {
+    if splices.is_empty() {
+        return Ok(None);
+    }
+    let text = splice::apply(text, splices).ok_or_else(|| internal("two edits overlap"))?;
+    Ok(Some(text))
+}
+
+fn reparse(text: &[u8]) -> Result<Parsed<'_>, Finding> {
+    let unclean = || internal("what was injected cannot be taken away cleanly");
+    parse(text).ok().flatten().ok_or_else(unclean)
+}
+
+/// What every edit of one text needs.
+struct Editor<'c> {
+    clean: &'c Parsed<'c>,
+    view: View<'c>,
+    aliased: std::collections::HashSet<NodeId>,
+}
+
+impl Editor<'_> {
+    fn edit(&self, found: &Found, edits: &[PodEdit]) -> Result<Vec<Splice>, Finding> {
+        match &self.clean.value {
+            Err(error) if !edits.is_empty() => Err(syntax(error)),
+            _ => edit(&self.view, found, &self.aliased, edits),
+        }
+    }
+}
+
+impl Parsed<'_> {
+    /// A place behind the `trail`, as one in this text.
+    fn place_back(&self, trail: &Trail, place: Place) -> Place {
+        if trail.is_empty() {
+            return place;
+        }
+        let offset = trail
+            .iter()
+            .rev()
+            .fold(place.offset, |offset, splices| splice::back(splices, offset));
+        let before = self.text.get(..offset).unwrap_or_default();
+        let line = before.get(lines::start(self.text, offset)..).unwrap_or_default();
+        Place {
+            line: memchr::memchr_iter(b'\n', before).count() + 1,
+            column: String::from_utf8_lossy(line).chars().count() + 1,
+            offset,
+            len: place.len,
+        }
+    }
+}

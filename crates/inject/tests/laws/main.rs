@@ -1,0 +1,186 @@
+//! The laws over generated manifests: thousands of texts in many styles, each injected, injected again, taken back, and
+//! compared with a second opinion that knows values only. `LAWS=n` runs n cases; a failing case prints its seed.
+
+mod dice;
+mod second;
+mod shape;
+mod style;
+
+use dice::Dice;
+use mainstay_inject::{Action, Code, Images, LATER, Mode, Options, Outcome, RFC, run};
+
+/// A share that takes seconds unoptimised.
+const CASES: u64 = 1_000;
+
+#[test]
+fn the_laws_hold_for_generated_manifests() {
+    let cases = std::env::var("LAWS").map_or(CASES, |cases| cases.parse().expect("a number"));
+    let mut tally = Tally::default();
+    for seed in 0..cases {
+        let text = style::stream(&mut Dice::new(seed));
+        if let Err(why) = check(seed, &text, &mut tally) {
+            let shown = String::from_utf8_lossy(&text);
+            panic!("seed {seed}: {why}\n--- input\n{shown}\n---");
+        }
+    }
+    println!("{cases} cases: {tally:?}");
+    // A generator that makes nothing of interest would prove nothing.
+    assert!(tally.changed * 2 > cases, "{tally:?}");
+    assert!(tally.failed * 20 < tally.workloads, "{tally:?}");
+}
+
+#[derive(Debug, Default)]
+struct Tally {
+    workloads: u64,
+    changed: u64,
+    failed: u64,
+    lossy: u64,
+}
+
+fn check(seed: u64, text: &[u8], tally: &mut Tally) -> Result<(), String> {
+    let dice = &mut Dice::new(seed ^ 0xD1CE);
+    let options = options(dice);
+    let outcome = run(text, &options).map_err(|error| error.to_string())?;
+    count(&outcome, tally)?;
+    let lossy = outcome
+        .reports
+        .iter()
+        .flat_map(|report| &report.findings)
+        .any(|finding| finding.code == Code::NotRestorable);
+    tally.lossy += u64::from(lossy);
+    same(
+        "twice is once",
+        &run(&outcome.text, &options).unwrap().text,
+        &outcome.text,
+    )?;
+    let away = Options {
+        mode: Mode::Uninject,
+        ..options.clone()
+    };
+    same("nothing to take away", &run(text, &away).unwrap().text, text)?;
+    if !lossy {
+        same(
+            "the original comes back",
+            &run(&outcome.text, &away).unwrap().text,
+            text,
+        )?;
+        kept(text, &outcome.text)?;
+    }
+    let others = self::options(dice);
+    let fresh = run(text, &others).unwrap();
+    let changed = run(&outcome.text, &others).unwrap();
+    // What fails stays as it is, so it cannot converge.
+    if !lossy && !outcome.failed() && !fresh.failed() {
+        same("other options converge", &changed.text, &fresh.text)?;
+    }
+    annotation_converges(text, &outcome, &options, lossy)?;
+    second::check(text, &outcome, &options)
+}
+
+fn options(dice: &mut Dice) -> Options {
+    let profile = dice.pick(&[&RFC, &RFC, &LATER]);
+    Options {
+        profile,
+        images: Images::of(profile),
+        skip_initializer: dice.percent(10),
+        skip_service_mesh: dice.percent(10),
+        ..Options::default()
+    }
+}
+
+fn count(outcome: &Outcome<'_>, tally: &mut Tally) -> Result<(), String> {
+    tally.changed += u64::from(outcome.changed());
+    for report in &outcome.reports {
+        tally.workloads += 1;
+        tally.failed += u64::from(report.action == Action::Failed);
+        let wrong = report
+            .findings
+            .iter()
+            .find(|finding| matches!(finding.code, Code::Internal | Code::Syntax));
+        if let Some(finding) = wrong {
+            return Err(format!("{finding:?}"));
+        }
+    }
+    Ok(())
+}
+
+fn same(law: &str, given: &[u8], wanted: &[u8]) -> Result<(), String> {
+    if given == wanted {
+        return Ok(());
+    }
+    let (given, wanted) = (String::from_utf8_lossy(given), String::from_utf8_lossy(wanted));
+    let equal = given
+        .lines()
+        .zip(wanted.lines())
+        .take_while(|(given, wanted)| given == wanted)
+        .count();
+    let show = |text: &str| {
+        let lines: Vec<&str> = text.lines().skip(equal.saturating_sub(3)).take(8).collect();
+        lines.join("\n")
+    };
+    let line = equal + 1;
+    Err(format!(
+        "not so: {law} (line {line})\n--- given\n{}\n--- wanted\n{}",
+        show(&given),
+        show(&wanted)
+    ))
+}
+
+/// Every line of the input is in the output, in its order: as it was, as a comment, or with something in its brackets.
+fn kept(before: &[u8], after: &[u8]) -> Result<(), String> {
+    let (before, after) = (String::from_utf8_lossy(before), String::from_utf8_lossy(after));
+    let mut rest = after.split_inclusive('\n');
+    for line in before.split_inclusive('\n') {
+        let found = rest.any(|new| {
+            is_same_line(
+                line.trim_end_matches(['\r', '\n']),
+                new.trim_end_matches(['\r', '\n']),
+            )
+        });
+        if !found {
+            return Err(format!("line {line:?} is lost in\n{after}"));
+        }
+    }
+    Ok(())
+}
+
+fn is_same_line(old: &str, new: &str) -> bool {
+    let former = || {
+        ["# mainstay:was ", "# mainstay:was"]
+            .iter()
+            .any(|sign| new.replacen(sign, "", 1) == old)
+    };
+    old == new || former() || (new.contains(" \t ") && holds(new, old)) || new.strip_suffix(',') == Some(old)
+}
+
+/// Whether `old` is `new` without some of its characters; a null may have become a list.
+fn holds(new: &str, old: &str) -> bool {
+    let mut rest = new.chars();
+    let mut old = ["NULL", "Null", "null", "~"]
+        .iter()
+        .fold(old.to_owned(), |old, null| old.replace(null, ""));
+    old.retain(|character| character != ' ');
+    old.chars().all(|wanted| rest.any(|given| given == wanted))
+}
+
+/// Another annotation in the injected text gives what it gives in the original.
+fn annotation_converges(
+    text: &[u8],
+    outcome: &Outcome<'_>,
+    options: &Options,
+    lossy: bool,
+) -> Result<(), String> {
+    for (from, to) in [
+        ("/servicemesh-", "/servicemush-"),
+        ("/skip-initializer", "/skap-initializer"),
+        ("runtimeClassName", "runtimeClassNome"),
+    ] {
+        let edited = |text: &[u8]| String::from_utf8_lossy(text).replace(from, to).into_bytes();
+        let (fresh, changed) = (edited(text), edited(&outcome.text));
+        let (fresh, changed) = (run(&fresh, options).unwrap(), run(&changed, options).unwrap());
+        if !lossy && !fresh.failed() && !outcome.failed() {
+            same(&format!("{to} converges"), &changed.text, &fresh.text)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,337 @@
+//! The same thing said in many ways: takes shapes and dice, gives YAML text in block, flow, JSON and mixed styles.
+
+use crate::dice::Dice;
+use crate::shape::{Shape, object};
+
+/// A whole stream: documents of different styles, with marks, comments and line ends of all kinds.
+pub(crate) fn stream(dice: &mut Dice) -> Vec<u8> {
+    let mut text = String::new();
+    if dice.percent(15) {
+        text.push_str(dice.pick(&[
+            "# a comment before all\n",
+            "---\n",
+            "%YAML 1.1\n---\n",
+            "# contrast-cc\n\n---\n",
+        ]));
+    }
+    let count = 1 + dice.below(3);
+    for index in 0..count {
+        if index > 0 {
+            text.push_str(dice.pick(&[
+                "---\n",
+                "---\n",
+                "--- # next\n",
+                "...\n---\n",
+                "---\n# nothing here\n---\n",
+            ]));
+        }
+        text.push_str(&document(dice));
+    }
+    if dice.percent(15) {
+        text.push_str(dice.pick(&["---\n", "...\n", "# the end\n", "\n\n"]));
+    }
+    finish(dice, text)
+}
+
+fn finish(dice: &mut Dice, mut text: String) -> Vec<u8> {
+    if dice.percent(20) {
+        while text.ends_with('\n') {
+            text.pop();
+        }
+    }
+    if dice.percent(20) {
+        text = text.replace('\n', "\r\n");
+    }
+    if dice.percent(8) {
+        text.insert(0, '\u{feff}');
+    }
+    text.into_bytes()
+}
+
+fn document(dice: &mut Dice) -> String {
+    let shape = object(dice, true);
+    let style = match dice.below(10) {
+        0 => Style::flow(dice, true, false),
+        1 => Style::flow(dice, true, true),
+        2 => Style::flow(dice, false, false),
+        3 => Style::flow(dice, false, true),
+        _ => Style::block(dice),
+    };
+    let mut writer = Writer {
+        dice,
+        style,
+        out: String::new(),
+    };
+    if style.flow > 0 {
+        writer.flow(&shape, 0);
+        writer.out.push('\n');
+    } else if let Shape::Map(entries) = &shape {
+        writer.entries(entries, 0, false);
+    }
+    writer.out
+}
+
+/// How one document is written.
+#[derive(Clone, Copy, Debug)]
+struct Style {
+    step: usize,
+    dash: usize,
+    gap: usize,
+    /// Percent of comments.
+    comments: usize,
+    /// Percent of collections in brackets; 100 for a document that is one.
+    flow: usize,
+    /// Strings and keys in double quotes, no comments.
+    json: bool,
+    /// Brackets over several lines.
+    wide: bool,
+    /// A comma behind the last element.
+    trailing: bool,
+}
+
+impl Style {
+    fn block(dice: &mut Dice) -> Self {
+        let step = dice.pick(&[2, 2, 2, 1, 3, 4]);
+        Self {
+            step,
+            dash: dice.pick(&[0, step]),
+            gap: dice.pick(&[2, 2, 2, 3, 4]),
+            comments: dice.pick(&[0, 0, 10, 30]),
+            flow: 0,
+            json: false,
+            wide: false,
+            trailing: false,
+        }
+    }
+
+    fn flow(dice: &mut Dice, json: bool, wide: bool) -> Self {
+        Self {
+            flow: 100,
+            json,
+            wide,
+            comments: if json || !wide { 0 } else { 10 },
+            trailing: !json && dice.percent(30),
+            ..Self::block(dice)
+        }
+    }
+}
+
+struct Writer<'d> {
+    dice: &'d mut Dice,
+    style: Style,
+    out: String,
+}
+
+impl Writer<'_> {
+    fn indent(&mut self, column: usize) {
+        self.out.extend(std::iter::repeat_n(' ', column));
+    }
+
+    fn comment_lines(&mut self, column: usize) {
+        if self.dice.percent(self.style.comments) {
+            let column = self.dice.pick(&[column, column, column + 1, 0]);
+            self.indent(column);
+            let said = self
+                .dice
+                .pick(&["# why", "# - name: old", "#", "# contrast-initializer: no", ""]);
+            self.out.push_str(said);
+            self.out.push('\n');
+        }
+    }
+
+    fn end_line(&mut self) {
+        if self.dice.percent(self.style.comments) {
+            self.out
+                .push_str(self.dice.pick(&[" # here", "  # there: x", " ", "\t"]));
+        }
+        self.out.push('\n');
+    }
+
+    fn entries(&mut self, entries: &[(String, Shape)], column: usize, begun: bool) {
+        for (index, (key, value)) in entries.iter().enumerate() {
+            if index > 0 || !begun {
+                self.comment_lines(column);
+                self.indent(column);
+            }
+            if self.dice.percent(5) {
+                self.out.push_str(&format!("\"{key}\":"));
+            } else {
+                self.out.push_str(&format!("{key}:"));
+            }
+            self.value(value, column);
+        }
+    }
+
+    /// What follows a colon.
+    fn value(&mut self, value: &Shape, column: usize) {
+        let bracket = self.dice.percent(6);
+        match value {
+            Shape::Map(entries) if !entries.is_empty() && !bracket => {
+                self.end_line();
+                self.entries(entries, column + self.style.step, false);
+            }
+            Shape::List(items) if !items.is_empty() && !bracket => {
+                self.end_line();
+                for item in items {
+                    self.item(item, column + self.style.dash);
+                }
+            }
+            Shape::Nothing => self.end_line(),
+            other => {
+                self.out.push(' ');
+                self.inline(other, column);
+            }
+        }
+    }
+
+    fn item(&mut self, item: &Shape, column: usize) {
+        self.comment_lines(column);
+        self.indent(column);
+        self.out.push('-');
+        match item {
+            Shape::Map(entries) if !entries.is_empty() && !self.dice.percent(6) => {
+                if self.dice.percent(3) {
+                    self.out
+                        .push_str(self.dice.pick(&["\n", " # dash\n", "\n\n", "\n# far left\n"]));
+                    self.indent(column + self.style.gap);
+                } else {
+                    self.indent(self.style.gap - 1);
+                }
+                self.entries(entries, column + self.style.gap, true);
+            }
+            other => {
+                self.out.push(' ');
+                self.inline(other, column);
+            }
+        }
+    }
+
+    /// A scalar or brackets, to the end of the line.
+    fn inline(&mut self, shape: &Shape, column: usize) {
+        match shape {
+            Shape::Lines(lines) if self.dice.percent(70) => return self.block_scalar(lines, column),
+            Shape::Map(_) | Shape::List(_) => {
+                let (flow, wide, trailing) = (self.style.flow, self.style.wide, self.style.trailing);
+                self.style.flow = 100;
+                self.style.wide = self.dice.percent(30);
+                self.style.trailing = self.dice.percent(20);
+                self.flow(shape, column + 2);
+                (self.style.flow, self.style.wide, self.style.trailing) = (flow, wide, trailing);
+            }
+            other => self.flow(other, column),
+        }
+        self.end_line();
+    }
+
+    fn block_scalar(&mut self, lines: &str, column: usize) {
+        let plain_start = !lines.starts_with([' ', '\n']);
+        let sign = self.dice.pick(&["|", "|", ">", "|-", "|+", ">+"]);
+        let width = self.style.step.max(1);
+        let hint = if plain_start {
+            String::new()
+        } else {
+            width.to_string()
+        };
+        let (sign, chomp) = sign.split_at(1);
+        self.out.push_str(&format!("{sign}{hint}{chomp}\n"));
+        for line in lines.lines() {
+            if !line.is_empty() {
+                self.indent(column + width);
+            }
+            self.out.push_str(line);
+            self.out.push('\n');
+        }
+    }
+
+    fn flow(&mut self, shape: &Shape, column: usize) {
+        match shape {
+            Shape::Text(text) => self.scalar(text),
+            Shape::Lines(text) => self.quoted(text),
+            Shape::Raw("~" | "Null" | "NULL") if self.style.json => self.out.push_str("null"),
+            Shape::Raw(raw) => self.out.push_str(raw),
+            Shape::Nothing if self.style.json || self.dice.percent(50) => self.out.push_str("null"),
+            Shape::Nothing => {}
+            Shape::List(items) => {
+                self.out.push('[');
+                for (index, item) in items.iter().enumerate() {
+                    self.gap(index, column);
+                    match item {
+                        Shape::Nothing => self.out.push_str("null"),
+                        item => self.flow(item, column + self.style.step),
+                    }
+                    self.comma(index + 1 == items.len());
+                }
+                self.close(items.is_empty(), column, ']');
+            }
+            Shape::Map(entries) => {
+                self.out.push('{');
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    self.gap(index, column);
+                    if self.style.json || self.dice.percent(10) {
+                        self.out.push_str(&format!("\"{key}\":"));
+                    } else {
+                        self.out.push_str(&format!("{key}:"));
+                    }
+                    self.out.push_str(self.dice.pick(&[" ", " ", "  "]));
+                    self.flow(value, column + self.style.step);
+                    self.comma(index + 1 == entries.len());
+                }
+                self.close(entries.is_empty(), column, '}');
+            }
+        }
+    }
+
+    fn gap(&mut self, index: usize, column: usize) {
+        if self.style.wide {
+            self.out.push_str(if self.dice.percent(self.style.comments) {
+                " # in\n"
+            } else {
+                "\n"
+            });
+            self.indent(column + self.style.step);
+        } else if index > 0 {
+            self.out.push_str(self.dice.pick(&[" ", " ", ""]));
+        }
+    }
+
+    fn comma(&mut self, last: bool) {
+        if !last || self.style.trailing {
+            self.out.push(',');
+            if !self.style.json && !self.style.wide {
+                self.out.push(' ');
+            }
+        }
+    }
+
+    fn close(&mut self, empty: bool, column: usize, sign: char) {
+        if self.style.wide && !empty {
+            self.out.push('\n');
+            self.indent(column);
+        } else if self.dice.percent(10) {
+            self.out.push(' ');
+        }
+        self.out.push(sign);
+    }
+
+    fn scalar(&mut self, text: &str) {
+        let simple = |c: char| c.is_alphanumeric() || "-/.@".contains(c);
+        let word = text.starts_with(char::is_alphabetic)
+            && text.chars().all(simple)
+            && text != "true"
+            && text != "false";
+        match self.dice.below(4) {
+            _ if self.style.json => self.quoted(text),
+            0 | 1 if word => self.out.push_str(text),
+            2 if !text.contains(['\'', '\n']) => self.out.push_str(&format!("'{text}'")),
+            _ => self.quoted(text),
+        }
+    }
+
+    fn quoted(&mut self, text: &str) {
+        let escaped = text
+            .replace('\\', "\\\\")
+            .replace('"', "\\\"")
+            .replace('\n', "\\n");
+        self.out.push_str(&format!("\"{escaped}\""));
+    }
+}
