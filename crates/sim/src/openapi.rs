@@ -1,10 +1,116 @@
-//! The schema of everything served, as `/openapi/v3` and `/openapi/v2`: a room for `kubectl explain` and its like; empty so far.
+//! The schema of everything served, as `/openapi/v3`: takes the table of Go types and the custom schemas, gives the documents that
+//! `kubectl explain`, `apply` and `diff` read. Builtin fields carry no descriptions: those are the API's own texts.
+
+use std::fmt::Write as _;
+
+use serde_json::{Map, Value, json};
+use sha2::{Digest as _, Sha512};
 
 use crate::api::Answer;
+use crate::resource::{Resource, Shape, Version};
 use crate::state::State;
+
+mod paths;
+mod types;
 
 /// What the server says below `/openapi`.
 #[must_use]
-pub fn answer(_state: &State, _path: &str) -> Answer {
-    Answer::not_found()
+pub fn answer(state: &State, path: &str) -> Answer {
+    match path.strip_prefix("v3") {
+        Some("" | "/") => Answer::json(200, &index(state)),
+        Some(below) => {
+            let found = group_version(below.trim_start_matches('/'))
+                .and_then(|(group, version)| Some((group, state.resources.version(group, version)?)));
+            match found {
+                Some((group, version)) => Answer::json(200, &document(state, group, version)),
+                None => Answer::not_found(),
+            }
+        }
+        None => Answer::not_found(),
+    }
+}
+
+/// `api/v1` or `apis/GROUP/VERSION`.
+fn group_version(path: &str) -> Option<(&str, &str)> {
+    match path.split_once('/')? {
+        ("api", version) => Some(("", version)),
+        ("apis", rest) => rest.split_once('/'),
+        _ => None,
+    }
+}
+
+/// Where a group's version is served, without the leading slash.
+fn place(group: &str, version: &str) -> String {
+    match group {
+        "" => format!("api/{version}"),
+        group => format!("apis/{group}/{version}"),
+    }
+}
+
+fn index(state: &State) -> Value {
+    let mut paths = Map::new();
+    for group in state.resources.groups() {
+        for version in &group.versions {
+            let place = place(&group.name, &version.name);
+            let url = format!("/openapi/v3/{place}?hash={}", hash(state, &place, version));
+            paths.insert(place, json!({"serverRelativeURL": url}));
+        }
+    }
+    json!({"paths": paths})
+}
+
+/// Changes when the document does: builtin types never do, custom ones with their schemas.
+fn hash(state: &State, place: &str, version: &Version) -> String {
+    let mut digest = Sha512::new();
+    digest.update(&state.options.git_version);
+    digest.update(place);
+    for resource in &version.resources {
+        digest.update(&*resource.plural);
+        digest.update(&*resource.kind);
+        if let Shape::Custom(custom) = &resource.shape {
+            digest.update(custom.schema.to_string());
+        }
+    }
+    digest.finalize().iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02X}");
+        text
+    })
+}
+
+fn document(state: &State, group: &str, version: &Version) -> Value {
+    let mut schemas = types::Schemas::new(state.schema);
+    let api_version = crate::resource::join_api_version(group, &version.name);
+    for (known, kind, id) in state.schema.kinds() {
+        if known == api_version {
+            schemas.add_kind(group, &version.name, kind, id);
+        }
+    }
+    let mut found = Map::new();
+    for resource in &version.resources {
+        if let Shape::Custom(custom) = &resource.shape {
+            schemas.add_custom(resource, &custom.schema);
+        }
+        paths::add(resource, &schema_name(state, resource), &mut found);
+    }
+    let release: Vec<&str> = state
+        .options
+        .git_version
+        .trim_start_matches('v')
+        .splitn(3, '.')
+        .take(2)
+        .collect();
+    json!({
+        "openapi": "3.0.0",
+        "info": {"title": "Kubernetes", "version": release.join(".")},
+        "paths": found,
+        "components": {"schemas": schemas.finish()},
+    })
+}
+
+/// What the schema of a resource's objects is called.
+fn schema_name(state: &State, resource: &Resource) -> String {
+    match resource.shape {
+        Shape::Builtin(Some(id)) => types::name(&state.schema.get(id).name),
+        _ => types::custom_name(resource),
+    }
 }

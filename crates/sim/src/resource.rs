@@ -384,6 +384,16 @@ impl Resources {
     }
 }
 
+/// `apps` and `v1` give `apps/v1`; nothing and `v1` give `v1`.
+#[must_use]
+pub fn join_api_version(group: &str, version: &str) -> String {
+    if group.is_empty() {
+        version.to_owned()
+    } else {
+        format!("{group}/{version}")
+    }
+}
+
 /// `apps/v1` gives `apps` and `v1`; `v1` gives nothing and `v1`.
 #[must_use]
 pub fn split_api_version(api_version: &str) -> (&str, &str) {

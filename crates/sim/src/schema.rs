@@ -2,7 +2,7 @@
 //!
 //! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One line per kind
 //! (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
-//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
+//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [enum=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
 //! is required by the published schema; the number is the field's on the wire (protobuf), `2.1` when its struct is inlined. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
 
 use std::collections::HashMap;
@@ -56,6 +56,8 @@ pub struct Field {
     pub kind: Type,
     /// Its number on the wire, below the numbers of the structs it is inlined from; empty when it does not travel.
     pub wire: Box<[u32]>,
+    /// What the table calls a part of it that may be anything (`any`, `raw`, `schemaorbool` …); empty when there is none.
+    pub free: Box<str>,
     /// Left out when empty.
     pub omit_empty: bool,
     /// Left out when zero, also for structs.
@@ -72,6 +74,8 @@ pub struct Field {
     pub list: ListKind,
     /// Server-side apply replaces the map as a whole.
     pub atomic_map: bool,
+    /// The values it (or an item of it) may have, as the published schema names them; empty for any.
+    pub choices: Vec<Box<str>>,
     /// The schema's default.
     pub default: Option<Value>,
 }
@@ -141,6 +145,13 @@ impl Schema {
     #[must_use]
     pub fn named(&self, name: &str) -> Option<TypeId> {
         self.names.get(name).copied()
+    }
+
+    /// Every kind: its `apiVersion`, its name and its struct.
+    pub fn kinds(&self) -> impl Iterator<Item = (&str, &str, TypeId)> {
+        self.kinds
+            .iter()
+            .map(|((api_version, kind), id)| (&**api_version, &**kind, *id))
     }
 
     /// What `id` stands for.

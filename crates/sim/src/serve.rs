@@ -15,6 +15,7 @@ use tokio::net::TcpListener;
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
 mod gate;
@@ -24,7 +25,6 @@ mod pace;
 mod protobuf;
 mod tls;
 
-use gate::Gate;
 pub use kubeconfig::KUBECONFIG_MARK;
 use pace::Pace;
 
@@ -84,7 +84,7 @@ pub enum ServeError {
 pub struct Server {
     address: SocketAddr,
     authority: String,
-    gate: Gate,
+    cluster: Cluster,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
 }
@@ -97,12 +97,12 @@ impl Server {
         let listener = TcpListener::bind(address).await.map_err(listen)?;
         let address = listener.local_addr().map_err(listen)?;
         let identity = tls::Identity::make()?;
-        let gate = Gate::new()?;
+        gate::change_lock(cluster)?;
         let (stop, stopped) = watch::channel(false);
         let pace = Pace::new(cluster, options.speed);
         let host = listen::Host {
             cluster: cluster.clone(),
-            gate: gate.clone(),
+            authenticator: Authenticator::new(cluster),
             pace: pace.clone(),
             tls: identity.acceptor,
             most_connections: options.most_connections,
@@ -114,7 +114,7 @@ impl Server {
         Ok(Self {
             address,
             authority: identity.authority,
-            gate,
+            cluster: cluster.clone(),
             stop,
             tasks,
         })
@@ -138,15 +138,17 @@ impl Server {
         &self.authority
     }
 
-    /// A kubeconfig of the administrator; it holds a secret.
-    #[must_use]
-    pub fn kubeconfig(&self) -> String {
-        kubeconfig::text(&self.url(), &self.authority, &self.gate)
+    /// A kubeconfig of `user`, with a new secret that the cluster recognises until it stops.
+    pub fn kubeconfig(&self, user: User) -> Result<String, ServeError> {
+        let name = user.name.clone();
+        let secret = gate::issue(&self.cluster, user)?;
+        Ok(kubeconfig::text(&self.url(), &self.authority, &name, &secret))
     }
 
-    /// Writes the kubeconfig to a new file that nobody else may read; an existing file is left alone and is an error.
-    pub fn write_kubeconfig(&self, path: &Path) -> Result<(), ServeError> {
-        kubeconfig::write(path, &self.kubeconfig()).map_err(|source| ServeError::Kubeconfig {
+    /// Writes such a kubeconfig to a new file that nobody else may read; an existing file is left alone and is an error.
+    pub fn write_kubeconfig(&self, user: User, path: &Path) -> Result<(), ServeError> {
+        let text = self.kubeconfig(user)?;
+        kubeconfig::write(path, &text).map_err(|source| ServeError::Kubeconfig {
             path: path.to_owned(),
             source,
         })

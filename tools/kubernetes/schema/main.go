@@ -29,14 +29,14 @@ var done = map[string]bool{}
 var blocks = map[string]string{}
 
 var special = map[string]string{
-	"k8s.io/apimachinery/pkg/api/resource.Quantity":                              "quantity",
-	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                            "intstr",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                                  "time",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":                             "microtime",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":                              "duration",
-	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                              "any",
-	"k8s.io/apimachinery/pkg/runtime.RawExtension":                               "raw",
-	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":              "any",
+	"k8s.io/apimachinery/pkg/api/resource.Quantity":                                         "quantity",
+	"k8s.io/apimachinery/pkg/util/intstr.IntOrString":                                       "intstr",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Time":                                             "time",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.MicroTime":                                        "microtime",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.Duration":                                         "duration",
+	"k8s.io/apimachinery/pkg/apis/meta/v1.FieldsV1":                                         "any",
+	"k8s.io/apimachinery/pkg/runtime.RawExtension":                                          "raw",
+	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSON":                         "any",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrArray":       "schemaorarray",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrBool":        "schemaorbool",
 	"k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1.JSONSchemaPropsOrStringArray": "schemaorstrings",
@@ -105,6 +105,22 @@ func walk(t reflect.Type) {
 	blocks[k] = b.String()
 }
 
+// The values a field (or the items of a list) may have; values with spaces cannot be told in this table.
+func choices(p map[string]any) string {
+	values, ok := p["enum"].([]any)
+	if items, has := p["items"].(map[string]any); !ok && has {
+		values, _ = items["enum"].([]any)
+	}
+	var texts []string
+	for _, v := range values {
+		texts = append(texts, fmt.Sprint(v))
+	}
+	if text := strings.Join(texts, ","); !strings.Contains(text, " ") {
+		return text
+	}
+	return ""
+}
+
 // The number of a field on the wire, below the numbers of the structs it is inlined from.
 func number(f reflect.StructField) string {
 	parts := strings.Split(f.Tag.Get("protobuf"), ",")
@@ -171,6 +187,9 @@ func fields(b *strings.Builder, t reflect.Type, d def, above string) {
 			}
 			if v, ok := p["x-kubernetes-map-type"].(string); ok {
 				line += " map=" + v
+			}
+			if v := choices(p); v != "" {
+				line += " enum=" + v
 			}
 			if v, ok := p["default"]; ok {
 				j, _ := json.Marshal(v)

@@ -5,6 +5,7 @@ mod home;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use mainstay_sim::auth::User;
 use mainstay_sim::serve::{ServeError, ServeOptions, Server};
 use mainstay_sim::snapshot::{self, SnapshotError};
 use mainstay_sim::{Cluster, Options, clock};
@@ -136,7 +137,8 @@ async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> 
     };
     let server = Server::start(cluster, &options).await.map_err(unserved)?;
     let home = Home::choose(args.kubeconfig.as_deref())?;
-    server.write_kubeconfig(home.path()).map_err(unserved)?;
+    let admin = User::admin();
+    server.write_kubeconfig(admin, home.path()).map_err(unserved)?;
     announce(args.output, &server, &home, &ready, begun.elapsed())?;
     tokio::select! {
         _ = interrupt.recv() => {}

@@ -54,11 +54,15 @@ fn add_kind(schema: &mut Schema, line: &str) {
 fn parse_field(line: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Field> {
     let mut parts = line.split(' ');
     let name = parts.next()?;
-    let kind = parse_type(parts.next()?, names)?;
+    let spelled = parts.next()?;
+    let kind = parse_type(spelled, names)?;
+    let leaf = spelled.trim_start_matches(['*', '[', ']', '{', '}']);
+    let free = matches!(scalar(leaf), Some(Type::Any));
     let mut field = Field {
         name: name.into(),
         kind,
         wire: Box::default(),
+        free: if free { leaf.into() } else { "".into() },
         omit_empty: false,
         omit_zero: false,
         required: false,
@@ -67,6 +71,7 @@ fn parse_field(line: &str, names: &HashMap<Box<str>, TypeId>) -> Option<Field> {
         merge_key: None,
         list: ListKind::Atomic,
         atomic_map: false,
+        choices: Vec::new(),
         default: None,
     };
     for flag in parts {
@@ -92,6 +97,7 @@ fn set_flag(field: &mut Field, flag: &str) {
         ("list", "set") => field.list = ListKind::Set,
         ("keys", keys) => field.list = ListKind::Map(keys.split(',').map(Into::into).collect()),
         ("map", "atomic") => field.atomic_map = true,
+        ("enum", choices) => field.choices = choices.split(',').map(Into::into).collect(),
         ("default", value) => field.default = serde_json::from_str(value).ok(),
         _ => {}
     }

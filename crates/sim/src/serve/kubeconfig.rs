@@ -7,15 +7,14 @@ use std::path::Path;
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
-use super::Gate;
-
 /// How the file begins, so that a later sandbox knows whose it is.
 pub const KUBECONFIG_MARK: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
-/// The kubeconfig of the administrator.
-pub(super) fn text(url: &str, authority: &str, gate: &Gate) -> String {
+/// The kubeconfig of one user.
+pub(super) fn text(url: &str, authority: &str, user: &str, secret: &str) -> String {
     let authority = STANDARD.encode(authority);
-    let secret = gate.secret();
+    // A JSON string is a YAML string, whatever the name.
+    let user = serde_json::Value::from(user);
     format!(
         "\
 {KUBECONFIG_MARK}
@@ -28,14 +27,14 @@ clusters:
     server: {url}
     certificate-authority-data: {authority}
 users:
-- name: admin
+- name: {user}
   user:
     token: {secret}
 contexts:
 - name: sandbox
   context:
     cluster: sandbox
-    user: admin
+    user: {user}
 "
     )
 }

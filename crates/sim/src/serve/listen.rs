@@ -14,8 +14,9 @@ use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
-use super::{Gate, Pace, protobuf};
+use super::{Pace, protobuf};
 use crate::api::{Answer, Call};
+use crate::auth::Authenticator;
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::connection::{TransportError, respond};
@@ -34,7 +35,7 @@ const STREAMS: u32 = 250;
 /// Everything a connection needs.
 pub(super) struct Host {
     pub(super) cluster: Cluster,
-    pub(super) gate: Gate,
+    pub(super) authenticator: Authenticator,
     pub(super) pace: Pace,
     pub(super) tls: TlsAcceptor,
     pub(super) most_connections: usize,
@@ -91,7 +92,7 @@ async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiv
 
 async fn handle(host: Arc<Host>, request: Request<Incoming>) -> Result<Response<Body>, TransportError> {
     host.pace.catch_up(&host.cluster);
-    let user = match host.gate.admit(request.headers()) {
+    let user = match host.authenticator.authenticate(request.headers(), None) {
         Ok(user) => user,
         Err(status) => return Ok(respond(Answer::of_status(&status))),
     };
