@@ -36,7 +36,7 @@ pub use istio::{Istio, IstioSpec, IstioStatus, RevisionSummary, UpdateStrategy, 
 pub use meta::{ObjectMeta, OwnerReference, takes_precedence};
 pub use migration::{
     BatchedMigration, BatchedMigrationStatus, FailurePolicy, MigrationFailure, MigrationState,
-    MigrationStrategy, SkippedWorkload, WorkloadMigration, WorkloadMigrationStatus,
+    MigrationStrategy, WorkloadMigration, WorkloadMigrationStatus,
 };
 pub use reason::Reason;
 pub use resource::{Kind, ObjectKind, Resource, Status};

@@ -84,9 +84,9 @@ pub struct WorkloadMigrationStatus {
     /// The ten most recent failures.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub failures: Vec<MigrationFailure>,
-    /// Workloads that refer to an old revision and are left alone, and why.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub skipped_workloads: Vec<SkippedWorkload>,
+    /// How many refer to an old revision and are left alone on purpose.
+    #[serde(skip_serializing_if = "none")]
+    pub skipped_workloads: i32,
     /// When it began.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub start_time: Option<Time>,
@@ -142,17 +142,4 @@ pub struct MigrationFailure {
     pub reason: String,
     /// When.
     pub timestamp: Time,
-}
-
-/// One workload that is left alone.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SkippedWorkload {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its name.
-    pub name: String,
-    /// Its kind.
-    pub kind: String,
-    /// Why.
-    pub reason: String,
 }

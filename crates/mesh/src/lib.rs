@@ -12,14 +12,17 @@
 mod library;
 mod multimap;
 pub mod plan;
+mod planner;
 pub mod references;
 mod settings;
 pub mod snapshot;
 mod subject;
 mod trouble;
+pub mod values;
 
 pub use library::{Library, LibraryError, Resolution};
 pub use plan::{Action, Again, Plan, Step};
+pub use planner::{Prospect, active_revision_name, grace_period, plan, prospects};
 pub use references::References;
 pub use settings::{Images, Platform, Settings, TlsProfile, TlsVersion};
 pub use snapshot::{Observation, Snapshot, Woken};

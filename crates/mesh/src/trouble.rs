@@ -101,7 +101,7 @@ pub enum ValuesError {
     },
     /// A path through the values meets something that is no map.
     #[error(
-        "failed to apply profile: failed to set global.platform: failed to get value global.platform: .global.platform accessor error: {found} is of the type {kind}, expected map[string]interface {{}}"
+        "failed to apply profile: failed to set global.platform: failed to get value global.platform: .global.platform accessor error: {found} is of the type {kind}, expected map[string]interface{{}}"
     )]
     NotAMap {
         /// What is there.
@@ -171,6 +171,14 @@ pub enum Trouble {
     /// The charts of the version are not here.
     #[error("the charts of Istio {0} are not here; `mainstay charts pull {0}` adds them")]
     NotHere(Version),
+    /// A revision is of a version whose charts are not here.
+    #[error("failed to install/update Helm chart {chart:?}: the charts of Istio {version} are not here")]
+    NoCharts {
+        /// Which chart is wanted.
+        chart: &'static str,
+        /// Of which version.
+        version: String,
+    },
     /// The values cannot be computed.
     #[error(transparent)]
     Values(#[from] ValuesError),
@@ -226,6 +234,7 @@ impl Trouble {
             Self::Failed { class, .. } => *class,
             Self::UnknownVersion { .. }
             | Self::NotHere(_)
+            | Self::NoCharts { .. }
             | Self::Values(_)
             | Self::OtherNamespace { .. }
             | Self::Unreadable { .. } => ErrorClass::Other,

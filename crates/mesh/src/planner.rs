@@ -1,0 +1,55 @@
+//! From what was observed to what to do: takes a snapshot and one subject, gives its plan. One planner per kind.
+//!
+//! A planner never fails: an object that cannot be brought about gets a plan with a condition that says why, and stops no other.
+
+mod cni;
+mod condition;
+mod daemonset;
+mod dependency;
+mod finalize;
+mod in_use;
+mod istio;
+mod prune;
+mod readiness;
+mod release;
+mod revision;
+mod tag;
+mod tags;
+mod target;
+mod webhook;
+mod work;
+mod ztunnel;
+
+use mainstay_api::ObjectKind;
+
+use crate::plan::Plan;
+use crate::{Snapshot, Subject};
+
+pub use istio::{active_revision_name, grace_period};
+pub use prune::{Prospect, prospects};
+
+/// What to do about `subject`. Nothing before every source was listed: a half-filled snapshot must not delete anything.
+#[must_use]
+pub fn plan(snapshot: &Snapshot, subject: &Subject) -> Plan {
+    let planned = if snapshot.is_complete() {
+        planned(snapshot, subject)
+    } else {
+        None
+    };
+    planned.unwrap_or_else(|| Plan::empty(subject.clone()))
+}
+
+fn planned(snapshot: &Snapshot, subject: &Subject) -> Option<Plan> {
+    Some(match subject {
+        Subject::Object(ObjectKind::Istio, name) => istio::plan(snapshot, snapshot.istios().get(name)?),
+        Subject::Object(ObjectKind::IstioRevision, name) => {
+            revision::plan(snapshot, snapshot.revisions().get(name)?)
+        }
+        Subject::Object(ObjectKind::IstioRevisionTag, name) => {
+            tag::plan(snapshot, snapshot.tags().get(name)?)
+        }
+        Subject::Object(ObjectKind::IstioCni, name) => cni::plan(snapshot, snapshot.cnis().get(name)?),
+        Subject::Object(ObjectKind::ZTunnel, name) => ztunnel::plan(snapshot, snapshot.ztunnels().get(name)?),
+        Subject::Webhook(name) => webhook::plan(snapshot, snapshot.webhook(name)?),
+    })
+}

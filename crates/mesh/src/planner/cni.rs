@@ -1,0 +1,65 @@
+//! `IstioCNI`: takes the network plug-in as it is wanted, gives its release, its end, and its status.
+
+use mainstay_api::{CniStatus, ConditionType, IstioCni, derive_state, names};
+
+use super::condition::reconciled;
+use super::daemonset;
+use super::finalize::guarded;
+use super::release::{key, release, settle};
+use super::target::{check_place, version};
+use super::work::Work;
+use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
+use crate::values::Kitchen;
+use crate::{Snapshot, Trouble};
+
+/// The plan of the network plug-in.
+pub(super) fn plan(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
+    guarded(
+        snapshot,
+        cni,
+        || vec![release_key(cni)],
+        || reconcile(snapshot, cni),
+    )
+}
+
+fn release_key(cni: &IstioCni) -> ReleaseKey {
+    key(cni, &cni.spec.namespace, names::CNI_RELEASE.to_owned())
+}
+
+fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
+    let mut work = Work::on(snapshot, cni);
+    if let Some(wanted) = work.check(wanted(snapshot, cni)) {
+        settle(snapshot, &mut work, vec![wanted], &[]);
+    }
+    work.hold_back();
+    let status = status(snapshot, cni, work.trouble());
+    let told = [ConditionType::Reconciled, ConditionType::Ready];
+    work.plan_with_status((&cni.status, status), &told, NewStatus::Cni)
+}
+
+fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, Trouble> {
+    let spec = &cni.spec;
+    check_place(snapshot, &spec.version, &spec.namespace)?;
+    let version = version(snapshot, &spec.version, || "CNI version".to_owned())?;
+    let values = Kitchen::of(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
+    Ok(release(
+        cni,
+        release_key(cni),
+        (names::CNI_CHART, &version.name()),
+        values,
+    ))
+}
+
+fn status(snapshot: &Snapshot, cni: &IstioCni, trouble: Option<&Trouble>) -> CniStatus {
+    let mut status = cni.status.clone();
+    let conditions = [
+        reconciled(trouble),
+        daemonset::ready(snapshot, &cni.spec.namespace, names::CNI_DAEMONSET),
+    ];
+    status.observed_generation = cni.metadata.generation;
+    status.state = derive_state(&conditions);
+    for condition in conditions {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status
+}

@@ -1,0 +1,19 @@
+//! The condition every kind but Istio writes about itself: takes trouble or none, gives `Reconciled`.
+
+use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
+
+use crate::Trouble;
+
+/// Whether what the object asks for is in place.
+pub(super) fn reconciled(trouble: Option<&Trouble>) -> Condition {
+    let (status, reason, message) = match trouble {
+        None => (ConditionStatus::True, Reason::Reconciled, String::new()),
+        Some(trouble) => (ConditionStatus::False, trouble.reason(), trouble.message()),
+    };
+    Condition::new(ConditionType::Reconciled, status, reason, message)
+}
+
+/// A condition nobody can tell, and why.
+pub(super) fn unknown(kind: ConditionType, reason: Reason, message: String) -> Condition {
+    Condition::new(kind, ConditionStatus::Unknown, reason, message)
+}

@@ -1,0 +1,158 @@
+//! What a revision depends on: takes its values as they would be computed, gives whether plug-in and node proxy are healthy.
+
+use mainstay_api::{
+    Condition, ConditionStatus, ConditionType, IstioRevision, Kind, ObjectKind, Reason, Status, Values,
+    names, values,
+};
+
+use super::condition::unknown;
+use crate::Snapshot;
+use crate::snapshot::{Objects, Source};
+use crate::values::{ControlPlane, Kitchen};
+
+/// The `DependenciesHealthy` condition of a revision: the plug-in first, then the node proxy.
+pub(super) fn healthy(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
+    let values = computed(snapshot, revision);
+    let needs = |check: fn(&Values) -> bool| values.as_ref().is_some_and(check);
+    let plug_in = needs(needs_cni)
+        .then(|| checked(snapshot, snapshot.cnis(), &CNI))
+        .flatten();
+    let found = plug_in.or_else(|| {
+        needs(needs_ztunnel)
+            .then(|| checked(snapshot, snapshot.ztunnels(), &ZTUNNEL))
+            .flatten()
+    });
+    found.unwrap_or_else(|| {
+        let (kind, reason) = (ConditionType::DependenciesHealthy, Reason::DependenciesHealthy);
+        Condition::new(kind, ConditionStatus::True, reason, "")
+    })
+}
+
+/// How one dependency is reported.
+struct Dependency {
+    kind: ObjectKind,
+    missing: Reason,
+    unhealthy: Reason,
+}
+
+const CNI: Dependency = Dependency {
+    kind: ObjectKind::IstioCni,
+    missing: Reason::IstioCniNotFound,
+    unhealthy: Reason::IstioCniNotHealthy,
+};
+
+const ZTUNNEL: Dependency = Dependency {
+    kind: ObjectKind::ZTunnel,
+    missing: Reason::ZTunnelNotFound,
+    unhealthy: Reason::ZTunnelNotHealthy,
+};
+
+/// What is wrong with a dependency, if something is.
+fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Dependency) -> Option<Condition> {
+    let kind = ConditionType::DependenciesHealthy;
+    let name = dependency.kind.name();
+    if let Err(error) = snapshot.readable(Source::Objects(dependency.kind)) {
+        let message = format!("failed to get {name} status: {error}");
+        return Some(unknown(kind, Reason::DependencyCheckFailed, message));
+    }
+    let (reason, message) = match objects.get(names::SINGLETON) {
+        None => (&dependency.missing, format!("{name} resource does not exist")),
+        Some(object) if *object.status.state() != Reason::Healthy => (
+            &dependency.unhealthy,
+            format!("{name} resource status indicates that the component is not healthy"),
+        ),
+        Some(_) => return None,
+    };
+    Some(Condition::new(
+        kind,
+        ConditionStatus::False,
+        reason.clone(),
+        message,
+    ))
+}
+
+/// The values as the pipeline gives them, TLS aside. A revision whose values cannot be computed depends on nothing.
+fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
+    let version = revision.spec.version.parse().ok()?;
+    let kitchen = Kitchen {
+        tls: None,
+        ..Kitchen::of(snapshot)
+    };
+    let plane = ControlPlane {
+        revision: revision.name(),
+        namespace: &revision.spec.namespace,
+        profile: "",
+        values: revision.spec.values.as_ref(),
+    };
+    kitchen.revision_values(plane, &version).ok()
+}
+
+/// On `OpenShift` unless switched off, elsewhere only if switched on.
+fn needs_cni(computed: &Values) -> bool {
+    let switched = values::flag(computed, &["pilot", "cni", "enabled"]);
+    let openshift = values::text(computed, &["global", "platform"]) == Some("openshift");
+    switched.unwrap_or(openshift)
+}
+
+fn needs_ztunnel(computed: &Values) -> bool {
+    values::text(computed, &["pilot", "env", "PILOT_ENABLE_AMBIENT"]) == Some("true")
+        || values::text(computed, &["profile"]) == Some("ambient")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::map;
+
+    #[test]
+    fn which_values_need_the_plug_in() {
+        let check = |name: &str, json: &str, expected| assert_eq!(needs_cni(&map(json)), expected, "{name}");
+        check("NilValues", "{}", false);
+        check(
+            "PlatformOpenshift",
+            r#"{"global":{"platform":"openshift"}}"#,
+            true,
+        );
+        check("NilPilot", r#"{"pilot":null}"#, false);
+        check("NilPilotCni", r#"{"pilot":{}}"#, false);
+        check("NilPilotCniEnabled", r#"{"pilot":{"cni":{}}}"#, false);
+        check("PilotCniEnabled", r#"{"pilot":{"cni":{"enabled":true}}}"#, true);
+        check(
+            "PilotCniDisabled",
+            r#"{"pilot":{"cni":{"enabled":false}}}"#,
+            false,
+        );
+        let openshift = |pilot: &str| format!(r#"{{"global":{{"platform":"openshift"}},"pilot":{pilot}}}"#);
+        check(
+            "OpenshiftPlatformCNIExplicitlyDisabled",
+            &openshift(r#"{"cni":{"enabled":false}}"#),
+            false,
+        );
+        check(
+            "OpenshiftPlatformCNIExplicitlyEnabled",
+            &openshift(r#"{"cni":{"enabled":true}}"#),
+            true,
+        );
+        check("OpenshiftPlatformCNINotConfigured", &openshift("{}"), true);
+    }
+
+    #[test]
+    fn which_values_need_the_node_proxy() {
+        let check =
+            |name: &str, json: &str, expected| assert_eq!(needs_ztunnel(&map(json)), expected, "{name}");
+        check("NilValues", "{}", false);
+        check("NoPilot", r#"{"pilot":null}"#, false);
+        check("NoPilotEnv", r#"{"pilot":{}}"#, false);
+        let env = |value: &str| format!(r#"{{"pilot":{{"env":{{"PILOT_ENABLE_AMBIENT":"{value}"}}}}}}"#);
+        check("PilotEnvAmbientDisabled", &env("false"), false);
+        check("PilotEnvAmbientEnabled", &env("true"), true);
+        check("AmbientProfileSet", r#"{"profile":"ambient"}"#, true);
+        check("NonAmbientProfile", r#"{"profile":"default"}"#, false);
+        check(
+            "AmbientProfileWithPilotEnvTrue",
+            r#"{"profile":"ambient","pilot":{"env":{"PILOT_ENABLE_AMBIENT":"true"}}}"#,
+            true,
+        );
+        check("EmptyProfile", r#"{"profile":""}"#, false);
+    }
+}

@@ -1,0 +1,82 @@
+//! Whether something refers to a revision or a tag: takes the index, gives the `InUse` condition.
+
+use mainstay_api::{
+    Condition, ConditionStatus, ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, names,
+};
+
+use super::condition::unknown;
+use super::target;
+use crate::Snapshot;
+use crate::snapshot::Source;
+
+/// The `InUse` condition of a revision.
+pub(super) fn of_revision(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
+    condition("revision", revision_used(snapshot, revision))
+}
+
+/// The `InUse` condition of a tag.
+pub(super) fn of_tag(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Condition {
+    condition("revision tag", tag_used(snapshot, tag))
+}
+
+fn condition(what: &str, used: Result<bool, String>) -> Condition {
+    let (reason, message) = match &used {
+        Ok(true) => (
+            Reason::ReferencedByWorkloads,
+            "Referenced by at least one pod or namespace",
+        ),
+        Ok(false) => (
+            Reason::NotReferencedByAnything,
+            "Not referenced by any pod or namespace",
+        ),
+        Err(error) => {
+            let message = format!("failed to determine if {what} is in use: {error}");
+            return unknown(ConditionType::InUse, Reason::UsageCheckFailed, message);
+        }
+    };
+    Condition::new(
+        ConditionType::InUse,
+        ConditionStatus::from(used == Ok(true)),
+        reason,
+        message,
+    )
+}
+
+/// A source that cannot be read makes the answer unknown, unless an earlier one already says yes.
+pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, String> {
+    let counts = snapshot.references().counts(revision.name());
+    listed(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
+    if counts.tags > 0 {
+        return Ok(true);
+    }
+    let by_labels = by_labels(snapshot, revision.name())?;
+    Ok(by_labels || counts.running_pods > 0 || is_default_for_all(revision.name(), revision))
+}
+
+fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, String> {
+    if by_labels(snapshot, tag.name())? {
+        return Ok(true);
+    }
+    let target = target::resolve(snapshot, &tag.spec.target_ref).map_err(|trouble| trouble.to_string())?;
+    Ok(is_default_for_all(tag.name(), target))
+}
+
+fn by_labels(snapshot: &Snapshot, name: &str) -> Result<bool, String> {
+    let counts = snapshot.references().counts(name);
+    listed(snapshot, Source::Namespaces)?;
+    if counts.namespaces > 0 {
+        return Ok(true);
+    }
+    listed(snapshot, Source::Pods)?;
+    Ok(counts.labelled_pods > 0)
+}
+
+fn listed(snapshot: &Snapshot, source: Source) -> Result<(), String> {
+    let failed = |error| format!("failed to list {}: {error}", source.name());
+    snapshot.readable(source).map_err(failed)
+}
+
+/// With this switch every namespace that says nothing is injected by the default revision.
+fn is_default_for_all(name: &str, revision: &IstioRevision) -> bool {
+    name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
+}

@@ -1,0 +1,277 @@
+//! Istio: takes a mesh as it is wanted, gives its active revision, its tags, the end of old revisions, and its status.
+
+use jiff::SignedDuration;
+use mainstay_api::{
+    Condition, ConditionStatus, ConditionType, Istio, IstioRevision, IstioStatus, ObjectKind, OwnerReference,
+    Reason, RevisionSpec, RevisionStatus, RevisionSummary, UpdateStrategyType, names,
+};
+
+use super::target::{check_set, read, version};
+use super::work::Work;
+use super::{prune, tags};
+use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Seen};
+use crate::snapshot::Source;
+use crate::values::{ControlPlane, Kitchen};
+use crate::{Snapshot, Subject, Trouble};
+
+/// How long an unused revision is kept unless told otherwise.
+const DEFAULT_GRACE_SECONDS: i64 = 30;
+
+/// The revision that should be active.
+struct Active {
+    name: String,
+    spec: RevisionSpec,
+}
+
+/// The plan of an Istio. One that goes away needs none: what it owns is collected.
+pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
+    let mut work = Work::on(snapshot, istio);
+    if istio.metadata.is_deleting() {
+        return work.plan();
+    }
+    let active = work.check(wanted(snapshot, istio));
+    let mut tags = None;
+    if let Some(active) = &active {
+        let settled = settle(snapshot, istio, active, &mut work);
+        if work.check(settled).is_some() {
+            tags = tags::manage(snapshot, istio, &active.name, &mut work);
+            prune::prune(snapshot, istio, &active.name, &mut work);
+        }
+    }
+    work.hold_back();
+    let status = status(snapshot, istio, (active.as_ref(), tags), &work);
+    let told = [ConditionType::TagsReconciled];
+    let own = [ConditionType::Reconciled, ConditionType::TagsReconciled];
+    let told = if work.trouble().is_some() {
+        &own[..]
+    } else {
+        &told[..]
+    };
+    work.plan_with_status((&istio.status, status), told, NewStatus::Istio)
+}
+
+/// The name of the revision an Istio wants, by the version its own version stands for.
+pub fn active_revision_name(snapshot: &Snapshot, istio: &Istio) -> Result<String, Trouble> {
+    let version = version(snapshot, &istio.spec.version, || whose_version(istio))?;
+    Ok(revision_name(istio, &version.name()))
+}
+
+fn revision_name(istio: &Istio, version: &str) -> String {
+    match istio.spec.strategy() {
+        UpdateStrategyType::InPlace => istio.name().to_owned(),
+        UpdateStrategyType::RevisionBased => names::versioned_revision(istio.name(), version),
+    }
+}
+
+fn whose_version(istio: &Istio) -> String {
+    format!("Istio version for {:?}", istio.name())
+}
+
+/// How long an unused revision of this Istio is kept.
+#[must_use]
+pub fn grace_period(istio: &Istio) -> SignedDuration {
+    let strategy = istio.spec.update_strategy.as_ref();
+    let seconds = strategy.and_then(|strategy| strategy.inactive_revision_deletion_grace_period_seconds);
+    SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE_SECONDS).max(0))
+}
+
+fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
+    let spec = &istio.spec;
+    check_set("spec.version", &spec.version)?;
+    check_set("spec.namespace", &spec.namespace)?;
+    let version = version(snapshot, &spec.version, || whose_version(istio))?;
+    let name = revision_name(istio, &version.name());
+    let plane = ControlPlane {
+        revision: &name,
+        namespace: &spec.namespace,
+        profile: &spec.profile,
+        values: spec.values.as_ref(),
+    };
+    let values = Kitchen::of(snapshot).revision_values(plane, &version)?;
+    let spec = RevisionSpec {
+        version: version.name(),
+        namespace: spec.namespace.clone(),
+        values: Some(values),
+    };
+    Ok(Active { name, spec })
+}
+
+/// Makes the active revision what it should be.
+fn settle(snapshot: &Snapshot, istio: &Istio, active: &Active, work: &mut Work<'_>) -> Result<(), Trouble> {
+    read(
+        snapshot,
+        ObjectKind::IstioRevision,
+        "failed to get active IstioRevision: get failed: ",
+    )?;
+    match snapshot.revisions().get(&active.name) {
+        None => create(istio, active, work),
+        Some(revision) => return update(istio, active, revision, work),
+    }
+    Ok(())
+}
+
+fn create(istio: &Istio, active: &Active, work: &mut Work<'_>) {
+    let new = NewObject {
+        name: active.name.clone(),
+        owner: istio.owner_reference(),
+        finalizers: vec![names::FINALIZER.to_owned()],
+        spec: active.spec.clone(),
+    };
+    let message = format!(
+        "created IstioRevision {:?} of {}",
+        active.name, active.spec.version
+    );
+    work.add_told(Action::CreateRevision(new), &Reason::RevisionCreated, message);
+}
+
+/// A revision of that name that nobody controls is taken over, one of somebody else is left alone, and one that goes away is
+/// waited for.
+fn update(
+    istio: &Istio,
+    active: &Active,
+    revision: &IstioRevision,
+    work: &mut Work<'_>,
+) -> Result<(), Trouble> {
+    let uid = &istio.metadata.uid;
+    if let Some(other) = revision.metadata.controller().filter(|owner| owner.uid != *uid) {
+        return Err(Trouble::ForeignRevision {
+            name: active.name.clone(),
+            owner: format!("{} {:?}", other.kind, other.name),
+        });
+    }
+    if revision.spec.namespace != active.spec.namespace {
+        return Err(Trouble::OtherNamespace {
+            name: active.name.clone(),
+            namespace: revision.spec.namespace.clone(),
+        });
+    }
+    let owners = owners(istio, revision);
+    let same = revision.spec == active.spec && owners == revision.metadata.owner_references;
+    if !same && !revision.metadata.is_deleting() {
+        let change = Change {
+            object: Seen::of(Subject::revision(&active.name), &revision.metadata),
+            owner_references: owners,
+            spec: active.spec.clone(),
+        };
+        work.add(Action::UpdateRevision(change), Reason::RevisionUpdated);
+    }
+    Ok(())
+}
+
+/// The owners it has, and us.
+fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
+    let mut owners = revision.metadata.owner_references.clone();
+    if !revision.metadata.is_owned_by(&istio.metadata.uid) {
+        owners.push(istio.owner_reference());
+    }
+    owners
+}
+
+fn status(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    (active, tags): (Option<&Active>, Option<Condition>),
+    work: &Work<'_>,
+) -> IstioStatus {
+    let mut status = istio.status.clone();
+    status.observed_generation = istio.metadata.generation;
+    let created = work
+        .steps()
+        .iter()
+        .any(|step| matches!(step.action, Action::CreateRevision(_)));
+    match (work.trouble(), active) {
+        (Some(trouble), _) => report(&mut status, snapshot, trouble),
+        (None, Some(active)) => {
+            status.active_revision_name.clone_from(&active.name);
+            let found = snapshot
+                .revisions()
+                .get(&active.name)
+                .map(|revision| &revision.status);
+            let empty = RevisionStatus::default();
+            mirror(&mut status, snapshot, found.or(created.then_some(&empty)));
+        }
+        (None, None) => {}
+    }
+    if let Some(condition) = tags {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status.revisions = summary(snapshot, istio, created);
+    status
+}
+
+/// The Istio's own trouble.
+fn report(status: &mut IstioStatus, snapshot: &Snapshot, trouble: &Trouble) {
+    // Upstream tells a revision that cannot be read by its status as well; everything else is one reason.
+    let reason = Reason::ReconcileError;
+    let conditions = [
+        Condition::new(
+            ConditionType::Reconciled,
+            ConditionStatus::False,
+            reason.clone(),
+            trouble.to_string(),
+        ),
+        Condition::new(
+            ConditionType::Ready,
+            ConditionStatus::Unknown,
+            reason.clone(),
+            "cannot determine readiness due to reconciliation error",
+        ),
+    ];
+    for condition in conditions {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status.state = reason;
+}
+
+/// What the active revision says, or that it is not there.
+fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: Option<&RevisionStatus>) {
+    if let Some(revision) = revision {
+        for kind in [
+            ConditionType::Reconciled,
+            ConditionType::Ready,
+            ConditionType::DependenciesHealthy,
+        ] {
+            status
+                .conditions
+                .set(revision.conditions.get(&kind), snapshot.now);
+        }
+        status.state = revision.state.clone();
+        return;
+    }
+    let (kind, reason, message) = match snapshot.readable(Source::Objects(ObjectKind::IstioRevision)) {
+        Ok(()) => (
+            ConditionStatus::False,
+            Reason::ActiveRevisionNotFound,
+            "active IstioRevision not found".to_owned(),
+        ),
+        Err(error) => (
+            ConditionStatus::Unknown,
+            Reason::FailedToGetActiveRevision,
+            format!("failed to get active IstioRevision: get failed: {error}"),
+        ),
+    };
+    for condition in [ConditionType::Reconciled, ConditionType::Ready] {
+        let condition = Condition::new(condition, kind, reason.clone(), message.clone());
+        status.conditions.set(condition, snapshot.now);
+    }
+    status.state = reason;
+}
+
+fn summary(snapshot: &Snapshot, istio: &Istio, created: bool) -> RevisionSummary {
+    if snapshot
+        .readable(Source::Objects(ObjectKind::IstioRevision))
+        .is_err()
+    {
+        return RevisionSummary::UNREADABLE;
+    }
+    let mut summary = RevisionSummary {
+        total: i32::from(created),
+        ..RevisionSummary::default()
+    };
+    for revision in snapshot.revisions().owned_by(&istio.metadata.uid) {
+        summary.total += 1;
+        summary.ready += i32::from(revision.status.conditions.is_true(&ConditionType::Ready));
+        summary.in_use += i32::from(revision.status.conditions.is_true(&ConditionType::InUse));
+    }
+    summary
+}

@@ -1,0 +1,77 @@
+//! Releases: takes those an object wants, gives the steps from those it has. What is applied already needs no step.
+
+use std::sync::Arc;
+
+use mainstay_api::{Kind, Reason, Resource, Values};
+
+use super::work::Work;
+use crate::plan::{Action, Release, ReleaseKey};
+use crate::snapshot::ReleaseFact;
+use crate::{Library, Resolution, Snapshot, Trouble};
+
+/// The key of a release of an object.
+pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) -> ReleaseKey {
+    ReleaseKey {
+        owner: object.metadata.uid.clone(),
+        namespace: namespace.to_owned(),
+        name,
+    }
+}
+
+/// A release of an object.
+pub(super) fn release<S: Kind>(
+    object: &Resource<S>,
+    key: ReleaseKey,
+    (chart, version): (&'static str, &str),
+    values: Values,
+) -> Release {
+    Release {
+        key,
+        chart,
+        version: version.to_owned(),
+        values,
+        owner: object.owner_reference(),
+    }
+}
+
+/// Adds what must be removed, then what must be installed. `former` are releases that may be there though nothing is known.
+pub(super) fn settle(snapshot: &Snapshot, work: &mut Work<'_>, wanted: Vec<Release>, former: &[ReleaseKey]) {
+    for key in obsolete(snapshot, &work.object().uid, &wanted, former) {
+        work.add(Action::Uninstall(key), Reason::ReleaseObsolete);
+    }
+    for release in wanted {
+        if let Some(reason) = outdated(snapshot, &release) {
+            work.add(Action::Install(Arc::new(release)), reason);
+        }
+    }
+}
+
+fn obsolete(snapshot: &Snapshot, owner: &str, wanted: &[Release], former: &[ReleaseKey]) -> Vec<ReleaseKey> {
+    let known = snapshot.releases_of(owner).map(|(key, _)| key);
+    let mut left: Vec<ReleaseKey> = known.chain(former).cloned().collect();
+    left.sort();
+    left.dedup();
+    left.retain(|key| snapshot.release(key) != Some(&ReleaseFact::Absent));
+    left.retain(|key| wanted.iter().all(|release| release.key != *key));
+    left
+}
+
+/// Why a release must be looked at, if it must.
+fn outdated(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
+    match snapshot.release(&release.key) {
+        None | Some(ReleaseFact::Absent | ReleaseFact::Present) => Some(Reason::ReleaseMissing),
+        Some(ReleaseFact::Drifted) => Some(Reason::ReleaseDrifted),
+        Some(ReleaseFact::Applied(applied)) => (**applied != *release).then_some(Reason::ReleaseOutdated),
+    }
+}
+
+/// Whether charts of this version are here. A revision names a version, never an alias.
+pub(super) fn check_charts(library: &Library, chart: &'static str, version: &str) -> Result<(), Trouble> {
+    match library.resolve(version) {
+        Some(Resolution::Installable(found)) if found.name() == version => Ok(()),
+        _ => Err(Trouble::NoCharts {
+            chart,
+            version: version.to_owned(),
+        }),
+    }
+}

@@ -1,0 +1,122 @@
+//! `IstioRevision`: takes one control plane as it is wanted, gives its releases, its end, and its status.
+
+use mainstay_api::{
+    ConditionType, IstioRevision, ObjectKind, RevisionStatus, derive_state, names, takes_precedence, values,
+};
+
+use super::condition::reconciled;
+use super::finalize::guarded;
+use super::release::{check_charts, key, release, settle};
+use super::target::{check_namespace, check_set};
+use super::work::Work;
+use super::{dependency, in_use, readiness};
+use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
+use crate::snapshot::Source;
+use crate::{Invalid, Snapshot, Trouble};
+
+/// The plan of a revision.
+pub(super) fn plan(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
+    guarded(
+        snapshot,
+        revision,
+        || charts(snapshot, revision).map(|(_, key)| key).collect(),
+        || reconcile(snapshot, revision),
+    )
+}
+
+/// The charts of a revision and where they go: istiod where it lives, base only for the default one and beside the operator.
+fn charts<'a>(
+    snapshot: &'a Snapshot,
+    revision: &'a IstioRevision,
+) -> impl Iterator<Item = (&'static str, ReleaseKey)> + use<'a> {
+    let is_default = revision.name() == names::DEFAULT_REVISION;
+    let base = is_default.then_some((names::BASE_CHART, snapshot.settings.operator_namespace.as_str()));
+    let istiod = (names::ISTIOD_CHART, revision.spec.namespace.as_str());
+    let named = move |(chart, namespace)| {
+        (
+            chart,
+            key(revision, namespace, names::release(revision.name(), chart)),
+        )
+    };
+    [istiod].into_iter().chain(base).map(named)
+}
+
+fn reconcile(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
+    let mut work = Work::on(snapshot, revision);
+    if let Some(releases) = work.check(wanted(snapshot, revision)) {
+        settle(snapshot, &mut work, releases, &[]);
+    }
+    work.hold_back();
+    let status = status(snapshot, revision, work.trouble());
+    let told = [
+        ConditionType::Reconciled,
+        ConditionType::Ready,
+        ConditionType::DependenciesHealthy,
+        ConditionType::InUse,
+    ];
+    work.plan_with_status((&revision.status, status), &told, NewStatus::Revision)
+}
+
+fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, Trouble> {
+    let spec = &revision.spec;
+    check_consistent(revision)?;
+    check_name(snapshot, revision)?;
+    check_set("version", &spec.version)?;
+    check_set("namespace", &spec.namespace)?;
+    let values = spec.values.as_ref().ok_or(Invalid::NotSet("values"))?;
+    check_namespace(snapshot, &spec.namespace)?;
+    check_charts(&snapshot.library, names::ISTIOD_CHART, &spec.version)?;
+    let releases = charts(snapshot, revision);
+    let releases =
+        releases.map(|(chart, key)| release(revision, key, (chart, &spec.version), values.clone()));
+    Ok(releases.collect())
+}
+
+/// Name and namespace must be what the values say. Missing values are told later.
+fn check_consistent(revision: &IstioRevision) -> Result<(), Trouble> {
+    let Some(map) = &revision.spec.values else {
+        return Ok(());
+    };
+    let said = revision.spec.revision();
+    match revision.name() {
+        names::DEFAULT_REVISION if !said.is_empty() => return Err(Invalid::DefaultRevision.into()),
+        names::DEFAULT_REVISION => {}
+        name if name != said => return Err(Invalid::WrongRevision.into()),
+        _ => {}
+    }
+    match values::text(map, &["global", "istioNamespace"]) {
+        Some(namespace) if namespace == revision.spec.namespace => Ok(()),
+        _ => Err(Invalid::WrongNamespace.into()),
+    }
+}
+
+/// A tag of the same name keeps it if it was first. A tag that cannot be read might be such a one.
+fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), Trouble> {
+    let source = Source::Objects(ObjectKind::IstioRevisionTag);
+    snapshot.readable(source).map_err(|error| Trouble::Unreadable {
+        context: "failed to get IstioRevisionTag: ",
+        error: error.to_owned(),
+    })?;
+    match snapshot.tags().get(revision.name()) {
+        Some(tag) if takes_precedence(&tag.metadata, &revision.metadata) => Err(Trouble::TagExists),
+        _ => Ok(()),
+    }
+}
+
+fn status(snapshot: &Snapshot, revision: &IstioRevision, trouble: Option<&Trouble>) -> RevisionStatus {
+    let mut status = revision.status.clone();
+    let deciding = [
+        reconciled(trouble),
+        readiness::ready(snapshot, &revision.spec),
+        dependency::healthy(snapshot, revision),
+    ];
+    status.observed_generation = revision.metadata.generation;
+    status.state = derive_state(&deciding);
+    for condition in deciding
+        .into_iter()
+        .chain([in_use::of_revision(snapshot, revision)])
+    {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status
+}

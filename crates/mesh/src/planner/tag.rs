@@ -1,0 +1,216 @@
+//! `IstioRevisionTag`: takes an alias as it is wanted, gives its releases, its end, and its status.
+//!
+//! A tag on an Istio follows the active revision, but only once that is ready: until then the tag stays where it is, and says so.
+
+use mainstay_api::{
+    ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, Status, TagStatus, TargetKind,
+    derive_state, names, takes_precedence,
+};
+use serde_json::Value;
+
+use super::condition::reconciled;
+use super::finalize::guarded;
+use super::in_use;
+use super::release::{check_charts, key, release, settle};
+use super::target::{read, resolve};
+use super::work::Work;
+use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
+use crate::{Invalid, Snapshot, Trouble};
+
+/// Where a tag points, and what it waits for.
+struct Aim<'a> {
+    revision: &'a IstioRevision,
+    waits_for: Option<&'a str>,
+}
+
+/// The plan of a tag.
+pub(super) fn plan(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
+    guarded(
+        snapshot,
+        tag,
+        || installed(snapshot, tag),
+        || reconcile(snapshot, tag),
+    )
+}
+
+/// What the tag has installed by its own account.
+fn installed(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Vec<ReleaseKey> {
+    let home = &tag.status.istiod_namespace;
+    let webhooks = (!home.is_empty()).then(|| webhooks_key(tag, home));
+    webhooks.into_iter().chain(base_key(snapshot, tag)).collect()
+}
+
+fn webhooks_key(tag: &IstioRevisionTag, namespace: &str) -> ReleaseKey {
+    key(tag, namespace, names::release(tag.name(), names::TAGS_CHART))
+}
+
+/// Only the default tag brings the default validator.
+fn base_key(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<ReleaseKey> {
+    let name = || names::release(tag.name(), names::BASE_CHART);
+    let is_default = tag.name() == names::DEFAULT_REVISION;
+    is_default.then(|| key(tag, &snapshot.settings.operator_namespace, name()))
+}
+
+fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
+    let mut work = Work::on(snapshot, tag);
+    let aim = work.check(aim(snapshot, tag));
+    if let Some(aim) = &aim {
+        let former = former_webhooks(tag, aim.revision);
+        settle(
+            snapshot,
+            &mut work,
+            releases(snapshot, tag, aim.revision),
+            &former,
+        );
+    }
+    work.hold_back();
+    let status = status(snapshot, tag, aim.as_ref(), work.trouble());
+    let moved = moved(&tag.status, &status);
+    let told = [ConditionType::Reconciled, ConditionType::InUse];
+    let mut plan = work.plan_with_status((&tag.status, status), &told, NewStatus::Tag);
+    tell_move(&mut plan, moved);
+    plan
+}
+
+/// The webhooks in the namespace the tag comes from, if it has left it.
+fn former_webhooks(tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<ReleaseKey> {
+    let home = &tag.status.istiod_namespace;
+    let left = !home.is_empty() && *home != revision.spec.namespace;
+    left.then(|| webhooks_key(tag, home)).into_iter().collect()
+}
+
+fn aim<'a>(snapshot: &'a Snapshot, tag: &IstioRevisionTag) -> Result<Aim<'a>, Trouble> {
+    check(snapshot, tag)?;
+    let wanted = resolve(snapshot, &tag.spec.target_ref)?;
+    if wanted.spec.is_remote() {
+        return Err(Invalid::RemoteTarget.into());
+    }
+    let aim = match held_by(snapshot, tag, wanted) {
+        Some(current) => Aim {
+            revision: current,
+            waits_for: Some(wanted.name()),
+        },
+        None => Aim {
+            revision: wanted,
+            waits_for: None,
+        },
+    };
+    check_charts(&snapshot.library, names::TAGS_CHART, &aim.revision.spec.version)?;
+    Ok(aim)
+}
+
+/// The revision a floating tag stays on: the one it points to, while that is there to stay and the new one is not ready.
+fn held_by<'a>(
+    snapshot: &'a Snapshot,
+    tag: &IstioRevisionTag,
+    wanted: &IstioRevision,
+) -> Option<&'a IstioRevision> {
+    let floats = tag.spec.target_ref.target() == TargetKind::Istio;
+    let current = snapshot.revisions().get(&tag.status.istio_revision)?;
+    let stays =
+        current.name() != wanted.name() && !current.metadata.is_deleting() && !current.spec.is_remote();
+    (floats && stays && !is_ready(wanted)).then_some(current)
+}
+
+/// Ready, by a status that is about the revision as it is now.
+fn is_ready(revision: &IstioRevision) -> bool {
+    let current = revision.status.observed_generation() >= revision.metadata.generation;
+    current && revision.status.conditions.is_true(&ConditionType::Ready)
+}
+
+fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), Trouble> {
+    let target = &tag.spec.target_ref;
+    if target.is_unset() {
+        return Err(Invalid::NotSet("spec.targetRef").into());
+    }
+    read(snapshot, ObjectKind::IstioRevision, "")?;
+    match snapshot.revisions().get(tag.name()) {
+        Some(revision) if takes_precedence(&revision.metadata, &tag.metadata) => {
+            return Err(Trouble::RevisionExists);
+        }
+        _ => {}
+    }
+    let (kind, exists) = match target.target() {
+        TargetKind::Istio => (ObjectKind::Istio, snapshot.istios().get(&target.name).is_some()),
+        TargetKind::Revision => (
+            ObjectKind::IstioRevision,
+            snapshot.revisions().get(&target.name).is_some(),
+        ),
+        TargetKind::Unknown => return Ok(()),
+    };
+    if exists {
+        Ok(())
+    } else {
+        Err(Trouble::RefNotFound(kind))
+    }
+}
+
+/// The revision's values with the tag's name; the default tag also makes the revision the default one.
+fn releases(snapshot: &Snapshot, tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<Release> {
+    let spec = &revision.spec;
+    let mut values = spec.values.clone().unwrap_or_default();
+    values.insert("revisionTags".into(), Value::Array(vec![tag.name().into()]));
+    let base = base_key(snapshot, tag).map(|key| {
+        let mut values = values.clone();
+        values.insert("defaultRevision".into(), revision.name().into());
+        release(tag, key, (names::BASE_CHART, &spec.version), values)
+    });
+    let key = webhooks_key(tag, &spec.namespace);
+    let webhooks = release(tag, key, (names::TAGS_CHART, &spec.version), values);
+    [webhooks].into_iter().chain(base).collect()
+}
+
+fn status(
+    snapshot: &Snapshot,
+    tag: &IstioRevisionTag,
+    aim: Option<&Aim<'_>>,
+    trouble: Option<&Trouble>,
+) -> TagStatus {
+    let mut status = tag.status.clone();
+    let mut reconciled = reconciled(trouble);
+    if let (None, Some(aim)) = (trouble, aim) {
+        status.istio_revision = aim.revision.name().to_owned();
+        status.istiod_namespace.clone_from(&aim.revision.spec.namespace);
+        if let Some(wanted) = aim.waits_for {
+            let current = aim.revision.name();
+            reconciled.message = format!("stays on IstioRevision {current:?} until {wanted:?} is ready");
+        }
+    }
+    let conditions = [reconciled, in_use::of_tag(snapshot, tag)];
+    status.observed_generation = tag.metadata.generation;
+    status.state = derive_state(&conditions);
+    for condition in conditions {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status
+}
+
+fn moved(old: &TagStatus, new: &TagStatus) -> Option<String> {
+    let (from, to) = (&old.istio_revision, &new.istio_revision);
+    (!from.is_empty() && from != to).then(|| format!("moved from IstioRevision {from:?} to {to:?}"))
+}
+
+/// A move is told after the status that records it, so that it is told once.
+fn tell_move(plan: &mut Plan, moved: Option<String>) {
+    let written = plan
+        .steps
+        .iter()
+        .rposition(|step| matches!(step.action, Action::WriteStatus { .. }));
+    let (Some(at), Some(message)) = (written, moved) else {
+        return;
+    };
+    let about = plan.steps.get(at).and_then(|step| step.action.seen()).cloned();
+    if let Some(about) = about {
+        let event = crate::plan::Event {
+            about,
+            warning: false,
+            reason: Reason::TagMoved,
+            message,
+        };
+        let step = crate::plan::Step {
+            action: Action::Event(event),
+            reason: Reason::TagMoved,
+        };
+        plan.steps.insert(at + 1, step);
+    }
+}

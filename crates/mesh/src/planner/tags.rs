@@ -1,0 +1,174 @@
+//! Managed tags: takes the tags an Istio wants and those it has, gives the steps between and what stands in the way of each.
+
+use std::collections::BTreeSet;
+
+use mainstay_api::{
+    Condition, ConditionStatus, ConditionType, Istio, IstioRevisionTag, Reason, TagSpec, TargetReference,
+    names, takes_precedence,
+};
+
+use super::work::Work;
+use crate::plan::{Action, Change, NewObject, Seen};
+use crate::snapshot::wanted_tags;
+use crate::{Snapshot, Subject};
+
+/// Why a tag is not as the Istio wants it.
+struct Obstacle {
+    reason: Reason,
+    message: String,
+    /// Whether the user must know. A tag that nobody listed and somebody else already made is just as well.
+    serious: bool,
+}
+
+/// Adds the steps; gives the condition about them. `blocked` is the active revision, whose name no tag may keep.
+pub(super) fn manage(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    active: &str,
+    work: &mut Work<'_>,
+) -> Option<Condition> {
+    let wanted = wanted_tags(istio);
+    let mut obstacles = Vec::new();
+    for tag in &wanted {
+        obstacles.extend(want(snapshot, istio, tag, work));
+    }
+    let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
+    let mut managed = !wanted.is_empty();
+    for tag in snapshot
+        .tags()
+        .owned_by(&istio.metadata.uid)
+        .filter(|tag| is_ours(tag, istio))
+    {
+        managed = true;
+        if !wanted.contains(tag.name()) {
+            obstacles.extend(give_up(snapshot, tag, active, work));
+        }
+    }
+    let told_before = istio
+        .status
+        .conditions
+        .find(&ConditionType::TagsReconciled)
+        .is_some();
+    (managed || told_before).then(|| condition(&obstacles))
+}
+
+fn condition(obstacles: &[Obstacle]) -> Condition {
+    let first = obstacles.iter().find(|obstacle| obstacle.serious);
+    let messages: Vec<&str> = obstacles
+        .iter()
+        .map(|obstacle| obstacle.message.as_str())
+        .collect();
+    let (status, reason) = match first {
+        None => (ConditionStatus::True, Reason::TagsReconciled),
+        Some(first) => (ConditionStatus::False, first.reason.clone()),
+    };
+    Condition::new(ConditionType::TagsReconciled, status, reason, messages.join("; "))
+}
+
+/// A wanted tag is made or mended, unless the name belongs to somebody else.
+fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> Option<Obstacle> {
+    if let Some(older) = older_claimant(snapshot, istio, name) {
+        return Some(Obstacle {
+            reason: Reason::TagClaimedByOther,
+            message: format!(
+                "tag {name:?} belongs to Istio {:?}, which is older and lists it too",
+                older.name()
+            ),
+            serious: true,
+        });
+    }
+    match snapshot.tags().get(name) {
+        Some(tag) if is_ours(tag, istio) => {
+            mend(istio, tag, work);
+            None
+        }
+        Some(_) => Some(taken(
+            istio,
+            format!("IstioRevisionTag {name:?} exists and is not managed by this Istio"),
+        )),
+        None if snapshot.revisions().get(name).is_some() => Some(taken(
+            istio,
+            format!("tag {name:?} cannot be made while an IstioRevision of that name exists"),
+        )),
+        None => {
+            make(istio, name, work);
+            None
+        }
+    }
+}
+
+fn taken(istio: &Istio, message: String) -> Obstacle {
+    let strategy = istio.spec.update_strategy.as_ref();
+    Obstacle {
+        reason: Reason::TagNameTaken,
+        message,
+        serious: strategy.is_some_and(|strategy| strategy.revision_tags.is_some()),
+    }
+}
+
+fn older_claimant<'a>(snapshot: &'a Snapshot, istio: &Istio, tag: &str) -> Option<&'a Istio> {
+    snapshot
+        .claimants(tag)
+        .find(|other| takes_precedence(&other.metadata, &istio.metadata))
+}
+
+/// Ours is what this very Istio controls.
+fn is_ours(tag: &IstioRevisionTag, istio: &Istio) -> bool {
+    let controller = tag.metadata.controller();
+    controller.is_some_and(|owner| !owner.uid.is_empty() && owner.uid == istio.metadata.uid)
+}
+
+fn make(istio: &Istio, name: &str, work: &mut Work<'_>) {
+    let new = NewObject {
+        name: name.to_owned(),
+        owner: istio.owner_reference(),
+        finalizers: vec![names::FINALIZER.to_owned()],
+        spec: wanted_spec(istio),
+    };
+    let message = format!("created IstioRevisionTag {name:?}");
+    work.add_told(Action::CreateTag(new), &Reason::TagCreated, message);
+}
+
+fn wanted_spec(istio: &Istio) -> TagSpec {
+    TagSpec {
+        target_ref: TargetReference::istio(istio.name()),
+    }
+}
+
+fn mend(istio: &Istio, tag: &IstioRevisionTag, work: &mut Work<'_>) {
+    let spec = wanted_spec(istio);
+    if tag.spec == spec || tag.metadata.is_deleting() {
+        return;
+    }
+    let change = Change {
+        object: Seen::of(Subject::tag(tag.name()), &tag.metadata),
+        owner_references: tag.metadata.owner_references.clone(),
+        spec,
+    };
+    work.add(Action::UpdateTag(change), Reason::TagUpdated);
+}
+
+/// A tag that is no longer wanted goes once nothing refers to it: before, its workloads would silently lose their injector. One
+/// that keeps the active revision from its name goes at once, since the revision takes over for the same workloads.
+fn give_up(
+    snapshot: &Snapshot,
+    tag: &IstioRevisionTag,
+    active: &str,
+    work: &mut Work<'_>,
+) -> Option<Obstacle> {
+    let name = tag.name();
+    if tag.metadata.is_deleting() {
+        return None;
+    }
+    if name != active && snapshot.references().uses_tag(name) {
+        return Some(Obstacle {
+            reason: Reason::TagStillInUse,
+            message: format!("tag {name:?} is no longer listed, but kept while workloads refer to it"),
+            serious: true,
+        });
+    }
+    let seen = Seen::of(Subject::tag(name), &tag.metadata);
+    let message = format!("deleted IstioRevisionTag {name:?}: it is no longer listed");
+    work.add_told(Action::DeleteTag(seen), &Reason::TagRemoved, message);
+    None
+}

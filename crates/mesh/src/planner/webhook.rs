@@ -1,0 +1,96 @@
+//! Remote control planes: takes the injector's webhook configuration, gives a question when one is due, and a write when the
+//! answer differs from what is written.
+
+use jiff::SignedDuration;
+use mainstay_api::{ObjectKind, Reason, names};
+
+use super::work::Work;
+use crate::plan::{Action, Again, Plan, ProbeRequest};
+use crate::snapshot::{ProbeResult, Webhook};
+use crate::{Snapshot, Subject};
+
+const DEFAULT_PERIOD: u32 = 3;
+const DEFAULT_TIMEOUT: u32 = 5;
+const DEFAULT_PORT: u16 = 443;
+
+/// Why nobody can be asked, in upstream's words.
+const NO_WEBHOOKS: &str = "mutatingwebhookconfiguration contains no webhooks";
+const NO_SERVICE: &str = "missing webhooks[].clientConfig.service";
+const NO_BUNDLE: &str =
+    "webhooks[].clientConfig.caBundle hasn't been set; check if the remote istiod can access this cluster";
+
+/// The plan of a webhook configuration: nothing, unless a remote revision owns it.
+pub(super) fn plan(snapshot: &Snapshot, webhook: &Webhook) -> Plan {
+    let subject = Subject::Webhook(webhook.metadata.name.clone());
+    let mut work = Work::on_subject(snapshot, subject, &webhook.metadata);
+    if is_remote(snapshot, webhook) && !webhook.metadata.is_deleting() {
+        match request(webhook) {
+            Ok(request) => ask(snapshot, webhook, request, &mut work),
+            Err(reason) => write(webhook, (false, reason), &mut work),
+        }
+    }
+    work.plan()
+}
+
+fn is_remote(snapshot: &Snapshot, webhook: &Webhook) -> bool {
+    let owners = webhook.metadata.owner_references.iter();
+    let mut owners = owners
+        .filter(|owner| {
+            owner.api_version == names::API_VERSION && owner.kind == ObjectKind::IstioRevision.name()
+        })
+        .filter_map(|owner| snapshot.revisions().get(&owner.name));
+    owners.any(|revision| revision.spec.is_remote())
+}
+
+fn request(webhook: &Webhook) -> Result<ProbeRequest, &'static str> {
+    let client = webhook.client.as_ref().ok_or(NO_WEBHOOKS)?;
+    let service = client.service.as_ref().ok_or(NO_SERVICE)?;
+    if client.ca_bundle.is_empty() {
+        return Err(NO_BUNDLE);
+    }
+    let port = service.port.unwrap_or(DEFAULT_PORT);
+    Ok(ProbeRequest {
+        webhook: webhook.metadata.name.clone(),
+        url: format!("https://{}.{}.svc:{port}/ready", service.name, service.namespace),
+        ca_bundle: client.ca_bundle.clone(),
+        timeout_seconds: seconds(webhook, names::PROBE_TIMEOUT, DEFAULT_TIMEOUT),
+    })
+}
+
+/// A number of seconds a user set; at least one, so that nobody is asked without pause.
+fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
+    let set = webhook
+        .metadata
+        .annotations
+        .get(annotation)
+        .and_then(|text| text.parse().ok());
+    set.unwrap_or(default).max(1)
+}
+
+fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, work: &mut Work<'_>) {
+    let period = SignedDuration::from_secs(i64::from(seconds(webhook, names::PROBE_PERIOD, DEFAULT_PERIOD)));
+    let last = snapshot.probe(&webhook.metadata.name);
+    let due = last.and_then(|last| last.at.checked_add(period).ok());
+    if let Some(ProbeResult { ready, reason, .. }) = last {
+        write(webhook, (*ready, reason), work);
+    }
+    match due {
+        Some(due) if due > snapshot.now => work.look_again(Again::At(due)),
+        _ => work.add(Action::Probe(request), Reason::ProbeDue),
+    }
+}
+
+fn write(webhook: &Webhook, (ready, reason): (bool, &str), work: &mut Work<'_>) {
+    let annotations = &webhook.metadata.annotations;
+    let written = |key: &str| annotations.get(key).map(String::as_str);
+    let status = if ready { "true" } else { "false" };
+    if written(names::PROBE_STATUS) == Some(status) && written(names::PROBE_REASON) == Some(reason) {
+        return;
+    }
+    let action = Action::AnnotateWebhook {
+        object: work.object().clone(),
+        ready,
+        reason: reason.to_owned(),
+    };
+    work.add(action, Reason::ProbeChanged);
+}

@@ -1,0 +1,90 @@
+//! `ZTunnel`: takes the node proxy as it is wanted, gives its release, its end, and its status.
+
+use mainstay_api::{ConditionType, IstioRevision, ZTunnel, ZTunnelStatus, derive_state, names};
+
+use super::condition::reconciled;
+use super::daemonset;
+use super::finalize::guarded;
+use super::release::{key, release, settle};
+use super::target::{check_place, resolve, version};
+use super::work::Work;
+use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
+use crate::values::Kitchen;
+use crate::{Snapshot, Trouble};
+
+/// The plan of the node proxy.
+pub(super) fn plan(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
+    guarded(
+        snapshot,
+        ztunnel,
+        || vec![release_key(ztunnel)],
+        || reconcile(snapshot, ztunnel),
+    )
+}
+
+fn release_key(ztunnel: &ZTunnel) -> ReleaseKey {
+    key(
+        ztunnel,
+        &ztunnel.spec.namespace,
+        names::ZTUNNEL_RELEASE.to_owned(),
+    )
+}
+
+fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
+    let mut work = Work::on(snapshot, ztunnel);
+    let plane = work.check(control_plane(snapshot, ztunnel));
+    let wanted = plane.map(|plane| wanted(snapshot, ztunnel, plane));
+    if let Some(wanted) = wanted.and_then(|wanted| work.check(wanted)) {
+        settle(snapshot, &mut work, vec![wanted], &[]);
+    }
+    work.hold_back();
+    let status = status(snapshot, ztunnel, plane.flatten(), work.trouble());
+    let told = [ConditionType::Reconciled, ConditionType::Ready];
+    work.plan_with_status((&ztunnel.status, status), &told, NewStatus::ZTunnel)
+}
+
+/// The control plane it belongs to, if it names one.
+fn control_plane<'a>(
+    snapshot: &'a Snapshot,
+    ztunnel: &ZTunnel,
+) -> Result<Option<&'a IstioRevision>, Trouble> {
+    let spec = &ztunnel.spec;
+    check_place(snapshot, &spec.version, &spec.namespace)?;
+    spec.target_ref
+        .as_ref()
+        .map(|target| resolve(snapshot, target))
+        .transpose()
+}
+
+fn wanted(snapshot: &Snapshot, ztunnel: &ZTunnel, plane: Option<&IstioRevision>) -> Result<Release, Trouble> {
+    let spec = &ztunnel.spec;
+    let version = version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
+    let plane = plane.map(|plane| &plane.spec);
+    let values = Kitchen::of(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
+    Ok(release(
+        ztunnel,
+        release_key(ztunnel),
+        (names::ZTUNNEL_CHART, &version.name()),
+        values,
+    ))
+}
+
+fn status(
+    snapshot: &Snapshot,
+    ztunnel: &ZTunnel,
+    plane: Option<&IstioRevision>,
+    trouble: Option<&Trouble>,
+) -> ZTunnelStatus {
+    let mut status = ztunnel.status.clone();
+    let conditions = [
+        reconciled(trouble),
+        daemonset::ready(snapshot, &ztunnel.spec.namespace, names::ZTUNNEL_DAEMONSET),
+    ];
+    status.observed_generation = ztunnel.metadata.generation;
+    status.state = derive_state(&conditions);
+    status.istio_revision = plane.map(|plane| plane.name().to_owned()).unwrap_or_default();
+    for condition in conditions {
+        status.conditions.set(condition, snapshot.now);
+    }
+    status
+}

@@ -1,0 +1,153 @@
+//! Images by digest: takes the operator's configuration, gives values with images where the user chose none.
+
+use mainstay_api::{Values, values};
+
+use super::merge::{map_at, set_if_unset};
+use crate::Images;
+
+/// Which images go where: component, and the keys by which a user chooses another one.
+const CHOICE: [&str; 3] = ["image", "hub", "tag"];
+
+/// For a control plane: istiod and both uses of the proxy.
+pub(super) fn apply_istio(user: &mut Values, images: Option<&Images>) {
+    let Some(images) = images.filter(|_| !chooses_registry(user)) else {
+        return;
+    };
+    set_image(user, "pilot", &images.istiod);
+    for proxy in ["proxy", "proxy_init"] {
+        if let Some(map) = map_at(user, &["global", proxy]) {
+            set_if_unset(map, "image", images.proxy.as_str().into());
+        }
+    }
+}
+
+/// For the network plug-in.
+pub(super) fn apply_cni(user: &mut Values, images: Option<&Images>) {
+    if let Some(images) = images.filter(|_| !chooses_registry(user)) {
+        set_image(user, "cni", &images.cni);
+    }
+}
+
+/// For the node proxy.
+pub(super) fn apply_ztunnel(user: &mut Values, images: Option<&Images>) {
+    if let Some(images) = images.filter(|_| !chooses_registry(user)) {
+        set_image(user, "ztunnel", &images.ztunnel);
+    }
+}
+
+/// A registry or a tag for everything means that no digest of ours fits.
+fn chooses_registry(user: &Values) -> bool {
+    ["hub", "tag"]
+        .iter()
+        .any(|key| values::at(user, &["global", key]).is_some())
+}
+
+fn set_image(user: &mut Values, component: &str, image: &str) {
+    let chosen = CHOICE
+        .iter()
+        .any(|key| values::at(user, &[component, key]).is_some());
+    if let Some(map) = map_at(user, &[component])
+        && !chosen
+    {
+        map.insert("image".into(), image.into());
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::{map, shown};
+
+    fn images() -> Images {
+        Images {
+            istiod: "istiod-test".into(),
+            proxy: "proxy-test".into(),
+            cni: "cni-test".into(),
+            ztunnel: "ztunnel-test".into(),
+        }
+    }
+
+    fn check(apply: fn(&mut Values, Option<&Images>), name: &str, known: bool, user: &str, expected: &str) {
+        let (mut values, images) = (map(user), images());
+        apply(&mut values, known.then_some(&images));
+        assert_eq!(shown(&values), expected, "{name}");
+    }
+
+    #[test]
+    fn a_control_plane_gets_its_images() {
+        const PROXIES: &str =
+            r#""global":{"proxy":{"image":"proxy-test"},"proxy_init":{"image":"proxy-test"}}"#;
+        let case =
+            |name, known, user: &str, expected: String| check(apply_istio, name, known, user, &expected);
+        let own = r#"{"pilot":{"image":"istiod-custom"}}"#;
+        case("no-config", false, own, own.into());
+        case(
+            "no-user-values",
+            true,
+            "{}",
+            format!(r#"{{{PROXIES},"pilot":{{"image":"istiod-test"}}}}"#),
+        );
+        case(
+            "user-supplied-image",
+            true,
+            own,
+            format!(r#"{{{PROXIES},"pilot":{{"image":"istiod-custom"}}}}"#),
+        );
+        let hub = r#""pilot":{"hub":"docker.io/istio","tag":"1.20.1"}"#;
+        case(
+            "user-supplied-hub-tag",
+            true,
+            &format!("{{{hub}}}"),
+            format!("{{{PROXIES},{hub}}}"),
+        );
+        case(
+            "version-without-defaults",
+            false,
+            &format!("{{{hub}}}"),
+            format!("{{{hub}}}"),
+        );
+        let global = r#"{"global":{"hub":"docker.io/istio"}}"#;
+        case("user-supplied-global-hub", true, global, global.into());
+        let global = r#"{"global":{"tag":"v1.20.0-custom-build"}}"#;
+        case("user-supplied-global-tag", true, global, global.into());
+    }
+
+    #[test]
+    fn the_plug_in_gets_its_image() {
+        let case = |name, known, user, expected| check(apply_cni, name, known, user, expected);
+        case("no digests defined", false, "{}", "{}");
+        case(
+            "applies digest when values is nil",
+            true,
+            "{}",
+            r#"{"cni":{"image":"cni-test"}}"#,
+        );
+        let own = r#"{"cni":{"image":"cni-custom"}}"#;
+        case("user-supplied-image", true, own, own);
+        let own = r#"{"cni":{"hub":"docker.io/istio","tag":"1.20.1"}}"#;
+        case("user-supplied-hub-tag", true, own, own);
+        case("version-without-defaults", false, own, own);
+        let own = r#"{"global":{"hub":"docker.io/istio"}}"#;
+        case("user-supplied-global-hub", true, own, own);
+        let own = r#"{"global":{"tag":"1.20.1"}}"#;
+        case("user-supplied-global-tag", true, own, own);
+    }
+
+    #[test]
+    fn the_node_proxy_gets_its_image() {
+        let case = |name, known, user, expected| check(apply_ztunnel, name, known, user, expected);
+        case("no digests defined", false, "{}", "{}");
+        case(
+            "applies digest when values is nil",
+            true,
+            "{}",
+            r#"{"ztunnel":{"image":"ztunnel-test"}}"#,
+        );
+        let own = r#"{"ztunnel":{"image":"custom"}}"#;
+        case("user-supplied-image", true, own, own);
+        let own = r#"{"ztunnel":{"hub":"docker.io/istio","tag":"1.20.1"}}"#;
+        case("user-supplied-hub-tag", true, own, own);
+        let own = r#"{"global":{"hub":"docker.io/istio"}}"#;
+        case("user-supplied-global-hub", true, own, own);
+    }
+}

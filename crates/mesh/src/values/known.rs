@@ -1,0 +1,62 @@
+//! The keys an `IstioRevision` may hold: a table. Profiles also hold keys for other charts, which the API server would prune,
+//! and what it prunes must not look like a difference for ever.
+
+use mainstay_api::Values;
+
+/// Top-level keys of `values` in the definition of `IstioRevision`.
+const KEYS: [&str; 13] = [
+    "base",
+    "compatibilityVersion",
+    "defaultRevision",
+    "experimental",
+    "gatewayClasses",
+    "global",
+    "istiodRemote",
+    "meshConfig",
+    "pilot",
+    "profile",
+    "revision",
+    "sidecarInjectorWebhook",
+    "telemetry",
+];
+
+/// Drops what a revision cannot hold.
+pub(super) fn keep(values: &mut Values) {
+    values.retain(|key, _| KEYS.contains(&key.as_str()));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::{map, shown};
+
+    #[test]
+    fn keys_for_other_charts_are_dropped() {
+        let mut values =
+            map(r#"{"global":{"a":1},"ztunnel":{"resourceName":"ztunnel"},"revisionTags":["x"]}"#);
+        keep(&mut values);
+        assert_eq!(shown(&values), r#"{"global":{"a":1}}"#);
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_definition() {
+        let names = mainstay_api::crd::VersionNames {
+            all: &["v1.29.1"],
+            concrete: &["v1.29.1"],
+            ambient: &["v1.29.1"],
+            default: "v1.29.1",
+        };
+        let definitions = mainstay_api::crd::definitions(&names);
+        let revision = definitions
+            .iter()
+            .find(|one| one["spec"]["names"]["kind"] == "IstioRevision")
+            .unwrap();
+        let schema = &revision["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+        let keys = schema["properties"]["spec"]["properties"]["values"]["properties"]
+            .as_object()
+            .unwrap();
+        let mut keys: Vec<_> = keys.keys().map(String::as_str).collect();
+        keys.sort_unstable();
+        assert_eq!(keys, KEYS);
+    }
+}

@@ -1,0 +1,62 @@
+//! What no user can choose: takes computed values, gives them with the revision's own name and namespace.
+
+use mainstay_api::{Values, names};
+
+use super::merge::map_at;
+
+/// Writes name and namespace; drops `defaultRevision`, since only the name `default` makes a default validator.
+pub(super) fn apply(revision: &str, namespace: &str, values: &mut Values) {
+    // The chart's selectors for `istio-injection` exist only when the revision is empty.
+    let revision = if revision == names::DEFAULT_REVISION {
+        ""
+    } else {
+        revision
+    };
+    values.insert("revision".into(), revision.into());
+    if let Some(global) = map_at(values, &["global"]) {
+        global.insert("istioNamespace".into(), namespace.into());
+    }
+    values.remove("defaultRevision");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::{map, shown};
+
+    fn check(name: &str, revision: &str, user: &str, expected: &str) {
+        let mut values = map(user);
+        apply(revision, "ns1", &mut values);
+        assert_eq!(shown(&values), expected, "{name}");
+    }
+
+    #[test]
+    fn name_and_namespace_are_not_the_users() {
+        let named = r#"{"global":{"istioNamespace":"ns1"},"revision":"my-revision"}"#;
+        check(
+            "default-revision",
+            "default",
+            "{}",
+            r#"{"global":{"istioNamespace":"ns1"},"revision":""}"#,
+        );
+        check("non-default-revision", "my-revision", "{}", named);
+        check(
+            "revision-already-set",
+            "my-revision",
+            r#"{"revision":"this-should-be-overridden"}"#,
+            named,
+        );
+        check(
+            "namespace-already-set",
+            "my-revision",
+            r#"{"global":{"istioNamespace":"this-should-be-overridden"}}"#,
+            named,
+        );
+        check(
+            "defaultRevision-is-ignored-when-set-by-user",
+            "my-revision",
+            r#"{"defaultRevision":"my-revision"}"#,
+            named,
+        );
+    }
+}

@@ -1,0 +1,186 @@
+//! Profiles and platform: takes the user's values, gives them on top of the profiles of the version.
+
+use mainstay_api::Values;
+use serde_json::Value;
+
+use super::merge::merge;
+use crate::{Invalid, Library, Platform, ProfileProblem, ValuesError};
+
+/// Puts the profiles under the user's values and says on which platform this is.
+pub(super) fn apply(
+    library: &Library,
+    version: &str,
+    platform: Platform,
+    profile: &str,
+    user: &Values,
+) -> Result<Values, ValuesError> {
+    let profiles = chosen(platform.default_profile(), profile);
+    let mut values = layered(library, version, &profiles).map_err(|problem| ValuesError::Profile {
+        profiles: profiles.iter().map(ToString::to_string).collect(),
+        problem,
+    })?;
+    merge(&mut values, user);
+    set_platform(&mut values, platform)?;
+    Ok(values)
+}
+
+/// `default` always, then the user's profile, or else the platform's.
+fn chosen<'a>(platform: &'a str, user: &'a str) -> Vec<&'a str> {
+    let second = [user, platform]
+        .into_iter()
+        .find(|name| !matches!(*name, "" | "default"));
+    ["default"].into_iter().chain(second).collect()
+}
+
+fn layered(library: &Library, version: &str, profiles: &[&str]) -> Result<Values, ProfileProblem> {
+    let mut values = Values::new();
+    for profile in profiles {
+        merge(&mut values, load(library, version, profile)?);
+    }
+    Ok(values)
+}
+
+fn load<'a>(library: &'a Library, version: &str, profile: &str) -> Result<&'a Values, ProfileProblem> {
+    if profile.is_empty() {
+        return Err(ProfileProblem::Name(Invalid::EmptyProfile));
+    }
+    if profile.contains('/') {
+        return Err(ProfileProblem::Name(Invalid::BadProfile(profile.to_owned())));
+    }
+    let missing = || ProfileProblem::Missing(format!("{version}/profiles/{profile}.yaml"));
+    library.profile(version, profile).ok_or_else(missing)
+}
+
+/// Sets `global.platform` unless it is there, even as `null`.
+fn set_platform(values: &mut Values, platform: Platform) -> Result<(), ValuesError> {
+    let Some(platform) = platform.value() else {
+        return Ok(());
+    };
+    let global = values
+        .entry("global")
+        .or_insert_with(|| Value::Object(Values::new()));
+    let Value::Object(global) = global else {
+        return Err(ValuesError::NotAMap {
+            found: found(global),
+            kind: go_type(global),
+        });
+    };
+    global.entry("platform").or_insert_with(|| platform.into());
+    Ok(())
+}
+
+fn found(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Null => "<nil>".into(),
+        other => other.to_string(),
+    }
+}
+
+fn go_type(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "<nil>",
+        Value::Bool(_) => "bool",
+        Value::Number(_) => "float64",
+        Value::String(_) => "string",
+        Value::Array(_) => "[]interface {}",
+        Value::Object(_) => "map[string]interface {}",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::{library, map, shown};
+
+    fn library_with(profiles: &[(&str, &str)]) -> Library {
+        library("1.29.1", profiles)
+    }
+
+    #[test]
+    fn the_default_profile_always_and_one_more_at_most() {
+        let check = |platform, user, expected: &[&str]| {
+            assert_eq!(chosen(platform, user), expected, "{platform:?} {user:?}")
+        };
+        for platform in ["", "default"] {
+            check(platform, "", &["default"]);
+            check(platform, "default", &["default"]);
+            check(platform, "demo", &["default", "demo"]);
+        }
+        check("openshift", "", &["default", "openshift"]);
+        check("openshift", "default", &["default", "openshift"]);
+        check("openshift", "openshift", &["default", "openshift"]);
+        check(
+            "openshift",
+            "openshift-ambient",
+            &["default", "openshift-ambient"],
+        );
+    }
+
+    fn check_layers(name: &str, profiles: &[&str], expected: &str) {
+        let library = library_with(&[
+            (
+                "default",
+                r#"{"value1":"1-from-default","value2":"2-from-default"}"#,
+            ),
+            ("overlay", r#"{"value2":"2-from-overlay"}"#),
+            ("custom", r#"{"value1":"1-from-custom"}"#),
+        ]);
+        let values = layered(&library, "v1.29.1", profiles);
+        let values = values.map_or_else(|problem| problem.to_string(), |values| shown(&values));
+        assert_eq!(values, expected, "{name}");
+    }
+
+    #[test]
+    fn later_profiles_lie_over_earlier_ones() {
+        check_layers("nil default profiles", &[], "{}");
+        let default = r#"{"value1":"1-from-default","value2":"2-from-default"}"#;
+        check_layers("default profile only", &["default"], default);
+        let overlay = r#"{"value1":"1-from-default","value2":"2-from-overlay"}"#;
+        check_layers("default and overlay", &["default", "overlay"], overlay);
+        let custom = r#"{"value1":"1-from-custom","value2":"2-from-overlay"}"#;
+        check_layers(
+            "default and overlay and custom",
+            &["default", "overlay", "custom"],
+            custom,
+        );
+    }
+
+    #[test]
+    fn a_profile_that_cannot_be_had_is_an_error() {
+        check_layers(
+            "default profile empty",
+            &[""],
+            "validation error: profile name cannot be empty",
+        );
+        let missing = "failed to read profile file v1.29.1/profiles/invalid.yaml: open v1.29.1/profiles/invalid.yaml: file does \
+                       not exist";
+        check_layers("profile not found", &["invalid"], missing);
+        let bad = "validation error: invalid profile name ../not-in-profiles-dir";
+        check_layers("path-traversal-attack", &["../not-in-profiles-dir"], bad);
+    }
+
+    #[test]
+    fn the_platform_is_told_unless_the_user_did() {
+        let library = library_with(&[("default", "{}"), ("openshift", "{}")]);
+        let check = |platform, user: &str, expected: &str| {
+            let values = apply(&library, "v1.29.1", platform, "", &map(user));
+            let values = values.map_or_else(|error| error.to_string(), |values| shown(&values));
+            assert_eq!(values, expected, "{platform:?} {user}");
+        };
+        check(Platform::Kubernetes, "{}", "{}");
+        check(
+            Platform::OpenShift,
+            "{}",
+            r#"{"global":{"platform":"openshift"}}"#,
+        );
+        let own = r#"{"global":{"platform":"other"}}"#;
+        check(Platform::OpenShift, own, own);
+        check(
+            Platform::OpenShift,
+            r#"{"global":"text"}"#,
+            "failed to apply profile: failed to set global.platform: failed to get value global.platform: .global.platform \
+             accessor error: text is of the type string, expected map[string]interface{}",
+        );
+    }
+}

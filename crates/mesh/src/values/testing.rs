@@ -1,0 +1,41 @@
+//! Helpers of the table tests: maps from text and back, a library of one version.
+
+use mainstay_api::Values;
+
+use crate::Library;
+
+/// A map from JSON text.
+pub(crate) fn map(json: &str) -> Values {
+    serde_json::from_str(json).unwrap_or_else(|error| panic!("{json}: {error}"))
+}
+
+/// A map as JSON text, its keys in order.
+pub(crate) fn shown(values: &Values) -> String {
+    serde_json::to_string(&sorted(&serde_json::Value::Object(values.clone()))).unwrap()
+}
+
+/// Another crate of the build may keep the order of insertion; a test must not depend on it.
+fn sorted(value: &serde_json::Value) -> serde_json::Value {
+    match value {
+        serde_json::Value::Object(map) => {
+            let mut entries: Vec<_> = map
+                .iter()
+                .map(|(key, value)| (key.clone(), sorted(value)))
+                .collect();
+            entries.sort_by(|(a, _), (b, _)| a.cmp(b));
+            serde_json::Value::Object(entries.into_iter().collect())
+        }
+        serde_json::Value::Array(items) => items.iter().map(sorted).collect::<Vec<_>>().into(),
+        other => other.clone(),
+    }
+}
+
+/// A library of one version with these profiles.
+pub(crate) fn library(version: &str, profiles: &[(&str, &str)]) -> Library {
+    let mut library = Library::default();
+    let profiles = profiles
+        .iter()
+        .map(|(name, values)| ((*name).to_owned(), map(values)));
+    library.put(version.parse().unwrap(), profiles.collect());
+    library
+}

@@ -1,0 +1,645 @@
+//! A world for tests: a snapshot, and the least executor that carries plans out as an API server would. No clock, no chance.
+
+#![allow(dead_code, reason = "every test file uses its own share")]
+#![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
+#![allow(
+    clippy::missing_panics_doc,
+    clippy::must_use_candidate,
+    reason = "a panic is how a test fails"
+)]
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::{
+    Condition, ConditionType, Conditions, Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind,
+    ObjectMeta, Resource, Status, Time, ZTunnel, names,
+};
+use mainstay_mesh::plan::{NewObject, NewStatus, Release, ReleaseKey, Seen};
+use mainstay_mesh::references::{Labels, ReferrerKey};
+use mainstay_mesh::snapshot::{
+    DaemonSet, Deployment, Objects, ReleaseFact, Source, SourceState, Webhook, WebhookClient,
+};
+use mainstay_mesh::{
+    Action, Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, Woken, plan,
+};
+use serde_json::{Value, json};
+
+/// A whole cluster, as far as plans can tell.
+#[derive(Clone, Debug)]
+pub struct World {
+    pub snapshot: Snapshot,
+    pub queue: BTreeSet<Subject>,
+    /// What was done, one line per action.
+    pub done: Vec<String>,
+    /// Whether what is installed becomes ready by itself.
+    pub ready: bool,
+    serial: u64,
+}
+
+/// The moment every world begins.
+pub const START: i64 = 1_800_000_000;
+
+pub fn library() -> Library {
+    let mut library = Library::default();
+    let profile = |json: Value| json.as_object().cloned().unwrap();
+    for version in ["1.27.9", "1.28.2", "1.29.1"] {
+        let profiles = [
+            (
+                "default",
+                json!({"defaultRevision": "", "global": {"istioNamespace": "istio-system", "configValidation": true}, "ztunnel": {"resourceName": "ztunnel"}}),
+            ),
+            ("ambient", json!({"profile": "ambient"})),
+            ("remote", json!({"profile": "remote"})),
+            ("openshift", json!({"global": {"platform": "openshift"}})),
+            ("empty", json!({})),
+        ];
+        let profiles = profiles.map(|(name, values)| (name.to_owned(), profile(values)));
+        library.put(version.parse().unwrap(), profiles.into());
+    }
+    library.name("v1.29-latest", Resolution::Installable("1.29.1".parse().unwrap()));
+    library.name("v1.30.3", Resolution::NotHere("1.30.3".parse().unwrap()));
+    library.name("v1.23.4", Resolution::EndOfLife);
+    library
+}
+
+impl Default for World {
+    fn default() -> Self {
+        Self::with(Settings {
+            operator_namespace: "sail-operator".into(),
+            ..Settings::default()
+        })
+    }
+}
+
+impl World {
+    /// With these settings, four namespaces and nothing else.
+    pub fn with(settings: Settings) -> Self {
+        let now = Timestamp::from_second(START).unwrap();
+        let mut world = Self {
+            snapshot: Snapshot::new(now, Arc::new(settings), Arc::new(library())),
+            queue: BTreeSet::new(),
+            done: Vec::new(),
+            ready: true,
+            serial: 0,
+        };
+        for source in Source::ALL {
+            world.see(Observation::Source(source, SourceState::Ready));
+        }
+        for name in ["istio-system", "istio-cni", "ztunnel", "sail-operator"] {
+            world.namespace(name, "");
+        }
+        world
+    }
+
+    /// Takes in an observation; those it wakes wait in the queue.
+    pub fn see(&mut self, observation: Observation) -> Woken {
+        let woken = self.snapshot.observe(observation);
+        self.queue.extend(woken.iter().cloned());
+        woken
+    }
+
+    pub fn namespace(&mut self, name: &str, labels: &str) -> Woken {
+        self.see(Observation::Namespace {
+            name: name.into(),
+            labels: pairs(labels),
+            terminating: false,
+        })
+    }
+
+    pub fn pod(&mut self, namespace: &str, name: &str, labels: &str, annotations: &str) -> Woken {
+        self.see(Observation::Pod {
+            namespace: namespace.into(),
+            name: name.into(),
+            labels: pairs(labels),
+            annotations: pairs(annotations),
+            finished: false,
+        })
+    }
+
+    pub fn pod_gone(&mut self, namespace: &str, name: &str) -> Woken {
+        self.see(Observation::ReferrerGone(ReferrerKey::Pod(
+            namespace.into(),
+            name.into(),
+        )))
+    }
+
+    /// A source cannot be read.
+    pub fn blind(&mut self, source: Source, error: &str) {
+        self.see(Observation::Source(source, SourceState::Failing(error.into())));
+    }
+
+    pub fn advance(&mut self, seconds: i64) {
+        self.snapshot.now = self
+            .snapshot
+            .now
+            .checked_add(SignedDuration::from_secs(seconds))
+            .unwrap();
+    }
+
+    fn fresh(&mut self) -> u64 {
+        self.serial += 1;
+        self.serial
+    }
+
+    /// As a user applies an object: one that exists keeps everything but its spec.
+    pub fn put<S: Kind + Stored>(&mut self, name: &str, spec: Value) -> Resource<S> {
+        let spec: S = serde_json::from_value(spec).unwrap();
+        let version = self.fresh();
+        let mut object = S::all(&self.snapshot)
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| Resource {
+                metadata: ObjectMeta {
+                    name: name.into(),
+                    uid: format!("uid-{version:04}"),
+                    generation: 0,
+                    creation_timestamp: Some(Time::of(self.snapshot.now)),
+                    ..ObjectMeta::default()
+                },
+                ..Resource::default()
+            });
+        if object.spec != spec || object.metadata.generation == 0 {
+            object.metadata.generation += 1;
+        }
+        object.spec = spec;
+        self.store(object)
+    }
+
+    /// Puts an object as it is, with a new version.
+    pub fn store<S: Kind + Stored>(&mut self, mut object: Resource<S>) -> Resource<S> {
+        object.metadata.resource_version = self.fresh().to_string();
+        self.see(S::seen(object.clone()));
+        object
+    }
+
+    pub fn edit<S: Kind + Stored>(&mut self, name: &str, edit: impl FnOnce(&mut Resource<S>)) {
+        let mut object = S::all(&self.snapshot)
+            .get(name)
+            .cloned()
+            .unwrap_or_else(|| panic!("no {name}"));
+        edit(&mut object);
+        self.store(object);
+    }
+
+    /// As a user deletes an object: finalizers keep it, and what it owned goes with it.
+    pub fn delete<S: Kind + Stored>(&mut self, name: &str) {
+        let Some(object) = S::all(&self.snapshot).get(name).cloned() else {
+            return;
+        };
+        let now = self.snapshot.now;
+        if object.metadata.finalizers.is_empty() {
+            self.see(Observation::Gone(Subject::Object(S::KIND, name.into())));
+            self.collect(&object.metadata.uid);
+        } else if object.metadata.deletion_timestamp.is_none() {
+            self.edit::<S>(name, |object| {
+                object.metadata.deletion_timestamp = Some(Time::of(now))
+            });
+        }
+    }
+
+    /// The garbage collector: objects whose owner is gone.
+    fn collect(&mut self, uid: &str) {
+        let revisions: Vec<String> = self
+            .snapshot
+            .revisions()
+            .owned_by(uid)
+            .map(|one| one.name().to_owned())
+            .collect();
+        let tags: Vec<String> = self
+            .snapshot
+            .tags()
+            .owned_by(uid)
+            .map(|one| one.name().to_owned())
+            .collect();
+        for name in revisions {
+            self.delete::<mainstay_api::RevisionSpec>(&name);
+        }
+        for name in tags {
+            self.delete::<mainstay_api::TagSpec>(&name);
+        }
+    }
+
+    pub fn istio(&mut self, name: &str, spec: Value) -> Istio {
+        self.put(name, spec)
+    }
+
+    pub fn revision(&mut self, name: &str, spec: Value) -> IstioRevision {
+        self.put(name, spec)
+    }
+
+    pub fn tag(&mut self, name: &str, kind: &str, target: &str) -> IstioRevisionTag {
+        self.put(name, json!({"targetRef": {"kind": kind, "name": target}}))
+    }
+
+    pub fn cni(&mut self, spec: Value) -> IstioCni {
+        self.put("default", spec)
+    }
+
+    pub fn ztunnel(&mut self, spec: Value) -> ZTunnel {
+        self.put("default", spec)
+    }
+
+    pub fn plan(&self, subject: &Subject) -> Plan {
+        plan(&self.snapshot, subject)
+    }
+
+    /// Plans for whoever waits, and carries it out, until nobody does. Gives what was done.
+    pub fn settle(&mut self) -> Vec<String> {
+        let before = self.done.len();
+        for _ in 0..500 {
+            let Some(subject) = self.queue.pop_first() else {
+                return self.done.split_off(before);
+            };
+            let plan = self.plan(&subject);
+            self.execute(&plan);
+        }
+        panic!(
+            "no end in sight: {:#?}",
+            &self.done[self.done.len().saturating_sub(20)..]
+        );
+    }
+
+    /// As [`World::settle`], and then looks at everything once more: nothing may be left to do.
+    pub fn settle_for_good(&mut self) -> Vec<String> {
+        let done = self.settle();
+        for subject in self.snapshot.subjects() {
+            let plan = self.plan(&subject);
+            assert!(plan.is_empty(), "{subject} still has {:#?}", plan.steps);
+        }
+        done
+    }
+
+    /// Carries a plan out.
+    pub fn execute(&mut self, plan: &Plan) {
+        for step in &plan.steps {
+            self.done.push(format!(
+                "{}: {} ({})",
+                plan.subject,
+                describe(&step.action),
+                step.reason
+            ));
+            self.act(&step.action);
+        }
+        if !plan.is_empty() {
+            self.queue.insert(plan.subject.clone());
+        }
+    }
+
+    fn act(&mut self, action: &Action) {
+        if let Some(seen) = action.seen() {
+            self.check(seen);
+        }
+        match action {
+            Action::CreateRevision(new) => self.create(new),
+            Action::CreateTag(new) => self.create(new),
+            Action::UpdateRevision(change) => {
+                let change = change.clone();
+                self.edit::<mainstay_api::RevisionSpec>(change.object.name(), |object| {
+                    object.metadata.generation += i64::from(object.spec != change.spec);
+                    object.spec = change.spec.clone();
+                    object.metadata.owner_references = change.owner_references.clone();
+                });
+            }
+            Action::UpdateTag(change) => {
+                let change = change.clone();
+                self.edit::<mainstay_api::TagSpec>(change.object.name(), |object| {
+                    object.metadata.generation += i64::from(object.spec != change.spec);
+                    object.spec = change.spec.clone();
+                    object.metadata.owner_references = change.owner_references.clone();
+                });
+            }
+            Action::DeleteRevision(seen) => self.delete::<mainstay_api::RevisionSpec>(seen.name()),
+            Action::DeleteTag(seen) => self.delete::<mainstay_api::TagSpec>(seen.name()),
+            Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
+                self.set_finalizers(&object.subject, finalizers);
+            }
+            Action::Install(release) => self.install(release),
+            Action::Uninstall(key) => self.uninstall(key),
+            Action::WriteStatus { object, status } => self.write_status(object.name(), status),
+            Action::Event(_) | Action::Probe(_) => {}
+            Action::AnnotateWebhook {
+                object,
+                ready,
+                reason,
+            } => {
+                let mut webhook = self.snapshot.webhook(object.name()).cloned().unwrap();
+                webhook
+                    .metadata
+                    .annotations
+                    .insert(names::PROBE_STATUS.into(), ready.to_string());
+                webhook
+                    .metadata
+                    .annotations
+                    .insert(names::PROBE_REASON.into(), reason.clone());
+                webhook.metadata.resource_version = self.fresh().to_string();
+                self.see(Observation::Webhook(webhook));
+            }
+        }
+    }
+
+    /// Every write is about the version that is there.
+    fn check(&self, seen: &Seen) {
+        let metadata = self
+            .metadata(&seen.subject)
+            .unwrap_or_else(|| panic!("{} is gone", seen.subject));
+        assert_eq!(
+            (&metadata.uid, &metadata.resource_version),
+            (&seen.uid, &seen.resource_version),
+            "{}",
+            seen.subject
+        );
+    }
+
+    fn metadata(&self, subject: &Subject) -> Option<ObjectMeta> {
+        fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Option<ObjectMeta> {
+            objects.get(name).map(|object| object.metadata.clone())
+        }
+        match subject {
+            Subject::Object(ObjectKind::Istio, name) => of(self.snapshot.istios(), name),
+            Subject::Object(ObjectKind::IstioRevision, name) => of(self.snapshot.revisions(), name),
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
+            Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
+            Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
+            Subject::Webhook(name) => self
+                .snapshot
+                .webhook(name)
+                .map(|webhook| webhook.metadata.clone()),
+        }
+    }
+
+    fn create<S: Kind + Stored>(&mut self, new: &NewObject<S>) {
+        assert!(
+            S::all(&self.snapshot).get(&new.name).is_none(),
+            "{} exists",
+            new.name
+        );
+        let uid = format!("uid-{:04}", self.fresh());
+        self.store(Resource {
+            metadata: ObjectMeta {
+                name: new.name.clone(),
+                uid,
+                generation: 1,
+                creation_timestamp: Some(Time::of(self.snapshot.now)),
+                owner_references: vec![new.owner.clone()],
+                finalizers: new.finalizers.clone(),
+                ..ObjectMeta::default()
+            },
+            spec: new.spec.clone(),
+            status: S::Status::default(),
+        });
+    }
+
+    fn set_finalizers(&mut self, subject: &Subject, finalizers: &[String]) {
+        fn set<S: Kind + Stored>(world: &mut World, name: &str, finalizers: &[String]) {
+            world.edit::<S>(name, |object| object.metadata.finalizers = finalizers.to_vec());
+            let object = S::all(&world.snapshot).get(name).cloned().unwrap();
+            if finalizers.is_empty() && object.metadata.is_deleting() {
+                world.see(Observation::Gone(Subject::Object(S::KIND, name.into())));
+                world.collect(&object.metadata.uid);
+            }
+        }
+        let name = subject.name();
+        match subject {
+            Subject::Object(ObjectKind::Istio, _) => set::<mainstay_api::IstioSpec>(self, name, finalizers),
+            Subject::Object(ObjectKind::IstioRevision, _) => {
+                set::<mainstay_api::RevisionSpec>(self, name, finalizers)
+            }
+            Subject::Object(ObjectKind::IstioRevisionTag, _) => {
+                set::<mainstay_api::TagSpec>(self, name, finalizers)
+            }
+            Subject::Object(ObjectKind::IstioCni, _) => set::<mainstay_api::CniSpec>(self, name, finalizers),
+            Subject::Object(ObjectKind::ZTunnel, _) => {
+                set::<mainstay_api::ZTunnelSpec>(self, name, finalizers)
+            }
+            Subject::Webhook(_) => panic!("no finalizers here"),
+        }
+    }
+
+    /// What a release brings, as far as readiness goes.
+    fn install(&mut self, release: &Arc<Release>) {
+        self.see(Observation::Release(
+            release.key.clone(),
+            ReleaseFact::Applied(release.clone()),
+        ));
+        let namespace = release.key.namespace.clone();
+        let revision = release
+            .values
+            .get("revision")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned();
+        let remote = release.values.get("profile").and_then(Value::as_str) == Some("remote");
+        match release.chart {
+            names::ISTIOD_CHART if remote => {
+                self.install_webhook(release, names::injector(&revision, &namespace))
+            }
+            names::ISTIOD_CHART => {
+                let known = self
+                    .snapshot
+                    .deployment(&namespace, &names::istiod(&revision))
+                    .is_some();
+                if !known {
+                    self.deployment(&namespace, &names::istiod(&revision), 1, i32::from(self.ready));
+                }
+            }
+            names::CNI_CHART => self.daemonset(&namespace, names::CNI_DAEMONSET, 1, i32::from(self.ready)),
+            names::ZTUNNEL_CHART => {
+                self.daemonset(&namespace, names::ZTUNNEL_DAEMONSET, 1, i32::from(self.ready))
+            }
+            _ => {}
+        }
+    }
+
+    fn install_webhook(&mut self, release: &Release, name: String) {
+        if self.snapshot.webhook(&name).is_some() {
+            return;
+        }
+        let version = self.fresh();
+        self.see(Observation::Webhook(Webhook {
+            metadata: ObjectMeta {
+                name,
+                uid: format!("uid-{version:04}"),
+                resource_version: version.to_string(),
+                owner_references: vec![release.owner.clone()],
+                ..ObjectMeta::default()
+            },
+            client: Some(WebhookClient::default()),
+        }));
+    }
+
+    fn uninstall(&mut self, key: &ReleaseKey) {
+        self.see(Observation::Release(key.clone(), ReleaseFact::Absent));
+        let suffix = format!("-{}", names::ISTIOD_CHART);
+        match key.name.strip_suffix(&suffix) {
+            Some(names::DEFAULT_REVISION) => self.no_deployment(&key.namespace, "istiod"),
+            Some(revision) => self.no_deployment(&key.namespace, &names::istiod(revision)),
+            None => {}
+        }
+    }
+
+    pub fn deployment(&mut self, namespace: &str, name: &str, replicas: i32, ready: i32) {
+        let fact = Deployment { replicas, ready };
+        self.see(Observation::Deployment(namespace.into(), name.into(), Some(fact)));
+    }
+
+    pub fn no_deployment(&mut self, namespace: &str, name: &str) {
+        self.see(Observation::Deployment(namespace.into(), name.into(), None));
+    }
+
+    pub fn daemonset(&mut self, namespace: &str, name: &str, scheduled: i32, ready: i32) {
+        let fact = DaemonSet { scheduled, ready };
+        self.see(Observation::DaemonSet(namespace.into(), name.into(), Some(fact)));
+    }
+
+    fn write_status(&mut self, name: &str, status: &NewStatus) {
+        match status {
+            NewStatus::Istio(status) => {
+                self.edit::<mainstay_api::IstioSpec>(name, |object| object.status = status.clone())
+            }
+            NewStatus::Revision(status) => {
+                self.edit::<mainstay_api::RevisionSpec>(name, |object| object.status = status.clone())
+            }
+            NewStatus::Tag(status) => {
+                self.edit::<mainstay_api::TagSpec>(name, |object| object.status = status.clone())
+            }
+            NewStatus::Cni(status) => {
+                self.edit::<mainstay_api::CniSpec>(name, |object| object.status = status.clone())
+            }
+            NewStatus::ZTunnel(status) => {
+                self.edit::<mainstay_api::ZTunnelSpec>(name, |object| object.status = status.clone())
+            }
+        }
+    }
+
+    /// The state and the conditions of an object, one per line.
+    pub fn told(&self, subject: &Subject) -> Vec<String> {
+        fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Vec<String> {
+            let status = &objects.get(name).unwrap_or_else(|| panic!("no {name}")).status;
+            let state = format!("state={}", status.state());
+            [state].into_iter().chain(shown(status.conditions())).collect()
+        }
+        match subject {
+            Subject::Object(ObjectKind::Istio, name) => of(self.snapshot.istios(), name),
+            Subject::Object(ObjectKind::IstioRevision, name) => of(self.snapshot.revisions(), name),
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
+            Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
+            Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
+            Subject::Webhook(_) => Vec::new(),
+        }
+    }
+
+    pub fn revisions(&self) -> Vec<&str> {
+        self.snapshot.revisions().iter().map(Resource::name).collect()
+    }
+
+    pub fn tags(&self) -> Vec<&str> {
+        self.snapshot.tags().iter().map(Resource::name).collect()
+    }
+}
+
+/// Kinds a world can hold.
+pub trait Stored: Kind {
+    fn all(snapshot: &Snapshot) -> &Objects<Self>;
+    fn seen(object: Resource<Self>) -> Observation;
+}
+
+macro_rules! stored {
+    ($($spec:ident $objects:ident $observation:ident;)*) => {$(
+        impl Stored for mainstay_api::$spec {
+            fn all(snapshot: &Snapshot) -> &Objects<Self> {
+                snapshot.$objects()
+            }
+            fn seen(object: Resource<Self>) -> Observation {
+                Observation::$observation(object)
+            }
+        }
+    )*};
+}
+
+stored! {
+    IstioSpec istios Istio;
+    RevisionSpec revisions Revision;
+    TagSpec tags Tag;
+    CniSpec cnis Cni;
+    ZTunnelSpec ztunnels ZTunnel;
+}
+
+/// Labels from `a=b c=d`.
+pub fn pairs(text: &str) -> Labels {
+    let pairs = text.split_whitespace().filter_map(|pair| pair.split_once('='));
+    pairs.map(|(key, value)| (key.into(), value.into())).collect()
+}
+
+/// `Ready=False/IstiodNotReady: why`.
+pub fn shown(conditions: &Conditions) -> Vec<String> {
+    conditions.0.iter().map(show).collect()
+}
+
+pub fn show(condition: &Condition) -> String {
+    let head = format!("{}={:?}/{}", condition.kind, condition.status, condition.reason);
+    if condition.message.is_empty() {
+        head
+    } else {
+        format!("{head}: {}", condition.message)
+    }
+}
+
+/// One condition a plan would write; what is there if it writes none.
+pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> String {
+    let plan = world.plan(subject);
+    let conditions = match plan.status() {
+        Some(NewStatus::Istio(status)) => status.conditions.clone(),
+        Some(NewStatus::Revision(status)) => status.conditions.clone(),
+        Some(NewStatus::Tag(status)) => status.conditions.clone(),
+        Some(NewStatus::Cni(status)) => status.conditions.clone(),
+        Some(NewStatus::ZTunnel(status)) => status.conditions.clone(),
+        None => return format!("no status in {plan:?}"),
+    };
+    show(&conditions.get(kind))
+}
+
+/// One line for an action.
+pub fn describe(action: &Action) -> String {
+    match action {
+        Action::CreateRevision(new) => format!("create revision {} {}", new.name, new.spec.version),
+        Action::UpdateRevision(change) => {
+            format!("update revision {} {}", change.object.name(), change.spec.version)
+        }
+        Action::DeleteRevision(seen) => format!("delete revision {}", seen.name()),
+        Action::CreateTag(new) => format!("create tag {}", new.name),
+        Action::UpdateTag(change) => format!("update tag {}", change.object.name()),
+        Action::DeleteTag(seen) => format!("delete tag {}", seen.name()),
+        Action::AddFinalizer { .. } => "add finalizer".into(),
+        Action::RemoveFinalizer { .. } => "remove finalizer".into(),
+        Action::Install(release) => {
+            let key = &release.key;
+            format!(
+                "install {} {} as {}/{}",
+                release.chart, release.version, key.namespace, key.name
+            )
+        }
+        Action::Uninstall(key) => format!("uninstall {}/{}", key.namespace, key.name),
+        Action::WriteStatus { .. } => "status".into(),
+        Action::Event(event) => format!(
+            "event {}{}: {}",
+            if event.warning { "!" } else { "" },
+            event.reason,
+            event.message
+        ),
+        Action::Probe(request) => format!("probe {}", request.url),
+        Action::AnnotateWebhook { ready, reason, .. } => format!("annotate {ready} {reason}"),
+    }
+}
+
+/// The actions of a plan, one per line.
+pub fn actions(plan: &Plan) -> Vec<String> {
+    plan.actions().map(describe).collect()
+}
+
+/// Values a revision of this name must have.
+pub fn plane(name: &str) -> Value {
+    let revision = if name == "default" { "" } else { name };
+    json!({"version": "v1.29.1", "namespace": "istio-system", "values": {"revision": revision, "global": {"istioNamespace": "istio-system"}}})
+}
