@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{charts, completion, crds, sandbox, template, version};
+use crate::commands::{charts, completion, crds, generate, sandbox, template, version};
 use crate::error::CliError;
 use crate::style::Color;
 
@@ -18,6 +18,7 @@ use crate::style::Color;
 )]
 #[command(after_help = "Examples:
   mainstay template istiod ./charts/istiod -n istio-system
+  mainstay generate --check --diff k8s/
   mainstay charts list
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
@@ -34,6 +35,8 @@ struct Cli {
 enum Command {
     /// Render a chart as `helm template` does, byte for byte
     Template(Box<template::Args>),
+    /// Inject initializer and service mesh into manifests, keeping every other byte
+    Generate(Box<generate::Args>),
     /// Look at the Istio versions that can be rendered, and add more
     Charts(charts::Args),
     /// Print the custom resource definitions: ours and Istio's
@@ -48,16 +51,31 @@ enum Command {
 
 /// Runs the command that `argv` names.
 pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
-    let matches = command().try_get_matches_from(argv)?;
+    let argv: Vec<OsString> = argv.into_iter().collect();
+    let matches = command()
+        .try_get_matches_from(&argv)
+        .map_err(|error| usage_error(error, &argv))?;
     let cli = Cli::from_arg_matches(&matches)?;
     cli.color.choose();
     match cli.command {
         Command::Template(it) => template::run(&it),
+        Command::Generate(it) => generate::run(&it),
         Command::Charts(it) => charts::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Sandbox(it) => sandbox::run(&it),
         Command::Completion(it) => completion::run(&it, command()),
         Command::Version(it) => version::run(&it),
+    }
+}
+
+/// `generate` keeps 1 for "would change", so its usage errors end with 2.
+fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
+    let error = CliError::from(error);
+    let generating = argv.iter().skip(1).any(|word| word == "generate");
+    if generating {
+        error.unless_quiet_exit(2)
+    } else {
+        error
     }
 }
 

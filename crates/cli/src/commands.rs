@@ -3,6 +3,7 @@
 pub(crate) mod charts;
 pub(crate) mod completion;
 pub(crate) mod crds;
+pub(crate) mod generate;
 pub(crate) mod sandbox;
 pub(crate) mod template;
 pub(crate) mod version;

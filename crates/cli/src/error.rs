@@ -18,6 +18,7 @@ pub(crate) struct CliError {
     message: String,
     hint: Option<String>,
     place: Option<Place>,
+    exit: Option<u8>,
 }
 
 /// What failed. It decides the exit code and names the place.
@@ -39,6 +40,10 @@ pub(crate) enum Kind {
     Offline,
     /// Reading or writing.
     Io,
+    /// Something could not be injected.
+    Inject,
+    /// `--check` found something to change: no failure, and nothing to say.
+    WouldChange,
     /// The reader of our output went away: nothing to say.
     Closed,
 }
@@ -52,6 +57,7 @@ impl Kind {
             Self::Template => "template",
             Self::Manifest => "manifest",
             Self::Offline => "offline",
+            Self::Inject | Self::WouldChange => "injection",
             Self::Io | Self::Closed => "i/o",
         }
     }
@@ -73,7 +79,29 @@ impl CliError {
             message: message.into(),
             hint: None,
             place: None,
+            exit: None,
         }
+    }
+
+    /// Where it is: a line of a file, from 1, and what stands there.
+    #[must_use]
+    pub(crate) fn at(mut self, file: &str, line: usize, column: usize, source: String) -> Self {
+        self.place = Some(Place {
+            file: file.to_owned(),
+            line: line as u32,
+            column: Some(column as u32),
+            source: Some(source),
+        });
+        self
+    }
+
+    /// Ends with `code`, unless what ended it is no failure.
+    #[must_use]
+    pub(crate) fn unless_quiet_exit(mut self, code: u8) -> Self {
+        if !matches!(self.kind, Kind::Closed | Kind::WouldChange) {
+            self.exit = Some(code);
+        }
+        self
     }
 
     /// What the user can do about it.
@@ -98,13 +126,13 @@ impl CliError {
     /// Tells the user, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self.kind {
-            Kind::Closed => String::new(),
+            Kind::Closed | Kind::WouldChange => String::new(),
             Kind::Help => self.message.clone(),
             _ => self.to_string(),
         };
         // When stderr is gone too there is nobody left to tell.
         let _ = anstream::stderr().write_all(text.as_bytes());
-        ExitCode::from(self.kind.code())
+        ExitCode::from(self.exit.unwrap_or_else(|| self.kind.code()))
     }
 }
 

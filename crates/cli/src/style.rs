@@ -27,6 +27,8 @@ impl Color {
 
 /// `Error:`.
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
+/// `Warning:`.
+pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
 /// `hint:`.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 /// Line numbers, the bar beside a source line, and arrows.

@@ -32,6 +32,13 @@ impl Progress {
         Self(sender)
     }
 
+    /// Starts the clock with its only step.
+    pub(crate) fn watch(what: &str) -> Self {
+        let mut progress = Self::start();
+        progress.step(what);
+        progress
+    }
+
     /// A step begins.
     pub(crate) fn step(&mut self, what: &str) {
         // Whoever does not listen cannot be told.

@@ -1,0 +1,137 @@
+//! A long stream in pieces that end where documents end: takes a reader, gives one piece after the other with its place.
+//! A line that begins with `---` and a blank begins a document wherever it stands, so cutting needs no parser.
+
+use std::io::{self, Read};
+
+/// Pieces grow to this size before they are cut.
+const PIECE: usize = 1 << 20;
+
+/// Cuts a stream.
+pub(super) struct Chunks<R> {
+    reader: R,
+    buffer: Vec<u8>,
+    ended: bool,
+    place: Origin,
+}
+
+/// Where a piece begins in its stream.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Origin {
+    /// Bytes before it.
+    pub(super) offset: usize,
+    /// Lines before it.
+    pub(super) lines: usize,
+}
+
+impl<R: Read> Chunks<R> {
+    /// Cuts what `reader` gives.
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader,
+            buffer: Vec::new(),
+            ended: false,
+            place: Origin::default(),
+        }
+    }
+
+    /// The next piece; `None` at the end.
+    pub(super) fn next(&mut self) -> io::Result<Option<(Origin, Vec<u8>)>> {
+        let mut wanted = PIECE;
+        while !self.ended {
+            self.fill(wanted)?;
+            if let Some(cut) = last_document(&self.buffer) {
+                let rest = self.buffer.split_off(cut);
+                return Ok(Some(self.hand_out(rest)));
+            }
+            // One document that is longer: it must be whole.
+            wanted = self.buffer.len() * 2;
+        }
+        if self.buffer.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(self.hand_out(Vec::new())))
+    }
+
+    fn fill(&mut self, wanted: usize) -> io::Result<()> {
+        let missing = wanted.saturating_sub(self.buffer.len()) as u64;
+        let got = self.reader.by_ref().take(missing).read_to_end(&mut self.buffer)?;
+        self.ended = (got as u64) < missing;
+        Ok(())
+    }
+
+    fn hand_out(&mut self, rest: Vec<u8>) -> (Origin, Vec<u8>) {
+        let piece = std::mem::replace(&mut self.buffer, rest);
+        let origin = self.place;
+        self.place.offset += piece.len();
+        self.place.lines += piece.iter().filter(|byte| **byte == b'\n').count();
+        (origin, piece)
+    }
+}
+
+/// Where the last document of `text` begins, if another one stands before it.
+fn last_document(text: &[u8]) -> Option<usize> {
+    let mut end = text.len();
+    loop {
+        let line = text.get(..end)?.iter().rposition(|byte| *byte == b'\n')?;
+        let behind = text.get(line + 1..)?;
+        let marked = behind.starts_with(b"---") && behind.get(3).is_some_and(u8::is_ascii_whitespace);
+        if marked && !is_prologue(text.get(..line)?) {
+            return Some(line + 1);
+        }
+        end = line;
+    }
+}
+
+/// Whether the last line of `before` belongs to the document behind it: a directive, or a comment that may follow one.
+fn is_prologue(before: &[u8]) -> bool {
+    let last = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
+    last.starts_with(b"%") || last.starts_with(b"#")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: Option<usize>) {
+        assert_eq!(last_document(text.as_bytes()), expected, "{text:?}");
+    }
+
+    #[test]
+    fn documents_begin_at_their_marks() {
+        check("", None);
+        check("a: b\n", None);
+        check("---\na: b\n", None);
+        check("a: b\n---\nc: d\n", Some(5));
+        check("a: b\n--- \nc: d\n", Some(5));
+        check("a: b\r\n---\r\nc: d\r\n", Some(6));
+        check("a: b\n---", None);
+        check("a: b\n---c\n", None);
+        check("a: |\n  ---\n", None);
+        check("a\n...\n%YAML 1.1\n---\nb\n", None);
+        check("a\n---\nb\n...\n%YAML 1.1\n---\nc\n", Some(2));
+    }
+
+    #[test]
+    fn pieces_are_the_stream_again() {
+        let document = format!("---\na: {}\n", "x".repeat(300_000));
+        let text = document.repeat(20);
+        let mut chunks = Chunks::new(text.as_bytes());
+        let (mut whole, mut count) = (Vec::new(), 0);
+        while let Some((origin, piece)) = chunks.next().unwrap() {
+            assert_eq!(origin.offset, whole.len());
+            assert_eq!(origin.lines, whole.iter().filter(|byte| **byte == b'\n').count());
+            assert!(piece.starts_with(b"---\n"));
+            whole.extend(piece);
+            count += 1;
+        }
+        assert_eq!(whole, text.as_bytes());
+        assert!(count > 5, "{count}");
+    }
+
+    #[test]
+    fn one_long_document_stays_whole() {
+        let text = format!("a: {}\n", "x".repeat(5 * PIECE));
+        let (_, piece) = Chunks::new(text.as_bytes()).next().unwrap().unwrap();
+        assert_eq!(piece.len(), text.len());
+    }
+}

@@ -1,0 +1,120 @@
+//! The report for people: takes what became of each input, gives lines on standard error.
+
+use std::io::{self, BufWriter, Write};
+
+use mainstay_inject::{Finding, Report, Severity};
+
+use super::counted;
+use super::summary::Summary;
+use super::treat::{Excerpt, Told, Treated};
+use crate::style::{ERROR, FRAME, HINT, WARNING};
+
+/// Prints a line per workload, its findings, and a closing line.
+pub(super) fn print(all: &[Treated], summary: &Summary, quiet: bool) {
+    let mut out = BufWriter::new(anstream::stderr().lock());
+    // Nobody left to tell is no reason not to work.
+    let _ = lines(all, summary, quiet, &mut out).and_then(|()| out.flush());
+}
+
+fn lines(all: &[Treated], summary: &Summary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+    for treated in all {
+        for told in &treated.objects {
+            if !quiet {
+                writeln!(out, "{}:{}", treated.name, line(&told.report))?;
+            }
+            findings(&treated.name, told, out)?;
+        }
+        if let Some(error) = &treated.error {
+            writeln!(out, "{ERROR}Error:{ERROR:#} {}: {error}", treated.name)?;
+        }
+    }
+    if quiet {
+        Ok(())
+    } else {
+        writeln!(out, "{}", closing(summary))
+    }
+}
+
+/// `LINE: KIND NAMESPACE/NAME: ACTION (REASON)`.
+fn line(report: &Report) -> String {
+    let kind = if report.kind.is_empty() {
+        "document"
+    } else {
+        &report.kind
+    };
+    let namespace = report
+        .namespace
+        .as_deref()
+        .map(|it| format!("{it}/"))
+        .unwrap_or_default();
+    let name = if report.name.is_empty() {
+        String::new()
+    } else {
+        format!(" {namespace}{}", report.name)
+    };
+    let (action, reason) = (report.action.code(), report.reason.code());
+    format!("{}: {kind}{name}: {action} ({reason})", report.place.line)
+}
+
+fn findings(file: &str, told: &Told, out: &mut dyn Write) -> io::Result<()> {
+    for (finding, excerpt) in told.report.findings.iter().zip(&told.excerpts) {
+        draw(file, finding, excerpt, out)?;
+    }
+    Ok(())
+}
+
+/// A finding as all errors are shown: what, where, the line, what to do.
+fn draw(file: &str, finding: &Finding, excerpt: &Excerpt, out: &mut dyn Write) -> io::Result<()> {
+    let (style, word) = match finding.severity {
+        Severity::Error => (ERROR, "Error"),
+        Severity::Warning => (WARNING, "Warning"),
+        Severity::Note => (HINT, "Note"),
+    };
+    let (line, column) = (finding.place.line, finding.place.column);
+    let margin = " ".repeat(line.to_string().len());
+    let pad: String = excerpt
+        .text
+        .chars()
+        .take(excerpt.indent)
+        .map(|c| if c == '\t' { '\t' } else { ' ' })
+        .collect();
+    let carets = "^".repeat(excerpt.width);
+    writeln!(out, "{style}{word}:{style:#} {}", finding.message)?;
+    writeln!(
+        out,
+        "{margin}{FRAME}-->{FRAME:#} {file}:{line}:{column} ({})",
+        finding.code.code()
+    )?;
+    writeln!(out, "{margin} {FRAME}|{FRAME:#}")?;
+    writeln!(out, "{FRAME}{line} |{FRAME:#} {}", excerpt.text)?;
+    writeln!(out, "{margin} {FRAME}|{FRAME:#} {pad}{style}{carets}{style:#}")?;
+    match &finding.help {
+        Some(help) => writeln!(out, "{HINT}hint:{HINT:#} {help}"),
+        None => Ok(()),
+    }
+}
+
+fn closing(summary: &Summary) -> String {
+    let counts = [
+        (summary.injected, "injected"),
+        (summary.removed, "removed"),
+        (summary.unchanged, "unchanged"),
+        (summary.skipped, "skipped"),
+        (summary.objects_failed, "failed"),
+    ];
+    let parts: Vec<_> = counts
+        .iter()
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, word)| format!("{count} {word}"))
+        .collect();
+    let of = if parts.is_empty() {
+        String::new()
+    } else {
+        format!(": {}", parts.join(", "))
+    };
+    let files = counted(summary.files, "input", "inputs");
+    format!(
+        "{files}, {}{of}",
+        counted(summary.workloads, "workload", "workloads")
+    )
+}
