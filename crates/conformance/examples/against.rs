@@ -1,6 +1,7 @@
 //! Runs every scenario (or those named) against a server and shows where its transcript differs from the stored one.
 //!
-//! `against http://127.0.0.1:8001 [FOLDER [NAME…]]`: the address of a `kubectl proxy`; transcripts go to FOLDER.
+//! `against admin=http://127.0.0.1:8001,alice=http://127.0.0.1:8002 [FOLDER [NAME…]]`: the addresses of a `kubectl proxy` for each user (one
+//! without a name serves everybody); transcripts go to FOLDER. A name may end in `*`.
 
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "an example that talks")]
 
@@ -9,12 +10,26 @@ use std::time::Duration;
 use kube::{Client, Config};
 use mainstay_conformance::{Host, SCENARIOS, run};
 
-struct Proxy(String);
+/// Users and where their proxies listen.
+struct Proxy(Vec<(String, String)>);
+
+impl Proxy {
+    fn parse(text: &str) -> Self {
+        let pair = |part: &str| {
+            part.split_once('=')
+                .map_or((String::new(), part.to_owned()), |(user, at)| {
+                    (user.to_owned(), at.to_owned())
+                })
+        };
+        Self(text.split(',').map(pair).collect())
+    }
+}
 
 impl Host for Proxy {
-    // A proxy knows one user: scenarios that change users differ here.
-    fn client(&self, _user: &str) -> Client {
-        let mut config = Config::new(self.0.parse().expect("an address"));
+    fn client(&self, user: &str) -> Client {
+        let of_user = self.0.iter().find(|(name, _)| name == user || name.is_empty());
+        let address = of_user.map_or("http://127.0.0.1:1", |(_, address)| address);
+        let mut config = Config::new(address.parse().expect("an address"));
         config.default_retry = false;
         Client::try_from(config).expect("a client")
     }
@@ -37,9 +52,9 @@ async fn main() {
     let (mut equal, mut different) = (0, 0);
     for scenario in SCENARIOS
         .iter()
-        .filter(|one| names.is_empty() || names.iter().any(|name| name == one.name))
+        .filter(|one| names.is_empty() || names.iter().any(|name| matches(name, one.name)))
     {
-        let host = Proxy(address.clone());
+        let host = Proxy::parse(&address);
         let namespace = format!("ns-{}", scenario.name);
         let found = run(&host, &namespace, scenario.text);
         let found = match tokio::time::timeout(Duration::from_mins(1), found).await {
@@ -58,4 +73,10 @@ async fn main() {
         println!("{}", scenario.name);
     }
     println!("{equal} equal, {different} different");
+}
+
+fn matches(pattern: &str, name: &str) -> bool {
+    pattern
+        .strip_suffix('*')
+        .map_or(pattern == name, |front| name.starts_with(front))
 }

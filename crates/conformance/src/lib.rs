@@ -13,16 +13,24 @@
 //! SET rv /metadata/resourceVersion   remembers a part of the last answer, for `{rv}`
 //! WATCH w /api/v1/…?watch=true       begins a watch
 //! EVENTS w 3                         waits for three of its events
+//! HOOK h                             brings a webhook along, `{hook.h.url}` and `{hook.h.ca}`; below it the rule of its replies (see [`Hook`])
+//! KNOCK h /api/v1/…                  posts (dry) what is below until the webhook was asked, then forgets all it was asked
+//! HOOKED h                           shows what the webhook was asked since
 //! AS alice                           goes on as another user (`admin` at first)
+//! HEADER impersonate-user bob        sends this header too from here on; without a value, no more
 //! BEHAVE web never-ready             the pods of a workload behave like this from here on
 //! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time); also UNTIL:POST, with a body
 //! ```
 
+mod hook;
+mod hook_server;
 mod host;
 mod mask;
 mod run;
 mod script;
 
+pub use hook::{Hook, HookAddress, HookReply};
+pub use hook_server::serve_hook;
 pub use host::Host;
 pub use mask::Mask;
 pub use run::{Failure, run};

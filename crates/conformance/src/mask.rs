@@ -174,6 +174,7 @@ impl Mask {
             "resourceVersion" => "<version>".into(),
             "continue" => "<token>".into(),
             "token" => "<secret>".into(),
+            _ if text.starts_with("JTI=") => "JTI=<uid>".into(),
             _ if TIMES.contains(&key) => "<time>".into(),
             "clusterIP" if text != "None" && !text.is_empty() => "<ip>".into(),
             "name" if text.starts_with("kube-api-access-") => "kube-api-access-<generated>".into(),

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
+use std::sync::Arc;
 
 use http::{Method, Request, Response};
 use http_body::Body as _;
@@ -9,6 +10,7 @@ use kube::Client;
 use kube::client::Body;
 use serde_json::{Value, json};
 
+use crate::hook::{Hook, HookAddress};
 use crate::host::Host;
 use crate::mask::Mask;
 use crate::script::{Command, Script};
@@ -56,6 +58,8 @@ pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<Strin
         },
         variables: BTreeMap::from([("ns".to_owned(), namespace.to_owned())]),
         watches: BTreeMap::new(),
+        hooks: BTreeMap::new(),
+        headers: Vec::new(),
         last: Value::Null,
         out: String::new(),
     };
@@ -75,6 +79,8 @@ struct Run<'a, H> {
     mask: Mask,
     variables: BTreeMap<String, String>,
     watches: BTreeMap<String, Watch>,
+    hooks: BTreeMap<String, (Arc<Hook>, HookAddress)>,
+    headers: Vec<(String, String)>,
     last: Value,
     out: String,
 }
@@ -105,6 +111,14 @@ impl<H: Host> Run<'_, H> {
                 self.client = self.host.client(user);
                 Ok(())
             }
+            ("HEADER", [name]) => {
+                self.headers.retain(|(have, _)| have != name);
+                Ok(())
+            }
+            ("HEADER", [name, value @ ..]) => {
+                self.headers.push((name.clone(), value.join(" ")));
+                Ok(())
+            }
             ("BEHAVE", [workload, script @ ..]) => {
                 let namespace = self.mask.namespace.clone();
                 self.host
@@ -117,6 +131,9 @@ impl<H: Host> Run<'_, H> {
                 self.variables.insert(name.clone(), text);
                 Ok(())
             }
+            ("HOOK", [name]) => self.bring_hook(name, &body).await,
+            ("KNOCK", [name, path]) => self.knock(name, path, &body).await,
+            ("HOOKED", [name]) => self.show_hooked(name),
             ("WATCH", [name, path]) => self.watch(name, path).await,
             ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
@@ -135,6 +152,59 @@ impl<H: Host> Run<'_, H> {
             }
             _ => Err(Failure::Command(command.line.clone())),
         }
+    }
+
+    async fn bring_hook(&mut self, name: &str, rule: &str) -> Result<(), Failure> {
+        let rule: Value = serde_json::from_str(rule).map_err(|error| Failure::Command(error.to_string()))?;
+        if let Some((hook, _)) = self.hooks.get(name) {
+            hook.set_rule(rule);
+            return Ok(());
+        }
+        let hook = Arc::new(Hook::new(name, rule));
+        let address = self.host.hook(Arc::clone(&hook)).await.map_err(Failure::Host)?;
+        let authority = address.url.split('/').nth(2).unwrap_or("").to_owned();
+        for (part, value) in [("url", &address.url), ("ca", &address.ca), ("host", &authority)] {
+            let key = format!("hook.{name}.{part}");
+            self.mask.known.push((value.clone(), format!("{{{key}}}")));
+            self.variables.insert(key, value.clone());
+        }
+        self.hooks.insert(name.to_owned(), (hook, address));
+        Ok(())
+    }
+
+    async fn knock(&mut self, name: &str, path: &str, body: &str) -> Result<(), Failure> {
+        let Some((hook, _)) = self.hooks.get(name) else {
+            return Err(Failure::Command(name.to_owned()));
+        };
+        let hook = Arc::clone(hook);
+        let last = self.last.clone();
+        for _ in 0..TRIES {
+            let dry = format!("{path}?dryRun=All");
+            self.send(Method::POST, "", &dry, body.to_owned()).await?;
+            if hook.was_asked() {
+                self.last = last;
+                for (hook, _) in self.hooks.values() {
+                    drop(hook.take_received());
+                }
+                return Ok(());
+            }
+            self.host.pause().await;
+        }
+        Err(Failure::Timeout(format!("{name} {path}")))
+    }
+
+    fn show_hooked(&mut self, name: &str) -> Result<(), Failure> {
+        let Some((hook, _)) = self.hooks.get(name) else {
+            return Err(Failure::Command(name.to_owned()));
+        };
+        for review in hook.take_received() {
+            self.mask.learn(&review);
+            self.say("asked");
+            for line in self.mask.lines(&review) {
+                self.say(&format!(" {line}"));
+            }
+        }
+        Ok(())
     }
 
     fn fill(&self, text: &str) -> String {
@@ -203,6 +273,8 @@ impl<H: Host> Run<'_, H> {
             .uri(path)
             .header("accept", accept)
             .header("user-agent", "conformance");
+        let headers = self.headers.iter();
+        let request = headers.fold(request, |request, (name, value)| request.header(name, value));
         let request = request
             .header("content-type", sent)
             .body(Body::from(body.into_bytes()))

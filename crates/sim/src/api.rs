@@ -150,9 +150,9 @@ fn admit<'a>(
         return Ok(route.place());
     }
     let method = call.method.as_str().to_ascii_lowercase();
-    let name = route
-        .place()
-        .map_or(String::new(), |place| place.name_or_selected(&call.query));
+    let name = route.place().map_or(String::new(), |place| {
+        place.name_or_selected(&call.method, &call.query)
+    });
     let attempt = match route.place() {
         Some(place) => place.attempt(place.authorised_verb(&call.method, &call.query, &name), &name),
         None => auth::Attempt::on_path(&method, &call.path),

@@ -8,7 +8,7 @@
 //! Roles and bindings are read from the store's history into an [`Index`] by subject: a check looks at the bindings of the asking user
 //! alone, however many others there are.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::state::State;
 use crate::status::{Qualified, Result, Status};
@@ -292,6 +292,19 @@ fn unresolved(mut missing: Vec<String>) -> String {
 pub struct Access {
     /// Roles and bindings by whom they reach.
     pub index: Index,
+    /// By user, how it last got leave to act as somebody else.
+    last_mode: HashMap<String, impersonate::Mode>,
     /// Whom it recognises.
     pub credentials: Credentials,
+}
+
+impl Access {
+    /// That of a cluster that starts from `seed`.
+    #[must_use]
+    pub fn of_seed(seed: u64) -> Self {
+        Self {
+            credentials: Credentials::of_seed(seed),
+            ..Self::default()
+        }
+    }
 }

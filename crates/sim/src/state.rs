@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::alloc::ServiceIps;
-use crate::auth::{Access, Credentials};
+use crate::auth::Access;
 use crate::clock::{Clock, Instant};
 use crate::fault::Faults;
 use crate::random::Random;
@@ -87,10 +87,7 @@ impl State {
             resources: Resources::builtin(schema),
             store: Store::new(options.history),
             ips: ServiceIps::default(),
-            access: Access {
-                credentials: Credentials::of_seed(options.seed),
-                ..Access::default()
-            },
+            access: Access::of_seed(options.seed),
             faults: Faults::default(),
             scripts: Scripts::default(),
             phantoms: BTreeSet::new(),

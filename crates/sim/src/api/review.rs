@@ -10,8 +10,8 @@ use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::resource::Resource;
 use crate::state::State;
-use crate::status::{Result, Status};
-use crate::{tree, write};
+use crate::status::{Qualified, Result, Status};
+use crate::{apply, tree, write};
 
 pub(super) fn is_review(resource: &Resource) -> bool {
     matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
@@ -22,6 +22,9 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     let plural = &*request.resource.plural;
     if plural == "localsubjectaccessreviews" {
         settle_home(&mut value, &request.place.namespace)?;
+    }
+    if plural.ends_with("accessreviews") || plural == "tokenreviews" {
+        value = apply::track(state, request.resource, None, value, context);
     }
     check(plural, request, &value)?;
     let user = context.user.clone();
@@ -86,13 +89,36 @@ fn check(plural: &str, request: &Request<'_>, value: &Value) -> Result<()> {
             );
         }
     }
+    check_metadata(value, plural == "localsubjectaccessreviews", &mut errors);
     if plural == "localsubjectaccessreviews" {
         check_local(value, resource, other, &mut errors);
     }
     if errors.is_empty() {
         return Ok(());
     }
-    Err(Status::invalid(request.resource.qualified_kind(), "", &errors))
+    // The server forgot the kind by then.
+    let nameless = Qualified {
+        group: &request.resource.group,
+        name: "",
+    };
+    Err(Status::invalid(nameless, "", &errors))
+}
+
+/// A question has no name and no labels.
+fn check_metadata(value: &Value, local: bool, errors: &mut FieldErrors) {
+    let Some(metadata) = tree::map(value, &["metadata"]) else {
+        return;
+    };
+    let own = |key: &str| key == "managedFields" || local && key == "namespace";
+    if metadata.keys().all(|key| own(key)) {
+        return;
+    }
+    let detail = if local {
+        "must be empty except for namespace"
+    } else {
+        "must be empty"
+    };
+    errors.invalid(&Path::new("metadata"), Value::Object(metadata.clone()), detail);
 }
 
 fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, errors: &mut FieldErrors) {
@@ -157,11 +183,7 @@ fn rules(state: &mut State, user: &User, namespace: &str) -> Result<Value> {
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
     }
-    let (mut all, unresolved) = auth::rules_for(state, user, namespace);
-    if user.is_master() {
-        // The bypass speaks first, and the roles are asked all the same.
-        all.splice(0..0, Rule::full_authority());
-    }
+    let (all, unresolved) = auth::rules_for(state, user, namespace);
     let of_resources: Vec<Value> = all
         .iter()
         .filter(|rule| !rule.resources.is_empty())

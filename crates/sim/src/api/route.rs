@@ -111,8 +111,8 @@ impl Place {
 
     /// The name in the path, or the one that a list's field selector asks for.
     #[must_use]
-    pub fn name_or_selected(&self, query: &Query) -> String {
-        if !self.name.is_empty() {
+    pub fn name_or_selected(&self, method: &Method, query: &Query) -> String {
+        if !self.name.is_empty() || !matches!(*method, Method::GET | Method::HEAD) {
             return self.name.clone();
         }
         let selected = query.get("fieldSelector").split(',').find_map(|term| {

@@ -29,7 +29,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         "scale" => scale::handle(state, request, context),
         "binding" => bind_by_body(state, request, context),
         "eviction" => evict(state, request, context),
-        "token" => super::token::create(state, request),
+        "token" => super::token::create(state, request, context),
         "log" => log(state, request),
         "finalize" => finalize(state, request, context),
         "exec" | "attach" | "portforward" | "proxy" => Err(Status::bad_request("Upgrade request required")),

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::Request;
 use super::reply::Answer;
 use crate::auth::{self, Bound, Claims, texts};
+use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::object::key;
 use crate::state::State;
@@ -20,9 +21,10 @@ const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 const DEFAULT: i64 = 3600;
 
-pub(super) fn create(state: &mut State, request: &Request<'_>) -> Result<Answer> {
+pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context) -> Result<Answer> {
     let mut review = super::parse_body(&request.call.body, "token request")?;
     let target = request.target();
+    let owner = owner(state, &review, context);
     check_home(&review, target.name, target.namespace)?;
     let Some((account, _)) = write::current(state, &target) else {
         return Err(target.not_found());
@@ -68,20 +70,43 @@ pub(super) fn create(state: &mut State, request: &Request<'_>) -> Result<Answer>
     for (field, text) in metadata {
         tree::set(&mut review, &["metadata", field], text);
     }
+    tree::set(&mut review, &["metadata", "managedFields"], vec![owner]);
     Ok(Answer::json(201, &review))
 }
 
-fn check_home(review: &Value, name: &str, namespace: &str) -> Result<()> {
-    for (field, own) in [("name", name), ("namespace", namespace)] {
-        let given = tree::text(review, &["metadata", field]);
-        if !given.is_empty() && given != own {
-            let mut errors = FieldErrors::new();
-            let detail = format!("must match the service account {field} if specified");
-            errors.invalid(&Path::new("metadata").child(field), given, detail);
-            return Err(Status::invalid(KIND, name, &errors));
+/// Who owns the fields of the request: nobody keeps it, but the real server says so.
+fn owner(state: &State, sent: &Value, context: &Context) -> Value {
+    let mut fields = json!({"f:expirationSeconds": {}});
+    if !tree::list(sent, &["spec", "audiences"]).is_empty() {
+        tree::set(&mut fields, &["f:audiences"], json!({}));
+    }
+    if let Some(reference) = tree::map(sent, &["spec", "boundObjectRef"]) {
+        tree::set(&mut fields, &["f:boundObjectRef", "."], json!({}));
+        for key in reference.keys() {
+            tree::set(&mut fields, &["f:boundObjectRef", &format!("f:{key}")], json!({}));
         }
     }
-    Ok(())
+    json!({
+        "manager": context.manager, "operation": "Update", "apiVersion": "authentication.k8s.io/v1", "time": state.now().rfc3339(),
+        "fieldsType": "FieldsV1", "fieldsV1": {"f:spec": fields}, "subresource": "token",
+    })
+}
+
+fn check_home(review: &Value, name: &str, namespace: &str) -> Result<()> {
+    let home = tree::text(review, &["metadata", "namespace"]);
+    if !home.is_empty() && home != namespace {
+        return Err(Status::bad_request(
+            "the namespace of the provided object does not match the namespace sent on the request",
+        ));
+    }
+    let given = tree::text(review, &["metadata", "name"]);
+    if given.is_empty() || given == name {
+        return Ok(());
+    }
+    let mut errors = FieldErrors::new();
+    let detail = "must match the service account name if specified";
+    errors.invalid(&Path::new("metadata").child("name"), given, detail);
+    Err(Status::invalid(KIND, name, &errors))
 }
 
 fn check_seconds(seconds: i64) -> Result<()> {

@@ -51,7 +51,7 @@ impl Controller for Aggregation {
 fn gathered(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
     tree::get(one, &["aggregationRule"]).filter(|rule| !rule.is_null())?;
     let name = tree::text(one, &["metadata", "name"]);
-    let mut rules: Vec<Value> = Vec::new();
+    let mut all: Vec<Value> = Vec::new();
     for selector in tree::list(one, &["aggregationRule", "clusterRoleSelectors"]) {
         let selector = LabelSelector::from_object(Some(selector));
         let chosen = roles.iter().filter(|other| {
@@ -59,12 +59,12 @@ fn gathered(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
                 && selector.matches_map(tree::get(other, &["metadata", "labels"]))
         });
         for rule in chosen.flat_map(|other| tree::list(other, &["rules"])) {
-            if !rules.contains(rule) {
-                rules.push(rule.clone());
+            if !all.contains(rule) {
+                all.push(rule.clone());
             }
         }
     }
-    (rules != tree::list(one, &["rules"])).then(|| (name.to_owned(), rules))
+    (all != tree::list(one, &["rules"])).then(|| (name.to_owned(), all))
 }
 
 fn set_rules(state: &mut State, name: &str, rules: &[Value]) {

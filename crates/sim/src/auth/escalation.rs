@@ -6,7 +6,7 @@ use super::rule::{self, Rule};
 use super::{Attempt, User};
 use crate::context::Context;
 use crate::state::State;
-use crate::status::{Qualified, Result, Status};
+use crate::status::{Result, Status};
 use crate::tree;
 use crate::write::Target;
 
@@ -105,11 +105,8 @@ impl Writer<'_> {
             .index
             .rules(text("kind"), text("name"), self.target.namespace);
         let Ok(rules) = rules.cloned() else {
-            let what = Qualified {
-                group: GROUP,
-                name: plural,
-            };
-            return Err(Status::not_found(what, text("name")));
+            // The refusal names the resource that was written to, not the role that is missing.
+            return Err(Status::not_found(self.target.resource.qualified(), text("name")));
         };
         self.confirm(&rules, new)
     }

@@ -66,10 +66,18 @@ pub(crate) fn impersonate(
             go_syntax(wanted)
         )));
     }
+    // What worked the last time is tried first, and it is the first refusal that is told.
+    let last = state.access.last_mode.get(&user.name).copied();
+    let modes = last
+        .into_iter()
+        .chain(modes(wanted).into_iter().filter(|mode| Some(*mode) != last));
     let mut first = None;
-    for mode in modes(wanted) {
+    for mode in modes.filter(|mode| mode.fits(wanted)) {
         match mode.check(state, user, wanted, attempt) {
-            Ok(user) => return Ok(user),
+            Ok(became) => {
+                state.access.last_mode.insert(user.name.clone(), mode);
+                return Ok(became);
+            }
             Err(status) => first = first.or(Some(status)),
         }
     }
@@ -105,7 +113,7 @@ fn go_syntax(user: &User) -> String {
 
 /// One of the ways in which the right may be given.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Mode {
+pub(super) enum Mode {
     /// By a verb of its own that also names what is done meanwhile.
     Constrained(&'static str),
     /// By the verb `impersonate` alone.
@@ -135,6 +143,10 @@ fn account(name: &str) -> Option<(&str, &str)> {
 }
 
 impl Mode {
+    fn fits(self, wanted: &User) -> bool {
+        modes(wanted).contains(&self)
+    }
+
     fn check(self, state: &mut State, user: &User, wanted: &User, attempt: &Attempt<'_>) -> Result<User> {
         let verb = match self {
             Self::Constrained(mode) => {

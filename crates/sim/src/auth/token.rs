@@ -23,10 +23,10 @@ pub enum TokenError {
     #[error("invalid bearer token")]
     Foreign,
     /// It is one of ours, but no longer good.
-    #[error("invalid bearer token, {0}")]
+    #[error("[invalid bearer token, {0}]")]
     Stale(String),
     /// It is meant for others.
-    #[error("invalid bearer token, token audiences {0} is invalid for the target audiences {1}")]
+    #[error("[invalid bearer token, token audiences {0} is invalid for the target audiences {1}]")]
     Audience(String, String),
 }
 
@@ -84,7 +84,7 @@ pub(crate) fn verify(
     token: &str,
     audiences: &[String],
 ) -> Result<(User, Vec<String>), TokenError> {
-    let body = open(state, token).ok_or(TokenError::Foreign)?;
+    let body = open(state, token)?;
     let number = |key| tree::int(&body, &[key]).unwrap_or(0);
     let now = state.now().as_seconds();
     let no_longer = |why: &str| TokenError::Stale(why.to_owned());
@@ -109,17 +109,31 @@ pub(crate) fn verify(
 }
 
 /// The body of a token that carries our signature.
-fn open(state: &State, token: &str) -> Option<Value> {
+fn open(state: &State, token: &str) -> Result<Value, TokenError> {
+    let (text, head, body, signature) = parts(token).ok_or(TokenError::Foreign)?;
+    if tree::text(&body, &["iss"]) != ISSUER {
+        return Err(TokenError::Foreign);
+    }
+    let own = sign(&state.access.credentials.key, text.as_bytes());
+    if tree::text(&head, &["alg"]) != "HS256" || !same(&own, &signature) {
+        let why = "go-jose/go-jose: error in cryptographic primitive";
+        return Err(TokenError::Stale(why.to_owned()));
+    }
+    Ok(body)
+}
+
+/// What is signed, the two parts of that, and the signature.
+fn parts(token: &str) -> Option<(&str, Value, Value, Vec<u8>)> {
     let (text, signature) = token.rsplit_once('.')?;
     let (head, body) = text.split_once('.')?;
     let decode = |part: &str| URL_SAFE_NO_PAD.decode(part).ok();
-    let own = sign(&state.access.credentials.key, text.as_bytes());
-    if !same(&own, &decode(signature)?) {
-        return None;
-    }
-    let head: Value = serde_json::from_slice(&decode(head)?).ok()?;
-    (tree::text(&head, &["alg"]) == "HS256").then_some(())?;
-    serde_json::from_slice(&decode(body)?).ok()
+    let json = |part: &str| serde_json::from_slice(&decode(part)?).ok();
+    Some((
+        text,
+        json(head)?,
+        json(body)?,
+        decode(signature).unwrap_or_default(),
+    ))
 }
 
 /// Whether what the token is bound to is still there and still the same.

@@ -14,12 +14,13 @@ pub(crate) struct Simulated(pub(crate) Cluster);
 
 impl Host for Simulated {
     fn client(&self, user: &str) -> Client {
-        let user = match user {
-            "admin" => User::named("admin", &["system:masters"]),
-            "alice" => User::named("alice", &["team-a"]),
-            "nobody" => User::anonymous(),
-            other => User::named(other, &["team-b"]),
+        let group = match user {
+            "admin" => "system:masters",
+            "alice" => "team-a",
+            _ => "team-b",
         };
+        let mut user = User::named(user, &[group]);
+        user.uid.clone_from(&user.name);
         Client::new(self.0.connect_as("conformance", user), "default")
     }
 

@@ -1,0 +1,101 @@
+//! Webhooks on loopback: takes a [`Hook`], gives its address. HTTPS with a throw-away certificate, one task per connection.
+
+use std::convert::Infallible;
+use std::net::Ipv4Addr;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{Request, Response};
+use http_body_util::{BodyExt as _, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::service::service_fn;
+use hyper_util::rt::TokioIo;
+use tokio::net::{TcpListener, TcpStream};
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+
+use crate::hook::{Hook, HookAddress, HookReply};
+
+/// Ends the server with its owner.
+struct Running(tokio::task::AbortHandle);
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.0.abort();
+    }
+}
+
+/// Serves a webhook on a free port of loopback until its address is dropped.
+pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, String> {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let made =
+        rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).map_err(|error| text(&error))?;
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|error| text(&error))?;
+    let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
+    let config = ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .map_err(|error| text(&error))?
+        .with_no_client_auth()
+        .with_single_cert(vec![made.cert.der().clone()], key)
+        .map_err(|error| text(&error))?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
+        .await
+        .map_err(|error| text(&error))?;
+    let port = listener.local_addr().map_err(|error| text(&error))?.port();
+    let url = format!("https://127.0.0.1:{port}/{}", hook.name);
+    let ca = STANDARD.encode(made.cert.pem());
+    if hook.is_unreachable() {
+        // The port was free a moment ago, and nobody takes it.
+        return Ok(HookAddress {
+            url,
+            ca,
+            guard: Box::new(()),
+        });
+    }
+    let acceptor = TlsAcceptor::from(Arc::new(config));
+    let task = tokio::spawn(accept(listener, acceptor, hook));
+    Ok(HookAddress {
+        url,
+        ca,
+        guard: Box::new(Running(task.abort_handle())),
+    })
+}
+
+async fn accept(listener: TcpListener, acceptor: TlsAcceptor, hook: Arc<Hook>) {
+    let mut connections = tokio::task::JoinSet::new();
+    while let Ok((stream, _)) = listener.accept().await {
+        connections.spawn(converse(stream, acceptor.clone(), Arc::clone(&hook)));
+    }
+}
+
+async fn converse(stream: TcpStream, acceptor: TlsAcceptor, hook: Arc<Hook>) {
+    let Ok(stream) = acceptor.accept(stream).await else {
+        return;
+    };
+    let service = service_fn(move |request| respond(request, Arc::clone(&hook)));
+    // A client that goes away ends its own request, nothing else.
+    let _ = hyper::server::conn::http1::Builder::new()
+        .serve_connection(TokioIo::new(stream), service)
+        .await;
+}
+
+async fn respond(request: Request<Incoming>, hook: Arc<Hook>) -> Result<Response<Full<Bytes>>, Infallible> {
+    let body = request
+        .into_body()
+        .collect()
+        .await
+        .map(http_body_util::Collected::to_bytes)
+        .unwrap_or_default();
+    let review = serde_json::from_slice(&body).unwrap_or_default();
+    let (code, text) = match hook.answer(&review) {
+        HookReply::Answer(code, text) => (code, text),
+        HookReply::Silence | HookReply::Unreachable => std::future::pending().await,
+    };
+    let mut response = Response::new(Full::new(Bytes::from(text)));
+    *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();
+    let json = http::HeaderValue::from_static("application/json");
+    response.headers_mut().insert(http::header::CONTENT_TYPE, json);
+    Ok(response)
+}
