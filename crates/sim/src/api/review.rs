@@ -24,7 +24,7 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
         settle_home(&mut value, &request.place.namespace)?;
     }
     if plural.ends_with("accessreviews") || plural == "tokenreviews" {
-        value = apply::track(state, request.resource, None, value, context);
+        value = apply::unpacked(&apply::track(state, request.resource, None, value, context));
     }
     check(plural, request, &value)?;
     let user = context.user.clone();
