@@ -6,6 +6,8 @@ mod cases;
 pub mod cluster;
 #[cfg(feature = "cluster")]
 pub mod isolation;
+#[cfg(feature = "cluster")]
+pub mod kubelet;
 mod oracle;
 mod peer;
 #[cfg(feature = "cluster")]

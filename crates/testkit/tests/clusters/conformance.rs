@@ -12,9 +12,8 @@ mod sweep;
 use std::time::Duration;
 
 use futures::{StreamExt, stream};
-use mainstay_conformance::{Host, SCENARIOS, Scenario, run};
+use mainstay_conformance::{Host, SCENARIOS, Scenario, Script, run};
 use mainstay_testkit::Tally;
-use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
 use mainstay_testkit::trial::Trial;
 
 use reach::Reach;
@@ -95,13 +94,19 @@ async fn on_the_simulator() {
     tally.conclude("conformance on the simulator");
 }
 
-/// Scenarios that reach beyond their namespace run one after another on a cluster of their own, the others beside each other.
+/// Scenarios that say how pods behave run where somebody plays the kubelet; those that reach beyond their namespace one after another on a
+/// cluster of their own; all others beside each other.
 async fn on_the_real_one() {
-    let (wide, narrow): (Vec<_>, Vec<_>) = chosen()
+    let (lively, still): (Vec<_>, Vec<_>) = chosen().into_iter().partition(|scenario| is_lively(*scenario));
+    let (wide, narrow): (Vec<_>, Vec<_>) = still
         .into_iter()
         .partition(|scenario| Reach::of(scenario.text) == Reach::Cluster);
-    let (wide, narrow) = futures::join!(one_by_one(wide), beside_each_other(narrow));
-    let mut found: Vec<Found> = wide.into_iter().chain(narrow).collect();
+    let (wide, narrow, lively) = futures::join!(
+        one_by_one(wide),
+        beside_each_other(narrow, Real::still()),
+        beside_each_other(lively, Real::lively())
+    );
+    let mut found: Vec<Found> = wide.into_iter().chain(narrow).chain(lively).collect();
     let again = try_again(&mut found).await;
     let mut tally = Tally::default();
     for found in &found {
@@ -112,8 +117,16 @@ async fn on_the_real_one() {
     tally.conclude("conformance on the real server");
 }
 
-async fn beside_each_other(scenarios: Vec<Scenario>) -> Vec<Found> {
-    let host = Real::start().await;
+fn is_lively(scenario: Scenario) -> bool {
+    let commands = Script::parse(scenario.text).0;
+    commands.iter().any(|command| command.word() == "BEHAVE")
+}
+
+async fn beside_each_other(scenarios: Vec<Scenario>, host: impl Future<Output = Real>) -> Vec<Found> {
+    if scenarios.is_empty() {
+        return Vec::new();
+    }
+    let host = host.await;
     let running = stream::iter(scenarios).map(|scenario| {
         let host = &host;
         async move { transcript(host, scenario, &format!("ns-{}", scenario.name)).await }
@@ -122,7 +135,10 @@ async fn beside_each_other(scenarios: Vec<Scenario>) -> Vec<Found> {
 }
 
 async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
-    let host = Real::start().await;
+    if scenarios.is_empty() {
+        return Vec::new();
+    }
+    let host = Real::still().await;
     let sweep = Sweep::prepare(host.client("admin")).await;
     let mut found = Vec::new();
     for scenario in scenarios {
@@ -134,30 +150,17 @@ async fn one_by_one(scenarios: Vec<Scenario>) -> Vec<Found> {
 
 /// Real controllers work in real time, and this machine may be busy: what differs gets a second chance, alone. How many did is told.
 async fn try_again(found: &mut [Found]) -> usize {
-    let unequal: Vec<&mut Found> = found.iter_mut().filter(|found| !found.is_equal()).collect();
-    if unequal.is_empty() {
-        return 0;
-    }
-    let host = Real::start().await;
-    let sweep = Sweep::prepare(host.client("admin")).await;
     let mut rescued = 0;
-    for first in unequal {
+    for first in found.iter_mut().filter(|found| !found.is_equal()) {
         println!("once more: {}", first.difference());
+        let host = if is_lively(first.scenario) {
+            Real::lively().await
+        } else {
+            Real::still().await
+        };
         let namespace = format!("ns-{}", first.scenario.name);
         *first = transcript(&host, first.scenario, &namespace).await;
         rescued += usize::from(first.is_equal());
-        sweep.sweep().await;
     }
     rescued
-}
-
-impl Real {
-    async fn start() -> Self {
-        // Deployments must stay as they were written: who made the pods of a scenario says so with `BEHAVE`.
-        let options = Options {
-            controllers: BASIC_CONTROLLERS.to_vec(),
-            ..Options::default()
-        };
-        Self::new(Cluster::start(options).await.unwrap())
-    }
 }

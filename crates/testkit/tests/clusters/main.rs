@@ -15,6 +15,7 @@ macro_rules! trials {
 
 mod conformance;
 mod harness;
+mod kubelet;
 
 use std::process::ExitCode;
 
@@ -22,9 +23,15 @@ use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::trial::{self, Trial};
 
 fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [flag, address] = arguments.as_slice()
+        && flag == kubelet::SERVER_FLAG
+    {
+        kubelet::serve(address);
+    }
     if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
         return trial::main(&PARTS, &[harness::VICTIM]);
     }
-    let trials: Vec<Trial> = [harness::TRIALS, conformance::TRIALS].concat();
+    let trials: Vec<Trial> = [harness::TRIALS, kubelet::TRIALS, conformance::TRIALS].concat();
     trial::main(&PARTS, &trials)
 }

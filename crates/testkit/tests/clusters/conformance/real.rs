@@ -4,16 +4,36 @@ use std::time::Duration;
 
 use kube::Client;
 use mainstay_conformance::Host;
-use mainstay_testkit::cluster::Cluster;
+use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 
 /// A real one.
 pub(crate) struct Real {
+    kubelet: Option<Kubelet>,
     cluster: Cluster,
 }
 
 impl Real {
-    pub(crate) fn new(cluster: Cluster) -> Self {
-        Self { cluster }
+    /// A cluster where objects stay as they were written.
+    pub(crate) async fn still() -> Self {
+        let options = Options {
+            controllers: BASIC_CONTROLLERS.to_vec(),
+            ..Options::default()
+        };
+        Self {
+            kubelet: None,
+            cluster: Cluster::start(options).await.unwrap(),
+        }
+    }
+
+    /// A cluster where workloads become pods, and pods live by their scripts.
+    pub(crate) async fn lively() -> Self {
+        let cluster = Cluster::start(Options::default()).await.unwrap();
+        let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
+        Self {
+            kubelet: Some(kubelet),
+            cluster,
+        }
     }
 }
 
@@ -26,7 +46,9 @@ impl Host for Real {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    fn behave(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
-        Err("nobody plays the kubelet".to_owned())
+    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+        let kubelet = self.kubelet.as_ref().ok_or("nobody plays the kubelet")?;
+        kubelet.behave(namespace, workload, script.parse()?);
+        Ok(())
     }
 }

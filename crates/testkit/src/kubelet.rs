@@ -1,0 +1,106 @@
+//! A hollow kubelet beside a real API server: takes scripts, gives pods nodes, addresses, lives and ends, as the simulator's does.
+//!
+//! ```text
+//! watch pods, nodes ─▶ Play: guests, alarms ─▶ bind, patch status, delete
+//!                        ▲ readiness, exits          │
+//!                        └──────── processes ◀───────┘   where a [`Backing`] stands behind a pod
+//! ```
+//!
+//! It schedules, too: nobody else does. Pods behave by [`Scripts`], the same as in the simulator; a pod may be a real process instead.
+
+mod api;
+mod play;
+mod process;
+
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mainstay_sim::script::{Script, Scripts};
+use tokio::task::JoinHandle;
+
+use crate::cluster::{Cluster, ClusterError, KUBELET};
+use api::Api;
+use play::Play;
+pub use process::{Backed, Backing, Making, Probe};
+
+/// What a kubelet plays.
+#[derive(Clone)]
+pub struct KubeletOptions {
+    /// How many nodes there shall be, called `node-0`, `node-1` and so on.
+    pub nodes: usize,
+    /// Which pods are real processes.
+    pub backing: Option<Arc<dyn Backing>>,
+}
+
+impl std::fmt::Debug for KubeletOptions {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} nodes, backed: {}", self.nodes, self.backing.is_some())
+    }
+}
+
+impl Default for KubeletOptions {
+    /// Three nodes, no real processes.
+    fn default() -> Self {
+        Self {
+            nodes: 3,
+            backing: None,
+        }
+    }
+}
+
+/// Plays until it is dropped; processes behind pods end with it.
+#[derive(Debug)]
+pub struct Kubelet {
+    scripts: Arc<Mutex<Scripts>>,
+    task: JoinHandle<()>,
+}
+
+/// Why nobody plays.
+#[derive(Debug, thiserror::Error)]
+pub enum KubeletError {
+    /// There is no client.
+    #[error("the kubelet has no client")]
+    Cluster(#[from] ClusterError),
+    /// A node could not be made.
+    #[error("making the node {name}")]
+    Node {
+        /// Which one.
+        name: String,
+        /// What the server said.
+        source: Box<kube::Error>,
+    },
+}
+
+impl Kubelet {
+    /// Makes the nodes and begins to play.
+    pub async fn start(cluster: &Cluster, options: KubeletOptions) -> Result<Self, KubeletError> {
+        let api = Api {
+            kubelet: cluster.client_called(KUBELET, "kubelet")?,
+            scheduler: cluster.client_called(KUBELET, "kube-scheduler")?,
+        };
+        for number in 0..options.nodes {
+            api.make_node(number).await?;
+        }
+        let scripts = Arc::new(Mutex::new(Scripts::default()));
+        let play = Play::new(api, cluster.pod_network(), Arc::clone(&scripts), options.backing);
+        Ok(Self {
+            scripts,
+            task: tokio::spawn(play.run()),
+        })
+    }
+
+    /// Changes the scripts in force; a pod's is chosen when it gets its node.
+    pub fn change_scripts(&self, change: impl FnOnce(&mut Scripts)) {
+        change(&mut self.scripts.lock().unwrap_or_else(PoisonError::into_inner));
+    }
+
+    /// How the pods of a workload behave from now on.
+    pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
+        self.change_scripts(|scripts| scripts.add_workload(namespace, workload, script));
+    }
+}
+
+impl Drop for Kubelet {
+    fn drop(&mut self) {
+        self.task.abort();
+    }
+}

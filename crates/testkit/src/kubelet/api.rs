@@ -1,0 +1,88 @@
+//! What a kubelet and a scheduler ask of the API server: takes a pod and what to say of it, gives the pod as it is stored.
+
+use http::Request;
+use kube::Client;
+use mainstay_sim::script::node;
+use mainstay_sim::tree;
+use serde_json::{Value, json};
+
+use super::KubeletError;
+use super::play::now;
+
+/// The two who ask: their names show in `managedFields`.
+#[derive(Clone)]
+pub(super) struct Api {
+    pub(super) kubelet: Client,
+    pub(super) scheduler: Client,
+}
+
+type Reply = Result<Value, Box<kube::Error>>;
+
+impl Api {
+    /// Makes a node that is ready: the taint that admission puts on new nodes goes.
+    pub(super) async fn make_node(&self, number: usize) -> Result<(), KubeletError> {
+        let node = node(number, now());
+        let name = tree::text(&node, &["metadata", "name"]).to_owned();
+        let failed = |source| KubeletError::Node {
+            name: name.clone(),
+            source,
+        };
+        send(&self.kubelet, Request::post("/api/v1/nodes"), JSON, &node)
+            .await
+            .map_err(failed)?;
+        let path = format!("/api/v1/nodes/{name}");
+        let ready = json!({"spec": {"taints": null}});
+        send(&self.kubelet, Request::patch(path), MERGE, &ready)
+            .await
+            .map(drop)
+            .map_err(failed)
+    }
+
+    /// Gives a pod its node.
+    pub(super) async fn bind(&self, pod: &Value, node: &str) -> Reply {
+        let binding = json!({
+            "apiVersion": "v1", "kind": "Binding",
+            "metadata": {"name": tree::text(pod, &["metadata", "name"]), "uid": tree::text(pod, &["metadata", "uid"])},
+            "target": {"apiVersion": "v1", "kind": "Node", "name": node},
+        });
+        let request = Request::post(format!("{}/binding", path(pod)));
+        send(&self.scheduler, request, JSON, &binding).await
+    }
+
+    /// Writes the status that `pod` carries now.
+    pub(super) async fn write_status(&self, pod: &Value, by_scheduler: bool) -> Reply {
+        let patch = json!({"metadata": {"uid": tree::text(pod, &["metadata", "uid"])}, "status": tree::get(pod, &["status"])});
+        let client = if by_scheduler {
+            &self.scheduler
+        } else {
+            &self.kubelet
+        };
+        let request = Request::patch(format!("{}/status", path(pod)));
+        send(client, request, MERGE, &patch).await
+    }
+
+    /// The pod has stopped.
+    pub(super) async fn delete(&self, pod: &Value) -> Reply {
+        let options = json!({
+            "apiVersion": "v1", "kind": "DeleteOptions", "gracePeriodSeconds": 0,
+            "preconditions": {"uid": tree::text(pod, &["metadata", "uid"])},
+        });
+        send(&self.kubelet, Request::delete(path(pod)), JSON, &options).await
+    }
+}
+
+const JSON: &str = "application/json";
+const MERGE: &str = "application/merge-patch+json";
+
+fn path(pod: &Value) -> String {
+    let text = |key| tree::text(pod, &["metadata", key]);
+    format!("/api/v1/namespaces/{}/pods/{}", text("namespace"), text("name"))
+}
+
+async fn send(client: &Client, request: http::request::Builder, kind: &str, body: &Value) -> Reply {
+    let request = request
+        .header("content-type", kind)
+        .body(body.to_string().into_bytes())
+        .map_err(|error| Box::new(kube::Error::HttpError(error)))?;
+    client.request(request).await.map_err(Box::new)
+}

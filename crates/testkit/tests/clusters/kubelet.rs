@@ -1,0 +1,220 @@
+//! The hollow kubelet beside a real server: pods live by their scripts, or are real processes.
+
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::Arc;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use k8s_openapi::api::core::v1::Pod;
+use k8s_openapi::api::discovery::v1::EndpointSlice;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
+use kube::{Api, Client};
+use mainstay_sim::script::Script;
+use mainstay_testkit::cluster::{Cluster, Options};
+use mainstay_testkit::kubelet::{Backed, Backing, Kubelet, KubeletOptions, Making, Probe};
+use mainstay_testkit::trial::Trial;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+pub(crate) const TRIALS: &[Trial] = trials![
+    "kubelet::pods_live_by_their_scripts" => pods_live_by_their_scripts(),
+    "kubelet::a_pod_is_a_process" => a_pod_is_a_process(),
+];
+
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Asks until the answer is yes.
+pub(crate) async fn until(what: &str, mut asked: impl AsyncFnMut() -> bool) {
+    let wait = async {
+        while !asked().await {
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    };
+    let answer = tokio::time::timeout(PATIENCE, wait).await;
+    assert!(answer.is_ok(), "not within {PATIENCE:?}: {what}");
+}
+
+fn deployment(name: &str, replicas: i32) -> Deployment {
+    let labels = json!({"app": name});
+    let spec = json!({
+        "replicas": replicas, "selector": {"matchLabels": labels},
+        "template": {"metadata": {"labels": labels}, "spec": {
+            "terminationGracePeriodSeconds": 5, "containers": [{"name": "c", "image": "web:1"}],
+        }},
+    });
+    serde_json::from_value(json!({"metadata": {"name": name}, "spec": spec})).unwrap()
+}
+
+fn service(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name}, "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}})
+}
+
+async fn available(client: &Client, name: &str) -> i32 {
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let status = deployments.get(name).await.unwrap().status.unwrap_or_default();
+    status.available_replicas.unwrap_or(0)
+}
+
+async fn pods(client: &Client, app: &str) -> Vec<Pod> {
+    let pods: Api<Pod> = Api::default_namespaced(client.clone());
+    let list = pods
+        .list(&ListParams::default().labels(&format!("app={app}")))
+        .await;
+    list.unwrap().items
+}
+
+fn waiting_reason(pod: &Pod) -> Option<String> {
+    let status = pod.status.as_ref()?.container_statuses.as_ref()?.first()?;
+    status.state.as_ref()?.waiting.as_ref()?.reason.clone()
+}
+
+async fn pods_live_by_their_scripts() {
+    let mut cluster = Cluster::start(Options::default()).await.unwrap();
+    let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
+    let client = cluster.client("admin").unwrap();
+    kubelet.behave("default", "never", Script::never_ready());
+    kubelet.behave("default", "crash", Script::crash_loop(Duration::from_millis(300)));
+    kubelet.behave("default", "image", Script::image_pull_error());
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    for (name, replicas) in [("web", 3), ("never", 1), ("crash", 1), ("image", 1)] {
+        deployments
+            .create(&PostParams::default(), &deployment(name, replicas))
+            .await
+            .unwrap();
+    }
+    let services: Api<k8s_openapi::api::core::v1::Service> = Api::default_namespaced(client.clone());
+    let web = serde_json::from_value(service("web")).unwrap();
+    services.create(&PostParams::default(), &web).await.unwrap();
+    until("three pods are available", async || {
+        available(&client, "web").await == 3
+    })
+    .await;
+    until("a pod waits between crashes", async || {
+        let pods = pods(&client, "crash").await;
+        pods.first().and_then(waiting_reason).as_deref() == Some("CrashLoopBackOff")
+    })
+    .await;
+    until("a pod has no image", async || {
+        let pods = pods(&client, "image").await;
+        pods.first().and_then(waiting_reason).as_deref() == Some("ImagePullBackOff")
+    })
+    .await;
+    until("a pod runs", async || {
+        let pods = pods(&client, "never").await;
+        let phase = pods.first().and_then(|pod| pod.status.as_ref()?.phase.clone());
+        phase.as_deref() == Some("Running")
+    })
+    .await;
+    assert_eq!(available(&client, "never").await, 0);
+    endpoints_follow(&client).await;
+    survives_a_restart(&mut cluster, &client).await;
+}
+
+/// Pods are on different nodes, have different addresses, and the Service knows them.
+async fn endpoints_follow(client: &Client) {
+    let spread = |value: fn(&Pod) -> Option<String>, pods: &[Pod]| {
+        let values: std::collections::BTreeSet<_> = pods.iter().filter_map(value).collect();
+        values.len()
+    };
+    let found = pods(client, "web").await;
+    assert_eq!(spread(|pod| pod.spec.as_ref()?.node_name.clone(), &found), 3);
+    assert_eq!(spread(|pod| pod.status.as_ref()?.pod_ip.clone(), &found), 3);
+    let slices: Api<EndpointSlice> = Api::default_namespaced(client.clone());
+    until("the Service has three endpoints", async || {
+        let slices = slices.list(&ListParams::default()).await.unwrap();
+        let all = slices
+            .items
+            .iter()
+            .flat_map(|slice| slice.endpoints.iter().flatten());
+        all.filter(|endpoint| {
+            endpoint
+                .conditions
+                .as_ref()
+                .is_some_and(|it| it.ready == Some(true))
+        })
+        .count()
+            == 3
+    })
+    .await;
+}
+
+async fn survives_a_restart(cluster: &mut Cluster, client: &Client) {
+    cluster.start_api_server().await.unwrap();
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let scale = Patch::Merge(json!({"spec": {"replicas": 0}}));
+    deployments
+        .patch_scale("web", &PatchParams::default(), &scale)
+        .await
+        .unwrap();
+    until("all pods have stopped", async || {
+        pods(client, "web").await.is_empty()
+    })
+    .await;
+}
+
+/// Pods labelled `run: server` are this program as a server.
+struct Servers;
+
+/// Asks this program to be such a server.
+pub(crate) const SERVER_FLAG: &str = "--server";
+
+/// Answers everything with 200, for ever.
+pub(crate) fn serve(address: &str) {
+    let listener = TcpListener::bind(address).unwrap();
+    for mut stream in listener.incoming().flatten() {
+        let _ = std::io::Write::write_all(&mut stream, b"HTTP/1.0 200 OK\r\n\r\n");
+    }
+}
+
+impl Backing for Servers {
+    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+        pod.pointer("/metadata/labels/run").filter(|it| *it == "server")?;
+        let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
+        Some(Box::pin(async move {
+            let mut command = Command::new(std::env::current_exe().unwrap());
+            command.arg(SERVER_FLAG).arg(address.to_string());
+            Ok(Backed {
+                command,
+                probe: Probe::Http(address, "/ready".to_owned()),
+            })
+        }))
+    }
+}
+
+async fn a_pod_is_a_process() {
+    let cluster = Cluster::start(Options::default()).await.unwrap();
+    let options = KubeletOptions {
+        backing: Some(Arc::new(Servers)),
+        ..KubeletOptions::default()
+    };
+    let _kubelet = Kubelet::start(&cluster, options).await.unwrap();
+    let api: Api<Pod> = Api::default_namespaced(cluster.client("admin").unwrap());
+    let pod = json!({
+        "metadata": {"name": "server", "labels": {"run": "server"}},
+        "spec": {"terminationGracePeriodSeconds": 3, "containers": [{"name": "c", "image": "server:1"}]},
+    });
+    let pod: Pod = serde_json::from_value(pod).unwrap();
+    api.create(&PostParams::default(), &pod).await.unwrap();
+    until("the process is ready", async || {
+        is_ready(&api.get("server").await.unwrap())
+    })
+    .await;
+    let ip = api.get("server").await.unwrap().status.unwrap().pod_ip.unwrap();
+    let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
+    TcpStream::connect(address).unwrap();
+    api.delete("server", &DeleteParams::default()).await.unwrap();
+    until("the pod is gone", async || {
+        api.get_opt("server").await.unwrap().is_none()
+    })
+    .await;
+    TcpStream::connect(address).unwrap_err();
+}
+
+/// Whether a pod says so.
+pub(crate) fn is_ready(pod: &Pod) -> bool {
+    let conditions = pod.status.as_ref().and_then(|status| status.conditions.clone());
+    conditions
+        .unwrap_or_default()
+        .into_iter()
+        .any(|one| one.type_ == "Ready" && one.status == "True")
+}
