@@ -1,0 +1,134 @@
+//! The comparison on records as the server writes them.
+
+use serde_json::json;
+
+use super::*;
+
+fn live(object: Value, fields: &Value) -> Value {
+    let mut object = object;
+    object["metadata"]["managedFields"] = json!([
+        {"manager": "someone", "operation": "Update", "fieldsV1": {"f:spec": {"f:other": {}}}},
+        {"manager": "us", "operation": "Apply", "fieldsV1": fields},
+        {"manager": "us", "operation": "Apply", "subresource": "status", "fieldsV1": {"f:status": {}}},
+    ]);
+    object
+}
+
+fn check(wanted: &Value, live: &Value, expected: Option<&str>) {
+    let found = difference(wanted, live, "us").map(|difference| difference.to_string());
+    assert_eq!(found.as_deref(), expected, "{wanted}");
+}
+
+fn service() -> Value {
+    let object = json!({
+        "metadata": {"name": "web", "labels": {"app": "web", "theirs": "x"}},
+        "spec": {
+            "ports": [{"name": "http", "port": 80, "protocol": "TCP", "targetPort": 8080}, {"port": 443, "protocol": "TCP"}],
+            "selector": {"app": "web"},
+            "clusterIP": "10.0.0.1",
+            "finalizers": ["a", "b"],
+        },
+    });
+    let fields = json!({
+        "f:metadata": {"f:labels": {"f:app": {}}},
+        "f:spec": {
+            "f:ports": {
+                "k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:name": {}, "f:port": {}, "f:targetPort": {}},
+            },
+            "f:selector": {},
+            "f:finalizers": {"v:\"a\"": {}},
+        },
+    });
+    live(object, &fields)
+}
+
+fn wanted() -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Service",
+        "metadata": {"name": "web", "namespace": "ns", "labels": {"app": "web"}, "annotations": {}},
+        "spec": {
+            "ports": [{"name": "http", "port": 80, "targetPort": 8080}],
+            "selector": {"app": "web"},
+            "finalizers": ["a"],
+        },
+    })
+}
+
+#[test]
+fn what_is_applied_already_needs_nothing() {
+    check(&wanted(), &service(), None);
+}
+
+#[test]
+fn nobody_applied_yet() {
+    check(&wanted(), &json!({"metadata": {}}), Some("not applied by us yet"));
+}
+
+#[test]
+fn a_changed_value_is_found() {
+    let mut other = service();
+    other["spec"]["ports"][0]["targetPort"] = json!(9090);
+    check(
+        &wanted(),
+        &other,
+        Some(".spec.ports[port=80,protocol=\"TCP\"].targetPort was changed"),
+    );
+    let mut other = service();
+    other["spec"]["selector"]["more"] = json!("x");
+    check(&wanted(), &other, Some(".spec.selector was changed"));
+}
+
+#[test]
+fn a_new_wish_is_found() {
+    let mut more = wanted();
+    more["spec"]["ports"] = json!([{"name": "http", "port": 80, "targetPort": 8080}, {"port": 443}]);
+    check(&more, &service(), Some(".spec.ports[{\"port\":443}] is missing"));
+    let mut more = wanted();
+    more["metadata"]["labels"]["theirs"] = json!("x");
+    check(&more, &service(), Some(".metadata.labels.theirs is missing"));
+    let mut more = wanted();
+    more["spec"]["finalizers"] = json!(["a", "b"]);
+    check(&more, &service(), Some(".spec.finalizers[\"b\"] is missing"));
+}
+
+#[test]
+fn what_is_not_wanted_any_more_is_found() {
+    let mut less = wanted();
+    less["spec"]["ports"] = json!([{"port": 80, "targetPort": 8080}]);
+    check(
+        &less,
+        &service(),
+        Some(".spec.ports[port=80,protocol=\"TCP\"].name is not wanted any more"),
+    );
+    let mut less = wanted();
+    less["metadata"]["labels"] = json!({});
+    check(
+        &less,
+        &service(),
+        Some(".metadata.labels.app is not wanted any more"),
+    );
+    let mut less = wanted();
+    less["spec"]["finalizers"] = json!([]);
+    check(
+        &less,
+        &service(),
+        Some(".spec.finalizers[\"a\"] is not wanted any more"),
+    );
+}
+
+#[test]
+fn fields_of_others_do_not_count() {
+    let mut other = service();
+    other["spec"]["clusterIP"] = json!("10.0.0.2");
+    other["metadata"]["labels"]["theirs"] = json!("y");
+    other["spec"]["ports"][1]["name"] = json!("added");
+    check(&wanted(), &other, None);
+}
+
+#[test]
+fn a_field_gone_from_the_server_is_missing() {
+    let mut other = service();
+    other["metadata"]["labels"] = json!({"theirs": "x"});
+    check(&wanted(), &other, Some(".metadata.labels.app is missing"));
+}

@@ -1,0 +1,5 @@
+//! The rim: takes what a plan asks for, does it to a cluster, and nothing that is done already.
+//!
+//! *Absent on purpose:* deciding what to apply.
+
+pub mod compare;
