@@ -133,6 +133,12 @@ pub fn parse_spanned(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Docu
     Ok(trees.iter().map(|tree| document(tree, source.skipped)).collect())
 }
 
+/// Whether every document of `text` can be read, at the cost of reading and no more.
+pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error> {
+    let source = Source::new(text.as_ref(), budget)?;
+    compose(&source, budget, true).map(drop)
+}
+
 /// Reads every document of `text` together with what it means, for who edits the one and must know the other: whole
 /// numbers stay whole, of a key given twice the last wins. A document may have spans and no value, as `<<: 1` has none.
 pub fn parse_spanned_values(

@@ -155,3 +155,13 @@ fn spans_and_values_come_from_one_reading() {
     assert_eq!(shown[0], r#"Ok(Map({"a": Int(16), "b": Int(1)}))"#);
     assert!(shown[1].contains("Merge"), "{}", shown[1]);
 }
+
+#[test]
+fn syntax_can_be_checked_alone() {
+    let check = |text: &str| mainstay_yaml::check_syntax(text, &Budget::default());
+    assert_eq!(
+        check("a: 1\n---\nb: *x\n").unwrap_err(),
+        parse_spanned("a: 1\n---\nb: *x\n", &Budget::default()).unwrap_err()
+    );
+    assert_eq!(check("a: 1\n---\nb: 2\n"), Ok(()));
+}
