@@ -2,11 +2,12 @@
 
 mod attempt;
 
-use mainstay_yaml::{Budget, Document, Error, NodeId, Value, parse_spanned_values};
+use mainstay_yaml::{Budget, Document, Error, NodeId, Value, check_syntax, parse_spanned_values};
 
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
 use crate::select::{Found, select};
+use crate::split::may_matter;
 use crate::tree::View;
 use crate::workload::{Workload, place};
 use crate::{Action, Code, Finding, Mode, Options, Place, Reason, Report, Severity};
@@ -18,6 +19,13 @@ pub(crate) struct Treated {
     pub(crate) text: Option<Vec<u8>>,
     /// Places count from the start of the document.
     pub(crate) reports: Vec<Report>,
+}
+
+impl Treated {
+    /// Whether nothing changed and nothing is said.
+    pub(crate) fn is_nothing(&self) -> bool {
+        self.text.is_none() && self.reports.is_empty()
+    }
 }
 
 /// A text with what it means.
@@ -38,6 +46,10 @@ impl Parsed<'_> {
 
 /// Treats one document.
 pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
+    if !may_matter(text) {
+        let read = check_syntax(text, &Budget::default());
+        return read.map_or_else(|error| unreadable(syntax(&error)), |()| Treated::default());
+    }
     let original = match parse(text) {
         Ok(Some(parsed)) => parsed,
         Ok(None) => return Treated::default(),
@@ -179,6 +191,11 @@ impl<'w, 'a> Work<'w, 'a> {
 
     /// Sets which workloads look different in `text`.
     fn note_changes(&mut self, text: &[u8]) {
+        let first = self.found.first().map(|found| found.object);
+        if self.found.iter().all(|found| Some(found.object) == first) {
+            self.states.iter_mut().for_each(|state| state.changed = true);
+            return;
+        }
         let Ok(Some(parsed)) = parse(text) else { return };
         let found = select(&parsed.view(), &self.options.pod_template_paths);
         for index in 0..self.found.len() {

@@ -29,6 +29,8 @@ pub struct Options {
     pub pod_template_paths: Vec<PodTemplatePath>,
     /// Namespace of the coordinator, for profiles that name it in an address; `default` if none is known.
     pub coordinator_namespace: Option<String>,
+    /// How many threads may share a large input. The outcome is the same with any number.
+    pub threads: usize,
 }
 
 impl Default for Options {
@@ -41,6 +43,7 @@ impl Default for Options {
             images: Images::default(),
             pod_template_paths: Vec::new(),
             coordinator_namespace: None,
+            threads: 1,
         }
     }
 }

@@ -1,9 +1,10 @@
 //! The whole way: takes a text and options, gives the edited text and the reports.
 
 use std::borrow::Cow;
+use std::ops::Range;
 
 use crate::document::{self, Treated};
-use crate::split::{documents, may_matter};
+use crate::split::documents;
 use crate::{InjectError, Options, Outcome, Report};
 
 /// Injects into every workload of `input`, or takes the injected away, as `options` say.
@@ -14,6 +15,8 @@ pub fn run<'a>(input: &'a [u8], options: &Options) -> Result<Outcome<'a>, Inject
     if input.starts_with(b"\xFF\xFE") || input.starts_with(b"\xFE\xFF") {
         return Err(InjectError::Utf16);
     }
+    let parts = parts(input, options.threads);
+    let treated = treat_all(input, &parts, options);
     let mut stream = Stream {
         input,
         kept: 0,
@@ -21,14 +24,56 @@ pub fn run<'a>(input: &'a [u8], options: &Options) -> Result<Outcome<'a>, Inject
         counted: (0, 0),
         reports: Vec::new(),
     };
-    for range in documents(input) {
-        let text = input.get(range.clone()).unwrap_or_default();
-        if may_matter(text) {
-            let treated = document::treat(text, options);
-            stream.take(range.start, range.end, treated);
-        }
+    for (range, treated) in treated.into_iter().flatten() {
+        stream.take(range.start, range.end, treated);
     }
     Ok(stream.finish())
+}
+
+/// Below this a thread costs more than it saves.
+const WORTH_A_THREAD: usize = 256 << 10;
+
+/// The documents, in runs of about the same size, one per thread.
+fn parts(input: &[u8], threads: usize) -> Vec<Vec<Range<usize>>> {
+    let most = threads.min(input.len() / WORTH_A_THREAD).max(1);
+    let share = input.len() / most + 1;
+    let mut parts: Vec<Vec<Range<usize>>> = vec![Vec::new()];
+    let mut next = share;
+    for range in documents(input) {
+        if range.start >= next {
+            parts.push(Vec::new());
+            next += share;
+        }
+        if let Some(part) = parts.last_mut() {
+            part.push(range);
+        }
+    }
+    parts
+}
+
+/// What became of each document of which there is something to say, in order.
+type Part = Vec<(Range<usize>, Treated)>;
+
+fn treat_all(input: &[u8], parts: &[Vec<Range<usize>>], options: &Options) -> Vec<Part> {
+    let treat = |part: &[Range<usize>]| -> Part {
+        let treated = part.iter().map(|range| {
+            let text = input.get(range.clone()).unwrap_or_default();
+            (range.clone(), document::treat(text, options))
+        });
+        treated.filter(|(_, treated)| !treated.is_nothing()).collect()
+    };
+    let Some((first, others)) = parts.split_first() else {
+        return Vec::new();
+    };
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others.iter().map(|part| scope.spawn(|| treat(part))).collect();
+        let mut all = vec![treat(first)];
+        all.extend(others.into_iter().map(|other| match other.join() {
+            Ok(part) => part,
+            Err(panic) => std::panic::resume_unwind(panic),
+        }));
+        all
+    })
 }
 
 struct Stream<'a> {

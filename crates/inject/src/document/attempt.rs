@@ -1,7 +1,7 @@
 //! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step is checked: the
 //! new text is parsed again and must mean what the step meant, or nothing is written.
 
-use mainstay_yaml::NodeId;
+use mainstay_yaml::{NodeId, Numbers, Options, parse_with};
 
 use super::{Parsed, State, Work, extent, internal, parse, syntax};
 use crate::editor::edit;
@@ -139,8 +139,11 @@ impl Work<'_, '_> {
         let same = if text == self.original.text {
             self.original.value.as_ref().ok() == Some(&expected)
         } else {
-            let parsed = parse(text).ok().flatten().ok_or_else(differs)?;
-            parsed.value.as_ref().ok() == Some(&expected)
+            let options = Options {
+                numbers: Numbers::Exact,
+                ..Options::default()
+            };
+            parse_with(text, &options).is_ok_and(|given| given == expected)
         };
         same.then_some(()).ok_or_else(differs)
     }
