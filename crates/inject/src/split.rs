@@ -61,6 +61,7 @@ fn line_end(text: &[u8], from: usize) -> usize {
 
 /// Whether this is what may stand before `---` and belongs to the document behind it: directives, perhaps comments.
 fn only_directives(text: &[u8]) -> bool {
+    let text = text.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(text);
     let mut found = false;
     for line in text.split(|byte| *byte == b'\n') {
         match line.first() {
@@ -124,6 +125,7 @@ mod tests {
             "a\n...\n# c\n%YAML 1.1\n---\nb\n",
             &["a\n...\n", "# c\n%YAML 1.1\n---\nb\n"],
         );
+        check("\u{feff}%YAML 1.1\n---\na\n", &["\u{feff}%YAML 1.1\n---\na\n"]);
         check("# only a comment\n---\na\n", &["# only a comment\n", "---\na\n"]);
     }
 
