@@ -1,11 +1,11 @@
-//! How fast and how large: 10,000 Deployments and 30,000 Pods in one cluster, then reads and writes per second on one core.
+//! How fast and how large: 10,000 Deployments and 30,000 Pods in one cluster, then reads and a mix of writes on one core, and whether a
+//! write costs more in a cluster ten times the size. One line per figure: `name value unit`. An argument divides all counts.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "an example that talks")]
-
-use std::time::Instant;
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 use bytes::Bytes;
-use futures::FutureExt;
+use futures::{FutureExt, StreamExt};
 use http::Method;
 use mainstay_sim::api::{Call, Query};
 use mainstay_sim::auth::User;
@@ -13,119 +13,323 @@ use mainstay_sim::{Cluster, Connection, Options};
 use serde_json::{Value, json};
 
 const DEPLOYMENTS: usize = 10_000;
-const PODS: usize = 30_000;
 const READS: usize = 200_000;
 const WRITES: usize = 40_000;
+/// Pods per Deployment, and Deployments per namespace.
+const PODS: usize = 3;
+const CROWD: usize = 100;
 
 fn main() {
-    let cluster = Cluster::new(Options {
-        trace: false,
-        automatic: false,
-        ..Options::default()
-    });
-    let connection = cluster.connect("bench");
-    let started = begin();
-    for number in 0..DEPLOYMENTS {
-        post(
-            &connection,
-            "/apis/apps/v1/namespaces/default/deployments",
-            &deployment(number),
+    let share = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let share: usize = share.unwrap_or(1).max(1);
+    let world = World::filled(DEPLOYMENTS / share, false);
+    world.read(READS / share);
+    world.write(WRITES / share);
+    world.list();
+    say("memory_in_the_end", resident_mib(), "MiB");
+    drop(world);
+    growth(share);
+}
+
+fn say(name: &str, value: f64, unit: &str) {
+    println!("{name} {value:.2} {unit}");
+}
+
+/// What a write of the mix costs in a small and in a large cluster with watchers and controllers at work.
+fn growth(share: usize) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .build()
+        .expect("a runtime");
+    let cost = |deployments: usize| {
+        let world = World::filled(deployments, true);
+        runtime.block_on(world.write_watched(4_000 / share.min(10)))
+    };
+    let (small, large) = (cost(DEPLOYMENTS / share / 10), cost(DEPLOYMENTS / share));
+    say("watched_write_small", small * 1e6, "µs");
+    say("watched_write_large", large * 1e6, "µs");
+    say("watched_write_growth", large / small, "times");
+}
+
+/// A cluster with as many Deployments, three Pods each, in namespaces of a hundred.
+struct World {
+    connection: Connection,
+    deployments: usize,
+    /// Nothing was measured before.
+    first: bool,
+}
+
+impl World {
+    fn filled(deployments: usize, automatic: bool) -> Self {
+        let options = Options {
+            trace: false,
+            automatic,
+            ..Options::default()
+        };
+        let cluster = Cluster::new(options);
+        let world = Self {
+            connection: cluster.connect("bench"),
+            deployments,
+            first: !automatic,
+        };
+        world.fill();
+        world
+    }
+
+    fn fill(&self) {
+        for number in 0..self.deployments.div_ceil(CROWD) {
+            let namespace = json!({"metadata": {"name": format!("shop-{number}")}});
+            self.post("/api/v1/namespaces", &namespace);
+            let account = json!({"metadata": {"name": "default"}});
+            let path = format!("/api/v1/namespaces/shop-{number}/serviceaccounts");
+            // The controllers of the cluster may have been faster.
+            self.send(Method::POST, &path, "", "application/json", &account);
+        }
+        let watch = Watch::begin();
+        for number in 0..self.deployments {
+            self.post(
+                &format!("/apis/apps/v1/{}/deployments", place(number)),
+                &deployment(number),
+            );
+        }
+        for number in 0..self.deployments * PODS {
+            self.post(&format!("/api/v1/{}/pods", place(number / PODS)), &pod(number));
+        }
+        if self.first {
+            say("creates", watch.rate(self.deployments * (PODS + 1)), "per_second");
+            say("memory_when_filled", resident_mib(), "MiB");
+        }
+    }
+
+    fn read(&self, count: usize) {
+        let watch = Watch::begin();
+        for number in 0..count {
+            self.get(&pod_path(number % (self.deployments * PODS)));
+        }
+        say("reads", watch.rate(count), "per_second");
+    }
+
+    fn list(&self) {
+        let watch = Watch::begin();
+        let length = self.get("/api/v1/pods").len();
+        say("list_of_all_pods", watch.seconds() * 1e3, "ms");
+        say("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
+    }
+
+    /// The mix: every sort of write in turn, each as often.
+    fn write(&self, count: usize) {
+        let mut spent = [0.0; SORTS.len()];
+        let whole = Watch::begin();
+        for (at, (_, act)) in SORTS.iter().enumerate() {
+            let watch = Watch::begin();
+            for number in 0..count / SORTS.len() {
+                act(self, number);
+            }
+            spent[at] = watch.rate(count / SORTS.len());
+        }
+        say(
+            "writes",
+            whole.rate(count / SORTS.len() * SORTS.len()),
+            "per_second",
         );
+        for ((name, _), rate) in SORTS.iter().zip(spent) {
+            say(name, rate, "per_second");
+        }
     }
-    for number in 0..PODS {
-        post(&connection, "/api/v1/namespaces/default/pods", &pod(number));
-    }
-    report("creates", DEPLOYMENTS + PODS, started);
-    println!("resident memory: {} MiB", resident_mib());
 
-    let started = begin();
-    for number in 0..READS {
-        let path = format!("/api/v1/namespaces/default/pods/pod-{}", number % PODS);
-        send(&connection, Method::GET, &path, "", Bytes::new());
+    /// The mix with a watcher per namespace and ten of everything; gives seconds per write.
+    async fn write_watched(&self, count: usize) -> f64 {
+        let local = tokio::task::LocalSet::new();
+        let rooms = (0..self.deployments.div_ceil(CROWD))
+            .map(|number| format!("/api/v1/namespaces/shop-{number}/pods"));
+        for path in rooms.chain((0..10).map(|_| "/api/v1/pods".to_owned())) {
+            let version = self.connection.cluster().with(|state| state.store.version());
+            let call = call(
+                Method::GET,
+                &path,
+                &format!("watch=true&resourceVersion={version}"),
+                "",
+                Bytes::new(),
+            );
+            let connection = self.connection.clone();
+            local.spawn_local(async move {
+                let mut body = connection.send(call).await.expect("no faults").into_body();
+                while body.next().await.is_some() {}
+            });
+        }
+        let watch = Watch::begin();
+        local
+            .run_until(async {
+                for number in 0..count {
+                    SORTS[number % SORTS.len()].1(self, number / SORTS.len());
+                    tokio::task::yield_now().await;
+                }
+            })
+            .await;
+        watch.seconds() / count as f64
     }
-    report("reads", READS, started);
 
-    let started = begin();
-    for number in 0..WRITES {
-        let path = format!("/api/v1/namespaces/default/pods/pod-{}/status", number % PODS);
-        let change = json!({"status": {"phase": "Running", "podIP": format!("10.1.0.{}", number % 250), "message": number.to_string()}});
-        send(
-            &connection,
+    fn post(&self, path: &str, value: &Value) {
+        let code = self.send(Method::POST, path, "", "application/json", value).0;
+        assert_eq!(code, 201, "{path}");
+    }
+
+    fn get(&self, path: &str) -> Bytes {
+        self.send(Method::GET, path, "", "", &Value::Null).1
+    }
+
+    fn change(&self, method: Method, path: &str, query: &str, sort: &str, value: &Value) {
+        let (code, body) = self.send(method, path, query, sort, value);
+        assert!(code < 300, "{path}: {}", String::from_utf8_lossy(&body));
+    }
+
+    fn send(&self, method: Method, path: &str, query: &str, sort: &str, value: &Value) -> (u16, Bytes) {
+        let body = if value.is_null() {
+            Bytes::new()
+        } else {
+            value.to_string().into()
+        };
+        let response = self
+            .connection
+            .send(call(method, path, query, sort, body))
+            .now_or_never()
+            .expect("nothing to wait for")
+            .expect("no faults");
+        let code = response.status().as_u16();
+        let body = response.into_body().next().now_or_never().flatten();
+        (code, body.unwrap_or_default())
+    }
+}
+
+type Act = fn(&World, usize);
+
+/// What clients and controllers write, as they write it.
+const SORTS: [(&str, Act); 8] = [
+    ("writes_create_pod", |world, number| {
+        let at = number % world.deployments;
+        let mut value = pod(at);
+        value["metadata"]["name"] = format!("extra-{number}").into();
+        world.post(&format!("/api/v1/{}/pods", place(at)), &value);
+    }),
+    ("writes_update_deployment", |world, number| {
+        let path = deployment_path(number % world.deployments);
+        let mut value: Value = serde_json::from_slice(&world.get(&path)).expect("JSON");
+        value["spec"]["replicas"] = (number % 7).into();
+        world.change(Method::PUT, &path, "", "application/json", &value);
+    }),
+    ("writes_update_deployment_status", |world, number| {
+        let path = deployment_path(number % world.deployments);
+        let mut value: Value = serde_json::from_slice(&world.get(&path)).expect("JSON");
+        value["status"] = json!({
+            "observedGeneration": 1, "replicas": 3, "updatedReplicas": 3, "readyReplicas": number % 4, "availableReplicas": 3,
+            "conditions": [{"type": "Available", "status": "True", "reason": "MinimumReplicasAvailable", "message": number.to_string()}],
+        });
+        world.change(
+            Method::PUT,
+            &format!("{path}/status"),
+            "fieldManager=deployment-controller",
+            "application/json",
+            &value,
+        );
+    }),
+    ("writes_patch_pod_status", |world, number| {
+        let path = format!("{}/status", pod_path(number % (world.deployments * PODS)));
+        let change = json!({"status": {
+            "phase": "Running", "podIP": format!("10.1.0.{}", number % 250), "message": number.to_string(),
+            "conditions": [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}],
+        }});
+        world.change(
             Method::PATCH,
             &path,
-            "application/merge-patch+json",
-            change.to_string().into(),
+            "fieldManager=kubelet",
+            "application/strategic-merge-patch+json",
+            &change,
         );
-    }
-    report("status patches", WRITES, started);
-
-    let started = begin();
-    for number in 0..WRITES / 4 {
-        let path = format!(
-            "/apis/apps/v1/namespaces/default/deployments/deployment-{}",
-            number % DEPLOYMENTS
-        );
+    }),
+    ("writes_merge_patch_pod", |world, number| {
+        let change = json!({"metadata": {"annotations": {"seen": number.to_string()}}});
+        let path = pod_path(number % (world.deployments * PODS));
+        world.change(Method::PATCH, &path, "", "application/merge-patch+json", &change);
+    }),
+    ("writes_strategic_patch_deployment", |world, number| {
         let change =
             json!({"spec": {"template": {"metadata": {"annotations": {"restartedAt": number.to_string()}}}}});
-        send(
-            &connection,
+        let path = deployment_path(number % world.deployments);
+        world.change(
             Method::PATCH,
             &path,
+            "",
             "application/strategic-merge-patch+json",
-            change.to_string().into(),
+            &change,
         );
-    }
-    report("strategic patches of deployments", WRITES / 4, started);
+    }),
+    ("writes_apply_deployment", |world, number| {
+        let at = number % world.deployments;
+        let change = json!({
+            "apiVersion": "apps/v1", "kind": "Deployment",
+            "metadata": {"name": format!("deployment-{at}"), "labels": {"applied": (number % 3).to_string()}},
+            "spec": {"template": {"spec": {"containers": [{"name": "app", "env": [{"name": "TURN", "value": number.to_string()}]}]}}},
+        });
+        let query = "fieldManager=mainstay&force=true";
+        world.change(
+            Method::PATCH,
+            &deployment_path(at),
+            query,
+            "application/apply-patch+yaml",
+            &change,
+        );
+    }),
+    ("writes_delete_pod", |world, number| {
+        let path = format!(
+            "/api/v1/{}/pods/extra-{number}",
+            place(number % world.deployments)
+        );
+        world.change(Method::DELETE, &path, "", "", &Value::Null);
+    }),
+];
 
-    let started = begin();
-    for _ in 0..10 {
-        send(&connection, Method::GET, "/api/v1/pods", "", Bytes::new());
-    }
-    report("lists of all pods", 10, started);
-    println!("resident memory: {} MiB", resident_mib());
+fn place(deployment: usize) -> String {
+    format!("namespaces/shop-{}", deployment / CROWD)
 }
 
-fn post(connection: &Connection, path: &str, value: &Value) {
-    send(
-        connection,
-        Method::POST,
-        path,
-        "application/json",
-        value.to_string().into(),
-    );
+fn pod_path(number: usize) -> String {
+    format!("/api/v1/{}/pods/pod-{number}", place(number / PODS))
 }
 
-fn send(connection: &Connection, method: Method, path: &str, content_type: &str, body: Bytes) {
-    let call = Call {
+fn deployment_path(number: usize) -> String {
+    format!("/apis/apps/v1/{}/deployments/deployment-{number}", place(number))
+}
+
+fn call(method: Method, path: &str, query: &str, sort: &str, body: Bytes) -> Call {
+    Call {
         client: "bench".into(),
         user: User::admin(),
         impersonation: None,
         method,
         path: path.to_owned(),
-        query: Query::default(),
+        query: Query::parse(query),
         accept: "application/json".into(),
-        content_type: content_type.to_owned(),
+        content_type: sort.to_owned(),
         user_agent: "bench/1".into(),
         body,
         answers: Vec::new(),
-    };
-    let response = connection
-        .send(call)
-        .now_or_never()
-        .expect("nothing to wait for")
-        .expect("no faults");
-    assert!(response.status().is_success(), "{path}: {}", response.status());
+    }
 }
 
-/// Counts in seconds of processor time, so that a busy machine does not matter; the wall's seconds are shown too.
-fn report(what: &str, count: usize, (wall, processor): (Instant, f64)) {
-    let (wall, processor) = (wall.elapsed().as_secs_f64(), processor_seconds() - processor);
-    let rate = count as f64 / processor;
-    println!("{what}: {count} in {processor:.2} s on one core ({wall:.2} s passed), {rate:.0} per second");
-}
+/// Counts seconds of this process's time on a processor, so that a busy machine does not matter.
+struct Watch(f64);
 
-fn begin() -> (Instant, f64) {
-    (Instant::now(), processor_seconds())
+impl Watch {
+    fn begin() -> Self {
+        Self(processor_seconds())
+    }
+
+    fn seconds(&self) -> f64 {
+        (processor_seconds() - self.0).max(0.01)
+    }
+
+    fn rate(&self, count: usize) -> f64 {
+        count as f64 / self.seconds()
+    }
 }
 
 /// What this process has used so far, from `/proc/self/stat` (in hundredths of a second).
@@ -140,17 +344,11 @@ fn processor_seconds() -> f64 {
         / 100.0
 }
 
-fn resident_mib() -> u64 {
+fn resident_mib() -> f64 {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status
-        .lines()
-        .find(|line| line.starts_with("VmRSS:"))
-        .unwrap_or("");
-    line.split_whitespace()
-        .nth(1)
-        .and_then(|kib| kib.parse::<u64>().ok())
-        .unwrap_or(0)
-        / 1024
+    let line = status.lines().find(|line| line.starts_with("VmRSS:"));
+    let kib = line.and_then(|line| line.split_whitespace().nth(1)?.parse::<f64>().ok());
+    kib.unwrap_or(0.0) / 1024.0
 }
 
 fn pod_spec() -> Value {
@@ -186,6 +384,6 @@ fn deployment(number: usize) -> Value {
 
 fn pod(number: usize) -> Value {
     let labels =
-        json!({"app": format!("app-{}", number / 3), "version": "v1", "pod-template-hash": "abcdef"});
+        json!({"app": format!("app-{}", number / PODS), "version": "v1", "pod-template-hash": "abcdef"});
     json!({"metadata": {"name": format!("pod-{number}"), "labels": labels}, "spec": pod_spec()})
 }

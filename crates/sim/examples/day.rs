@@ -1,55 +1,85 @@
-//! A virtual day of rolling restarts: 1,000 Deployments of three pods each, every one restarted once, spread over 24 hours.
+//! A virtual day of rolling restarts: 1,000 Deployments of three pods each, every one restarted once, spread over 24 hours, then what a
+//! restart costs in a cluster ten times the size, with a Service and a disruption budget each. One line per figure: `name value unit`.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "an example that talks")]
+#![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 use std::time::Duration;
 
 use mainstay_sim::context::Context;
 use mainstay_sim::write::{self, Target};
 use mainstay_sim::{Cluster, Options, tree};
-use serde_json::json;
+use serde_json::{Value, json};
 
 const DEPLOYMENTS: usize = 1_000;
 const DAY: Duration = Duration::from_hours(24);
 
 fn main() {
-    let times = std::env::args().nth(1).and_then(|text| text.parse().ok());
-    let restarts: usize = times.unwrap_or(1);
-    let cluster = Cluster::new(Options {
-        trace: false,
-        ..Options::default()
-    });
-    cluster.run_workloads(50);
-    let started = begin();
-    for number in 0..DEPLOYMENTS {
-        create(&cluster, number);
-        cluster.settle();
-    }
-    cluster.advance(Duration::from_mins(1));
+    let share = std::env::args().nth(1).and_then(|text| text.parse().ok());
+    let share: usize = share.unwrap_or(1).max(1);
+    day(DEPLOYMENTS / share);
+    let (small, large) = (restart_cost(300 / share), restart_cost(3_000 / share));
+    say("restart_small", small * 1e3, "ms");
+    say("restart_large", large * 1e3, "ms");
+    say("restart_growth", large / small, "times");
+}
+
+fn say(name: &str, value: f64, unit: &str) {
+    println!("{name} {value:.2} {unit}");
+}
+
+fn day(deployments: usize) {
+    let cluster = filled(deployments, false);
     let version = cluster.with(|state| state.store.version());
-    println!(
-        "{DEPLOYMENTS} Deployments with {} pods made: {} writes, {:.2} s",
-        cluster.with(|state| state.store.count("pods")),
-        version,
-        started.elapsed().as_secs_f64()
-    );
     let (started, began) = (begin(), cluster.now());
-    let steps = u32::try_from(DEPLOYMENTS * restarts).expect("a sane number of restarts");
-    for number in 0..DEPLOYMENTS * restarts {
-        restart(&cluster, number % DEPLOYMENTS, number);
+    let steps = u32::try_from(deployments).expect("a sane number of restarts");
+    for number in 0..deployments {
+        restart(&cluster, number, number);
         cluster.settle();
         cluster.advance(DAY / steps);
     }
     cluster.advance(Duration::from_mins(1));
     let elapsed = started.elapsed().as_secs_f64();
     let writes = cluster.with(|state| state.store.version()) - version;
-    println!(
-        "{} rolling restarts over {} virtual hours: {writes} writes, {elapsed:.2} s, {:.0} writes/s; {} unfinished",
-        DEPLOYMENTS * restarts,
-        cluster.now().since(began).as_secs() / 3_600,
-        f64::from(u32::try_from(writes).unwrap_or(u32::MAX)) / elapsed,
-        unfinished(&cluster)
+    say(
+        "day_hours",
+        cluster.now().since(began).as_secs_f64() / 3_600.0,
+        "virtual_hours",
     );
+    say("day_restarts", deployments as f64, "restarts");
+    say("day_unfinished", unfinished(&cluster) as f64, "restarts");
+    say("day", elapsed, "s");
+    say("day_writes", writes as f64 / elapsed, "per_second");
+}
+
+/// The seconds that one rolling restart takes.
+fn restart_cost(deployments: usize) -> f64 {
+    let cluster = filled(deployments, true);
+    let count = 100.min(deployments);
+    let started = begin();
+    for number in 0..count {
+        restart(&cluster, number, number);
+        cluster.settle();
+        cluster.advance(Duration::from_mins(2));
+    }
+    started.elapsed().as_secs_f64() / count as f64
+}
+
+fn filled(deployments: usize, selected: bool) -> Cluster {
+    let cluster = Cluster::new(Options {
+        trace: false,
+        ..Options::default()
+    });
+    cluster.run_workloads(50);
+    for number in 0..deployments {
+        create(&cluster, number);
+        if selected {
+            select(&cluster, number);
+        }
+        cluster.settle();
+    }
+    cluster.advance(Duration::from_mins(1));
+    cluster
 }
 
 #[allow(clippy::disallowed_methods, reason = "a measurement needs the wall clock")]
@@ -57,33 +87,56 @@ fn begin() -> std::time::Instant {
     std::time::Instant::now()
 }
 
-fn change(cluster: &Cluster, number: usize, how: &dyn Fn(&mut serde_json::Value)) {
+fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn(&mut Value)) {
     let name = format!("web-{number}");
     cluster.with(|state| {
-        let resource = state
-            .resources
-            .preferred("apps", "deployments")
-            .expect("deployments are served")
-            .clone();
+        let resource = state.resources.preferred(resource.0, resource.1);
+        let resource = resource.expect("it is served").clone();
         let target = Target {
             resource: &resource,
             namespace: "default",
             name: &name,
         };
         let mut context = Context::of_system("bench");
-        write::update(state, &target, &mut context, true, &mut |state, live, context| {
-            let mut value = live
-                .cloned()
-                .unwrap_or_else(|| json!({"metadata": {"name": name}}));
-            how(&mut value);
-            write::decode(state, &resource, value, context)
-        })
-        .expect("a valid Deployment");
+        let nothing = json!({"metadata": {"name": name}});
+        let live = state.store.get(&resource.table, &target.key());
+        let mut value = live.map_or(nothing, |live| live.packed());
+        how(&mut value);
+        let value = write::decode(state, &resource, value, &mut context).expect("a valid object");
+        if live_is_there(state, &target) {
+            let mut change = |_: &mut _, _: Option<&Value>, _: &mut _| Ok(value.clone());
+            write::update(state, &target, &mut context, false, &mut change).expect("an update");
+        } else {
+            write::create(state, &target, value, &mut context).expect("a create");
+        }
+    });
+}
+
+fn live_is_there(state: &mainstay_sim::State, target: &Target<'_>) -> bool {
+    state.store.get(&target.resource.table, &target.key()).is_some()
+}
+
+/// A Service and a disruption budget for a Deployment's pods.
+fn select(cluster: &Cluster, number: usize) {
+    let labels = json!({"app": format!("web-{number}")});
+    change(cluster, ("", "services"), number, &|value| {
+        tree::set(
+            value,
+            &["spec"],
+            json!({"selector": labels, "ports": [{"port": 80}]}),
+        );
+    });
+    change(cluster, ("policy", "poddisruptionbudgets"), number, &|value| {
+        tree::set(
+            value,
+            &["spec"],
+            json!({"maxUnavailable": 1, "selector": {"matchLabels": labels}}),
+        );
     });
 }
 
 fn create(cluster: &Cluster, number: usize) {
-    change(cluster, number, &|value| {
+    change(cluster, ("apps", "deployments"), number, &|value| {
         let labels = json!({"app": format!("web-{number}")});
         tree::set(
             value,
@@ -97,7 +150,7 @@ fn create(cluster: &Cluster, number: usize) {
 }
 
 fn restart(cluster: &Cluster, number: usize, at: usize) {
-    change(cluster, number, &|value| {
+    change(cluster, ("apps", "deployments"), number, &|value| {
         let path = [
             "spec",
             "template",
@@ -111,7 +164,7 @@ fn restart(cluster: &Cluster, number: usize, at: usize) {
 
 fn unfinished(cluster: &Cluster) -> usize {
     cluster.with(|state| {
-        let done = |value: &serde_json::Value| {
+        let done = |value: &Value| {
             ["replicas", "updatedReplicas", "availableReplicas"]
                 .iter()
                 .all(|field| tree::int(value, &["status", field]) == Some(3))

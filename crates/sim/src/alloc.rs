@@ -2,83 +2,196 @@
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
+use std::ops::Range;
 
 /// What Services hold.
 #[derive(Clone, Debug)]
 pub struct ServiceIps {
     first: u32,
-    size: u32,
-    taken: BTreeSet<u32>,
-    ports: BTreeSet<u16>,
+    ips: Pool,
+    ports: Pool,
+    /// What was done since the outermost [`Mark`], the last first to be undone.
+    done: Vec<Step>,
+    marks: usize,
 }
 
+/// Where to go back to: see [`ServiceIps::mark`].
+#[derive(Debug)]
+#[must_use = "a mark is to be kept or gone back to"]
+pub struct Mark(usize);
+
+#[derive(Clone, Copy, Debug)]
+enum Step {
+    Ip(u32, bool),
+    Port(u32, bool),
+}
+
+/// Numbers of a range, some of them taken.
+#[derive(Clone, Debug)]
+struct Pool {
+    range: Range<u32>,
+    taken: BTreeSet<u32>,
+    /// All below are taken.
+    lowest: u32,
+}
+
+impl Pool {
+    fn new(range: Range<u32>) -> Self {
+        Self {
+            lowest: range.start,
+            range,
+            taken: BTreeSet::new(),
+        }
+    }
+
+    fn free(&mut self) -> Option<u32> {
+        let mut left = self.lowest..self.range.end;
+        let found = left.find(|number| !self.taken.contains(number));
+        self.lowest = found.unwrap_or(self.range.end);
+        found
+    }
+
+    /// Takes or gives back a number; false when that changes nothing.
+    fn set(&mut self, number: u32, taken: bool) -> bool {
+        if taken {
+            return self.taken.insert(number);
+        }
+        if self.range.contains(&number) {
+            self.lowest = self.lowest.min(number);
+        }
+        self.taken.remove(&number)
+    }
+}
+
+/// Addresses of Services.
+const SIZE: u32 = 1 << 16;
 /// Node ports come from this range.
-const NODE_PORTS: std::ops::RangeInclusive<u16> = 30_000..=32_767;
+const NODE_PORTS: Range<u32> = 30_000..32_768;
 
 impl Default for ServiceIps {
     /// 10.0.0.0/16; the first address is the `kubernetes` Service's.
     fn default() -> Self {
+        let first = u32::from(Ipv4Addr::new(10, 0, 0, 0));
         Self {
-            first: u32::from(Ipv4Addr::new(10, 0, 0, 0)),
-            size: 1 << 16,
-            taken: BTreeSet::new(),
-            ports: BTreeSet::new(),
+            first,
+            ips: Pool::new(first + 1..first + SIZE - 1),
+            ports: Pool::new(NODE_PORTS),
+            done: Vec::new(),
+            marks: 0,
         }
     }
 }
 
 impl ServiceIps {
+    /// Remembers what is done from now on, until the mark is kept or gone back to.
+    pub fn mark(&mut self) -> Mark {
+        self.marks += 1;
+        Mark(self.done.len())
+    }
+
+    /// Lets what was done since the mark be.
+    pub fn keep(&mut self, _mark: Mark) {
+        self.marks = self.marks.saturating_sub(1);
+        if self.marks == 0 {
+            self.done.clear();
+        }
+    }
+
+    /// Undoes what was done since the mark.
+    pub fn go_back(&mut self, mark: Mark) {
+        while self.done.len() > mark.0 {
+            match self.done.pop() {
+                Some(Step::Ip(ip, taken)) => self.ips.set(ip, !taken),
+                Some(Step::Port(port, taken)) => self.ports.set(port, !taken),
+                None => break,
+            };
+        }
+        self.keep(mark);
+    }
+
+    fn note(&mut self, step: Step) -> bool {
+        let changed = match step {
+            Step::Ip(ip, taken) => self.ips.set(ip, taken),
+            Step::Port(port, taken) => self.ports.set(port, taken),
+        };
+        if changed && self.marks > 0 {
+            self.done.push(step);
+        }
+        changed
+    }
+
     /// The lowest free address.
     pub fn take_ip(&mut self) -> Option<Ipv4Addr> {
-        let free = (1..self.size - 1)
-            .map(|at| self.first + at)
-            .find(|ip| !self.taken.contains(ip))?;
-        self.taken.insert(free);
+        let free = self.ips.free()?;
+        self.note(Step::Ip(free, true));
         Some(Ipv4Addr::from(free))
     }
 
     /// Reserves this address; false when it is taken or outside.
     pub fn claim_ip(&mut self, ip: Ipv4Addr) -> bool {
-        self.contains(ip) && self.taken.insert(u32::from(ip))
+        self.contains(ip) && self.note(Step::Ip(u32::from(ip), true))
     }
 
     /// Whether the address belongs to the range.
     #[must_use]
     pub fn contains(&self, ip: Ipv4Addr) -> bool {
-        (self.first..self.first + self.size).contains(&u32::from(ip))
+        (self.first..self.first + SIZE).contains(&u32::from(ip))
     }
 
     /// The range in CIDR notation.
     #[must_use]
     pub fn cidr(&self) -> String {
-        format!("{}/{}", Ipv4Addr::from(self.first), 32 - self.size.ilog2())
+        format!("{}/{}", Ipv4Addr::from(self.first), 32 - SIZE.ilog2())
     }
 
     /// Gives an address back.
     pub fn release_ip(&mut self, ip: Ipv4Addr) {
-        self.taken.remove(&u32::from(ip));
+        self.note(Step::Ip(u32::from(ip), false));
     }
 
     /// The lowest free node port.
     pub fn take_port(&mut self) -> Option<u16> {
-        let free = NODE_PORTS.into_iter().find(|port| !self.ports.contains(port))?;
-        self.ports.insert(free);
-        Some(free)
+        let free = self.ports.free()?;
+        self.note(Step::Port(free, true));
+        u16::try_from(free).ok()
     }
 
     /// Reserves this node port; false when it is taken.
     pub fn claim_port(&mut self, port: u16) -> bool {
-        self.ports.insert(port)
+        self.note(Step::Port(port.into(), true))
     }
 
     /// Whether `port` may be a node port.
     #[must_use]
     pub fn port_in_range(port: u16) -> bool {
-        NODE_PORTS.contains(&port)
+        NODE_PORTS.contains(&port.into())
     }
 
     /// Gives a node port back.
     pub fn release_port(&mut self, port: u16) {
-        self.ports.remove(&port);
+        self.note(Step::Port(port.into(), false));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_undone_is_free_again_and_the_lowest_free_one_is_taken() {
+        let mut ips = ServiceIps::default();
+        let ip = |last| Some(Ipv4Addr::new(10, 0, 0, last));
+        assert_eq!((ips.take_ip(), ips.take_port()), (ip(1), Some(30_000)));
+        let outer = ips.mark();
+        assert!(ips.claim_ip(Ipv4Addr::new(10, 0, 0, 2)));
+        let inner = ips.mark();
+        assert_eq!((ips.take_ip(), ips.take_port()), (ip(3), Some(30_001)));
+        ips.release_ip(Ipv4Addr::new(10, 0, 0, 1));
+        ips.go_back(inner);
+        assert!(!ips.claim_ip(Ipv4Addr::new(10, 0, 0, 1)), "still held");
+        assert_eq!(ips.take_ip(), ip(3));
+        ips.go_back(outer);
+        assert_eq!((ips.take_ip(), ips.take_port()), (ip(2), Some(30_001)));
+        assert!(!ips.claim_ip(Ipv4Addr::new(10, 1, 0, 1)), "outside");
     }
 }

@@ -70,7 +70,7 @@ pub enum Outcome {
 /// Handles one request.
 pub fn handle(state: &mut State, call: &Call) -> Outcome {
     let random = state.random.clone();
-    let ips = touches_services(call).then(|| state.ips.clone());
+    let ips = touches_services(call).then(|| state.ips.mark());
     let mut context = context(call);
     let outcome = match dispatch(state, call, &mut context) {
         Ok(outcome) => outcome,
@@ -79,9 +79,11 @@ pub fn handle(state: &mut State, call: &Call) -> Outcome {
     };
     let refused =
         context.pending.is_some() || matches!(&outcome, Outcome::Answer(answer) if answer.code >= 400);
-    if let Some(ips) = ips.filter(|_| refused) {
+    match ips {
         // What was handed out to a Service that was not stored is free again.
-        state.ips = ips;
+        Some(mark) if refused => state.ips.go_back(mark),
+        Some(mark) => state.ips.keep(mark),
+        None => {}
     }
     if let Some(question) = context.pending.take() {
         // The try is forgotten, chance included, so that the next one meets the same world.

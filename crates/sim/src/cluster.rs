@@ -248,7 +248,7 @@ impl Future for Sleep {
             if state.now() >= self.until {
                 return Poll::Ready(());
             }
-            state.store.on_change(&Arc::from(""), context.waker());
+            state.store.on_change(&Arc::from(""), "", context.waker());
             Poll::Pending
         })
     }

@@ -19,7 +19,7 @@ const EVENT: [(&str, &str); 7] = [
 /// Brings a tree from the resource's version to the one its table keeps.
 #[must_use]
 pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
-    if *resource.stored_as == *resource.api_version() {
+    if resource.is_of(&resource.stored_as) {
         return value;
     }
     match (&*resource.group, &*resource.plural) {
@@ -50,7 +50,7 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
 #[must_use]
 pub fn is_as_stored(resource: &Resource) -> bool {
     let custom_versions = matches!(&resource.shape, Shape::Custom(custom) if custom.versions > 1);
-    !custom_versions && *resource.stored_as == *resource.api_version()
+    !custom_versions && resource.is_of(&resource.stored_as)
 }
 
 fn rename<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {

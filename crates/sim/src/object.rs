@@ -103,6 +103,12 @@ impl Object {
         self.text.clone()
     }
 
+    /// The length of its text.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.text.len()
+    }
+
     /// Appends the whole object as JSON text.
     pub fn write_json(&self, out: &mut Vec<u8>) {
         out.extend_from_slice(&self.text);

@@ -196,6 +196,15 @@ impl Resource {
         }
     }
 
+    /// Whether `text` is its [`Resource::api_version`].
+    #[must_use]
+    pub fn is_of(&self, text: &str) -> bool {
+        match text.split_once('/') {
+            Some((group, version)) => group == &*self.group && version == &*self.version,
+            None => self.group.is_empty() && text == &*self.version,
+        }
+    }
+
     /// The name errors call it by: plural and group.
     #[must_use]
     pub fn qualified(&self) -> Qualified<'_> {

@@ -28,7 +28,7 @@ pub struct Place {
 #[derive(Debug)]
 pub struct Store {
     version: u64,
-    tables: HashMap<Arc<str>, Table>,
+    tables: BTreeMap<Arc<str>, Table>,
     dependents: HashMap<Box<str>, BTreeSet<Place>>,
     places: HashMap<Box<str>, Place>,
     history_limit: usize,
@@ -39,7 +39,46 @@ struct Table {
     name: Arc<str>,
     objects: BTreeMap<Box<str>, Arc<Object>>,
     history: History,
-    wakers: Vec<Waker>,
+    /// Who waits for what happens in which namespace; the empty one stands for all.
+    waiting: BTreeMap<Box<str>, Vec<Waker>>,
+    /// Events since everybody who waits was woken.
+    unheard: usize,
+}
+
+impl Table {
+    fn note(&mut self, event: Event) {
+        self.unheard += 1;
+        self.history.push(event);
+    }
+
+    /// Everybody who waits.
+    fn take_all(&mut self) -> Vec<Waker> {
+        self.unheard = 0;
+        std::mem::take(&mut self.waiting)
+            .into_values()
+            .flatten()
+            .collect()
+    }
+
+    /// Those who wait for what happened after `since`. Now and then everybody, before the history forgets what they have not seen.
+    fn take_concerned(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
+        if self.waiting.is_empty() {
+            return Vec::new();
+        }
+        let events = self.history.after(since);
+        let Some(events) = events.filter(|_| self.unheard < history_limit / 2) else {
+            return self.take_all();
+        };
+        let namespaces: BTreeSet<&str> = events
+            .map(|event| &*event.object.meta().namespace)
+            .chain([""])
+            .collect();
+        let waiting = &mut self.waiting;
+        let wakers = namespaces
+            .iter()
+            .filter_map(|namespace| waiting.remove(*namespace));
+        wakers.flatten().collect()
+    }
 }
 
 impl Store {
@@ -48,7 +87,7 @@ impl Store {
     pub fn new(history_limit: usize) -> Self {
         Self {
             version: 1,
-            tables: HashMap::new(),
+            tables: BTreeMap::new(),
             dependents: HashMap::new(),
             places: HashMap::new(),
             history_limit,
@@ -132,9 +171,7 @@ impl Store {
             .tables
             .values()
             .filter(|table| table.history.last_version() > version);
-        let mut names: Vec<_> = changed.map(|table| Arc::clone(&table.name)).collect();
-        names.sort();
-        names
+        changed.map(|table| Arc::clone(&table.name)).collect()
     }
 
     /// Writes a new version of an object; it is an addition when the key was free. The tree gets its resourceVersion.
@@ -154,7 +191,7 @@ impl Store {
         } else {
             EventKind::Added
         };
-        entry.history.push(Event {
+        entry.note(Event {
             version,
             kind,
             object: Arc::clone(&object),
@@ -185,7 +222,7 @@ impl Store {
             object: Arc::clone(&object),
             previous: Some(Arc::clone(&previous)),
         };
-        self.table(table).history.push(event);
+        self.table(table).note(event);
         self.forget(
             previous.meta(),
             &Place {
@@ -217,9 +254,10 @@ impl Store {
         }
     }
 
-    /// Asks to be woken at the next event of a table.
-    pub fn on_change(&mut self, table: &Arc<str>, waker: &Waker) {
-        let wakers = &mut self.table(table).wakers;
+    /// Asks to be woken at the next event of a table that concerns a namespace, or any when it is empty; others may wake too.
+    pub fn on_change(&mut self, table: &Arc<str>, namespace: &str, waker: &Waker) {
+        let waiting = &mut self.table(table).waiting;
+        let wakers = waiting.entry(namespace.into()).or_default();
         if !wakers.iter().any(|have| have.will_wake(waker)) {
             wakers.push(waker.clone());
         }
@@ -230,22 +268,16 @@ impl Store {
         if self.version == since {
             return Vec::new();
         }
-        let changed = self
-            .tables
-            .values_mut()
-            .filter(|table| table.history.last_version() > since);
+        let (limit, tables) = (self.history_limit, self.tables.values_mut());
+        let changed = tables.filter(|table| table.history.last_version() > since);
         changed
-            .flat_map(|table| std::mem::take(&mut table.wakers))
+            .flat_map(|table| table.take_concerned(since, limit))
             .collect()
     }
 
     /// Wakes everybody, whatever they wait for: time passed, or a fault ends their watch.
     pub fn wake_all(&mut self) {
-        for waker in self
-            .tables
-            .values_mut()
-            .flat_map(|table| std::mem::take(&mut table.wakers))
-        {
+        for waker in self.tables.values_mut().flat_map(Table::take_all) {
             waker.wake();
         }
     }
@@ -256,7 +288,8 @@ impl Store {
             name: Arc::clone(name),
             objects: BTreeMap::new(),
             history: History::new(limit),
-            wakers: Vec::new(),
+            waiting: BTreeMap::new(),
+            unheard: 0,
         })
     }
 

@@ -112,7 +112,10 @@ impl Watch {
         if self.ended || state.now() >= self.options.deadline {
             return Poll::Ready(None);
         }
-        state.store.on_change(&self.options.resource.table, waker);
+        let namespace = self.options.namespace.as_str();
+        state
+            .store
+            .on_change(&self.options.resource.table, namespace, waker);
         Poll::Pending
     }
 

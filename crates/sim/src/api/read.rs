@@ -236,6 +236,7 @@ fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
     );
     let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
         .into_bytes();
+    out.reserve(page.objects.iter().map(|object| object.size() + 1).sum());
     let bare = matches!(resource.shape, Shape::Builtin(_)) && crate::convert::is_as_stored(resource);
     for (at, object) in page.objects.iter().enumerate() {
         if at > 0 {

@@ -48,11 +48,13 @@ pub(super) fn allocate(
     old: Option<&Value>,
     dry_run: bool,
 ) -> Result<()> {
-    let before = state.ips.clone();
+    let mark = state.ips.mark();
     let done =
         allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
     if done.is_err() || dry_run {
-        state.ips = before;
+        state.ips.go_back(mark);
+    } else {
+        state.ips.keep(mark);
     }
     done
 }
