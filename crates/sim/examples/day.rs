@@ -31,7 +31,7 @@ fn say(name: &str, value: f64, unit: &str) {
 fn day(deployments: usize) {
     let cluster = filled(deployments, false);
     let version = cluster.with(|state| state.store.version());
-    let (started, began) = (begin(), cluster.now());
+    let (started, began) = (processor_seconds(), cluster.now());
     let steps = u32::try_from(deployments).expect("a sane number of restarts");
     for number in 0..deployments {
         restart(&cluster, number, number);
@@ -39,7 +39,7 @@ fn day(deployments: usize) {
         cluster.advance(DAY / steps);
     }
     cluster.advance(Duration::from_mins(1));
-    let elapsed = started.elapsed().as_secs_f64();
+    let elapsed = processor_seconds() - started;
     let writes = cluster.with(|state| state.store.version()) - version;
     say(
         "day_hours",
@@ -56,13 +56,13 @@ fn day(deployments: usize) {
 fn restart_cost(deployments: usize) -> f64 {
     let cluster = filled(deployments, true);
     let count = 100.min(deployments);
-    let started = begin();
+    let started = processor_seconds();
     for number in 0..count {
         restart(&cluster, number, number);
         cluster.settle();
         cluster.advance(Duration::from_mins(2));
     }
-    started.elapsed().as_secs_f64() / count as f64
+    (processor_seconds() - started) / count as f64
 }
 
 fn filled(deployments: usize, selected: bool) -> Cluster {
@@ -82,9 +82,14 @@ fn filled(deployments: usize, selected: bool) -> Cluster {
     cluster
 }
 
-#[allow(clippy::disallowed_methods, reason = "a measurement needs the wall clock")]
-fn begin() -> std::time::Instant {
-    std::time::Instant::now()
+/// What this thread has used so far, which the kernel counts in nanoseconds; a busy machine does not matter.
+fn processor_seconds() -> f64 {
+    let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
+    let spent = counts
+        .split_whitespace()
+        .next()
+        .and_then(|text| text.parse::<f64>().ok());
+    spent.unwrap_or(0.0) / 1e9
 }
 
 fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn(&mut Value)) {

@@ -6,6 +6,7 @@
 //! Trees on their way through a write hold each set of `managedFields` as one text (they are *packed*): the sets are mostly larger
 //! than the rest of the object, and few writes change them. On the wire and in the stored bytes they are as clients know them.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::ops::Range;
 
@@ -31,7 +32,7 @@ pub struct Object {
 type Sets = Box<[Range<u32>]>;
 
 /// Paths and values that field selectors may ask for, beyond name and namespace.
-pub type Fields = Box<[(Box<str>, Box<str>)]>;
+pub type Fields = Box<[(Cow<'static, str>, Box<str>)]>;
 
 /// The metadata that the store itself needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -129,36 +130,13 @@ impl Object {
     /// The whole object as a tree, packed: what a write begins with.
     #[must_use]
     pub fn packed(&self) -> Value {
-        let mut value = BUFFER.with_borrow_mut(|buffer| {
-            self.write_without_sets(buffer);
-            serde_json::from_slice(buffer).unwrap_or(Value::Null)
+        let read = BUFFER.with_borrow_mut(|buffer| {
+            write_without(&self.text, &self.sets, buffer);
+            serde_json::from_slice(buffer)
         });
-        let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
-        let places = entries
-            .into_iter()
-            .flatten()
-            .filter_map(|entry| entry.get_mut("fieldsV1"));
-        for (place, set) in places.zip(&self.sets) {
-            *place = String::from_utf8_lossy(self.part(set)).into();
-        }
-        value
-    }
-
-    /// Writes the text with nothing where the sets are, so that nobody reads them.
-    fn write_without_sets(&self, out: &mut Vec<u8>) {
-        out.clear();
-        let mut from = 0;
-        for set in &self.sets {
-            out.extend_from_slice(self.part(&(from..set.start)));
-            out.extend_from_slice(b"\"\"");
-            from = set.end;
-        }
-        out.extend_from_slice(self.text.get(from as usize..).unwrap_or_default());
-    }
-
-    fn part(&self, range: &Range<u32>) -> &[u8] {
-        let range = range.start as usize..range.end as usize;
-        self.text.get(range).unwrap_or_default()
+        read.ok()
+            .and_then(|value| fill_in(value, &self.text, &self.sets))
+            .unwrap_or(Value::Null)
     }
 
     /// The value of a selectable field.
@@ -170,7 +148,7 @@ impl Object {
             _ => self
                 .fields
                 .iter()
-                .find(|(key, _)| &**key == path)
+                .find(|(key, _)| key == path)
                 .map(|(_, value)| &**value),
         }
     }
@@ -186,6 +164,89 @@ impl Object {
     pub fn key(&self) -> String {
         key(&self.meta.namespace, &self.meta.name)
     }
+}
+
+/// Reads a sent object, packed: the sets in its `managedFields` are taken as the texts they are.
+pub(crate) fn parse_packed(body: &[u8]) -> serde_json::Result<Value> {
+    let sets = find_sets(body);
+    if sets.is_empty() {
+        return serde_json::from_slice(body);
+    }
+    let read = BUFFER.with_borrow_mut(|buffer| {
+        write_without(body, &sets, buffer);
+        serde_json::from_slice(buffer)
+    });
+    match read.ok().and_then(|value| fill_in(value, body, &sets)) {
+        Some(value) => Ok(value),
+        // No JSON, or something else is called like a set: read it as it is.
+        None => serde_json::from_slice(body),
+    }
+}
+
+/// The objects in a text that are called `fieldsV1`.
+fn find_sets(text: &[u8]) -> Vec<Range<u32>> {
+    const KEY: &[u8] = b"\"fieldsV1\":{";
+    let mut sets = Vec::new();
+    let mut at = 0;
+    while let Some(found) = text.get(at..).and_then(|rest| find(rest, KEY)) {
+        let start = at + found + KEY.len() - 1;
+        let Some(end) = text.get(start..).and_then(end_of_object) else {
+            return Vec::new();
+        };
+        at = start + end;
+        sets.extend(range(start, at));
+    }
+    sets
+}
+
+fn find(text: &[u8], word: &[u8]) -> Option<usize> {
+    text.windows(word.len()).position(|part| part == word)
+}
+
+/// Where the object ends that the text begins with.
+fn end_of_object(text: &[u8]) -> Option<usize> {
+    let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
+    for (at, byte) in text.iter().enumerate() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' => escaped = quoted,
+            b'"' => quoted = !quoted,
+            b'{' if !quoted => depth += 1,
+            b'}' if !quoted && depth <= 1 => return Some(at + 1),
+            b'}' if !quoted => depth -= 1,
+            _ => {}
+        }
+    }
+    None
+}
+
+/// Writes the text with an empty one where each of the sets is, so that nobody reads them.
+fn write_without(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
+    out.clear();
+    let mut from = 0;
+    for set in sets {
+        out.extend_from_slice(part(text, &(from..set.start)));
+        out.extend_from_slice(b"\"\"");
+        from = set.end;
+    }
+    out.extend_from_slice(text.get(from as usize..).unwrap_or_default());
+}
+
+/// Puts the sets where they belong; `None` unless each finds its place.
+fn fill_in(mut value: Value, text: &[u8], sets: &[Range<u32>]) -> Option<Value> {
+    let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
+    let places = entries.into_iter().flatten();
+    let places = places.filter_map(|entry| entry.get_mut("fieldsV1").filter(|set| *set == ""));
+    let mut sets = sets.iter();
+    for place in places {
+        *place = String::from_utf8_lossy(part(text, sets.next()?)).into();
+    }
+    sets.next().is_none().then_some(value)
+}
+
+fn part<'t>(text: &'t [u8], range: &Range<u32>) -> &'t [u8] {
+    let range = range.start as usize..range.end as usize;
+    text.get(range).unwrap_or_default()
 }
 
 thread_local! {
@@ -372,5 +433,22 @@ mod tests {
             assert_eq!(object.value(), wire);
             assert_eq!(object.packed(), packed);
         }
+        assert_eq!(parse_packed(wire.to_string().as_bytes()).unwrap(), packed);
+    }
+
+    #[test]
+    fn what_is_only_called_like_a_set_is_read_as_it_is() {
+        let check = |text: &str| {
+            let read = parse_packed(text.as_bytes()).map_err(|error| error.to_string());
+            let plain = serde_json::from_str(text).map_err(|error| error.to_string());
+            assert_eq!(read, plain, "{text}");
+        };
+        check(r#"{"spec":{"fieldsV1":{"a":1}}}"#);
+        check(
+            r#"{"metadata":{"managedFields":[{"fieldsV1":""}]},"spec":{"fieldsV1":{"a":{}},"fieldsV1":{"b":{}}}}"#,
+        );
+        check(r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}]}}"#);
+        check(r#"{"metadata":{"managedFields":[{"fieldsV1":{"f:a":{}}}]},"x":}"#);
+        check(r#"{"a":"\"fieldsV1\":{","b":1}"#);
     }
 }

@@ -64,7 +64,7 @@ pub(super) fn body(request: &Request<'_>) -> Result<Value> {
             Status::bad_request(text)
         });
     }
-    serde_json::from_slice(&request.call.body).map_err(|error| {
+    crate::object::parse_packed(&request.call.body).map_err(|error| {
         let shown = String::from_utf8_lossy(&request.call.body).chars().take(1024).collect::<String>();
         Status::bad_request(format!(
             "the object provided is unrecognized (must be of type {kind}): couldn't get version/kind; json parse error: {} ({})",

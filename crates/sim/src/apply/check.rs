@@ -10,7 +10,7 @@ use super::types::{Form, List, MapOf, Ref, Rule, Scalar};
 /// What is wrong with `value`; empty when nothing is.
 pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
     let mut errors = Vec::new();
-    walk(kind, value, "", &mut errors);
+    walk(kind, value, &Place::Root, &mut errors);
     match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -18,23 +18,39 @@ pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
     }
 }
 
-fn say(path: &str, text: &str, errors: &mut Vec<String>) {
-    errors.push(if path.is_empty() {
-        text.to_owned()
-    } else {
-        format!("{path}: {text}")
+/// Where the walk is: turned into text only when something is wrong.
+enum Place<'a> {
+    Root,
+    Field(&'a Place<'a>, &'a str),
+    Item(&'a Place<'a>, &'a Element),
+}
+
+impl std::fmt::Display for Place<'_> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Root => Ok(()),
+            Self::Field(above, name) => write!(f, "{above}.{name}"),
+            Self::Item(above, element) => write!(f, "{above}{element}"),
+        }
+    }
+}
+
+fn say(place: &Place<'_>, text: &str, errors: &mut Vec<String>) {
+    errors.push(match place {
+        Place::Root => text.to_owned(),
+        place => format!("{place}: {text}"),
     });
 }
 
-fn walk(kind: Ref<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+fn walk(kind: Ref<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
     let atom = kind.resolve();
     match (atom.form(Some(value)), &atom.map, &atom.list) {
         _ if value.is_null() => {}
-        (Form::Map, Some(map), _) => of_map(map, value, path, errors),
-        (Form::List, _, Some(list)) => of_list(list, value, path, errors),
+        (Form::Map, Some(map), _) => of_map(map, value, place, errors),
+        (Form::List, _, Some(list)) => of_list(list, value, place, errors),
         (Form::Scalar, _, _) => {
             if let Some(text) = atom.scalar.and_then(|sort| of_scalar(sort, value)) {
-                say(path, &text, errors);
+                say(place, &text, errors);
             }
         }
         _ => {}
@@ -57,33 +73,27 @@ fn of_scalar(sort: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-fn of_map(map: &MapOf<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+fn of_map(map: &MapOf<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
     let Value::Object(fields) = value else {
-        say(
-            path,
-            &format!("expected map, got &{{{}}}", go_text(value)),
-            errors,
-        );
+        let text = format!("expected map, got &{{{}}}", go_text(value));
+        say(place, &text, errors);
         return;
     };
     for (name, child) in fields {
-        let path = format!("{path}{}", Element::field(name));
+        let place = Place::Field(place, name);
         let kind = map.child(name);
         if kind.is_nothing() {
-            say(&path, "field not declared in schema", errors);
+            say(&place, "field not declared in schema", errors);
             return;
         }
-        walk(kind, child, &path, errors);
+        walk(kind, child, &place, errors);
     }
 }
 
-fn of_list(list: &List<'_>, value: &Value, path: &str, errors: &mut Vec<String>) {
+fn of_list(list: &List<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
     let Value::Array(items) = value else {
-        say(
-            path,
-            &format!("expected list, got &{{{}}}", go_text(value)),
-            errors,
-        );
+        let text = format!("expected list, got &{{{}}}", go_text(value));
+        say(place, &text, errors);
         return;
     };
     let mut seen = BTreeSet::new();
@@ -92,15 +102,15 @@ fn of_list(list: &List<'_>, value: &Value, path: &str, errors: &mut Vec<String>)
             _ if matches!(list.rule, Rule::Whole) => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
             Ok(element) => element,
             Err(text) => {
-                say(path, &format!("element {at}: {text}"), errors);
+                say(place, &format!("element {at}: {text}"), errors);
                 return;
             }
         };
-        let below = format!("{path}{element}");
-        if !seen.insert(element.clone()) {
-            say(path, &format!("duplicate entries for key {element}"), errors);
+        if seen.contains(&element) {
+            say(place, &format!("duplicate entries for key {element}"), errors);
         }
-        walk(list.element, item, &below, errors);
+        walk(list.element, item, &Place::Item(place, &element), errors);
+        seen.insert(element);
     }
 }
 

@@ -32,17 +32,16 @@ thread_local! {
 }
 
 impl Fields {
-    /// Reads a wire form.
+    /// Reads a wire form; its text is the usual spelling of it.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(text).cloned()) {
             return Ok(known);
         }
         let fields = serde_json::from_str(text).map_err(|error| error.to_string())?;
-        let fields = Self(Arc::new(Inner {
-            set: Set::parse(&fields)?,
-            text: text.into(),
-        }));
-        fields.remember();
+        let fields = Self::from(Set::parse(&fields)?);
+        if fields.text() != text {
+            fields.remember(text);
+        }
         Ok(fields)
     }
 
@@ -51,14 +50,14 @@ impl Fields {
         &self.0.text
     }
 
-    fn remember(&self) {
+    fn remember(&self, text: &str) {
         MEMO.with_borrow_mut(|memo| {
-            memo.bytes += self.text().len();
+            memo.bytes += text.len();
             if memo.bytes > MOST_BYTES {
                 memo.known.clear();
-                memo.bytes = self.text().len();
+                memo.bytes = text.len();
             }
-            memo.known.insert(self.text().into(), self.clone());
+            memo.known.insert(text.into(), self.clone());
         });
     }
 }
@@ -74,7 +73,7 @@ impl From<Set> for Fields {
             set,
             text: text.into(),
         }));
-        fields.remember();
+        fields.remember(fields.text());
         fields
     }
 }
@@ -113,6 +112,8 @@ mod tests {
         let made = Fields::from(Set::of(&[&["spec", "replicas"]]));
         assert!(Arc::ptr_eq(&one.0, &made.0));
         assert_eq!(made.text(), text);
+        let spelled = Fields::read(r#"{ "f:spec": {"f:replicas":{}} }"#).unwrap();
+        assert!(Arc::ptr_eq(&one.0, &spelled.0));
         assert!(Fields::read("{").is_err());
         assert!(Fields::read(r#"{"spec":{}}"#).is_err());
     }

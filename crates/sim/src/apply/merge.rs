@@ -32,14 +32,13 @@ fn walk(kind: Ref<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<
             }
             let nothing = Map::new();
             let (before, after) = (before.unwrap_or(&nothing), after.unwrap_or(&nothing));
-            let mut out = before.clone();
-            for (name, value) in after {
-                match walk(map.child(name), before.get(name), Some(value)) {
-                    Some(merged) => drop(out.insert(name.clone(), merged)),
-                    None => drop(out.remove(name)),
-                }
-            }
-            Some(Value::Object(out))
+            let kept = before.iter().filter(|(name, _)| !after.contains_key(*name));
+            let kept = kept.map(|(name, value)| (name.clone(), value.clone()));
+            let merged = after.iter().filter_map(|(name, value)| {
+                let merged = walk(map.child(name), before.get(name), Some(value))?;
+                Some((name.clone(), merged))
+            });
+            Some(Value::Object(kept.chain(merged).collect()))
         }
         (Form::List, _, Some(list)) if !matches!(list.rule, Rule::Whole) => {
             let before = live.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);

@@ -100,8 +100,11 @@ impl Updater<'_> {
             set: fields_of(kind, config).difference_below(&self.reset).into(),
             time: owners.0.get(manager).and_then(|last| last.time.clone()),
         };
-        let last = owners.0.insert(manager.clone(), entry);
-        let new = match &last {
+        // Nothing of what was applied last time is given up: by far the commonest case.
+        let keeps_all = |last: &Entry| last.api_version == entry.api_version && entry.set.contains(&last.set);
+        let given_up = owners.0.get(manager).filter(|last| !keeps_all(last)).cloned();
+        owners.0.insert(manager.clone(), entry);
+        let new = match &given_up {
             Some(last) if !last.set.is_empty() => self.prune(merged, &owners, last),
             _ => merged,
         };
