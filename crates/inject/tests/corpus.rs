@@ -1,0 +1,189 @@
+//! The laws over a corpus of manifests in many styles: every file below `corpus/`, under every combination of options.
+
+#![allow(clippy::unwrap_used)] // A test fails by panicking.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use mainstay_inject::{Action, Code, Images, Mode, Options, Outcome, Profile, run};
+
+/// Files in which something gives way: hand-written containers, and `null` where a list is needed. Their old bytes are kept by
+/// means of their own, so not every line stays.
+const REPLACED: [&str; 3] = ["existing-initializer", "existing-mesh", "hand-init-"];
+
+fn corpus() -> Vec<(String, Vec<u8>)> {
+    let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/corpus");
+    let read = |entry: std::io::Result<std::fs::DirEntry>| {
+        let path = entry.unwrap().path();
+        (
+            path.file_name().unwrap().to_string_lossy().into_owned(),
+            std::fs::read(path).unwrap(),
+        )
+    };
+    let mut files: Vec<_> = std::fs::read_dir(folder).unwrap().map(read).collect();
+    files.sort();
+    files
+}
+
+/// Every combination of profile and skips.
+fn combinations() -> Vec<Options> {
+    let flags = [(false, false), (true, false), (false, true), (true, true)];
+    let of = |profile: &'static Profile| {
+        flags.map(|(skip_initializer, skip_service_mesh)| Options {
+            profile,
+            images: Images::of(profile),
+            skip_initializer,
+            skip_service_mesh,
+            ..Options::default()
+        })
+    };
+    Profile::ALL.into_iter().flat_map(of).collect()
+}
+
+#[track_caller]
+fn same(law: &str, name: &str, given: &[u8], wanted: &[u8]) {
+    let shown = |text| String::from_utf8_lossy(text).into_owned();
+    assert!(
+        given == wanted,
+        "{name}: {law}\n--- given\n{}\n--- wanted\n{}",
+        shown(given),
+        shown(wanted)
+    );
+}
+
+/// Every line of `old` is in `new`, in its order.
+fn keeps_lines(old: &[u8], new: &[u8]) -> bool {
+    let mut rest = new.split(|byte| *byte == b'\n');
+    old.split(|byte| *byte == b'\n')
+        .all(|line| rest.any(|other| other == line))
+}
+
+fn check(name: &str, text: &[u8], options: &Options) -> usize {
+    let outcome = run(text, options).unwrap();
+    let failed: Vec<_> = outcome
+        .reports
+        .iter()
+        .filter(|report| report.action == Action::Failed)
+        .collect();
+    assert!(failed.is_empty(), "{name}: {failed:#?}");
+    same(
+        "twice is once",
+        name,
+        &run(&outcome.text, options).unwrap().text,
+        &outcome.text,
+    );
+    let away = Options {
+        mode: Mode::Uninject,
+        ..options.clone()
+    };
+    same(
+        "nothing to take away",
+        name,
+        &run(text, &away).unwrap().text,
+        text,
+    );
+    if is_restorable(&outcome) {
+        same(
+            "the original comes back",
+            name,
+            &run(&outcome.text, &away).unwrap().text,
+            text,
+        );
+    }
+    outcome.reports.len()
+}
+
+fn is_restorable(outcome: &Outcome<'_>) -> bool {
+    let mut findings = outcome.reports.iter().flat_map(|report| &report.findings);
+    findings.all(|finding| finding.code != Code::NotRestorable)
+}
+
+#[test]
+fn the_laws_hold_for_every_manifest() {
+    let (files, combinations) = (corpus(), combinations());
+    let mut workloads = 0;
+    for (name, text) in &files {
+        for options in &combinations {
+            workloads += check(name, text, options);
+        }
+    }
+    println!(
+        "corpus: {} manifests, {} runs, {workloads} workloads",
+        files.len(),
+        files.len() * combinations.len()
+    );
+    assert!(files.len() >= 200, "{}", files.len());
+}
+
+/// Which options follow which: all of them in the whole proof, a share elsewhere.
+fn followers(count: usize) -> Vec<usize> {
+    let all = std::env::var_os("LAWS").is_some();
+    if all { (0..count).collect() } else { vec![1, 4] }
+}
+
+#[test]
+fn changed_options_converge() {
+    let (files, combinations) = (corpus(), combinations());
+    let mut pairs = 0;
+    for (name, text) in &files {
+        let fresh: Vec<_> = combinations
+            .iter()
+            .map(|options| run(text, options).unwrap())
+            .collect();
+        for (number, earlier) in fresh.iter().enumerate() {
+            for step in followers(fresh.len()) {
+                let next = (number + step) % fresh.len();
+                if is_restorable(earlier) && is_restorable(&fresh[next]) {
+                    let changed = run(&earlier.text, &combinations[next]).unwrap();
+                    same("it converges", name, &changed.text, &fresh[next].text);
+                    pairs += 1;
+                }
+            }
+        }
+    }
+    println!("corpus convergence: {pairs} pairs");
+    assert!(pairs > files.len() * 8);
+}
+
+#[test]
+fn only_lines_are_added() {
+    let mut compared = 0;
+    for (name, text) in corpus() {
+        let is_block = !name.contains("json")
+            && !name.contains("flow")
+            && !text.contains(&b'{')
+            && !text.contains(&b'[');
+        if !is_block || REPLACED.iter().any(|it| name.contains(it)) {
+            continue;
+        }
+        let outcome = run(&text, &Options::default()).unwrap();
+        let kept = text.strip_suffix(b"\n").unwrap_or(&text);
+        assert!(
+            keeps_lines(kept, &outcome.text),
+            "{name}\n{}",
+            String::from_utf8_lossy(&outcome.text)
+        );
+        compared += 1;
+    }
+    assert!(compared > 50, "{compared}");
+}
+
+#[test]
+fn the_corpus_has_every_kind_of_outcome() {
+    let mut reasons: BTreeMap<&str, usize> = BTreeMap::new();
+    for (_, text) in corpus() {
+        for report in run(&text, &Options::default()).unwrap().reports {
+            *reasons.entry(report.reason.code()).or_default() += 1;
+        }
+    }
+    for wanted in [
+        "initializer",
+        "initializer-and-service-mesh",
+        "service-mesh",
+        "skip-annotation",
+        "runtime-class",
+        "coordinator",
+    ] {
+        assert!(reasons.contains_key(wanted), "{wanted}: {reasons:?}");
+    }
+}
