@@ -6,7 +6,7 @@ use mainstay_api::{
     Reason, RevisionSpec, RevisionStatus, RevisionSummary, UpdateStrategyType, names,
 };
 
-use super::target::{check_set, read, version};
+use super::target::{check_set, version};
 use super::work::Work;
 use super::{prune, tags};
 use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Seen};
@@ -31,7 +31,8 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     }
     let active = work.check(wanted(snapshot, istio));
     let mut tags = None;
-    if let Some(active) = &active {
+    // Revisions that cannot be read are told in the status; until they can, nothing is done about them.
+    if let Some(active) = active.as_ref().filter(|_| can_read_revisions(snapshot).is_ok()) {
         let settled = settle(snapshot, istio, active, &mut work);
         if work.check(settled).is_some() {
             tags = tags::manage(snapshot, istio, &active.name, &mut work);
@@ -98,11 +99,6 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
 
 /// Makes the active revision what it should be.
 fn settle(snapshot: &Snapshot, istio: &Istio, active: &Active, work: &mut Work<'_>) -> Result<(), Trouble> {
-    read(
-        snapshot,
-        ObjectKind::IstioRevision,
-        "failed to get active IstioRevision: get failed: ",
-    )?;
     match snapshot.revisions().get(&active.name) {
         None => create(istio, active, work),
         Some(revision) => return update(istio, active, revision, work),
@@ -175,93 +171,93 @@ fn status(
 ) -> IstioStatus {
     let mut status = istio.status.clone();
     status.observed_generation = istio.metadata.generation;
-    let created = work
-        .steps()
-        .iter()
-        .any(|step| matches!(step.action, Action::CreateRevision(_)));
     match (work.trouble(), active) {
         (Some(trouble), _) => report(&mut status, snapshot, trouble),
-        (None, Some(active)) => {
-            status.active_revision_name.clone_from(&active.name);
-            let found = snapshot
-                .revisions()
-                .get(&active.name)
-                .map(|revision| &revision.status);
-            let empty = RevisionStatus::default();
-            mirror(&mut status, snapshot, found.or(created.then_some(&empty)));
-        }
+        (None, Some(active)) => follow(&mut status, snapshot, &active.name),
         (None, None) => {}
     }
     if let Some(condition) = tags {
         status.conditions.set(condition, snapshot.now);
     }
-    status.revisions = summary(snapshot, istio, created);
+    status.revisions = summary(snapshot, istio, is_creating(work));
     status
 }
 
-/// The Istio's own trouble.
+fn is_creating(work: &Work<'_>) -> bool {
+    let mut actions = work.steps().iter().map(|step| &step.action);
+    actions.any(|action| matches!(action, Action::CreateRevision(_)))
+}
+
+/// The Istio's own trouble. Which revision is active stays as it was.
 fn report(status: &mut IstioStatus, snapshot: &Snapshot, trouble: &Trouble) {
-    // Upstream tells a revision that cannot be read by its status as well; everything else is one reason.
-    let reason = Reason::ReconcileError;
-    let conditions = [
-        Condition::new(
-            ConditionType::Reconciled,
-            ConditionStatus::False,
-            reason.clone(),
-            trouble.to_string(),
-        ),
-        Condition::new(
-            ConditionType::Ready,
-            ConditionStatus::Unknown,
-            reason.clone(),
-            "cannot determine readiness due to reconciliation error",
-        ),
+    let (reason, unknown) = (Reason::ReconcileError, ConditionStatus::Unknown);
+    let told = trouble.to_string();
+    let reconciled = Condition::new(
+        ConditionType::Reconciled,
+        ConditionStatus::False,
+        reason.clone(),
+        told,
+    );
+    let silent = "cannot determine readiness due to reconciliation error";
+    let ready = Condition::new(ConditionType::Ready, unknown, reason.clone(), silent);
+    status.conditions.set(reconciled, snapshot.now);
+    status.conditions.set(ready, snapshot.now);
+    status.state = reason;
+}
+
+/// What the active revision says, or why it says nothing.
+fn follow(status: &mut IstioStatus, snapshot: &Snapshot, active: &str) {
+    let known = status.active_revision_name == active;
+    active.clone_into(&mut status.active_revision_name);
+    if let Err(error) = can_read_revisions(snapshot) {
+        let message = format!("failed to get active IstioRevision: get failed: {error}");
+        let unknown = (ConditionStatus::Unknown, Reason::FailedToGetActiveRevision);
+        return lament(status, snapshot, unknown, &message);
+    }
+    match snapshot.revisions().get(active).map(|revision| &revision.status) {
+        None => {
+            let missing = (ConditionStatus::False, Reason::ActiveRevisionNotFound);
+            lament(status, snapshot, missing, "active IstioRevision not found");
+        }
+        // It has just been made: it will speak in a moment, and what was said of it holds until then.
+        Some(silent) if silent.conditions.is_empty() && known => {}
+        Some(revision) => mirror(status, snapshot, revision),
+    }
+}
+
+fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: &RevisionStatus) {
+    let kinds = [
+        ConditionType::Reconciled,
+        ConditionType::Ready,
+        ConditionType::DependenciesHealthy,
     ];
-    for condition in conditions {
+    for kind in kinds {
+        status
+            .conditions
+            .set(revision.conditions.get(&kind), snapshot.now);
+    }
+    status.state = revision.state.clone();
+}
+
+fn lament(
+    status: &mut IstioStatus,
+    snapshot: &Snapshot,
+    (holds, reason): (ConditionStatus, Reason),
+    message: &str,
+) {
+    for kind in [ConditionType::Reconciled, ConditionType::Ready] {
+        let condition = Condition::new(kind, holds, reason.clone(), message);
         status.conditions.set(condition, snapshot.now);
     }
     status.state = reason;
 }
 
-/// What the active revision says, or that it is not there.
-fn mirror(status: &mut IstioStatus, snapshot: &Snapshot, revision: Option<&RevisionStatus>) {
-    if let Some(revision) = revision {
-        for kind in [
-            ConditionType::Reconciled,
-            ConditionType::Ready,
-            ConditionType::DependenciesHealthy,
-        ] {
-            status
-                .conditions
-                .set(revision.conditions.get(&kind), snapshot.now);
-        }
-        status.state = revision.state.clone();
-        return;
-    }
-    let (kind, reason, message) = match snapshot.readable(Source::Objects(ObjectKind::IstioRevision)) {
-        Ok(()) => (
-            ConditionStatus::False,
-            Reason::ActiveRevisionNotFound,
-            "active IstioRevision not found".to_owned(),
-        ),
-        Err(error) => (
-            ConditionStatus::Unknown,
-            Reason::FailedToGetActiveRevision,
-            format!("failed to get active IstioRevision: get failed: {error}"),
-        ),
-    };
-    for condition in [ConditionType::Reconciled, ConditionType::Ready] {
-        let condition = Condition::new(condition, kind, reason.clone(), message.clone());
-        status.conditions.set(condition, snapshot.now);
-    }
-    status.state = reason;
+fn can_read_revisions(snapshot: &Snapshot) -> Result<(), &str> {
+    snapshot.readable(Source::Objects(ObjectKind::IstioRevision))
 }
 
 fn summary(snapshot: &Snapshot, istio: &Istio, created: bool) -> RevisionSummary {
-    if snapshot
-        .readable(Source::Objects(ObjectKind::IstioRevision))
-        .is_err()
-    {
+    if can_read_revisions(snapshot).is_err() {
         return RevisionSummary::UNREADABLE;
     }
     let mut summary = RevisionSummary {

@@ -1,0 +1,469 @@
+//! Istio: validation, naming, grace, ownership, status; every case of upstream's own tests by its name.
+
+mod support;
+
+use mainstay_api::{ConditionType, Istio, IstioSpec, ObjectKind, RevisionSpec};
+use mainstay_mesh::snapshot::{Failure, Source};
+use mainstay_mesh::{Again, ErrorClass, Observation, Subject, active_revision_name, grace_period};
+use serde_json::{Value, json};
+use support::{World, actions, condition, plane};
+
+fn istio(spec: Value) -> Istio {
+    Istio {
+        spec: serde_json::from_value(spec).unwrap(),
+        ..Istio::default()
+    }
+}
+
+/// Spec → the `Reconciled` condition, and when to look again.
+fn check_error(name: &str, spec: Value, expected: &str, again: Again) {
+    let mut world = World::default();
+    world.istio("my-istio", spec);
+    let subject = Subject::istio("my-istio");
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Reconciled),
+        format!("Reconciled=False/ReconcileError: {expected}"),
+        "{name}"
+    );
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Ready),
+        "Ready=Unknown/ReconcileError: cannot determine readiness due to reconciliation error",
+        "{name}"
+    );
+    assert_eq!(world.plan(&subject).again, again, "{name}");
+    world.settle_for_good();
+    assert_eq!(world.told(&subject)[0], "state=ReconcileError", "{name}");
+    assert!(world.revisions().is_empty(), "{name}");
+}
+
+#[test]
+fn what_is_wrong_with_an_istio_is_told() {
+    let namespace = "istio-system";
+    check_error(
+        "no version",
+        json!({"namespace": namespace}),
+        "validation error: spec.version not set",
+        Again::OnEvent,
+    );
+    check_error(
+        "no namespace",
+        json!({"version": "v1.29.1"}),
+        "validation error: spec.namespace not set",
+        Again::OnEvent,
+    );
+    check_error(
+        "no spec at all",
+        json!({}),
+        "validation error: spec.version not set",
+        Again::OnEvent,
+    );
+    check_error(
+        "end of life",
+        json!({"version": "v1.23.4", "namespace": namespace}),
+        "validation error: version \"v1.23.4\" is end-of-life and cannot be installed; use a supported version",
+        Again::OnEvent,
+    );
+    check_error(
+        "unknown version",
+        json!({"version": "v9.9.9", "namespace": namespace}),
+        "failed to resolve Istio version for \"my-istio\": version \"v9.9.9\" not found",
+        Again::Backoff,
+    );
+    check_error(
+        "charts not here",
+        json!({"version": "v1.30.3", "namespace": namespace}),
+        "the charts of Istio 1.30.3 are not here; `mainstay charts pull 1.30.3` adds them",
+        Again::Backoff,
+    );
+    check_error(
+        "values computation failure",
+        json!({"version": "v1.29.1", "namespace": namespace, "profile": "external"}),
+        "failed to apply profile: failed to get values from profile [\"default\" \"external\"]: failed to read profile file \
+         v1.29.1/profiles/external.yaml: open v1.29.1/profiles/external.yaml: file does not exist",
+        Again::Backoff,
+    );
+    check_error(
+        "path traversal",
+        json!({"version": "v1.29.1", "namespace": namespace, "profile": "../../etc/passwd"}),
+        "failed to apply profile: failed to get values from profile [\"default\" \"../../etc/passwd\"]: validation error: invalid \
+         profile name ../../etc/passwd",
+        Again::OnEvent,
+    );
+}
+
+#[test]
+fn a_failed_write_is_told_and_tried_again_when_it_is_time() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    let subject = Subject::istio("default");
+    let failed = world.plan(&subject).steps[0].action.clone();
+    let retry_at = world.snapshot.now + jiff::SignedDuration::from_secs(10);
+    let failure = Failure {
+        action: failed,
+        class: ErrorClass::Other,
+        message: "simulated error".into(),
+        retry_at,
+    };
+    world.see(Observation::Failed(subject.clone(), failure));
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Reconciled),
+        "Reconciled=False/ReconcileError: failed to create IstioRevision \"default\": simulated error"
+    );
+    assert_eq!(world.plan(&subject).again, Again::At(retry_at));
+    let done = world.settle();
+    assert_eq!(
+        done.len(),
+        2,
+        "a status and an event, and no second attempt: {done:#?}"
+    );
+    assert!(world.plan(&subject).is_empty(), "nothing to do until then");
+    world.advance(10);
+    world.queue.insert(subject.clone());
+    world.settle_for_good();
+    assert_eq!(world.told(&subject)[0], "state=Healthy");
+}
+
+#[test]
+fn a_changed_wish_is_not_held_back_by_an_old_failure() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.28.2", "namespace": "istio-system"}),
+    );
+    let subject = Subject::istio("default");
+    let failure = Failure {
+        action: world.plan(&subject).steps[0].action.clone(),
+        class: ErrorClass::Other,
+        message: "simulated error".into(),
+        retry_at: world.snapshot.now + jiff::SignedDuration::from_hours(1),
+    };
+    world.see(Observation::Failed(subject.clone(), failure));
+    world.settle();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    assert_eq!(
+        actions(&world.plan(&subject))[0],
+        "create revision default v1.29.1"
+    );
+}
+
+#[test]
+fn active_revisions_have_a_name() {
+    let world = World::default();
+    let check = |name: &str, strategy: Value, version: &str, expected: &str| {
+        let mut istio = istio(json!({"version": version, "namespace": "x", "updateStrategy": strategy}));
+        istio.metadata.name = "test-istio".into();
+        assert_eq!(
+            active_revision_name(&world.snapshot, &istio).unwrap(),
+            expected,
+            "{name}"
+        );
+    };
+    check(
+        "No update strategy specified",
+        Value::Null,
+        "v1.29.1",
+        "test-istio",
+    );
+    check("InPlace", json!({"type": "InPlace"}), "v1.29.1", "test-istio");
+    check(
+        "RevisionBased v1.28.2",
+        json!({"type": "RevisionBased"}),
+        "v1.28.2",
+        "test-istio-v1-28-2",
+    );
+    check(
+        "RevisionBased v1.29.1",
+        json!({"type": "RevisionBased"}),
+        "v1.29.1",
+        "test-istio-v1-29-1",
+    );
+    check(
+        "an alias by what it stands for",
+        json!({"type": "RevisionBased"}),
+        "v1.29-latest",
+        "test-istio-v1-29-1",
+    );
+    check(
+        "a strategy nobody knows",
+        json!({"type": "Sideways"}),
+        "v1.29.1",
+        "test-istio",
+    );
+}
+
+#[test]
+fn grace_periods_have_a_default_and_a_minimum() {
+    let check = |name: &str, strategy: Value, seconds: i64| {
+        assert_eq!(
+            grace_period(&istio(json!({"updateStrategy": strategy}))).as_secs(),
+            seconds,
+            "{name}"
+        );
+    };
+    check("Nil update strategy", Value::Null, 30);
+    check("Nil grace period", json!({}), 30);
+    check(
+        "Grace period less than minimum",
+        json!({"inactiveRevisionDeletionGracePeriodSeconds": -10}),
+        0,
+    );
+    check(
+        "Grace period more than minimum",
+        json!({"inactiveRevisionDeletionGracePeriodSeconds": 15}),
+        15,
+    );
+    check(
+        "a grace period beyond time",
+        json!({"inactiveRevisionDeletionGracePeriodSeconds": i64::MAX}),
+        i64::MAX,
+    );
+}
+
+#[test]
+fn the_status_mirrors_the_active_revision() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.deployment("istio-system", "istiod", 2, 1);
+    world.settle_for_good();
+    assert_eq!(
+        world.told(&Subject::istio("default")),
+        [
+            "state=IstiodNotReady",
+            "Reconciled=True/Reconciled",
+            "Ready=False/IstiodNotReady: not all istiod pods are ready",
+            "DependenciesHealthy=True/DependenciesHealthy"
+        ]
+    );
+}
+
+#[test]
+fn the_status_counts_its_own_revisions() {
+    let mut world = World::default();
+    let spec = |version: &str| json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": []}});
+    for version in ["v1.27.9", "v1.28.2", "v1.29.1"] {
+        let name = format!("default-{}", version.replace('.', "-"));
+        world.namespace(&format!("app-{name}"), &format!("istio.io/rev={name}"));
+        world.istio("default", spec(version));
+        world.settle();
+    }
+    world.revision("foreign", plane("foreign"));
+    world.deployment("istio-system", "istiod-default-v1-27-9", 1, 0);
+    world.namespace("app-default-v1-29-1", "");
+    world.settle_for_good();
+    let counts = world.snapshot.istios().get("default").unwrap().status.revisions;
+    assert_eq!((counts.total, counts.ready, counts.in_use), (3, 2, 2));
+}
+
+#[test]
+fn a_revision_that_was_only_just_made_is_not_found_yet() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    let subject = Subject::istio("default");
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Ready),
+        "Ready=False/ActiveRevisionNotFound: active IstioRevision not found"
+    );
+}
+
+#[test]
+fn revisions_that_cannot_be_read_are_told_and_left_alone() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.28.2", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.blind(Source::Objects(ObjectKind::IstioRevision), "simulated error");
+    world
+        .queue
+        .retain(|subject| *subject == Subject::istio("default"));
+    let done = world.settle();
+    assert_eq!(done, ["Istio/default: status (StatusChanged)"]);
+    assert_eq!(
+        world.told(&Subject::istio("default"))[..3],
+        [
+            "state=FailedToGetActiveRevision",
+            "Reconciled=Unknown/FailedToGetActiveRevision: failed to get active IstioRevision: get failed: simulated error",
+            "Ready=Unknown/FailedToGetActiveRevision: failed to get active IstioRevision: get failed: simulated error",
+        ]
+    );
+    let counts = world.snapshot.istios().get("default").unwrap().status.revisions;
+    assert_eq!((counts.total, counts.ready, counts.in_use), (-1, -1, -1));
+}
+
+#[test]
+fn a_status_that_is_right_is_not_written() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.advance(86_400);
+    assert!(world.plan(&Subject::istio("default")).is_empty());
+}
+
+#[test]
+fn a_trouble_leaves_the_active_revision_named() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.istio(
+        "default",
+        json!({"version": "v1.23.4", "namespace": "istio-system"}),
+    );
+    world.settle_for_good();
+    let status = &world.snapshot.istios().get("default").unwrap().status;
+    assert_eq!(
+        (status.active_revision_name.as_str(), status.state.name()),
+        ("default", "ReconcileError")
+    );
+    assert_eq!(status.observed_generation, 2);
+    assert_eq!(world.revisions(), ["default"], "and nothing is deleted");
+}
+
+#[test]
+fn a_revision_nobody_controls_is_taken_over() {
+    let mut world = World::default();
+    world.revision("default", plane("default"));
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    let done = world.settle_for_good();
+    assert_eq!(
+        done[0],
+        "Istio/default: update revision default v1.29.1 (RevisionUpdated)"
+    );
+    let uid = &world.snapshot.istios().get("default").unwrap().metadata.uid;
+    assert!(
+        world
+            .snapshot
+            .revisions()
+            .get("default")
+            .unwrap()
+            .metadata
+            .is_owned_by(uid)
+    );
+}
+
+#[test]
+fn a_revision_of_somebody_else_is_left_alone() {
+    let mut world = World::default();
+    world.istio("a", json!({"version": "v1.29.1", "namespace": "istio-system"}));
+    world.settle();
+    let other = world.snapshot.istios().get("a").unwrap().owner_reference();
+    world.revision("b", plane("b"));
+    world.edit::<RevisionSpec>("b", |revision| revision.metadata.owner_references = vec![other]);
+    world.istio("b", json!({"version": "v1.28.2", "namespace": "istio-system"}));
+    let subject = Subject::istio("b");
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Reconciled),
+        "Reconciled=False/ReconcileError: IstioRevision \"b\" is controlled by Istio \"a\""
+    );
+    world.settle();
+    assert_eq!(
+        world.snapshot.revisions().get("b").unwrap().spec.version,
+        "v1.29.1"
+    );
+}
+
+#[test]
+fn a_revision_in_another_namespace_is_left_alone() {
+    let mut world = World::default();
+    world.namespace("elsewhere", "");
+    world.revision("default", plane("default"));
+    world.istio("default", json!({"version": "v1.29.1", "namespace": "elsewhere"}));
+    assert_eq!(
+        condition(&world, &Subject::istio("default"), &ConditionType::Reconciled),
+        "Reconciled=False/ReconcileError: IstioRevision \"default\" is in namespace \"istio-system\", which cannot be changed"
+    );
+}
+
+#[test]
+fn a_lost_owner_is_given_back() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.edit::<RevisionSpec>("default", |revision| revision.metadata.owner_references.clear());
+    world.queue.insert(Subject::istio("default"));
+    assert_eq!(
+        world.settle_for_good()[0],
+        "Istio/default: update revision default v1.29.1 (RevisionUpdated)"
+    );
+}
+
+#[test]
+fn values_change_the_active_revision_in_place() {
+    let mut world = World::default();
+    let spec = |values: Value| json!({"version": "v1.29.1", "namespace": "istio-system", "values": values, "updateStrategy": {"type": "RevisionBased"}});
+    world.istio("default", spec(json!({"pilot": {"a": 1}})));
+    world.settle();
+    world.istio("default", spec(json!({"pilot": {"a": 2}})));
+    world.settle_for_good();
+    assert_eq!(world.revisions(), ["default-v1-29-1"]);
+    let revision = world.snapshot.revisions().get("default-v1-29-1").unwrap();
+    assert_eq!(
+        revision.spec.values.clone().map(Value::Object),
+        Some(json!({
+            "global": {"configValidation": true, "istioNamespace": "istio-system"},
+            "pilot": {"a": 2},
+            "revision": "default-v1-29-1",
+        }))
+    );
+}
+
+#[test]
+fn nothing_is_planned_before_everything_was_listed() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    for source in Source::ALL {
+        let mut half = world.clone();
+        half.see(Observation::Source(
+            source,
+            mainstay_mesh::snapshot::SourceState::Pending,
+        ));
+        assert!(half.plan(&Subject::istio("default")).is_empty(), "{source:?}");
+    }
+    assert!(!world.plan(&Subject::istio("default")).is_empty());
+}
+
+#[test]
+fn an_istio_that_goes_away_is_left_to_the_collector() {
+    let mut world = World::default();
+    world.istio(
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+    );
+    world.edit::<IstioSpec>("default", |istio| {
+        istio.metadata.finalizers = vec!["somebody.else/x".into()]
+    });
+    world.delete::<IstioSpec>("default");
+    assert!(world.plan(&Subject::istio("default")).is_empty());
+}

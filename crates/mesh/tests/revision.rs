@@ -1,0 +1,480 @@
+//! `IstioRevision`: validation, readiness, dependencies, use, name clashes; every case of upstream's own tests by its name.
+
+mod support;
+
+use mainstay_api::{ConditionType, ObjectKind, RevisionSpec, TagSpec, names};
+use mainstay_mesh::plan::NewStatus;
+use mainstay_mesh::snapshot::{ReleaseFact, Source, Webhook};
+use mainstay_mesh::{Action, Again, Observation, Platform, Settings, Subject};
+use serde_json::{Value, json};
+use support::{World, actions, condition, pairs, plane};
+
+/// A revision with our finalizer, so that its plan is about its work.
+fn with_revision(name: &str, spec: Value) -> World {
+    let mut world = World::default();
+    put(&mut world, name, spec);
+    world
+}
+
+fn put(world: &mut World, name: &str, spec: Value) {
+    world.revision(name, spec);
+    world.edit::<RevisionSpec>(name, |revision| {
+        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+    });
+}
+
+fn check_valid(case: &str, name: &str, spec: Value, expected: Result<(), &str>) {
+    let world = with_revision(name, spec);
+    let subject = Subject::revision(name);
+    let expected = match expected {
+        Ok(()) => "Reconciled=True/Reconciled".to_owned(),
+        Err(error) => format!("Reconciled=False/ReconcileError: error reconciling resource: {error}"),
+    };
+    assert_eq!(
+        condition(&world, &subject, &ConditionType::Reconciled),
+        expected,
+        "{case}"
+    );
+    let installs = actions(&world.plan(&subject))
+        .iter()
+        .any(|line| line.starts_with("install"));
+    assert_eq!(installs, expected.contains("True"), "{case}");
+}
+
+#[test]
+fn a_revision_must_be_what_its_values_say() {
+    let global = json!({"istioNamespace": "istio-system"});
+    let spec = |values: Value| json!({"version": "v1.29.1", "namespace": "istio-system", "values": values});
+    check_valid("success", "default", plane("default"), Ok(()));
+    check_valid("success, non-default", "my-rev", plane("my-rev"), Ok(()));
+    check_valid(
+        "no version",
+        "default",
+        json!({"namespace": "istio-system", "values": {"global": global}}),
+        Err("validation error: version not set"),
+    );
+    check_valid(
+        "no namespace",
+        "default",
+        json!({"version": "v1.29.1", "values": {"global": {"istioNamespace": ""}}}),
+        Err("validation error: namespace not set"),
+    );
+    check_valid(
+        "namespace not found",
+        "default",
+        json!({"version": "v1.29.1", "namespace": "nowhere", "values": {"global": {"istioNamespace": "nowhere"}}}),
+        Err("validation error: namespace \"nowhere\" doesn't exist"),
+    );
+    check_valid(
+        "no values",
+        "default",
+        json!({"version": "v1.29.1", "namespace": "istio-system"}),
+        Err("validation error: values not set"),
+    );
+    check_valid(
+        "invalid istioNamespace",
+        "default",
+        spec(json!({"global": {"istioNamespace": "other"}})),
+        Err("validation error: values.global.istioNamespace does not match namespace"),
+    );
+    check_valid(
+        "no global",
+        "default",
+        spec(json!({})),
+        Err("validation error: values.global.istioNamespace does not match namespace"),
+    );
+    check_valid(
+        "invalid revision default",
+        "default",
+        spec(json!({"global": global, "revision": "my-revision"})),
+        Err("validation error: values.revision must be \"\" when revision name is default"),
+    );
+    check_valid(
+        "invalid revision non-default",
+        "my-revision",
+        spec(json!({"global": global, "revision": "other-revision"})),
+        Err("validation error: values.revision does not match revision name"),
+    );
+    check_valid(
+        "revision missing, non-default",
+        "my-revision",
+        spec(json!({"global": global})),
+        Err("validation error: values.revision does not match revision name"),
+    );
+    let mut old = plane("default");
+    old["version"] = "v1.25.5".into();
+    check_valid(
+        "charts not here",
+        "default",
+        old,
+        Err("failed to install/update Helm chart \"istiod\": the charts of Istio v1.25.5 are not here"),
+    );
+}
+
+#[test]
+fn a_namespace_that_goes_or_comes_is_an_event() {
+    let mut world = with_revision("default", plane("default"));
+    world.settle();
+    let woken = world.see(Observation::Namespace {
+        name: "istio-system".into(),
+        labels: pairs(""),
+        terminating: true,
+    });
+    assert!(woken.contains(&Subject::revision("default")));
+    assert_eq!(
+        condition(&world, &Subject::revision("default"), &ConditionType::Reconciled),
+        "Reconciled=False/ReconcileError: error reconciling resource: validation error: namespace \"istio-system\" is being deleted"
+    );
+    assert_eq!(world.plan(&Subject::revision("default")).again, Again::OnEvent);
+}
+
+fn check_ready(name: &str, deployment: Option<(i32, i32)>, expected: &str) {
+    for (revision, istiod) in [("default", "istiod"), ("my-rev", "istiod-my-rev")] {
+        let mut world = with_revision(revision, plane(revision));
+        if let Some((replicas, ready)) = deployment {
+            world.deployment("istio-system", istiod, replicas, ready);
+        }
+        assert_eq!(
+            condition(&world, &Subject::revision(revision), &ConditionType::Ready),
+            expected,
+            "{name}: {revision}"
+        );
+    }
+}
+
+#[test]
+fn readiness_is_that_of_istiod() {
+    check_ready("Istiod ready", Some((2, 2)), "Ready=True/Ready");
+    check_ready(
+        "Istiod not ready",
+        Some((2, 1)),
+        "Ready=False/IstiodNotReady: not all istiod pods are ready",
+    );
+    check_ready(
+        "Istiod scaled to zero",
+        Some((0, 0)),
+        "Ready=False/IstiodNotReady: istiod Deployment is scaled to zero replicas",
+    );
+    check_ready(
+        "Istiod not found",
+        None,
+        "Ready=False/IstiodNotReady: istiod Deployment not found",
+    );
+    let mut world = with_revision("default", plane("default"));
+    world.blind(Source::Deployments, "simulated error");
+    assert_eq!(
+        condition(&world, &Subject::revision("default"), &ConditionType::Ready),
+        "Ready=Unknown/ReadinessCheckFailed: failed to get readiness: simulated error",
+        "client error on get"
+    );
+}
+
+#[test]
+fn readiness_of_a_remote_control_plane_is_on_its_webhook() {
+    let mut spec = plane("default");
+    spec["values"]["profile"] = "remote".into();
+    let check = |name: &str, annotations: Option<&str>, expected: &str| {
+        let mut world = with_revision("default", spec.clone());
+        if let Some(annotations) = annotations {
+            let mut webhook = Webhook::default();
+            webhook.metadata.name = "istio-sidecar-injector".into();
+            webhook.metadata.annotations = pairs(annotations);
+            world.see(Observation::Webhook(webhook));
+        }
+        assert_eq!(
+            condition(&world, &Subject::revision("default"), &ConditionType::Ready),
+            expected,
+            "{name}"
+        );
+    };
+    let missing = "Ready=False/RemoteIstiodNotReady: invalid or missing annotation sailoperator.io/readinessProbe.status on \
+                   MutatingWebhookConfiguration istio-sidecar-injector";
+    check(
+        "Istiod-remote ready",
+        Some("sailoperator.io/readinessProbe.status=true"),
+        "Ready=True/Ready",
+    );
+    check(
+        "Istiod-remote not ready",
+        Some("sailoperator.io/readinessProbe.status=false"),
+        "Ready=False/RemoteIstiodNotReady: readiness probe on remote istiod failed",
+    );
+    check(
+        "Istiod-remote no readiness probe status annotation",
+        Some(""),
+        missing,
+    );
+    check(
+        "an answer nobody knows",
+        Some("sailoperator.io/readinessProbe.status=perhaps"),
+        missing,
+    );
+    check(
+        "Istiod-remote webhook config not found",
+        None,
+        "Ready=False/RemoteIstiodNotReady: MutatingWebhookConfiguration istio-sidecar-injector not found",
+    );
+    let mut world = with_revision("default", spec.clone());
+    world.blind(Source::Webhooks, "simulated error");
+    assert_eq!(
+        condition(&world, &Subject::revision("default"), &ConditionType::Ready),
+        "Ready=Unknown/ReadinessCheckFailed: failed to get readiness: simulated error",
+        "Istiod-remote client error on get"
+    );
+}
+
+#[test]
+fn dependencies_must_be_healthy() {
+    let mut spec = plane("default");
+    spec["values"]["pilot"] = json!({"cni": {"enabled": true}, "env": {"PILOT_ENABLE_AMBIENT": "true"}});
+    let mut world = with_revision("default", spec);
+    let subject = Subject::revision("default");
+    let told = |world: &World| condition(world, &subject, &ConditionType::DependenciesHealthy);
+    assert_eq!(
+        told(&world),
+        "DependenciesHealthy=False/IstioCNINotFound: IstioCNI resource does not exist"
+    );
+
+    world.cni(json!({"version": "v1.29.1", "namespace": "istio-cni"}));
+    assert_eq!(
+        told(&world),
+        "DependenciesHealthy=False/IstioCNINotHealthy: IstioCNI resource status indicates that the component is not healthy"
+    );
+    world.settle();
+    assert_eq!(
+        world.told(&subject)[3],
+        "DependenciesHealthy=False/ZTunnelNotFound: ZTunnel resource does not exist",
+        "the plug-in first, then the node proxy"
+    );
+    world.ready = false;
+    world.ztunnel(json!({"version": "v1.29.1", "namespace": "ztunnel"}));
+    world.settle();
+    assert_eq!(
+        world.told(&subject)[..],
+        [
+            "state=ZTunnelNotHealthy",
+            "Reconciled=True/Reconciled",
+            "Ready=True/Ready",
+            "DependenciesHealthy=False/ZTunnelNotHealthy: ZTunnel resource status indicates that the component is not healthy",
+            "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace",
+        ]
+    );
+    world.daemonset("ztunnel", "ztunnel", 1, 1);
+    world.settle_for_good();
+    assert_eq!(world.told(&subject)[0], "state=Healthy");
+    world.blind(Source::Objects(ObjectKind::IstioCni), "simulated error");
+    assert_eq!(
+        told(&world),
+        "DependenciesHealthy=Unknown/DependencyCheckFailed: failed to get IstioCNI status: simulated error"
+    );
+}
+
+#[test]
+fn the_platform_may_ask_for_the_plug_in() {
+    let mut world = World::with(Settings {
+        platform: Platform::OpenShift,
+        operator_namespace: "sail-operator".into(),
+        ..Settings::default()
+    });
+    put(&mut world, "default", plane("default"));
+    assert_eq!(
+        condition(
+            &world,
+            &Subject::revision("default"),
+            &ConditionType::DependenciesHealthy
+        ),
+        "DependenciesHealthy=False/IstioCNINotFound: IstioCNI resource does not exist"
+    );
+}
+
+/// Namespace labels, pod labels, pod annotations → which revision is in use.
+fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
+    for name in ["default", "my-rev"] {
+        let mut world = with_revision(name, plane(name));
+        world.namespace("bookinfo", space);
+        world.pod("bookinfo", "some-pod", pod, annotations);
+        let expected = match name == matches {
+            true => "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace",
+            false => "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace",
+        };
+        let found = condition(&world, &Subject::revision(name), &ConditionType::InUse);
+        assert_eq!(found, expected, "{name}: {space:?} {pod:?} {annotations:?}");
+    }
+}
+
+#[test]
+fn use_is_told_as_the_index_says() {
+    check_used("", "", "", "");
+    check_used("", "", "istio.io/rev=default", "default");
+    check_used("istio-injection=enabled", "istio.io/rev=my-rev", "", "default");
+    check_used("istio.io/rev=my-rev", "istio.io/rev=default", "", "my-rev");
+    check_used(
+        "",
+        "sidecar.istio.io/inject=true istio.io/rev=my-rev",
+        "",
+        "my-rev",
+    );
+    check_used("", "sidecar.istio.io/inject=false istio.io/rev=my-rev", "", "");
+}
+
+#[test]
+fn a_default_revision_for_all_namespaces_is_in_use() {
+    for (name, used) in [
+        ("default", "InUse=True/ReferencedByWorkloads"),
+        ("my-rev", "InUse=False/NotReferencedByAnything"),
+    ] {
+        let mut spec = plane(name);
+        spec["values"]["sidecarInjectorWebhook"] = json!({"enableNamespacesByDefault": true});
+        let world = with_revision(name, spec);
+        assert!(
+            condition(&world, &Subject::revision(name), &ConditionType::InUse).starts_with(used),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn use_is_unknown_when_something_cannot_be_listed() {
+    let check = |source: Source, expected: &str| {
+        let mut world = with_revision("default", plane("default"));
+        world.blind(source, "simulated error");
+        let found = condition(&world, &Subject::revision("default"), &ConditionType::InUse);
+        assert_eq!(
+            found,
+            format!("InUse=Unknown/UsageCheckFailed: failed to determine if revision is in use: {expected}")
+        );
+    };
+    check(
+        Source::Objects(ObjectKind::IstioRevisionTag),
+        "failed to list IstioRevisionTags: simulated error",
+    );
+    check(Source::Namespaces, "failed to list namespaces: simulated error");
+    check(Source::Pods, "failed to list pods: simulated error");
+}
+
+#[test]
+fn a_tag_keeps_its_revision_in_use() {
+    let mut world = with_revision("default", plane("default"));
+    world.tag("prod", "IstioRevision", "default");
+    world.settle();
+    assert!(world.told(&Subject::revision("default"))[4].starts_with("InUse=True"));
+    world.delete::<TagSpec>("prod");
+    world.settle_for_good();
+    assert!(world.told(&Subject::revision("default"))[4].starts_with("InUse=False"));
+}
+
+#[test]
+fn a_name_belongs_to_whoever_was_first() {
+    let mut world = World::default();
+    put(&mut world, "other", plane("other"));
+    world.tag("default", "IstioRevision", "other");
+    world.advance(1);
+    put(&mut world, "default", plane("default"));
+    let (revision, tag) = (Subject::revision("default"), Subject::tag("default"));
+    world.settle();
+    assert_eq!(
+        world.told(&revision)[1],
+        "Reconciled=False/NameAlreadyExists: an IstioRevisionTag exists with this name"
+    );
+    assert_eq!(
+        world.told(&tag)[1],
+        "Reconciled=True/Reconciled",
+        "the tag keeps reconciling"
+    );
+    assert_eq!(world.plan(&revision).again, Again::Backoff);
+
+    world.delete::<TagSpec>("default");
+    world.settle_for_good();
+    assert_eq!(
+        world.told(&revision)[1],
+        "Reconciled=True/Reconciled",
+        "and no clock was needed"
+    );
+}
+
+#[test]
+fn only_the_default_revision_brings_the_base_chart() {
+    let check = |name: &str, expected: &[&str]| {
+        let plan = with_revision(name, plane(name)).plan(&Subject::revision(name));
+        let installs: Vec<String> = actions(&plan)
+            .into_iter()
+            .filter(|line| line.starts_with("install"))
+            .collect();
+        assert_eq!(installs, expected);
+    };
+    check(
+        "default",
+        &[
+            "install istiod v1.29.1 as istio-system/default-istiod",
+            "install base v1.29.1 as sail-operator/default-base",
+        ],
+    );
+    check(
+        "my-rev",
+        &["install istiod v1.29.1 as istio-system/my-rev-istiod"],
+    );
+}
+
+#[test]
+fn a_release_carries_the_revisions_values_unchanged_and_its_owner() {
+    let world = with_revision("my-rev", plane("my-rev"));
+    let revision = world.snapshot.revisions().get("my-rev").unwrap();
+    let plan = world.plan(&Subject::revision("my-rev"));
+    let release = plan.actions().find_map(|action| match action {
+        Action::Install(release) => Some(release),
+        _ => None,
+    });
+    let release = release.unwrap();
+    assert_eq!(Some(&release.values), revision.spec.values.as_ref());
+    assert_eq!(release.owner, revision.owner_reference());
+    assert_eq!(release.key.owner, revision.metadata.uid);
+}
+
+#[test]
+fn drift_is_mended_and_nothing_else() {
+    let mut world = with_revision("my-rev", plane("my-rev"));
+    world.settle_for_good();
+    let uid = world
+        .snapshot
+        .revisions()
+        .get("my-rev")
+        .unwrap()
+        .metadata
+        .uid
+        .clone();
+    let key = world.snapshot.releases_of(&uid).next().unwrap().0.clone();
+    let woken = world.see(Observation::Release(key, ReleaseFact::Drifted));
+    assert_eq!(
+        woken.into_iter().collect::<Vec<_>>(),
+        [Subject::revision("my-rev")]
+    );
+    assert_eq!(
+        world.settle_for_good(),
+        ["IstioRevision/my-rev: install istiod v1.29.1 as istio-system/my-rev-istiod (ReleaseDrifted)"]
+    );
+}
+
+#[test]
+fn the_status_is_about_the_generation_it_saw() {
+    let mut world = with_revision("my-rev", plane("my-rev"));
+    world.settle();
+    let mut spec = plane("my-rev");
+    spec["version"] = "v1.28.2".into();
+    world.revision("my-rev", spec);
+    let plan = world.plan(&Subject::revision("my-rev"));
+    let Some(NewStatus::Revision(status)) = plan.status() else {
+        panic!("{plan:?}")
+    };
+    assert_eq!(status.observed_generation, 2);
+}
+
+#[test]
+fn two_control_planes_do_not_disturb_each_other() {
+    let mut world = World::default();
+    put(&mut world, "a", plane("a"));
+    put(&mut world, "b", plane("b"));
+    world.namespace("app", "istio.io/rev=a");
+    world.settle_for_good();
+    assert!(world.told(&Subject::revision("a"))[4].starts_with("InUse=True"));
+    assert!(world.told(&Subject::revision("b"))[4].starts_with("InUse=False"));
+}
