@@ -1,0 +1,331 @@
+//! `updateStrategy.revisionTags`: which tags an Istio makes, keeps and gives up, and what it says when it cannot.
+
+mod support;
+
+use mainstay_api::{IstioSpec, TagSpec};
+use mainstay_mesh::Subject;
+use serde_json::{Value, json};
+use support::{World, plane};
+
+fn spec(version: &str, strategy: &str, tags: Option<&[&str]>) -> Value {
+    let mut spec =
+        json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": strategy}});
+    if let Some(tags) = tags {
+        spec["updateStrategy"]["revisionTags"] = json!(tags);
+    }
+    spec
+}
+
+fn tags_condition(world: &World, istio: &str) -> String {
+    let told = world.told(&Subject::istio(istio));
+    told.into_iter()
+        .find(|line| line.starts_with("TagsReconciled"))
+        .unwrap_or_default()
+}
+
+#[test]
+fn which_tags_an_istio_makes() {
+    let check = |strategy: &str, tags: Option<&[&str]>, expected: &[&str]| {
+        let mut world = World::default();
+        world.istio("mesh", spec("v1.29.1", strategy, tags));
+        world.settle_for_good();
+        assert_eq!(world.tags(), expected, "{strategy} {tags:?}");
+        let condition = if expected.is_empty() {
+            ""
+        } else {
+            "TagsReconciled=True/TagsReconciled"
+        };
+        assert_eq!(tags_condition(&world, "mesh"), condition, "{strategy} {tags:?}");
+        for tag in world.snapshot.tags().iter() {
+            let istio = world.snapshot.istios().get("mesh").unwrap();
+            assert_eq!(tag.metadata.owner_references, [istio.owner_reference()]);
+            assert_eq!(
+                (
+                    tag.spec.target_ref.kind.as_str(),
+                    tag.spec.target_ref.name.as_str()
+                ),
+                ("Istio", "mesh")
+            );
+            assert_eq!(tag.status.istio_revision, istio.status.active_revision_name);
+        }
+    };
+    check("RevisionBased", None, &["default"]);
+    check("RevisionBased", Some(&[]), &[]);
+    check("RevisionBased", Some(&["prod", "canary"]), &["canary", "prod"]);
+    check("RevisionBased", Some(&["prod", "prod", ""]), &["prod"]);
+    check("InPlace", None, &[]);
+    check("InPlace", Some(&[]), &[]);
+    check("InPlace", Some(&["prod"]), &["prod"]);
+}
+
+#[test]
+fn a_tag_that_is_no_longer_listed_goes_and_only_that() {
+    let mut world = World::default();
+    world.istio(
+        "mesh",
+        spec("v1.29.1", "RevisionBased", Some(&["prod", "canary"])),
+    );
+    world.settle();
+    world.tag("own", "Istio", "mesh");
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    let done = world.settle_for_good();
+    assert_eq!(done[0], "Istio/mesh: delete tag canary (TagRemoved)");
+    assert_eq!(world.tags(), ["own", "prod"]);
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["own"]);
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=True/TagsReconciled"
+    );
+}
+
+#[test]
+fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.namespace("app", "istio.io/rev=prod");
+    world.settle();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&[])));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["prod"]);
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=False/TagStillInUse: tag \"prod\" is no longer listed, but kept while workloads refer to it"
+    );
+    world.namespace("app", "");
+    world.settle_for_good();
+    assert!(world.tags().is_empty());
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=True/TagsReconciled"
+    );
+}
+
+#[test]
+fn a_tag_of_somebody_else_is_left_alone_and_told() {
+    let mut world = World::default();
+    world.revision("other", plane("other"));
+    world.tag("prod", "IstioRevision", "other");
+    world.istio(
+        "mesh",
+        spec("v1.29.1", "RevisionBased", Some(&["prod", "canary"])),
+    );
+    let done = world.settle_for_good();
+    let told = "TagsReconciled=False/TagNameTaken: IstioRevisionTag \"prod\" exists and is not managed by this Istio";
+    assert_eq!(tags_condition(&world, "mesh"), told);
+    assert!(
+        done.iter().any(|line| line.contains("event !TagNameTaken")),
+        "{done:#?}"
+    );
+    assert_eq!(
+        world.snapshot.tags().get("prod").unwrap().spec.target_ref.name,
+        "other"
+    );
+    assert_eq!(world.tags(), ["canary", "prod"], "the rest is reconciled");
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["canary"])));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["canary", "prod"], "not ours to delete");
+}
+
+#[test]
+fn a_default_tag_that_nobody_listed_may_be_somebody_elses() {
+    let mut world = World::default();
+    world.tag("default", "Istio", "mesh");
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
+    world.settle_for_good();
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=True/TagsReconciled: IstioRevisionTag \"default\" exists and is not managed by this Istio"
+    );
+    assert!(
+        world
+            .snapshot
+            .tags()
+            .get("default")
+            .unwrap()
+            .metadata
+            .owner_references
+            .is_empty()
+    );
+}
+
+#[test]
+fn a_revision_of_that_name_keeps_it_and_the_tag_follows_when_it_is_gone() {
+    let mut world = World::default();
+    world.istio("default", spec("v1.29.1", "InPlace", None));
+    world.namespace("app", "istio-injection=enabled");
+    world.settle();
+    world.istio("default", spec("v1.29.1", "RevisionBased", Some(&["default"])));
+    world.settle_for_good();
+    assert_eq!(
+        tags_condition(&world, "default"),
+        "TagsReconciled=False/TagNameTaken: tag \"default\" cannot be made while an IstioRevision of that name exists"
+    );
+    world.namespace("app", "");
+    world.settle();
+    world.advance(30);
+    world.queue.insert(Subject::istio("default"));
+    world.settle_for_good();
+    assert_eq!(
+        (world.revisions(), world.tags()),
+        (vec!["default-v1-29-1"], vec!["default"])
+    );
+    assert_eq!(
+        tags_condition(&world, "default"),
+        "TagsReconciled=True/TagsReconciled"
+    );
+}
+
+#[test]
+fn the_older_istio_keeps_a_tag_that_two_list() {
+    let mut world = World::default();
+    world.istio("b", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.advance(1);
+    world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["prod", "own"])));
+    world.settle_for_good();
+    let owner = |world: &World| {
+        world
+            .snapshot
+            .tags()
+            .get("prod")
+            .unwrap()
+            .metadata
+            .owner_references[0]
+            .name
+            .clone()
+    };
+    assert_eq!(owner(&world), "b");
+    assert_eq!(
+        tags_condition(&world, "a"),
+        "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"b\", which is older and lists it too"
+    );
+    assert_eq!(
+        world.told(&Subject::istio("a"))[0],
+        "state=Healthy",
+        "everything else is reconciled"
+    );
+    assert_eq!(world.tags(), ["own", "prod"]);
+
+    world.istio("b", spec("v1.29.1", "RevisionBased", Some(&[])));
+    world.settle_for_good();
+    assert_eq!(owner(&world), "a", "given up by one, made by the other");
+    assert_eq!(tags_condition(&world, "a"), "TagsReconciled=True/TagsReconciled");
+}
+
+#[test]
+fn of_two_istios_of_one_age_the_smaller_identity_keeps_the_tag() {
+    let mut world = World::default();
+    world.istio("z", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.settle_for_good();
+    assert_eq!(
+        world
+            .snapshot
+            .tags()
+            .get("prod")
+            .unwrap()
+            .metadata
+            .owner_references[0]
+            .name,
+        "z"
+    );
+}
+
+#[test]
+fn the_tag_goes_to_the_other_istio_when_the_older_one_is_deleted() {
+    let mut world = World::default();
+    world.istio("b", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.advance(1);
+    world.istio("a", spec("v1.28.2", "RevisionBased", Some(&["prod"])));
+    world.settle();
+    world.delete::<IstioSpec>("b");
+    world.settle_for_good();
+    let tag = world.snapshot.tags().get("prod").unwrap();
+    assert_eq!(
+        (
+            tag.metadata.owner_references[0].name.as_str(),
+            tag.status.istio_revision.as_str()
+        ),
+        ("a", "a-v1-28-2")
+    );
+}
+
+#[test]
+fn a_managed_tag_that_was_bent_is_mended() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.settle();
+    world.tag("prod", "IstioRevision", "elsewhere");
+    world.settle_for_good();
+    let tag = world.snapshot.tags().get("prod").unwrap();
+    assert_eq!(
+        (
+            tag.spec.target_ref.kind.as_str(),
+            tag.spec.target_ref.name.as_str()
+        ),
+        ("Istio", "mesh")
+    );
+}
+
+#[test]
+fn a_deleted_managed_tag_is_made_again() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.settle();
+    let old = world.snapshot.tags().get("prod").unwrap().metadata.uid.clone();
+    world.delete::<TagSpec>("prod");
+    world.settle_for_good();
+    assert_ne!(world.snapshot.tags().get("prod").unwrap().metadata.uid, old);
+}
+
+#[test]
+fn the_default_tag_gives_way_to_a_revision_of_its_name() {
+    let mut world = World::default();
+    world.istio("default", spec("v1.29.1", "RevisionBased", None));
+    world.namespace("app", "istio-injection=enabled");
+    world.settle();
+    assert_eq!(world.tags(), ["default"]);
+    world.istio("default", spec("v1.29.1", "InPlace", None));
+    world.settle_for_good();
+    assert!(
+        world.tags().is_empty(),
+        "it would keep the active revision from its name"
+    );
+    assert_eq!(
+        world.told(&Subject::revision("default"))[1],
+        "Reconciled=True/Reconciled"
+    );
+}
+
+#[test]
+fn managed_tags_wait_for_the_new_revision_too() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.28.2", "RevisionBased", None));
+    world.settle();
+    world.ready = false;
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", None));
+    world.settle_for_good();
+    assert_eq!(
+        world
+            .snapshot
+            .tags()
+            .get("default")
+            .unwrap()
+            .status
+            .istio_revision,
+        "mesh-v1-28-2"
+    );
+    world.deployment("istio-system", "istiod-mesh-v1-29-1", 1, 1);
+    world.settle_for_good();
+    assert_eq!(
+        world
+            .snapshot
+            .tags()
+            .get("default")
+            .unwrap()
+            .status
+            .istio_revision,
+        "mesh-v1-29-1"
+    );
+}

@@ -1,0 +1,263 @@
+//! Remote control planes: when they are asked, what is written, and that nothing is written twice.
+
+mod support;
+
+use std::sync::Arc;
+
+use mainstay_api::{ObjectMeta, OwnerReference, names};
+use mainstay_mesh::snapshot::{ProbeResult, ServiceReference, Webhook, WebhookClient};
+use mainstay_mesh::{Action, Again, Observation, Subject};
+use support::{World, actions, pairs, plane};
+
+const NAME: &str = "istio-sidecar-injector";
+
+fn service(port: Option<u16>) -> Option<ServiceReference> {
+    Some(ServiceReference {
+        namespace: "istio-system".into(),
+        name: "istiod".into(),
+        port,
+    })
+}
+
+fn client(service: Option<ServiceReference>, bundle: &[u8]) -> Option<WebhookClient> {
+    Some(WebhookClient {
+        service,
+        ca_bundle: Arc::from(bundle),
+    })
+}
+
+/// A world with a webhook configuration of a revision of this profile.
+fn world(profile: &str, annotations: &str, client: Option<WebhookClient>) -> World {
+    let mut world = World::default();
+    let mut spec = plane("default");
+    spec["values"]["profile"] = profile.into();
+    let revision = world.revision("default", spec);
+    see(&mut world, annotations, client, vec![revision.owner_reference()]);
+    world
+}
+
+fn see(
+    world: &mut World,
+    annotations: &str,
+    client: Option<WebhookClient>,
+    owner_references: Vec<OwnerReference>,
+) {
+    world.see(Observation::Webhook(Webhook {
+        metadata: ObjectMeta {
+            name: NAME.into(),
+            uid: "uid-webhook".into(),
+            resource_version: "1".into(),
+            annotations: pairs(annotations),
+            owner_references,
+            ..ObjectMeta::default()
+        },
+        client,
+    }));
+}
+
+fn subject() -> Subject {
+    Subject::Webhook(NAME.into())
+}
+
+fn answer(world: &mut World, ready: bool, reason: &str) {
+    let result = ProbeResult {
+        at: world.snapshot.now,
+        ready,
+        reason: reason.into(),
+    };
+    world.see(Observation::Probed(NAME.into(), result));
+}
+
+#[test]
+fn only_webhooks_of_remote_revisions_are_asked() {
+    let good = || client(service(None), b"pem");
+    assert_eq!(
+        actions(&world("remote", "", good()).plan(&subject())).len(),
+        1,
+        "IstioRevision uses remote profile"
+    );
+    assert!(
+        world("default", "", good()).plan(&subject()).is_empty(),
+        "IstioRevision not using remote profile"
+    );
+    let mut owners = vec![];
+    for (case, kind, name) in [
+        ("No owner references", "", ""),
+        ("Owner reference not IstioRevision", "Deployment", "default"),
+        ("IstioRevision not found", "IstioRevision", "gone"),
+    ] {
+        let mut world = world("remote", "", None);
+        if !kind.is_empty() {
+            owners = vec![OwnerReference {
+                api_version: names::API_VERSION.into(),
+                kind: kind.into(),
+                name: name.into(),
+                ..OwnerReference::default()
+            }];
+        }
+        see(&mut world, "", good(), owners.clone());
+        assert!(world.plan(&subject()).is_empty(), "{case}");
+    }
+}
+
+#[test]
+fn who_cannot_be_asked_is_not_ready_and_why_is_written_once() {
+    let check = |case: &str, client: Option<WebhookClient>, reason: &str| {
+        let mut world = world("remote", "", client);
+        assert_eq!(
+            actions(&world.plan(&subject())),
+            [format!("annotate false {reason}")],
+            "{case}"
+        );
+        world.queue.retain(|one| *one == subject());
+        world.settle();
+        assert!(world.plan(&subject()).is_empty(), "{case}");
+    };
+    check(
+        "No webhooks",
+        None,
+        "mutatingwebhookconfiguration contains no webhooks",
+    );
+    check(
+        "No service in client config",
+        client(None, b"pem"),
+        "missing webhooks[].clientConfig.service",
+    );
+    check(
+        "Missing CA bundle",
+        client(service(None), b""),
+        "webhooks[].clientConfig.caBundle hasn't been set; check if the remote istiod can access this cluster",
+    );
+}
+
+#[test]
+fn where_to_ask() {
+    let check = |case: &str, port: Option<u16>, url: &str| {
+        let world = world("remote", "", client(service(port), b"pem"));
+        assert_eq!(
+            actions(&world.plan(&subject())),
+            [format!("probe {url}")],
+            "{case}"
+        );
+    };
+    check("default port", None, "https://istiod.istio-system.svc:443/ready");
+    check(
+        "custom port",
+        Some(15017),
+        "https://istiod.istio-system.svc:15017/ready",
+    );
+}
+
+#[test]
+fn how_long_to_wait() {
+    let check = |case: &str, annotations: &str, seconds: u32| {
+        let world = world("remote", annotations, client(service(None), b"pem"));
+        let plan = world.plan(&subject());
+        let Action::Probe(request) = &plan.steps[0].action else {
+            panic!("{plan:?}")
+        };
+        assert_eq!(request.timeout_seconds, seconds, "{case}");
+    };
+    check("Default probe timeout", "", 5);
+    check(
+        "Probe timeout annotation",
+        "sailoperator.io/readinessProbe.timeoutSeconds=17",
+        17,
+    );
+    check(
+        "no number",
+        "sailoperator.io/readinessProbe.timeoutSeconds=soon",
+        5,
+    );
+    check(
+        "never without pause",
+        "sailoperator.io/readinessProbe.timeoutSeconds=0",
+        1,
+    );
+}
+
+/// Carries out what the webhook's plan says until it says nothing.
+fn settle(world: &mut World) -> Vec<String> {
+    world.queue.clear();
+    world.queue.insert(subject());
+    let mut done = Vec::new();
+    while let Some(plan) = Some(world.plan(&subject())).filter(|plan| !plan.is_empty()) {
+        if actions(&plan).iter().any(|line| line.starts_with("probe")) {
+            break;
+        }
+        done.extend(actions(&plan));
+        world.execute(&plan);
+    }
+    done
+}
+
+#[test]
+fn an_answer_is_written_when_it_differs_and_asked_for_again_when_it_is_time() {
+    let mut world = world("remote", "", client(service(None), b"pem"));
+    answer(&mut world, true, "");
+    assert_eq!(settle(&mut world), ["annotate true "], "ready");
+    assert_eq!(
+        world.plan(&subject()).again,
+        Again::At(world.snapshot.now + jiff::SignedDuration::from_secs(3))
+    );
+    for _ in 0..1000 {
+        world.advance(3);
+        assert_eq!(actions(&world.plan(&subject())).len(), 1, "one question");
+        answer(&mut world, true, "");
+        assert_eq!(
+            settle(&mut world),
+            [""; 0],
+            "and no write, however often it is asked"
+        );
+    }
+    answer(&mut world, false, "");
+    assert_eq!(settle(&mut world), ["annotate false "], "not ready");
+    answer(&mut world, false, "connection refused");
+    assert_eq!(
+        settle(&mut world),
+        ["annotate false connection refused"],
+        "probe error"
+    );
+}
+
+#[test]
+fn the_period_is_the_users() {
+    let annotations = "sailoperator.io/readinessProbe.periodSeconds=42";
+    let mut world = world("remote", annotations, client(service(None), b"pem"));
+    answer(&mut world, true, "");
+    let again = world.plan(&subject()).again;
+    assert_eq!(
+        again,
+        Again::At(world.snapshot.now + jiff::SignedDuration::from_secs(42)),
+        "honors period annotation"
+    );
+}
+
+#[test]
+fn the_annotation_wakes_the_revision() {
+    let mut world = world("remote", "", client(service(None), b"pem"));
+    world.queue.clear();
+    see(
+        &mut world,
+        "sailoperator.io/readinessProbe.status=true",
+        client(service(None), b"pem"),
+        vec![OwnerReference {
+            controller: true,
+            ..world_owner()
+        }],
+    );
+    assert!(
+        world.queue.contains(&Subject::revision("default")),
+        "{:?}",
+        world.queue
+    );
+}
+
+fn world_owner() -> OwnerReference {
+    OwnerReference {
+        api_version: names::API_VERSION.into(),
+        kind: "IstioRevision".into(),
+        name: "default".into(),
+        ..OwnerReference::default()
+    }
+}
