@@ -40,6 +40,7 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
     let plan = Plan::of(args, &inputs)?;
     options.coordinator_namespace = work::coordinator_namespace(&inputs, &options);
     let stage = interrupt::guarded_stage();
+    options.threads = work::threads_per_input(inputs.len());
     let mut all = work::treat_all(&inputs, &options, &plan, &stage);
     let summary = Summary::of(&all);
     match args.report {
@@ -96,6 +97,7 @@ fn options(args: &Args) -> Result<Options, CliError> {
         images,
         pod_template_paths,
         coordinator_namespace: args.coordinator_namespace.clone(),
+        threads: 1,
     })
 }
 

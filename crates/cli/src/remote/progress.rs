@@ -1,6 +1,6 @@
 //! What is going on, for somebody who waits: says nothing unless it takes more than a second.
 
-use std::io::Write as _;
+use std::io::{IsTerminal as _, Write as _};
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::time::{Duration, Instant};
 
@@ -32,15 +32,13 @@ impl Progress {
         Self(sender)
     }
 
-    /// Starts the clock with its only step.
-    pub(crate) fn watch(what: &str) -> Self {
-        let mut progress = Self::start();
-        progress.step(what);
-        progress
+    /// Starts the clock if somebody can see it: a log has no use for it.
+    pub(crate) fn on_terminal() -> Option<Self> {
+        std::io::stderr().is_terminal().then(Self::start)
     }
 
     /// A step begins.
-    pub(crate) fn step(&mut self, what: &str) {
+    pub(crate) fn step(&self, what: &str) {
         // Whoever does not listen cannot be told.
         let _ = self.0.send(what.to_owned());
     }

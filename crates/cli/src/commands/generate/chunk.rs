@@ -3,8 +3,8 @@
 
 use std::io::{self, Read};
 
-/// Pieces grow to this size before they are cut.
-const PIECE: usize = 1 << 20;
+/// Pieces grow to this size before they are cut: enough for threads to share.
+const PIECE: usize = 4 << 20;
 
 /// Cuts a stream.
 pub(super) struct Chunks<R> {
@@ -114,7 +114,7 @@ mod tests {
     #[test]
     fn pieces_are_the_stream_again() {
         let document = format!("---\na: {}\n", "x".repeat(300_000));
-        let text = document.repeat(20);
+        let text = document.repeat(80);
         let mut chunks = Chunks::new(text.as_bytes());
         let (mut whole, mut count) = (Vec::new(), 0);
         while let Some((origin, piece)) = chunks.next().unwrap() {

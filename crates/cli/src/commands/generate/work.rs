@@ -20,20 +20,23 @@ const MOST_THREADS: usize = 4;
 
 /// Treats every input.
 pub(super) fn treat_all(inputs: &[Input], options: &Options, plan: &Plan, stage: &Stage) -> Vec<Treated> {
-    let next = AtomicUsize::new(0);
+    let (next, progress) = (AtomicUsize::new(0), Progress::on_terminal());
     let work = || {
         let mut done = Vec::new();
         while let Some((number, input)) = take(inputs, &next) {
+            if let Some(progress) = &progress {
+                progress.step(&format!(
+                    "input {} of {}: {}",
+                    number + 1,
+                    inputs.len(),
+                    input.name
+                ));
+            }
             done.push((number, treat(input, options, plan, stage)));
         }
         done
     };
-    let _progress = Progress::watch(&format!("{} inputs", inputs.len()));
-    let threads = if inputs.len() < FEW {
-        1
-    } else {
-        thread::available_parallelism().map_or(1, |it| it.get().min(MOST_THREADS))
-    };
+    let threads = if inputs.len() < FEW { 1 } else { cores() };
     let mut all = thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut all = work();
@@ -47,6 +50,15 @@ pub(super) fn treat_all(inputs: &[Input], options: &Options, plan: &Plan, stage:
     });
     all.sort_by_key(|(number, _)| *number);
     all.into_iter().map(|(_, treated)| treated).collect()
+}
+
+/// How many threads may share one input: few inputs leave cores idle.
+pub(super) fn threads_per_input(inputs: usize) -> usize {
+    if inputs < FEW { cores() } else { 1 }
+}
+
+fn cores() -> usize {
+    thread::available_parallelism().map_or(1, |it| it.get().min(MOST_THREADS))
 }
 
 fn take<'a>(inputs: &'a [Input], next: &AtomicUsize) -> Option<(usize, &'a Input)> {
