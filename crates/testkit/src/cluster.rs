@@ -121,6 +121,23 @@ pub struct Cluster {
     place: Place,
 }
 
+/// What it takes to dial a server, but for a token.
+#[derive(Clone, Debug)]
+pub struct Access {
+    /// Its address.
+    pub server: String,
+    /// The file with the certificate that vouches for it.
+    pub authority: PathBuf,
+}
+
+impl Access {
+    /// The kubeconfig of whoever has this token, such as a service account: as kubectl, kube and istiod read it.
+    #[must_use]
+    pub fn kubeconfig(&self, user: &str, token: &str) -> String {
+        files::kubeconfig(self, user, token)
+    }
+}
+
 /// Why there is no cluster.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
@@ -214,10 +231,13 @@ impl Cluster {
             .join(format!("{}.kubeconfig", user.replace(':', "-")))
     }
 
-    /// Writes a kubeconfig for whoever has this token, such as a service account.
-    pub fn write_kubeconfig(&self, path: &Path, user: &str, token: &str) -> io::Result<()> {
-        let text = files::kubeconfig(&self.server(), self.folder.path(), user, token);
-        std::fs::write(path, text)
+    /// What it takes to dial the server.
+    #[must_use]
+    pub fn access(&self) -> Access {
+        Access {
+            server: self.server(),
+            authority: self.folder.path().join("ca.crt"),
+        }
     }
 
     /// A client of a user, without retries: a test must see every answer. A name without a token is an anonymous client.
@@ -356,11 +376,8 @@ impl Cluster {
 
     fn write_kubeconfigs(&self) -> io::Result<()> {
         self.options.users.iter().try_for_each(|user| {
-            self.write_kubeconfig(
-                &self.kubeconfig(&user.name),
-                &user.name,
-                &files::token(&user.name),
-            )
+            let text = self.access().kubeconfig(&user.name, &files::token(&user.name));
+            std::fs::write(self.kubeconfig(&user.name), text)
         })
     }
 }

@@ -7,6 +7,8 @@ pub mod cluster;
 #[cfg(feature = "cluster")]
 pub mod isolation;
 #[cfg(feature = "cluster")]
+pub mod istiod;
+#[cfg(feature = "cluster")]
 pub mod kubelet;
 mod oracle;
 mod peer;

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use rcgen::{BasicConstraints, CertificateParams, IsCa, Issuer, KeyPair, SanType};
 
-use super::{ClusterError, User};
+use super::{Access, ClusterError, User};
 
 /// The authority's certificate, as clients want it.
 #[derive(Debug)]
@@ -60,12 +60,12 @@ fn certify(folder: &Path, address: Ipv4Addr) -> Result<Authority, ClusterError> 
     })
 }
 
-/// The kubeconfig of a user, as kubectl, kube and istiod read it.
-pub(super) fn kubeconfig(server: &str, folder: &Path, user: &str, token: &str) -> String {
+/// A kubeconfig with everything in it but the authority.
+pub(super) fn kubeconfig(access: &Access, user: &str, token: &str) -> String {
     let kubeconfig = serde_json::json!({
         "apiVersion": "v1",
         "kind": "Config",
-        "clusters": [{"name": "test", "cluster": {"server": server, "certificate-authority": folder.join("ca.crt")}}],
+        "clusters": [{"name": "test", "cluster": {"server": access.server, "certificate-authority": access.authority}}],
         "users": [{"name": user, "user": {"token": token}}],
         "contexts": [{"name": "test", "context": {"cluster": "test", "user": user}}],
         "current-context": "test",

@@ -15,6 +15,7 @@ macro_rules! trials {
 
 mod conformance;
 mod harness;
+mod istiod;
 mod kubelet;
 
 use std::process::ExitCode;
@@ -32,6 +33,12 @@ fn main() -> ExitCode {
     if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
         return trial::main(&PARTS, &[harness::VICTIM]);
     }
-    let trials: Vec<Trial> = [harness::TRIALS, kubelet::TRIALS, conformance::TRIALS].concat();
+    let trials: Vec<Trial> = [
+        harness::TRIALS,
+        kubelet::TRIALS,
+        istiod::TRIALS,
+        conformance::TRIALS,
+    ]
+    .concat();
     trial::main(&PARTS, &trials)
 }

@@ -1,0 +1,160 @@
+//! Real istiods behind pods: takes the pods of an istiod Deployment, gives each the `pilot-discovery` of its version, bound to the pod's address.
+//!
+//! So injection goes through Istio's own webhook, reached by its Service. The process has the pod's arguments, environment and service
+//! account; what it would find in volumes it reads from the cluster instead.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::net::{IpAddr, SocketAddr};
+use std::path::{Path, PathBuf};
+
+use http::Request;
+use kube::Client;
+use mainstay_sim::tree;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
+use crate::kubelet::{Backed, Backing, Making, Probe};
+use crate::peer::{PeerError, built_peer};
+
+/// Backs every pod labelled `app: istiod`.
+#[derive(Clone)]
+pub struct Istiods {
+    client: Client,
+    access: Access,
+    folder: PathBuf,
+}
+
+impl Istiods {
+    /// For the pods of this cluster; their files go to its folder.
+    pub fn new(cluster: &Cluster) -> Result<Self, ClusterError> {
+        Ok(Self {
+            client: cluster.client(KUBELET)?,
+            access: cluster.access(),
+            folder: cluster.folder().join("istiods"),
+        })
+    }
+
+    async fn make(self, pod: Value, ip: IpAddr) -> Result<Backed, String> {
+        let said = |error: &dyn std::fmt::Display| error.to_string();
+        let container = discovery(&pod).ok_or("no container called discovery")?;
+        let binary = binary(container).map_err(|error| said(&error))?;
+        let home = self.folder.join(tree::text(&pod, &["metadata", "uid"]));
+        fs::create_dir_all(&home).map_err(|error| said(&error))?;
+        let kubeconfig = self.kubeconfig(&pod, &home).await?;
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(home.join("log"))
+            .map_err(|error| said(&error))?;
+        let mut command = Command::new(binary);
+        // Certificates are written to paths relative to the working folder.
+        command
+            .current_dir(&home)
+            .args(arguments(container, ip))
+            .arg("--kubeconfig")
+            .arg(&kubeconfig)
+            .env_clear()
+            .envs(environment(container, &pod, ip))
+            .env("HOME", &home)
+            .env("KUBECONFIG", &kubeconfig)
+            .stdin(std::process::Stdio::null())
+            .stdout(log.try_clone().map_err(|error| said(&error))?)
+            .stderr(log);
+        let probe = Probe::Http(SocketAddr::new(ip, 8080), "/ready".to_owned());
+        Ok(Backed { command, probe })
+    }
+
+    /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
+    async fn kubeconfig(&self, pod: &Value, home: &Path) -> Result<PathBuf, String> {
+        let namespace = tree::text(pod, &["metadata", "namespace"]);
+        let account = tree::text(pod, &["spec", "serviceAccountName"]);
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 43_200}});
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes());
+        let request = request.map_err(|error| error.to_string())?;
+        let reply: Value = self
+            .client
+            .request(request)
+            .await
+            .map_err(|error| error.to_string())?;
+        let token = tree::text(&reply, &["status", "token"]);
+        let path = home.join("kubeconfig");
+        fs::write(&path, self.access.kubeconfig(account, token)).map_err(|error| error.to_string())?;
+        Ok(path)
+    }
+}
+
+impl Backing for Istiods {
+    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+        if tree::text(pod, &["metadata", "labels", "app"]) != "istiod" {
+            return None;
+        }
+        let ip = ip.parse().ok()?;
+        Some(Box::pin(self.clone().make(pod.clone(), ip)))
+    }
+}
+
+fn discovery(pod: &Value) -> Option<&Value> {
+    let containers = tree::list(pod, &["spec", "containers"]);
+    containers
+        .iter()
+        .find(|one| tree::text(one, &["name"]) == "discovery")
+}
+
+/// The peer of the image's tag, whatever variant it names.
+fn binary(container: &Value) -> Result<PathBuf, PeerError> {
+    let image = tree::text(container, &["image"]);
+    let tag = image.rsplit_once(':').map_or("", |(_, tag)| tag);
+    let version = tag.split('-').next().unwrap_or(tag);
+    built_peer(&format!("pilot-discovery-{version}"))
+}
+
+/// Where istiod listens: the flag and the port.
+const LISTENERS: [(&str, u16); 5] = [
+    ("--httpsAddr", 15_017),
+    ("--secureGRPCAddr", 15_012),
+    ("--grpcAddr", 15_010),
+    ("--httpAddr", 8_080),
+    ("--monitoringAddr", 15_014),
+];
+
+/// The container's own arguments, but every listener on the pod's address: several istiods share one namespace here.
+fn arguments(container: &Value, ip: IpAddr) -> Vec<String> {
+    let own = tree::list(container, &["args"])
+        .iter()
+        .filter_map(Value::as_str)
+        .filter(|argument| !argument.starts_with("--monitoringAddr"))
+        .map(str::to_owned);
+    let listeners = LISTENERS
+        .iter()
+        .flat_map(|(flag, port)| [(*flag).to_owned(), SocketAddr::new(ip, *port).to_string()]);
+    let control = ["--ctrlz_port", "0"].map(str::to_owned);
+    own.chain(listeners).chain(control).collect()
+}
+
+fn environment(container: &Value, pod: &Value, ip: IpAddr) -> BTreeMap<String, String> {
+    let variables = tree::list(container, &["env"]).iter().filter_map(|variable| {
+        let name = tree::text(variable, &["name"]).to_owned();
+        let value = match tree::get(variable, &["valueFrom"]) {
+            None => tree::text(variable, &["value"]).to_owned(),
+            Some(source) => from_pod(source, pod, ip)?,
+        };
+        Some((name, value))
+    });
+    variables.collect()
+}
+
+fn from_pod(source: &Value, pod: &Value, ip: IpAddr) -> Option<String> {
+    match tree::text(source, &["fieldRef", "fieldPath"]) {
+        "" => None,
+        "status.podIP" => Some(ip.to_string()),
+        path => {
+            let path: Vec<&str> = path.split('.').collect();
+            Some(tree::text(pod, &path).to_owned())
+        }
+    }
+}
