@@ -9,13 +9,15 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 6] = [
+const PEERS: [&str; 8] = [
     "helm4",
     "helm3",
     "oracle",
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
+    "pilot-discovery-1.28.2",
+    "pilot-discovery-1.29.1",
 ];
 
 /// The proofs whose short share belongs to every change.
