@@ -1,11 +1,13 @@
-//! A volume of our name that the user brought: takes a pod spec, gives what to say about it. The volume itself is never touched.
+//! What the user brought under names of ours: takes a pod spec, gives what to say about it. Touches nothing.
 
 use mainstay_yaml::NodeId;
 
 use crate::ask::Ask;
+use crate::profile::{INITIALIZER, SERVICE_MESH};
 use crate::refusal::refuse;
 use crate::tree::View;
-use crate::{Code, Finding, Options};
+use crate::undo::is_marked;
+use crate::{Code, Finding, Options, Severity};
 
 /// A finding if the volume that will be shared is no `emptyDir`: a note of caution, or an error where the profile says so.
 pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options) -> Option<Finding> {
@@ -26,15 +28,24 @@ pub(crate) fn volume(view: &View<'_>, spec: NodeId, ask: &Ask, options: &Options
     Some(finding)
 }
 
-impl Ask {
-    /// The init containers that will be put in anew.
-    pub(crate) fn replaced(&self) -> &'static [&'static str] {
-        use crate::profile::{INITIALIZER, SERVICE_MESH};
-        match (self.initializer, self.mesh.is_some()) {
-            (true, true) => &[INITIALIZER, SERVICE_MESH],
-            (true, false) => &[INITIALIZER],
-            (false, true) => &[SERVICE_MESH],
-            (false, false) => &[],
-        }
+/// In [`Mode::Uninject`](crate::Mode): init containers of our names that carry no mark, and so stay.
+pub(crate) fn unmarked(view: &View<'_>, spec: NodeId) -> Vec<Finding> {
+    let list = view.get(spec, "initContainers");
+    let items = list.into_iter().flat_map(|list| view.items(list));
+    let ours = items.filter_map(|item| {
+        let name = view.scalar_at(*item, &["name"])?;
+        let ours = [INITIALIZER, SERVICE_MESH].contains(&name) && !is_marked(view, *item);
+        ours.then_some((*item, name))
+    });
+    ours.map(|(item, name)| note(view, item, name)).collect()
+}
+
+fn note(view: &View<'_>, item: NodeId, name: &str) -> Finding {
+    let message = format!("init container {name:?} has no mark of an injection, and stays");
+    let help = "remove it by hand if it is not yours";
+    let finding = refuse(view, item, Code::Unmarked, message, help);
+    Finding {
+        severity: Severity::Note,
+        ..finding
     }
 }

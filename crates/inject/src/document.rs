@@ -2,7 +2,9 @@
 
 mod attempt;
 
-use mainstay_yaml::{Budget, Document, Error, NodeId, Value, check_syntax, parse_spanned_values};
+use mainstay_yaml::{Budget, Document, Error, NodeId, Problem, Value, check_syntax, parse_spanned_values};
+
+use memchr::memmem;
 
 use crate::advice::advise;
 use crate::ask::{Ask, ask};
@@ -48,7 +50,7 @@ impl Parsed<'_> {
 pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
     if !may_matter(text) {
         let read = check_syntax(text, &Budget::default());
-        return read.map_or_else(|error| unreadable(syntax(&error)), |()| Treated::default());
+        return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
     }
     let original = match parse(text) {
         Ok(Some(parsed)) => parsed,
@@ -68,15 +70,16 @@ pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
 }
 
 fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
-    let mut documents = parse_spanned_values(text, &Budget::default()).map_err(|error| syntax(&error))?;
+    let mut documents =
+        parse_spanned_values(text, &Budget::default()).map_err(|error| syntax(&error, text))?;
     let Some((document, value)) = documents.pop() else {
         return Ok(None);
     };
     if !documents.is_empty() {
         // Lines that end neither in LF nor in CRLF hide a document mark from a look at lines.
         let mut finding = syntax_at(
-            "line breaks other than LF and CRLF separate documents",
-            Place::default(),
+            "line breaks other than LF and CRLF separate documents".into(),
+            first_place(),
         );
         finding.help = Some("save the file with LF or CRLF line breaks".into());
         return Err(finding);
@@ -88,23 +91,40 @@ fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
     }))
 }
 
-fn syntax(error: &Error) -> Finding {
+fn syntax(error: &Error, text: &[u8]) -> Finding {
     let place = Place {
         line: error.at.line,
         column: error.at.column,
         offset: error.at.offset,
         len: 0,
     };
-    syntax_at(&error.problem.to_string(), place)
+    // Go counts lines from the document's start, and not always rightly; the place says it better.
+    let message = match &error.problem {
+        Problem::Syntax { problem, .. } => format!("yaml: {problem}"),
+        problem => problem.to_string(),
+    };
+    let template = memmem::find(text, b"{{").is_some();
+    Finding {
+        help: template.then(|| "if this is the text of a template, render it first".into()),
+        ..syntax_at(message, place)
+    }
 }
 
-fn syntax_at(message: &str, place: Place) -> Finding {
+fn syntax_at(message: String, place: Place) -> Finding {
     Finding {
         severity: Severity::Error,
         code: Code::Syntax,
-        message: message.to_owned(),
+        message,
         place,
         help: None,
+    }
+}
+
+fn first_place() -> Place {
+    Place {
+        line: 1,
+        column: 1,
+        ..Place::default()
     }
 }
 
@@ -191,9 +211,8 @@ impl<'w, 'a> Work<'w, 'a> {
 
     /// Sets which workloads look different in `text`.
     fn note_changes(&mut self, text: &[u8]) {
-        let first = self.found.first().map(|found| found.object);
-        if self.found.iter().all(|found| Some(found.object) == first) {
-            self.states.iter_mut().for_each(|state| state.changed = true);
+        if let [state] = self.states.as_mut_slice() {
+            state.changed = true;
             return;
         }
         let Ok(Some(parsed)) = parse(text) else { return };
@@ -237,6 +256,9 @@ fn state(view: &View<'_>, found: &Found, options: &Options) -> State {
             findings.extend(crate::conflict::volume(view, spec, &ask, options));
         }
     }
+    if let Some(spec) = found.spec.filter(|_| options.mode == Mode::Uninject) {
+        findings.extend(crate::conflict::unmarked(view, spec));
+    }
     State {
         ask,
         findings,
@@ -260,11 +282,7 @@ fn internal(message: &str) -> Finding {
         severity: Severity::Error,
         code: Code::Internal,
         message: message.to_owned(),
-        place: Place {
-            line: 1,
-            column: 1,
-            ..Place::default()
-        },
+        place: first_place(),
         help: Some("nothing was written; please report this with the file".into()),
     }
 }
@@ -303,11 +321,11 @@ fn report(original: &Parsed<'_>, found: &Found, state: State, mode: Mode) -> Rep
     }
 }
 
-/// From the start of an object to the start of the next one, or to the end.
+/// From the start of a pod template to the start of the next one, or to the end.
 fn extent(found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) {
     let start = |found: &Found| {
-        let object = parsed.document.node(found.object);
-        object.map_or(0, |node| node.span.start.offset)
+        let template = parsed.document.node(found.template);
+        template.map_or(0, |node| node.span.start.offset)
     };
     let Some(own) = found.get(index) else {
         return (0, 0);
@@ -315,7 +333,7 @@ fn extent(found: &[Found], parsed: &Parsed<'_>, index: usize) -> (usize, usize) 
     let mut later = found
         .iter()
         .skip(index + 1)
-        .filter(|other| other.object != own.object);
+        .filter(|other| other.template != own.template);
     let end = later.next().map_or(parsed.text.len(), start);
     (start(own), end)
 }

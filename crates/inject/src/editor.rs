@@ -31,7 +31,7 @@ pub(crate) fn edit(
         return Ok(Vec::new());
     };
     if let Some(node) = found.shared {
-        return Err(refusal::shared(view, node, "the way to the pod spec"));
+        return Err(refusal::shared(view, node, "the pod spec, or what it stands in,"));
     }
     if let Some(key) = view.duplicate_key(found.object) {
         let message = format!("key {:?} is given twice", view.scalar(key).unwrap_or_default());
@@ -159,7 +159,12 @@ impl<'v, 'a> Editor<'v, 'a> {
             })
         };
         match self.aliased.iter().find(|id| inside(id)) {
-            Some(id) => Err(refusal::shared(self.view, *id, "what is replaced")),
+            Some(id) => {
+                let message =
+                    "the container that must be replaced holds an anchor that is used elsewhere".into();
+                let help = "write out what the alias stands for, or remove the container";
+                Err(refusal::refuse(self.view, *id, Code::SharedAnchor, message, help))
+            }
             None => Ok(()),
         }
     }

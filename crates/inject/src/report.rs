@@ -189,6 +189,8 @@ pub enum Code {
     NotRestorable,
     /// A pod of ours in a kind whose pod template nobody named.
     UnknownKind,
+    /// Something of our name without our mark was left where it is.
+    Unmarked,
     /// The edited text did not mean what was planned; nothing was written.
     Internal,
     // From the checks of annotations.
@@ -221,6 +223,7 @@ impl Code {
             Self::Layout => "layout",
             Self::NotRestorable => "not-restorable",
             Self::UnknownKind => "unknown-kind",
+            Self::Unmarked => "unmarked",
             Self::Internal => "internal",
             Self::Proxy(flaw) => flaw.as_str(),
             Self::PortConflict => "mesh-port-conflict",

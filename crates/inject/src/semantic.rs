@@ -16,6 +16,47 @@ pub(crate) fn apply(document: &mut Value, steps: &[Step], edits: &[PodEdit]) -> 
     edits.iter().all(|edit| apply_one(spec, edit))
 }
 
+/// `edits` without those that would put into the pod spec at `steps` what stands there already, in its place: a container
+/// pasted by hand that is up to date stays as it was pasted.
+pub(crate) fn settle(document: &Value, steps: &[Step], mut edits: Vec<PodEdit>) -> Vec<PodEdit> {
+    let spec = steps
+        .iter()
+        .try_fold(document, |value, step| match (value, step) {
+            (Value::Map(map), Step::Key(key)) => map.get(key),
+            (Value::List(items), Step::Index(index)) => items.get(*index),
+            _ => None,
+        });
+    let Some(spec) = spec else { return edits };
+    let there: Vec<(&'static str, String)> = edits
+        .iter()
+        .filter_map(|edit| match edit {
+            PodEdit::Put { list, item, end } if is_there(spec, list, item, *end) => {
+                Some((*list, item.name()?.to_owned()))
+            }
+            _ => None,
+        })
+        .collect();
+    edits.retain(|edit| {
+        let (list, name) = match edit {
+            PodEdit::Put { list, item, .. } => (*list, item.name().unwrap_or_default()),
+            PodEdit::Drop { list, name } => (*list, *name),
+            _ => return true,
+        };
+        !there.iter().any(|(other, known)| *other == list && known == name)
+    });
+    edits
+}
+
+fn is_there(spec: &Value, list: &str, item: &Item, end: End) -> bool {
+    let items = spec.get(list).and_then(Value::as_list).unwrap_or_default();
+    let same_name = items.iter().filter(|other| name_of(other) == item.name()).count();
+    let place = match end {
+        End::First => items.first(),
+        End::Last => items.last(),
+    };
+    same_name == 1 && place == Some(&item.value())
+}
+
 fn apply_one(spec: &mut Map, edit: &PodEdit) -> bool {
     match edit {
         PodEdit::Drop { list, name } => {

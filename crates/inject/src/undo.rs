@@ -33,31 +33,31 @@ pub(crate) fn make_room(view: &View<'_>, jobs: &[Job<'_>]) -> Room {
     {
         let entry = job.found.spec.map(|spec| view.entry(spec, "initContainers"));
         if let Some(Entry::Own(_, list)) = entry {
-            flow::lose(view, list, job.replaced, &mut room);
+            flow::lose(view, list, &job.replaced, &mut room);
         }
     }
     crate::splice::sort(&mut room.splices);
     room
 }
 
-/// One pod to clean.
-#[derive(Clone, Copy, Debug)]
+/// A pod in which room is made.
+#[derive(Clone, Debug)]
 pub(crate) struct Job<'f> {
     pub(crate) found: &'f Found,
-    /// Names of init containers that will be put in anew: where they stand in brackets, without a mark, they go as well.
-    pub(crate) replaced: &'f [&'static str],
+    /// Names of init containers that will be put in anew.
+    pub(crate) replaced: Vec<&'static str>,
 }
 
-/// The way back for all `jobs`, sorted; `frozen` are ranges of the text that stay as they are.
-pub(crate) fn undo(view: &View<'_>, jobs: &[Job<'_>], frozen: &[(usize, usize)]) -> Vec<Splice> {
+/// The way back for all pods of `found`, sorted; `frozen` are ranges of the text that stay as they are.
+pub(crate) fn undo(view: &View<'_>, found: &[&Found], frozen: &[(usize, usize)]) -> Vec<Splice> {
     let mut undo = Undo {
         view,
         formers: formers(view, frozen),
         removed: Vec::new(),
         splices: Vec::new(),
     };
-    for job in jobs {
-        undo.pod(job);
+    for found in found {
+        undo.pod(found);
     }
     undo.finish()
 }
@@ -72,8 +72,8 @@ struct Undo<'v, 'a> {
 }
 
 impl Undo<'_, '_> {
-    fn pod(&mut self, job: &Job<'_>) {
-        let Some(spec) = job.found.spec.filter(|_| job.found.shared.is_none()) else {
+    fn pod(&mut self, found: &Found) {
+        let Some(spec) = found.spec.filter(|_| found.shared.is_none()) else {
             return;
         };
         self.list(spec, "initContainers");
@@ -83,7 +83,7 @@ impl Undo<'_, '_> {
                 continue;
             };
             for container in self.view.items(list) {
-                if !self.is_marked(*container) && self.view.resolve(*container) == *container {
+                if !is_block_marked(self.view, *container) && self.view.resolve(*container) == *container {
                     self.list(*container, "volumeMounts");
                 }
             }
@@ -122,26 +122,12 @@ impl Undo<'_, '_> {
 
     /// The lines of an item that is ours.
     fn marked_lines(&self, item: NodeId) -> Option<(usize, usize)> {
-        if !self.is_marked(item) {
+        if !is_block_marked(self.view, item) {
             return None;
         }
         let dash = block::dash(self.view, item)?;
         let end = block::after(self.view, item)?;
         Some((lines::start(self.view.text, dash), end.at))
-    }
-
-    /// Whether an item has the mark of block style behind its name.
-    fn is_marked(&self, item: NodeId) -> bool {
-        let Entry::Own(_, name) = self.view.entry(item, "name") else {
-            return false;
-        };
-        let end = self.view.node(name).map_or(0, |node| node.span.end.offset);
-        let rest = self
-            .view
-            .text
-            .get(end..lines::end(self.view.text, end))
-            .unwrap_or_default();
-        rest.trim_ascii() == ITEM_MARK.as_bytes()
     }
 
     /// Whether the key stands alone on its line, as we write it.
@@ -227,4 +213,19 @@ impl Undo<'_, '_> {
         crate::splice::sort(&mut self.splices);
         self.splices
     }
+}
+
+/// Whether an item is marked as ours, in either style.
+pub(crate) fn is_marked(view: &View<'_>, item: NodeId) -> bool {
+    is_block_marked(view, item) || flow::is_flow_marked(view, item)
+}
+
+/// Whether an item has the mark of block style behind its name.
+fn is_block_marked(view: &View<'_>, item: NodeId) -> bool {
+    let Entry::Own(_, name) = view.entry(item, "name") else {
+        return false;
+    };
+    let end = view.node(name).map_or(0, |node| node.span.end.offset);
+    let rest = view.text.get(end..lines::end(view.text, end));
+    rest.unwrap_or_default().trim_ascii() == ITEM_MARK.as_bytes()
 }

@@ -1,16 +1,17 @@
 //! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step is checked: the
 //! new text is parsed again and must mean what the step meant, or nothing is written.
 
-use mainstay_yaml::{NodeId, Numbers, Options, parse_with};
+use mainstay_yaml::{NodeId, Numbers, parse_with};
 
 use super::{Parsed, State, Work, extent, internal, parse, syntax};
+use crate::ask::Ask;
 use crate::editor::edit;
 use crate::plan::{PodEdit, plan};
 use crate::select::{Found, select};
 use crate::splice::{self, Splice};
 use crate::tree::View;
 use crate::undo::{Job, make_room, undo};
-use crate::{Finding, Place, lines, semantic};
+use crate::{Finding, Options, Place, lines, semantic};
 
 /// The way back to the original, one list of splices per step.
 type Trail = Vec<Vec<Splice>>;
@@ -25,7 +26,12 @@ impl Work<'_, '_> {
             .filter(|index| self.states.get(*index).is_none_or(State::failed))
             .map(|index| extent(self.found, self.original, index))
             .collect();
-        let splices = undo(&self.original.view(), &jobs(self.found, &self.states), &frozen);
+        let live = self.found.iter().zip(&self.states);
+        let live: Vec<&Found> = live
+            .filter(|(_, state)| !state.failed())
+            .map(|(found, _)| found)
+            .collect();
+        let splices = undo(&self.original.view(), &live, &frozen);
         let original = self.original;
         let Some(text) = changed(original.text, &splices)? else {
             return self.make_room(original, Vec::new());
@@ -45,10 +51,18 @@ impl Work<'_, '_> {
             return Ok(None);
         }
         let found = self.find_again(clean, &trail)?;
-        let room = make_room(
-            &clean.view(),
-            &jobs(found.as_deref().unwrap_or(self.found), &self.states),
-        );
+        let found = found.as_deref().unwrap_or(self.found);
+        let live = found
+            .iter()
+            .zip(&self.states)
+            .filter(|(_, state)| !state.failed());
+        let jobs: Vec<Job<'_>> = live
+            .map(|(found, state)| Job {
+                found,
+                replaced: dropped(&settled(clean, found, &state.ask, self.options)),
+            })
+            .collect();
+        let room = make_room(&clean.view(), &jobs);
         let Some(text) = changed(clean.text, &room.splices)? else {
             return self.inject(clean, &trail);
         };
@@ -77,7 +91,7 @@ impl Work<'_, '_> {
             .zip(&mut self.states)
             .filter(|(_, state)| !state.failed())
         {
-            let edits = plan(&state.ask, self.options);
+            let edits = settled(clean, found, &state.ask, self.options);
             match editor.edit(found, &edits) {
                 Ok(new) => {
                     splices.extend(new);
@@ -130,7 +144,7 @@ impl Work<'_, '_> {
         plans: &[(&Found, Vec<PodEdit>)],
     ) -> Result<(), Finding> {
         let differs = || internal("the edited text would not mean what was planned");
-        let mut expected = clean.value.clone().map_err(|error| syntax(&error))?;
+        let mut expected = clean.value.clone().map_err(|error| syntax(&error, text))?;
         for (found, edits) in plans.iter().filter(|(_, edits)| !edits.is_empty()) {
             if !semantic::apply(&mut expected, &found.steps, edits) {
                 return Err(differs());
@@ -139,9 +153,9 @@ impl Work<'_, '_> {
         let same = if text == self.original.text {
             self.original.value.as_ref().ok() == Some(&expected)
         } else {
-            let options = Options {
+            let options = mainstay_yaml::Options {
                 numbers: Numbers::Exact,
-                ..Options::default()
+                ..mainstay_yaml::Options::default()
             };
             parse_with(text, &options).is_ok_and(|given| given == expected)
         };
@@ -161,13 +175,22 @@ impl Work<'_, '_> {
     }
 }
 
-fn jobs<'f>(found: &'f [Found], states: &[State]) -> Vec<Job<'f>> {
-    let live = found.iter().zip(states).filter(|(_, state)| !state.failed());
-    live.map(|(found, state)| Job {
-        found,
-        replaced: state.ask.replaced(),
-    })
-    .collect()
+/// What is left to do for a pod.
+fn settled(clean: &Parsed<'_>, found: &Found, ask: &Ask, options: &Options) -> Vec<PodEdit> {
+    let edits = plan(ask, options);
+    match &clean.value {
+        Ok(value) => semantic::settle(value, &found.steps, edits),
+        Err(_) => edits,
+    }
+}
+
+/// The names of the init containers that go because they will be put in anew.
+fn dropped(edits: &[PodEdit]) -> Vec<&'static str> {
+    let names = edits.iter().filter_map(|edit| match edit {
+        PodEdit::Drop { name, .. } => Some(*name),
+        _ => None,
+    });
+    names.collect()
 }
 
 fn changed(text: &[u8], splices: &[Splice]) -> Step {
@@ -193,7 +216,7 @@ struct Editor<'c> {
 impl Editor<'_> {
     fn edit(&self, found: &Found, edits: &[PodEdit]) -> Result<Vec<Splice>, Finding> {
         match &self.clean.value {
-            Err(error) if !edits.is_empty() => Err(syntax(error)),
+            Err(error) if !edits.is_empty() => Err(syntax(error, self.clean.text)),
             _ => edit(&self.view, found, &self.aliased, edits),
         }
     }

@@ -370,19 +370,14 @@ impl Editor<'_, '_> {
     }
 }
 
-/// `lines` as comments that hold every byte of them. The sign goes in at `column` if every line reaches it, so that it
-/// lines up, else at the start of each line.
+/// `lines` as comments that hold every byte of them. The sign goes in at `column`, so that it lines up; at the start of
+/// lines that do not reach it.
 fn former(lines: &[u8], column: usize) -> String {
     let text = String::from_utf8_lossy(lines);
-    let indented = |line: &str| line.len() >= column && line.bytes().take(column).all(|byte| byte == b' ');
-    let column = if text.split_inclusive('\n').all(indented) {
-        column
-    } else {
-        0
-    };
     let mut out = String::new();
     for line in text.split_inclusive('\n') {
-        let (indent, rest) = line.split_at(column);
+        let reaches = line.len() >= column && line.bytes().take(column).all(|byte| byte == b' ');
+        let (indent, rest) = line.split_at(if reaches { column } else { 0 });
         out.push_str(indent);
         out.push_str(FORMER_LINE);
         if !matches!(rest, "\n" | "\r\n" | "") {

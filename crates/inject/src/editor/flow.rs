@@ -88,6 +88,11 @@ impl Editor<'_, '_> {
         let span = self.view.node(value).map(|node| node.span).unwrap_or_default();
         let (start, end) = (span.start.offset, span.end.offset);
         let former = self.view.text.get(start..end).unwrap_or_default();
+        let before = self.view.text.get(..start).unwrap_or_default();
+        if former.is_empty() && !before.trim_ascii_end().ends_with(b":") {
+            // A key alone, without a colon.
+            return Err(refuse());
+        }
         let known = FORMER_VALUES
             .iter()
             .skip(1)

@@ -148,7 +148,7 @@ fn span(view: &View<'_>, id: NodeId) -> (usize, usize) {
 }
 
 /// Whether an item in braces has our white space before its name. Only our own names count: others may like tabs.
-fn is_flow_marked(view: &View<'_>, item: NodeId) -> bool {
+pub(super) fn is_flow_marked(view: &View<'_>, item: NodeId) -> bool {
     let Entry::Own(_, name) = view.entry(item, "name") else {
         return false;
     };
