@@ -21,6 +21,7 @@ pub use facts::{
     SourceState, Webhook, WebhookClient,
 };
 pub use objects::Objects;
+pub(crate) use observe::may_be_active;
 pub use observe::{Observation, Woken};
 
 use crate::multimap::Multimap;

@@ -299,6 +299,39 @@ fn the_default_tag_gives_way_to_a_revision_of_its_name() {
 }
 
 #[test]
+fn a_tag_cannot_have_the_name_of_the_active_revision() {
+    let mut world = World::default();
+    world.istio("mesh", spec("v1.28.2", "RevisionBased", Some(&["mesh-v1-29-1"])));
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["mesh-v1-29-1"]);
+    world.istio("mesh", spec("v1.29.1", "RevisionBased", Some(&["mesh-v1-29-1"])));
+    world.settle_for_good();
+    assert!(world.tags().is_empty());
+    assert_eq!(
+        tags_condition(&world, "mesh"),
+        "TagsReconciled=False/TagNameTaken: tag \"mesh-v1-29-1\" cannot be made: it is the name of the active IstioRevision"
+    );
+    assert_eq!(world.told(&Subject::istio("mesh"))[0], "state=Healthy");
+}
+
+#[test]
+fn a_tag_does_not_snatch_the_name_of_another_istios_revision() {
+    let mut world = World::default();
+    world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["b"])));
+    world.istio("b", spec("v1.29.1", "InPlace", None));
+    world.settle_for_good();
+    assert!(world.tags().is_empty());
+    assert_eq!(
+        tags_condition(&world, "a"),
+        "TagsReconciled=False/TagNameTaken: tag \"b\" cannot be made while an IstioRevision of that name exists"
+    );
+    world.istio("b", spec("v1.23.4", "InPlace", None));
+    world.delete::<mainstay_api::RevisionSpec>("b");
+    world.settle_for_good();
+    assert_eq!(world.tags(), ["b"], "an Istio in trouble takes no name");
+}
+
+#[test]
 fn managed_tags_wait_for_the_new_revision_too() {
     let mut world = World::default();
     world.istio("mesh", spec("v1.28.2", "RevisionBased", None));

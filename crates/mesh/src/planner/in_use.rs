@@ -42,33 +42,26 @@ fn condition(what: &str, used: Result<bool, String>) -> Condition {
     )
 }
 
-/// A source that cannot be read makes the answer unknown, unless an earlier one already says yes.
+/// A source that cannot be read makes the answer unknown, whatever the others say: nothing is deleted then either way.
 pub(super) fn revision_used(snapshot: &Snapshot, revision: &IstioRevision) -> Result<bool, String> {
-    let counts = snapshot.references().counts(revision.name());
     listed(snapshot, Source::Objects(ObjectKind::IstioRevisionTag))?;
-    if counts.tags > 0 {
-        return Ok(true);
-    }
-    let by_labels = by_labels(snapshot, revision.name())?;
-    Ok(by_labels || counts.running_pods > 0 || is_default_for_all(revision.name(), revision))
+    workloads_listed(snapshot)?;
+    let referred_to = snapshot.references().uses_revision(revision.name());
+    Ok(referred_to || is_default_for_all(revision.name(), revision))
 }
 
 fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, String> {
-    if by_labels(snapshot, tag.name())? {
+    workloads_listed(snapshot)?;
+    if snapshot.references().uses_tag(tag.name()) {
         return Ok(true);
     }
     let target = target::resolve(snapshot, &tag.spec.target_ref).map_err(|trouble| trouble.to_string())?;
     Ok(is_default_for_all(tag.name(), target))
 }
 
-fn by_labels(snapshot: &Snapshot, name: &str) -> Result<bool, String> {
-    let counts = snapshot.references().counts(name);
+fn workloads_listed(snapshot: &Snapshot) -> Result<(), String> {
     listed(snapshot, Source::Namespaces)?;
-    if counts.namespaces > 0 {
-        return Ok(true);
-    }
-    listed(snapshot, Source::Pods)?;
-    Ok(counts.labelled_pods > 0)
+    listed(snapshot, Source::Pods)
 }
 
 fn listed(snapshot: &Snapshot, source: Source) -> Result<(), String> {

@@ -7,9 +7,10 @@ use mainstay_api::{
     names, takes_precedence,
 };
 
+use super::istio::active_revision_name;
 use super::work::Work;
 use crate::plan::{Action, Change, NewObject, Seen};
-use crate::snapshot::wanted_tags;
+use crate::snapshot::{may_be_active, wanted_tags};
 use crate::{Snapshot, Subject};
 
 /// Why a tag is not as the Istio wants it.
@@ -20,20 +21,31 @@ struct Obstacle {
     serious: bool,
 }
 
-/// Adds the steps; gives the condition about them. `blocked` is the active revision, whose name no tag may keep.
+/// Adds the steps; gives the condition about them. No tag may have the name of the active revision.
 pub(super) fn manage(
     snapshot: &Snapshot,
     istio: &Istio,
     active: &str,
     work: &mut Work<'_>,
 ) -> Option<Condition> {
-    let wanted = wanted_tags(istio);
+    let listed = wanted_tags(istio);
     let mut obstacles = Vec::new();
-    for tag in &wanted {
-        obstacles.extend(want(snapshot, istio, tag, work));
+    for tag in &listed {
+        obstacles.extend(if tag == active {
+            Some(taken(
+                istio,
+                format!("tag {tag:?} cannot be made: it is the name of the active IstioRevision"),
+            ))
+        } else {
+            want(snapshot, istio, tag, work)
+        });
     }
-    let wanted: BTreeSet<&str> = wanted.iter().map(String::as_str).collect();
-    let mut managed = !wanted.is_empty();
+    let mut managed = !listed.is_empty();
+    let wanted: BTreeSet<&str> = listed
+        .iter()
+        .map(String::as_str)
+        .filter(|tag| *tag != active)
+        .collect();
     for tag in snapshot
         .tags()
         .owned_by(&istio.metadata.uid)
@@ -90,11 +102,34 @@ fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> 
             istio,
             format!("tag {name:?} cannot be made while an IstioRevision of that name exists"),
         )),
-        None => {
-            make(istio, name, work);
-            None
-        }
+        None => match serving(snapshot, name) {
+            Some(other) => {
+                let other = other.name();
+                Some(taken(
+                    istio,
+                    format!(
+                        "tag {name:?} cannot be made: it is the name of the active IstioRevision of Istio {other:?}"
+                    ),
+                ))
+            }
+            None => {
+                make(istio, name, work);
+                None
+            }
+        },
     }
+}
+
+/// The Istio whose active revision has this name, whether it is there already or about to be: a tag must not snatch it.
+fn serving<'a>(snapshot: &'a Snapshot, name: &str) -> Option<&'a Istio> {
+    let mut others = snapshot
+        .istios()
+        .iter()
+        .filter(|other| may_be_active(name, other.name()));
+    others.find(|other| {
+        !other.metadata.is_deleting()
+            && active_revision_name(snapshot, other).is_ok_and(|active| active == name)
+    })
 }
 
 fn taken(istio: &Istio, message: String) -> Obstacle {

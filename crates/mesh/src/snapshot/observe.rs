@@ -168,14 +168,21 @@ impl Snapshot {
         woken
     }
 
-    /// Who looks at an Istio: what points to it, and the other Istios that want one of its tags. It is asked before and after a
-    /// change, because the tags may change with it.
+    /// Who looks at an Istio: what points to it, the other Istios that want one of its tags, and those that want a tag of a name
+    /// it could give to its active revision. It is asked before and after a change, because the tags may change with it.
     fn around_istio(&self, name: &str) -> Woken {
         let mut woken: Woken = self
             .pointers
             .of(&pointer_to(ObjectKind::Istio, name))
             .cloned()
             .collect();
+        let wants = |other: &&Istio| wanted_tags(other).iter().any(|tag| may_be_active(tag, name));
+        woken.extend(
+            self.istios
+                .iter()
+                .filter(wants)
+                .map(|other| Subject::istio(other.name())),
+        );
         let Some(istio) = self.istios.get(name) else {
             return woken;
         };
@@ -201,7 +208,7 @@ impl Snapshot {
     }
 
     /// Who looks at a revision: its owners, what points to it or to an owner, the tag that shares its name, and the Istios that
-    /// want such a tag or take the revision for their active one.
+    /// want such a tag or may take the revision for their active one.
     fn around_revision(&self, name: &str) -> Woken {
         let mut woken: Woken = self
             .pointers
@@ -210,11 +217,11 @@ impl Snapshot {
             .collect();
         woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
         woken.extend(self.claims.of(name).map(Subject::istio));
-        let active = self
+        let named = self
             .istios
             .iter()
-            .filter(|istio| istio.status.active_revision_name == name);
-        woken.extend(active.map(|istio| Subject::istio(istio.name())));
+            .filter(|istio| may_be_active(name, istio.name()));
+        woken.extend(named.map(|istio| Subject::istio(istio.name())));
         let Some(revision) = self.revisions.get(name) else {
             return woken;
         };
@@ -500,6 +507,12 @@ impl Snapshot {
             }
         }
     }
+}
+
+/// Whether a revision has a name an Istio could give to its active one: its own, or its own and a version.
+pub(crate) fn may_be_active(revision: &str, istio: &str) -> bool {
+    let rest = revision.strip_prefix(istio);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
 }
 
 fn old_home<S: Kind + Home>(objects: &Objects<S>, name: &str) -> Option<String> {

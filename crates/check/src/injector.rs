@@ -1,0 +1,128 @@
+//! I8 and I9: takes every step that takes an injector away or puts one up, checks who refers to it and whether it is ready.
+
+use mainstay_api::{
+    ConditionStatus, ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,
+    takes_precedence,
+};
+use mainstay_mesh::plan::{NewStatus, Release};
+use mainstay_mesh::snapshot::{Source, wanted_tags};
+use mainstay_mesh::{Action, Plan, Snapshot, Subject, active_revision_name, grace_period};
+
+use crate::{Findings, Invariant};
+
+pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) {
+    found.expect(Invariant::I8, plan.is_empty() || snapshot.is_complete(), || {
+        "a plan from a half-filled snapshot".into()
+    });
+    for action in plan.actions() {
+        match action {
+            Action::DeleteRevision(seen) => revision_deleted(snapshot, plan, seen.name(), found),
+            Action::DeleteTag(seen) => tag_deleted(snapshot, plan, seen.name(), found),
+            Action::Install(release) => put_up(snapshot, plan, release, found),
+            Action::WriteStatus {
+                status: NewStatus::Tag(status),
+                ..
+            } => tag_moved(snapshot, plan.subject.name(), &status.istio_revision, found),
+            _ => {}
+        }
+    }
+}
+
+fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
+    let references = snapshot.references();
+    found.expect(Invariant::I8, !references.uses_revision(name), || {
+        format!(
+            "{name} is deleted although {:?} refer to it",
+            references.counts(name)
+        )
+    });
+    let blind: Vec<_> = [
+        Source::Namespaces,
+        Source::Pods,
+        Source::Objects(ObjectKind::IstioRevisionTag),
+    ]
+    .into_iter()
+    .filter(|source| snapshot.readable(*source).is_err())
+    .collect();
+    found.expect(Invariant::I8, blind.is_empty(), || {
+        format!("{name} is deleted although {blind:?} cannot be read")
+    });
+    let revision = snapshot.revisions().get(name);
+    let everybodys = |revision: &IstioRevision| {
+        name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
+    };
+    found.expect(Invariant::I8, !revision.is_some_and(everybodys), || {
+        format!("{name} serves all namespaces")
+    });
+    found.expect(Invariant::I8, is_expired(snapshot, plan, revision), || {
+        format!("{name} is deleted within its grace period")
+    });
+}
+
+/// Known to be unused for the whole grace period of its Istio.
+fn is_expired(snapshot: &Snapshot, plan: &Plan, revision: Option<&IstioRevision>) -> bool {
+    let istio = snapshot.istios().get(plan.subject.name());
+    let condition = revision.map(|revision| revision.status.conditions.get(&ConditionType::InUse));
+    let (Some(istio), Some(condition)) = (istio, condition) else {
+        return false;
+    };
+    let since = condition
+        .last_transition_time
+        .filter(|_| condition.status == ConditionStatus::False);
+    since.is_some_and(|since| since.after(grace_period(istio)) <= snapshot.now)
+}
+
+/// A tag that workloads refer to goes only to make room for its Istio's own revision of that name.
+fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
+    let istio = snapshot.istios().get(plan.subject.name());
+    let active = istio.and_then(|istio| active_revision_name(snapshot, istio).ok());
+    let makes_room = active.is_some_and(|active| active == name);
+    let listed = istio.is_some_and(|istio| wanted_tags(istio).iter().any(|wanted| wanted == name));
+    let used = snapshot.references().uses_tag(name);
+    found.expect(Invariant::I8, makes_room || !(used || listed), || {
+        format!("tag {name} is deleted although it is wanted")
+    });
+}
+
+/// Of a revision and a tag of one name only the first one serves it.
+fn put_up(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
+    let name = plan.subject.name();
+    let (Some(revision), Some(tag)) = (snapshot.revisions().get(name), snapshot.tags().get(name)) else {
+        return;
+    };
+    let loses = match plan.subject {
+        Subject::Object(ObjectKind::IstioRevision, _) => takes_precedence(&tag.metadata, &revision.metadata),
+        Subject::Object(ObjectKind::IstioRevisionTag, _) => {
+            takes_precedence(&revision.metadata, &tag.metadata)
+        }
+        _ => false,
+    };
+    found.expect(Invariant::I9, !loses, || {
+        format!("{} serves a name that belongs to another", release.key.name)
+    });
+}
+
+/// A floating tag leaves a living revision only for a ready one.
+fn tag_moved(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>) {
+    let Some(tag) = snapshot.tags().get(name) else {
+        return;
+    };
+    let moves = tag.status.istio_revision != to && tag.spec.target_ref.target() == TargetKind::Istio;
+    let living = snapshot.revisions().get(&tag.status.istio_revision);
+    let living =
+        living.is_some_and(|revision| !revision.metadata.is_deleting() && !revision.spec.is_remote());
+    let ready = snapshot.revisions().get(to).is_some_and(is_ready);
+    found.expect(Invariant::I9, !(moves && living) || ready, || moved(tag, to));
+}
+
+fn is_ready(revision: &IstioRevision) -> bool {
+    revision.status.conditions.is_true(&ConditionType::Ready)
+        && revision.status.observed_generation == revision.metadata.generation
+}
+
+fn moved(tag: &IstioRevisionTag, to: &str) -> String {
+    format!(
+        "moves from {} to {to}, which is not ready",
+        tag.status.istio_revision
+    )
+}

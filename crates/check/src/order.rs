@@ -1,0 +1,136 @@
+//! I15, I16 and I17: takes the steps as a sequence, checks that they follow from the snapshot, come in order, and clean up first.
+
+use mainstay_api::{Kind, ObjectKind, Resource, names};
+use mainstay_mesh::plan::ReleaseKey;
+use mainstay_mesh::snapshot::ReleaseFact;
+use mainstay_mesh::{Action, Plan, Snapshot, Subject, plan};
+
+use crate::{Findings, Invariant};
+
+pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
+    let again = plan(snapshot, &planned.subject);
+    found.expect(Invariant::I15, again == *planned, || {
+        "planning again gives another plan".into()
+    });
+    quiet(snapshot, planned, found);
+    let ranks: Vec<u8> = planned.actions().filter_map(rank).collect();
+    found.expect(Invariant::I16, ranks.is_sorted(), || {
+        format!("steps of ranks {ranks:?}")
+    });
+    let removes = planned
+        .actions()
+        .any(|action| matches!(action, Action::RemoveFinalizer { .. }));
+    if removes {
+        let left = left_over(snapshot, &planned.subject);
+        found.expect(Invariant::I17, left.is_empty(), || {
+            format!("{left:?} may still be there")
+        });
+    }
+}
+
+/// What comes before what. Events may stand anywhere: nothing depends on them.
+fn rank(action: &Action) -> Option<u8> {
+    Some(match action {
+        Action::AddFinalizer { .. }
+        | Action::CreateRevision(_)
+        | Action::UpdateRevision(_)
+        | Action::Uninstall(_) => 0,
+        Action::Install(release) if release.chart == names::BASE_CHART => 2,
+        Action::Install(_) | Action::CreateTag(_) | Action::UpdateTag(_) | Action::DeleteTag(_) => 1,
+        Action::DeleteRevision(_) | Action::AnnotateWebhook { .. } => 3,
+        Action::RemoveFinalizer { .. } | Action::Probe(_) => 4,
+        Action::WriteStatus { .. } => 5,
+        Action::Event(_) => return None,
+    })
+}
+
+/// No step changes nothing.
+fn quiet(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
+    for action in planned.actions() {
+        let idle = match action {
+            Action::Install(release) => {
+                snapshot.release(&release.key) == Some(&ReleaseFact::Applied(release.clone()))
+            }
+            Action::Uninstall(key) => snapshot.release(key) == Some(&ReleaseFact::Absent),
+            Action::UpdateRevision(change) => {
+                snapshot
+                    .revisions()
+                    .get(change.object.name())
+                    .is_some_and(|revision| {
+                        revision.spec == change.spec
+                            && revision.metadata.owner_references == change.owner_references
+                    })
+            }
+            Action::UpdateTag(change) => snapshot
+                .tags()
+                .get(change.object.name())
+                .is_some_and(|tag| tag.spec == change.spec),
+            _ => false,
+        };
+        found.expect(Invariant::I15, !idle, || format!("{action:?} changes nothing"));
+    }
+}
+
+/// Releases of the subject that are not known to be gone: those it must have had, and those known of it.
+fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
+    let name = subject.name();
+    let operator = snapshot.settings.operator_namespace.as_str();
+    let is_default = name == names::DEFAULT_REVISION;
+    let base = |chart| is_default.then(|| (operator.to_owned(), names::release(name, chart)));
+    let (owner, installed) = match subject {
+        Subject::Object(ObjectKind::IstioRevision, _) => {
+            let revision = snapshot.revisions().get(name);
+            let istiod = revision.map(|one| {
+                (
+                    one.spec.namespace.clone(),
+                    names::release(name, names::ISTIOD_CHART),
+                )
+            });
+            (
+                uid(revision),
+                istiod.into_iter().chain(base(names::BASE_CHART)).collect(),
+            )
+        }
+        Subject::Object(ObjectKind::IstioRevisionTag, _) => {
+            let tag = snapshot.tags().get(name);
+            let home = tag
+                .map(|tag| tag.status.istiod_namespace.clone())
+                .filter(|home| !home.is_empty());
+            let webhooks = home.map(|home| (home, names::release(name, names::TAGS_CHART)));
+            (
+                uid(tag),
+                webhooks.into_iter().chain(base(names::BASE_CHART)).collect(),
+            )
+        }
+        Subject::Object(ObjectKind::IstioCni, _) => {
+            let cni = snapshot.cnis().get(name);
+            (
+                uid(cni),
+                cni.map(|cni| (cni.spec.namespace.clone(), names::CNI_RELEASE.to_owned()))
+                    .into_iter()
+                    .collect(),
+            )
+        }
+        Subject::Object(ObjectKind::ZTunnel, _) => {
+            let ztunnel = snapshot.ztunnels().get(name);
+            let release = ztunnel.map(|one| (one.spec.namespace.clone(), names::ZTUNNEL_RELEASE.to_owned()));
+            (uid(ztunnel), release.into_iter().collect())
+        }
+        Subject::Object(ObjectKind::Istio, _) | Subject::Webhook(_) => (String::new(), Vec::new()),
+    };
+    let known = snapshot.releases_of(&owner).map(|(key, _)| key.clone());
+    let expected = installed.into_iter().map(|(namespace, name)| ReleaseKey {
+        owner: owner.clone(),
+        namespace,
+        name,
+    });
+    let mut left: Vec<ReleaseKey> = known.chain(expected).collect();
+    left.retain(|key| snapshot.release(key) != Some(&ReleaseFact::Absent));
+    left
+}
+
+fn uid<S: Kind>(object: Option<&Resource<S>>) -> String {
+    object
+        .map(|object| object.metadata.uid.clone())
+        .unwrap_or_default()
+}

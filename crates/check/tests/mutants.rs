@@ -1,0 +1,370 @@
+//! One planted mutant of the planner per invariant: each gives a plan that must be caught.
+
+#[path = "../../mesh/tests/support/mod.rs"]
+mod support;
+
+use std::collections::BTreeSet;
+
+use mainstay_api::{ConditionStatus, RevisionSpec, TagSpec, Time, names};
+use mainstay_check::{Invariant, check};
+use mainstay_mesh::plan::{Change, NewStatus, ReleaseKey, Seen};
+use mainstay_mesh::snapshot::{ReleaseFact, Source, SourceState};
+use mainstay_mesh::{Action, Observation, Plan, Step, Subject};
+use serde_json::{Value, json};
+use support::{World, plane};
+
+fn revision_based(version: &str, tags: &[&str]) -> Value {
+    json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": tags}})
+}
+
+/// Two revisions, the older one unused since long; the plan is about to delete it.
+fn about_to_prune() -> World {
+    let mut world = World::default();
+    world.istio("my", revision_based("v1.28.2", &[]));
+    world.settle();
+    world.istio("my", revision_based("v1.29.1", &[]));
+    world.settle();
+    world.advance(60);
+    world
+}
+
+fn istio() -> Subject {
+    Subject::istio("my")
+}
+
+/// The plan is good; after `mutate` it breaks `invariant`.
+fn catch(invariant: Invariant, world: &World, subject: &Subject, mutate: impl FnOnce(&mut Plan)) {
+    let mut plan = world.plan(subject);
+    assert_eq!(check(&world.snapshot, &plan), [], "the plan without a mutant");
+    mutate(&mut plan);
+    let broken = check(&world.snapshot, &plan);
+    assert!(
+        broken.iter().any(|broken| broken.invariant == invariant),
+        "{invariant:?} not caught: {broken:#?}"
+    );
+    CAUGHT.with_borrow_mut(|caught| caught.insert(invariant));
+}
+
+std::thread_local! {
+    static CAUGHT: std::cell::RefCell<BTreeSet<Invariant>> = const { std::cell::RefCell::new(BTreeSet::new()) };
+}
+
+fn add(plan: &mut Plan, action: Action) {
+    let reason = mainstay_api::Reason::StatusChanged;
+    plan.steps.push(Step { action, reason });
+}
+
+fn revision_status(plan: &mut Plan) -> &mut mainstay_api::RevisionStatus {
+    let found = plan.steps.iter_mut().find_map(|step| match &mut step.action {
+        Action::WriteStatus {
+            status: NewStatus::Revision(status),
+            ..
+        } => Some(status),
+        _ => None,
+    });
+    found.expect("a status")
+}
+
+fn seen_revision(world: &World, name: &str) -> Seen {
+    Seen::of(
+        Subject::revision(name),
+        &world.snapshot.revisions().get(name).unwrap().metadata,
+    )
+}
+
+fn delete(world: &World, name: &str) -> Action {
+    Action::DeleteRevision(seen_revision(world, name))
+}
+
+/// A revision whose plan writes a status.
+fn changed_revision() -> World {
+    let mut world = World::default();
+    world.revision("r", plane("r"));
+    world.settle();
+    world.deployment("istio-system", "istiod-r", 2, 1);
+    world.advance(5);
+    world
+}
+
+#[test]
+fn every_invariant_catches_its_mutant() {
+    generations();
+    moments();
+    referrers();
+    one_injector();
+    versions();
+    marks();
+    functions();
+    order();
+    finalizers();
+    let caught = CAUGHT.with_borrow(Clone::clone);
+    assert_eq!(
+        caught.into_iter().collect::<Vec<_>>(),
+        Invariant::ALL,
+        "an invariant without a mutant"
+    );
+}
+
+fn generations() {
+    let (world, subject) = (changed_revision(), Subject::revision("r"));
+    catch(Invariant::I6, &world, &subject, |plan| {
+        revision_status(plan).observed_generation = 0
+    });
+    catch(Invariant::I6, &world, &subject, |plan| {
+        revision_status(plan).observed_generation = 99
+    });
+}
+
+fn moments() {
+    let (world, subject) = (changed_revision(), Subject::revision("r"));
+    let now = Time::of(world.snapshot.now);
+    catch(Invariant::I7, &world, &subject, |plan| {
+        revision_status(plan).conditions.0[0].last_transition_time = Some(now);
+    });
+    catch(Invariant::I7, &world, &subject, |plan| {
+        let ready = &mut revision_status(plan).conditions.0[1];
+        assert_eq!(ready.status, ConditionStatus::False);
+        ready.last_transition_time = None;
+    });
+}
+
+fn referrers() {
+    let prune = about_to_prune();
+    assert!(
+        prune
+            .plan(&istio())
+            .actions()
+            .any(|action| matches!(action, Action::DeleteRevision(_)))
+    );
+    let mut used = prune.clone();
+    used.namespace("app", "istio.io/rev=my-v1-28-2");
+    catch(Invariant::I8, &used, &istio(), |plan| {
+        add(plan, delete(&used, "my-v1-28-2"))
+    });
+    let mut running = prune.clone();
+    running.pod("app", "p", "", "istio.io/rev=my-v1-28-2");
+    catch(Invariant::I8, &running, &istio(), |plan| {
+        add(plan, delete(&running, "my-v1-28-2"))
+    });
+    let mut blind = prune.clone();
+    blind.blind(Source::Pods, "forbidden");
+    catch(Invariant::I8, &blind, &istio(), |plan| {
+        add(plan, delete(&blind, "my-v1-28-2"))
+    });
+    let mut early = about_to_prune();
+    early.advance(-50);
+    catch(Invariant::I8, &early, &istio(), |plan| {
+        add(plan, delete(&early, "my-v1-28-2"))
+    });
+    let mut unknown = prune.clone();
+    unknown.edit::<RevisionSpec>("my-v1-28-2", |revision| {
+        revision
+            .status
+            .conditions
+            .0
+            .retain(|one| one.kind.name() != "InUse")
+    });
+    catch(Invariant::I8, &unknown, &istio(), |plan| {
+        add(plan, delete(&unknown, "my-v1-28-2"))
+    });
+    let mut half = prune.clone();
+    half.see(Observation::Source(Source::Pods, SourceState::Pending));
+    catch(Invariant::I8, &half, &istio(), |plan| {
+        add(plan, delete(&half, "my-v1-28-2"))
+    });
+
+    let mut tagged = World::default();
+    tagged.istio("my", revision_based("v1.29.1", &["prod"]));
+    tagged.settle();
+    let tag = Seen::of(
+        Subject::tag("prod"),
+        &tagged.snapshot.tags().get("prod").unwrap().metadata,
+    );
+    catch(Invariant::I8, &tagged, &istio(), |plan| {
+        add(plan, Action::DeleteTag(tag))
+    });
+}
+
+fn one_injector() {
+    let mut world = World::default();
+    world.istio("my", revision_based("v1.28.2", &["prod"]));
+    world.settle();
+    world.ready = false;
+    world.istio("my", revision_based("v1.29.1", &["prod"]));
+    world.settle();
+    let tag = world.snapshot.tags().get("prod").unwrap().clone();
+    catch(Invariant::I9, &world, &Subject::tag("prod"), |plan| {
+        let mut status = tag.status.clone();
+        status.istio_revision = "my-v1-29-1".into();
+        let object = Seen::of(Subject::tag("prod"), &tag.metadata);
+        add(
+            plan,
+            Action::WriteStatus {
+                object,
+                status: NewStatus::Tag(status),
+            },
+        );
+    });
+
+    let mut clash = World::default();
+    clash.revision("other", plane("other"));
+    clash.tag("x", "IstioRevision", "other");
+    clash.advance(1);
+    clash.revision("x", plane("x"));
+    clash.settle();
+    let mut alone = World::default();
+    alone.revision("x", plane("x"));
+    alone.edit::<RevisionSpec>("x", |revision| {
+        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+    });
+    let install = alone.plan(&Subject::revision("x")).steps[0].action.clone();
+    catch(Invariant::I9, &clash, &Subject::revision("x"), |plan| {
+        add(plan, install)
+    });
+}
+
+fn versions() {
+    let prune = about_to_prune();
+    catch(Invariant::I10, &prune, &istio(), |plan| {
+        for step in &mut plan.steps {
+            if let Action::DeleteRevision(seen) = &mut step.action {
+                seen.resource_version.clear();
+            }
+        }
+    });
+    catch(Invariant::I10, &prune, &istio(), |plan| {
+        for step in &mut plan.steps {
+            if let Action::DeleteRevision(seen) = &mut step.action {
+                seen.uid = "another".into();
+            }
+        }
+    });
+    let mut going = World::default();
+    going.revision("r", plane("r"));
+    going.settle();
+    going.delete::<RevisionSpec>("r");
+    catch(Invariant::I10, &going, &Subject::revision("r"), |plan| {
+        for step in &mut plan.steps {
+            if let Action::Uninstall(key) = &mut step.action {
+                *key = ReleaseKey {
+                    owner: String::new(),
+                    ..key.clone()
+                };
+            }
+        }
+    });
+}
+
+fn marks() {
+    let mut world = about_to_prune();
+    world.revision("foreign", plane("foreign"));
+    catch(Invariant::I14, &world, &istio(), |plan| {
+        add(plan, delete(&world, "foreign"))
+    });
+    world.istio("other", revision_based("v1.29.1", &["theirs"]));
+    world.settle();
+    let theirs = world.snapshot.revisions().get("other-v1-29-1").unwrap().clone();
+    catch(Invariant::I14, &world, &istio(), |plan| {
+        let change = Change {
+            object: seen_revision(&world, "other-v1-29-1"),
+            owner_references: theirs.metadata.owner_references.clone(),
+            spec: RevisionSpec {
+                version: "v1.28.2".into(),
+                ..theirs.spec.clone()
+            },
+        };
+        add(plan, Action::UpdateRevision(change));
+    });
+    let tag = world.snapshot.tags().get("theirs").unwrap().clone();
+    catch(Invariant::I14, &world, &istio(), |plan| {
+        let object = Seen::of(Subject::tag("theirs"), &tag.metadata);
+        let spec = TagSpec::default();
+        add(
+            plan,
+            Action::UpdateTag(Change {
+                object,
+                owner_references: Vec::new(),
+                spec,
+            }),
+        );
+    });
+}
+
+fn functions() {
+    let world = changed_revision();
+    let subject = Subject::revision("r");
+    catch(Invariant::I15, &world, &subject, |plan| plan.steps.clear());
+    let same = world.snapshot.revisions().get("r").unwrap().status.clone();
+    catch(Invariant::I15, &world, &subject, |plan| {
+        *revision_status(plan) = same
+    });
+    let mut istio_world = World::default();
+    istio_world.istio("my", revision_based("v1.29.1", &[]));
+    istio_world.settle();
+    let revision = istio_world
+        .snapshot
+        .revisions()
+        .get("my-v1-29-1")
+        .unwrap()
+        .clone();
+    catch(Invariant::I15, &istio_world, &istio(), |plan| {
+        let change = Change {
+            object: seen_revision(&istio_world, "my-v1-29-1"),
+            owner_references: revision.metadata.owner_references.clone(),
+            spec: revision.spec.clone(),
+        };
+        add(plan, Action::UpdateRevision(change));
+    });
+}
+
+fn order() {
+    let mut world = World::default();
+    world.revision("default", plane("default"));
+    world.edit::<RevisionSpec>("default", |revision| {
+        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+    });
+    catch(Invariant::I16, &world, &Subject::revision("default"), |plan| {
+        plan.steps.reverse()
+    });
+    let mut fresh = World::default();
+    fresh.istio("my", revision_based("v1.29.1", &["prod"]));
+    catch(Invariant::I16, &fresh, &istio(), |plan| {
+        let at = plan
+            .steps
+            .iter()
+            .position(|step| matches!(step.action, Action::CreateTag(_)))
+            .unwrap();
+        let tag = plan.steps.remove(at);
+        plan.steps.insert(0, tag);
+    });
+}
+
+fn finalizers() {
+    let mut world = World::default();
+    world.revision("r", plane("r"));
+    world.settle();
+    world.delete::<RevisionSpec>("r");
+    let metadata = world.snapshot.revisions().get("r").unwrap().metadata.clone();
+    let object = Seen::of(Subject::revision("r"), &metadata);
+    let remove = Action::RemoveFinalizer {
+        object,
+        finalizers: Vec::new(),
+    };
+    catch(Invariant::I17, &world, &Subject::revision("r"), |plan| {
+        add(plan, remove.clone())
+    });
+    let key = world
+        .snapshot
+        .releases_of(&metadata.uid)
+        .next()
+        .unwrap()
+        .0
+        .clone();
+    world.see(Observation::Release(key, ReleaseFact::Present));
+    catch(Invariant::I17, &world, &Subject::revision("r"), |plan| {
+        plan.steps = vec![Step {
+            action: remove,
+            reason: mainstay_api::Reason::CleanedUp,
+        }]
+    });
+}

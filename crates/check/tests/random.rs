@@ -1,0 +1,355 @@
+//! Random lives of random meshes: at every plan all invariants hold, and what is settled stays settled.
+
+#[path = "../../mesh/tests/support/mod.rs"]
+mod support;
+
+use mainstay_api::{CniSpec, IstioSpec, RevisionSpec, TagSpec, ZTunnelSpec};
+use mainstay_check::check;
+use mainstay_mesh::snapshot::{Failure, ReleaseFact, Source, SourceState};
+use mainstay_mesh::{Again, ErrorClass, Observation, Subject};
+use mainstay_testkit::{Random, case_count};
+use serde_json::{Value, json};
+use support::{World, plane};
+
+const VERSIONS: [&str; 6] = [
+    "v1.27.9",
+    "v1.28.2",
+    "v1.29.1",
+    "v1.29-latest",
+    "v1.23.4",
+    "v1.30.3",
+];
+const ISTIOS: [&str; 3] = ["default", "mesh", "prod"];
+const NAMES: [&str; 8] = [
+    "default",
+    "mesh",
+    "prod",
+    "canary",
+    "default-v1-28-2",
+    "default-v1-29-1",
+    "mesh-v1-28-2",
+    "mesh-v1-29-1",
+];
+const LABELS: [&str; 6] = [
+    "",
+    "istio-injection=enabled",
+    "istio.io/rev=NAME",
+    "istio-injection=enabled istio.io/rev=NAME",
+    "sidecar.istio.io/inject=true",
+    "sidecar.istio.io/inject=false istio.io/rev=NAME",
+];
+
+struct Life {
+    world: World,
+    random: Random,
+    plans: usize,
+}
+
+impl Life {
+    fn new(seed: u64) -> Self {
+        Self {
+            world: World::default(),
+            random: Random::new(seed),
+            plans: 0,
+        }
+    }
+
+    fn name(&mut self) -> &'static str {
+        *self.random.pick(&NAMES[..])
+    }
+
+    fn labels(&mut self) -> String {
+        let name = self.name();
+        self.random.pick(&LABELS).replace("NAME", name)
+    }
+
+    fn istio_spec(&mut self) -> Value {
+        let mut spec = json!({"version": *self.random.pick(&VERSIONS), "namespace": "istio-system"});
+        if self.random.chance(2, 3) {
+            spec["updateStrategy"] = json!({"type": *self.random.pick(&["InPlace", "RevisionBased"])});
+            if self.random.chance(1, 2) {
+                let tags: Vec<&str> = (0..self.random.below(3)).map(|_| self.name()).collect();
+                spec["updateStrategy"]["revisionTags"] = json!(tags);
+            }
+            if self.random.chance(1, 3) {
+                let seconds = [-5, 0, 10, 100][self.random.below(4)];
+                spec["updateStrategy"]["inactiveRevisionDeletionGracePeriodSeconds"] = json!(seconds);
+            }
+        }
+        match self.random.below(8) {
+            0 => spec["values"] = json!({"pilot": {"env": {"EXTERNAL_ISTIOD": "true"}}}),
+            1 => spec["values"] = json!({"pilot": {"cni": {"enabled": true}}}),
+            2 => spec["values"] = json!({"sidecarInjectorWebhook": {"enableNamespacesByDefault": true}}),
+            3 => spec["profile"] = "remote".into(),
+            4 => spec["profile"] = "external".into(),
+            _ => {}
+        }
+        spec
+    }
+
+    /// Something happens in the cluster.
+    fn happen(&mut self) {
+        let space = format!("app{}", self.random.below(4));
+        let pod = format!("p{}", self.random.below(4));
+        match self.random.below(20) {
+            0..=3 => {
+                let spec = self.istio_spec();
+                let name = *self.random.pick(&ISTIOS);
+                self.world.istio(name, spec);
+            }
+            4 => {
+                let name = *self.random.pick(&ISTIOS);
+                self.world.delete::<IstioSpec>(name);
+            }
+            5 => {
+                let name = self.name();
+                self.world.revision(name, plane(name));
+            }
+            6 => {
+                let name = self.name();
+                self.world.delete::<RevisionSpec>(name);
+            }
+            7 => {
+                let (name, target) = (self.name(), self.name());
+                let kind = *self.random.pick(&["Istio", "IstioRevision", ""]);
+                self.world.tag(name, kind, target);
+            }
+            8 => {
+                let name = self.name();
+                self.world.delete::<TagSpec>(name);
+            }
+            9..=11 => {
+                let labels = self.labels();
+                self.world.namespace(&space, &labels);
+            }
+            12..=13 => {
+                let (labels, name) = (self.labels(), self.name());
+                let annotations = if self.random.chance(1, 2) {
+                    format!("istio.io/rev={name}")
+                } else {
+                    String::new()
+                };
+                self.world.pod(&space, &pod, &labels, &annotations);
+            }
+            14 => {
+                self.world.pod_gone(&space, &pod);
+            }
+            15 => {
+                let revision = self.name();
+                let name = mainstay_api::names::istiod(if revision == "default" { "" } else { revision });
+                let ready = i32::from(self.random.chance(1, 2));
+                if self.world.snapshot.deployment("istio-system", &name).is_some() {
+                    self.world.deployment("istio-system", &name, 1, ready);
+                }
+                self.world.ready = self.random.chance(2, 3);
+            }
+            16 => self.plug_in(),
+            17 => self.trouble(),
+            _ => {
+                let seconds = [1, 10, 31, 1000][self.random.below(4)];
+                self.world.advance(seconds);
+            }
+        }
+    }
+
+    fn plug_in(&mut self) {
+        let spec = json!({"version": *self.random.pick(&VERSIONS), "namespace": *self.random.pick(&["istio-system", "ztunnel"])});
+        match self.random.below(4) {
+            0 => drop(self.world.cni(spec)),
+            1 => drop(self.world.ztunnel(spec)),
+            2 => self.world.delete::<CniSpec>("default"),
+            _ => self.world.delete::<ZTunnelSpec>("default"),
+        }
+    }
+
+    /// A source breaks or heals, something drifts, a step fails.
+    fn trouble(&mut self) {
+        let source = *self.random.pick(&Source::ALL);
+        match self.random.below(3) {
+            0 => {
+                let heals = self.world.snapshot.readable(source).is_err();
+                let state = if heals {
+                    SourceState::Ready
+                } else {
+                    SourceState::Failing("simulated error".into())
+                };
+                self.world.see(Observation::Source(source, state));
+            }
+            1 => {
+                let owners = self
+                    .world
+                    .snapshot
+                    .revisions()
+                    .iter()
+                    .map(|one| one.metadata.uid.clone());
+                let keys: Vec<_> = owners
+                    .flat_map(|uid| {
+                        self.world
+                            .snapshot
+                            .releases_of(&uid)
+                            .map(|(key, _)| key.clone())
+                            .collect::<Vec<_>>()
+                    })
+                    .collect();
+                if !keys.is_empty() {
+                    let key = self.random.pick(&keys).clone();
+                    self.world.see(Observation::Release(key, ReleaseFact::Drifted));
+                }
+            }
+            _ => self.fail_a_step(),
+        }
+    }
+
+    fn fail_a_step(&mut self) {
+        let subjects: Vec<_> = self.world.queue.iter().cloned().collect();
+        for subject in subjects {
+            if let Some(step) = self.world.plan(&subject).steps.first() {
+                let failure = Failure {
+                    action: step.action.clone(),
+                    class: ErrorClass::Other,
+                    message: "simulated error".into(),
+                    retry_at: self.world.snapshot.now + jiff::SignedDuration::from_secs(20),
+                };
+                self.world.see(Observation::Failed(subject, failure));
+                return;
+            }
+        }
+    }
+
+    /// Plans for one that waits, checks the plan, carries it out.
+    fn step(&mut self) -> bool {
+        let Some(subject) = self.world.queue.pop_first() else {
+            return false;
+        };
+        let plan = self.world.plan(&subject);
+        self.plans += 1;
+        let broken = check(&self.world.snapshot, &plan);
+        assert!(
+            broken.is_empty(),
+            "{broken:#?}
+{:#?}",
+            self.recent()
+        );
+        self.world.execute(&plan);
+        true
+    }
+
+    /// Lets everything that waits be done.
+    fn settle(&mut self) {
+        for _ in 0..2000 {
+            if !self.step() {
+                return;
+            }
+        }
+        panic!("no end in sight: {:#?}", self.recent());
+    }
+
+    /// What was done last.
+    fn recent(&self) -> &[String] {
+        &self.world.done[self.world.done.len().saturating_sub(25)..]
+    }
+
+    /// Once everything is done, looking at everything again finds nothing to do, whoever looks and whenever.
+    fn rest(&mut self) {
+        self.settle();
+        for subject in self.world.snapshot.subjects() {
+            let plan = self.world.plan(&subject);
+            assert!(
+                plan.is_empty(),
+                "{subject} was not woken for {:#?}
+{:#?}",
+                support::actions(&plan),
+                self.recent()
+            );
+        }
+    }
+
+    /// Wakes whoever wanted to look again by now.
+    fn ring(&mut self) {
+        for subject in self.world.snapshot.subjects() {
+            if let Again::At(moment) = self.world.plan(&subject).again
+                && moment <= self.world.snapshot.now
+            {
+                self.world.queue.insert(subject);
+            }
+        }
+        // Moments that have passed show in a plan that has something to do.
+        for subject in self.world.snapshot.subjects() {
+            if !self.world.plan(&subject).is_empty() {
+                self.world.queue.insert(subject);
+            }
+        }
+    }
+}
+
+#[test]
+fn invariants_hold_at_every_plan_and_what_is_settled_stays_so() {
+    let cases = case_count(300);
+    let (mut plans, mut writes) = (0, 0);
+    for seed in 0..cases {
+        let mut life = Life::new(seed as u64);
+        for _ in 0..40 {
+            let now = life.world.snapshot.now;
+            life.happen();
+            // Sometimes more happens before everything is done.
+            for _ in 0..life.random.below(6) {
+                life.step();
+            }
+            if life.world.snapshot.now != now {
+                life.ring();
+            }
+            if life.random.chance(1, 3) {
+                life.rest();
+            }
+        }
+        life.rest();
+        plans += life.plans;
+        writes += life.world.done.len();
+    }
+    println!("random lives: {cases} run, {plans} plans checked, {writes} steps");
+}
+
+/// Whatever order events come in, and however often somebody looks, the end is the same.
+#[test]
+fn the_end_does_not_depend_on_who_looks_when() {
+    for seed in 0..case_count(100) {
+        let mut life = Life::new(seed as u64 + 1_000_000);
+        for _ in 0..25 {
+            life.happen();
+        }
+        let mut eager = Life {
+            world: life.world.clone(),
+            random: Random::new(1),
+            plans: 0,
+        };
+        eager.world.queue.extend(eager.world.snapshot.subjects());
+        let full: Vec<Subject> = life.world.snapshot.subjects().into_iter().collect();
+        life.world.queue.extend(full);
+        life.rest();
+        for _ in 0..50 {
+            // Backwards: whoever waits last comes first.
+            let Some(subject) = eager.world.queue.pop_last() else {
+                break;
+            };
+            let plan = eager.world.plan(&subject);
+            eager.world.execute(&plan);
+        }
+        eager.rest();
+        let end = |world: &World| {
+            let revisions: Vec<_> = world
+                .snapshot
+                .revisions()
+                .iter()
+                .map(|one| (one.name().to_owned(), one.spec.clone(), one.status.state.clone()))
+                .collect();
+            let tags: Vec<_> = world
+                .snapshot
+                .tags()
+                .iter()
+                .map(|one| (one.name().to_owned(), one.spec.clone(), one.status.state.clone()))
+                .collect();
+            (revisions, tags)
+        };
+        assert_eq!(end(&life.world), end(&eager.world), "seed {seed}");
+    }
+}
