@@ -139,12 +139,12 @@ pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error
     compose(&source, budget, true).map(drop)
 }
 
+/// A document's spans, and what it means.
+pub type Both = (Document, Result<Value, Error>);
+
 /// Reads every document of `text` together with what it means, for who edits the one and must know the other: whole
 /// numbers stay whole, of a key given twice the last wins. A document may have spans and no value, as `<<: 1` has none.
-pub fn parse_spanned_values(
-    text: impl AsRef<[u8]>,
-    budget: &Budget,
-) -> Result<Vec<(Document, Result<Value, Error>)>, Error> {
+pub fn parse_spanned_values(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Both>, Error> {
     let source = Source::new(text.as_ref(), budget)?;
     let options = Options {
         numbers: Numbers::Exact,
