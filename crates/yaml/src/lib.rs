@@ -27,7 +27,7 @@ pub use json_writer::{JsonWriter, to_json, to_json_pretty, to_json_raw};
 pub use order::natural_cmp;
 pub use sink::{KeyOrder, Sink};
 pub use spanned::{
-    Document, Node, NodeId, NodeKind, Scalar, Span, check_syntax, parse_spanned, parse_spanned_values,
+    Both, Document, Node, NodeId, NodeKind, Scalar, Span, check_syntax, parse_spanned, parse_spanned_values,
 };
 pub use value::{Map, Value};
 pub use yaml_writer::{YamlWriter, to_yaml_v2, to_yaml_v3};
