@@ -112,7 +112,7 @@ fn annotation<'a>(view: &View<'a>, found: &Found, profile: &Profile, key: &str) 
     })
 }
 
-/// The coordinator makes the certificates that initializers fetch, so it has none itself. Only a StatefulSet can be it.
+/// The coordinator makes the certificates that initializers fetch, so it has none itself. Only a `StatefulSet` can be it.
 fn is_coordinator(view: &View<'_>, found: &Found, profile: &Profile) -> bool {
     let place = match profile.role {
         Role::Annotation => "annotations",

@@ -81,7 +81,7 @@ impl<'e> Joining<'e> {
     }
 }
 
-impl<'v, 'a> Editor<'v, 'a> {
+impl Editor<'_, '_> {
     fn all(&mut self, edits: &[PodEdit]) -> Edited {
         let mut lists: Vec<(&'static str, Joining<'_>)> = Vec::new();
         for edit in edits {
@@ -226,17 +226,19 @@ impl<'v, 'a> Editor<'v, 'a> {
     }
 
     fn create(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
-        match self.is_flow(map) {
-            true => self.create_flow(map, key, joining),
-            false => self.create_block(map, key, joining),
+        if self.is_flow(map) {
+            self.create_flow(map, key, joining)
+        } else {
+            self.create_block(map, key, joining)
         }
     }
 
     /// Puts items where an empty list or nothing stands.
     fn fill(&mut self, map: NodeId, entry: (NodeId, NodeId), key: &str, joining: &Joining<'_>) -> Edited {
-        match self.is_flow(map) {
-            false if self.starts_line(entry.0) => self.fill_block(entry, key, joining),
-            _ => self.fill_flow(map, entry, joining),
+        if !self.is_flow(map) && self.starts_line(entry.0) {
+            self.fill_block(entry, key, joining)
+        } else {
+            self.fill_flow(map, entry, joining)
         }
     }
 

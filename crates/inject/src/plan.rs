@@ -101,10 +101,10 @@ fn mount(profile: &Profile, read_only: bool) -> Item {
 }
 
 fn volume(profile: &Profile) -> Item {
-    let memory = profile.volume_in_memory.then(|| ("medium", Item::text("Memory")));
+    let medium = profile.volume_medium.map(|medium| ("medium", Item::text(medium)));
     Item::Map(vec![
         ("name", Item::text(profile.volume)),
-        ("emptyDir", Item::Map(memory.into_iter().collect())),
+        ("emptyDir", Item::Map(medium.into_iter().collect())),
     ])
 }
 

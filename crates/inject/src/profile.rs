@@ -17,8 +17,8 @@ pub struct Profile {
     pub volume: &'static str,
     /// Where it is mounted.
     pub mount_path: &'static str,
-    /// Whether the volume lives in memory.
-    pub volume_in_memory: bool,
+    /// The medium of the volume, if not the node's own.
+    pub volume_medium: Option<&'static str>,
     /// Whether the user's init containers get the mount as well.
     pub mount_in_init_containers: bool,
     /// Whether the user's containers get it read-only.
@@ -68,7 +68,7 @@ pub static RFC: Profile = Profile {
     role: Role::Annotation,
     volume: "contrast-tls-certs",
     mount_path: "/tls-config",
-    volume_in_memory: false,
+    volume_medium: None,
     mount_in_init_containers: false,
     mount_read_only: false,
     env_prefix: "EDG_",
@@ -85,7 +85,7 @@ pub static LATER: Profile = Profile {
     role: Role::Label,
     volume: "contrast-secrets",
     mount_path: "/contrast",
-    volume_in_memory: true,
+    volume_medium: Some("Memory"),
     mount_in_init_containers: true,
     mount_read_only: true,
     env_prefix: "CONTRAST_",

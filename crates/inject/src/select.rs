@@ -264,7 +264,7 @@ fn show(steps: &[Step]) -> String {
                 }
                 shown.push_str(key);
             }
-            Step::Index(index) => shown.push_str(&format!("[{index}]")),
+            Step::Index(index) => shown.extend(["[", &index.to_string(), "]"]),
         }
     }
     shown

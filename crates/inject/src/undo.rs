@@ -104,13 +104,13 @@ impl Undo<'_, '_> {
     fn block_list(&mut self, name: NodeId, list: NodeId, key: &str) {
         let items = self.view.items(list);
         let ours: Vec<(usize, usize)> = items.iter().filter_map(|item| self.marked_lines(*item)).collect();
-        let Some(last) = ours.last().copied().filter(|_| !ours.is_empty()) else {
+        let Some(end) = ours.last().map(|(_, end)| *end) else {
             return;
         };
         let key_line = lines::start(self.view.text, self.start(name));
         let made = ours.len() == items.len()
             && self.is_bare_key(name, key)
-            && !self.has_former_items(key_line, last, items);
+            && !self.has_former_items(key_line, end, items);
         self.removed.extend(ours);
         if made {
             self.removed
@@ -137,12 +137,12 @@ impl Undo<'_, '_> {
     }
 
     /// Whether items of this list were replaced: then the list was the user's.
-    fn has_former_items(&self, key_line: usize, last: (usize, usize), items: &[NodeId]) -> bool {
+    fn has_former_items(&self, key_line: usize, end: usize, items: &[NodeId]) -> bool {
         let column = items
             .first()
             .and_then(|item| block::dash(self.view, *item))
             .and_then(|dash| lines::indent(self.view.text, dash));
-        let end = self.silent_until(last.1);
+        let end = self.silent_until(end);
         // Only the first of adjacent lines tells: those below may be items within an item.
         let follows = |former: &Former| self.formers.iter().any(|other| other.end == former.line);
         self.formers

@@ -52,9 +52,15 @@ struct Block<'a> {
 }
 
 impl Block<'_> {
+    fn pad(&mut self, spaces: usize) {
+        self.out.extend(std::iter::repeat_n(' ', spaces));
+    }
+
     fn item(&mut self, item: &Item, column: usize) {
         let gap = self.layout.gap.saturating_sub(1);
-        self.out.push_str(&format!("{:column$}-{:gap$}", "", ""));
+        self.pad(column);
+        self.out.push('-');
+        self.pad(gap);
         match item {
             Item::Map(entries) => self.entries(entries, column + self.layout.gap, true),
             other => {
@@ -68,7 +74,7 @@ impl Block<'_> {
     fn entries(&mut self, entries: &[(&'static str, Item)], column: usize, begun: bool) {
         for (index, (key, value)) in entries.iter().enumerate() {
             if index > 0 || !begun {
-                self.out.push_str(&format!("{:column$}", ""));
+                self.pad(column);
             }
             self.out.push_str(key);
             self.out.push(':');
@@ -198,6 +204,6 @@ fn quoted(text: &str) -> String {
 fn escape(character: char, out: &mut String) {
     let mut units = [0; 2];
     for unit in character.encode_utf16(&mut units) {
-        out.push_str(&format!("\\u{unit:04x}"));
+        out.extend(["\\u", &format!("{unit:04x}")]);
     }
 }

@@ -72,10 +72,8 @@ pub(crate) fn dash(view: &View<'_>, item: NodeId) -> Option<usize> {
     loop {
         let start = lines::start(text, at);
         let before = text.get(start..at)?;
-        let before = match at == view.node(item)?.span.start.offset {
-            true => before,
-            false => cut_comment(before),
-        };
+        let own_line = at == view.node(item)?.span.start.offset;
+        let before = if own_line { before } else { cut_comment(before) };
         match before.trim_ascii_end() {
             [] => {}
             [spaces @ .., b'-'] if spaces.iter().all(|byte| *byte == b' ') => {
@@ -222,7 +220,7 @@ impl Editor<'_, '_> {
     pub(super) fn join_block(&mut self, key: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
         let refuse = || refusal::layout(self.view, list, "the list");
         let items = self.view.items(list);
-        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+        let (Some(first), Some(end)) = (items.first(), items.last()) else {
             return Err(refuse());
         };
         let dash = dash(self.view, *first).ok_or_else(refuse)?;
@@ -236,7 +234,7 @@ impl Editor<'_, '_> {
             self.insert_items(After { at, open: false }, &joining.first, column, &layout);
         }
         if !joining.last.is_empty() {
-            let at = self.after(*last)?;
+            let at = self.after(*end)?;
             self.insert_items(at, &joining.last, column, &layout);
         }
         Ok(())

@@ -54,10 +54,10 @@ impl Editor<'_, '_> {
         let refuse = || refusal::layout(self.view, list, "the list");
         let open = opening(self.view, list).ok_or_else(refuse)?;
         let items = self.view.items(list);
-        let (Some(first), Some(last)) = (items.first(), items.last()) else {
+        let (Some(first), Some(final_item)) = (items.first(), items.last()) else {
             return Err(refuse());
         };
-        let end = self.view.node(*last).map_or(0, |node| node.span.end.offset);
+        let end = self.view.node(*final_item).map_or(0, |node| node.span.end.offset);
         let gap = match line_indent(self.view, open, *first) {
             Some(indent) => format!("{}{indent}", self.layout.eol()),
             None => " ".into(),

@@ -37,19 +37,19 @@ impl Undo<'_, '_> {
         let (start, end) = span(self.view, list);
         let rest = self.view.text.get(open..).unwrap_or_default();
         let tabs = rest.iter().take_while(|byte| **byte == b'\t').count();
-        let last = self
+        let filled = self
             .view
             .items(list)
             .last()
             .map_or(open, |item| span(self.view, *item).1);
         match (tabs, FORMER_VALUES.get(tabs.wrapping_sub(1))) {
-            (0, _) => self.remove_key(map, name, (open, last)),
+            (0, _) => self.remove_key(map, name, (open, filled)),
             (2.., Some(former)) => {
                 let start = start - usize::from(former.is_empty() && start > 0);
                 self.splices
                     .push(Splice::exchange(start, end, (*former).to_owned()));
             }
-            _ => self.splices.push(Splice::remove(open, last)),
+            _ => self.splices.push(Splice::remove(open, filled)),
         }
     }
 
@@ -105,12 +105,12 @@ pub(super) fn lose(view: &View<'_>, list: NodeId, names: &[&'static str], room: 
     }
     let items = view.items(list);
     let name = |item: NodeId| view.scalar_at(item, &["name"]).unwrap_or_default();
-    let lost = |item: NodeId| names.contains(&name(item));
+    let goes = |item: NodeId| names.contains(&name(item));
     let mut kept_end = None;
     let mut run: Option<(usize, usize)> = None;
     for item in items {
         let (start, end) = span(view, *item);
-        if lost(*item) {
+        if goes(*item) {
             run = Some((run.map_or(start, |(first, _)| first), end));
             let finding = replaced(view, *item, name(*item));
             room.lost.push(finding);

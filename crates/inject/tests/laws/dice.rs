@@ -1,6 +1,6 @@
 //! Chance from a seed: the same seed gives the same throws on every machine.
 
-/// A source of throws (SplitMix64).
+/// A source of throws (`SplitMix64`).
 #[derive(Clone, Debug)]
 pub(crate) struct Dice(u64);
 

@@ -45,7 +45,9 @@ fn object(object: &mut Value, options: &Options) {
     let path: &[&str] = match kind.as_str() {
         "List" => {
             if let Some(Value::List(items)) = object.as_map_mut().and_then(|map| map.get_mut("items")) {
-                items.iter_mut().for_each(|item| self::object(item, options));
+                for item in items {
+                    self::object(item, options);
+                }
             }
             return;
         }
