@@ -25,6 +25,7 @@
 mod hook;
 mod hook_server;
 mod host;
+pub mod kubectl;
 mod mask;
 mod run;
 mod script;

@@ -25,6 +25,7 @@ pub mod controllers;
 pub mod convert;
 pub mod crd;
 pub mod defaults;
+pub mod events;
 pub mod fault;
 pub mod field;
 pub mod form;

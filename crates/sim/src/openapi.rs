@@ -15,7 +15,10 @@ mod types;
 
 /// What the server says below `/openapi`.
 #[must_use]
-pub fn answer(state: &State, path: &str) -> Answer {
+pub fn answer(state: &State, path: &str, accept: &str) -> Answer {
+    if path == "v2" {
+        return second(accept);
+    }
     match path.strip_prefix("v3") {
         Some("" | "/") => Answer::json(200, &index(state)),
         Some(below) => {
@@ -28,6 +31,16 @@ pub fn answer(state: &State, path: &str) -> Answer {
         }
         None => Answer::not_found(),
     }
+}
+
+/// `kubectl` asks for the second version only about kinds that the third does not know: an empty document tells it the same.
+fn second(accept: &str) -> Answer {
+    const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
+    if accept.contains("proto-openapi") {
+        return Answer::bytes(200, PROTOBUF, bytes::Bytes::new());
+    }
+    let empty = json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": {}, "definitions": {}});
+    Answer::json(200, &empty)
 }
 
 /// `api/v1` or `apis/GROUP/VERSION`.

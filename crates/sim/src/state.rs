@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::alloc::ServiceIps;
 use crate::auth::Access;
 use crate::clock::{Clock, Instant};
+use crate::events::Recorder;
 use crate::fault::Faults;
 use crate::random::Random;
 use crate::resource::Resources;
@@ -28,6 +29,8 @@ pub struct Options {
     pub trace: bool,
     /// Whether the cluster's controllers run by themselves after each write; otherwise only when told to.
     pub automatic: bool,
+    /// Whether controllers and kubelets also write Event objects for people.
+    pub events: bool,
     /// The Kubernetes version it claims to be.
     pub git_version: String,
 }
@@ -40,6 +43,7 @@ impl Default for Options {
             history: 10_000,
             trace: true,
             automatic: true,
+            events: false,
             git_version: "v1.36.4".into(),
         }
     }
@@ -72,6 +76,8 @@ pub struct State {
     pub scripts: Scripts,
     /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
     pub phantoms: BTreeSet<Box<str>>,
+    /// What was told about objects lately.
+    pub events: Recorder,
 }
 
 impl State {
@@ -91,6 +97,7 @@ impl State {
             faults: Faults::default(),
             scripts: Scripts::default(),
             phantoms: BTreeSet::new(),
+            events: Recorder::default(),
             options,
         }
     }

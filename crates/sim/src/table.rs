@@ -11,6 +11,7 @@ use crate::tree;
 mod age;
 mod custom;
 mod kinds;
+mod more;
 mod pod;
 
 pub use age::age;

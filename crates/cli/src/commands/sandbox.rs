@@ -105,6 +105,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
         seed: args.seed,
         start: wall_clock(),
         trace: false,
+        events: true,
         ..Options::default()
     });
     let mut loaded = snapshot::Loaded::default();

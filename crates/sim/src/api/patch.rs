@@ -37,7 +37,7 @@ impl Sort {
                     return Err(Status::unsupported_media_type("415: Unsupported Media Type").with_details());
                 }
                 Err(Status::unsupported_media_type(
-                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml, application/apply-patch+cbor",
+                    "the body of the request was in an unknown format - accepted media types include: application/json-patch+json, application/merge-patch+json, application/apply-patch+yaml",
                 ))
             }
         }

@@ -9,6 +9,7 @@ use super::{Controller, make};
 use crate::api::bind;
 use crate::clock::Instant;
 use crate::context::Context;
+use crate::events::{self, Note};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::script::{Addresses, Life, Nodes, Restart, Script, Subject, View, bare_name, node, unschedulable};
@@ -16,6 +17,11 @@ use crate::state::State;
 use crate::store::EventKind;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
+
+mod told;
+
+/// Who places pods, as its events say.
+const SCHEDULER: &str = "default-scheduler";
 
 /// Plays every node's kubelet.
 #[derive(Debug, Default)]
@@ -215,6 +221,8 @@ impl Kubelet {
                 let mut context = Context::of_system("kube-scheduler");
                 if bind(state, &target, &node, &mut context).is_ok() {
                     self.nodes.expect(&node);
+                    let text = format!("Successfully assigned {key} to {node}");
+                    events::record(state, &Note::normal(SCHEDULER, &pod, "Scheduled", &text));
                 }
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
@@ -222,6 +230,7 @@ impl Kubelet {
                 write_status(state, &target, "kube-scheduler", &mut |pod, now| {
                     unschedulable(pod, now, &text);
                 });
+                events::record(state, &Note::warning(SCHEDULER, &pod, "FailedScheduling", &text));
             }
         }
         self.nodes.clear_expected();
@@ -245,10 +254,13 @@ impl Kubelet {
                 name,
             };
             if guest.stop.is_some_and(|stop| stop <= now) {
+                told::stopping(state, &key, &guest.node);
                 finish(state, &target, &guest.uid);
                 continue;
             }
+            let stage = guest.life.stage();
             guest.life.pass(now);
+            let turn = (stage, guest.life.stage());
             let next = guest.life.next().into_iter().chain(guest.stop).min();
             let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
             let view = View {
@@ -258,6 +270,7 @@ impl Kubelet {
                 node_ip: &node_ip,
             };
             write_status(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
+            told::turned(state, &key, &guest.node, turn);
             self.set_alarm(&key, next);
         }
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use http::{Request, Response, header};
+use http::{Request, Response, StatusCode, header};
 use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
@@ -97,10 +97,32 @@ async fn handle(host: Arc<Host>, request: Request<Incoming>) -> Result<Response<
         Err(status) => return Ok(respond(Answer::of_status(&status))),
     };
     let connection = host.cluster.connect_as(client(&request), user);
+    let hollow = hollow(&request);
     match timeout(REQUEST, connection.handle_with(request, as_json)).await {
+        Ok(Ok(answer)) if hollow.is_some_and(|code| code == answer.status()) => {
+            Ok(respond(Answer::of_status(&nothing_runs())))
+        }
         Ok(answer) => answer,
         Err(_) => Ok(respond(Answer::text(504, "the request timed out\n"))),
     }
+}
+
+/// Whether a request is for what runs in a pod, and the code with which the API lets it through: beyond it is nobody to answer.
+fn hollow(request: &Request<Incoming>) -> Option<StatusCode> {
+    let path = request.uri().path();
+    let (_, last) = path.rsplit_once('/')?;
+    match last {
+        "log" if path.contains("/pods/") => Some(StatusCode::OK),
+        "exec" | "attach" | "portforward" if request.headers().contains_key(header::UPGRADE) => {
+            Some(StatusCode::BAD_REQUEST)
+        }
+        _ => None,
+    }
+}
+
+fn nothing_runs() -> Status {
+    let text = "the pods of this cluster are simulated: no container runs in them, so there are no logs, no commands and no ports";
+    Status::new(501, "NotImplemented", text)
 }
 
 /// Bodies in protobuf become JSON; the API knows nothing else.

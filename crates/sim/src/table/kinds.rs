@@ -7,7 +7,7 @@ use crate::api::selector_text;
 use crate::state::State;
 use crate::tree;
 
-type Cells = fn(&Value, &State) -> Vec<Value>;
+pub(super) type Cells = fn(&Value, &State) -> Vec<Value>;
 
 /// Table, columns, cells. A column is text; `#` marks a number, `?` a boolean, `+` one for `-o wide`.
 const KINDS: &[(&str, &str, Cells)] = &[
@@ -125,7 +125,10 @@ const KINDS: &[(&str, &str, Cells)] = &[
 
 /// The columns and cells of a builtin table, if it has its own.
 pub(super) fn find(table: &str) -> Option<(Vec<Column>, Cells)> {
-    let (_, columns, cells) = KINDS.iter().find(|(name, ..)| *name == table)?;
+    let (_, columns, cells) = KINDS
+        .iter()
+        .chain(super::more::KINDS)
+        .find(|(name, ..)| *name == table)?;
     Some((columns.split(',').map(column).collect(), *cells))
 }
 
@@ -136,7 +139,13 @@ fn column(text: &str) -> Column {
         (_, Some(rest)) => ("boolean", rest),
         _ => ("string", text),
     };
-    Column::new(name, kind, priority)
+    match name.strip_prefix('%') {
+        Some(name) => Column {
+            format: "name".into(),
+            ..Column::new(name, kind, priority)
+        },
+        None => Column::new(name, kind, priority),
+    }
 }
 
 pub(super) fn name(value: &Value) -> Value {
@@ -147,7 +156,7 @@ pub(super) fn created(value: &Value, state: &State) -> Value {
     age(tree::text(value, &["metadata", "creationTimestamp"]), state.now()).into()
 }
 
-fn number(value: &Value, path: &[&str]) -> i64 {
+pub(super) fn number(value: &Value, path: &[&str]) -> i64 {
     tree::int(value, path).unwrap_or(0)
 }
 
@@ -172,7 +181,7 @@ fn selector(value: &Value) -> Value {
     or_none(selector_text(tree::get(value, &["spec", "selector"])))
 }
 
-fn or_none(text: String) -> Value {
+pub(super) fn or_none(text: String) -> Value {
     if text.is_empty() {
         "<none>".into()
     } else {
@@ -180,7 +189,7 @@ fn or_none(text: String) -> Value {
     }
 }
 
-fn labels(map: Option<&Value>) -> Value {
+pub(super) fn labels(map: Option<&Value>) -> Value {
     let pairs = map.and_then(Value::as_object).into_iter().flatten();
     or_none(
         pairs
@@ -252,7 +261,7 @@ fn daemon_set(value: &Value, state: &State) -> Vec<Value> {
     cells
 }
 
-fn condition<'a>(value: &'a Value, kind: &str) -> &'a str {
+pub(super) fn condition<'a>(value: &'a Value, kind: &str) -> &'a str {
     let all = tree::list(value, &["status", "conditions"]);
     all.iter()
         .find(|one| tree::text(one, &["type"]) == kind)

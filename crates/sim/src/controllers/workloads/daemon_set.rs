@@ -125,9 +125,15 @@ fn with_tolerations(mut template: Value) -> Value {
     template
 }
 
-fn drop_pod(state: &mut State, pod: &Pod) -> Result<()> {
+fn drop_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
     ACTOR.delete(state, PODS, &pod.object)?;
     ACTOR.say(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
+    ACTOR.note(
+        state,
+        set,
+        "SuccessfulDelete",
+        &format!("Deleted pod: {}", pod.name()),
+    );
     Ok(())
 }
 
@@ -180,12 +186,12 @@ impl Look<'_> {
     fn tend(&self, state: &mut State, node: &str, suits: bool, pods: &[&Pod]) -> Result<()> {
         if !suits {
             for pod in pods.iter().filter(|pod| !pod.deleting()) {
-                drop_pod(state, pod)?;
+                drop_pod(state, self.set, pod)?;
             }
             return Ok(());
         }
         for pod in pods.iter().filter(|pod| pod.finished() && !pod.deleting()) {
-            drop_pod(state, pod)?;
+            drop_pod(state, self.set, pod)?;
         }
         let surging = self.rolling() && self.bounds().0 > 0;
         // While surging, a new pod may come before the old one is gone.
@@ -203,7 +209,7 @@ impl Look<'_> {
             vec![new.into_iter().chain(old).collect()]
         };
         for pod in groups.iter().flat_map(|group| group.iter().skip(1)) {
-            drop_pod(state, pod)?;
+            drop_pod(state, self.set, pod)?;
         }
         Ok(())
     }
@@ -240,6 +246,8 @@ impl Look<'_> {
             state,
             format_args!("Created pod: {} for {node}", made.meta().name),
         );
+        let text = format!("Created pod: {}", made.meta().name);
+        ACTOR.note(state, self.set, "SuccessfulCreate", &text);
         Ok(())
     }
 
@@ -280,7 +288,7 @@ impl Look<'_> {
         }
         let room = usize::try_from((most - missing).max(0)).unwrap_or(0);
         for pod in broken.into_iter().chain(candidates.into_iter().take(room)) {
-            drop_pod(state, pod)?;
+            drop_pod(state, self.set, pod)?;
         }
         Ok(())
     }
@@ -289,7 +297,7 @@ impl Look<'_> {
         let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
         for (node, (suits, pods)) in self.by_node {
             match self.pair(pods) {
-                (Some(new), Some(old)) if self.available(new) => drop_pod(state, old)?,
+                (Some(new), Some(old)) if self.available(new) => drop_pod(state, self.set, old)?,
                 (Some(_), Some(_)) => surging += 1,
                 (None, Some(old)) if *suits && !self.available(old) => broken.push(node),
                 (None, Some(_)) if *suits => candidates.push(node),

@@ -137,8 +137,8 @@ impl Rollout<'_> {
         };
         set.value = made.packed();
         if start > 0 {
-            let line = format_args!("Scaled up replica set {} from 0 to {start}", set.name()).to_string();
-            ACTOR.say(self.state, format_args!("{line}"));
+            let text = format!("Scaled up replica set {} from 0 to {start}", set.name());
+            ACTOR.tell(self.state, &self.deployment, "ScalingReplicaSet", &text);
         }
         let text = format!("Created new replica set {:?}", set.name());
         self.note_revision(set.revision(), "NewReplicaSetCreated", &text)?;
@@ -393,10 +393,8 @@ impl Rollout<'_> {
         tree::set(&mut set.value, &["spec", "replicas"], size);
         set.store(self.state)?;
         let way = if size > before { "up" } else { "down" };
-        ACTOR.say(
-            self.state,
-            format_args!("Scaled {way} replica set {} from {before} to {size}", set.name()),
-        );
+        let text = format!("Scaled {way} replica set {} from {before} to {size}", set.name());
+        ACTOR.tell(self.state, &self.deployment, "ScalingReplicaSet", &text);
         Ok(true)
     }
 

@@ -222,14 +222,16 @@ impl Look<'_> {
             tree::set(&mut pod, &["spec", "hostname"], format!("{name}-{at}"));
         }
         let made = ACTOR.create(state, PODS, tree::text(self.job, &["metadata", "namespace"]), pod)?;
-        ACTOR.say(state, format_args!("Created pod: {}", made.meta().name));
+        let text = format!("Created pod: {}", made.meta().name);
+        ACTOR.tell(state, self.job, "SuccessfulCreate", &text);
         Ok(())
     }
 
     fn drop_active(&self, state: &mut State) -> Result<()> {
         for pod in self.pods.iter().filter(|pod| pod.active()) {
             ACTOR.delete(state, PODS, &pod.object)?;
-            ACTOR.say(state, format_args!("Deleted pod: {}", pod.name()));
+            let text = format!("Deleted pod: {}", pod.name());
+            ACTOR.tell(state, self.job, "SuccessfulDelete", &text);
         }
         Ok(())
     }
@@ -248,6 +250,10 @@ impl Look<'_> {
             one
         });
         self.report(state, [0, succeeded, failed], conditions.into())?;
+        match failure {
+            Some((reason, text)) => ACTOR.warn(state, self.job, reason, text),
+            None => ACTOR.note(state, self.job, "Completed", "Job completed"),
+        }
         let end = if failure.is_some() { "failed" } else { "completed" };
         ACTOR.say(
             state,

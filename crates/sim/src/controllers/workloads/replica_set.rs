@@ -44,14 +44,23 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     let namespace = tree::text(set, &["metadata", "namespace"]);
     for _ in active.len()..want.min(active.len() + BURST) {
         let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
-        let made = ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, &owner))?;
-        ACTOR.say(state, format_args!("Created pod: {}", made.meta().name));
+        match ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, &owner)) {
+            Ok(made) => {
+                let text = format!("Created pod: {}", made.meta().name);
+                ACTOR.tell(state, set, "SuccessfulCreate", &text);
+            }
+            Err(error) => {
+                ACTOR.warn(state, set, "FailedCreate", &format!("Error creating: {error}"));
+                return Err(error);
+            }
+        }
     }
     let surplus = active.len().saturating_sub(want).min(BURST);
     if surplus > 0 {
         for pod in victims(state, index, set, active).into_iter().take(surplus) {
             ACTOR.delete(state, PODS, &pod.object)?;
-            ACTOR.say(state, format_args!("Deleted pod: {}", pod.name()));
+            let text = format!("Deleted pod: {}", pod.name());
+            ACTOR.tell(state, set, "SuccessfulDelete", &text);
         }
     }
     Ok(())

@@ -186,10 +186,8 @@ impl Look<'_> {
         self.made += 1;
         self.made_updated += i64::from(revision.name == self.update.name);
         self.made_current += i64::from(revision.name == self.current.name);
-        ACTOR.say(
-            self.state,
-            format_args!("create Pod {name} in StatefulSet {set_name} successful"),
-        );
+        let text = format!("create Pod {name} in StatefulSet {set_name} successful");
+        ACTOR.tell(self.state, self.set, "SuccessfulCreate", &text);
         Ok(())
     }
 
@@ -244,10 +242,8 @@ impl Look<'_> {
     fn drop_pod(&mut self, pod: &Pod) -> Result<()> {
         ACTOR.delete(self.state, PODS, &pod.object)?;
         let name = tree::text(self.set, &["metadata", "name"]);
-        ACTOR.say(
-            self.state,
-            format_args!("delete Pod {} in StatefulSet {name} successful", pod.name()),
-        );
+        let text = format!("delete Pod {} in StatefulSet {name} successful", pod.name());
+        ACTOR.tell(self.state, self.set, "SuccessfulDelete", &text);
         Ok(())
     }
 

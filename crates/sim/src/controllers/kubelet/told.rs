@@ -1,0 +1,106 @@
+//! What a kubelet tells about its pods: takes a turn in a pod's life, gives the events that a real one writes.
+
+use serde_json::Value;
+
+use crate::events::{self, Note};
+use crate::script::Stage;
+use crate::state::State;
+use crate::tree;
+
+const KUBELET: &str = "kubelet";
+
+/// A pod's life took a turn.
+pub(super) fn turned(state: &mut State, key: &str, node: &str, (before, after): (Stage, Stage)) {
+    match (before, after) {
+        (Stage::Running { .. }, Stage::Running { .. }) => {}
+        (_, Stage::Running { .. }) => each(state, key, node, &started),
+        (_, Stage::BackOff) => each(state, key, node, &crashed),
+        (_, Stage::NoImage { pausing: false }) => each(state, key, node, &lacking),
+        (_, Stage::NoImage { pausing: true }) => each(state, key, node, &waiting),
+        _ => {}
+    }
+}
+
+/// A pod was told to stop.
+pub(super) fn stopping(state: &mut State, key: &str, node: &str) {
+    each(state, key, node, &|_, container| {
+        let text = format!("Stopping container {}", tree::text(container, &["name"]));
+        vec![("Killing", text, false)]
+    });
+}
+
+/// Reason, sentence, and whether somebody should look.
+type Said = (&'static str, String, bool);
+
+fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -> Vec<Said>) {
+    if !state.options.events {
+        return;
+    }
+    let Some(pod) = state.store.get("pods", key).map(|pod| pod.packed()) else {
+        return;
+    };
+    for container in tree::list(&pod, &["spec", "containers"]) {
+        let part = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
+        for (reason, text, warning) in say(&pod, container) {
+            let note = Note {
+                from: KUBELET,
+                node,
+                about: &pod,
+                part: &part,
+                warning,
+                reason,
+                text: &text,
+            };
+            events::record(state, &note);
+        }
+    }
+}
+
+fn image(container: &Value) -> &str {
+    tree::text(container, &["image"])
+}
+
+fn started(_: &Value, container: &Value) -> Vec<Said> {
+    let present = format!(
+        "Container image {:?} already present on machine and can be accessed by the pod",
+        image(container)
+    );
+    vec![
+        ("Pulled", present, false),
+        ("Created", "Container created".into(), false),
+        ("Started", "Container started".into(), false),
+    ]
+}
+
+fn crashed(pod: &Value, container: &Value) -> Vec<Said> {
+    let meta = |field| tree::text(pod, &["metadata", field]);
+    let text = format!(
+        "Back-off restarting failed container {} in pod {}_{}({})",
+        tree::text(container, &["name"]),
+        meta("name"),
+        meta("namespace"),
+        meta("uid")
+    );
+    vec![("BackOff", text, true)]
+}
+
+fn lacking(_: &Value, container: &Value) -> Vec<Said> {
+    let image = image(container);
+    vec![
+        ("Pulling", format!("Pulling image {image:?}"), false),
+        (
+            "Failed",
+            format!("Failed to pull image {image:?}: failed to pull and unpack image {image:?}: not found"),
+            true,
+        ),
+        ("Failed", "Error: ErrImagePull".into(), true),
+    ]
+}
+
+fn waiting(_: &Value, container: &Value) -> Vec<Said> {
+    let image = image(container);
+    vec![
+        ("BackOff", format!("Back-off pulling image {image:?}"), false),
+        ("Failed", "Error: ImagePullBackOff".into(), true),
+    ]
+}

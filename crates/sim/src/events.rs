@@ -1,0 +1,324 @@
+//! Events for people: takes what a component did to an object, gives Event objects as the real recorder writes them: the same thing
+//! again raises a count, too much of the like is combined, and after an hour it is forgotten. Written only when the cluster was asked to
+//! (see [`crate::Options::events`]): they are many.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::clock::Instant;
+use crate::context::Context;
+use crate::state::State;
+use crate::tree;
+use crate::write::{self, Target};
+
+/// So many different messages about the same become one from then on.
+const ALIKE: usize = 10;
+/// How long they are counted together.
+const WINDOW: Duration = Duration::from_mins(10);
+/// So many events about an object a component has at once …
+const BURST: f64 = 25.0;
+/// … and one more each time this passes.
+const REFILL: Duration = Duration::from_mins(5);
+/// How long an event is kept.
+const KEPT: Duration = Duration::from_hours(1);
+/// How many keys are remembered.
+const MEMORY: usize = 4096;
+
+/// Something that happened to an object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Note<'a> {
+    /// Who says so, such as `deployment-controller`.
+    pub(crate) from: &'a str,
+    /// On which node, or empty.
+    pub(crate) node: &'a str,
+    /// What it is about, as a tree with `kind`, `apiVersion` and `metadata`.
+    pub(crate) about: &'a Value,
+    /// Which part of it, or empty.
+    pub(crate) part: &'a str,
+    /// Whether somebody should look.
+    pub(crate) warning: bool,
+    /// One word.
+    pub(crate) reason: &'a str,
+    /// A sentence.
+    pub(crate) text: &'a str,
+}
+
+impl<'a> Note<'a> {
+    /// An ordinary event.
+    pub(crate) fn normal(from: &'a str, about: &'a Value, reason: &'a str, text: &'a str) -> Self {
+        Self {
+            from,
+            node: "",
+            about,
+            part: "",
+            warning: false,
+            reason,
+            text,
+        }
+    }
+
+    /// One that somebody should look at.
+    pub(crate) fn warning(from: &'a str, about: &'a Value, reason: &'a str, text: &'a str) -> Self {
+        Self {
+            warning: true,
+            ..Self::normal(from, about, reason, text)
+        }
+    }
+
+    fn meta(&self, field: &str) -> &'a str {
+        tree::text(self.about, &["metadata", field])
+    }
+
+    /// What events of the like have in common.
+    fn family(&self) -> String {
+        let Self {
+            from, part, reason, ..
+        } = self;
+        format!("{from}\n{}\n{part}\n{}\n{reason}", self.meta("uid"), self.warning)
+    }
+}
+
+/// What the recorders of all components remember.
+#[derive(Debug, Default)]
+pub struct Recorder {
+    families: HashMap<String, Family>,
+    written: HashMap<String, Written>,
+    buckets: HashMap<String, Bucket>,
+    expiry: VecDeque<(Instant, Box<str>)>,
+}
+
+#[derive(Debug)]
+struct Family {
+    last: Instant,
+    texts: BTreeSet<String>,
+}
+
+#[derive(Clone, Debug)]
+struct Written {
+    name: String,
+    count: i64,
+}
+
+#[derive(Debug)]
+struct Bucket {
+    tokens: f64,
+    at: Instant,
+}
+
+impl Recorder {
+    /// The text to write and the key under which it counts.
+    fn combine(&mut self, note: &Note<'_>, now: Instant) -> (String, String) {
+        let family = note.family();
+        let record = self.families.entry(family.clone()).or_insert_with(|| Family {
+            last: now,
+            texts: BTreeSet::new(),
+        });
+        if now.since(record.last) > WINDOW {
+            record.texts.clear();
+        }
+        record.last = now;
+        record.texts.insert(note.text.to_owned());
+        if record.texts.len() < ALIKE {
+            return (note.text.to_owned(), format!("{family}\n{}", note.text));
+        }
+        record.texts.pop_first();
+        (format!("(combined from similar events): {}", note.text), family)
+    }
+
+    /// Whether a component has said enough about an object for now.
+    fn is_spam(&mut self, note: &Note<'_>, now: Instant) -> bool {
+        let key = format!("{}\n{}", note.from, note.meta("uid"));
+        let bucket = self.buckets.entry(key).or_insert(Bucket {
+            tokens: BURST,
+            at: now,
+        });
+        let gained = now.since(bucket.at).as_secs_f64() / REFILL.as_secs_f64();
+        bucket.tokens = (bucket.tokens + gained).min(BURST);
+        bucket.at = now;
+        if bucket.tokens < 1.0 {
+            return true;
+        }
+        bucket.tokens -= 1.0;
+        false
+    }
+
+    fn forget_some(&mut self) {
+        for memory in [self.families.len(), self.written.len(), self.buckets.len()] {
+            if memory > MEMORY {
+                self.families.clear();
+                self.written.clear();
+                self.buckets.clear();
+            }
+        }
+    }
+}
+
+/// Writes an event, if this cluster has events.
+pub(crate) fn record(state: &mut State, note: &Note<'_>) {
+    if !state.options.events {
+        return;
+    }
+    let now = state.now();
+    expire(state, now);
+    state.events.forget_some();
+    let (text, key) = state.events.combine(note, now);
+    let before = state.events.written.get(&key).cloned();
+    let count = before.as_ref().map_or(1, |before| before.count + 1);
+    if state.events.is_spam(note, now) {
+        return;
+    }
+    let again = before.filter(|before| raise(state, note, before, &text, now));
+    let (name, count) = match again {
+        Some(before) => (before.name, count),
+        None => (create(state, note, &text, now), 1),
+    };
+    let place = crate::object::key(namespace(note), &name);
+    state.events.expiry.push_back((now, place.into()));
+    state.events.written.insert(key, Written { name, count });
+}
+
+/// Events about the cluster's own objects live in `default`.
+fn namespace<'a>(note: &Note<'a>) -> &'a str {
+    match note.meta("namespace") {
+        "" => "default",
+        namespace => namespace,
+    }
+}
+
+fn context(note: &Note<'_>) -> Context {
+    let mut context = Context::of_system(note.from);
+    if note.from.ends_with("-controller") {
+        "kube-controller-manager".clone_into(&mut context.manager);
+    }
+    context
+}
+
+fn create(state: &mut State, note: &Note<'_>, text: &str, now: Instant) -> String {
+    let name = format!("{}.{:016x}", note.meta("name"), state.random.next_u64() >> 3);
+    let mut about = json!({
+        "kind": tree::text(note.about, &["kind"]), "apiVersion": tree::text(note.about, &["apiVersion"]),
+        "name": note.meta("name"), "uid": note.meta("uid"), "resourceVersion": note.meta("resourceVersion"),
+    });
+    if !note.meta("namespace").is_empty() {
+        tree::set(&mut about, &["namespace"], note.meta("namespace"));
+    }
+    if !note.part.is_empty() {
+        tree::set(&mut about, &["fieldPath"], note.part);
+    }
+    let mut source = json!({"component": note.from});
+    if !note.node.is_empty() {
+        tree::set(&mut source, &["host"], note.node);
+    }
+    let event = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace(note)},
+        "involvedObject": about, "reason": note.reason, "message": text, "source": source,
+        "firstTimestamp": now.rfc3339(), "lastTimestamp": now.rfc3339(), "count": 1,
+        "type": if note.warning { "Warning" } else { "Normal" },
+        "reportingComponent": note.from, "reportingInstance": note.node,
+    });
+    let Some(resource) = state.resources.preferred("", "events").cloned() else {
+        return name;
+    };
+    let target = Target {
+        resource: &resource,
+        namespace: namespace(note),
+        name: "",
+    };
+    let mut context = context(note);
+    // A namespace that is being deleted takes no more events; nobody minds.
+    let _ = write::decode(state, &resource, event, &mut context)
+        .and_then(|event| write::create(state, &target, event, &mut context));
+    name
+}
+
+/// The same again; says whether the event was still there.
+fn raise(state: &mut State, note: &Note<'_>, before: &Written, text: &str, now: Instant) -> bool {
+    let Some(resource) = state.resources.preferred("", "events").cloned() else {
+        return false;
+    };
+    let target = Target {
+        resource: &resource,
+        namespace: namespace(note),
+        name: &before.name,
+    };
+    let mut context = context(note);
+    let done = write::update(state, &target, &mut context, false, &mut |_, live, _| {
+        let mut event = live.cloned().unwrap_or_default();
+        tree::set(&mut event, &["count"], before.count + 1);
+        tree::set(&mut event, &["lastTimestamp"], now.rfc3339());
+        tree::set(&mut event, &["message"], text);
+        Ok(event)
+    });
+    done.is_ok()
+}
+
+/// Takes away what is older than an hour.
+fn expire(state: &mut State, now: Instant) {
+    while let Some((at, _)) = state.events.expiry.front()
+        && now.since(*at) > KEPT
+        && let Some((_, key)) = state.events.expiry.pop_front()
+    {
+        let Some(event) = state.store.get("events", &key) else {
+            continue;
+        };
+        let last = Instant::parse(tree::text(&event.value(), &["lastTimestamp"]));
+        if last.is_none_or(|last| now.since(last) > KEPT) {
+            state.store.remove(&"events".into(), &key);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Cluster, Options};
+
+    fn told(notes: &[(u64, &str)]) -> Vec<String> {
+        let cluster = Cluster::new(Options {
+            events: true,
+            ..Options::default()
+        });
+        let about = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u"}});
+        for (wait, text) in notes {
+            cluster.advance(Duration::from_secs(*wait));
+            cluster.with(|state| record(state, &Note::normal("kubelet", &about, "R", text)));
+        }
+        cluster.with(|state| {
+            let mut all: Vec<String> = state
+                .store
+                .all("events")
+                .map(|event| event.value())
+                .map(|event| format!("{} {}", event["count"], tree::text(&event, &["message"])))
+                .collect();
+            all.sort();
+            all
+        })
+    }
+
+    #[test]
+    fn the_same_raises_a_count() {
+        assert_eq!(told(&[(0, "a"), (1, "a"), (1, "b")]), ["1 b", "2 a"]);
+    }
+
+    #[test]
+    fn much_of_the_like_is_combined() {
+        let texts: Vec<String> = (0..14).map(|at| format!("{at:02}")).collect();
+        let notes: Vec<(u64, &str)> = texts.iter().map(|text| (1, text.as_str())).collect();
+        let all = told(&notes);
+        assert_eq!(all.len(), 10);
+        assert!(
+            all.contains(&"5 (combined from similar events): 13".to_owned()),
+            "{all:?}"
+        );
+    }
+
+    #[test]
+    fn a_flood_is_dammed_and_what_is_old_is_forgotten() {
+        let flood: Vec<(u64, &str)> = (0..100).map(|_| (0, "a")).collect();
+        assert_eq!(told(&flood), ["25 a"]);
+        assert_eq!(told(&[(0, "a"), (4000, "b")]), ["1 b"]);
+        assert_eq!(told(&[(0, "a"), (3000, "a"), (1000, "b")]), ["1 b", "2 a"]);
+    }
+}
