@@ -18,11 +18,11 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
             Action::Uninstall(key) => {
                 found.expect(Invariant::I10, !owner.is_empty() && key.owner == owner, || {
                     format!("release {} is removed without saying that it is ours", key.name)
-                })
+                });
             }
             Action::UpdateRevision(change) => mark(snapshot, &change.object, &owner, true, found),
             Action::DeleteRevision(seen) | Action::DeleteTag(seen) => {
-                mark(snapshot, seen, &owner, false, found)
+                mark(snapshot, seen, &owner, false, found);
             }
             Action::UpdateTag(change) => mark(snapshot, &change.object, &owner, false, found),
             _ => {}

@@ -13,12 +13,12 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
         None => {}
         Some(NewStatus::Istio(status)) => compare(snapshot.now, snapshot.istios().get(name), status, found),
         Some(NewStatus::Revision(status)) => {
-            compare(snapshot.now, snapshot.revisions().get(name), status, found)
+            compare(snapshot.now, snapshot.revisions().get(name), status, found);
         }
         Some(NewStatus::Tag(status)) => compare(snapshot.now, snapshot.tags().get(name), status, found),
         Some(NewStatus::Cni(status)) => compare(snapshot.now, snapshot.cnis().get(name), status, found),
         Some(NewStatus::ZTunnel(status)) => {
-            compare(snapshot.now, snapshot.ztunnels().get(name), status, found)
+            compare(snapshot.now, snapshot.ztunnels().get(name), status, found);
         }
     }
 }

@@ -1,5 +1,13 @@
 //! One planted mutant of the planner per invariant: each gives a plan that must be caught.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 #[path = "../../mesh/tests/support/mod.rs"]
 mod support;
 
@@ -108,10 +116,10 @@ fn every_invariant_catches_its_mutant() {
 fn generations() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
     catch(Invariant::I6, &world, &subject, |plan| {
-        revision_status(plan).observed_generation = 0
+        revision_status(plan).observed_generation = 0;
     });
     catch(Invariant::I6, &world, &subject, |plan| {
-        revision_status(plan).observed_generation = 99
+        revision_status(plan).observed_generation = 99;
     });
 }
 
@@ -139,22 +147,22 @@ fn referrers() {
     let mut used = prune.clone();
     used.namespace("app", "istio.io/rev=my-v1-28-2");
     catch(Invariant::I8, &used, &istio(), |plan| {
-        add(plan, delete(&used, "my-v1-28-2"))
+        add(plan, delete(&used, "my-v1-28-2"));
     });
     let mut running = prune.clone();
     running.pod("app", "p", "", "istio.io/rev=my-v1-28-2");
     catch(Invariant::I8, &running, &istio(), |plan| {
-        add(plan, delete(&running, "my-v1-28-2"))
+        add(plan, delete(&running, "my-v1-28-2"));
     });
     let mut blind = prune.clone();
     blind.blind(Source::Pods, "forbidden");
     catch(Invariant::I8, &blind, &istio(), |plan| {
-        add(plan, delete(&blind, "my-v1-28-2"))
+        add(plan, delete(&blind, "my-v1-28-2"));
     });
     let mut early = about_to_prune();
     early.advance(-50);
     catch(Invariant::I8, &early, &istio(), |plan| {
-        add(plan, delete(&early, "my-v1-28-2"))
+        add(plan, delete(&early, "my-v1-28-2"));
     });
     let mut unknown = prune.clone();
     unknown.edit::<RevisionSpec>("my-v1-28-2", |revision| {
@@ -162,15 +170,15 @@ fn referrers() {
             .status
             .conditions
             .0
-            .retain(|one| one.kind.name() != "InUse")
+            .retain(|one| one.kind.name() != "InUse");
     });
     catch(Invariant::I8, &unknown, &istio(), |plan| {
-        add(plan, delete(&unknown, "my-v1-28-2"))
+        add(plan, delete(&unknown, "my-v1-28-2"));
     });
     let mut half = prune.clone();
     half.see(Observation::Source(Source::Pods, SourceState::Pending));
     catch(Invariant::I8, &half, &istio(), |plan| {
-        add(plan, delete(&half, "my-v1-28-2"))
+        add(plan, delete(&half, "my-v1-28-2"));
     });
 
     let mut tagged = World::default();
@@ -181,7 +189,7 @@ fn referrers() {
         &tagged.snapshot.tags().get("prod").unwrap().metadata,
     );
     catch(Invariant::I8, &tagged, &istio(), |plan| {
-        add(plan, Action::DeleteTag(tag))
+        add(plan, Action::DeleteTag(tag));
     });
 }
 
@@ -215,11 +223,11 @@ fn one_injector() {
     let mut alone = World::default();
     alone.revision("x", plane("x"));
     alone.edit::<RevisionSpec>("x", |revision| {
-        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+        revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     let install = alone.plan(&Subject::revision("x")).steps[0].action.clone();
     catch(Invariant::I9, &clash, &Subject::revision("x"), |plan| {
-        add(plan, install)
+        add(plan, install);
     });
 }
 
@@ -259,7 +267,7 @@ fn marks() {
     let mut world = about_to_prune();
     world.revision("foreign", plane("foreign"));
     catch(Invariant::I14, &world, &istio(), |plan| {
-        add(plan, delete(&world, "foreign"))
+        add(plan, delete(&world, "foreign"));
     });
     world.istio("other", revision_based("v1.29.1", &["theirs"]));
     world.settle();
@@ -296,7 +304,7 @@ fn functions() {
     catch(Invariant::I15, &world, &subject, |plan| plan.steps.clear());
     let same = world.snapshot.revisions().get("r").unwrap().status.clone();
     catch(Invariant::I15, &world, &subject, |plan| {
-        *revision_status(plan) = same
+        *revision_status(plan) = same;
     });
     let mut istio_world = World::default();
     istio_world.istio("my", revision_based("v1.29.1", &[]));
@@ -321,10 +329,10 @@ fn order() {
     let mut world = World::default();
     world.revision("default", plane("default"));
     world.edit::<RevisionSpec>("default", |revision| {
-        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+        revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     catch(Invariant::I16, &world, &Subject::revision("default"), |plan| {
-        plan.steps.reverse()
+        plan.steps.reverse();
     });
     let mut fresh = World::default();
     fresh.istio("my", revision_based("v1.29.1", &["prod"]));
@@ -351,7 +359,7 @@ fn finalizers() {
         finalizers: Vec::new(),
     };
     catch(Invariant::I17, &world, &Subject::revision("r"), |plan| {
-        add(plan, remove.clone())
+        add(plan, remove.clone());
     });
     let key = world
         .snapshot
@@ -365,6 +373,6 @@ fn finalizers() {
         plan.steps = vec![Step {
             action: remove,
             reason: mainstay_api::Reason::CleanedUp,
-        }]
+        }];
     });
 }

@@ -1,5 +1,13 @@
 //! Random lives of random meshes: at every plan all invariants hold, and what is settled stays settled.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 #[path = "../../mesh/tests/support/mod.rs"]
 mod support;
 
@@ -55,7 +63,7 @@ impl Life {
     }
 
     fn name(&mut self) -> &'static str {
-        *self.random.pick(&NAMES[..])
+        NAMES[self.random.below(NAMES.len())]
     }
 
     fn labels(&mut self) -> String {

@@ -38,7 +38,7 @@ pub enum LibraryError {
         /// Which.
         profile: String,
         /// Why.
-        source: mainstay_yaml::Error,
+        source: Box<mainstay_yaml::Error>,
     },
 }
 
@@ -76,7 +76,7 @@ impl Library {
             let values = profile_values(&text).map_err(|source| LibraryError::Profile {
                 version: version.clone(),
                 profile: profile.clone(),
-                source,
+                source: Box::new(source),
             })?;
             profiles.insert(profile, values);
         }

@@ -141,10 +141,8 @@ impl References {
                 annotations,
                 finished,
             } => {
-                let (runs, asks) = match finished {
-                    true => (None, None),
-                    false => (injected_revision(annotations), pod_reference(labels)),
-                };
+                let runs = injected_revision(annotations).filter(|_| !finished);
+                let asks = pod_reference(labels).filter(|_| !finished);
                 self.pod_says(namespace, name, runs, asks)
             }
             Referrer::Tag { name, revision } => {
@@ -223,7 +221,7 @@ impl References {
         }
         let new = revision.map(|name| self.shared(name));
         let touched = old.iter().chain(&new).cloned().collect();
-        self.watch(touched, |index| {
+        self.watch(&touched, |index| {
             let tag: Name = tag.into();
             if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
                 target.tags.remove(&tag);
@@ -257,7 +255,7 @@ impl References {
             .map(|space| space.labelled.keys().cloned());
         let asked: Vec<Name> = asked.into_iter().flatten().collect();
         let touched = old.iter().chain(&new).chain(&asked).cloned().collect();
-        self.watch(touched, |index| {
+        self.watch(&touched, |index| {
             let space_name = index.space(namespace);
             if let Some(target) = old.and_then(|old| index.targets.get_mut(&old)) {
                 target.namespaces.remove(&space_name);
@@ -301,7 +299,7 @@ impl References {
         };
         let touched = [&old.runs, &old.asks, &new.runs, &new.asks];
         let touched = touched.into_iter().flatten().cloned().collect();
-        self.watch(touched, |index| {
+        self.watch(&touched, |index| {
             let space = index.space(namespace);
             index.forget_pod(&space, pod, &old);
             index.remember_pod(&space, pod, new);
@@ -351,7 +349,7 @@ impl References {
     }
 
     /// Runs an edit and gives those of the touched names whose use it changed; names nobody refers to any more are forgotten.
-    fn watch(&mut self, touched: BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
+    fn watch(&mut self, touched: &BTreeSet<Name>, edit: impl FnOnce(&mut Self)) -> Vec<String> {
         let uses = |index: &Self, name: &Name| (index.uses_revision(name), index.uses_tag(name));
         let before: Vec<_> = touched.iter().map(|name| uses(self, name)).collect();
         edit(self);
@@ -360,7 +358,7 @@ impl References {
             .zip(before)
             .filter(|(name, was)| uses(self, name) != *was);
         let changed = changed.map(|(name, _)| name.to_string()).collect();
-        for name in &touched {
+        for name in touched {
             if self.targets.get(name).is_some_and(Target::is_unused) {
                 self.targets.remove(name);
             }

@@ -268,7 +268,7 @@ mod tests {
     #[test]
     fn refusals_have_a_class_and_a_reaction() {
         let check = |code, message, expected: Again| {
-            assert_eq!(ErrorClass::of_status(code, message).again(), expected)
+            assert_eq!(ErrorClass::of_status(code, message).again(), expected);
         };
         check(403, "no RESTMapping for kind", Again::Soon);
         check(403, "forbidden", Again::Backoff);

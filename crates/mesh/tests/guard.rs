@@ -1,5 +1,13 @@
 //! Finalizers, failures and plug-ins: the shape every reconciliation shares, and the two kinds that are one release each.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{CniSpec, ConditionType, ObjectKind, RevisionSpec, ZTunnelSpec, names};
@@ -29,7 +37,7 @@ fn a_finalizer_comes_first_and_alone() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
-        cni.metadata.finalizers = vec!["somebody.else/x".into()]
+        cni.metadata.finalizers = vec!["somebody.else/x".into()];
     });
     let plan = world.plan(&Subject::cni("default"));
     assert_eq!(
@@ -48,7 +56,7 @@ fn what_is_deleted_without_our_finalizer_is_not_ours_to_clean() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
-        cni.metadata.finalizers = vec!["somebody.else/x".into()]
+        cni.metadata.finalizers = vec!["somebody.else/x".into()];
     });
     world.delete::<CniSpec>("default");
     assert!(
@@ -128,7 +136,7 @@ fn a_failed_install_is_told_once_and_tried_again() {
     let mut world = World::default();
     world.revision("my-rev", plane("my-rev"));
     world.edit::<RevisionSpec>("my-rev", |revision| {
-        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+        revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     let subject = Subject::revision("my-rev");
     let action = world.plan(&subject).steps[0].action.clone();
@@ -159,7 +167,7 @@ fn a_failed_install_is_told_once_and_tried_again() {
     assert_eq!(world.told(&subject)[0], "state=Healthy");
 }
 
-fn check_place(case: &str, spec: Value, expected: &str) {
+fn check_place(case: &str, spec: &Value, expected: &str) {
     for kind in [ObjectKind::IstioCni, ObjectKind::ZTunnel] {
         let mut world = World::default();
         world.see(Observation::Namespace {
@@ -168,15 +176,12 @@ fn check_place(case: &str, spec: Value, expected: &str) {
             terminating: true,
         });
         let finalizers = vec![names::FINALIZER.to_owned()];
-        match kind {
-            ObjectKind::IstioCni => {
-                world.cni(spec.clone());
-                world.edit::<CniSpec>("default", |cni| cni.metadata.finalizers = finalizers);
-            }
-            _ => {
-                world.ztunnel(spec.clone());
-                world.edit::<ZTunnelSpec>("default", |ztunnel| ztunnel.metadata.finalizers = finalizers);
-            }
+        if kind == ObjectKind::IstioCni {
+            world.cni(spec.clone());
+            world.edit::<CniSpec>("default", |cni| cni.metadata.finalizers = finalizers);
+        } else {
+            world.ztunnel(spec.clone());
+            world.edit::<ZTunnelSpec>("default", |ztunnel| ztunnel.metadata.finalizers = finalizers);
         }
         let subject = Subject::Object(kind, "default".into());
         let name = if kind == ObjectKind::IstioCni {
@@ -198,39 +203,39 @@ fn plug_in_and_node_proxy_need_a_version_and_a_place() {
     let error = |text: &str| format!("Reconciled=False/ReconcileError: error reconciling resource: {text}");
     check_place(
         "success",
-        cni("v1.29.1", "istio-system"),
+        &cni("v1.29.1", "istio-system"),
         "Reconciled=True/Reconciled",
     );
     check_place(
         "no version",
-        json!({"namespace": "istio-system"}),
+        &json!({"namespace": "istio-system"}),
         &error("validation error: version not set"),
     );
     check_place(
         "no namespace",
-        json!({"version": "v1.29.1"}),
+        &json!({"version": "v1.29.1"}),
         &error("validation error: namespace not set"),
     );
     check_place(
         "namespace not found",
-        cni("v1.29.1", "x"),
+        &cni("v1.29.1", "x"),
         &error("validation error: namespace \"x\" doesn't exist"),
     );
     check_place(
         "namespace is being deleted",
-        cni("v1.29.1", "going"),
+        &cni("v1.29.1", "going"),
         &error("validation error: namespace \"going\" is being deleted"),
     );
     check_place(
         "end of life",
-        cni("v1.23.4", "istio-system"),
+        &cni("v1.23.4", "istio-system"),
         &error(
             "validation error: version \"v1.23.4\" is end-of-life and cannot be installed; use a supported version",
         ),
     );
     check_place(
         "unknown",
-        cni("v9", "istio-system"),
+        &cni("v9", "istio-system"),
         &error("failed to resolve KIND version: version \"v9\" not found"),
     );
 }
@@ -245,11 +250,11 @@ fn a_daemonset_is_ready_when_all_its_pods_are() {
             let mut world = World::default();
             world.cni(cni("v1.29.1", "istio-cni"));
             world.edit::<CniSpec>("default", |cni| {
-                cni.metadata.finalizers = vec![names::FINALIZER.into()]
+                cni.metadata.finalizers = vec![names::FINALIZER.into()];
             });
             world.ztunnel(cni("v1.29.1", "ztunnel"));
             world.edit::<ZTunnelSpec>("default", |ztunnel| {
-                ztunnel.metadata.finalizers = vec![names::FINALIZER.into()]
+                ztunnel.metadata.finalizers = vec![names::FINALIZER.into()];
             });
             if let Some((scheduled, ready)) = fact {
                 world.daemonset(namespace, name, scheduled, ready);
@@ -280,7 +285,7 @@ fn a_daemonset_is_ready_when_all_its_pods_are() {
     let mut world = World::default();
     world.cni(cni("v1.29.1", "istio-cni"));
     world.edit::<CniSpec>("default", |cni| {
-        cni.metadata.finalizers = vec![names::FINALIZER.into()]
+        cni.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     world.blind(Source::DaemonSets, "simulated error");
     assert_eq!(

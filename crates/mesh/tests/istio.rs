@@ -1,5 +1,13 @@
 //! Istio: validation, naming, grace, ownership, status; every case of upstream's own tests by its name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{ConditionType, Istio, IstioSpec, ObjectKind, RevisionSpec};
@@ -462,7 +470,7 @@ fn an_istio_that_goes_away_is_left_to_the_collector() {
         json!({"version": "v1.29.1", "namespace": "istio-system"}),
     );
     world.edit::<IstioSpec>("default", |istio| {
-        istio.metadata.finalizers = vec!["somebody.else/x".into()]
+        istio.metadata.finalizers = vec!["somebody.else/x".into()];
     });
     world.delete::<IstioSpec>("default");
     assert!(world.plan(&Subject::istio("default")).is_empty());

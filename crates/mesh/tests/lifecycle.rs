@@ -1,5 +1,13 @@
 //! Whole lives: install, upgrade, tags, pruning, deletion; each until nothing is left to do.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::IstioSpec;

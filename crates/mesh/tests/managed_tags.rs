@@ -1,5 +1,13 @@
 //! `updateStrategy.revisionTags`: which tags an Istio makes, keeps and gives up, and what it says when it cannot.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{IstioSpec, TagSpec};

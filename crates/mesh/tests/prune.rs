@@ -1,5 +1,13 @@
 //! Pruning: what goes, what stays, and when to look again; every case of upstream's own tests by its name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{
@@ -93,7 +101,7 @@ fn only_what_is_known_to_be_unused_for_the_whole_period_goes() {
 
     let mut foreign = world(&[("old", 1000)], none());
     foreign.edit::<RevisionSpec>("old", |revision| {
-        revision.metadata.owner_references[0].uid = "other-uid".into()
+        revision.metadata.owner_references[0].uid = "other-uid".into();
     });
     check(
         "preserves IstioRevision owned by a different Istio",
@@ -176,7 +184,7 @@ fn a_status_that_lags_behind_deletes_nothing() {
 fn a_revision_that_is_going_is_not_deleted_twice() {
     let mut world = world(&[("old", 1000)], Value::Null);
     world.edit::<RevisionSpec>("old", |revision| {
-        revision.metadata.finalizers = vec!["x/y".into()]
+        revision.metadata.finalizers = vec!["x/y".into()];
     });
     world.delete::<RevisionSpec>("old");
     check("going", &world, &[], None);

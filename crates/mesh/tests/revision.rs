@@ -1,5 +1,13 @@
 //! `IstioRevision`: validation, readiness, dependencies, use, name clashes; every case of upstream's own tests by its name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{ConditionType, ObjectKind, RevisionSpec, TagSpec, names};
@@ -19,7 +27,7 @@ fn with_revision(name: &str, spec: Value) -> World {
 fn put(world: &mut World, name: &str, spec: Value) {
     world.revision(name, spec);
     world.edit::<RevisionSpec>(name, |revision| {
-        revision.metadata.finalizers = vec![names::FINALIZER.into()]
+        revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
 }
 
@@ -293,9 +301,10 @@ fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
         let mut world = with_revision(name, plane(name));
         world.namespace("bookinfo", space);
         world.pod("bookinfo", "some-pod", pod, annotations);
-        let expected = match name == matches {
-            true => "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace",
-            false => "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace",
+        let expected = if name == matches {
+            "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace"
+        } else {
+            "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace"
         };
         let found = condition(&world, &Subject::revision(name), &ConditionType::InUse);
         assert_eq!(found, expected, "{name}: {space:?} {pod:?} {annotations:?}");

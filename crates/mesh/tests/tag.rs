@@ -1,5 +1,13 @@
 //! `IstioRevisionTag`: targets, use, name clashes, moves; every case of upstream's own tests by its name.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use mainstay_api::{ConditionType, IstioSpec, ObjectKind, RevisionSpec, TagSpec, names};
@@ -17,7 +25,7 @@ fn with_tag(kind: &str, target: &str) -> World {
 fn put_tag(world: &mut World, name: &str, kind: &str, target: &str) {
     world.tag(name, kind, target);
     world.edit::<TagSpec>(name, |tag| {
-        tag.metadata.finalizers = vec![names::FINALIZER.into()]
+        tag.metadata.finalizers = vec![names::FINALIZER.into()];
     });
 }
 
@@ -69,7 +77,7 @@ fn a_target_must_be_there() {
         Again::Soon,
     );
     world.edit::<IstioSpec>("x", |istio| {
-        istio.status.active_revision_name = "x-v1-29-1".into()
+        istio.status.active_revision_name = "x-v1-29-1".into();
     });
     check(
         "the active revision is not there",
@@ -156,9 +164,10 @@ fn check_used(space: &str, pod: &str, annotations: &str, matches: &str) {
         put_tag(&mut world, name, "IstioRevision", "some-rev");
         world.namespace("bookinfo", space);
         world.pod("bookinfo", "some-pod", pod, annotations);
-        let expected = match name == matches {
-            true => "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace",
-            false => "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace",
+        let expected = if name == matches {
+            "InUse=True/ReferencedByWorkloads: Referenced by at least one pod or namespace"
+        } else {
+            "InUse=False/NotReferencedByAnything: Not referenced by any pod or namespace"
         };
         let found = condition(&world, &Subject::tag(name), &ConditionType::InUse);
         assert_eq!(found, expected, "{name}: {space:?} {pod:?} {annotations:?}");

@@ -1,5 +1,13 @@
 //! Remote control planes: when they are asked, what is written, and that nothing is written twice.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "a panic is how a test fails"
+)]
+
 mod support;
 
 use std::sync::Arc;

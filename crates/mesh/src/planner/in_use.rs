@@ -11,16 +11,16 @@ use crate::snapshot::Source;
 
 /// The `InUse` condition of a revision.
 pub(super) fn of_revision(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
-    condition("revision", revision_used(snapshot, revision))
+    condition("revision", &revision_used(snapshot, revision))
 }
 
 /// The `InUse` condition of a tag.
 pub(super) fn of_tag(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Condition {
-    condition("revision tag", tag_used(snapshot, tag))
+    condition("revision tag", &tag_used(snapshot, tag))
 }
 
-fn condition(what: &str, used: Result<bool, String>) -> Condition {
-    let (reason, message) = match &used {
+fn condition(what: &str, used: &Result<bool, String>) -> Condition {
+    let (reason, message) = match used {
         Ok(true) => (
             Reason::ReferencedByWorkloads,
             "Referenced by at least one pod or namespace",
@@ -36,7 +36,7 @@ fn condition(what: &str, used: Result<bool, String>) -> Condition {
     };
     Condition::new(
         ConditionType::InUse,
-        ConditionStatus::from(used == Ok(true)),
+        ConditionStatus::from(*used == Ok(true)),
         reason,
         message,
     )

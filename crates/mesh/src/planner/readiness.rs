@@ -8,9 +8,10 @@ use crate::snapshot::Source;
 
 /// The `Ready` condition of a revision.
 pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
-    let (source, found) = match spec.is_remote() {
-        true => (Source::Webhooks, remote(snapshot, spec)),
-        false => (Source::Deployments, local(snapshot, spec)),
+    let (source, found) = if spec.is_remote() {
+        (Source::Webhooks, remote(snapshot, spec))
+    } else {
+        (Source::Deployments, local(snapshot, spec))
     };
     if let Err(error) = snapshot.readable(source) {
         let message = format!("failed to get readiness: {error}");

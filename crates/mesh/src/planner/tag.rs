@@ -169,7 +169,7 @@ fn status(
     let mut status = tag.status.clone();
     let mut reconciled = reconciled(trouble);
     if let (None, Some(aim)) = (trouble, aim) {
-        status.istio_revision = aim.revision.name().to_owned();
+        aim.revision.name().clone_into(&mut status.istio_revision);
         status.istiod_namespace.clone_from(&aim.revision.spec.namespace);
         if let Some(wanted) = aim.waits_for {
             let current = aim.revision.name();

@@ -102,21 +102,17 @@ fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> 
             istio,
             format!("tag {name:?} cannot be made while an IstioRevision of that name exists"),
         )),
-        None => match serving(snapshot, name) {
-            Some(other) => {
-                let other = other.name();
-                Some(taken(
+        None => {
+            if let Some(other) = serving(snapshot, name) {
+                let whose = format!("the active IstioRevision of Istio {:?}", other.name());
+                return Some(taken(
                     istio,
-                    format!(
-                        "tag {name:?} cannot be made: it is the name of the active IstioRevision of Istio {other:?}"
-                    ),
-                ))
+                    format!("tag {name:?} cannot be made: it is the name of {whose}"),
+                ));
             }
-            None => {
-                make(istio, name, work);
-                None
-            }
-        },
+            make(istio, name, work);
+            None
+        }
     }
 }
 

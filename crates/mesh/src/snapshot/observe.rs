@@ -22,6 +22,10 @@ pub type Woken = BTreeSet<Subject>;
 
 /// One thing that was seen.
 #[derive(Clone, Debug, PartialEq)]
+#[allow(
+    clippy::large_enum_variant,
+    reason = "it lives for one call, and most are large"
+)]
 pub enum Observation {
     /// An Istio as it is now.
     Istio(Istio),

@@ -100,7 +100,7 @@ mod tests {
     #[test]
     fn the_default_profile_always_and_one_more_at_most() {
         let check = |platform, user, expected: &[&str]| {
-            assert_eq!(chosen(platform, user), expected, "{platform:?} {user:?}")
+            assert_eq!(chosen(platform, user), expected, "{platform:?} {user:?}");
         };
         for platform in ["", "default"] {
             check(platform, "", &["default"]);

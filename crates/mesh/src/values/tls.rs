@@ -107,31 +107,27 @@ mod tests {
 
     const RSA: &str = "TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256";
 
-    fn profile(ciphers: &[&str], min_version: Option<TlsVersion>, groups: &[&str]) -> Option<TlsProfile> {
+    fn profile(ciphers: &[&str], min_version: Option<TlsVersion>, groups: &[&str]) -> TlsProfile {
         let owned = |texts: &[&str]| texts.iter().map(ToString::to_string).collect();
-        Some(TlsProfile {
+        TlsProfile {
             ciphers: owned(ciphers),
             min_version,
             groups: owned(groups),
-        })
+        }
     }
 
-    fn check(name: &str, profile: &Option<TlsProfile>, version: &str, user: &str, expected: &str) {
+    fn check(name: &str, profile: &TlsProfile, version: &str, user: &str, expected: &str) {
         let mut values = map(user);
-        apply(profile.as_ref(), &version.parse().unwrap(), &mut values);
+        apply(Some(profile), &version.parse().unwrap(), &mut values);
         let squeezed: String = expected.split_whitespace().collect();
         assert_eq!(shown(&values), squeezed, "{name}");
     }
 
     #[test]
     fn without_a_profile_nothing_changes() {
-        check(
-            "nil TLS config does not change values",
-            &None,
-            "1.29.0",
-            "{}",
-            "{}",
-        );
+        let mut values = map("{}");
+        apply(None, &"1.29.0".parse().unwrap(), &mut values);
+        assert_eq!(shown(&values), "{}", "nil TLS config does not change values");
         check(
             "empty cipher suites does not change values",
             &profile(&[], None, &[]),
@@ -168,9 +164,9 @@ mod tests {
     }
 
     /// User's istiod flags → all flags.
-    fn check_args(name: &str, profile: &Option<TlsProfile>, version: &str, user: &[&str], expected: &[&str]) {
+    fn check_args(name: &str, profile: &TlsProfile, version: &str, user: &[&str], expected: &[&str]) {
         let mut values = map(&serde_json::json!({"pilot": {"extraContainerArgs": user}}).to_string());
-        apply(profile.as_ref(), &version.parse().unwrap(), &mut values);
+        apply(Some(profile), &version.parse().unwrap(), &mut values);
         assert_eq!(
             values["pilot"]["extraContainerArgs"],
             serde_json::json!(expected),

@@ -194,7 +194,7 @@ impl World {
             self.collect(&object.metadata.uid);
         } else if object.metadata.deletion_timestamp.is_none() {
             self.edit::<S>(name, |object| {
-                object.metadata.deletion_timestamp = Some(Time::of(now))
+                object.metadata.deletion_timestamp = Some(Time::of(now));
             });
         }
     }
@@ -299,7 +299,10 @@ impl World {
                 self.edit::<mainstay_api::RevisionSpec>(change.object.name(), |object| {
                     object.metadata.generation += i64::from(object.spec != change.spec);
                     object.spec = change.spec.clone();
-                    object.metadata.owner_references = change.owner_references.clone();
+                    object
+                        .metadata
+                        .owner_references
+                        .clone_from(&change.owner_references);
                 });
             }
             Action::UpdateTag(change) => {
@@ -307,7 +310,10 @@ impl World {
                 self.edit::<mainstay_api::TagSpec>(change.object.name(), |object| {
                     object.metadata.generation += i64::from(object.spec != change.spec);
                     object.spec = change.spec.clone();
-                    object.metadata.owner_references = change.owner_references.clone();
+                    object
+                        .metadata
+                        .owner_references
+                        .clone_from(&change.owner_references);
                 });
             }
             Action::DeleteRevision(seen) => self.delete::<mainstay_api::RevisionSpec>(seen.name()),
@@ -404,14 +410,14 @@ impl World {
         match subject {
             Subject::Object(ObjectKind::Istio, _) => set::<mainstay_api::IstioSpec>(self, name, finalizers),
             Subject::Object(ObjectKind::IstioRevision, _) => {
-                set::<mainstay_api::RevisionSpec>(self, name, finalizers)
+                set::<mainstay_api::RevisionSpec>(self, name, finalizers);
             }
             Subject::Object(ObjectKind::IstioRevisionTag, _) => {
-                set::<mainstay_api::TagSpec>(self, name, finalizers)
+                set::<mainstay_api::TagSpec>(self, name, finalizers);
             }
             Subject::Object(ObjectKind::IstioCni, _) => set::<mainstay_api::CniSpec>(self, name, finalizers),
             Subject::Object(ObjectKind::ZTunnel, _) => {
-                set::<mainstay_api::ZTunnelSpec>(self, name, finalizers)
+                set::<mainstay_api::ZTunnelSpec>(self, name, finalizers);
             }
             Subject::Webhook(_) => panic!("no finalizers here"),
         }
@@ -433,7 +439,7 @@ impl World {
         let remote = release.values.get("profile").and_then(Value::as_str) == Some("remote");
         match release.chart {
             names::ISTIOD_CHART if remote => {
-                self.install_webhook(release, names::injector(&revision, &namespace))
+                self.install_webhook(release, names::injector(&revision, &namespace));
             }
             names::ISTIOD_CHART => {
                 let known = self
@@ -446,7 +452,7 @@ impl World {
             }
             names::CNI_CHART => self.daemonset(&namespace, names::CNI_DAEMONSET, 1, i32::from(self.ready)),
             names::ZTUNNEL_CHART => {
-                self.daemonset(&namespace, names::ZTUNNEL_DAEMONSET, 1, i32::from(self.ready))
+                self.daemonset(&namespace, names::ZTUNNEL_DAEMONSET, 1, i32::from(self.ready));
             }
             _ => {}
         }
@@ -496,19 +502,19 @@ impl World {
     fn write_status(&mut self, name: &str, status: &NewStatus) {
         match status {
             NewStatus::Istio(status) => {
-                self.edit::<mainstay_api::IstioSpec>(name, |object| object.status = status.clone())
+                self.edit::<mainstay_api::IstioSpec>(name, |object| object.status = status.clone());
             }
             NewStatus::Revision(status) => {
-                self.edit::<mainstay_api::RevisionSpec>(name, |object| object.status = status.clone())
+                self.edit::<mainstay_api::RevisionSpec>(name, |object| object.status = status.clone());
             }
             NewStatus::Tag(status) => {
-                self.edit::<mainstay_api::TagSpec>(name, |object| object.status = status.clone())
+                self.edit::<mainstay_api::TagSpec>(name, |object| object.status = status.clone());
             }
             NewStatus::Cni(status) => {
-                self.edit::<mainstay_api::CniSpec>(name, |object| object.status = status.clone())
+                self.edit::<mainstay_api::CniSpec>(name, |object| object.status = status.clone());
             }
             NewStatus::ZTunnel(status) => {
-                self.edit::<mainstay_api::ZTunnelSpec>(name, |object| object.status = status.clone())
+                self.edit::<mainstay_api::ZTunnelSpec>(name, |object| object.status = status.clone());
             }
         }
     }

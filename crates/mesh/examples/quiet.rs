@@ -1,0 +1,148 @@
+//! How long a plan takes that has nothing to do, in a cluster of 1,000 namespaces and 20,000 pods; and what an event costs.
+//!
+//! ```text
+//! cargo run --release -p mainstay-mesh --example quiet
+//! ```
+
+#![allow(clippy::print_stdout, reason = "its output is the point")]
+#![allow(clippy::disallowed_methods, reason = "a bench is rim: it needs a clock")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::expect_used,
+    reason = "a bench that fails says so"
+)]
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::time::{Duration, Instant};
+
+use mainstay_mesh::Subject;
+use mainstay_mesh::references::Referrer;
+use serde_json::json;
+use support::{World, pairs};
+
+const NAMESPACES: usize = 1_000;
+const PODS: usize = 20_000;
+const ROUNDS: u32 = 2_000;
+
+fn main() {
+    let mut world = cluster();
+    println!(
+        "{NAMESPACES} namespaces, {PODS} pods, {} revisions, {} tags",
+        world.revisions().len(),
+        world.tags().len()
+    );
+    for subject in world.snapshot.subjects() {
+        let (mean, worst) =
+            time(|| assert!(world.plan(&subject).is_empty(), "{subject} has something to do"));
+        println!(
+            "no-op plan of {subject:<40} {:>8.1} µs mean {:>8.1} µs worst",
+            micros(mean),
+            micros(worst)
+        );
+    }
+    events(&mut world);
+}
+
+/// Three revisions, five tags, every namespace and every pod injected by one of them.
+fn cluster() -> World {
+    let mut world = World::default();
+    let tags = ["default", "prod", "canary", "blue", "green"];
+    for version in ["v1.27.9", "v1.28.2", "v1.29.1"] {
+        let strategy = json!({"type": "RevisionBased", "revisionTags": tags});
+        world.istio("default", json!({"version": version, "namespace": "istio-system", "updateStrategy": strategy, "values": values()}));
+        let name = format!("default-{}", version.replace('.', "-"));
+        world.namespace(&format!("keeps-{name}"), &format!("istio.io/rev={name}"));
+        world.settle();
+    }
+    for index in 0..NAMESPACES {
+        let tag = tags[index % tags.len()];
+        world.namespace(
+            &format!("ns-{index}"),
+            &format!("istio.io/rev={tag} team=t{index}"),
+        );
+    }
+    let revisions = ["default-v1-27-9", "default-v1-28-2", "default-v1-29-1"];
+    for index in 0..PODS {
+        let revision = revisions[index % revisions.len()];
+        let namespace = format!("ns-{}", index % NAMESPACES);
+        world.pod(
+            &namespace,
+            &format!("pod-{index}-7d4b9c"),
+            "app=a version=v1",
+            &format!("istio.io/rev={revision}"),
+        );
+    }
+    world.settle();
+    world
+}
+
+/// Values of an ordinary size.
+fn values() -> serde_json::Value {
+    let env: serde_json::Map<_, _> = (0..40)
+        .map(|i| (format!("VARIABLE_{i}"), format!("value-{i}").into()))
+        .collect();
+    let providers: Vec<_> = (0..20)
+        .map(|i| json!({"name": format!("p{i}"), "opentelemetry": {"service": "otel.svc", "port": 4317}}))
+        .collect();
+    json!({"pilot": {"env": env}, "meshConfig": {"extensionProviders": providers, "accessLogFile": "/dev/stdout"}})
+}
+
+/// A thousand label changes on injected pods, none of which changes what is in use.
+fn events(world: &mut World) {
+    let annotations = pairs("istio.io/rev=default-v1-29-1");
+    let mut woken = 0;
+    let start = Instant::now();
+    for round in 0..1_000 {
+        let labels = pairs(&format!("app=a round=r{round}"));
+        let name = format!("pod-{}-7d4b9c", round * 3 + 2);
+        let namespace = format!("ns-{}", (round * 3 + 2) % NAMESPACES);
+        woken += world
+            .snapshot
+            .refer(Referrer::Pod {
+                namespace: &namespace,
+                name: &name,
+                labels: &labels,
+                annotations: &annotations,
+                finished: false,
+            })
+            .len();
+    }
+    println!(
+        "1000 label changes on injected pods: {:.2} ms, {woken} subjects woken",
+        micros(start.elapsed()) / 1000.0
+    );
+    let start = Instant::now();
+    let woken = world.namespace("fresh", "istio.io/rev=default-v1-27-9");
+    println!(
+        "one more reference: {:.1} µs, {} subjects woken",
+        micros(start.elapsed()),
+        woken.len()
+    );
+    let subject = Subject::revision("default-v1-27-9");
+    let start = Instant::now();
+    let counts = world.snapshot.references().counts("default-v1-27-9");
+    println!(
+        "counts of {subject}: {counts:?} in {:.1} µs",
+        micros(start.elapsed())
+    );
+}
+
+fn time(mut run: impl FnMut()) -> (Duration, Duration) {
+    let (mut total, mut worst) = (Duration::ZERO, Duration::ZERO);
+    for _ in 0..ROUNDS {
+        let start = Instant::now();
+        run();
+        let took = start.elapsed();
+        total += took;
+        worst = worst.max(took);
+    }
+    (total / ROUNDS, worst)
+}
+
+fn micros(span: Duration) -> f64 {
+    span.as_secs_f64() * 1e6
+}
