@@ -11,6 +11,7 @@ mod charts;
 mod codegen;
 mod fuzz;
 mod hostile;
+mod inject_bench;
 mod measure;
 mod parity;
 mod peers;
@@ -65,6 +66,9 @@ enum Task {
     /// Run one command and write its time and peak memory to a file
     #[command(hide = true)]
     Measure(measure::Arguments),
+    /// Measure injection beside istioctl, where an API server answers it
+    #[command(hide = true)]
+    BenchInject(inject_bench::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -87,6 +91,7 @@ fn dispatch(task: Task) -> anyhow::Result<()> {
         Task::Parity(arguments) => parity::run(&arguments),
         Task::Prove(arguments) => prove::run(&arguments),
         Task::Bench(arguments) => bench::run(&arguments),
+        Task::BenchInject(arguments) => inject_bench::run(&arguments),
         Task::Hostile(arguments) => hostile::run(&arguments),
         Task::Fuzz(arguments) => fuzz::run(&arguments),
         Task::Tidy => tidy::run(),

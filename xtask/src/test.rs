@@ -9,7 +9,7 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 8] = [
+const PEERS: [&str; 9] = [
     "helm4",
     "helm3",
     "oracle",
@@ -18,10 +18,11 @@ const PEERS: [&str; 8] = [
     "kube-controller-manager",
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
+    "istioctl",
 ];
 
 /// The proofs whose short share belongs to every change.
-const PROOFS: &[&str] = &["render"];
+const PROOFS: &[&str] = &["render", "inject"];
 
 /// Runs it all.
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -562,7 +562,7 @@ fn other_kinds_are_reached_by_their_path() {
         "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: r}}\nspec:\n  template:\n{}",
         POD.lines()
             .skip(5)
-            .map(|line| format!("    {line}\n"))
+            .flat_map(|line| ["    ", line, "\n"])
             .collect::<String>()
     );
     let (code, _, stderr) = said(&piped(here.path(), &["-"], &rollout));

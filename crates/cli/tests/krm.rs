@@ -142,3 +142,14 @@ fn json_stays_json() {
         Some(&serde_json::json!("info"))
     );
 }
+
+#[test]
+fn a_coordinator_among_the_items_names_its_namespace() {
+    let config = "functionConfig:\n  kind: ConfigMap\n  data: {profile: later}\n";
+    let coordinator = "- apiVersion: apps/v1\n  kind: StatefulSet\n  metadata: {name: c, namespace: trust}\n  spec:\n    template:\n      metadata: {labels: {contrast.edgeless.systems/pod-role: coordinator}}\n      spec: {runtimeClassName: contrast-cc}\n";
+    let (code, stdout, stderr) = function(&["--report", "json"], &(list(config, "") + coordinator));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("value: coordinator-ready.trust\n"), "{stdout}");
+    let report: serde_json::Value = serde_json::from_str(&stderr).unwrap();
+    assert_eq!(report.pointer("/profile"), Some(&serde_json::json!("later")));
+}

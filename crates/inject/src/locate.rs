@@ -96,12 +96,12 @@ fn walk(body: &str, wanted: &str, escapes: Escapes) -> usize {
 
 /// How long a break is that makes nothing and stands before the character wanted.
 fn folded(rest: &str, wanted: &str, escapes: Escapes) -> usize {
-    let escaped = escapes == Escapes::Double && rest.starts_with(['\\']);
-    let broken = rest.get(usize::from(escaped)..).unwrap_or_default();
-    if wanted.is_empty() || !at_break(broken) || (escaped && !broken.starts_with(['\n', '\r'])) {
+    let continued = escapes == Escapes::Double && rest.starts_with(['\\']);
+    let broken = rest.get(usize::from(continued)..).unwrap_or_default();
+    if wanted.is_empty() || !at_break(broken) || (continued && !broken.starts_with(['\n', '\r'])) {
         return 0;
     }
-    usize::from(escaped) + broken.len() - broken.trim_start().len()
+    usize::from(continued) + broken.len() - broken.trim_start().len()
 }
 
 /// Whether a line ends here, trailing blanks aside.

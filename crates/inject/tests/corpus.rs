@@ -1,6 +1,12 @@
 //! The laws over a corpus of manifests in many styles: every file below `corpus/`, under every combination of options.
 
-#![allow(clippy::unwrap_used)] // A test fails by panicking.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test reads its fixtures and fails by panicking"
+)]
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;

@@ -3,7 +3,13 @@
 //! A line is `KIND DIALECT "TEXT" => RESULT`: the text as a JSON string, the result as what was understood and, after ` ! `, each flaw
 //! as `START..END CODE: MESSAGE`.
 
-#![allow(clippy::unwrap_used)] // A test fails by panicking.
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    reason = "a test reads its fixtures and fails by panicking"
+)]
 
 use std::fmt::Write as _;
 

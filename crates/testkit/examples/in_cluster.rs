@@ -25,12 +25,14 @@ fn main() -> ExitCode {
 
 fn run(program: &str, arguments: &[String]) -> Result<u8, Box<dyn std::error::Error>> {
     isolation::enter()?;
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(1)
+    let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
     // Nobody controls anything: the command asks, and is answered.
-    let options = Options { controllers: Vec::new(), ..Options::default() };
+    let options = Options {
+        controllers: Vec::new(),
+        ..Options::default()
+    };
     let cluster = runtime.block_on(Cluster::start(options))?;
     let status = Command::new(program)
         .args(arguments)

@@ -56,10 +56,15 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
 
 /// The names of inputs that would change go to standard output, unless something else does.
 fn checked(args: &Args, all: &[Treated]) -> Result<(), CliError> {
-    let changed: String = all
-        .iter()
-        .filter(|it| it.changed)
-        .map(|it| format!("{}\n", it.name))
+    let changed = all.iter().filter(|treated| treated.changed);
+    let changed: String = changed
+        .flat_map(|treated| {
+            [
+                &treated.name,
+                "
+",
+            ]
+        })
         .collect();
     if changed.is_empty() {
         return Ok(());

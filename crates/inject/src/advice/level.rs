@@ -55,7 +55,7 @@ fn overruled(entry: &Entry<'_>, winner: &Entry<'_>) -> Option<Finding> {
     })
 }
 
-/// A CronJob has a level between object and pod.
+/// A `CronJob` has a level between object and pod.
 fn on_job_template(scene: &Scene<'_>) -> Vec<Finding> {
     let document = scene.workload.document;
     let id = find(

@@ -54,8 +54,8 @@ impl<'a> Scene<'a> {
 
     /// The entry of `key` that counts: levels in the profile's order, of two in one level the last.
     pub(super) fn effective(&self, key: &str) -> Option<Entry<'a>> {
-        let levels = self.options.profile.levels.iter();
-        levels.filter_map(|level| named(self.level(*level), key)).next()
+        let mut levels = self.options.profile.levels.iter();
+        levels.find_map(|level| named(self.level(*level), key))
     }
 
     /// Whether annotations of the object are read at all.

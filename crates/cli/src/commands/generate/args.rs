@@ -5,6 +5,7 @@ use std::path::PathBuf;
 /// Arguments of `generate`.
 #[derive(clap::Args)]
 #[command(after_help = HELP, arg_required_else_help = true)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 pub(crate) struct Args {
     /// Files, folders (searched for .yaml, .yml and .json), patterns such as 'k8s/**/*.yaml', or - for standard input
     #[arg(required = true, value_name = "PATH")]

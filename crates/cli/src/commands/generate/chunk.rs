@@ -63,7 +63,7 @@ impl<R: Read> Chunks<R> {
         let piece = std::mem::replace(&mut self.buffer, rest);
         let origin = self.place;
         self.place.offset += piece.len();
-        self.place.lines += piece.iter().filter(|byte| **byte == b'\n').count();
+        self.place.lines += memchr::memchr_iter(b'\n', &piece).count();
         (origin, piece)
     }
 }
@@ -119,7 +119,7 @@ mod tests {
         let (mut whole, mut count) = (Vec::new(), 0);
         while let Some((origin, piece)) = chunks.next().unwrap() {
             assert_eq!(origin.offset, whole.len());
-            assert_eq!(origin.lines, whole.iter().filter(|byte| **byte == b'\n').count());
+            assert_eq!(origin.lines, memchr::memchr_iter(b'\n', &whole).count());
             assert!(piece.starts_with(b"---\n"));
             whole.extend(piece);
             count += 1;

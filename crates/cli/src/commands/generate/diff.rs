@@ -173,7 +173,9 @@ mod tests {
 
     #[test]
     fn far_changes_are_hunks_of_their_own() {
-        let old: String = (0..20).map(|n| format!("{n}\n")).collect();
+        let old: String = (0..20)
+            .flat_map(|n: usize| [n.to_string(), "\n".to_owned()])
+            .collect();
         let new = old.replace("2\n3\n", "2\nx\n3\n").replace("16\n", "16\ny\n");
         let text = String::from_utf8(unified("f", old.as_bytes(), new.as_bytes())).unwrap();
         assert_eq!(text.matches("@@ -").count(), 2, "{text}");

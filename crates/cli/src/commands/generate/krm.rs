@@ -9,9 +9,12 @@ use mainstay_yaml::{Budget, Document, parse_spanned};
 
 use super::args::{Args, ReportFormat};
 use super::inputs::{Input, Source};
+use super::output::Plan;
 use super::printed;
+use super::report;
 use super::summary::Summary;
 use super::treat::{Payload, Treated, told_all};
+use super::work;
 use crate::commands;
 use crate::error::{CliError, Kind};
 use results::{Item, KrmResult};
@@ -43,7 +46,13 @@ pub(super) fn answer(inputs: &[Input], args: &Args, options: &Options) -> Option
         return None;
     };
     let list = resource_list(&head.text).filter(|_| piped && head.ended)?;
-    Some(answer_list(&head.text, &list, args, options))
+    let items = results::items(&list);
+    let function = Function {
+        text: &head.text,
+        items: &items,
+        args,
+    };
+    Some(function.answer(inputs, options))
 }
 
 /// The document, if `text` is one `ResourceList` and nothing else.
@@ -62,57 +71,76 @@ fn resource_list(text: &[u8]) -> Option<Document> {
 
 /// Whether `text` holds `word` anywhere.
 pub(super) fn holds(text: &[u8], word: &[u8]) -> bool {
-    text.windows(word.len()).any(|part| part == word)
+    memchr::memmem::find(text, word).is_some()
 }
 
-fn answer_list(text: &[u8], list: &Document, args: &Args, options: &Options) -> Answer {
-    let items = results::items(list);
-    let treated = config::configured(text, options, args.keep_going).and_then(|(options, keep_going)| {
-        Ok((
-            run(text, &options).map_err(|error| error.to_string())?,
-            keep_going,
-        ))
-    });
-    match treated {
-        Ok((outcome, keep_going)) => concluded(text, &items, outcome, keep_going, args),
-        Err(message) => Answer {
-            text: results::insert(text, &[KrmResult::failure(message.clone())]),
-            end: Err(CliError::new(Kind::Inject, message)),
-        },
-    }
+/// One call of the function.
+struct Function<'a> {
+    text: &'a [u8],
+    items: &'a [Item],
+    args: &'a Args,
 }
 
-fn concluded(text: &[u8], items: &[Item], outcome: Outcome<'_>, keep_going: bool, args: &Args) -> Answer {
-    let (changed, failed) = (outcome.changed(), outcome.failed());
-    let results: Vec<_> = outcome
-        .reports
-        .iter()
-        .flat_map(|report| results::of(report, items, args.check))
-        .collect();
-    let keeps = args.check || (failed && !keep_going);
-    let answer = results::insert(if keeps { text } else { &outcome.text }, &results);
-    let treated = Treated {
-        name: "-".to_owned(),
-        changed,
-        objects: told_all(outcome.reports, text),
-        error: None,
-        payload: Payload::None,
-    };
-    let summary = Summary::of(std::slice::from_ref(&treated));
-    if args.report == ReportFormat::Text {
-        printed::print(&[treated], &summary, args.quiet);
+impl Function<'_> {
+    fn answer(&self, inputs: &[Input], options: &Options) -> Answer {
+        match self.treated(inputs, options) {
+            Ok((outcome, options, keep_going)) => self.concluded(outcome, &options, keep_going),
+            Err(message) => Answer {
+                text: results::insert(self.text, &[KrmResult::failure(message.clone())]),
+                end: Err(CliError::new(Kind::Inject, message)),
+            },
+        }
     }
-    let end = if failed && !keep_going {
-        Err(CliError::new(
-            Kind::Inject,
-            format!("{}; the items stay as they are", super::untreated(&summary)),
-        ))
-    } else if args.check && changed {
-        Err(CliError::new(Kind::WouldChange, ""))
-    } else {
-        Ok(())
-    };
-    Answer { text: answer, end }
+
+    fn treated(&self, inputs: &[Input], options: &Options) -> Result<(Outcome<'_>, Options, bool), String> {
+        let (mut options, keep_going) = config::configured(self.text, options, self.args.keep_going)?;
+        options.coordinator_namespace = work::coordinator_namespace(inputs, &options);
+        let outcome = run(self.text, &options).map_err(|error| error.to_string())?;
+        Ok((outcome, options, keep_going))
+    }
+
+    fn concluded(&self, outcome: Outcome<'_>, options: &Options, keep_going: bool) -> Answer {
+        let (changed, given_up) = (outcome.changed(), outcome.failed() && !keep_going);
+        let check = self.args.check;
+        let reports = outcome.reports.iter();
+        let results: Vec<_> = reports
+            .flat_map(|report| results::of(report, self.items, check))
+            .collect();
+        let kept = if check || given_up {
+            self.text
+        } else {
+            &outcome.text
+        };
+        let text = results::insert(kept, &results);
+        let summary = self.tell(outcome, options);
+        let end = if given_up {
+            let message = format!("{}; the items stay as they are", super::untreated(&summary));
+            Err(CliError::new(Kind::Inject, message))
+        } else if check && changed {
+            Err(CliError::new(Kind::WouldChange, ""))
+        } else {
+            Ok(())
+        };
+        Answer { text, end }
+    }
+
+    /// The report beside the results; standard output is taken.
+    fn tell(&self, outcome: Outcome<'_>, options: &Options) -> Summary {
+        let treated = [Treated {
+            name: "-".to_owned(),
+            changed: outcome.changed(),
+            objects: told_all(outcome.reports, self.text),
+            error: None,
+            payload: Payload::None,
+        }];
+        let summary = Summary::of(&treated);
+        match self.args.report {
+            ReportFormat::Text => printed::print(&treated, &summary, self.args.quiet),
+            // Nobody left to tell is no reason not to answer.
+            ReportFormat::Json => drop(report::print(&treated, &summary, options, &Plan::Stdout)),
+        }
+        summary
+    }
 }
 
 /// What an action is called in a result, where it is worth one.

@@ -102,10 +102,9 @@ fn short(
     treated.changed = outcome.changed();
     match target {
         Target::Nowhere => {}
-        Target::Replace(_) if !treated.changed => {}
+        Target::Replace(_) | Target::Diff if !treated.changed => {}
         Target::Replace(path) | Target::Write(path) => stage.write(path, &outcome.text)?,
         Target::Stream => treated.payload = Payload::Text(outcome.text.to_vec()),
-        Target::Diff if !treated.changed => {}
         Target::Diff => treated.payload = Payload::Text(diff::unified(&treated.name, text, &outcome.text)),
     }
     treated.objects = told_all(outcome.reports, text);

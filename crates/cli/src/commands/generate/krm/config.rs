@@ -1,4 +1,4 @@
-//! What a function is asked to do: takes the list's `functionConfig`, gives options. A ConfigMap's `data` and the `spec` of an own kind say
+//! What a function is asked to do: takes the list's `functionConfig`, gives options. A `ConfigMap`'s `data` and the `spec` of an own kind say
 //! the same things, in the words of the flags.
 
 use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
@@ -81,7 +81,7 @@ fn string(value: &Value) -> Result<&str, String> {
         .ok_or_else(|| format!("want a string, found {}", value.json_kind()))
 }
 
-/// A ConfigMap knows strings only.
+/// A `ConfigMap` knows strings only.
 fn boolean(value: &Value) -> Result<bool, String> {
     match (value.as_bool(), value.as_str()) {
         (Some(value), _) => Ok(value),

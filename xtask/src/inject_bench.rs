@@ -1,0 +1,283 @@
+//! `cargo xtask bench-inject`: takes a place for its figures, measures `mainstay generate` and `istioctl kube-inject` alternately on one task,
+//! in a namespace where an API server answers istioctl. Run by `prove inject`.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use mainstay_testkit::{peer, repository_root};
+use serde::{Deserialize, Serialize};
+
+use crate::measure::{Cost, measured};
+
+#[derive(clap::Args)]
+pub(crate) struct Arguments {
+    /// Where the figures go
+    report: PathBuf,
+    /// How often each is measured
+    #[arg(long, default_value_t = 1)]
+    runs: usize,
+    /// The release build of mainstay
+    #[arg(long)]
+    mainstay: PathBuf,
+    /// The istioctl peer
+    #[arg(long)]
+    istioctl: PathBuf,
+}
+
+/// Medians of all runs.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Figures {
+    /// Size of the input.
+    pub(crate) bytes: usize,
+    /// `istioctl kube-inject` on one stream.
+    pub(crate) istioctl: Sample,
+    /// `mainstay generate` on the same stream.
+    pub(crate) stream: Sample,
+    /// `mainstay generate` on the same manifests in 1,000 files, in place.
+    pub(crate) files: Sample,
+    /// `mainstay generate` on a stream ten times as long.
+    pub(crate) long: Sample,
+}
+
+/// What one program took.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(crate) struct Sample {
+    /// Wall time in milliseconds.
+    pub(crate) wall_ms: f64,
+    /// Peak resident memory in MiB.
+    pub(crate) peak_mib: f64,
+}
+
+/// How many manifests there are.
+const MANIFESTS: usize = 1_000;
+
+/// Builds what is needed, starts a cluster, measures there.
+pub(crate) fn measure(runs: usize) -> anyhow::Result<Figures> {
+    let mainstay = crate::build::release_binary()?;
+    let istioctl = peer("istioctl")?;
+    for part in ["etcd", "kube-apiserver"] {
+        peer(part)?;
+    }
+    let scratch = tempfile::tempdir()?;
+    let report = scratch.path().join("figures.json");
+    let status = Command::new(crate::build::cargo())
+        .args([
+            "run",
+            "--quiet",
+            "--package",
+            "mainstay-testkit",
+            "--features",
+            "cluster",
+            "--example",
+            "in_cluster",
+            "--",
+        ])
+        .arg(std::env::current_exe()?)
+        .arg("bench-inject")
+        .arg(&report)
+        .args(["--runs", &runs.to_string(), "--mainstay"])
+        .arg(mainstay)
+        .arg("--istioctl")
+        .arg(istioctl)
+        .current_dir(repository_root())
+        .stdin(Stdio::null())
+        .status()
+        .context("starting the cluster")?;
+    ensure!(status.success(), "the bench inside the cluster failed");
+    Ok(serde_json::from_slice(&fs::read(report)?)?)
+}
+
+/// Measures, where an API server answers.
+pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
+    let scratch = tempfile::tempdir()?;
+    let bench = Bench {
+        arguments,
+        folder: scratch.path(),
+    };
+    let bytes = bench.prepare()?;
+    let mut samples: [Vec<Cost>; 4] = Default::default();
+    for _ in 0..arguments.runs {
+        let costs = [bench.istioctl()?, bench.stream()?, bench.files()?, bench.long()?];
+        for (samples, cost) in samples.iter_mut().zip(costs) {
+            samples.push(cost);
+        }
+    }
+    let [istioctl, stream, files, long] = samples.map(|costs| median(&costs));
+    let figures = Figures {
+        bytes,
+        istioctl,
+        stream,
+        files,
+        long,
+    };
+    fs::write(&arguments.report, serde_json::to_vec(&figures)?)?;
+    Ok(())
+}
+
+struct Bench<'a> {
+    arguments: &'a Arguments,
+    folder: &'a Path,
+}
+
+impl Bench<'_> {
+    fn path(&self, name: &str) -> String {
+        self.folder.join(name).display().to_string()
+    }
+
+    /// Writes the inputs; gives the size of one stream.
+    fn prepare(&self) -> anyhow::Result<usize> {
+        let manifests: Vec<String> = (0..MANIFESTS).map(manifest).collect();
+        let stream = manifests.concat();
+        fs::write(self.path("in.yaml"), &stream)?;
+        fs::write(self.path("long.yaml"), stream.repeat(10))?;
+        fs::write(self.path("inject.yaml"), TEMPLATE)?;
+        fs::write(self.path("mesh.yaml"), "rootNamespace: istio-system\n")?;
+        fs::write(self.path("values.json"), "{}")?;
+        Ok(stream.len())
+    }
+
+    /// It adds the same container and volume; it does not even mount the volume elsewhere.
+    fn istioctl(&self) -> anyhow::Result<Cost> {
+        let program = self.arguments.istioctl.display().to_string();
+        let [config, mesh, values, input, output] = [
+            "inject.yaml",
+            "mesh.yaml",
+            "values.json",
+            "in.yaml",
+            "theirs.yaml",
+        ]
+        .map(|name| self.path(name));
+        let command = [
+            program.as_str(),
+            "kube-inject",
+            "--injectConfigFile",
+            &config,
+            "--meshConfigFile",
+            &mesh,
+            "--valuesFile",
+            &values,
+            "-f",
+            &input,
+            "-o",
+            &output,
+        ];
+        let cost = self.cost(&command)?;
+        complete(&output, 1)?;
+        Ok(cost)
+    }
+
+    fn stream(&self) -> anyhow::Result<Cost> {
+        let (input, output) = (self.path("in.yaml"), self.path("ours.yaml"));
+        let cost = self.generate(&["--output", &output, &input])?;
+        complete(&output, 1)?;
+        Ok(cost)
+    }
+
+    fn files(&self) -> anyhow::Result<Cost> {
+        let folder = self.folder.join("files");
+        let _ = fs::remove_dir_all(&folder);
+        fs::create_dir(&folder)?;
+        for number in 0..MANIFESTS {
+            fs::write(folder.join(format!("{number:04}.yaml")), manifest(number))?;
+        }
+        let cost = self.generate(&[&folder.display().to_string()])?;
+        let text = fs::read_to_string(folder.join("0999.yaml"))?;
+        ensure!(text.contains("contrast-initializer"), "a file was not injected");
+        Ok(cost)
+    }
+
+    fn long(&self) -> anyhow::Result<Cost> {
+        let (input, output) = (self.path("long.yaml"), self.path("ours-long.yaml"));
+        let cost = self.generate(&["--output", &output, &input])?;
+        complete(&output, 10)?;
+        Ok(cost)
+    }
+
+    fn generate(&self, arguments: &[&str]) -> anyhow::Result<Cost> {
+        let program = self.arguments.mainstay.display().to_string();
+        self.cost(&[&[program.as_str(), "generate", "--quiet"], arguments].concat())
+    }
+
+    fn cost(&self, command: &[&str]) -> anyhow::Result<Cost> {
+        let (output, cost) = measured(command, None, self.folder)?;
+        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{} failed: {said}", command.join(" "));
+        cost.context("a run was not measured")
+    }
+}
+
+/// Whoever is fast must also be done.
+fn complete(output: &str, times: usize) -> anyhow::Result<()> {
+    let text = fs::read_to_string(output)?;
+    let found = text.matches("name: contrast-initializer").count();
+    ensure!(
+        found == MANIFESTS * times,
+        "{output}: {found} of {} manifests were injected",
+        MANIFESTS * times
+    );
+    Ok(())
+}
+
+fn median(costs: &[Cost]) -> Sample {
+    let middle = |mut values: Vec<f64>| {
+        values.sort_by(f64::total_cmp);
+        values.get(values.len() / 2).copied().unwrap_or_default()
+    };
+    Sample {
+        wall_ms: middle(costs.iter().map(|cost| cost.wall.as_secs_f64() * 1e3).collect()),
+        peak_mib: middle(costs.iter().map(|cost| cost.peak_kib as f64 / 1024.0).collect()),
+    }
+}
+
+/// A Deployment of about ten thousand bytes.
+fn manifest(number: usize) -> String {
+    let mut text = format!(
+        "---\n# application {number}\napiVersion: apps/v1\nkind: Deployment\nmetadata:\n  name: app-{number}\n  namespace: bench\n  labels:\n    \
+         app: app-{number}\nspec:\n  replicas: 2\n  selector:\n    matchLabels:\n      app: app-{number}\n  template:\n    metadata:\n      labels:\n        \
+         app: app-{number}\n    spec:\n      runtimeClassName: contrast-cc\n      containers:\n      - name: app\n        \
+         image: registry.example.com/app-{number}:1.0.0\n        args:\n        - |\n"
+    );
+    // Writing to memory does not fail.
+    for step in 0..64 {
+        let _ = writeln!(text, "          echo \"step {step} of application {number}\"");
+    }
+    text.push_str("        env:\n");
+    for setting in 0..64 {
+        let _ = writeln!(
+            text,
+            "        - name: SETTING_{setting:03}\n          value: \"value of setting {setting} in application {number}, long enough to be real\""
+        );
+    }
+    text.push_str("        ports:\n        - containerPort: 8080\n");
+    text
+}
+
+/// What istioctl is asked to add.
+const TEMPLATE: &str = "\
+policy: enabled
+alwaysInjectSelector: []
+neverInjectSelector: []
+injectedAnnotations: {}
+defaultTemplates: [sidecar]
+templates:
+  sidecar: |
+    spec:
+      initContainers:
+      - name: contrast-initializer
+        image: ghcr.io/edgelesssys/contrast/initializer:v0.7.0
+        env:
+        - name: COORDINATOR_HOST
+          value: coordinator
+        resources:
+          requests:
+            memory: 50Mi
+        volumeMounts:
+        - name: contrast-tls-certs
+          mountPath: /tls-config
+      volumes:
+      - name: contrast-tls-certs
+        emptyDir: {}
+";

@@ -1,0 +1,302 @@
+//! What injection must show: takes the share to run, gives a row per claim of the injection work.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::Context;
+use mainstay_testkit::repository_root;
+
+use super::row::{Rank, Row};
+use crate::inject_bench::{self, Figures};
+use crate::{build, fuzz};
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let mut rows = engine_rows(quick);
+    rows.extend(command_rows());
+    rows.extend(fuzz_rows(quick));
+    rows.extend(bench_rows(quick));
+    rows
+}
+
+/// What a test run printed, and whether every test passed.
+struct Tested {
+    text: String,
+    passed: bool,
+}
+
+fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Result<Tested> {
+    let mut command = Command::new(build::cargo());
+    command
+        .args(["test", "--package", package, "--no-fail-fast"])
+        .args(arguments)
+        .args(["--", "--nocapture"]);
+    command
+        .envs(laws.map(|cases| ("LAWS", cases)))
+        .current_dir(repository_root())
+        .stderr(Stdio::null());
+    let output = command.output().context("starting cargo test")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    if !output.status.success() {
+        println!("{text}");
+    }
+    Ok(Tested {
+        text,
+        passed: output.status.success(),
+    })
+}
+
+impl Tested {
+    /// The number that stands before `word` in the line that holds `mark`.
+    fn number(&self, mark: &str, word: &str) -> Option<usize> {
+        let line = self.text.lines().find(|line| line.contains(mark))?;
+        let before = line.get(..line.rfind(word)?)?;
+        before
+            .split_whitespace()
+            .next_back()?
+            .trim_matches(',')
+            .parse()
+            .ok()
+    }
+
+    /// How many tests whose name begins so passed. Their names and verdicts may be torn apart by what they print.
+    fn count(&self, prefix: &str) -> usize {
+        let begin = format!("test {prefix}");
+        self.text
+            .lines()
+            .filter(|line| line.starts_with(&begin) && line.ends_with("ok"))
+            .count()
+    }
+}
+
+/// Folders of the tables with expected bytes, and what a reader calls them.
+const TABLES: [(&str, &str); 13] = [
+    ("kinds", "kinds"),
+    ("selection", "selection"),
+    ("opt-out", "opt-outs"),
+    ("conflict", "conflicts"),
+    ("mesh", "mesh values"),
+    ("stream", "document streams"),
+    ("block", "block style"),
+    ("flow", "flow style and JSON"),
+    ("anchor", "anchors, aliases, merges"),
+    ("profile", "profiles"),
+    ("convergence", "convergence"),
+    ("uninject", "uninject"),
+    ("refused", "refusals"),
+];
+
+fn engine_rows(quick: bool) -> Vec<Row> {
+    let (arguments, laws): (&[&str], _) = if quick {
+        (&[], None)
+    } else {
+        (&["--release"], Some("10000"))
+    };
+    let tested = match tested("mainstay-inject", arguments, laws) {
+        Ok(tested) => tested,
+        Err(error) => {
+            return vec![Row::broken(
+                "tables and laws",
+                "all hold",
+                Rank::Correctness,
+                &error,
+            )];
+        }
+    };
+    let mut rows: Vec<_> = TABLES
+        .iter()
+        .map(|(folder, name)| table_row(folder, name, tested.passed))
+        .collect();
+    rows.push(least(
+        &tested,
+        "table: proxy grammar",
+        tested.number("table grammar:", "rows"),
+        "vectors",
+        60,
+    ));
+    rows.push(least(
+        &tested,
+        "table: image file",
+        Some(tested.count("images::")),
+        "tests",
+        5,
+    ));
+    rows.push(least(
+        &tested,
+        "table: annotations (level, spelling, type, ports)",
+        Some(tested.count("advice::")),
+        "tests",
+        10,
+    ));
+    let wanted = if quick { 1_000 } else { 10_000 };
+    let cases = tested.number("cases: Tally", "cases:");
+    rows.push(least(
+        &tested,
+        "laws over generated manifests",
+        cases,
+        "cases",
+        wanted,
+    ));
+    rows.push(least(
+        &tested,
+        "laws over the corpus",
+        tested.number("corpus: ", "manifests"),
+        "manifests",
+        200,
+    ));
+    rows.push(least(
+        &tested,
+        "runs over the corpus",
+        tested.number("corpus: ", "runs"),
+        "runs",
+        1_600,
+    ));
+    rows.push(least(
+        &tested,
+        "convergence over the corpus",
+        tested.number("corpus convergence: ", "pairs"),
+        "pairs of options",
+        1_600,
+    ));
+    rows
+}
+
+fn table_row(folder: &str, name: &str, passed: bool) -> Row {
+    let path = repository_root().join("crates/inject/tests/tables").join(folder);
+    let count = inputs(&path).unwrap_or_default();
+    let figure = format!(
+        "{count} inputs, {}",
+        if passed {
+            "all equal"
+        } else {
+            "a test failed: see above"
+        }
+    );
+    Row::correct(
+        &format!("table: {name}"),
+        figure,
+        "all bytes as expected",
+        passed && count > 0,
+    )
+}
+
+fn inputs(folder: &Path) -> anyhow::Result<usize> {
+    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+    let names: Vec<_> = names.collect::<anyhow::Result<_>>()?;
+    Ok(names
+        .iter()
+        .filter(|name| name.to_string_lossy().contains(".in."))
+        .count())
+}
+
+fn least(tested: &Tested, claim: &str, count: Option<usize>, unit: &str, wanted: usize) -> Row {
+    let count = count.unwrap_or_default();
+    let verdict = if tested.passed {
+        ""
+    } else {
+        ", a test failed: see above"
+    };
+    let figure = format!("{count} {unit}{verdict}");
+    Row::correct(
+        claim,
+        figure,
+        &format!("at least {wanted}, all hold"),
+        tested.passed && count >= wanted,
+    )
+}
+
+/// Tests of the binary: the file, what it shows, how many tests there are at least.
+const COMMANDS: [(&str, &str, usize); 3] = [
+    (
+        "generate",
+        "command line: exit codes, streams, all or nothing",
+        20,
+    ),
+    ("krm", "KRM function", 5),
+    ("helm", "Helm post-renderer, with the real Helm 3 and 4", 4),
+];
+
+fn command_rows() -> Vec<Row> {
+    let row = |(file, claim, wanted): &(&str, &str, usize)| match tested("mainstay", &["--test", file], None)
+    {
+        Ok(tested) => {
+            let passed = tested
+                .text
+                .lines()
+                .filter_map(|line| line.strip_prefix("test result: ok. "))
+                .next_back();
+            let count = passed.and_then(|line| line.split(' ').next()?.parse().ok());
+            least(&tested, claim, count, "tests", *wanted)
+        }
+        Err(error) => Row::broken(claim, "all hold", Rank::Correctness, &error),
+    };
+    COMMANDS.iter().map(row).collect()
+}
+
+fn fuzz_rows(quick: bool) -> Vec<Row> {
+    let seconds = if quick { 5 } else { 60 };
+    let goal = format!("{seconds} s, no crash, no byte lost outside an edit");
+    match fuzz::fuzz_some(|target| target.starts_with("inject"), seconds, u32::from(quick)) {
+        Ok(runs) if runs.is_empty() => {
+            vec![Row::correct("fuzz inject", "no such target".into(), &goal, false)]
+        }
+        Ok(runs) => runs
+            .iter()
+            .map(|run| {
+                Row::correct(
+                    &format!("fuzz {}", run.target),
+                    run.figure.clone(),
+                    &goal,
+                    run.survived,
+                )
+            })
+            .collect(),
+        Err(error) => vec![Row::broken("fuzz inject", &goal, Rank::Correctness, &error)],
+    }
+}
+
+fn bench_rows(quick: bool) -> Vec<Row> {
+    match inject_bench::measure(if quick { 1 } else { 5 }) {
+        Ok(figures) => compared(&figures),
+        Err(error) => vec![Row::broken(
+            "speed against istioctl kube-inject",
+            "≥ 20×",
+            Rank::Performance,
+            &error,
+        )],
+    }
+}
+
+fn compared(figures: &Figures) -> Vec<Row> {
+    let size = figures.bytes as f64 / 1e6;
+    let theirs = figures.istioctl;
+    let ratio = |ours: f64| theirs.wall_ms / ours;
+    let fast = |claim: &str, ours: f64| {
+        let figure = format!(
+            "{ours:.0} ms, istioctl {:.0} ms: {:.1}×",
+            theirs.wall_ms,
+            ratio(ours)
+        );
+        Row::fast(
+            &format!("{claim} ({size:.1} MB)"),
+            figure,
+            "≥ 20×",
+            ratio(ours) >= 20.0,
+        )
+    };
+    let small = |claim: &str, ours: f64| {
+        let figure = format!(
+            "{ours:.1} MiB, istioctl {:.1} MiB for {size:.1} MB",
+            theirs.peak_mib
+        );
+        Row::fast(claim, figure, "< 64 MiB", ours < 64.0)
+    };
+    vec![
+        fast("1,000 manifests in one stream", figures.stream.wall_ms),
+        fast("1,000 files in place", figures.files.wall_ms),
+        small("peak memory, one stream", figures.stream.peak_mib),
+        small("peak memory, 1,000 files", figures.files.peak_mib),
+        small("peak memory, a stream ten times as long", figures.long.peak_mib),
+    ]
+}
