@@ -332,7 +332,7 @@ fn a_bad_document_in_the_last_file_leaves_every_file_as_it_was() {
         &output,
         2,
         "",
-        "Error: yaml: line 4: mapping values are not allowed in this context\n --> z.yaml:4:14 (syntax)\n  |\n4 |    containers: []\n  |              ^\nError: 1 object was not treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n",
+        "Error: yaml: mapping values are not allowed in this context\n --> z.yaml:4:14 (syntax)\n  |\n4 |    containers: []\n  |              ^\nError: 1 object was not treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n",
     );
     assert_eq!(tree(here.path()), owned(&files));
     let output = generate(here.path(), &["-q", "-o", "out/", "a.yaml", "z.yaml"]);
