@@ -4,6 +4,7 @@
 //! An executor runs the steps in order and stops at the first that fails; the failure becomes part of the next snapshot. After
 //! a step has changed something it plans again, until the plan is empty.
 
+use std::fmt;
 use std::sync::Arc;
 
 use jiff::Timestamp;
@@ -180,6 +181,40 @@ impl Action {
     }
 }
 
+impl fmt::Display for Action {
+    /// One line for people. It never shows values: they may hold secrets.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::CreateRevision(new) => write!(f, "create revision {} {}", new.name, new.spec.version),
+            Self::UpdateRevision(change) => write!(
+                f,
+                "update revision {} {}",
+                change.object.name(),
+                change.spec.version
+            ),
+            Self::DeleteRevision(seen) => write!(f, "delete revision {}", seen.name()),
+            Self::CreateTag(new) => write!(f, "create tag {}", new.name),
+            Self::UpdateTag(change) => write!(f, "update tag {}", change.object.name()),
+            Self::DeleteTag(seen) => write!(f, "delete tag {}", seen.name()),
+            Self::AddFinalizer { .. } => f.write_str("add finalizer"),
+            Self::RemoveFinalizer { .. } => f.write_str("remove finalizer"),
+            Self::Install(release) => write!(
+                f,
+                "install {} {} as {}",
+                release.chart, release.version, release.key
+            ),
+            Self::Uninstall(key) => write!(f, "uninstall {key}"),
+            Self::WriteStatus { .. } => f.write_str("status"),
+            Self::Event(event) => {
+                let mark = if event.warning { "!" } else { "" };
+                write!(f, "event {mark}{}: {}", event.reason, event.message)
+            }
+            Self::Probe(request) => write!(f, "probe {}", request.url),
+            Self::AnnotateWebhook { ready, reason, .. } => write!(f, "annotate {ready} {reason}"),
+        }
+    }
+}
+
 /// Which version of an object was seen: the write must fail on any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seen {
@@ -242,6 +277,12 @@ pub struct ReleaseKey {
     pub namespace: String,
     /// Its name.
     pub name: String,
+}
+
+impl fmt::Display for ReleaseKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.namespace, self.name)
+    }
 }
 
 /// Everything that determines a release.

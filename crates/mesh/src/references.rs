@@ -9,6 +9,7 @@
 mod label;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::sync::Arc;
 
 pub use label::{Labels, injected_revision, namespace_reference, pod_reference};
@@ -70,6 +71,27 @@ pub enum Why {
     PodLabel,
     /// The pod runs a proxy of this revision, whatever its labels say now.
     RunningProxy,
+}
+
+impl fmt::Display for Why {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TagTarget => "the tag points to it",
+            Self::NamespaceLabel => "the namespace's labels choose it",
+            Self::PodLabel => "the pod's labels choose it",
+            Self::RunningProxy => "the pod runs its proxy",
+        })
+    }
+}
+
+impl fmt::Display for ReferrerKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tag(name) => write!(f, "IstioRevisionTag/{name}"),
+            Self::Namespace(name) => write!(f, "Namespace/{name}"),
+            Self::Pod(namespace, name) => write!(f, "Pod/{namespace}/{name}"),
+        }
+    }
 }
 
 /// How many refer to a name, by why.

@@ -475,3 +475,20 @@ fn an_istio_that_goes_away_is_left_to_the_collector() {
     world.delete::<IstioSpec>("default");
     assert!(world.plan(&Subject::istio("default")).is_empty());
 }
+
+#[test]
+fn a_field_that_does_nothing_is_told_once_per_change() {
+    let mut world = World::default();
+    let spec = |version: &str| json!({"version": version, "namespace": "istio-system", "updateStrategy": {"updateWorkloads": true}});
+    let told = |done: &[String]| {
+        done.iter()
+            .filter(|line| line.contains("event !DeprecatedField"))
+            .count()
+    };
+    world.istio("default", spec("v1.28.2"));
+    assert_eq!(told(&world.settle_for_good()), 1);
+    world.deployment("istio-system", "istiod", 2, 1);
+    assert_eq!(told(&world.settle_for_good()), 0);
+    world.istio("default", spec("v1.29.1"));
+    assert_eq!(told(&world.settle_for_good()), 1);
+}

@@ -21,7 +21,7 @@ use support::{World, plane};
 const GRACE: i64 = 30;
 
 /// A world with an Istio and some inactive revisions of its own, unused for so many seconds.
-fn world(unused: &[(&str, i64)], values: Value) -> World {
+fn world(unused: &[(&str, i64)], values: &Value) -> World {
     let mut world = World::default();
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": GRACE, "revisionTags": []});
     world.istio("my", json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": strategy, "values": values}));
@@ -73,7 +73,7 @@ fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
 
 #[test]
 fn only_what_is_known_to_be_unused_for_the_whole_period_goes() {
-    let none = || Value::Null;
+    let none = || &Value::Null;
     let mut active = world(&[], none());
     set_in_use(&mut active, "my-v1-29-1", Some(ConditionStatus::False), 1000);
     check(
@@ -151,7 +151,7 @@ fn only_what_is_known_to_be_unused_for_the_whole_period_goes() {
 
 #[test]
 fn a_status_that_lags_behind_deletes_nothing() {
-    let mut world = world(&[("old", 1000)], Value::Null);
+    let mut world = world(&[("old", 1000)], &Value::Null);
     world.namespace("app", "istio.io/rev=old");
     check(
         "a label was put on after the status was written",
@@ -182,7 +182,7 @@ fn a_status_that_lags_behind_deletes_nothing() {
 
 #[test]
 fn a_revision_that_is_going_is_not_deleted_twice() {
-    let mut world = world(&[("old", 1000)], Value::Null);
+    let mut world = world(&[("old", 1000)], &Value::Null);
     world.edit::<RevisionSpec>("old", |revision| {
         revision.metadata.finalizers = vec!["x/y".into()];
     });
@@ -192,36 +192,36 @@ fn a_revision_that_is_going_is_not_deleted_twice() {
 
 #[test]
 fn an_external_control_plane_is_never_pruned() {
-    let check_values = |name: &str, values: Value, external: bool| {
+    let check_values = |name: &str, values: &Value, external: bool| {
         let deleted: &[&str] = if external { &[] } else { &["old"] };
         check(name, &world(&[("old", 1000)], values), deleted, None);
     };
-    check_values("Empty spec.values does not manage", Value::Null, false);
+    check_values("Empty spec.values does not manage", &Value::Null, false);
     check_values(
         "Empty spec.values.pilot does not manage",
-        json!({"pilot": {}}),
+        &json!({"pilot": {}}),
         false,
     );
     check_values(
         "Empty spec.values.pilot.env does not manage",
-        json!({"pilot": {"env": {}}}),
+        &json!({"pilot": {"env": {}}}),
         false,
     );
     check_values(
         "EXTERNAL_ISTIOD=false does not manage",
-        json!({"pilot": {"env": {"EXTERNAL_ISTIOD": "false"}}}),
+        &json!({"pilot": {"env": {"EXTERNAL_ISTIOD": "false"}}}),
         false,
     );
     check_values(
         "env with EXTERNAL_ISTIOD=true does manage",
-        json!({"pilot": {"env": {"EXTERNAL_ISTIOD": "true"}}}),
+        &json!({"pilot": {"env": {"EXTERNAL_ISTIOD": "true"}}}),
         true,
     );
 }
 
 #[test]
 fn every_deletion_says_which_version_was_seen() {
-    let world = world(&[("old", 1000)], Value::Null);
+    let world = world(&[("old", 1000)], &Value::Null);
     let old = &world.snapshot.revisions().get("old").unwrap().metadata;
     let plan = world.plan(&Subject::istio("my"));
     let seen = plan.actions().find_map(Action::seen).unwrap();
@@ -234,7 +234,7 @@ fn every_deletion_says_which_version_was_seen() {
 
 #[test]
 fn an_istio_in_trouble_deletes_nothing() {
-    let mut world = world(&[("old", 1000)], Value::Null);
+    let mut world = world(&[("old", 1000)], &Value::Null);
     world.edit::<IstioSpec>("my", |istio| istio.spec.version = "v1.23.4".into());
     check("end of life", &world, &[], None);
 }

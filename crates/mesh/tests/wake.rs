@@ -232,3 +232,16 @@ fn a_failure_that_is_over_wakes_its_subject() {
         "nothing had failed"
     );
 }
+
+#[test]
+fn a_revision_nobody_owns_wakes_the_tags_of_the_istio_that_would_take_it() {
+    let mut world = World::default();
+    world.istio("my", json!({"version": "v1.23.4", "namespace": "istio-system"}));
+    world.edit::<IstioSpec>("my", |istio| istio.status.active_revision_name = "my".into());
+    world.tag("prod", "Istio", "my");
+    world.settle_for_good();
+    assert!(world.told(&Subject::tag("prod"))[1].starts_with("Reconciled=False"));
+    world.revision("my", plane("my"));
+    world.settle_for_good();
+    assert_eq!(world.told(&Subject::tag("prod"))[1], "Reconciled=True/Reconciled");
+}

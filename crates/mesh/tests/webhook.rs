@@ -19,23 +19,23 @@ use support::{World, actions, pairs, plane};
 
 const NAME: &str = "istio-sidecar-injector";
 
-fn service(port: Option<u16>) -> Option<ServiceReference> {
-    Some(ServiceReference {
+fn service(port: Option<u16>) -> ServiceReference {
+    ServiceReference {
         namespace: "istio-system".into(),
         name: "istiod".into(),
         port,
-    })
+    }
 }
 
-fn client(service: Option<ServiceReference>, bundle: &[u8]) -> Option<WebhookClient> {
-    Some(WebhookClient {
-        service,
+fn client(service: impl Into<Option<ServiceReference>>, bundle: &[u8]) -> WebhookClient {
+    WebhookClient {
+        service: service.into(),
         ca_bundle: Arc::from(bundle),
-    })
+    }
 }
 
 /// A world with a webhook configuration of a revision of this profile.
-fn world(profile: &str, annotations: &str, client: Option<WebhookClient>) -> World {
+fn world(profile: &str, annotations: &str, client: impl Into<Option<WebhookClient>>) -> World {
     let mut world = World::default();
     let mut spec = plane("default");
     spec["values"]["profile"] = profile.into();
@@ -47,7 +47,7 @@ fn world(profile: &str, annotations: &str, client: Option<WebhookClient>) -> Wor
 fn see(
     world: &mut World,
     annotations: &str,
-    client: Option<WebhookClient>,
+    client: impl Into<Option<WebhookClient>>,
     owner_references: Vec<OwnerReference>,
 ) {
     world.see(Observation::Webhook(Webhook {
@@ -59,7 +59,7 @@ fn see(
             owner_references,
             ..ObjectMeta::default()
         },
-        client,
+        client: client.into(),
     }));
 }
 
@@ -128,12 +128,12 @@ fn who_cannot_be_asked_is_not_ready_and_why_is_written_once() {
     );
     check(
         "No service in client config",
-        client(None, b"pem"),
+        Some(client(None, b"pem")),
         "missing webhooks[].clientConfig.service",
     );
     check(
         "Missing CA bundle",
-        client(service(None), b""),
+        Some(client(service(None), b"")),
         "webhooks[].clientConfig.caBundle hasn't been set; check if the remote istiod can access this cluster",
     );
 }

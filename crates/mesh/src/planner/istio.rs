@@ -29,6 +29,7 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
     if istio.metadata.is_deleting() {
         return work.plan();
     }
+    warn_of_dead_field(istio, &mut work);
     let active = work.check(wanted(snapshot, istio));
     let mut tags = None;
     // Revisions that cannot be read are told in the status; until they can, nothing is done about them.
@@ -49,6 +50,19 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
         &told[..]
     };
     work.plan_with_status((&istio.status, status), told, NewStatus::Istio)
+}
+
+/// Once per change of the spec: people who set it believe that it does something.
+fn warn_of_dead_field(istio: &Istio, work: &mut Work<'_>) {
+    let set = istio
+        .spec
+        .update_strategy
+        .as_ref()
+        .is_some_and(|strategy| strategy.update_workloads);
+    if set && istio.status.observed_generation != istio.metadata.generation {
+        let message = "spec.updateStrategy.updateWorkloads has no effect; use workloadMigration";
+        work.tell(true, Reason::DeprecatedField, message.to_owned());
+    }
 }
 
 /// The name of the revision an Istio wants, by the version its own version stands for.

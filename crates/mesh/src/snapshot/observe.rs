@@ -211,8 +211,8 @@ impl Snapshot {
         woken
     }
 
-    /// Who looks at a revision: its owners, what points to it or to an owner, the tag that shares its name, and the Istios that
-    /// want such a tag or may take the revision for their active one.
+    /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them, the tag
+    /// that shares its name, and the Istios that want such a tag.
     fn around_revision(&self, name: &str) -> Woken {
         let mut woken: Woken = self
             .pointers
@@ -225,18 +225,15 @@ impl Snapshot {
             .istios
             .iter()
             .filter(|istio| may_be_active(name, istio.name()));
-        woken.extend(named.map(|istio| Subject::istio(istio.name())));
+        for istio in named {
+            woken.extend(self.with_pointers(istio.name()));
+        }
         let Some(revision) = self.revisions.get(name) else {
             return woken;
         };
         for owner in &revision.metadata.owner_references {
             if owner.kind == ObjectKind::Istio.name() {
-                woken.insert(Subject::istio(&owner.name));
-                woken.extend(
-                    self.pointers
-                        .of(&pointer_to(ObjectKind::Istio, &owner.name))
-                        .cloned(),
-                );
+                woken.extend(self.with_pointers(&owner.name));
             }
         }
         let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
@@ -244,6 +241,13 @@ impl Snapshot {
             woken.insert(Subject::Webhook(injector));
         }
         woken
+    }
+
+    /// An Istio, and what points to it.
+    fn with_pointers(&self, istio: &str) -> Woken {
+        let key = pointer_to(ObjectKind::Istio, istio);
+        let pointers = self.pointers.of(&key).cloned();
+        pointers.chain([Subject::istio(istio)]).collect()
     }
 
     fn tag_seen(&mut self, tag: IstioRevisionTag) -> Woken {

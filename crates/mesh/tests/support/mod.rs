@@ -274,12 +274,8 @@ impl World {
     /// Carries a plan out.
     pub fn execute(&mut self, plan: &Plan) {
         for step in &plan.steps {
-            self.done.push(format!(
-                "{}: {} ({})",
-                plan.subject,
-                describe(&step.action),
-                step.reason
-            ));
+            self.done
+                .push(format!("{}: {} ({})", plan.subject, step.action, step.reason));
             self.act(&step.action);
         }
         if !plan.is_empty() {
@@ -606,42 +602,9 @@ pub fn condition(world: &World, subject: &Subject, kind: &ConditionType) -> Stri
     show(&conditions.get(kind))
 }
 
-/// One line for an action.
-pub fn describe(action: &Action) -> String {
-    match action {
-        Action::CreateRevision(new) => format!("create revision {} {}", new.name, new.spec.version),
-        Action::UpdateRevision(change) => {
-            format!("update revision {} {}", change.object.name(), change.spec.version)
-        }
-        Action::DeleteRevision(seen) => format!("delete revision {}", seen.name()),
-        Action::CreateTag(new) => format!("create tag {}", new.name),
-        Action::UpdateTag(change) => format!("update tag {}", change.object.name()),
-        Action::DeleteTag(seen) => format!("delete tag {}", seen.name()),
-        Action::AddFinalizer { .. } => "add finalizer".into(),
-        Action::RemoveFinalizer { .. } => "remove finalizer".into(),
-        Action::Install(release) => {
-            let key = &release.key;
-            format!(
-                "install {} {} as {}/{}",
-                release.chart, release.version, key.namespace, key.name
-            )
-        }
-        Action::Uninstall(key) => format!("uninstall {}/{}", key.namespace, key.name),
-        Action::WriteStatus { .. } => "status".into(),
-        Action::Event(event) => format!(
-            "event {}{}: {}",
-            if event.warning { "!" } else { "" },
-            event.reason,
-            event.message
-        ),
-        Action::Probe(request) => format!("probe {}", request.url),
-        Action::AnnotateWebhook { ready, reason, .. } => format!("annotate {ready} {reason}"),
-    }
-}
-
 /// The actions of a plan, one per line.
 pub fn actions(plan: &Plan) -> Vec<String> {
-    plan.actions().map(describe).collect()
+    plan.actions().map(ToString::to_string).collect()
 }
 
 /// Values a revision of this name must have.
