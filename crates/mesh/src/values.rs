@@ -1,7 +1,8 @@
 //! From the user's values to the chart's: a chain of small steps, each in a file of its own.
 //!
-//! Control plane: digests, vendor defaults, profiles and platform, known keys, TLS, FIPS, overrides. Network plug-in: digests,
-//! vendor defaults, profiles and platform. Node proxy: digests, FIPS, profiles and platform, its own values again at the top.
+//! First, everywhere, what says nothing is dropped. Control plane: digests, vendor defaults, profiles and platform, known keys, TLS,
+//! FIPS, overrides. Network plug-in: digests, vendor defaults, profiles and platform. Node proxy: digests, FIPS, profiles and
+//! platform, its own values again at the top.
 
 mod digests;
 mod fips;
@@ -9,6 +10,7 @@ mod known;
 mod merge;
 mod overrides;
 mod profiles;
+mod silent;
 mod tls;
 mod vendor;
 
@@ -65,11 +67,12 @@ impl<'a> Kitchen<'a> {
     /// The values of a revision.
     pub fn revision_values(&self, plane: ControlPlane<'_>, version: &Version) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = plane.values.cloned().unwrap_or_default();
+        let mut user = said(plane.values);
         digests::apply_istio(&mut user, self.settings.images.get(&name));
         let user = vendor::apply(self.settings, &name, ObjectKind::Istio, user)?;
         let mut values = self.with_profiles(&name, plane.profile, &user)?;
         known::keep(&mut values);
+        silent::drop_silent(&mut values);
         tls::apply(self.tls, version, &mut values);
         fips::apply_istio(self.settings.fips, &mut values);
         overrides::apply(plane.revision, plane.namespace, &mut values);
@@ -84,7 +87,7 @@ impl<'a> Kitchen<'a> {
         version: &Version,
     ) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = user.cloned().unwrap_or_default();
+        let mut user = said(user);
         digests::apply_cni(&mut user, self.settings.images.get(&name));
         let user = vendor::apply(self.settings, &name, ObjectKind::IstioCni, user)?;
         self.with_profiles(&name, profile, &user)
@@ -98,7 +101,7 @@ impl<'a> Kitchen<'a> {
         version: &Version,
     ) -> Result<Values, ValuesError> {
         let name = version.name();
-        let mut user = user.cloned().unwrap_or_default();
+        let mut user = said(user);
         digests::apply_ztunnel(&mut user, self.settings.images.get(&name));
         fips::apply_ztunnel(self.settings.fips, version, &mut user);
         let base = plane
@@ -117,6 +120,13 @@ impl<'a> Kitchen<'a> {
     fn with_profiles(&self, version: &str, profile: &str, user: &Values) -> Result<Values, ValuesError> {
         profiles::apply(self.library, version, self.settings.platform, profile, user)
     }
+}
+
+/// What the user said.
+fn said(values: Option<&Values>) -> Values {
+    let mut said = values.cloned().unwrap_or_default();
+    silent::drop_silent(&mut said);
+    said
 }
 
 /// What a node proxy takes over from its control plane.

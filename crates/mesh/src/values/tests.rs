@@ -166,3 +166,14 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
         )
     );
 }
+
+#[test]
+fn an_emptied_list_does_not_hide_a_profiles() {
+    check_revision(
+        &Settings::default(),
+        "custom",
+        r#"{"pilot":{"env":{},"extraContainerArgs":[]}}"#,
+        r#"{"global":{"configValidation":true,"istioNamespace":"istio-system"},
+            "pilot":{"env":{"FROM":"profile"},"hub":"from-custom-profile"},"revision":"my-rev","telemetry":{"enabled":false}}"#,
+    );
+}

@@ -1,0 +1,130 @@
+//! What says nothing: takes values, gives them without nulls, empty lists and empty dictionaries. Upstream reads values into
+//! typed structs and writes them out again, which loses exactly these; a list a user empties does not hide a profile's.
+
+use mainstay_api::Values;
+use serde_json::Value;
+
+/// Keys whose values are dictionaries: a table. Every other map is a struct, which stays even when it is empty.
+const DICTIONARIES: [&str; 25] = [
+    "annotations",
+    "customTags",
+    "daemonSetLabels",
+    "defaultNodeSelector",
+    "deploymentLabels",
+    "env",
+    "includeAdditionalHeadersInCheck",
+    "injectedAnnotations",
+    "labels",
+    "limits",
+    "matchLabels",
+    "meshNetworks",
+    "nodeSelector",
+    "options",
+    "podAnnotations",
+    "podLabels",
+    "proxyMetadata",
+    "requests",
+    "runtimeValues",
+    "serviceAccountAnnotations",
+    "serviceAnnotations",
+    "templates",
+    "to",
+    "userAnnotations",
+    "volumeAttributes",
+];
+
+/// Keys under which anything may stand, and nothing is touched.
+const RAW: [&str; 2] = ["experimental", "gatewayClasses"];
+
+/// Drops what says nothing. Values come from parsers that bound the depth, so recursion is safe.
+pub(super) fn drop_silent(values: &mut Values) {
+    values.retain(|key, value| {
+        if RAW.contains(&key.as_str()) {
+            return true;
+        }
+        descend(value);
+        !is_silent(key, value)
+    });
+}
+
+fn descend(value: &mut Value) {
+    match value {
+        Value::Object(map) => drop_silent(map),
+        Value::Array(items) => items.iter_mut().for_each(descend),
+        _ => {}
+    }
+}
+
+fn is_silent(key: &str, value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Array(items) => items.is_empty(),
+        Value::Object(map) => map.is_empty() && DICTIONARIES.contains(&key),
+        _ => false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::values::testing::{map, shown};
+
+    fn check(before: &str, after: &str) {
+        let mut values = map(before);
+        drop_silent(&mut values);
+        assert_eq!(shown(&values), after, "{before}");
+    }
+
+    #[test]
+    fn what_says_nothing_goes() {
+        check("{}", "{}");
+        check(r#"{"pilot":{"tolerations":[]}}"#, r#"{"pilot":{}}"#);
+        check(r#"{"pilot":{"env":{}}}"#, r#"{"pilot":{}}"#);
+        check(r#"{"pilot":null}"#, "{}");
+        check(
+            r#"{"meshConfig":{"extensionProviders":[{"name":"a","x":{"headers":[]}}]}}"#,
+            r#"{"meshConfig":{"extensionProviders":[{"name":"a","x":{}}]}}"#,
+        );
+    }
+
+    #[test]
+    fn what_says_something_stays() {
+        for text in [
+            r#"{"pilot":{}}"#,
+            r#"{"pilot":{"autoscaleEnabled":false,"replicaCount":0,"tag":""}}"#,
+            r#"{"global":{"proxy":{}}}"#,
+            r#"{"experimental":{"list":[],"map":{},"none":null}}"#,
+            r#"{"gatewayClasses":{"istio":{"deployment":{"metadata":{"labels":{}}}}}}"#,
+        ] {
+            check(text, text);
+        }
+    }
+
+    fn dictionaries(schema: &Value, found: &mut std::collections::BTreeSet<String>) {
+        for (key, inner) in schema["properties"].as_object().into_iter().flatten() {
+            if inner.get("additionalProperties").is_some() {
+                found.insert(key.clone());
+            }
+            dictionaries(inner, found);
+            dictionaries(&inner["items"], found);
+            dictionaries(&inner["additionalProperties"], found);
+        }
+    }
+
+    #[test]
+    fn the_table_is_that_of_the_definitions() {
+        let names = mainstay_api::crd::VersionNames {
+            all: &["v1.29.1"],
+            concrete: &["v1.29.1"],
+            ambient: &["v1.29.1"],
+            default: "v1.29.1",
+        };
+        let mut found = std::collections::BTreeSet::new();
+        for definition in mainstay_api::crd::definitions(&names) {
+            let schema = &definition["spec"]["versions"][0]["schema"]["openAPIV3Schema"];
+            dictionaries(&schema["properties"]["spec"]["properties"]["values"], &mut found);
+        }
+        let found: Vec<&str> = found.iter().map(String::as_str).collect();
+        assert_eq!(found, DICTIONARIES);
+    }
+}
