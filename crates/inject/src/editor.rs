@@ -4,7 +4,7 @@
 pub(crate) mod block;
 pub(crate) mod flow;
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use mainstay_yaml::{NodeId, NodeKind};
 
@@ -20,11 +20,26 @@ use crate::{Code, Finding};
 /// What an edit gives.
 pub(crate) type Edited<T = ()> = Result<T, Finding>;
 
+/// An error if a key stands twice in one map of `object`: which of the two counts depends on the reader.
+pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> Edited {
+    let Some(key) = view.duplicate_key(object) else {
+        return Ok(());
+    };
+    let message = format!("key {:?} is given twice", view.scalar(key).unwrap_or_default());
+    Err(refusal::refuse(
+        view,
+        key,
+        Code::DuplicateKey,
+        message,
+        "keep one of them",
+    ))
+}
+
 /// The splices that make `edits` of the pod spec of `found`.
 pub(crate) fn edit(
     view: &View<'_>,
     found: &Found,
-    aliased: &HashSet<NodeId>,
+    aliased: &BTreeSet<NodeId>,
     edits: &[PodEdit],
 ) -> Edited<Vec<Splice>> {
     let Some(spec) = found.spec.filter(|_| !edits.is_empty()) else {
@@ -32,11 +47,6 @@ pub(crate) fn edit(
     };
     if let Some(node) = found.shared {
         return Err(refusal::shared(view, node, "the pod spec, or what it stands in,"));
-    }
-    if let Some(key) = view.duplicate_key(found.object) {
-        let message = format!("key {:?} is given twice", view.scalar(key).unwrap_or_default());
-        let help = "keep one of them";
-        return Err(refusal::refuse(view, key, Code::DuplicateKey, message, help));
     }
     let mut editor = Editor {
         view,
@@ -52,7 +62,7 @@ pub(crate) fn edit(
 
 pub(crate) struct Editor<'v, 'a> {
     view: &'v View<'a>,
-    aliased: &'v HashSet<NodeId>,
+    aliased: &'v BTreeSet<NodeId>,
     spec: NodeId,
     layout: Layout,
     /// Items that are being replaced.
@@ -152,13 +162,13 @@ impl Editor<'_, '_> {
         let Some(node) = self.view.node(item) else {
             return Ok(());
         };
-        let inside = |id: &NodeId| {
-            self.view.node(*id).is_some_and(|other| {
-                other.span.start.offset >= node.span.start.offset
-                    && other.span.end.offset <= node.span.end.offset
-            })
+        // Nodes are numbered in the order they start.
+        let next = self.aliased.range(item..).next();
+        let inside = |id: &&NodeId| {
+            let other = self.view.node(**id);
+            other.is_some_and(|other| other.span.start.offset < node.span.end.offset)
         };
-        match self.aliased.iter().find(|id| inside(id)) {
+        match next.filter(inside) {
             Some(id) => {
                 let message =
                     "the container that must be replaced holds an anchor that is used elsewhere".into();

@@ -23,8 +23,28 @@ pub(crate) fn line(text: &[u8], at: usize) -> &[u8] {
 
 /// How many spaces stand before the byte at `at`, if nothing else does.
 pub(crate) fn indent(text: &[u8], at: usize) -> Option<usize> {
-    let before = text.get(start(text, at)..at)?;
-    before.iter().all(|byte| *byte == b' ').then_some(before.len())
+    // From the back, so that a line without end costs nothing.
+    let before = text.get(..at)?;
+    let spaces = before.iter().rev().take_while(|byte| **byte == b' ').count();
+    matches!(before.get(..at - spaces)?.last(), None | Some(b'\n')).then_some(spaces)
+}
+
+/// `text` behind its leading blanks.
+pub(crate) fn skip_blanks(text: &[u8]) -> &[u8] {
+    let blanks = text.iter().take_while(|byte| b" \t".contains(byte)).count();
+    text.get(blanks..).unwrap_or_default()
+}
+
+/// Where the line of the byte at `at` starts, if nothing but blanks stands before it.
+pub(crate) fn own_start(text: &[u8], at: usize) -> Option<usize> {
+    let before = text.get(..at)?;
+    let blanks = before
+        .iter()
+        .rev()
+        .take_while(|byte| b" \t".contains(byte))
+        .count();
+    let start = at - blanks;
+    matches!(before.get(..start)?.last(), None | Some(b'\n')).then_some(start)
 }
 
 /// Whether nothing or a comment follows the byte at `at` on its line.
@@ -49,11 +69,8 @@ pub(crate) fn before_break(text: &[u8], start: usize) -> usize {
     before.strip_suffix(b"\r").unwrap_or(before).len()
 }
 
-/// Whether the line of the byte at `at`, or the first one that ends, ends in CRLF.
-pub(crate) fn is_crlf(text: &[u8], at: usize) -> bool {
-    let line = line(text, at);
-    if line.ends_with(b"\n") {
-        return line.ends_with(b"\r\n");
-    }
-    memchr(b'\n', text).is_some_and(|found| found > 0 && text.get(found - 1) == Some(&b'\r'))
+/// Whether the first line of `text` that ends, ends in CRLF.
+pub(crate) fn is_crlf(text: &[u8]) -> bool {
+    text.get(..end(text, 0))
+        .is_some_and(|line| line.ends_with(b"\r\n"))
 }

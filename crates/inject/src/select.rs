@@ -1,7 +1,7 @@
 //! Which pods a document holds: takes a parsed document, gives every pod template with the way to it. Decides nothing about
 //! them.
 
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 
 use mainstay_yaml::{NodeId, NodeKind};
 
@@ -88,7 +88,7 @@ struct Way {
 struct Finder<'v, 'a> {
     view: &'v View<'a>,
     paths: &'v [PodTemplatePath],
-    aliased: HashSet<NodeId>,
+    aliased: BTreeSet<NodeId>,
     found: Vec<Found>,
 }
 

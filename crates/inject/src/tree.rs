@@ -1,7 +1,7 @@
 //! Looking things up in a parsed document: takes nodes, gives nodes, through aliases and merges. Changes nothing.
 
 use std::cell::Cell;
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 
 use mainstay_yaml::{Document, Node, NodeId, NodeKind, Scalar};
 
@@ -147,7 +147,7 @@ impl<'a> View<'a> {
     }
 
     /// Every node that an alias stands for.
-    pub(crate) fn shared(&self) -> HashSet<NodeId> {
+    pub(crate) fn shared(&self) -> BTreeSet<NodeId> {
         let aliases = self.document.nodes.iter().filter_map(|node| match &node.kind {
             NodeKind::Alias { target, .. } => Some(*target),
             _ => None,

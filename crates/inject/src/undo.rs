@@ -4,6 +4,8 @@
 pub(crate) mod flow;
 mod former;
 
+use std::ops::Range;
+
 use mainstay_yaml::{NodeId, NodeKind};
 
 use crate::Finding;
@@ -53,6 +55,7 @@ pub(crate) fn undo(view: &View<'_>, found: &[&Found], frozen: &[(usize, usize)])
     let mut undo = Undo {
         view,
         formers: formers(view, frozen),
+        forgotten: Vec::new(),
         removed: Vec::new(),
         splices: Vec::new(),
     };
@@ -66,6 +69,8 @@ struct Undo<'v, 'a> {
     view: &'v View<'a>,
     /// Replaced lines, kept as comments.
     formers: Vec<Former>,
+    /// Those of them that do not come back.
+    forgotten: Vec<Range<usize>>,
     /// Whole lines that go.
     removed: Vec<(usize, usize)>,
     splices: Vec<Splice>,
@@ -143,12 +148,15 @@ impl Undo<'_, '_> {
             .and_then(|item| block::dash(self.view, *item))
             .and_then(|dash| lines::indent(self.view.text, dash));
         let end = self.silent_until(end);
-        // Only the first of adjacent lines tells: those below may be items within an item.
-        let follows = |former: &Former| self.formers.iter().any(|other| other.end == former.line);
-        self.formers
-            .iter()
-            .filter(|former| former.line > key_line && former.line < end && !follows(former))
-            .any(|former| former.dash_column(self.view.text) == column && column.is_some())
+        let from = self.formers.partition_point(|former| former.line <= key_line);
+        let to = self.formers.partition_point(|former| former.line < end);
+        let mut before = None;
+        let within = self.formers.get(from..to).unwrap_or_default();
+        within.iter().any(|former| {
+            // Only the first of adjacent lines tells: those below may be items within an item.
+            let follows = before.replace(former.end) == Some(former.line);
+            !follows && column.is_some() && former.dash_column(self.view.text) == column
+        })
     }
 
     /// How far only comments and blank lines follow `from`.
@@ -168,19 +176,15 @@ impl Undo<'_, '_> {
             return;
         };
         let mut line = self.start(name) - column;
-        let mut above = Vec::new();
-        while let Some(index) = self.formers.iter().position(|former| former.end == line) {
-            above.push(index);
-            let Some(former) = self.formers.get(index) else {
-                break;
+        let below = self.formers.partition_point(|former| former.end <= line);
+        for index in (0..below).rev() {
+            let Some(former) = self.formers.get(index).filter(|former| former.end == line) else {
+                return;
             };
             line = former.line;
             if former.is_key(text, key, column) {
-                above.sort_unstable();
-                for index in above.into_iter().rev() {
-                    let former = self.formers.remove(index);
-                    self.removed.push((former.line, former.end));
-                }
+                self.forgotten.push(index..below);
+                self.removed.push((line, self.start(name) - column));
                 return;
             }
         }
@@ -209,7 +213,17 @@ impl Undo<'_, '_> {
         }
         let removals = merged.into_iter().map(|(start, end)| Splice::remove(start, end));
         self.splices.extend(removals);
-        self.splices.extend(self.formers.iter().map(Former::restore));
+        self.forgotten.sort_unstable_by_key(|range| range.start);
+        let mut from = 0;
+        for range in self
+            .forgotten
+            .into_iter()
+            .chain([self.formers.len()..self.formers.len()])
+        {
+            let kept = self.formers.get(from..range.start).unwrap_or_default();
+            self.splices.extend(kept.iter().map(Former::restore));
+            from = range.end;
+        }
         crate::splice::sort(&mut self.splices);
         self.splices
     }
@@ -226,6 +240,8 @@ fn is_block_marked(view: &View<'_>, item: NodeId) -> bool {
         return false;
     };
     let end = view.node(name).map_or(0, |node| node.span.end.offset);
-    let rest = view.text.get(end..lines::end(view.text, end));
-    rest.unwrap_or_default().trim_ascii() == ITEM_MARK.as_bytes()
+    let rest = view.text.get(end..).unwrap_or_default();
+    let marked = lines::skip_blanks(rest).strip_prefix(ITEM_MARK.as_bytes());
+    let rest = marked.map(lines::skip_blanks);
+    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r"))
 }

@@ -11,6 +11,7 @@ use crate::hostile::archive::{file, tar};
 pub(super) fn seeds(target: &str, root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     match target {
         "archive_load" => Ok(vec![chart()?]),
+        "inject" => manifests(&root.join("crates/inject/tests/tables")),
         "set_values" => Ok(SETS.iter().map(|text| text.as_bytes().to_vec()).collect()),
         "template_parse" | "template_render" => templates(root),
         "yaml_decode" => documents(&root.join("parity/values")),
@@ -47,6 +48,20 @@ fn templates(root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
         .filter(|line| line.contains("{{"))
         .filter_map(|line| line.split(" ⇒").next());
     Ok(lines.map(|line| line.as_bytes().to_vec()).collect())
+}
+
+/// Every input of the injector's tables, behind a byte that chooses the options.
+fn manifests(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(manifests(&path)?);
+        } else if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".in.")) {
+            found.push([vec![0], fs::read(&path)?].concat());
+        }
+    }
+    Ok(found)
 }
 
 fn documents(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {

@@ -1,17 +1,20 @@
 //! One try at a document: what was injected earlier goes, room is made, what is asked for comes. Every step is checked: the
 //! new text is parsed again and must mean what the step meant, or nothing is written.
 
+use std::cell::RefCell;
+use std::collections::BTreeSet;
+
 use mainstay_yaml::{NodeId, Numbers, parse_with};
 
 use super::{Parsed, State, Work, extent, internal, parse, syntax};
 use crate::ask::Ask;
-use crate::editor::edit;
+use crate::editor::{check_keys, edit};
 use crate::plan::{PodEdit, plan};
 use crate::select::{Found, select};
 use crate::splice::{self, Splice};
 use crate::tree::View;
 use crate::undo::{Job, make_room, undo};
-use crate::{Finding, Options, Place, lines, semantic};
+use crate::{Code, Finding, Options, Place, lines, semantic};
 
 /// The way back to the original, one list of splices per step.
 type Trail = Vec<Vec<Splice>>;
@@ -83,6 +86,7 @@ impl Work<'_, '_> {
             clean,
             view: clean.view(),
             aliased: clean.view().shared(),
+            keys: RefCell::new(None),
         };
         let mut splices = Vec::new();
         let mut plans: Vec<(&Found, Vec<PodEdit>)> = Vec::new();
@@ -202,7 +206,12 @@ fn changed(text: &[u8], splices: &[Splice]) -> Step {
 }
 
 fn reparse(text: &[u8]) -> Result<Parsed<'_>, Finding> {
-    let unclean = || internal("what was injected cannot be taken away cleanly");
+    let unclean = || Finding {
+        code: Code::Layout,
+        message: "what was injected earlier was edited since and cannot be taken away cleanly".into(),
+        help: Some("remove the lines marked `# mainstay:` by hand, or start from the original".into()),
+        ..internal("")
+    };
     parse(text).ok().flatten().ok_or_else(unclean)
 }
 
@@ -210,14 +219,33 @@ fn reparse(text: &[u8]) -> Result<Parsed<'_>, Finding> {
 struct Editor<'c> {
     clean: &'c Parsed<'c>,
     view: View<'c>,
-    aliased: std::collections::HashSet<NodeId>,
+    aliased: BTreeSet<NodeId>,
+    /// The object whose keys were looked at last, and what came out.
+    keys: RefCell<Option<(NodeId, Result<(), Finding>)>>,
 }
 
 impl Editor<'_> {
+    /// Looks through an object once, however many pod templates it has.
+    fn check_keys(&self, object: NodeId) -> Result<(), Finding> {
+        let mut last = self.keys.borrow_mut();
+        match &*last {
+            Some((known, checked)) if *known == object => checked.clone(),
+            _ => {
+                let checked = check_keys(&self.view, object);
+                *last = Some((object, checked.clone()));
+                checked
+            }
+        }
+    }
+
     fn edit(&self, found: &Found, edits: &[PodEdit]) -> Result<Vec<Splice>, Finding> {
         match &self.clean.value {
             Err(error) if !edits.is_empty() => Err(syntax(error, self.clean.text)),
-            _ => edit(&self.view, found, &self.aliased, edits),
+            _ if edits.is_empty() => Ok(Vec::new()),
+            _ => {
+                self.check_keys(found.object)?;
+                edit(&self.view, found, &self.aliased, edits)
+            }
         }
     }
 }

@@ -17,7 +17,6 @@ const WIDEST: usize = 16;
 
 /// How the pod spec is laid out, learnt from what stands in it.
 pub(crate) fn layout(view: &View<'_>, found: &Found, spec: NodeId) -> Layout {
-    let start = view.node(spec).map_or(0, |node| node.span.start.offset);
     let listed = ["containers", "initContainers", "volumes"]
         .into_iter()
         .find_map(|key| list_layout(view, spec, key));
@@ -26,7 +25,7 @@ pub(crate) fn layout(view: &View<'_>, found: &Found, spec: NodeId) -> Layout {
         step: step(view, found, spec).unwrap_or(2),
         dash,
         gap,
-        crlf: lines::is_crlf(view.text, start),
+        crlf: lines::is_crlf(view.text),
     }
 }
 
@@ -102,11 +101,13 @@ fn key_column(view: &View<'_>, map: NodeId) -> Option<usize> {
 /// The column of a key, if only spaces and dashes stand before it.
 fn column(view: &View<'_>, key: NodeId) -> Option<usize> {
     let at = view.node(key)?.span.start.offset;
-    let before = view.text.get(lines::start(view.text, at)..at)?;
-    before
+    let before = view.text.get(..at)?;
+    let width = before
         .iter()
-        .all(|byte| b" -".contains(byte))
-        .then_some(before.len())
+        .rev()
+        .take_while(|byte| b" -".contains(byte))
+        .count();
+    matches!(before.get(..at - width)?.last(), None | Some(b'\n')).then_some(width)
 }
 
 /// Where lines can follow a node.

@@ -150,10 +150,9 @@ fn first_element(view: &View<'_>, collection: NodeId) -> Option<NodeId> {
 /// What stands before the first element on its line, if it is on a line of its own.
 fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
     let at = view.node(first)?.span.start.offset;
-    let start = lines::start(view.text, at);
+    let start = lines::own_start(view.text, at).filter(|start| *start >= open)?;
     let before = view.text.get(start..at)?;
-    let alone = start >= open && before.iter().all(|byte| b" \t".contains(byte));
-    alone.then(|| String::from_utf8_lossy(before).into_owned())
+    Some(String::from_utf8_lossy(before).into_owned())
 }
 
 /// The comma behind `from`, white space and comments passed over.

@@ -75,16 +75,10 @@ impl Undo<'_, '_> {
             return;
         };
         let before = index.checked_sub(1).and_then(|before| elements.get(before));
-        let line = lines::start(text, start);
-        let own_line = line > 0
-            && text
-                .get(line..start)
-                .unwrap_or_default()
-                .iter()
-                .all(|byte| b" \t".contains(byte));
+        let own_line = lines::own_start(text, start).filter(|line| *line > 0);
         let space = |at: usize| usize::from(text.get(at) == Some(&b' '));
         let (from, to) = match (text.get(end), before) {
-            (Some(b','), _) if own_line => (lines::before_break(text, line), end + 1),
+            (Some(b','), _) if let Some(line) = own_line => (lines::before_break(text, line), end + 1),
             (Some(b','), _) if later => (start, end + 1 + space(end + 1)),
             (Some(b','), _) => (start - start.checked_sub(1).map_or(0, space), end + 1),
             (_, Some((_, before))) => (*before, end),
