@@ -215,11 +215,8 @@ impl Undo<'_, '_> {
         self.splices.extend(removals);
         self.forgotten.sort_unstable_by_key(|range| range.start);
         let mut from = 0;
-        for range in self
-            .forgotten
-            .into_iter()
-            .chain([self.formers.len()..self.formers.len()])
-        {
+        let end = self.formers.len();
+        for range in self.forgotten.into_iter().chain(std::iter::once(end..end)) {
             let kept = self.formers.get(from..range.start).unwrap_or_default();
             self.splices.extend(kept.iter().map(Former::restore));
             from = range.end;

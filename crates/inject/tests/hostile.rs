@@ -2,6 +2,7 @@
 //! times as long: in quadratic time these would take minutes.
 
 #![allow(clippy::unwrap_used)] // A test fails by panicking.
+#![allow(clippy::format_collect, clippy::format_push_string)] // Texts are built as they read.
 
 use mainstay_inject::{Action, Mode, Options, Outcome, run};
 
