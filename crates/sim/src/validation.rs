@@ -9,6 +9,7 @@ use crate::state::State;
 
 mod apps;
 mod core;
+mod cron;
 pub mod meta;
 pub mod names;
 mod other;
@@ -39,6 +40,7 @@ const TABLE: &[(&str, &str, Validator)] = &[
     ("apps", "deployments", apps::deployment),
     ("apps", "replicasets", apps::replica_set),
     ("apps", "statefulsets", apps::stateful_set),
+    ("batch", "cronjobs", cron::cron_job),
     ("batch", "jobs", apps::job),
     ("coordination.k8s.io", "leases", other::lease),
     ("discovery.k8s.io", "endpointslices", other::endpoint_slice),

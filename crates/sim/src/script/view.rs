@@ -128,6 +128,10 @@ impl View<'_> {
         set_condition(pod, now, "Ready", word(ready), reason, &text);
         set_condition(pod, now, "ContainersReady", word(ready), reason, &text);
         set_condition(pod, now, "PodScheduled", "True", "", "");
+        // Binding wrote it first; a kubelet puts it behind its own.
+        if let Some(conditions) = tree::list_mut(pod, &["status", "conditions"]) {
+            conditions.sort_by_key(|one| tree::text(one, &["type"]) == "PodScheduled");
+        }
     }
 
     fn container(&self, container: &Value) -> Value {

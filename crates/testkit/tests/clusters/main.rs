@@ -16,6 +16,7 @@ macro_rules! trials {
 mod conformance;
 mod harness;
 mod istiod;
+mod kubectl;
 mod kubelet;
 
 use std::process::ExitCode;
@@ -36,6 +37,7 @@ fn main() -> ExitCode {
     let trials: Vec<Trial> = [
         harness::TRIALS,
         kubelet::TRIALS,
+        kubectl::TRIALS,
         istiod::TRIALS,
         conformance::TRIALS,
     ]

@@ -186,8 +186,14 @@ impl Look<'_> {
         self.made += 1;
         self.made_updated += i64::from(revision.name == self.update.name);
         self.made_current += i64::from(revision.name == self.current.name);
-        let text = format!("create Pod {name} in StatefulSet {set_name} successful");
-        ACTOR.tell(self.state, self.set, "SuccessfulCreate", &text);
+        let text = format!("Pod {name} in StatefulSet {set_name} successful");
+        ACTOR.say(self.state, format_args!("create {text}"));
+        ACTOR.note(
+            self.state,
+            self.set,
+            "SuccessfulCreate",
+            &format!("Create {text}"),
+        );
         Ok(())
     }
 
@@ -242,8 +248,14 @@ impl Look<'_> {
     fn drop_pod(&mut self, pod: &Pod) -> Result<()> {
         ACTOR.delete(self.state, PODS, &pod.object)?;
         let name = tree::text(self.set, &["metadata", "name"]);
-        let text = format!("delete Pod {} in StatefulSet {name} successful", pod.name());
-        ACTOR.tell(self.state, self.set, "SuccessfulDelete", &text);
+        let text = format!("Pod {} in StatefulSet {name} successful", pod.name());
+        ACTOR.say(self.state, format_args!("delete {text}"));
+        ACTOR.note(
+            self.state,
+            self.set,
+            "SuccessfulDelete",
+            &format!("Delete {text}"),
+        );
         Ok(())
     }
 

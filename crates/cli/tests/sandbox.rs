@@ -1,0 +1,179 @@
+//! `mainstay sandbox` as a process: what it says, what it leaves behind, and what it never touches.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "tests")]
+
+use std::fs;
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::os::unix::fs::PermissionsExt as _;
+use std::path::Path;
+use std::process::{Child, ChildStdout, Command, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// A sandbox that is ready; it is ended at the latest when it is dropped.
+struct Sandbox {
+    child: Child,
+    stdout: BufReader<ChildStdout>,
+    ready: Value,
+}
+
+fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command
+        .arg("sandbox")
+        .args(arguments)
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+impl Sandbox {
+    fn start(arguments: &[&str]) -> Self {
+        let mut child = command(&[arguments, &["-o", "json"]].concat()).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let ready = serde_json::from_str(&line).unwrap_or_default();
+        Self { child, stdout, ready }
+    }
+
+    fn kubeconfig(&self) -> &Path {
+        Path::new(self.ready["kubeconfig"].as_str().unwrap())
+    }
+
+    /// Ends it by a signal; gives the exit code and what else it said.
+    fn end(mut self, signal: Signal) -> (i32, String) {
+        kill(Pid::from_raw(self.child.id() as i32), signal).unwrap();
+        let mut rest = String::new();
+        self.stdout.read_to_string(&mut rest).unwrap();
+        (self.child.wait().unwrap().code().unwrap_or(-1), rest)
+    }
+}
+
+impl Drop for Sandbox {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// Exit code and stderr of a sandbox that must not start.
+fn refused(arguments: &[&str]) -> (i32, String) {
+    let output = command(arguments).output().unwrap();
+    (
+        output.status.code().unwrap(),
+        String::from_utf8(output.stderr).unwrap(),
+    )
+}
+
+#[test]
+fn it_says_where_it_is_and_cleans_up_after_itself() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let sandbox = Sandbox::start(&[]);
+        let path = sandbox.kubeconfig().to_owned();
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!(
+            (mode(&path), mode(path.parent().unwrap())),
+            (0o600, 0o700),
+            "nobody else's"
+        );
+        assert!(
+            sandbox.ready["server"]
+                .as_str()
+                .unwrap()
+                .starts_with("https://127.0.0.1:")
+        );
+        assert_eq!(sandbox.ready["nodes"], 3);
+        let text = fs::read_to_string(&path).unwrap();
+        assert!(text.contains(sandbox.ready["server"].as_str().unwrap()));
+        assert_eq!(sandbox.end(signal), (0, String::new()));
+        assert!(!path.parent().unwrap().exists(), "{signal}");
+    }
+}
+
+#[test]
+fn a_snapshot_goes_in_and_a_dump_comes_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let snapshot = folder.path().join("cluster.yaml");
+    let text = "\
+apiVersion: v1
+kind: List
+items:
+- {apiVersion: v1, kind: Namespace, metadata: {name: shop}}
+- {apiVersion: v1, kind: ConfigMap, metadata: {name: c, namespace: shop}, data: {a: b}}
+- {apiVersion: v1, kind: Node, metadata: {name: own}}
+- {apiVersion: example.com/v1, kind: Thing, metadata: {name: t}}
+";
+    fs::write(&snapshot, text).unwrap();
+    let dump = folder.path().join("dump");
+    let sandbox = Sandbox::start(&[
+        "--snapshot",
+        snapshot.to_str().unwrap(),
+        "--dump",
+        dump.to_str().unwrap(),
+    ]);
+    let ready = &sandbox.ready;
+    assert_eq!((&ready["nodes"], &ready["objects"]), (&1.into(), &3.into()));
+    assert_eq!(ready["skipped"][0], "example.com/v1 Thing (1)");
+    assert_eq!(sandbox.end(Signal::SIGTERM).0, 0);
+    let kept = fs::read_to_string(dump.join("configmaps/shop/c.yaml")).unwrap();
+    assert!(kept.contains("a: b"), "{kept}");
+}
+
+#[test]
+fn a_kubeconfig_of_somebody_else_is_never_touched() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    let name = path.to_str().unwrap();
+    fs::write(&path, "apiVersion: v1\n").unwrap();
+    let expected = format!(
+        "Error: {name} exists and is not a sandbox's\nhint: name a new file: a sandbox never replaces a kubeconfig of yours\n"
+    );
+    assert_eq!(refused(&["--kubeconfig", name]), (1, expected));
+    assert_eq!(fs::read_to_string(&path).unwrap(), "apiVersion: v1\n");
+
+    // What a sandbox that was killed left behind may go.
+    fs::remove_file(&path).unwrap();
+    let first = Sandbox::start(&["--kubeconfig", name]);
+    let left = fs::read_to_string(&path).unwrap();
+    drop(first);
+    assert!(path.exists(), "killed: nobody cleaned up");
+    let second = Sandbox::start(&["--kubeconfig", name]);
+    assert_ne!(fs::read_to_string(&path).unwrap(), left);
+    assert_eq!(second.end(Signal::SIGINT).0, 0);
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let (code, text) = refused(&["--speed", "fast"]);
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            1,
+            "Error: invalid argument \"fast\" for \"--speed\" flag: not a number\n"
+        )
+    );
+    let (_, text) = refused(&["--speed=-1"]);
+    assert!(
+        text.contains("from 0 (the clock stands still) to 10000"),
+        "{text}"
+    );
+    let (code, text) = refused(&["--snapshot", "/no/such/file"]);
+    assert_eq!(
+        (code, text.as_str()),
+        (
+            1,
+            "Error: /no/such/file: No such file or directory (os error 2)\n"
+        )
+    );
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    let (code, text) = refused(&["--port", &port.to_string()]);
+    let expected = format!(
+        "Error: cannot listen on 127.0.0.1:{port}: Address already in use (os error 98)\nhint: --port 0 takes any free port\n"
+    );
+    assert_eq!((code, text), (1, expected));
+}

@@ -1,0 +1,403 @@
+//! The cluster over HTTPS, as a stranger meets it: protocols, users, limits, watches, and the end.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, StatusCode, header};
+use http_body_util_lite::{Full, collect};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use mainstay_sim::auth::{MASTERS, User};
+use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_sim::{Cluster, Options};
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use serde_json::{Value, json};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+/// Just enough of bodies for a test.
+mod http_body_util_lite {
+    use std::convert::Infallible;
+    use std::pin::Pin;
+    use std::task::{Context, Poll};
+
+    use bytes::Bytes;
+    use http_body::{Body, Frame, SizeHint};
+
+    /// A body that is there at once.
+    #[derive(Debug)]
+    pub(super) struct Full(pub(super) Option<Bytes>);
+
+    impl Body for Full {
+        type Data = Bytes;
+        type Error = Infallible;
+
+        fn poll_frame(
+            mut self: Pin<&mut Self>,
+            _: &mut Context<'_>,
+        ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+            Poll::Ready(self.0.take().map(|bytes| Ok(Frame::data(bytes))))
+        }
+
+        fn is_end_stream(&self) -> bool {
+            self.0.is_none()
+        }
+
+        fn size_hint(&self) -> SizeHint {
+            SizeHint::with_exact(self.0.as_ref().map_or(0, |bytes| bytes.len() as u64))
+        }
+    }
+
+    /// What comes next.
+    pub(super) async fn next(body: &mut hyper::body::Incoming) -> Option<Bytes> {
+        let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
+        frame.ok()?.into_data().ok()
+    }
+
+    /// All of it.
+    pub(super) async fn collect(mut body: hyper::body::Incoming) -> Vec<u8> {
+        let mut all = Vec::new();
+        while let Some(bytes) = next(&mut body).await {
+            all.extend_from_slice(&bytes);
+        }
+        all
+    }
+}
+
+struct Client {
+    send: hyper::client::conn::http2::SendRequest<Full>,
+    token: String,
+}
+
+/// A TLS connection that offers one protocol.
+async fn dial(server: &Server, protocol: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
+    let mut roots = rustls::RootCertStore::empty();
+    let authority = CertificateDer::from_pem_slice(server.authority().as_bytes()).unwrap();
+    roots.add(authority).unwrap();
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .unwrap()
+        .with_root_certificates(roots)
+        .with_no_client_auth();
+    config.alpn_protocols = vec![protocol.to_vec()];
+    let stream = TcpStream::connect(server.address()).await.unwrap();
+    let name = ServerName::try_from("127.0.0.1").unwrap();
+    TlsConnector::from(Arc::new(config))
+        .connect(name, stream)
+        .await
+        .unwrap()
+}
+
+/// The token in a kubeconfig.
+fn token(server: &Server, user: User) -> String {
+    let text = server.kubeconfig(user).unwrap();
+    let line = text.lines().find(|line| line.contains("token:")).unwrap();
+    line.rsplit(' ').next().unwrap().to_owned()
+}
+
+impl Client {
+    async fn of(server: &Server, user: User) -> Self {
+        Self::with_token(server, &token(server, user)).await
+    }
+
+    async fn with_token(server: &Server, token: &str) -> Self {
+        let stream = dial(server, b"h2").await;
+        assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
+        let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
+        let (send, connection) = handshake.await.unwrap();
+        tokio::spawn(connection);
+        Self {
+            send,
+            token: token.to_owned(),
+        }
+    }
+
+    async fn ask(&mut self, method: &str, path: &str, media: &str, body: Bytes) -> (StatusCode, Value) {
+        let request = request(method, path, &self.token)
+            .header(header::CONTENT_TYPE, media)
+            .body(Full(Some(body)))
+            .unwrap();
+        let response = self.send.send_request(request).await.unwrap();
+        let code = response.status();
+        let bytes = collect(response.into_body()).await;
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        (
+            code,
+            serde_json::from_slice(&bytes).unwrap_or(Value::String(text)),
+        )
+    }
+
+    async fn get(&mut self, path: &str) -> (StatusCode, Value) {
+        self.ask("GET", path, "application/json", Bytes::new()).await
+    }
+
+    async fn post(&mut self, path: &str, body: Value) -> (StatusCode, Value) {
+        self.ask("POST", path, "application/json", body.to_string().into())
+            .await
+    }
+
+    /// Begins a watch.
+    async fn watch(&mut self, path: &str) -> hyper::body::Incoming {
+        let request = request("GET", path, &self.token).body(Full(None)).unwrap();
+        let response = self.send.send_request(request).await.unwrap();
+        assert_eq!(response.status(), 200);
+        response.into_body()
+    }
+}
+
+fn request(method: &str, path: &str, token: &str) -> http::request::Builder {
+    let builder = Request::builder()
+        .method(method)
+        .uri(format!("https://127.0.0.1{path}"));
+    if token.is_empty() {
+        return builder;
+    }
+    builder.header(header::AUTHORIZATION, format!("Bearer {token}"))
+}
+
+async fn serve(options: &ServeOptions) -> (Cluster, Server) {
+    let cluster = Cluster::new(Options::default());
+    cluster.run_workloads(1);
+    let server = Server::start(&cluster, options).await.unwrap();
+    (cluster, server)
+}
+
+fn admin() -> User {
+    User::named("admin", &[MASTERS])
+}
+
+const MAPS: &str = "/api/v1/namespaces/default/configmaps";
+
+#[tokio::test]
+async fn both_protocols_are_spoken() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let mut client = Client::of(&server, admin()).await;
+    let (code, version) = client.get("/version").await;
+    assert_eq!(
+        (code, &version["gitVersion"]),
+        (StatusCode::OK, &json!("v1.36.4"))
+    );
+
+    let stream = dial(&server, b"http/1.1").await;
+    let (mut send, connection) = hyper::client::conn::http1::handshake(TokioIo::new(stream))
+        .await
+        .unwrap();
+    tokio::spawn(connection);
+    let request = request("GET", "/readyz", &token(&server, admin()))
+        .header(header::HOST, "127.0.0.1")
+        .body(Full(None))
+        .unwrap();
+    let response = send.send_request(request).await.unwrap();
+    assert_eq!(response.version(), http::Version::HTTP_11);
+    assert_eq!(collect(response.into_body()).await, b"ok");
+}
+
+#[tokio::test]
+async fn users_are_told_apart() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let mut nobody = Client::with_token(&server, "").await;
+    let (code, status) = nobody.get(MAPS).await;
+    assert_eq!(code, 403);
+    let text = "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+    assert_eq!(status["message"], text);
+    let mut stranger = Client::with_token(&server, "guessed").await;
+    let (code, status) = stranger.get(MAPS).await;
+    assert_eq!(
+        (code, &status["message"]),
+        (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
+    );
+    let mut alice = Client::of(&server, User::named("alice", &["team-a"])).await;
+    assert_eq!(alice.get(MAPS).await.0, 403);
+    assert_eq!(alice.get("/version").await.0, 200);
+}
+
+#[tokio::test]
+async fn bodies_have_a_limit_and_may_be_protobuf() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let mut client = Client::of(&server, admin()).await;
+    let large = json!({"metadata": {"name": "large"}, "data": {"x": "x".repeat(3 << 20)}});
+    let (code, status) = client.post(MAPS, large).await;
+    assert_eq!(code, 413);
+    assert_eq!(status["message"], "Request entity too large: limit is 3145728");
+
+    let wire =
+        b"k8s\0\x0a\x0f\x0a\x02v1\x12\x09ConfigMap\x12\x12\x0a\x08\x0a\x06packed\x12\x06\x0a\x01a\x12\x01b";
+    let media = "application/vnd.kubernetes.protobuf";
+    let (code, made) = client.ask("POST", MAPS, media, wire.as_slice().into()).await;
+    assert_eq!(
+        (code, &made["data"]["a"]),
+        (StatusCode::CREATED, &json!("b")),
+        "{made}"
+    );
+    let (code, status) = client
+        .ask("POST", MAPS, media, b"k8s\0\xff".as_slice().into())
+        .await;
+    assert_eq!(
+        (code, &status["message"]),
+        (StatusCode::BAD_REQUEST, &json!("unexpected EOF"))
+    );
+}
+
+#[tokio::test]
+async fn watches_stream_and_end_by_the_clusters_clock() {
+    let options = ServeOptions {
+        speed: 1000.0,
+        ..ServeOptions::default()
+    };
+    let (_cluster, server) = serve(&options).await;
+    let mut client = Client::of(&server, admin()).await;
+    let mut watch = client
+        .watch(&format!(
+            "{MAPS}?watch=true&timeoutSeconds=600&fieldSelector=metadata.name%3Da"
+        ))
+        .await;
+    client.post(MAPS, json!({"metadata": {"name": "a"}})).await;
+    let line = http_body_util_lite::next(&mut watch).await.unwrap();
+    let event: Value = serde_json::from_slice(&line).unwrap();
+    assert_eq!(
+        (&event["type"], &event["object"]["metadata"]["name"]),
+        (&json!("ADDED"), &json!("a"))
+    );
+    assert_eq!(collect(watch).await, b"", "ten minutes are over in a second");
+}
+
+#[tokio::test]
+async fn pods_live_as_time_passes() {
+    let options = ServeOptions {
+        speed: 100.0,
+        ..ServeOptions::default()
+    };
+    let (_cluster, server) = serve(&options).await;
+    let mut client = Client::of(&server, admin()).await;
+    let pods = "/api/v1/namespaces/default/pods";
+    let mut watch = client.watch(&format!("{pods}?watch=true")).await;
+    let pod = json!({"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    assert_eq!(client.post(pods, pod).await.0, 201);
+    let mut phases = Vec::new();
+    while phases.last().is_none_or(|phase| phase != "Running") {
+        let line = http_body_util_lite::next(&mut watch).await.unwrap();
+        let event: Value = serde_json::from_slice(&line).unwrap();
+        phases.push(event["object"]["status"]["phase"].as_str().unwrap().to_owned());
+    }
+    assert_eq!(phases.first().map(String::as_str), Some("Pending"));
+    let (code, status) = client.get(&format!("{pods}/p/log")).await;
+    assert_eq!(code, 501);
+    let text = "the pods of this cluster are simulated: no container runs in them, so there are no logs, no commands and no ports";
+    assert_eq!(status["message"], text);
+    assert_eq!(client.get(&format!("{pods}/none/log")).await.0, 404);
+}
+
+#[tokio::test]
+async fn connections_beyond_the_limit_wait() {
+    let options = ServeOptions {
+        most_connections: 1,
+        ..ServeOptions::default()
+    };
+    let (_cluster, server) = serve(&options).await;
+    let first = Client::of(&server, admin()).await;
+    let second = Client::of(&server, admin());
+    let mut second = std::pin::pin!(second);
+    let early = futures::poll!(second.as_mut());
+    assert!(early.is_pending());
+    drop(first);
+    assert_eq!(second.await.get("/version").await.0, 200);
+}
+
+#[tokio::test]
+async fn stopping_ends_watches_and_frees_the_port() {
+    let (cluster, server) = serve(&ServeOptions::default()).await;
+    let port = server.address().port();
+    let mut client = Client::of(&server, admin()).await;
+    let watch = client.watch(&format!("{MAPS}?watch=true")).await;
+    server.stop().await;
+    assert_eq!(collect(watch).await, b"");
+    let options = ServeOptions {
+        port,
+        ..ServeOptions::default()
+    };
+    let again = Server::start(&cluster, &options).await.unwrap();
+    let taken = Server::start(&cluster, &options).await.unwrap_err();
+    assert_eq!(taken.to_string(), format!("cannot listen on 127.0.0.1:{port}"));
+    assert_eq!(Client::of(&again, admin()).await.get("/version").await.0, 200);
+}
+
+#[tokio::test]
+async fn a_kubeconfig_is_for_its_owner_and_never_replaces_a_file() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("config");
+    server.write_kubeconfig(admin(), &path).unwrap();
+    let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
+    assert_eq!(mode & 0o777, 0o600);
+    let refused = server.write_kubeconfig(admin(), &path).unwrap_err();
+    assert_eq!(refused.to_string(), format!("cannot write {}", path.display()));
+}
+
+#[tokio::test]
+async fn schemas_are_published_and_change_with_their_definitions() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let mut client = Client::of(&server, admin()).await;
+    let (_, index) = client.get("/openapi/v3").await;
+    let apps = index["paths"]["apis/apps/v1"]["serverRelativeURL"]
+        .as_str()
+        .unwrap();
+    let (code, document) = client.get(apps).await;
+    assert_eq!(code, 200);
+    let spec = &document["components"]["schemas"]["io.k8s.api.core.v1.PodSpec"]["properties"]["containers"];
+    assert_eq!(spec["x-kubernetes-patch-merge-key"], "name");
+    assert_eq!(
+        spec["items"]["allOf"][0]["$ref"],
+        "#/components/schemas/io.k8s.api.core.v1.Container"
+    );
+    assert_eq!(client.get("/openapi/v3/apis/none/v1").await.0, 404);
+
+    let definition = |description: &str| {
+        json!({
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "kettles.kitchen.example"},
+            "spec": {"group": "kitchen.example", "scope": "Namespaced", "names": {"plural": "kettles", "kind": "Kettle"},
+                "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                    "type": "object", "description": description, "properties": {"spec": {"type": "object"}}}}}]},
+        })
+    };
+    let (code, made) = client
+        .post(
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+            definition("Boils."),
+        )
+        .await;
+    assert_eq!(code, 201, "{made}");
+    let path = |index: &Value| {
+        index["paths"]["apis/kitchen.example/v1"]["serverRelativeURL"]
+            .as_str()
+            .map(str::to_owned)
+    };
+    let mut first = None;
+    while first.is_none() {
+        first = path(&client.get("/openapi/v3").await.1);
+        tokio::task::yield_now().await;
+    }
+    let (_, document) = client.get(first.as_deref().unwrap()).await;
+    let schema = &document["components"]["schemas"]["example.kitchen.v1.Kettle"];
+    assert_eq!(schema["description"], "Boils.");
+    assert_eq!(
+        schema["x-kubernetes-group-version-kind"],
+        json!([{"group": "kitchen.example", "version": "v1", "kind": "Kettle"}])
+    );
+    let patch = json!({"spec": definition("Boils water.")["spec"]});
+    let (code, _) = client
+        .ask(
+            "PATCH",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kettles.kitchen.example",
+            "application/merge-patch+json",
+            patch.to_string().into(),
+        )
+        .await;
+    assert_eq!(code, 200);
+    let mut changed = first.clone();
+    while changed == first {
+        changed = path(&client.get("/openapi/v3").await.1);
+        tokio::task::yield_now().await;
+    }
+}
