@@ -6,6 +6,7 @@
 mod facts;
 mod objects;
 mod observe;
+mod wake;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,8 +22,8 @@ pub use facts::{
     SourceState, Webhook, WebhookClient,
 };
 pub use objects::Objects;
-pub(crate) use observe::may_be_active;
 pub use observe::{Observation, Woken};
+pub(crate) use wake::may_be_active;
 
 use crate::multimap::Multimap;
 use crate::plan::{Action, ReleaseKey};

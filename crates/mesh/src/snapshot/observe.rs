@@ -6,12 +6,13 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::{
-    Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind, ObjectMeta, Status, ZTunnel, names,
+    Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind, Status, ZTunnel, names,
 };
 
+use super::wake::controller;
 use super::{
     DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
-    SourceState, Webhook, pointer, pointer_to, wanted_tags,
+    SourceState, Webhook, pointer, wanted_tags,
 };
 use crate::Subject;
 use crate::plan::ReleaseKey;
@@ -141,22 +142,6 @@ impl Snapshot {
         woken
     }
 
-    /// The revision and the tag of each name, where they exist. An Istio that holds on to a tag waits for the tag to be unused.
-    fn by_names(&self, names: Vec<String>) -> Woken {
-        let mut woken = Woken::new();
-        for name in names {
-            if let Some(revision) = self.revisions.get(&name) {
-                woken.insert(Subject::revision(&name));
-                woken.extend(controller(&revision.metadata));
-            }
-            if let Some(tag) = self.tags.get(&name) {
-                woken.insert(Subject::tag(&name));
-                woken.extend(controller(&tag.metadata));
-            }
-        }
-        woken
-    }
-
     fn istio_seen(&mut self, istio: Istio) -> Woken {
         let name = istio.name().to_owned();
         let mut woken = self.around_istio(&name);
@@ -169,30 +154,6 @@ impl Snapshot {
         }
         woken.extend(self.around_istio(&name));
         woken.insert(Subject::istio(name));
-        woken
-    }
-
-    /// Who looks at an Istio: what points to it, the other Istios that want one of its tags, and those that want a tag of a name
-    /// it could give to its active revision. It is asked before and after a change, because the tags may change with it.
-    fn around_istio(&self, name: &str) -> Woken {
-        let mut woken: Woken = self
-            .pointers
-            .of(&pointer_to(ObjectKind::Istio, name))
-            .cloned()
-            .collect();
-        let wants = |other: &&Istio| wanted_tags(other).iter().any(|tag| may_be_active(tag, name));
-        woken.extend(
-            self.istios
-                .iter()
-                .filter(wants)
-                .map(|other| Subject::istio(other.name())),
-        );
-        let Some(istio) = self.istios.get(name) else {
-            return woken;
-        };
-        for tag in wanted_tags(istio) {
-            woken.extend(self.claims.of(tag.as_str()).map(Subject::istio));
-        }
         woken
     }
 
@@ -209,45 +170,6 @@ impl Snapshot {
         woken.extend(self.around_revision(&name));
         woken.insert(subject);
         woken
-    }
-
-    /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them, the tag
-    /// that shares its name, and the Istios that want such a tag.
-    fn around_revision(&self, name: &str) -> Woken {
-        let mut woken: Woken = self
-            .pointers
-            .of(&pointer_to(ObjectKind::IstioRevision, name))
-            .cloned()
-            .collect();
-        woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
-        woken.extend(self.claims.of(name).map(Subject::istio));
-        let named = self
-            .istios
-            .iter()
-            .filter(|istio| may_be_active(name, istio.name()));
-        for istio in named {
-            woken.extend(self.with_pointers(istio.name()));
-        }
-        let Some(revision) = self.revisions.get(name) else {
-            return woken;
-        };
-        for owner in &revision.metadata.owner_references {
-            if owner.kind == ObjectKind::Istio.name() {
-                woken.extend(self.with_pointers(&owner.name));
-            }
-        }
-        let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
-        if revision.spec.is_remote() && self.webhooks.contains_key(&injector) {
-            woken.insert(Subject::Webhook(injector));
-        }
-        woken
-    }
-
-    /// An Istio, and what points to it.
-    fn with_pointers(&self, istio: &str) -> Woken {
-        let key = pointer_to(ObjectKind::Istio, istio);
-        let pointers = self.pointers.of(&key).cloned();
-        pointers.chain([Subject::istio(istio)]).collect()
     }
 
     fn tag_seen(&mut self, tag: IstioRevisionTag) -> Woken {
@@ -267,14 +189,6 @@ impl Snapshot {
         woken.extend(self.by_names(flipped));
         woken.extend(self.around_tag(&name));
         woken.insert(Subject::tag(name));
-        woken
-    }
-
-    /// Who looks at a tag: its owner, the Istios that want it, the revision that shares its name.
-    fn around_tag(&self, name: &str) -> Woken {
-        let mut woken: Woken = self.claims.of(name).map(Subject::istio).collect();
-        woken.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
-        woken.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
         woken
     }
 
@@ -447,18 +361,6 @@ impl Snapshot {
         }
     }
 
-    /// Releases belong to few objects, and their facts change when we change them: a search is cheap enough.
-    fn owner_of(&self, uid: &str) -> Option<Subject> {
-        fn find<S: Kind>(objects: &Objects<S>, uid: &str) -> Option<Subject> {
-            let found = objects.iter().find(|object| object.metadata.uid == uid)?;
-            Some(Subject::Object(S::KIND, found.name().to_owned()))
-        }
-        find(&self.revisions, uid)
-            .or_else(|| find(&self.tags, uid))
-            .or_else(|| find(&self.cnis, uid))
-            .or_else(|| find(&self.ztunnels, uid))
-    }
-
     fn probed(&mut self, webhook: String, result: ProbeResult) -> Woken {
         self.probes.insert(webhook.clone(), result);
         Woken::from([Subject::Webhook(webhook)])
@@ -477,13 +379,6 @@ impl Snapshot {
         }
         self.sources.insert(source, state);
         self.subjects()
-    }
-
-    fn all_revisions(&self) -> Woken {
-        self.revisions
-            .iter()
-            .map(|revision| Subject::revision(revision.name()))
-            .collect()
     }
 
     fn move_tenant(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
@@ -517,12 +412,6 @@ impl Snapshot {
     }
 }
 
-/// Whether a revision has a name an Istio could give to its active one: its own, or its own and a version.
-pub(crate) fn may_be_active(revision: &str, istio: &str) -> bool {
-    let rest = revision.strip_prefix(istio);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
-}
-
 fn old_home<S: Kind + Home>(objects: &Objects<S>, name: &str) -> Option<String> {
     objects.get(name).map(|object| object.spec.home().to_owned())
 }
@@ -548,14 +437,4 @@ impl Home for mainstay_api::ZTunnelSpec {
     fn home(&self) -> &str {
         &self.namespace
     }
-}
-
-/// The one of ours that controls an object.
-fn controller(metadata: &ObjectMeta) -> Option<Subject> {
-    let owner = metadata.controller()?;
-    let ours = owner.api_version == names::API_VERSION;
-    let kind = ObjectKind::ALL
-        .into_iter()
-        .find(|kind| ours && kind.name() == owner.kind)?;
-    Some(Subject::Object(kind, owner.name.clone()))
 }

@@ -8,7 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
@@ -36,6 +36,8 @@ pub struct World {
     /// Whether what is installed becomes ready by itself.
     pub ready: bool,
     serial: u64,
+    /// The last word of whatever a snapshot cannot be asked for: namespaces, pods, Deployments, `DaemonSets`, webhooks, sources.
+    last: BTreeMap<String, Observation>,
 }
 
 /// The moment every world begins.
@@ -83,6 +85,7 @@ impl World {
             done: Vec::new(),
             ready: true,
             serial: 0,
+            last: BTreeMap::new(),
         };
         for source in Source::ALL {
             world.see(Observation::Source(source, SourceState::Ready));
@@ -95,9 +98,58 @@ impl World {
 
     /// Takes in an observation; those it wakes wait in the queue.
     pub fn see(&mut self, observation: Observation) -> Woken {
+        self.remember(&observation);
         let woken = self.snapshot.observe(observation);
         self.queue.extend(woken.iter().cloned());
         woken
+    }
+
+    fn remember(&mut self, seen: &Observation) {
+        let key = match seen {
+            Observation::Namespace { name, .. } => format!("namespace/{name}"),
+            Observation::Pod { namespace, name, .. } => format!("pod/{namespace}/{name}"),
+            Observation::ReferrerGone(ReferrerKey::Namespace(name)) => format!("namespace/{name}"),
+            Observation::ReferrerGone(ReferrerKey::Pod(namespace, name)) => format!("pod/{namespace}/{name}"),
+            Observation::Deployment(namespace, name, _) => format!("deployment/{namespace}/{name}"),
+            Observation::DaemonSet(namespace, name, _) => format!("daemonset/{namespace}/{name}"),
+            Observation::Webhook(webhook) => format!("webhook/{}", webhook.metadata.name),
+            Observation::Source(source, _) => format!("source/{source:?}"),
+            _ => return,
+        };
+        self.last.insert(key, seen.clone());
+    }
+
+    /// The same cluster seen by an operator that has only just started: it remembers nothing.
+    pub fn restarted(&self) -> Self {
+        let (now, settings, library) = (
+            self.snapshot.now,
+            self.snapshot.settings.clone(),
+            self.snapshot.library.clone(),
+        );
+        let mut fresh = Self {
+            snapshot: Snapshot::new(now, settings, library),
+            queue: BTreeSet::new(),
+            ..self.clone()
+        };
+        for seen in self.last.values() {
+            fresh.snapshot.observe(seen.clone());
+        }
+        for istio in self.snapshot.istios().iter() {
+            fresh.snapshot.observe(Observation::Istio(istio.clone()));
+        }
+        for revision in self.snapshot.revisions().iter() {
+            fresh.snapshot.observe(Observation::Revision(revision.clone()));
+        }
+        for tag in self.snapshot.tags().iter() {
+            fresh.snapshot.observe(Observation::Tag(tag.clone()));
+        }
+        for cni in self.snapshot.cnis().iter() {
+            fresh.snapshot.observe(Observation::Cni(cni.clone()));
+        }
+        for ztunnel in self.snapshot.ztunnels().iter() {
+            fresh.snapshot.observe(Observation::ZTunnel(ztunnel.clone()));
+        }
+        fresh
     }
 
     pub fn namespace(&mut self, name: &str, labels: &str) -> Woken {
