@@ -1,7 +1,7 @@
 //! I8 and I9: takes every step that takes an injector away or puts one up, checks who refers to it and whether it is ready.
 
 use mainstay_api::{
-    ConditionStatus, ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,
+    ConditionStatus, ConditionType, Istio, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,
     takes_precedence,
 };
 use mainstay_mesh::plan::{NewStatus, Release};
@@ -77,7 +77,10 @@ fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Finding
     let istio = snapshot.istios().get(plan.subject.name());
     let active = istio.and_then(|istio| active_revision_name(snapshot, istio).ok());
     let makes_room = active.is_some_and(|active| active == name);
-    let listed = istio.is_some_and(|istio| wanted_tags(istio).iter().any(|wanted| wanted == name));
+    let listed = istio.is_some_and(|istio| {
+        let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
+        wanted_tags(istio).iter().any(|wanted| wanted == name) && !snapshot.claimants(name).any(older)
+    });
     let used = snapshot.references().uses_tag(name);
     found.expect(Invariant::I8, makes_room || !(used || listed), || {
         format!("tag {name} is deleted although it is wanted")

@@ -99,7 +99,7 @@ fn a_tag_that_workloads_refer_to_is_kept_until_they_do_not() {
     assert_eq!(world.tags(), ["prod"]);
     assert_eq!(
         tags_condition(&world, "mesh"),
-        "TagsReconciled=False/TagStillInUse: tag \"prod\" is no longer listed, but kept while workloads refer to it"
+        "TagsReconciled=False/TagStillInUse: tag \"prod\" is to go, but kept while workloads refer to it"
     );
     world.namespace("app", "");
     world.settle_for_good();
@@ -219,6 +219,38 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
     world.settle_for_good();
     assert_eq!(owner(&world), "a", "given up by one, made by the other");
     assert_eq!(tags_condition(&world, "a"), "TagsReconciled=True/TagsReconciled");
+}
+
+#[test]
+fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
+    let mut world = World::default();
+    world.istio("old", spec("v1.28.2", "RevisionBased", Some(&[])));
+    world.advance(1);
+    world.istio("young", spec("v1.29.1", "RevisionBased", Some(&["prod"])));
+    world.namespace("app", "istio.io/rev=prod");
+    world.settle();
+    world.istio("old", spec("v1.28.2", "RevisionBased", Some(&["prod"])));
+    world.settle_for_good();
+    let owner = |world: &World| {
+        world
+            .snapshot
+            .tags()
+            .get("prod")
+            .unwrap()
+            .metadata
+            .owner_references[0]
+            .name
+            .clone()
+    };
+    assert_eq!(owner(&world), "young", "workloads refer to it");
+    assert_eq!(
+        tags_condition(&world, "young"),
+        "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"old\", which is older and lists it too; tag \"prod\" is \
+         to go, but kept while workloads refer to it"
+    );
+    world.namespace("app", "");
+    world.settle_for_good();
+    assert_eq!(owner(&world), "old");
 }
 
 #[test]

@@ -29,28 +29,18 @@ pub(super) fn manage(
     work: &mut Work<'_>,
 ) -> Option<Condition> {
     let listed = wanted_tags(istio);
-    let mut obstacles = Vec::new();
+    let (mut obstacles, mut wanted) = (Vec::new(), BTreeSet::new());
     for tag in &listed {
-        obstacles.extend(if tag == active {
-            Some(taken(
-                istio,
-                format!("tag {tag:?} cannot be made: it is the name of the active IstioRevision"),
-            ))
+        if let Some(obstacle) = denied(snapshot, istio, tag, active) {
+            obstacles.push(obstacle);
         } else {
-            want(snapshot, istio, tag, work)
-        });
+            wanted.insert(tag.as_str());
+            obstacles.extend(want(snapshot, istio, tag, work));
+        }
     }
     let mut managed = !listed.is_empty();
-    let wanted: BTreeSet<&str> = listed
-        .iter()
-        .map(String::as_str)
-        .filter(|tag| *tag != active)
-        .collect();
-    for tag in snapshot
-        .tags()
-        .owned_by(&istio.metadata.uid)
-        .filter(|tag| is_ours(tag, istio))
-    {
+    let owned = snapshot.tags().owned_by(&istio.metadata.uid);
+    for tag in owned.filter(|tag| is_ours(tag, istio)) {
         managed = true;
         if !wanted.contains(tag.name()) {
             obstacles.extend(give_up(snapshot, tag, active, work));
@@ -77,18 +67,25 @@ fn condition(obstacles: &[Obstacle]) -> Condition {
     Condition::new(ConditionType::TagsReconciled, status, reason, messages.join("; "))
 }
 
+/// A tag this Istio may not have, even if it has it: an older Istio lists it, or it is the name of the active revision.
+fn denied(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Option<Obstacle> {
+    if name == active {
+        let message = format!("tag {name:?} cannot be made: it is the name of the active IstioRevision");
+        return Some(taken(istio, message));
+    }
+    let older = older_claimant(snapshot, istio, name)?;
+    Some(Obstacle {
+        reason: Reason::TagClaimedByOther,
+        message: format!(
+            "tag {name:?} belongs to Istio {:?}, which is older and lists it too",
+            older.name()
+        ),
+        serious: true,
+    })
+}
+
 /// A wanted tag is made or mended, unless the name belongs to somebody else.
 fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> Option<Obstacle> {
-    if let Some(older) = older_claimant(snapshot, istio, name) {
-        return Some(Obstacle {
-            reason: Reason::TagClaimedByOther,
-            message: format!(
-                "tag {name:?} belongs to Istio {:?}, which is older and lists it too",
-                older.name()
-            ),
-            serious: true,
-        });
-    }
     match snapshot.tags().get(name) {
         Some(tag) if is_ours(tag, istio) => {
             mend(istio, tag, work);
@@ -194,12 +191,12 @@ fn give_up(
     if name != active && snapshot.references().uses_tag(name) {
         return Some(Obstacle {
             reason: Reason::TagStillInUse,
-            message: format!("tag {name:?} is no longer listed, but kept while workloads refer to it"),
+            message: format!("tag {name:?} is to go, but kept while workloads refer to it"),
             serious: true,
         });
     }
     let seen = Seen::of(Subject::tag(name), &tag.metadata);
-    let message = format!("deleted IstioRevisionTag {name:?}: it is no longer listed");
+    let message = format!("deleted IstioRevisionTag {name:?}: it is no longer wanted");
     work.add_told(Action::DeleteTag(seen), &Reason::TagRemoved, message);
     None
 }

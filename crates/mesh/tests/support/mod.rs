@@ -106,10 +106,13 @@ impl World {
 
     fn remember(&mut self, seen: &Observation) {
         let key = match seen {
-            Observation::Namespace { name, .. } => format!("namespace/{name}"),
-            Observation::Pod { namespace, name, .. } => format!("pod/{namespace}/{name}"),
-            Observation::ReferrerGone(ReferrerKey::Namespace(name)) => format!("namespace/{name}"),
-            Observation::ReferrerGone(ReferrerKey::Pod(namespace, name)) => format!("pod/{namespace}/{name}"),
+            Observation::Namespace { name, .. } | Observation::ReferrerGone(ReferrerKey::Namespace(name)) => {
+                format!("namespace/{name}")
+            }
+            Observation::Pod { namespace, name, .. }
+            | Observation::ReferrerGone(ReferrerKey::Pod(namespace, name)) => {
+                format!("pod/{namespace}/{name}")
+            }
             Observation::Deployment(namespace, name, _) => format!("deployment/{namespace}/{name}"),
             Observation::DaemonSet(namespace, name, _) => format!("daemonset/{namespace}/{name}"),
             Observation::Webhook(webhook) => format!("webhook/{}", webhook.metadata.name),
