@@ -1,0 +1,101 @@
+//! The profiles of the charts in this build: what they make of an Istio, an `IstioCNI` and a `ZTunnel` that ask for nothing.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
+use mainstay_catalog::{Catalog, Flavour};
+use mainstay_mesh::values::{ControlPlane, Kitchen};
+use mainstay_mesh::{Library, Platform, Resolution, Settings};
+use serde_json::{Value, json};
+
+fn library() -> (Catalog, Library) {
+    let catalog = Catalog::embedded().unwrap();
+    let (library, problems) = Library::of(&catalog);
+    assert!(problems.is_empty(), "{problems:?}");
+    (catalog, library)
+}
+
+#[test]
+fn every_profile_of_every_version_makes_a_revision() {
+    let (catalog, library) = library();
+    for platform in [Platform::Kubernetes, Platform::OpenShift] {
+        let settings = Settings {
+            platform,
+            ..Settings::default()
+        };
+        for installable in catalog.installable() {
+            for profile in catalog.profiles(&installable.version, Flavour::Operator).unwrap() {
+                let plane = ControlPlane {
+                    revision: "r",
+                    namespace: "istio-system",
+                    profile: &profile,
+                    values: None,
+                };
+                let values = Kitchen::with(&settings, &library)
+                    .revision_values(plane, &installable.version)
+                    .unwrap();
+                let mut expected = json!({"global": {"configValidation": true, "istioNamespace": "istio-system"}, "revision": "r"});
+                match profile.as_str() {
+                    "ambient" | "demo" | "preview" | "remote" | "stable" => {
+                        expected["profile"] = profile.as_str().into()
+                    }
+                    "openshift-ambient" => expected["profile"] = "ambient".into(),
+                    _ => {}
+                }
+                if platform == Platform::OpenShift || profile.starts_with("openshift") {
+                    expected["global"]["platform"] = "openshift".into();
+                }
+                assert_eq!(
+                    Value::Object(values),
+                    expected,
+                    "{} {profile} {platform:?}",
+                    installable.version
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn every_version_makes_a_plug_in_and_a_node_proxy() {
+    let (catalog, library) = library();
+    let settings = Settings::default();
+    let kitchen = Kitchen::with(&settings, &library);
+    for installable in catalog.installable() {
+        let cni = kitchen.cni_values(None, "", &installable.version).unwrap();
+        assert_eq!(
+            cni["global"]["istioNamespace"], "istio-system",
+            "{}",
+            installable.version
+        );
+        let ztunnel = kitchen.ztunnel_values(None, None, &installable.version).unwrap();
+        assert_eq!(ztunnel["profile"], "ambient", "{}", installable.version);
+    }
+}
+
+#[test]
+fn names_stand_for_what_the_catalogue_says() {
+    let (catalog, library) = library();
+    for installable in catalog.installable() {
+        for name in installable
+            .aliases
+            .iter()
+            .cloned()
+            .chain([installable.version.name()])
+        {
+            assert_eq!(
+                library.resolve(&name),
+                Some(&Resolution::Installable(installable.version.clone())),
+                "{name}"
+            );
+        }
+    }
+    if !catalog.installable().is_empty() {
+        assert_eq!(library.resolve("v1.22.5"), Some(&Resolution::EndOfLife));
+        assert!(matches!(library.resolve("v1.30.3"), Some(Resolution::NotHere(_))));
+    }
+}
