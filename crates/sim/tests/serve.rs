@@ -1,7 +1,6 @@
 //! The cluster over HTTPS, as a stranger meets it: protocols, users, limits, watches, and the end.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
