@@ -47,7 +47,7 @@ pub struct Report {
     pub action: Action,
     /// Why, as a stable code.
     pub reason: Reason,
-    /// What else should be said. An error here means [`Action::Failed`], and that not a byte of the document changed.
+    /// What else should be said. An error here means [`Action::Failed`], and that not a byte of the workload changed.
     pub findings: Vec<Finding>,
 }
 

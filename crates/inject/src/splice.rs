@@ -1,13 +1,15 @@
 //! Text with pieces exchanged: takes a text and splices, gives the new text, and the way back from its places to the old.
 
+use std::cmp::Reverse;
+
 /// One exchange: `text` for the bytes from `start` to `end`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Splice {
     pub(crate) start: usize,
     pub(crate) end: usize,
     pub(crate) text: String,
-    /// Whether it belongs to what follows rather than to what precedes: of insertions at one place these come last.
-    pub(crate) ahead: bool,
+    /// How deep it belongs: of insertions at one place the deepest comes first.
+    pub(crate) depth: usize,
 }
 
 impl Splice {
@@ -22,7 +24,7 @@ impl Splice {
             start,
             end,
             text,
-            ahead: false,
+            depth: 0,
         }
     }
 
@@ -32,9 +34,9 @@ impl Splice {
     }
 }
 
-/// Puts splices in the order of the text; of several at one place, insertions first and each in its turn.
+/// Puts splices in the order of the text; of several at one place, insertions first, the deepest of them ahead.
 pub(crate) fn sort(splices: &mut [Splice]) {
-    splices.sort_by_key(|splice| (splice.start, splice.end, splice.ahead));
+    splices.sort_by_key(|splice| (splice.start, splice.end, Reverse(splice.depth)));
 }
 
 /// `text` with all `splices`, which must be sorted; `None` if two of them overlap or one lies outside.

@@ -12,6 +12,7 @@ use crate::Finding;
 use crate::editor::block;
 use crate::lines;
 use crate::mark::ITEM_MARK;
+use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::select::Found;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
@@ -238,7 +239,13 @@ fn is_block_marked(view: &View<'_>, item: NodeId) -> bool {
     };
     let end = view.node(name).map_or(0, |node| node.span.end.offset);
     let rest = view.text.get(end..).unwrap_or_default();
+    let ours = view.scalar(name).is_some_and(is_our_name);
     let marked = lines::skip_blanks(rest).strip_prefix(ITEM_MARK.as_bytes());
     let rest = marked.map(lines::skip_blanks);
-    rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r"))
+    ours && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(b"\n") || rest.starts_with(b"\r"))
+}
+
+/// Whether something injected is called so. A marked line that was copied and renamed is the user's.
+fn is_our_name(name: &str) -> bool {
+    [INITIALIZER, SERVICE_MESH].contains(&name) || Profile::ALL.iter().any(|profile| profile.volume == name)
 }

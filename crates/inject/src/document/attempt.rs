@@ -36,7 +36,7 @@ impl Work<'_, '_> {
             .collect();
         let splices = undo(&self.original.view(), &live, &frozen);
         let original = self.original;
-        let Some(text) = changed(original.text, &splices)? else {
+        let Some(text) = changed(original.text, &splices).map_err(|_| unclean())? else {
             return self.make_room(original, Vec::new());
         };
         let clean = reparse(&text)?;
@@ -137,8 +137,7 @@ impl Work<'_, '_> {
         };
         let values = bare(self.original).zip(bare(clean));
         let same = values.is_some_and(|(before, after)| before == after);
-        same.then_some(())
-            .ok_or_else(|| internal("taking away what was injected would change more than that"))
+        same.then_some(()).ok_or_else(unclean)
     }
 
     fn check_injection(
@@ -205,13 +204,17 @@ fn changed(text: &[u8], splices: &[Splice]) -> Step {
     Ok(Some(text))
 }
 
-fn reparse(text: &[u8]) -> Result<Parsed<'_>, Finding> {
-    let unclean = || Finding {
+/// Someone edited between the marks, so that taking away would take too much or leave too much.
+fn unclean() -> Finding {
+    Finding {
         code: Code::Layout,
         message: "what was injected earlier was edited since and cannot be taken away cleanly".into(),
         help: Some("remove the lines marked `# mainstay:` by hand, or start from the original".into()),
         ..internal("")
-    };
+    }
+}
+
+fn reparse(text: &[u8]) -> Result<Parsed<'_>, Finding> {
     parse(text).ok().flatten().ok_or_else(unclean)
 }
 

@@ -4,6 +4,7 @@ use mainstay_yaml::{NodeId, NodeKind, Scalar};
 
 use super::{Edited, Editor, Joining};
 use crate::Code;
+use crate::item::Item;
 use crate::lines;
 use crate::mark::FORMER_LINE;
 use crate::refusal;
@@ -256,22 +257,24 @@ impl Editor<'_, '_> {
         })
     }
 
-    fn insert_items(&mut self, at: After, items: &[&crate::item::Item], column: usize, layout: &Layout) {
+    fn insert_items(&mut self, at: After, items: &[&Item], column: usize, layout: &Layout) {
         let text: String = items
             .iter()
             .map(|item| block_item(item, column, layout))
             .collect();
-        self.insert_lines(at, text);
+        // An item goes before a key in its column: there the list has come to its end.
+        self.insert_lines(at, text, 2 * column + 1);
     }
 
     /// Whole lines; where the text ends without a break, it still does.
-    fn insert_lines(&mut self, at: After, mut text: String) {
+    fn insert_lines(&mut self, at: After, mut text: String, depth: usize) {
         if at.open {
             let eol = self.layout.eol();
             text.truncate(text.len().saturating_sub(eol.len()));
             text.insert_str(0, eol);
         }
-        self.splices.push(Splice::insert(at.at, text));
+        let splice = Splice::insert(at.at, text);
+        self.splices.push(Splice { depth, ..splice });
     }
 
     pub(super) fn create_block(&mut self, map: NodeId, key: &'static str, joining: &Joining<'_>) -> Edited {
@@ -283,17 +286,14 @@ impl Editor<'_, '_> {
         } else {
             None
         };
-        if let Some(at) = before {
-            let splice = Splice::insert(at, text);
-            self.splices.push(Splice {
-                ahead: true,
-                ..splice
-            });
-            return Ok(());
-        }
-        let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
-        let at = self.after(*last)?;
-        self.insert_lines(at, text);
+        let at = match before {
+            Some(at) => After { at, open: false },
+            None => {
+                let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
+                self.after(*last)?
+            }
+        };
+        self.insert_lines(at, text, 2 * column);
         Ok(())
     }
 

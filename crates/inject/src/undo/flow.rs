@@ -2,11 +2,10 @@
 
 use mainstay_yaml::{NodeId, NodeKind};
 
-use super::{Room, Undo};
+use super::{Room, Undo, is_our_name};
 use crate::editor::flow::{comma, opening};
 use crate::lines;
 use crate::mark::{FLOW_MARK, FORMER_VALUES};
-use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
 use crate::refusal::refuse;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
@@ -146,9 +145,7 @@ pub(super) fn is_flow_marked(view: &View<'_>, item: NodeId) -> bool {
     let Entry::Own(_, name) = view.entry(item, "name") else {
         return false;
     };
-    let text = view.scalar(name).unwrap_or_default();
-    let ours = [INITIALIZER, SERVICE_MESH].contains(&text)
-        || Profile::ALL.iter().any(|profile| profile.volume == text);
+    let ours = view.scalar(name).is_some_and(is_our_name);
     let before = view.text.get(..span(view, name).0).unwrap_or_default();
     ours && before.ends_with(FLOW_MARK.as_bytes())
 }
