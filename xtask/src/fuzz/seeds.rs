@@ -15,6 +15,7 @@ pub(super) fn seeds(target: &str, root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
         "set_values" => Ok(SETS.iter().map(|text| text.as_bytes().to_vec()).collect()),
         "template_parse" | "template_render" => templates(root),
         "yaml_decode" => documents(&root.join("parity/values")),
+        name if name.starts_with("inject") => documents(&root.join("crates/inject/tests/corpus")),
         _ => Ok(Vec::new()),
     }
 }
