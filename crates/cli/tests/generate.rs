@@ -295,6 +295,14 @@ fn links_stay_links() {
     let log = "link.yaml:2: Pod p: injected (initializer)\n1 input, 1 workload: 1 injected\n";
     check(&generate(here.path(), &["link.yaml", "real"]), 0, "", log);
     assert!(here.path().join("link.yaml").is_symlink());
+    let output = generate(
+        here.path(),
+        &["-q", "--uninject", "-o", "link.yaml", "real/p.yaml"],
+    );
+    check(&output, 0, "", "");
+    assert!(here.path().join("link.yaml").is_symlink());
+    assert_eq!(fs::read_to_string(here.path().join("real/p.yaml")).unwrap(), POD);
+    assert!(generate(here.path(), &["-q", "link.yaml"]).status.success());
     assert_eq!(
         fs::read_to_string(here.path().join("real/p.yaml")).unwrap(),
         INJECTED
@@ -356,6 +364,9 @@ fn a_file_that_cannot_be_written_leaves_every_file_as_it_was() {
         "",
         "Error: b.yaml: the file is read-only\nError: 1 input could not be treated; nothing was written\nhint: --keep-going leaves what cannot be treated as it is and goes on\n",
     );
+    assert_eq!(tree(here.path()), owned(&[("a.yaml", POD), ("b.yaml", POD)]));
+    let output = generate(here.path(), &["-q", "--keep-going", "a.yaml", "b.yaml"]);
+    assert_eq!(output.status.code(), Some(2));
     assert_eq!(tree(here.path()), owned(&[("a.yaml", POD), ("b.yaml", POD)]));
 }
 

@@ -47,7 +47,7 @@ fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
         ReportFormat::Text => printed::print(&all, &summary, args.quiet),
         ReportFormat::Json => report::print(&all, &summary, &options, &plan)?,
     }
-    if summary.failed() && !args.keep_going {
+    if summary.failed() && (!args.keep_going || summary.unwritable > 0) {
         return Err(failure(&summary, &plan));
     }
     plan.deliver(&mut all, &stage)?;

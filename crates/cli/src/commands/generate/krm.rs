@@ -131,6 +131,7 @@ impl Function<'_> {
             changed: outcome.changed(),
             objects: told_all(outcome.reports, self.text),
             error: None,
+            unwritable: false,
             payload: Payload::None,
         }];
         let summary = Summary::of(&treated);

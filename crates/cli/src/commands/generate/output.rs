@@ -211,6 +211,7 @@ mod tests {
             changed: false,
             objects: Vec::new(),
             error: None,
+            unwritable: false,
             payload: Payload::Text(text.as_bytes().to_vec()),
         };
         let mut all: Vec<_> = texts.iter().map(treated).collect();

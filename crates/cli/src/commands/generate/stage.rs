@@ -45,6 +45,12 @@ impl Stage {
 
     /// Begins a file for `target`, with the target's mode and owner if it is there.
     pub(super) fn create(&self, target: &Path) -> io::Result<Pending<'_>> {
+        // A link stays a link: what it leads to is replaced.
+        let followed = target
+            .is_symlink()
+            .then(|| fs::canonicalize(target))
+            .transpose()?;
+        let target = followed.as_deref().unwrap_or(target);
         let existing = existing(target)?;
         let folder = target
             .parent()
@@ -176,10 +182,7 @@ fn existing(target: &Path) -> io::Result<Option<fs::Metadata>> {
         return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
     }
     if !data.is_file() {
-        return Err(io::Error::new(
-            io::ErrorKind::InvalidInput,
-            "not a regular file: use --output",
-        ));
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
     // A rename needs no right to write the file itself; whoever took that right away meant something by it.
     if data.permissions().readonly() {

@@ -11,6 +11,8 @@ pub(super) struct Summary {
     pub(super) files: usize,
     pub(super) changed: usize,
     pub(super) unreadable: usize,
+    #[serde(skip)]
+    pub(super) unwritable: usize,
     pub(super) workloads: usize,
     pub(super) injected: usize,
     pub(super) removed: usize,
@@ -32,6 +34,7 @@ impl Summary {
         for treated in all {
             summary.changed += usize::from(treated.changed);
             summary.unreadable += usize::from(treated.error.is_some());
+            summary.unwritable += usize::from(treated.unwritable);
             for told in &treated.objects {
                 summary.count(told.report.action);
                 let severities = told.report.findings.iter().map(|finding| finding.severity);

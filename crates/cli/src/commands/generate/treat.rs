@@ -22,6 +22,8 @@ pub(super) struct Treated {
     pub(super) objects: Vec<Told>,
     /// Why it could not be read or written.
     pub(super) error: Option<String>,
+    /// Whether it was the writing: that is never good enough.
+    pub(super) unwritable: bool,
     /// What goes to standard output or into the one file.
     pub(super) payload: Payload,
 }
@@ -57,7 +59,9 @@ pub(super) struct Excerpt {
 #[derive(Debug, thiserror::Error)]
 enum Trouble {
     #[error("{}", reason(.0))]
-    Io(#[from] io::Error),
+    Read(#[from] io::Error),
+    #[error("{}", reason(.0))]
+    Write(io::Error),
     #[error(transparent)]
     Engine(#[from] InjectError),
 }
@@ -69,9 +73,11 @@ pub(super) fn treat(input: &Input, options: &Options, plan: &Plan, stage: &Stage
         changed: false,
         objects: Vec::new(),
         error: None,
+        unwritable: false,
         payload: Payload::None,
     };
     if let Err(trouble) = fill(&mut treated, input, options, plan, stage) {
+        treated.unwritable = matches!(trouble, Trouble::Write(_));
         treated.error = Some(trouble.to_string());
     }
     treated
@@ -103,7 +109,9 @@ fn short(
     match target {
         Target::Nowhere => {}
         Target::Replace(_) | Target::Diff if !treated.changed => {}
-        Target::Replace(path) | Target::Write(path) => stage.write(path, &outcome.text)?,
+        Target::Replace(path) | Target::Write(path) => {
+            stage.write(path, &outcome.text).map_err(Trouble::Write)?
+        }
         Target::Stream => treated.payload = Payload::Text(outcome.text.to_vec()),
         Target::Diff => treated.payload = Payload::Text(diff::unified(&treated.name, text, &outcome.text)),
     }
@@ -129,7 +137,7 @@ fn long(
 ) -> Result<(), Trouble> {
     match target {
         Target::Replace(path) | Target::Write(path) => {
-            let mut pending = stage.create(path)?;
+            let mut pending = stage.create(path).map_err(Trouble::Write)?;
             pump(treated, reader, options, &mut pending)?;
             if treated.changed || matches!(target, Target::Write(_)) {
                 pending.keep();
@@ -155,7 +163,7 @@ fn pump(
     while let Some((origin, text)) = chunks.next()? {
         let outcome = run(&text, options)?;
         treated.changed |= outcome.changed();
-        out.write_all(&outcome.text)?;
+        out.write_all(&outcome.text).map_err(Trouble::Write)?;
         treated.objects.extend(
             outcome
                 .reports
