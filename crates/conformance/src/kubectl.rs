@@ -274,8 +274,9 @@ impl Watching {
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner)
                 .clone();
-            if printed.iter().filter(|byte| **byte == b'\n').count() >= count {
-                return Some(String::from_utf8_lossy(&printed).into_owned());
+            let text = String::from_utf8_lossy(&printed);
+            if text.matches('\n').count() >= count {
+                return Some(text.into_owned());
             }
             if begun.elapsed() > PATIENCE {
                 return None;

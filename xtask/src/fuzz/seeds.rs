@@ -58,7 +58,10 @@ fn manifests(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(manifests(&path)?);
-        } else if path.file_name().is_some_and(|name| name.to_string_lossy().contains(".in.")) {
+        } else if path
+            .file_name()
+            .is_some_and(|name| name.to_string_lossy().contains(".in."))
+        {
             found.push([vec![0], fs::read(&path)?].concat());
         }
     }

@@ -258,9 +258,9 @@ impl Kubelet {
                 finish(state, &target, &guest.uid);
                 continue;
             }
-            let stage = guest.life.stage();
+            let before = guest.life.stage();
             guest.life.pass(now);
-            let turn = (stage, guest.life.stage());
+            let turn = (before, guest.life.stage());
             let next = guest.life.next().into_iter().chain(guest.stop).min();
             let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
             let view = View {

@@ -1,5 +1,7 @@
 //! Keys to the door: takes users, gives each a secret that the cluster recognises from then on.
 
+use std::fmt::Write as _;
+
 use crate::auth::User;
 use crate::cluster::Cluster;
 
@@ -17,7 +19,10 @@ pub(super) fn change_lock(cluster: &Cluster) -> Result<(), ServeError> {
 
 /// A bearer token of `user`.
 pub(super) fn issue(cluster: &Cluster, user: User) -> Result<String, ServeError> {
-    let secret: String = random()?.iter().map(|byte| format!("{byte:02x}")).collect();
+    let secret = random()?.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
     cluster.with(|state| state.access.credentials.tokens.insert(secret.clone(), user));
     Ok(secret)
 }

@@ -380,11 +380,9 @@ fn cron_job(value: &Value, state: &State) -> Vec<Value> {
         Some(false) => "False",
         None => "<unset>",
     };
-    let job = ["spec", "jobTemplate", "spec"];
-    let [spec, template, inner] = job;
-    let list = tree::list(value, &[spec, template, inner, "template", "spec", "containers"]);
-    let [names, images] = containers(list);
-    let selector = selector_text(tree::get(value, &[spec, template, inner, "selector"]));
+    let job = tree::get(value, &["spec", "jobTemplate", "spec"]).unwrap_or(&Value::Null);
+    let [names, images] = containers(tree::list(job, &["template", "spec", "containers"]));
+    let selector = selector_text(tree::get(job, &["selector"]));
     vec![
         name(value),
         text(value, &["spec", "schedule"]),

@@ -108,7 +108,7 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
     let slashes: Vec<&str> = part.split('/').collect();
     let hyphens: Vec<&str> = slashes.first().unwrap_or(&"").split('-').collect();
     let (start, mut end) = match hyphens.as_slice() {
-        ["*" | "?", ..] => (least, most),
+        ["*" | "?", ..] | [] => (least, most),
         [one] => {
             let start = number_or_name(one, bounds)?;
             (start, start)
@@ -118,7 +118,6 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
             number_or_name(one, bounds)?;
             return Err(format!("too many hyphens: {part}"));
         }
-        [] => (least, most),
     };
     let step = match slashes.as_slice() {
         [_] => 1,

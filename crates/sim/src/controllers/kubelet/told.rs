@@ -42,7 +42,7 @@ fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -
     for container in tree::list(&pod, &["spec", "containers"]) {
         let part = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
         for (reason, text, warning) in say(&pod, container) {
-            let note = Note {
+            let event = Note {
                 from: KUBELET,
                 node,
                 about: &pod,
@@ -51,7 +51,7 @@ fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -
                 reason,
                 text: &text,
             };
-            events::record(state, &note);
+            events::record(state, &event);
         }
     }
 }
