@@ -209,6 +209,12 @@ impl References {
         }
     }
 
+    /// The tags that point to a revision of this name.
+    pub fn tags_on(&self, name: &str) -> impl Iterator<Item = &str> {
+        let tags = self.targets.get(name).map(|target| &target.tags);
+        tags.into_iter().flatten().map(|tag| &**tag)
+    }
+
     /// Everything that refers to a name, and why, in a stable order. For people: it walks all pods that refer to anything.
     #[must_use]
     pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, Why)> {

@@ -41,7 +41,7 @@ fn every_profile_of_every_version_makes_a_revision() {
                 let mut expected = json!({"global": {"configValidation": true, "istioNamespace": "istio-system"}, "revision": "r"});
                 match profile.as_str() {
                     "ambient" | "demo" | "preview" | "remote" | "stable" => {
-                        expected["profile"] = profile.as_str().into()
+                        expected["profile"] = profile.as_str().into();
                     }
                     "openshift-ambient" => expected["profile"] = "ambient".into(),
                     _ => {}

@@ -245,3 +245,29 @@ fn a_revision_nobody_owns_wakes_the_tags_of_the_istio_that_would_take_it() {
     world.settle_for_good();
     assert_eq!(world.told(&Subject::tag("prod"))[1], "Reconciled=True/Reconciled");
 }
+
+#[test]
+fn a_revision_that_goes_wakes_the_tag_that_stays_on_it() {
+    let mut world = World::default();
+    world.revision("old", plane("old"));
+    world.tag("prod", "IstioRevision", "old");
+    world.settle();
+    world.ready = false;
+    world.istio("my", json!({"version": "v1.29.1", "namespace": "istio-system"}));
+    world.tag("prod", "Istio", "my");
+    world.settle_for_good();
+    let points_to = |world: &World| {
+        world
+            .snapshot
+            .tags()
+            .get("prod")
+            .unwrap()
+            .status
+            .istio_revision
+            .clone()
+    };
+    assert_eq!(points_to(&world), "old", "the new one is not ready");
+    world.delete::<RevisionSpec>("old");
+    world.settle_for_good();
+    assert_eq!(points_to(&world), "my");
+}

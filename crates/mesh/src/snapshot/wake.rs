@@ -46,8 +46,8 @@ impl Snapshot {
         woken
     }
 
-    /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them, the tag
-    /// that shares its name, and the Istios that want such a tag.
+    /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them or stays on
+    /// it, the tag that shares its name, and the Istios that want such a tag.
     pub(super) fn around_revision(&self, name: &str) -> Woken {
         let mut woken: Woken = self
             .pointers
@@ -55,6 +55,7 @@ impl Snapshot {
             .cloned()
             .collect();
         woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
+        woken.extend(self.references.tags_on(name).map(Subject::tag));
         woken.extend(self.claims.of(name).map(Subject::istio));
         let named = self
             .istios
