@@ -126,6 +126,11 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
     if !resource.namespaced && !place.namespace.is_empty() {
         return Ok(Outcome::Answer(Answer::not_found()));
     }
+    if let crate::resource::Shape::Custom(custom) = &resource.shape
+        && let Some(warning) = &custom.warning
+    {
+        context.warn(warning.as_str());
+    }
     let request = Request {
         call,
         place,

@@ -10,12 +10,14 @@ use crate::tree;
 use crate::write::{self, Target};
 
 mod accounts;
+mod definitions;
 mod garbage;
 mod kubelet;
 mod namespaces;
 mod workloads;
 
 pub use accounts::Accounts;
+pub use definitions::Definitions;
 pub use garbage::Garbage;
 pub use kubelet::{Kubelet, make_nodes};
 pub use namespaces::Namespaces;
@@ -41,6 +43,7 @@ pub fn standard() -> Vec<Box<dyn Controller>> {
     vec![
         Box::new(Namespaces::default()),
         Box::new(Accounts::default()),
+        Box::new(Definitions::default()),
         Box::new(Garbage::default()),
         Box::new(crate::auth::Aggregation::default()),
     ]

@@ -19,6 +19,9 @@ const EVENT: [(&str, &str); 7] = [
 /// Brings a tree from the resource's version to the one its table keeps.
 #[must_use]
 pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
+    if let Shape::Custom(custom) = &resource.shape {
+        crate::crd::to_stored(custom, &mut value);
+    }
     if resource.is_of(&resource.stored_as) {
         return value;
     }
@@ -40,7 +43,11 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
     match (&*resource.group, &*resource.plural) {
         ("events.k8s.io", "events") => rename(&mut value, EVENT),
         ("autoscaling", "horizontalpodautoscalers") => autoscaler_to_v1(&mut value),
-        _ => {}
+        _ => {
+            if let Shape::Custom(custom) = &resource.shape {
+                crate::crd::from_stored(custom, &mut value);
+            }
+        }
     }
     tree::set(&mut value, &["apiVersion"], resource.api_version());
     value
@@ -49,8 +56,8 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
 /// Whether stored bytes can be given out as they are.
 #[must_use]
 pub fn is_as_stored(resource: &Resource) -> bool {
-    let custom_versions = matches!(&resource.shape, Shape::Custom(custom) if custom.versions > 1);
-    !custom_versions && resource.is_of(&resource.stored_as)
+    let changed = matches!(&resource.shape, Shape::Custom(custom) if !custom.as_stored);
+    !changed && resource.is_of(&resource.stored_as)
 }
 
 fn rename<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {

@@ -82,9 +82,9 @@ const TABLE: &[(&str, &str, Defaulter)] = &[
 ];
 
 /// Fills in the defaults of a new object.
-pub fn apply(state: &State, resource: &Resource, value: &mut Value) {
+pub fn apply(_state: &State, resource: &Resource, value: &mut Value) {
     if let Shape::Custom(custom) = &resource.shape {
-        crate::crd::default(state, custom, value);
+        crate::crd::default(custom, value);
         return;
     }
     let found = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural));

@@ -110,6 +110,12 @@ pub struct FieldError {
 }
 
 impl FieldError {
+    /// The sort of fault.
+    #[must_use]
+    pub fn fault(&self) -> Fault {
+        self.fault
+    }
+
     /// The cause's reason, such as `FieldValueInvalid`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
@@ -211,6 +217,34 @@ impl FieldErrors {
             value: Some(shown),
             detail: detail.into(),
         });
+    }
+
+    /// A fault of any sort; the value is shown as `shown`, or not at all.
+    pub fn push_shown(
+        &mut self,
+        fault: Fault,
+        path: &Path,
+        shown: Option<String>,
+        detail: impl Into<String>,
+    ) {
+        self.0.push(FieldError {
+            fault,
+            field: path.to_string(),
+            value: shown,
+            detail: detail.into(),
+        });
+    }
+
+    /// More than `most` items.
+    pub fn too_many(&mut self, path: &Path, have: usize, most: usize) {
+        let items = if most == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {most} {items}");
+        self.push_shown(Fault::TooMany, path, Some(have.to_string()), detail);
+    }
+
+    /// Puts faults into the order of their texts, as some checks of the real server do.
+    pub fn sort(&mut self) {
+        self.0.sort_by_key(ToString::to_string);
     }
 
     /// The value occurs twice.

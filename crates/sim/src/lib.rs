@@ -17,6 +17,7 @@ pub mod api;
 pub mod apply;
 pub mod auth;
 mod body;
+mod cel;
 pub mod clock;
 mod cluster;
 mod connection;

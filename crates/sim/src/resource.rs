@@ -223,6 +223,15 @@ impl Resource {
         }
     }
 
+    /// The kind of its lists.
+    #[must_use]
+    pub fn list_kind(&self) -> String {
+        match &self.shape {
+            Shape::Custom(custom) if !custom.list_kind.is_empty() => custom.list_kind.clone(),
+            _ => format!("{}List", self.kind),
+        }
+    }
+
     /// The subresource called `name`.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {

@@ -166,8 +166,9 @@ fn place(state: &mut State, object: Value) -> Result<(), String> {
     tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
     crate::apply::pack(&mut value);
     reserve(state, &resource, &value);
-    let stored = convert::to_stored(&resource, value);
+    let mut stored = convert::to_stored(&resource, value);
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+        crate::crd::definition::establish(&mut stored, &now);
         crate::crd::serve(state, &stored);
     }
     let fields = selector::selectable(&resource, &stored);

@@ -87,14 +87,20 @@ pub fn prepare_update(
 /// Just after a new object was stored.
 pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
-        crate::crd::serve(state, &object.value());
+        let definition = object.value();
+        crate::crd::serve(state, &definition);
+        crate::crd::definition::settle(state, &definition);
     }
 }
 
 /// Just after a changed object was stored.
 pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, new: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
-        crate::crd::serve(state, &new.value());
+        let definition = new.value();
+        crate::crd::serve(state, &definition);
+        if !new.meta().deleting && old.value().get("spec") != definition.get("spec") {
+            crate::crd::definition::settle(state, &definition);
+        }
     }
     if resource.is("", "services") {
         service::release_changed(state, &old.value(), &new.value());
@@ -121,6 +127,13 @@ pub fn special_delete(
 ) -> Result<Option<Deleted>> {
     if target.resource.is("", "namespaces") {
         return Ok(namespace::delete(state, target, live, old, context));
+    }
+    if target
+        .resource
+        .is("apiextensions.k8s.io", "customresourcedefinitions")
+        && !live.meta().deleting
+    {
+        return Ok(Some(crate::crd::definition::delete(state, target, old, context)));
     }
     Ok(None)
 }
@@ -188,11 +201,6 @@ fn status_update(resource: &Resource, new: &mut Value, old: &Value) {
             if tree::text(new, &["status", "qosClass"]).is_empty() {
                 tree::copy(old, new, &["status", "qosClass"]);
             }
-        }
-        ("apiextensions.k8s.io", _) => {
-            let managed = tree::get(new, &["metadata", "managedFields"]).cloned();
-            tree::copy(old, new, &["metadata"]);
-            put(new, &["metadata", "managedFields"], managed);
         }
         _ => {}
     }

@@ -3,9 +3,9 @@
 
 use serde_json::Value;
 
+use crate::context::Context;
 use crate::field::FieldErrors;
 use crate::resource::{Resource, Shape};
-use crate::state::State;
 
 mod apps;
 mod core;
@@ -36,6 +36,11 @@ const TABLE: &[(&str, &str, Validator)] = &[
         "validatingwebhookconfigurations",
         other::webhooks,
     ),
+    (
+        "apiextensions.k8s.io",
+        "customresourcedefinitions",
+        crate::crd::validate_definition,
+    ),
     ("apps", "daemonsets", apps::daemon_set),
     ("apps", "deployments", apps::deployment),
     ("apps", "replicasets", apps::replica_set),
@@ -55,10 +60,10 @@ const TABLE: &[(&str, &str, Validator)] = &[
 
 /// Checks a new object.
 #[must_use]
-pub fn create(state: &State, resource: &Resource, value: &Value) -> FieldErrors {
+pub fn create(resource: &Resource, value: &Value, context: &mut Context) -> FieldErrors {
     let mut errors = meta::object_meta(value, resource.namespaced, name_rule(resource));
     match &resource.shape {
-        Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, value, None)),
+        Shape::Custom(custom) => errors.append(crate::crd::validate(custom, value, None, context)),
         Shape::Builtin(_) => {
             meta::standard_finalizers(value, &mut errors);
             by_kind(resource, value, None, &mut errors);
@@ -69,25 +74,24 @@ pub fn create(state: &State, resource: &Resource, value: &Value) -> FieldErrors 
 
 /// Checks a changed object.
 #[must_use]
-pub fn update(
-    state: &State,
-    resource: &Resource,
-    new: &Value,
-    old: &Value,
-    subresource: &str,
-) -> FieldErrors {
+pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Context) -> FieldErrors {
     // The real server checks metadata at several stations of an update, so causes are listed several times.
     let mut errors = meta::object_meta(new, resource.namespaced, names::path_segment);
     errors.append(meta::object_meta_update(new, old));
     match &resource.shape {
-        Shape::Custom(custom) => errors.append(crate::crd::validate(state, custom, new, Some(old))),
+        Shape::Custom(custom) => {
+            errors.append(meta::object_meta_update(new, old));
+            errors.append(crate::crd::validate(custom, new, Some(old), context));
+        }
         Shape::Builtin(_) => {
             errors.append(meta::object_meta_update(new, old));
             if checks_whole_object(resource) {
                 errors.append(meta::object_meta(new, resource.namespaced, name_rule(resource)));
             }
-            if subresource != "status" {
+            if context.subresource != "status" {
                 by_kind(resource, new, Some(old), &mut errors);
+            } else if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
+                crate::crd::definition::validate_status(new, &mut errors);
             }
         }
     }

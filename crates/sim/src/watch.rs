@@ -109,7 +109,7 @@ impl Watch {
         if let Some(line) = self.lines.pop_front() {
             return Poll::Ready(Some(line));
         }
-        if self.ended || state.now() >= self.options.deadline {
+        if self.ended || state.now() >= self.options.deadline || !self.is_served(state) {
             return Poll::Ready(None);
         }
         let namespace = self.options.namespace.as_str();
@@ -117,6 +117,16 @@ impl Watch {
             .store
             .on_change(&self.options.resource.table, namespace, waker);
         Poll::Pending
+    }
+
+    /// A custom resource may go, or become another.
+    fn is_served(&self, state: &State) -> bool {
+        let own = &self.options.resource;
+        let Shape::Custom(custom) = &own.shape else {
+            return true;
+        };
+        let now = state.resources.find(&own.group, &own.version, &own.plural);
+        now.is_some_and(|now| matches!(&now.shape, Shape::Custom(now) if custom.is_unchanged(now)))
     }
 
     fn send_initial(&mut self, state: &State) {

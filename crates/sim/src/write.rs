@@ -101,23 +101,7 @@ fn shape(state: &State, resource: &Resource, value: Value) -> Result<Decoded> {
             value,
             unknown: Vec::new(),
         }),
-        Shape::Custom(custom) => crate::crd::decode(state, custom, value).map(|mut decoded| {
-            drop_empty_metadata(&mut decoded.value);
-            decoded
-        }),
-    }
-}
-
-/// Metadata is typed for custom kinds too: what is empty is as good as absent.
-fn drop_empty_metadata(value: &mut Value) {
-    if let Some(Value::Object(metadata)) = value.get_mut("metadata") {
-        metadata.retain(|_, field| match field {
-            Value::Null => false,
-            Value::String(text) => !text.is_empty(),
-            Value::Array(items) => !items.is_empty(),
-            Value::Object(map) => !map.is_empty(),
-            _ => true,
-        });
+        Shape::Custom(custom) => crate::crd::decode(state, custom, &resource.kind, &resource.version, value),
     }
 }
 
@@ -143,6 +127,21 @@ fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context
                 resource.version
             )))
         }
+    }
+}
+
+/// Warnings about an object that is fine otherwise.
+fn warn(target: &Target<'_>, new: &Value, old: Option<&Value>, context: &mut Context) {
+    match &target.resource.shape {
+        Shape::Custom(_) => crate::crd::warn(new, old, context),
+        Shape::Builtin(_)
+            if target
+                .resource
+                .is("apiextensions.k8s.io", "customresourcedefinitions") =>
+        {
+            crate::crd::definition::warn(new, old, context);
+        }
+        Shape::Builtin(_) => {}
     }
 }
 

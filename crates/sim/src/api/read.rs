@@ -230,10 +230,7 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
 
 fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
     let resource = request.resource;
-    let (kind, api_version) = (
-        json!(format!("{}List", resource.kind)),
-        json!(resource.api_version()),
-    );
+    let (kind, api_version) = (json!(resource.list_kind()), json!(resource.api_version()));
     let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
         .into_bytes();
     out.reserve(page.objects.iter().map(|object| object.size() + 1).sum());

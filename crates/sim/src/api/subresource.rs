@@ -10,7 +10,7 @@ use super::reply::Answer;
 use super::write::{body, delete_options};
 use super::{Request, scale};
 use crate::context::Context;
-use crate::resource::Verb;
+use crate::resource::{Shape, Verb};
 use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::status::{Qualified, Result, Status};
@@ -18,10 +18,18 @@ use crate::write::{self, Target};
 use crate::{strategy, tree};
 
 pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+    let custom = matches!(request.resource.shape, Shape::Custom(_));
     let Some(sub) = request.resource.subresource(&request.place.subresource) else {
+        if custom {
+            return Err(request.target().not_found());
+        }
         return Ok(Answer::not_found());
     };
     if !sub.verbs.contains(request.verb) {
+        if custom {
+            let what = request.resource.qualified();
+            return Err(Status::method_not_supported(what, request.verb.name()));
+        }
         return Ok(Answer::of_status(&Status::no_such_method()));
     }
     sub.name.as_ref().clone_into(&mut context.subresource);

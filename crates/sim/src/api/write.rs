@@ -218,7 +218,7 @@ pub(super) fn delete_collection(
         items.push(item);
     }
     let list = json!({
-        "kind": format!("{}List", resource.kind), "apiVersion": resource.api_version(),
+        "kind": resource.list_kind(), "apiVersion": resource.api_version(),
         "metadata": {"resourceVersion": version.to_string()}, "items": items,
     });
     Ok(Answer::json(200, &list))

@@ -14,10 +14,15 @@ const ANNOTATIONS_LIMIT: usize = 256 << 10;
 /// Checks `metadata` of an object to be created or replaced.
 #[must_use]
 pub fn object_meta(object: &Value, namespaced: bool, rule: NameRule) -> FieldErrors {
+    object_meta_at(object, namespaced, rule, &Path::new("metadata"))
+}
+
+/// Checks `metadata` of an object that lies inside another one, at `path`.
+#[must_use]
+pub fn object_meta_at(object: &Value, namespaced: bool, rule: NameRule, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    let path = Path::new("metadata");
-    names_of(object, rule, &path, &mut errors);
-    namespace_of(object, namespaced, &path, &mut errors);
+    names_of(object, rule, path, &mut errors);
+    namespace_of(object, namespaced, path, &mut errors);
     if let Some(generation) =
         tree::int(object, &["metadata", "generation"]).filter(|generation| *generation < 0)
     {

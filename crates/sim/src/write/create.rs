@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, freeze, keep, settle_namespace};
+use super::{Target, freeze, keep, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
+use crate::resource::Shape;
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
@@ -36,11 +37,25 @@ pub fn create(
         operation: Operation::Create,
         old: None,
     };
+    refuse_under_dying_definition(target, &value)?;
     admission::mutate(state, &attributes, &mut value, context)?;
     strategy::prepare_create(state, target.resource, &mut value, context)?;
-    validate(target, &value, state)?;
+    validate(target, &value, context)?;
+    warn(target, &value, None, context);
     admission::validate(state, &attributes, &value, context)?;
     store(state, target, value, context)
+}
+
+/// Nothing new is made of a kind whose definition goes.
+fn refuse_under_dying_definition(target: &Target<'_>, value: &Value) -> Result<()> {
+    match &target.resource.shape {
+        Shape::Custom(custom) if custom.terminating => {
+            let why = "create not allowed while custom resource definition is terminating";
+            let name = tree::text(value, &["metadata", "name"]);
+            Err(Status::forbidden(target.resource.qualified(), name, why))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn fill_system_fields(state: &mut State, target: &Target<'_>, value: &mut Value) {
@@ -75,9 +90,9 @@ fn free_name(state: &mut State, target: &Target<'_>, base: &str) -> String {
     name
 }
 
-fn validate(target: &Target<'_>, value: &Value, state: &State) -> Result<()> {
+fn validate(target: &Target<'_>, value: &Value, context: &mut Context) -> Result<()> {
     let name = tree::text(value, &["metadata", "name"]);
-    let errors = validation::create(state, target.resource, value);
+    let errors = validation::create(target.resource, value, context);
     if errors.is_empty() {
         Ok(())
     } else {

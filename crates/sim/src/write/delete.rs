@@ -146,6 +146,12 @@ pub fn delete_now(state: &mut State, target: &Target<'_>) -> Option<Arc<Object>>
 
 fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
     let (kind, meta) = (target.resource.qualified_kind(), live.meta());
+    if target
+        .resource
+        .is("apiextensions.k8s.io", "customresourcedefinitions")
+    {
+        return check_definition(target, live, options);
+    }
     if let Some(uid) = options.uid.as_deref().filter(|uid| **uid != *meta.uid) {
         let why = format!(
             "the UID in the precondition ({uid}) does not match the UID in record ({}). The object might have been deleted and then recreated",
@@ -165,6 +171,22 @@ fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptio
         return Err(Status::conflict(kind, target.name, &why));
     }
     Ok(())
+}
+
+/// Definitions have a delete of their own in the real server, and words of their own.
+fn check_definition(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
+    let meta = live.meta();
+    let fail = |what: &str, wanted: &str, found: &str| {
+        let why =
+            format!("Precondition failed: {what} in precondition: {wanted}, {what} in object meta: {found}");
+        Err(Status::conflict(target.resource.qualified(), target.name, &why))
+    };
+    let version = meta.version.to_string();
+    match (options.uid.as_deref(), options.resource_version.as_deref()) {
+        (Some(uid), _) if *uid != *meta.uid => fail("UID", uid, &meta.uid),
+        (_, Some(wanted)) if wanted != version => fail("ResourceVersion", wanted, &version),
+        _ => Ok(()),
+    }
 }
 
 /// How the deletion goes on.

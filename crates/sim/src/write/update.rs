@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, create, current, freeze, keep, settle_namespace};
+use super::{Target, create, current, freeze, keep, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -72,7 +72,10 @@ pub fn update(
     };
     admission::mutate(state, &attributes, &mut new, context)?;
     prepare(state, target, &mut new, &old, context)?;
-    validate(state, target, &new, &old, context)?;
+    validate(target, &new, &old, context)?;
+    if context.subresource != "status" {
+        warn(target, &new, Some(&old), context);
+    }
     admission::validate(state, &attributes, &new, context)?;
     let object = store(state, target, &live, &old, new, context);
     Ok(Updated {
@@ -194,8 +197,8 @@ fn prepare(
     Ok(())
 }
 
-fn validate(state: &State, target: &Target<'_>, new: &Value, old: &Value, context: &Context) -> Result<()> {
-    let errors = validation::update(state, target.resource, new, old, &context.subresource);
+fn validate(target: &Target<'_>, new: &Value, old: &Value, context: &mut Context) -> Result<()> {
+    let errors = validation::update(target.resource, new, old, context);
     if errors.is_empty() {
         Ok(())
     } else {

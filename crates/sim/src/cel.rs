@@ -1,0 +1,53 @@
+//! Expressions (CEL): takes a source and the types of its names, gives a program or the compiler's words for what is wrong with it; takes
+//! values for the names, gives the result. Parsing, typing and the core of evaluation are here, bounded in depth and cost; the libraries of
+//! functions are `kube-cel`'s.
+
+mod ast;
+mod check;
+mod eval;
+mod fold;
+mod lex;
+mod library;
+mod number;
+mod overloads;
+mod parse;
+mod source;
+mod types;
+mod value;
+
+pub(crate) use eval::{Failure, Names};
+pub(crate) use types::Type;
+pub(crate) use value::Val;
+
+/// What one expression may cost, in steps.
+pub(crate) const CALL_COST: u64 = 1_000_000;
+
+/// A compiled expression.
+#[derive(Debug)]
+pub(crate) struct Program {
+    expr: ast::Expr,
+    patterns: library::Patterns,
+}
+
+/// Compiles an expression; the error is the compiler's report.
+pub(crate) fn compile<'t>(source: &str, names: &[(&str, Type<'t>)]) -> Result<(Program, Type<'t>), String> {
+    let expr = parse::parse(source)?;
+    let kind = check::check(source, &expr, names)?;
+    let patterns = library::Patterns::of(&expr);
+    Ok((Program { expr, patterns }, kind))
+}
+
+impl Program {
+    /// Whether the expression names `name`.
+    pub(crate) fn uses(&self, name: &str) -> bool {
+        self.expr.names(name)
+    }
+
+    /// Evaluates; `cost` is what may be spent, and is what is left afterwards.
+    pub(crate) fn run<'a>(&'a self, names: &dyn Names<'a>, cost: &mut u64) -> Result<Val<'a>, Failure> {
+        eval::run(&self.expr, &self.patterns, names, cost)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,264 @@
+//! Running an expression: takes the tree and the values of its names, gives the result. Every step costs; who runs out of it is stopped.
+
+use std::borrow::Cow;
+use std::rc::Rc;
+
+use super::ast::{Expr, Kind};
+use super::library::{self, Patterns};
+use super::number;
+use super::value::Val;
+
+/// Why an expression has no result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Failure {
+    /// In the words of the runtime.
+    Error(String),
+    /// It costs too much.
+    Cost,
+}
+
+impl Failure {
+    pub(super) fn of<T>(words: impl Into<String>) -> Result<T, Self> {
+        Err(Self::Error(words.into()))
+    }
+}
+
+impl std::fmt::Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Error(words) => f.write_str(words),
+            Self::Cost => f.write_str("operation cancelled: actual cost limit exceeded"),
+        }
+    }
+}
+
+pub(super) const NO_OVERLOAD: &str = "no such overload";
+
+pub(super) type Outcome<'a> = Result<Val<'a>, Failure>;
+
+/// Where names get their values.
+pub(crate) trait Names<'a> {
+    /// The value of a name, which may itself have to be computed.
+    fn get(&self, name: &str, cost: &mut u64) -> Option<Outcome<'a>>;
+}
+
+impl<'a> Names<'a> for Vec<(&str, Val<'a>)> {
+    fn get(&self, name: &str, _: &mut u64) -> Option<Outcome<'a>> {
+        let found = self.iter().find(|(own, _)| *own == name)?;
+        Some(Ok(found.1.clone()))
+    }
+}
+
+pub(super) fn run<'a>(
+    expr: &'a Expr,
+    patterns: &'a Patterns,
+    names: &dyn Names<'a>,
+    cost: &mut u64,
+) -> Outcome<'a> {
+    Runner {
+        patterns,
+        names,
+        cost,
+        local: Vec::new(),
+    }
+    .eval(expr)
+}
+
+pub(super) struct Runner<'r, 'a> {
+    patterns: &'a Patterns,
+    names: &'r dyn Names<'a>,
+    cost: &'r mut u64,
+    pub(super) local: Vec<(&'a str, Val<'a>)>,
+}
+
+impl<'a> Runner<'_, 'a> {
+    pub(super) fn spend(&mut self, steps: usize) -> Result<(), Failure> {
+        let steps = steps as u64;
+        if steps > *self.cost {
+            *self.cost = 0;
+            return Err(Failure::Cost);
+        }
+        *self.cost -= steps;
+        Ok(())
+    }
+
+    pub(super) fn eval(&mut self, expr: &'a Expr) -> Outcome<'a> {
+        self.spend(1)?;
+        Ok(match &expr.kind {
+            Kind::Null => Val::Null,
+            Kind::Bool(flag) => Val::Bool(*flag),
+            Kind::Int(number) => Val::Int(*number),
+            Kind::Uint(number) => Val::Uint(*number),
+            Kind::Double(number) => Val::Double(*number),
+            Kind::Text(text) => Val::Text(Cow::Borrowed(text)),
+            Kind::Bytes(bytes) => Val::Bytes(bytes.as_slice().into()),
+            Kind::Ident(name) => return self.ident(name),
+            Kind::Select(below, field) => {
+                let operand = self.eval(below)?;
+                return self.select(&operand, field);
+            }
+            Kind::Has(below, field) => {
+                let operand = match self.eval(below)? {
+                    Val::Optional(None) => return Ok(Val::Bool(false)),
+                    Val::Optional(Some(inner)) => (*inner).clone(),
+                    plain => plain,
+                };
+                match operand.field(field) {
+                    Ok(found) => Val::Bool(found.is_some()),
+                    Err(()) => return Failure::of(NO_OVERLOAD),
+                }
+            }
+            Kind::Maybe(below, field) => {
+                let operand = match self.eval(below)? {
+                    Val::Optional(None) => return Ok(Val::Optional(None)),
+                    Val::Optional(Some(inner)) => (*inner).clone(),
+                    plain => plain,
+                };
+                match operand.field(field) {
+                    Ok(found) => Val::Optional(found.map(Rc::new)),
+                    Err(()) => return Failure::of(NO_OVERLOAD),
+                }
+            }
+            Kind::Call(name, target, arguments) => return self.call(name, target.as_deref(), arguments),
+            Kind::List(items) => self.list(items)?,
+            Kind::Map(entries) => self.map(entries)?,
+            Kind::Fold(fold) => return self.fold(fold),
+            Kind::Optional(fold) => return self.optional(fold),
+        })
+    }
+
+    fn ident(&mut self, name: &'a str) -> Outcome<'a> {
+        if let Some((_, value)) = self.local.iter().rev().find(|(own, _)| *own == name) {
+            return Ok(value.clone());
+        }
+        match self.names.get(name, self.cost) {
+            Some(found) => found,
+            None => match library::type_name(name) {
+                Some(name) => Ok(Val::Type(name)),
+                None => Failure::of(format!("no such attribute(s): {name}")),
+            },
+        }
+    }
+
+    fn select(&mut self, operand: &Val<'a>, field: &str) -> Outcome<'a> {
+        match operand {
+            Val::Optional(None) => Ok(Val::Optional(None)),
+            Val::Optional(Some(inner)) => match inner.field(field) {
+                Ok(found) => Ok(Val::Optional(found.map(Rc::new))),
+                Err(()) => Failure::of(NO_OVERLOAD),
+            },
+            plain => match plain.field(field) {
+                Ok(Some(found)) => Ok(found),
+                Ok(None) => Failure::of(format!("no such key: {field}")),
+                Err(()) => Failure::of(NO_OVERLOAD),
+            },
+        }
+    }
+
+    fn call(&mut self, name: &'a str, target: Option<&'a Expr>, arguments: &'a [Expr]) -> Outcome<'a> {
+        match (name, arguments) {
+            ("_&&_", [a, b]) => return self.logic(a, b, false),
+            ("_||_", [a, b]) => return self.logic(a, b, true),
+            ("_?_:_", [condition, yes, no]) => {
+                return match self.eval(condition)? {
+                    Val::Bool(true) => self.eval(yes),
+                    Val::Bool(false) => self.eval(no),
+                    _ => Failure::of(NO_OVERLOAD),
+                };
+            }
+            _ => {}
+        }
+        // A library's name before the dot is no value.
+        let space = match target.map(|target| &target.kind) {
+            Some(Kind::Ident(space)) if library::is_space(space, name) => Some(space.as_str()),
+            _ => None,
+        };
+        let target = target.filter(|_| space.is_none());
+        let mut values = Vec::with_capacity(arguments.len() + 1);
+        for one in target.into_iter().chain(arguments) {
+            values.push(self.eval(one)?);
+        }
+        let size = values.iter().filter_map(|value| match value {
+            Val::Text(text) => Some(text.len() / 10),
+            other => other.len(),
+        });
+        let size: usize = size.sum();
+        if !is_constant(name) {
+            self.spend(size)?;
+        }
+        match (space, target.is_some()) {
+            (Some(space), _) => library::qualified(space, name, values),
+            (None, member) => library::apply(name, member, values, self.patterns),
+        }
+    }
+
+    /// One side may decide alone, even when the other fails.
+    fn logic(&mut self, a: &'a Expr, b: &'a Expr, decides: bool) -> Outcome<'a> {
+        let left = self.eval(a);
+        match left {
+            Ok(Val::Bool(flag)) if flag == decides => return Ok(Val::Bool(flag)),
+            Err(Failure::Cost) => return Err(Failure::Cost),
+            _ => {}
+        }
+        match (left, self.eval(b)?) {
+            (_, Val::Bool(flag)) if flag == decides => Ok(Val::Bool(flag)),
+            (Ok(Val::Bool(_)), Val::Bool(flag)) => Ok(Val::Bool(flag)),
+            (Err(failure), _) => Err(failure),
+            _ => Failure::of(NO_OVERLOAD),
+        }
+    }
+
+    fn list(&mut self, items: &'a [(bool, Expr)]) -> Outcome<'a> {
+        let mut all = Vec::with_capacity(items.len());
+        for (optional, item) in items {
+            match self.eval(item)? {
+                Val::Optional(inner) if *optional => all.extend(inner.map(|inner| (*inner).clone())),
+                value => all.push(value),
+            }
+        }
+        Ok(Val::List(Rc::new(all)))
+    }
+
+    fn map(&mut self, entries: &'a [(bool, Expr, Expr)]) -> Outcome<'a> {
+        let mut all: Vec<(Val<'a>, Val<'a>)> = Vec::with_capacity(entries.len());
+        for (optional, key, value) in entries {
+            let key = self.eval(key)?;
+            match self.eval(value)? {
+                Val::Optional(inner) if *optional => all.extend(inner.map(|inner| (key, (*inner).clone()))),
+                value => all.push((key, value)),
+            }
+        }
+        Ok(Val::Map(Rc::new(all)))
+    }
+}
+
+/// Operations whose cost does not grow with their operands.
+fn is_constant(name: &str) -> bool {
+    matches!(
+        name,
+        "_[_]" | "_[?_]" | "size" | "!_" | "-_" | "hasValue" | "value" | "orValue" | "or" | "dyn" | "type"
+    )
+}
+
+/// A comparison in words of an order.
+pub(super) fn ordered(name: &str, a: &Val<'_>, b: &Val<'_>) -> Option<bool> {
+    use std::cmp::Ordering;
+    let order = match (a, b) {
+        (Val::Text(a), Val::Text(b)) => Some(a.cmp(b)),
+        (Val::Bool(a), Val::Bool(b)) => Some(a.cmp(b)),
+        (Val::Bytes(a), Val::Bytes(b)) => Some(a.cmp(b)),
+        _ => match (a.number(), b.number()) {
+            (Some(a), Some(b)) => match number::compare(a, b) {
+                Some(order) => Some(order),
+                None => return Some(false),
+            },
+            _ => None,
+        },
+    }?;
+    Some(match name {
+        "_<_" => order == Ordering::Less,
+        "_<=_" => order != Ordering::Greater,
+        "_>_" => order == Ordering::Greater,
+        _ => order != Ordering::Less,
+    })
+}

@@ -1,0 +1,266 @@
+//! Letters into words: takes a source, gives its tokens with their places.
+
+use super::source::report;
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Token {
+    Ident(String),
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+    Text(String),
+    Bytes(Vec<u8>),
+    /// An operator or bracket.
+    Sign(&'static str),
+    End,
+}
+
+#[derive(Clone, Debug)]
+pub(super) struct Placed {
+    pub token: Token,
+    pub at: usize,
+    pub text: String,
+}
+
+const SIGNS: [&str; 30] = [
+    "==", "!=", "<=", ">=", "&&", "||", "[?", ".?", "{?", "<", ">", "+", "-", "*", "/", "%", "!", "?", ":",
+    "(", ")", "[", "]", "{", "}", ".", ",", "=", "&", "|",
+];
+
+pub(super) fn tokens(source: &str) -> Result<Vec<Placed>, String> {
+    let chars: Vec<char> = source.chars().collect();
+    let mut lexer = Lexer {
+        source,
+        chars: &chars,
+        at: 0,
+    };
+    let mut out = Vec::new();
+    while let Some(placed) = lexer.next()? {
+        out.push(placed);
+    }
+    out.push(Placed {
+        token: Token::End,
+        at: chars.len(),
+        text: "<EOF>".into(),
+    });
+    Ok(out)
+}
+
+struct Lexer<'a> {
+    source: &'a str,
+    chars: &'a [char],
+    at: usize,
+}
+
+impl Lexer<'_> {
+    fn peek(&self, ahead: usize) -> Option<char> {
+        self.chars.get(self.at + ahead).copied()
+    }
+
+    fn fail<T>(&self, at: usize, words: &str) -> Result<T, String> {
+        Err(report(self.source, at, words))
+    }
+
+    fn next(&mut self) -> Result<Option<Placed>, String> {
+        self.skip_space();
+        let start = self.at;
+        let Some(c) = self.peek(0) else {
+            return Ok(None);
+        };
+        let token = match c {
+            '"' | '\'' => Token::Text(self.string(false)?),
+            'r' | 'R' if matches!(self.peek(1), Some('"' | '\'')) => {
+                self.at += 1;
+                Token::Text(self.string(true)?)
+            }
+            'b' | 'B' if matches!(self.peek(1), Some('"' | '\'')) => {
+                self.at += 1;
+                Token::Bytes(self.string(false)?.into_bytes())
+            }
+            c if c.is_ascii_digit() || c == '.' && self.peek(1).is_some_and(|c| c.is_ascii_digit()) => {
+                self.number()?
+            }
+            c if c.is_ascii_alphabetic() || c == '_' => {
+                let word = self.take(|c| c.is_ascii_alphanumeric() || c == '_');
+                Token::Ident(word)
+            }
+            '`' => {
+                self.at += 1;
+                let word = self.take(|c| c != '`' && c != '\n');
+                self.at += 1;
+                Token::Ident(word)
+            }
+            _ => self.sign()?,
+        };
+        let text = self.chars.get(start..self.at).unwrap_or(&[]).iter().collect();
+        Ok(Some(Placed {
+            token,
+            at: start,
+            text,
+        }))
+    }
+
+    fn skip_space(&mut self) {
+        loop {
+            match self.peek(0) {
+                Some(c) if c.is_whitespace() => self.at += 1,
+                Some('/') if self.peek(1) == Some('/') => {
+                    self.take(|c| c != '\n');
+                }
+                _ => return,
+            }
+        }
+    }
+
+    fn take(&mut self, keep: impl Fn(char) -> bool) -> String {
+        let mut word = String::new();
+        while let Some(c) = self.peek(0).filter(|c| keep(*c)) {
+            word.push(c);
+            self.at += 1;
+        }
+        word
+    }
+
+    fn sign(&mut self) -> Result<Token, String> {
+        let rest: String = self.chars.iter().skip(self.at).take(2).collect();
+        let Some(sign) = SIGNS.iter().find(|sign| rest.starts_with(**sign)) else {
+            let shown = rest.chars().next().unwrap_or(' ');
+            return self.fail(
+                self.at,
+                &format!("Syntax error: token recognition error at: '{shown}'"),
+            );
+        };
+        // `?` after a bracket or dot may belong to a condition: `[?` and `{?` mark optional entries only when nothing else can be meant.
+        self.at += sign.len();
+        Ok(Token::Sign(sign))
+    }
+
+    fn number(&mut self) -> Result<Token, String> {
+        let start = self.at;
+        if self.peek(0) == Some('0') && matches!(self.peek(1), Some('x' | 'X')) {
+            self.at += 2;
+            let digits = self.take(|c| c.is_ascii_hexdigit());
+            if matches!(self.peek(0), Some('u' | 'U')) {
+                self.at += 1;
+                return match u64::from_str_radix(&digits, 16) {
+                    Ok(number) => Ok(Token::Uint(number)),
+                    Err(_) => self.fail(start, "invalid uint literal"),
+                };
+            }
+            return match i64::from_str_radix(&digits, 16) {
+                Ok(number) => Ok(Token::Int(number)),
+                Err(_) => self.fail(start, "invalid int literal"),
+            };
+        }
+        let mut digits = self.take(|c| c.is_ascii_digit());
+        let mut float = false;
+        if self.peek(0) == Some('.') && self.peek(1).is_some_and(|c| c.is_ascii_digit()) {
+            float = true;
+            self.at += 1;
+            digits.push('.');
+            digits.push_str(&self.take(|c| c.is_ascii_digit()));
+        }
+        if matches!(self.peek(0), Some('e' | 'E')) {
+            float = true;
+            self.at += 1;
+            digits.push('e');
+            if let Some(sign @ ('+' | '-')) = self.peek(0) {
+                self.at += 1;
+                digits.push(sign);
+            }
+            digits.push_str(&self.take(|c| c.is_ascii_digit()));
+        }
+        if float {
+            return match format!("0{digits}").parse() {
+                Ok(number) => Ok(Token::Double(number)),
+                Err(_) => self.fail(start, "invalid double literal"),
+            };
+        }
+        if matches!(self.peek(0), Some('u' | 'U')) {
+            self.at += 1;
+            return match digits.parse() {
+                Ok(number) => Ok(Token::Uint(number)),
+                Err(_) => self.fail(start, "invalid uint literal"),
+            };
+        }
+        // The least number has no positive counterpart; the minus before it is not seen here.
+        if digits == "9223372036854775808" {
+            return Ok(Token::Int(i64::MIN));
+        }
+        match digits.parse() {
+            Ok(number) => Ok(Token::Int(number)),
+            Err(_) => self.fail(start, "invalid int literal"),
+        }
+    }
+
+    fn string(&mut self, raw: bool) -> Result<String, String> {
+        let start = self.at;
+        let quote = self.peek(0).unwrap_or('"');
+        let triple = self.peek(1) == Some(quote) && self.peek(2) == Some(quote);
+        self.at += if triple { 3 } else { 1 };
+        let mut text = String::new();
+        loop {
+            let Some(c) = self.peek(0) else {
+                return self.fail(
+                    start,
+                    &format!("Syntax error: token recognition error at: '{quote}'"),
+                );
+            };
+            let closes =
+                c == quote && (!triple || self.peek(1) == Some(quote) && self.peek(2) == Some(quote));
+            if closes {
+                self.at += if triple { 3 } else { 1 };
+                return Ok(text);
+            }
+            if !triple && c == '\n' {
+                return self.fail(
+                    start,
+                    &format!("Syntax error: token recognition error at: '{quote}'"),
+                );
+            }
+            self.at += 1;
+            if c == '\\' && !raw {
+                text.push(self.escape()?);
+            } else {
+                text.push(c);
+            }
+        }
+    }
+
+    fn escape(&mut self) -> Result<char, String> {
+        let start = self.at;
+        let Some(c) = self.peek(0) else {
+            return self.fail(start, "Syntax error: unfinished escape");
+        };
+        self.at += 1;
+        let code = |lexer: &mut Self, length: usize, radix: u32| {
+            let digits: String = lexer.chars.iter().skip(lexer.at).take(length).collect();
+            lexer.at += length;
+            let code = u32::from_str_radix(&digits, radix)
+                .ok()
+                .filter(|_| digits.chars().count() == length);
+            match code.and_then(char::from_u32) {
+                Some(c) => Ok(c),
+                None => lexer.fail(start, "Syntax error: invalid escape"),
+            }
+        };
+        Ok(match c {
+            'a' => '\u{7}',
+            'b' => '\u{8}',
+            'f' => '\u{c}',
+            'n' => '\n',
+            'r' => '\r',
+            't' => '\t',
+            'v' => '\u{b}',
+            'x' | 'X' => code(self, 2, 16)?,
+            'u' => code(self, 4, 16)?,
+            'U' => code(self, 8, 16)?,
+            '0'..='3' => {
+                self.at -= 1;
+                code(self, 3, 8)?
+            }
+            '\\' | '\'' | '"' | '`' | '?' => c,
+            _ => return self.fail(start, "Syntax error: invalid escape"),
+        })
+    }
+}

@@ -1,0 +1,419 @@
+//! Functions: the core ones in our own words, the rest handed to `kube-cel`.
+
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::rc::Rc;
+use std::sync::Arc;
+
+use kube_cel::{KubeCelExt, cel};
+use regex::Regex;
+
+use cel::common::ast::{CallExpr, Expr as Foreign, IdedExpr};
+
+use super::ast::{Expr, Kind};
+use super::eval::{Failure, NO_OVERLOAD, Outcome, ordered};
+use super::number;
+use super::value::Val;
+use crate::crd::pattern;
+
+/// Expressions of `matches` that are written out, compiled once.
+#[derive(Debug, Default)]
+pub(super) struct Patterns(HashMap<String, Regex>);
+
+impl Patterns {
+    pub(super) fn of(expr: &Expr) -> Self {
+        let mut all = Self::default();
+        all.add(expr);
+        all
+    }
+
+    fn add(&mut self, expr: &Expr) {
+        if let Kind::Call(name, _, arguments) = &expr.kind
+            && name == "matches"
+            && let Some(Kind::Text(text)) = arguments.last().map(|last| &last.kind)
+            && let Ok(regex) = pattern::compile(text)
+        {
+            self.0.insert(text.clone(), regex);
+        }
+        for below in expr.children() {
+            self.add(below);
+        }
+    }
+
+    fn matches(&self, text: &str, expression: &str) -> Result<bool, Failure> {
+        if let Some(regex) = self.0.get(expression) {
+            return Ok(regex.is_match(text));
+        }
+        match pattern::compile(expression) {
+            Ok(regex) => Ok(regex.is_match(text)),
+            Err(words) => Failure::of(words),
+        }
+    }
+}
+
+/// Types that may be named.
+pub(super) fn type_name(name: &str) -> Option<&'static str> {
+    let all = [
+        "bool",
+        "int",
+        "uint",
+        "double",
+        "string",
+        "bytes",
+        "list",
+        "map",
+        "type",
+        "null_type",
+        "optional_type",
+    ];
+    all.into_iter().find(|own| *own == name)
+}
+
+/// Whether a name before a dot is a library, not a value.
+pub(super) fn is_space(space: &str, name: &str) -> bool {
+    super::overloads::is_function(&format!("{space}.{name}"))
+}
+
+/// `optional.of` and its like.
+pub(super) fn qualified<'a>(space: &str, name: &str, mut values: Vec<Val<'a>>) -> Outcome<'a> {
+    match (space, name, values.len()) {
+        ("optional", "none", 0) => Ok(Val::Optional(None)),
+        ("optional", "of", 1) => Ok(Val::Optional(values.pop().map(Rc::new))),
+        ("optional", "ofNonZeroValue", 1) => {
+            let value = values.pop().unwrap_or(Val::Null);
+            let zero = match &value {
+                Val::Null | Val::Bool(false) | Val::Int(0) | Val::Uint(0) => true,
+                Val::Double(number) => *number == 0.0,
+                other => other.len() == Some(0),
+            };
+            Ok(Val::Optional((!zero).then(|| Rc::new(value))))
+        }
+        _ => foreign(name, Some(space), false, values),
+    }
+}
+
+/// A function of `kube-cel` by name, without a target.
+pub(super) fn call<'a>(name: &str, values: Vec<Val<'a>>) -> Outcome<'a> {
+    match name.split_once('.') {
+        Some((space, name)) => foreign(name, Some(space), false, values),
+        None => foreign(name, None, false, values),
+    }
+}
+
+/// Applies a function or operator.
+pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns: &Patterns) -> Outcome<'a> {
+    let known = match (name, values.as_slice()) {
+        ("_==_", [a, b]) => Some(Ok(Val::Bool(a.equals(b)))),
+        ("_!=_", [a, b]) => Some(Ok(Val::Bool(!a.equals(b)))),
+        ("_<_" | "_<=_" | "_>_" | "_>=_", [a, b]) => ordered(name, a, b).map(|flag| Ok(Val::Bool(flag))),
+        ("_+_" | "_-_" | "_*_" | "_/_" | "_%_", [a, b]) => operate(name, a, b),
+        ("!_", [Val::Bool(flag)]) => Some(Ok(Val::Bool(!flag))),
+        ("-_", [Val::Int(number)]) => Some(match number.checked_neg() {
+            Some(number) => Ok(Val::Int(number)),
+            None => Failure::of("integer overflow"),
+        }),
+        ("-_", [Val::Double(number)]) => Some(Ok(Val::Double(-number))),
+        ("@in", [item, within]) => within_of(item, within),
+        ("_[_]", [of, index]) => Some(at(of, index)),
+        ("_[?_]", [of, index]) => Some(at_maybe(of, index)),
+        ("size", [of]) => of.len().map(|len| Ok(Val::Int(len as i64))),
+        ("matches", [Val::Text(text), Val::Text(expression)]) => {
+            Some(patterns.matches(text, expression).map(Val::Bool))
+        }
+        ("contains", [Val::Text(text), Val::Text(part)]) => Some(Ok(Val::Bool(text.contains(part.as_ref())))),
+        ("startsWith", [Val::Text(text), Val::Text(part)]) => {
+            Some(Ok(Val::Bool(text.starts_with(part.as_ref()))))
+        }
+        ("endsWith", [Val::Text(text), Val::Text(part)]) => {
+            Some(Ok(Val::Bool(text.ends_with(part.as_ref()))))
+        }
+        ("dyn", [value]) => Some(Ok(value.clone())),
+        ("type", [value]) => Some(Ok(Val::Type(value.type_name()))),
+        ("first" | "last", [list]) if member => list.items().map(|mut items| {
+            let item = if name == "last" {
+                items.pop()
+            } else {
+                (!items.is_empty()).then(|| items.swap_remove(0))
+            };
+            Ok(Val::Optional(item.map(Rc::new)))
+        }),
+        ("hasValue" | "value" | "or" | "orValue", [Val::Optional(inner), rest @ ..]) => {
+            optional(name, inner, rest)
+        }
+        ("int" | "uint" | "double" | "string" | "bool", [value]) if !member => convert(name, value),
+        _ => None,
+    };
+    match known {
+        Some(outcome) => outcome,
+        None if name.starts_with(['_', '@', '!', '-'])
+            && !values.iter().any(|one| matches!(one, Val::Library(_))) =>
+        {
+            Failure::of(NO_OVERLOAD)
+        }
+        None => foreign(name, None, member, values),
+    }
+}
+
+fn operate<'a>(name: &str, a: &Val<'a>, b: &Val<'a>) -> Option<Outcome<'a>> {
+    if let (Some(a), Some(b)) = (a.number(), b.number()) {
+        return number::operate(name, a, b)
+            .map(|result| result.map_err(|words| Failure::Error(words.into())));
+    }
+    match (name, a, b) {
+        ("_+_", Val::Text(a), Val::Text(b)) => Some(Ok(Val::text(format!("{a}{b}")))),
+        ("_+_", Val::Bytes(a), Val::Bytes(b)) => Some(Ok(Val::Bytes([&**a, &**b].concat().into()))),
+        ("_+_", a, b) => {
+            let (mut all, more) = (a.items()?, b.items()?);
+            // Sets stay sets.
+            let set = matches!(a, Val::Tree(_, Some(schema)) if schema.list == crate::crd::schema::List::Set);
+            for item in more {
+                if !set || !all.iter().any(|have| have.equals(&item)) {
+                    all.push(item);
+                }
+            }
+            Some(Ok(Val::List(Rc::new(all))))
+        }
+        _ => None,
+    }
+}
+
+fn within_of<'a>(item: &Val<'a>, within: &Val<'a>) -> Option<Outcome<'a>> {
+    if let Some(items) = within.items() {
+        return Some(Ok(Val::Bool(items.iter().any(|one| one.equals(item)))));
+    }
+    match within {
+        Val::Map(_) | Val::Tree(..) => Some(Ok(Val::Bool(within.entry(item).is_some()))),
+        _ => None,
+    }
+}
+
+fn at<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
+    if let Val::Optional(inner) = of {
+        return match inner {
+            Some(inner) => at_maybe(inner, index),
+            None => Ok(Val::Optional(None)),
+        };
+    }
+    if let Some(mut items) = of.items() {
+        let place = match index {
+            Val::Int(at) => usize::try_from(*at).ok(),
+            Val::Uint(at) => usize::try_from(*at).ok(),
+            Val::Double(at) if at.fract() == 0.0 && *at >= 0.0 => Some(*at as usize),
+            Val::Double(_) => None,
+            _ => return Failure::of(NO_OVERLOAD),
+        };
+        return match place.filter(|place| *place < items.len()) {
+            Some(place) => Ok(items.swap_remove(place)),
+            None => Failure::of(format!("index out of bounds: {}", shown(index))),
+        };
+    }
+    match of {
+        Val::Map(_) | Val::Tree(..) => match of.entry(index) {
+            Some(value) => Ok(value),
+            None => Failure::of(format!("no such key: {}", shown(index))),
+        },
+        _ => Failure::of(NO_OVERLOAD),
+    }
+}
+
+fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
+    match of {
+        Val::Optional(None) => Ok(Val::Optional(None)),
+        Val::Optional(Some(inner)) => at_maybe(inner, index),
+        of => match at(of, index) {
+            Ok(value) => Ok(Val::Optional(Some(Rc::new(value)))),
+            Err(Failure::Error(words)) if words == NO_OVERLOAD => Failure::of(words),
+            Err(_) => Ok(Val::Optional(None)),
+        },
+    }
+}
+
+fn optional<'a>(name: &str, inner: &Option<Rc<Val<'a>>>, rest: &[Val<'a>]) -> Option<Outcome<'a>> {
+    Some(match (name, inner, rest) {
+        ("hasValue", inner, []) => Ok(Val::Bool(inner.is_some())),
+        ("value", Some(inner), []) => Ok((**inner).clone()),
+        ("value", None, []) => Failure::of("optional.none() dereference"),
+        ("or", Some(_), [_]) => Ok(Val::Optional(inner.clone())),
+        ("orValue", Some(inner), [_]) => Ok((**inner).clone()),
+        ("or" | "orValue", None, [other]) => Ok(other.clone()),
+        _ => return None,
+    })
+}
+
+fn shown(value: &Val<'_>) -> String {
+    match value {
+        Val::Text(text) => text.to_string(),
+        Val::Int(number) => number.to_string(),
+        Val::Uint(number) => number.to_string(),
+        Val::Bool(flag) => flag.to_string(),
+        Val::Double(number) => crate::crd::show::float(*number),
+        _ => String::new(),
+    }
+}
+
+fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
+    let invalid = |function: &str, text: &str| {
+        let quoted = crate::crd::show::quoted(text);
+        Failure::of(format!("strconv.{function}: parsing {quoted}: invalid syntax"))
+    };
+    Some(match (name, value) {
+        ("int", Val::Int(_))
+        | ("uint", Val::Uint(_))
+        | ("double", Val::Double(_))
+        | ("string", Val::Text(_)) => Ok(value.clone()),
+        ("int", Val::Uint(number)) => match i64::try_from(*number) {
+            Ok(number) => Ok(Val::Int(number)),
+            Err(_) => Failure::of("integer overflow"),
+        },
+        ("int", Val::Double(number)) => {
+            if number.abs() < 9.223_372_036_854_775e18 {
+                Ok(Val::Int(*number as i64))
+            } else {
+                Failure::of("integer overflow")
+            }
+        }
+        ("int", Val::Text(text)) => match text.parse() {
+            Ok(number) => Ok(Val::Int(number)),
+            Err(_) => invalid("ParseInt", text),
+        },
+        ("uint", Val::Int(number)) => match u64::try_from(*number) {
+            Ok(number) => Ok(Val::Uint(number)),
+            Err(_) => Failure::of("unsigned integer overflow"),
+        },
+        ("uint", Val::Text(text)) => match text.parse() {
+            Ok(number) => Ok(Val::Uint(number)),
+            Err(_) => invalid("ParseUint", text),
+        },
+        ("double", Val::Int(number)) => Ok(Val::Double(*number as f64)),
+        ("double", Val::Uint(number)) => Ok(Val::Double(*number as f64)),
+        ("double", Val::Text(text)) => match text.parse() {
+            Ok(number) => Ok(Val::Double(number)),
+            Err(_) => invalid("ParseFloat", text),
+        },
+        ("string", Val::Int(_) | Val::Uint(_) | Val::Bool(_) | Val::Double(_)) => Ok(Val::text(shown(value))),
+        ("bool", Val::Bool(flag)) => Ok(Val::Bool(*flag)),
+        ("bool", Val::Text(text)) => match text.as_ref() {
+            "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
+            "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
+            other => invalid("ParseBool", other),
+        },
+        _ => return None,
+    })
+}
+
+thread_local! {
+    /// The functions of `kube-cel`; making the table is the dear part.
+    static LIBRARY: cel::Context<'static> = cel::Context::default().with_all();
+}
+
+/// Hands a call to `kube-cel`: its arguments become names, so that only values travel.
+fn foreign<'a>(name: &str, space: Option<&str>, member: bool, values: Vec<Val<'a>>) -> Outcome<'a> {
+    let mut given = Vec::with_capacity(values.len());
+    for value in values {
+        given.push(to_library(value)?);
+    }
+    let names: Vec<String> = (0..given.len()).map(|at| format!("a{at}")).collect();
+    let ident = |name: &str| IdedExpr {
+        id: 0,
+        expr: Foreign::Ident(name.to_owned()),
+    };
+    let mut arguments: Vec<IdedExpr> = names.iter().map(|name| ident(name)).collect();
+    let target = match space {
+        Some(space) => Some(Box::new(ident(space))),
+        None if member && !arguments.is_empty() => Some(Box::new(arguments.remove(0))),
+        None => None,
+    };
+    let call = IdedExpr {
+        id: 0,
+        expr: Foreign::Call(CallExpr {
+            func_name: name.to_owned(),
+            target,
+            args: arguments,
+        }),
+    };
+    let result = LIBRARY.with(|library| {
+        let mut scope = library.new_inner_scope();
+        for (name, value) in names.into_iter().zip(given) {
+            scope.add_variable_from_value(name, value);
+        }
+        scope.resolve(&call)
+    });
+    match result {
+        Ok(value) => Ok(from_library(value)),
+        Err(error) => Failure::of(words(error)),
+    }
+}
+
+fn words(error: cel::ExecutionError) -> String {
+    use cel::ExecutionError as Error;
+    match error {
+        Error::FunctionError { message, .. } => message,
+        Error::NoSuchKey(key) => format!("no such key: {key}"),
+        Error::DivisionByZero(_) => "division by zero".into(),
+        Error::RemainderByZero(_) => "modulus by zero".into(),
+        Error::Overflow(..) => "integer overflow".into(),
+        _ => NO_OVERLOAD.into(),
+    }
+}
+
+fn to_library(value: Val<'_>) -> Result<cel::Value, Failure> {
+    if let Some(items) = value.items() {
+        let items: Result<Vec<_>, _> = items.into_iter().map(to_library).collect();
+        return Ok(cel::Value::List(Arc::new(items?)));
+    }
+    if let Some(entries) = value.entries() {
+        let mut map = HashMap::with_capacity(entries.len());
+        for (key, value) in entries {
+            let key = match key {
+                Val::Text(text) => cel::objects::Key::String(Arc::new(text.into_owned())),
+                Val::Int(number) => cel::objects::Key::Int(number),
+                Val::Uint(number) => cel::objects::Key::Uint(number),
+                Val::Bool(flag) => cel::objects::Key::Bool(flag),
+                _ => return Failure::of(NO_OVERLOAD),
+            };
+            map.insert(key, to_library(value)?);
+        }
+        return Ok(cel::Value::Map(cel::objects::Map { map: Arc::new(map) }));
+    }
+    Ok(match value {
+        Val::Null => cel::Value::Null,
+        Val::Bool(flag) => cel::Value::Bool(flag),
+        Val::Int(number) => cel::Value::Int(number),
+        Val::Uint(number) => cel::Value::UInt(number),
+        Val::Double(number) => cel::Value::Float(number),
+        Val::Text(text) => cel::Value::String(Arc::new(text.into_owned())),
+        Val::Bytes(bytes) => cel::Value::Bytes(Arc::new(bytes.to_vec())),
+        Val::Library(value) => value,
+        Val::Type(name) => cel::Value::String(Arc::new(name.to_owned())),
+        _ => return Failure::of(NO_OVERLOAD),
+    })
+}
+
+fn from_library<'a>(value: cel::Value) -> Val<'a> {
+    match value {
+        cel::Value::Null => Val::Null,
+        cel::Value::Bool(flag) => Val::Bool(flag),
+        cel::Value::Int(number) => Val::Int(number),
+        cel::Value::UInt(number) => Val::Uint(number),
+        cel::Value::Float(number) => Val::Double(number),
+        cel::Value::String(text) => Val::Text(Cow::Owned(text.to_string())),
+        cel::Value::Bytes(bytes) => Val::Bytes(bytes.as_slice().into()),
+        cel::Value::List(items) => Val::List(Rc::new(items.iter().cloned().map(from_library).collect())),
+        cel::Value::Map(map) => {
+            let entry = |(key, value): (&cel::objects::Key, &cel::Value)| {
+                let key = match key {
+                    cel::objects::Key::String(text) => Val::Text(Cow::Owned(text.to_string())),
+                    cel::objects::Key::Int(number) => Val::Int(*number),
+                    cel::objects::Key::Uint(number) => Val::Uint(*number),
+                    cel::objects::Key::Bool(flag) => Val::Bool(*flag),
+                };
+                (key, from_library(value.clone()))
+            };
+            let mut entries: Vec<(Val<'a>, Val<'a>)> = map.map.iter().map(entry).collect();
+            // The library's maps have no order; ours must not depend on chance.
+            entries.sort_by(|(a, _), (b, _)| shown(a).cmp(&shown(b)));
+            Val::Map(Rc::new(entries))
+        }
+        other => Val::Library(other),
+    }
+}

@@ -1,0 +1,74 @@
+//! Arithmetic as the language has it: no wrapping, comparisons across types.
+
+use std::cmp::Ordering;
+
+use super::value::Val;
+
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Number {
+    Int(i64),
+    Uint(u64),
+    Double(f64),
+}
+
+/// Compares numbers of any two types; none for what is no number.
+pub(super) fn compare(a: Number, b: Number) -> Option<Ordering> {
+    use Number::{Int, Uint};
+    match (a, b) {
+        (Int(a), Int(b)) => Some(a.cmp(&b)),
+        (Uint(a), Uint(b)) => Some(a.cmp(&b)),
+        (Int(a), Uint(b)) => Some(u64::try_from(a).map_or(Ordering::Less, |a| a.cmp(&b))),
+        (Uint(a), Int(b)) => Some(u64::try_from(b).map_or(Ordering::Greater, |b| a.cmp(&b))),
+        (a, b) => a.float().partial_cmp(&b.float()),
+    }
+}
+
+impl Number {
+    fn float(self) -> f64 {
+        match self {
+            Self::Int(int) => int as f64,
+            Self::Uint(uint) => uint as f64,
+            Self::Double(double) => double,
+        }
+    }
+}
+
+/// An operation on two numbers of one type; none when the types differ.
+pub(super) fn operate<'a>(name: &str, a: Number, b: Number) -> Option<Result<Val<'a>, &'static str>> {
+    const OVERFLOW: &str = "integer overflow";
+    const UNSIGNED: &str = "unsigned integer overflow";
+    Some(match (a, b) {
+        (Number::Int(a), Number::Int(b)) => {
+            let result = match name {
+                "_+_" => a.checked_add(b),
+                "_-_" => a.checked_sub(b),
+                "_*_" => a.checked_mul(b),
+                "_/_" if b == 0 => return Some(Err("division by zero")),
+                "_%_" if b == 0 => return Some(Err("modulus by zero")),
+                "_/_" => a.checked_div(b),
+                _ => a.checked_rem(b),
+            };
+            result.map(Val::Int).ok_or(OVERFLOW)
+        }
+        (Number::Uint(a), Number::Uint(b)) => {
+            let result = match name {
+                "_+_" => a.checked_add(b),
+                "_-_" => a.checked_sub(b),
+                "_*_" => a.checked_mul(b),
+                "_/_" if b == 0 => return Some(Err("division by zero")),
+                "_%_" if b == 0 => return Some(Err("modulus by zero")),
+                "_/_" => a.checked_div(b),
+                _ => a.checked_rem(b),
+            };
+            result.map(Val::Uint).ok_or(UNSIGNED)
+        }
+        (Number::Double(a), Number::Double(b)) => match name {
+            "_+_" => Ok(Val::Double(a + b)),
+            "_-_" => Ok(Val::Double(a - b)),
+            "_*_" => Ok(Val::Double(a * b)),
+            "_/_" => Ok(Val::Double(a / b)),
+            _ => return None,
+        },
+        _ => return None,
+    })
+}

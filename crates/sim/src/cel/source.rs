@@ -1,0 +1,28 @@
+//! Reports about a source: takes a place and words, gives the compiler's report with the line and a caret.
+
+/// One report.
+pub(super) fn report(source: &str, at: usize, words: &str) -> String {
+    let (mut line, mut start) = (1, 0);
+    for (index, c) in source.chars().enumerate() {
+        if index >= at {
+            break;
+        }
+        if c == '\n' {
+            line += 1;
+            start = index + 1;
+        }
+    }
+    let column = at - start.min(at);
+    let text = source.split('\n').nth(line - 1).unwrap_or("");
+    let shown = text.replace('\t', " ");
+    let mut marks = String::new();
+    for c in text.chars().take(column) {
+        marks.push(if c.len_utf8() > 1 { '．' } else { '.' });
+    }
+    let wide = text.chars().nth(column).is_some_and(|c| c.len_utf8() > 1);
+    marks.push(if wide { '＾' } else { '^' });
+    format!(
+        "ERROR: <input>:{line}:{}: {words}\n | {shown}\n | {marks}",
+        column + 1
+    )
+}

@@ -1,0 +1,179 @@
+//! Types of expressions: takes a place of a schema, gives its type; knows which may stand for which.
+
+use std::rc::Rc;
+
+use crate::crd::schema::{Additional, Node};
+
+#[derive(Clone, Debug)]
+pub(crate) enum Type<'t> {
+    /// Anything; checked when it is evaluated.
+    Dyn,
+    Null,
+    Bool,
+    Int,
+    Uint,
+    Double,
+    Text,
+    Bytes,
+    Time,
+    Span,
+    List(Rc<Type<'t>>),
+    Map(Rc<Type<'t>>, Rc<Type<'t>>),
+    /// An object of a schema; a whole one has `apiVersion`, `kind` and `metadata`, too.
+    Object(&'t Node, bool),
+    /// The metadata that rules may see.
+    Meta,
+    Optional(Rc<Type<'t>>),
+    /// A type of a library.
+    Library(&'static str),
+    /// A type as a value.
+    Type,
+}
+
+impl<'t> Type<'t> {
+    /// The type of a place; none when rules cannot see it.
+    pub(crate) fn of(node: &'t Node, whole: bool) -> Option<Self> {
+        let whole = whole || node.embedded;
+        if node.int_or_string {
+            return Some(Self::Dyn);
+        }
+        Some(match node.kind.as_str() {
+            "object" => match &node.additional {
+                Some(Additional::Like(below)) => {
+                    Self::Map(Rc::new(Self::Text), Rc::new(Self::of(below, false)?))
+                }
+                _ => Self::Object(node, whole),
+            },
+            "array" => Self::List(Rc::new(Self::of(node.items.as_deref()?, false)?)),
+            "string" => match node.checks.format.as_str() {
+                "byte" => Self::Bytes,
+                "duration" => Self::Span,
+                "date" | "date-time" => Self::Time,
+                _ => Self::Text,
+            },
+            "boolean" => Self::Bool,
+            "number" => Self::Double,
+            "integer" => Self::Int,
+            _ => return None,
+        })
+    }
+
+    /// The type of a field by its written name; `Err` when there is none.
+    pub(crate) fn field(&self, name: &str) -> Option<Self> {
+        match self {
+            Self::Dyn => Some(Self::Dyn),
+            Self::Map(_, value) => Some((**value).clone()),
+            Self::Meta => matches!(name, "name" | "generateName").then_some(Self::Text),
+            Self::Object(node, whole) => {
+                if *whole {
+                    match name {
+                        "apiVersion" | "kind" => return Some(Self::Text),
+                        "metadata" => return Some(Self::Meta),
+                        _ => {}
+                    }
+                }
+                let below = node.properties.get(&unescape(name)?)?;
+                Self::of(below, false)
+            }
+            _ => None,
+        }
+    }
+
+    /// Its name in reports.
+    pub(crate) fn name(&self) -> String {
+        match self {
+            Self::Dyn => "dyn".into(),
+            Self::Null => "null".into(),
+            Self::Bool => "bool".into(),
+            Self::Int => "int".into(),
+            Self::Uint => "uint".into(),
+            Self::Double => "double".into(),
+            Self::Text => "string".into(),
+            Self::Bytes => "bytes".into(),
+            Self::Time => "timestamp".into(),
+            Self::Span => "duration".into(),
+            Self::List(item) => format!("list({})", item.name()),
+            Self::Map(key, value) => format!("map({}, {})", key.name(), value.name()),
+            Self::Object(..) | Self::Meta => "object".into(),
+            Self::Optional(inner) => format!("optional_type({})", inner.name()),
+            Self::Library(name) => (*name).into(),
+            Self::Type => "type".into(),
+        }
+    }
+
+    /// Whether values of one may be used where the other is wanted.
+    pub(crate) fn fits(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Dyn, _) | (_, Self::Dyn) => true,
+            (Self::Null, other) | (other, Self::Null) => matches!(
+                other,
+                Self::Null
+                    | Self::Object(..)
+                    | Self::Meta
+                    | Self::Time
+                    | Self::Span
+                    | Self::Library(_)
+                    | Self::Optional(_)
+            ),
+            (Self::List(a), Self::List(b)) | (Self::Optional(a), Self::Optional(b)) => a.fits(b),
+            (Self::Map(a, x), Self::Map(b, y)) => a.fits(b) && x.fits(y),
+            (Self::Object(a, _), Self::Object(b, _)) => std::ptr::eq(*a, *b),
+            (Self::Library(a), Self::Library(b)) => a == b,
+            (a, b) => std::mem::discriminant(a) == std::mem::discriminant(b),
+        }
+    }
+}
+
+/// Words that cannot be names in an expression.
+const RESERVED: [&str; 21] = [
+    "true",
+    "false",
+    "null",
+    "in",
+    "as",
+    "break",
+    "const",
+    "continue",
+    "else",
+    "for",
+    "function",
+    "if",
+    "import",
+    "let",
+    "loop",
+    "package",
+    "namespace",
+    "return",
+    "var",
+    "void",
+    "while",
+];
+
+/// The property that a name in an expression stands for: some letters and words are written differently there.
+pub(crate) fn unescape(name: &str) -> Option<String> {
+    if !name.contains("__") {
+        return (!RESERVED.contains(&name)).then(|| name.to_owned());
+    }
+    if let Some(word) = name.strip_prefix("__").and_then(|rest| rest.strip_suffix("__"))
+        && RESERVED.contains(&word)
+    {
+        return Some(word.to_owned());
+    }
+    let mut out = String::with_capacity(name.len());
+    let mut rest = name;
+    while let Some(at) = rest.find("__") {
+        out.push_str(rest.get(..at)?);
+        rest = rest.get(at..)?;
+        let codes = [
+            ("__underscores__", "__"),
+            ("__dot__", "."),
+            ("__dash__", "-"),
+            ("__slash__", "/"),
+        ];
+        let (code, letter) = codes.iter().find(|(code, _)| rest.starts_with(code))?;
+        out.push_str(letter);
+        rest = rest.get(code.len()..)?;
+    }
+    out.push_str(rest);
+    Some(out)
+}

@@ -1,0 +1,112 @@
+//! A dying definition takes its objects with it, then goes.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Controller;
+use crate::context::Context;
+use crate::crd::definition::{FINALIZER, TABLE, is_true, put_status, set_condition, settle_others};
+use crate::state::State;
+use crate::tree;
+use crate::write::{self, DeleteOptions, Target};
+
+/// Empties dying definitions.
+#[derive(Debug, Default)]
+pub struct Definitions {
+    seen: u64,
+}
+
+impl Controller for Definitions {
+    fn name(&self) -> &'static str {
+        "definitions"
+    }
+
+    fn step(&mut self, state: &mut State) -> bool {
+        if state.store.version() == self.seen {
+            return false;
+        }
+        self.seen = state.store.version();
+        let dying: Vec<Value> = state
+            .store
+            .all(TABLE)
+            .filter(|object| object.meta().deleting)
+            .map(|object| object.value())
+            .collect();
+        let before = state.store.version();
+        for definition in dying {
+            empty(state, &definition);
+        }
+        state.store.version() != before
+    }
+}
+
+fn empty(state: &mut State, definition: &Value) {
+    let finalizers = tree::list(definition, &["metadata", "finalizers"]);
+    if !finalizers.iter().any(|one| one == FINALIZER) {
+        return;
+    }
+    let name = tree::text(definition, &["metadata", "name"]);
+    let now = state.now().rfc3339();
+    let mut new = definition.clone();
+    let words = "CustomResource deletion is in progress";
+    set_condition(
+        &mut new,
+        ["Terminating", "True", "InstanceDeletionInProgress", words],
+        &now,
+    );
+    if new != *definition {
+        put_status(state, name, new.clone());
+    }
+    let established = is_true(definition, "Established");
+    if established && delete_objects(state, definition) {
+        return;
+    }
+    let Some(mut last) = state.store.get(TABLE, name).map(|object| object.value()) else {
+        return;
+    };
+    let condition = if established {
+        [
+            "Terminating",
+            "False",
+            "InstanceDeletionCompleted",
+            "removed all instances",
+        ]
+    } else {
+        [
+            "Terminating",
+            "False",
+            "NeverEstablished",
+            "resource was never established",
+        ]
+    };
+    set_condition(&mut last, condition, &now);
+    if let Some(finalizers) = tree::list_mut(&mut last, &["metadata", "finalizers"]) {
+        finalizers.retain(|one| one != FINALIZER);
+    }
+    put_status(state, name, last);
+    settle_others(state, definition);
+}
+
+/// Deletes every object of a definition; says whether any is left.
+fn delete_objects(state: &mut State, definition: &Value) -> bool {
+    let (group, plural) = (
+        tree::text(definition, &["spec", "group"]),
+        tree::text(definition, &["spec", "names", "plural"]),
+    );
+    let Some(resource) = state.resources.preferred(group, plural).cloned() else {
+        return false;
+    };
+    let objects: Vec<_> = state.store.all(&resource.table).map(Arc::clone).collect();
+    for object in objects.iter().filter(|object| !object.meta().deleting) {
+        let target = Target {
+            resource: &resource,
+            namespace: &object.meta().namespace,
+            name: &object.meta().name,
+        };
+        let mut context = Context::of_system("kube-apiserver");
+        // What holds an object is seen in the next round.
+        let _ = write::delete(state, &target, &DeleteOptions::default(), &mut context);
+    }
+    state.store.all(&resource.table).next().is_some()
+}

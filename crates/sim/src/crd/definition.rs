@@ -1,0 +1,238 @@
+//! The definition itself: takes a `CustomResourceDefinition`, gives it with its defaults, accepted names and conditions; says what is wrong
+//! with it.
+
+use serde_json::{Value, json};
+
+use super::prune;
+use super::schema::{Additional, Node};
+use crate::context::Context;
+use crate::state::State;
+use crate::tree;
+use crate::write::{self, Deleted, Target};
+
+mod conversion;
+mod defaults;
+mod internal;
+mod judge;
+mod naming;
+mod openapi;
+mod structural;
+mod version;
+mod warnings;
+
+pub(crate) use judge::status as validate_status;
+pub use judge::validate;
+pub(crate) use warnings::warn;
+
+/// The table of definitions.
+pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
+const GROUP: &str = "apiextensions.k8s.io";
+/// What keeps a definition until its objects are gone.
+pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
+
+/// Defaults of the definition itself.
+pub fn defaults(value: &mut Value) {
+    let kind = tree::text(value, &["spec", "names", "kind"]).to_owned();
+    tree::set_default_text(value, &["spec", "names", "singular"], &kind.to_lowercase());
+    if !kind.is_empty() {
+        tree::set_default_text(value, &["spec", "names", "listKind"], &format!("{kind}List"));
+    }
+    tree::set_default(value, &["spec", "conversion"], json!({"strategy": "None"}));
+    let service = ["spec", "conversion", "webhook", "clientConfig", "service"];
+    if tree::get(value, &service).is_some_and(Value::is_object) {
+        tree::set_default(value, &[&service[..], &["port"]].concat(), 443);
+    }
+}
+
+/// The status that a write of the definition leaves: as it was, with the stored version noted.
+pub fn prepare(value: &mut Value, old: Option<&Value>) {
+    match old {
+        Some(old) => tree::copy(old, value, &["status"]),
+        None => tree::set(
+            value,
+            &["status"],
+            json!({"conditions": null, "acceptedNames": {"plural": "", "kind": ""}, "storedVersions": null}),
+        ),
+    }
+    let stored = tree::list(value, &["spec", "versions"])
+        .iter()
+        .find(|version| tree::flag(version, &["storage"]))
+        .and_then(|version| version.get("name").cloned());
+    let mut all = tree::list(value, &["status", "storedVersions"]).to_vec();
+    if let Some(name) = stored.filter(|name| !all.contains(name)) {
+        all.push(name);
+    }
+    if !all.is_empty() {
+        tree::set(value, &["status", "storedVersions"], all);
+    }
+}
+
+/// Whether a condition of the definition holds.
+pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
+    tree::list(definition, &["status", "conditions"])
+        .iter()
+        .any(|condition| {
+            tree::text(condition, &["type"]) == kind && tree::text(condition, &["status"]) == "True"
+        })
+}
+
+/// Sets a condition; its time moves only with its status.
+pub(crate) fn set_condition(definition: &mut Value, [kind, status, reason, message]: [&str; 4], now: &str) {
+    let new = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
+    let mut all = tree::list(definition, &["status", "conditions"]).to_vec();
+    match all.iter_mut().find(|have| tree::text(have, &["type"]) == kind) {
+        Some(have) => {
+            let since = have.get("lastTransitionTime").cloned();
+            let same = tree::text(have, &["status"]) == status;
+            *have = new;
+            if let Some(since) = since.filter(|_| same) {
+                tree::set(have, &["lastTransitionTime"], since);
+            }
+        }
+        None => all.push(new),
+    }
+    tree::set(definition, &["status", "conditions"], all);
+}
+
+/// Accepts the names of a definition that was just written, or says which are taken; then those that waited for names it freed.
+pub(crate) fn settle(state: &mut State, definition: &Value) {
+    let name = tree::text(definition, &["metadata", "name"]).to_owned();
+    accept(state, &name);
+    settle_others(state, definition);
+}
+
+/// Lets other definitions of the group have names that have become free.
+pub(crate) fn settle_others(state: &mut State, definition: &Value) {
+    let (group, own) = (
+        tree::text(definition, &["spec", "group"]),
+        tree::text(definition, &["metadata", "name"]),
+    );
+    let waiting: Vec<String> = state
+        .store
+        .all(TABLE)
+        .map(|object| object.value())
+        .filter(|other| {
+            tree::text(other, &["spec", "group"]) == group
+                && tree::text(other, &["metadata", "name"]) != own
+                && tree::get(other, &["spec", "names"]) != tree::get(other, &["status", "acceptedNames"])
+        })
+        .map(|other| tree::text(&other, &["metadata", "name"]).to_owned())
+        .collect();
+    for name in waiting {
+        accept(state, &name);
+    }
+}
+
+fn accept(state: &mut State, name: &str) {
+    let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
+        return;
+    };
+    let now = state.now().rfc3339();
+    let taken = naming::taken(state, &live);
+    if let Some(named) = naming::named(&live, &taken, &now) {
+        put_status(state, name, named);
+    }
+    let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
+        return;
+    };
+    if is_true(&live, "NamesAccepted") && !is_true(&live, "Established") {
+        let mut established = live;
+        let condition = [
+            "Established",
+            "True",
+            "InitialNamesAccepted",
+            "the initial names have been accepted",
+        ];
+        set_condition(&mut established, condition, &now);
+        put_status(state, name, established);
+    }
+}
+
+/// Writes a definition's status as the API server's own controllers do.
+pub(crate) fn put_status(state: &mut State, name: &str, new: Value) {
+    let Some(resource) = state
+        .resources
+        .preferred(GROUP, "customresourcedefinitions")
+        .cloned()
+    else {
+        return;
+    };
+    let target = Target {
+        resource: &resource,
+        namespace: "",
+        name,
+    };
+    let mut context = Context::of_system("kube-apiserver");
+    "status".clone_into(&mut context.subresource);
+    // Nobody reads the outcome: a definition that vanished meanwhile needs no status.
+    let _ = write::update(
+        state,
+        &target,
+        &mut context,
+        false,
+        &mut |_, _, _| Ok(new.clone()),
+    );
+}
+
+/// Marks a definition for deletion: it goes when its objects are gone.
+pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, context: &Context) -> Deleted {
+    let mut new = old.clone();
+    let now = state.now().rfc3339();
+    tree::set(&mut new, &["metadata", "deletionTimestamp"], now.as_str());
+    let mut finalizers = tree::list(&new, &["metadata", "finalizers"]).to_vec();
+    if !finalizers.iter().any(|one| one == FINALIZER) {
+        finalizers.push(FINALIZER.into());
+    }
+    tree::set(&mut new, &["metadata", "finalizers"], finalizers);
+    let words = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    set_condition(
+        &mut new,
+        ["Terminating", "True", "InstanceDeletionPending", words],
+        &now,
+    );
+    if context.dry_run {
+        return Deleted::Waiting(write::freeze(target.resource, &new));
+    }
+    let kept = write::keep(state, target.resource, new.clone());
+    super::serve(state, &new);
+    Deleted::Waiting(kept)
+}
+
+/// A definition that comes from elsewhere without a status is taken as established.
+pub(crate) fn establish(definition: &mut Value, now: &str) {
+    if !tree::list(definition, &["status", "conditions"]).is_empty() {
+        return;
+    }
+    defaults(definition);
+    prepare(definition, None);
+    let names = tree::get(definition, &["spec", "names"])
+        .cloned()
+        .unwrap_or_default();
+    tree::set(definition, &["status", "acceptedNames"], names);
+    set_condition(
+        definition,
+        ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
+        now,
+    );
+    let words = "the initial names have been accepted";
+    set_condition(
+        definition,
+        ["Established", "True", "InitialNamesAccepted", words],
+        now,
+    );
+}
+
+/// Drops from defaults what their schema does not know.
+pub(crate) fn prune_defaults(node: &mut Node) {
+    if let Some(mut default) = node.default.take() {
+        prune::prune_part(&mut default, node);
+        node.default = Some(default);
+    }
+    node.properties.values_mut().for_each(prune_defaults);
+    if let Some(items) = &mut node.items {
+        prune_defaults(items);
+    }
+    if let Some(Additional::Like(below)) = &mut node.additional {
+        prune_defaults(below);
+    }
+}

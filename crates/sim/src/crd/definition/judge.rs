@@ -1,0 +1,284 @@
+//! What is wrong with a definition, in the server's order. The server moves what all versions share to the top before it looks, so paths
+//! depend on whether versions differ.
+
+use serde_json::Value;
+
+use super::{conversion, internal, is_true, version};
+use crate::crd::show;
+use crate::field::{Fault, FieldErrors, Path};
+use crate::tree;
+use crate::validation::meta::IMMUTABLE;
+use crate::validation::names;
+
+/// Checks a definition, new or changed.
+pub fn validate(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    if old.is_none() {
+        own_name(definition, errors);
+    }
+    spec(definition, errors);
+    if let Some(old) = old {
+        fixed(definition, old, errors);
+    }
+    status(definition, errors);
+    stored_versions(definition, errors);
+    approval(definition, old, errors);
+    let preserve = ["spec", "preserveUnknownFields"];
+    let before = old.is_some_and(|old| tree::flag(old, &preserve));
+    if tree::flag(definition, &preserve) && !before {
+        let words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.invalid(&Path::new("spec").child("preserveUnknownFields"), true, words);
+    }
+}
+
+/// Checks the status of a definition.
+pub(crate) fn status(definition: &Value, errors: &mut FieldErrors) {
+    let names = tree::get(definition, &["status", "acceptedNames"])
+        .cloned()
+        .unwrap_or_default();
+    all_names(&names, &Path::new("status").child("acceptedNames"), errors);
+}
+
+fn own_name(definition: &Value, errors: &mut FieldErrors) {
+    let name = tree::text(definition, &["metadata", "name"]);
+    let wanted = format!(
+        "{}.{}",
+        tree::text(definition, &["spec", "names", "plural"]),
+        tree::text(definition, &["spec", "group"])
+    );
+    if name != wanted {
+        let words = "must be spec.names.plural+\".\"+spec.group";
+        errors.invalid(&Path::new("metadata").child("name"), name, words);
+    }
+}
+
+fn group_and_scope(definition: &Value, path: &Path, errors: &mut FieldErrors) {
+    let group = tree::text(definition, &["spec", "group"]);
+    let wrong = names::subdomain(group, false);
+    if group.is_empty() {
+        errors.required(&path.child("group"), "");
+    } else if !wrong.is_empty() {
+        errors.invalid(&path.child("group"), group, wrong.join(","));
+    } else if !group.contains('.') {
+        let words = "should be a domain with at least one dot";
+        errors.invalid(&path.child("group"), group, words);
+    }
+    match tree::text(definition, &["spec", "scope"]) {
+        "" => errors.required(&path.child("scope"), ""),
+        "Cluster" | "Namespaced" => {}
+        other => errors.not_supported(&path.child("scope"), other, &["Cluster", "Namespaced"]),
+    }
+}
+
+fn spec(definition: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("spec");
+    group_and_scope(definition, &path, errors);
+    let versions = tree::list(definition, &["spec", "versions"]);
+    let parts = version::Parts::of(versions);
+    let versions_path = path.child("versions");
+    if !parts.has_top_schema() {
+        for (at, one) in versions.iter().enumerate() {
+            if version::schema(one).is_none() {
+                let place = versions_path.index(at).child("schema").child("openAPIV3Schema");
+                errors.required(&place, "");
+            }
+        }
+    }
+    for (at, one) in versions.iter().enumerate() {
+        let place = versions_path.index(at);
+        let name = tree::text(one, &["name"]);
+        let wrong = names::label_1035(name, false);
+        if !wrong.is_empty() {
+            errors.invalid(&place.child("name"), name, wrong.join(","));
+        }
+        version::deprecation(one, &place, errors);
+        parts.own(one, &place, errors);
+    }
+    count_versions(versions, &parts, &path, errors);
+    required_names(definition, &path.child("names"), errors);
+    let names = tree::get(definition, &["spec", "names"])
+        .cloned()
+        .unwrap_or_default();
+    all_names(&names, &path.child("names"), errors);
+    parts.shared(versions, &path, errors);
+    if let Some(conversion) = tree::get(definition, &["spec", "conversion"]) {
+        conversion::check(conversion, &path.child("conversion"), errors);
+    }
+}
+
+fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, errors: &mut FieldErrors) {
+    let names: Vec<&str> = versions
+        .iter()
+        .map(|version| tree::text(version, &["name"]))
+        .collect();
+    let mut unique = names.clone();
+    unique.sort_unstable();
+    unique.dedup();
+    let shown = || Some(internal::versions(versions, &|key| parts.is_shared(key)));
+    let place = path.child("versions");
+    if unique.len() != names.len() {
+        errors.push_shown(
+            Fault::Invalid,
+            &place,
+            shown(),
+            "must contain unique version names",
+        );
+    }
+    let stored = versions
+        .iter()
+        .filter(|version| tree::flag(version, &["storage"]))
+        .count();
+    if stored != 1 {
+        let words = "must have exactly one version marked as storage version";
+        errors.push_shown(Fault::Invalid, &place, shown(), words);
+    }
+    if let Some(first) = names.first() {
+        let wrong = names::label_1035(first, false);
+        if !first.is_empty() && !wrong.is_empty() {
+            errors.invalid(&path.child("version"), *first, wrong.join(","));
+        }
+    }
+}
+
+fn required_names(definition: &Value, path: &Path, errors: &mut FieldErrors) {
+    for key in ["plural", "singular", "kind", "listKind"] {
+        if tree::text(definition, &["spec", "names", key]).is_empty() {
+            errors.required(&path.child(key), "");
+        }
+    }
+}
+
+fn all_names(given: &Value, path: &Path, errors: &mut FieldErrors) {
+    for key in ["plural", "singular"] {
+        let name = tree::text(given, &[key]);
+        let wrong = names::label_1035(name, false);
+        if !name.is_empty() && !wrong.is_empty() {
+            errors.invalid(&path.child(key), name, wrong.join(","));
+        }
+    }
+    for key in ["kind", "listKind"] {
+        let name = tree::text(given, &[key]);
+        let wrong = names::label_1035(&name.to_lowercase(), false);
+        if !name.is_empty() && !wrong.is_empty() {
+            let words = format!(
+                "may have mixed case, but should otherwise match: {}",
+                wrong.join(",")
+            );
+            errors.invalid(&path.child(key), name, words);
+        }
+    }
+    labels(given, "shortNames", path, errors);
+    let (kind, list) = (tree::text(given, &["kind"]), tree::text(given, &["listKind"]));
+    if !kind.is_empty() && kind == list {
+        errors.invalid(
+            &path.child("listKind"),
+            list,
+            "kind and listKind may not be the same",
+        );
+    }
+    labels(given, "categories", path, errors);
+}
+
+fn labels(given: &Value, key: &str, path: &Path, errors: &mut FieldErrors) {
+    for (at, name) in tree::list(given, &[key]).iter().enumerate() {
+        let name = name.as_str().unwrap_or("");
+        let wrong = names::label_1035(name, false);
+        if !wrong.is_empty() {
+            errors.invalid(&path.child(key).index(at), name, wrong.join(","));
+        }
+    }
+}
+
+/// What may not change: always the resource's name, and once it is served, its scope and kind.
+fn fixed(new: &Value, old: &Value, errors: &mut FieldErrors) {
+    let served: &[&[&str]] = if is_true(old, "Established") {
+        &[&["scope"], &["names", "kind"]]
+    } else {
+        &[]
+    };
+    let always: &[&[&str]] = &[&["group"], &["names", "plural"]];
+    for keys in served.iter().chain(always) {
+        let place: Vec<&str> = ["spec"].into_iter().chain(keys.iter().copied()).collect();
+        let now = tree::text(new, &place);
+        if now != tree::text(old, &place) {
+            errors.invalid(&Path::new(&place.join(".")), now, IMMUTABLE);
+        }
+    }
+}
+
+fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("status").child("storedVersions");
+    let stored = tree::list(definition, &["status", "storedVersions"]);
+    if stored.is_empty() {
+        errors.push_shown(
+            Fault::Invalid,
+            &path,
+            Some("null".into()),
+            "must have at least one stored version",
+        );
+        return;
+    }
+    let versions = tree::list(definition, &["spec", "versions"]);
+    for version in versions
+        .iter()
+        .filter(|version| tree::flag(version, &["storage"]))
+    {
+        let name = version.get("name").cloned().unwrap_or_default();
+        if !stored.contains(&name) {
+            let words = format!("must have the storage version {}", name.as_str().unwrap_or(""));
+            errors.push_shown(
+                Fault::Invalid,
+                &path,
+                Some(show::json(&stored.to_vec().into())),
+                words,
+            );
+        }
+    }
+    for (at, name) in stored.iter().enumerate() {
+        if !versions.iter().any(|version| version.get("name") == Some(name)) {
+            let name = name.as_str().unwrap_or("");
+            let words = format!(
+                "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
+            );
+            errors.invalid(&path.index(at), name, words);
+        }
+    }
+}
+
+const APPROVED: &str = "api-approved.kubernetes.io";
+
+/// Groups of the Kubernetes project need its approval.
+fn approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
+    let group = tree::text(definition, &["spec", "group"]);
+    let protected = ["k8s.io", "kubernetes.io"]
+        .iter()
+        .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
+    let text = |value: &Value| tree::text(value, &["metadata", "annotations", APPROVED]).to_owned();
+    let sort = |text: &str| match text {
+        "" => 0,
+        text if text.starts_with("unapproved") => 1,
+        text if text
+            .split_once("://")
+            .is_some_and(|(scheme, rest)| !scheme.is_empty() && !rest.is_empty()) =>
+        {
+            2
+        }
+        _ => 3,
+    };
+    let now = text(definition);
+    if !protected || old.is_some_and(|old| sort(&text(old)) == sort(&now)) {
+        return;
+    }
+    let path = Path::new("metadata").child("annotations").key(APPROVED);
+    let see = "see https://github.com/kubernetes/enhancements/pull/1111";
+    match sort(&now) {
+        0 => errors.required(&path, format!("protected groups must have approval annotation {APPROVED:?}, {see}")),
+        3 => errors.invalid(
+            &path,
+            now,
+            format!(
+                "protected groups must have approval annotation {APPROVED:?} with either a URL or a reason starting with \"unapproved\", {see}"
+            ),
+        ),
+        _ => {}
+    }
+}

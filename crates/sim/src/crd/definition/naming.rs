@@ -1,0 +1,121 @@
+//! Which names a definition gets: takes those that others of its group have, gives the definition with its accepted names and conditions.
+
+use std::collections::BTreeSet;
+
+use serde_json::Value;
+
+use super::{TABLE, set_condition};
+use crate::state::State;
+use crate::tree;
+
+/// Names that are in use in a group.
+#[derive(Debug, Default)]
+pub(super) struct Taken {
+    resources: BTreeSet<String>,
+    kinds: BTreeSet<String>,
+}
+
+/// The accepted names of all definitions of the group.
+pub(super) fn taken(state: &State, definition: &Value) -> Taken {
+    let group = tree::text(definition, &["spec", "group"]);
+    let mut taken = Taken::default();
+    for other in state.store.all(TABLE).map(|object| object.value()) {
+        if tree::text(&other, &["spec", "group"]) != group {
+            continue;
+        }
+        let name = |key| tree::text(&other, &["status", "acceptedNames", key]).to_owned();
+        taken.resources.extend([name("plural"), name("singular")]);
+        let short = tree::list(&other, &["status", "acceptedNames", "shortNames"]);
+        taken
+            .resources
+            .extend(short.iter().filter_map(Value::as_str).map(str::to_owned));
+        taken.kinds.extend([name("kind"), name("listKind")]);
+    }
+    taken
+}
+
+/// The definition with the names it can have; none when nothing changes.
+pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Value> {
+    let wanted = tree::get(definition, &["spec", "names"])?;
+    if Some(wanted) == tree::get(definition, &["status", "acceptedNames"]) {
+        return None;
+    }
+    let mut new = definition.clone();
+    let mut conflict: Option<(&str, String)> = None;
+    for (key, reason, used) in [
+        ("plural", "PluralConflict", &taken.resources),
+        ("singular", "SingularConflict", &taken.resources),
+        ("shortNames", "ShortNamesConflict", &taken.resources),
+        ("kind", "KindConflict", &taken.kinds),
+        ("listKind", "ListKindConflict", &taken.kinds),
+    ] {
+        let place = ["status", "acceptedNames", key];
+        let words = if key == "shortNames" {
+            short_names(wanted, definition, used)
+        } else {
+            one(tree::text(wanted, &[key]), tree::text(definition, &place), used)
+        };
+        match (words, wanted.get(key)) {
+            (Some(words), _) => conflict = Some((reason, words)),
+            (None, Some(name)) => tree::set(&mut new, &place, name.clone()),
+            (None, None) => drop(tree::remove(&mut new, &place)),
+        }
+    }
+    match wanted.get("categories") {
+        Some(categories) => tree::set(
+            &mut new,
+            &["status", "acceptedNames", "categories"],
+            categories.clone(),
+        ),
+        None => drop(tree::remove(&mut new, &["status", "acceptedNames", "categories"])),
+    }
+    conditions(&mut new, conflict.as_ref(), now);
+    (new != *definition).then_some(new)
+}
+
+fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
+    let (status, reason, message) = match conflict {
+        Some((reason, words)) => ("False", *reason, words.as_str()),
+        None => ("True", "NoConflicts", "no conflicts found"),
+    };
+    set_condition(new, ["NamesAccepted", status, reason, message], now);
+    if super::is_true(new, "Established") {
+        return;
+    }
+    let have = tree::list(new, &["status", "conditions"])
+        .iter()
+        .any(|one| tree::text(one, &["type"]) == "Established");
+    if conflict.is_none() {
+        let words = "the initial names have been accepted";
+        set_condition(new, ["Established", "False", "Installing", words], now);
+    } else if !have {
+        set_condition(
+            new,
+            [
+                "Established",
+                "False",
+                "NotAccepted",
+                "not all names are accepted",
+            ],
+            now,
+        );
+    }
+}
+
+fn one(wanted: &str, accepted: &str, used: &BTreeSet<String>) -> Option<String> {
+    (wanted != accepted && used.contains(wanted)).then(|| format!("{wanted:?} is already in use"))
+}
+
+fn short_names(wanted: &Value, definition: &Value, used: &BTreeSet<String>) -> Option<String> {
+    let own = tree::list(definition, &["status", "acceptedNames", "shortNames"]);
+    let wrong: Vec<String> = tree::list(wanted, &["shortNames"])
+        .iter()
+        .filter(|name| !own.contains(name))
+        .filter_map(|name| one(name.as_str()?, "", used))
+        .collect();
+    match wrong.as_slice() {
+        [] => None,
+        [one] => Some(one.clone()),
+        many => Some(format!("[{}]", many.join(", "))),
+    }
+}

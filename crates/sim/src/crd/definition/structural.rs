@@ -1,0 +1,365 @@
+//! Whether a schema is structural: takes it as written, gives what is not, sorted by text as the server does.
+
+use serde_json::{Map, Value, json};
+
+use crate::crd::pattern;
+use crate::crd::schema::text;
+use crate::crd::show;
+use crate::field::{Fault, FieldErrors, Path};
+
+/// The first word that no structural schema may have anywhere, in the server's words.
+pub(super) fn unsupported(schema: &Value) -> Option<String> {
+    let has = |key: &str| {
+        schema.get(key).is_some_and(|value| match value {
+            Value::Null => false,
+            Value::String(text) => !text.is_empty(),
+            Value::Object(map) => !map.is_empty(),
+            _ => true,
+        })
+    };
+    let words = [
+        ("id", "id"),
+        ("$schema", "schema"),
+        ("$ref", "$ref"),
+        ("patternProperties", "patternProperties"),
+        ("dependencies", "dependencies"),
+        ("additionalItems", "additionalItems"),
+        ("definitions", "definitions"),
+    ];
+    if let Some((_, name)) = words.iter().find(|(key, _)| has(key)) {
+        return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
+    }
+    if schema.get(PRESERVE).is_some_and(|flag| flag == false) {
+        return Some(
+            "internal error: 'x-kubernetes-preserve-unknown-fields' must be true or undefined".into(),
+        );
+    }
+    if schema
+        .get("items")
+        .and_then(Value::as_array)
+        .is_some_and(|items| !items.is_empty())
+    {
+        return Some("OpenAPIV3Schema 'items' must be a schema, but is an array".into());
+    }
+    super::warnings::children(schema)
+        .into_iter()
+        .find_map(unsupported)
+}
+
+const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
+const EMBEDDED: &str = "x-kubernetes-embedded-resource";
+const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
+
+/// Everything that makes a schema not structural.
+pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
+    let mut errors = FieldErrors::new();
+    place(schema, Level::Root, path, &mut errors);
+    complete(schema, Some(schema), path, path, &mut errors);
+    errors.sort();
+    errors
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Level {
+    Root,
+    Item,
+    Field,
+}
+
+fn flag(schema: &Value, key: &str) -> bool {
+    schema.get(key).is_some_and(|flag| flag == true)
+}
+
+fn map<'v>(schema: &'v Value, key: &str) -> Option<&'v Map<String, Value>> {
+    schema.get(key).and_then(Value::as_object)
+}
+
+fn list<'v>(schema: &'v Value, key: &str) -> &'v [Value] {
+    schema
+        .get(key)
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+/// A place of the structure itself.
+fn place(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
+    let kind = text(schema, "type");
+    let items = schema.get("items").filter(|items| items.is_object());
+    if kind == "array" && items.is_none() {
+        errors.required(&path.child("items"), "must be specified");
+    }
+    if let Some(items) = items {
+        place(items, Level::Item, &path.child("items"), errors);
+    }
+    let properties = map(schema, "properties");
+    for (name, below) in properties.into_iter().flatten() {
+        place(below, Level::Field, &path.child("properties").key(name), errors);
+    }
+    let additional = schema
+        .get("additionalProperties")
+        .filter(|value| !value.is_null());
+    if let Some(below) = additional {
+        let path = path.child("additionalProperties");
+        if level == Level::Root {
+            errors.forbidden(&path, "must not be used at the root");
+        }
+        if below.is_object() {
+            place(below, Level::Field, &path, errors);
+        }
+        if flag(schema, EMBEDDED) {
+            errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
+        }
+    }
+    extensions(schema, path, errors);
+    values(schema, level, path, errors);
+    own_type(schema, kind, level, path, errors);
+    let resource = level == Level::Root || flag(schema, EMBEDDED);
+    if let Some(properties) = properties {
+        typed_metadata(properties, resource, level, path, errors);
+    }
+    let bare = properties.is_none_or(Map::is_empty);
+    if flag(schema, EMBEDDED) && !flag(schema, PRESERVE) && bare {
+        let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        errors.required(&path.child("properties"), words);
+    }
+}
+
+fn extensions(schema: &Value, path: &Path, errors: &mut FieldErrors) {
+    for key in [PRESERVE, EMBEDDED] {
+        if flag(schema, INT_OR_STRING) && flag(schema, key) {
+            errors.invalid(
+                &path.child(key),
+                true,
+                "must be false if x-kubernetes-int-or-string is true",
+            );
+        }
+    }
+}
+
+fn own_type(schema: &Value, kind: &str, level: Level, path: &Path, errors: &mut FieldErrors) {
+    let path = path.child("type");
+    let words = "must be object if x-kubernetes-embedded-resource is true";
+    if flag(schema, EMBEDDED) && kind != "object" {
+        if kind.is_empty() {
+            errors.required(&path, words);
+        } else {
+            errors.invalid(&path, kind, words);
+        }
+    } else if kind.is_empty() && !flag(schema, INT_OR_STRING) && !flag(schema, PRESERVE) {
+        let words = match level {
+            Level::Root => "must not be empty at the root",
+            Level::Item => "must not be empty for specified array items",
+            Level::Field => "must not be empty for specified object fields",
+        };
+        errors.required(&path, words);
+    }
+    if level == Level::Root && !kind.is_empty() && kind != "object" {
+        errors.invalid(&path, kind, "must be object at the root");
+    }
+}
+
+fn typed_metadata(
+    properties: &Map<String, Value>,
+    resource: bool,
+    level: Level,
+    path: &Path,
+    errors: &mut FieldErrors,
+) {
+    let place = |key: &str| path.child("properties").key(key);
+    for key in ["kind", "apiVersion"] {
+        if let Some(schema) = properties.get(key).filter(|_| resource)
+            && text(schema, "type") != "string"
+        {
+            errors.invalid(&place(key).child("type"), text(schema, "type"), "must be string");
+        }
+    }
+    let Some(metadata) = properties.get("metadata") else {
+        return;
+    };
+    if resource && text(metadata, "type") != "object" {
+        errors.invalid(
+            &place("metadata").child("type"),
+            text(metadata, "type"),
+            "must be object",
+        );
+    }
+    if level != Level::Root {
+        return;
+    }
+    let named = |properties: &Value| {
+        let keys = properties
+            .as_object()
+            .map(|map| map.keys().all(|key| key == "name" || key == "generateName"));
+        keys.unwrap_or(true)
+    };
+    let plain = metadata
+        .as_object()
+        .into_iter()
+        .flatten()
+        .all(|(key, value)| match key.as_str() {
+            "type" | "default" => true,
+            "properties" => named(value),
+            _ => {
+                value.is_null()
+                    || *value == false
+                    || *value == ""
+                    || value.as_array().is_some_and(Vec::is_empty)
+            }
+        });
+    if !plain {
+        let words = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.forbidden(&place("metadata"), words);
+    }
+}
+
+/// The one choice of types that is allowed.
+fn is_int_or_string(branches: &[Value]) -> bool {
+    branches == [json!({"type": "integer"}), json!({"type": "string"})]
+}
+
+/// Conditions of a place.
+fn values(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
+    let all = list(schema, "allOf");
+    let first_is_choice = all
+        .first()
+        .is_some_and(|first| is_int_or_string(list(first, "anyOf")));
+    conditions(
+        schema,
+        is_int_or_string(list(schema, "anyOf")),
+        first_is_choice,
+        level,
+        path,
+        errors,
+    );
+}
+
+fn conditions(
+    schema: &Value,
+    skip_any: bool,
+    skip_first: bool,
+    level: Level,
+    path: &Path,
+    errors: &mut FieldErrors,
+) {
+    if !skip_any {
+        for (at, branch) in list(schema, "anyOf").iter().enumerate() {
+            nested(branch, false, level, &path.child("anyOf").index(at), errors);
+        }
+    }
+    for (at, branch) in list(schema, "allOf").iter().enumerate() {
+        nested(
+            branch,
+            skip_first && at == 0,
+            level,
+            &path.child("allOf").index(at),
+            errors,
+        );
+    }
+    for (at, branch) in list(schema, "oneOf").iter().enumerate() {
+        nested(branch, false, level, &path.child("oneOf").index(at), errors);
+    }
+    if let Some(not) = schema.get("not").filter(|not| not.is_object()) {
+        nested(not, false, level, &path.child("not"), errors);
+    }
+    let expression = text(schema, "pattern");
+    if !expression.is_empty()
+        && let Err(words) = pattern::compile(expression)
+    {
+        let words = format!("must be a valid regular expression, but isn't: {words}");
+        errors.push_shown(
+            Fault::Invalid,
+            &path.child("pattern"),
+            Some(show::quoted(expression)),
+            words,
+        );
+    }
+}
+
+/// A branch of a condition: it may restrict values, not add structure.
+fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mut FieldErrors) {
+    conditions(branch, skip_any, false, level, path, errors);
+    if let Some(items) = branch.get("items").filter(|items| items.is_object()) {
+        nested(items, false, level, &path.child("items"), errors);
+    }
+    let properties = map(branch, "properties");
+    for (name, below) in properties.into_iter().flatten() {
+        nested(
+            below,
+            false,
+            Level::Field,
+            &path.child("properties").key(name),
+            errors,
+        );
+    }
+    for (key, words) in [
+        ("type", "must be empty to be structural"),
+        ("title", "must be empty to be structural"),
+        ("description", "must be empty to be structural"),
+    ] {
+        if !text(branch, key).is_empty() {
+            errors.forbidden(&path.child(key), words);
+        }
+    }
+    let additional = branch.get("additionalProperties");
+    if additional.is_some_and(|value| value.is_object() || *value == true) {
+        errors.forbidden(
+            &path.child("additionalProperties"),
+            "must be undefined to be structural",
+        );
+    }
+    for key in ["default", "x-kubernetes-list-type", "x-kubernetes-map-type"] {
+        if branch.get(key).is_some_and(|value| !value.is_null()) {
+            errors.forbidden(&path.child(key), "must be undefined to be structural");
+        }
+    }
+    for key in ["nullable", PRESERVE, EMBEDDED, INT_OR_STRING] {
+        if flag(branch, key) {
+            errors.forbidden(&path.child(key), "must be false to be structural");
+        }
+    }
+    for key in ["x-kubernetes-list-map-keys", "x-kubernetes-validations"] {
+        if !list(branch, key).is_empty() {
+            errors.forbidden(&path.child(key), "must be empty to be structural");
+        }
+    }
+    if properties.is_some_and(|properties| properties.contains_key("metadata")) {
+        let words = "must not be specified in a nested context";
+        errors.forbidden(&path.child("properties").key("metadata"), words);
+    }
+}
+
+/// Whatever a condition at the root names must be part of the structure.
+fn complete(branch: &Value, structure: Option<&Value>, at: &Path, from: &Path, errors: &mut FieldErrors) {
+    let mut follow = |branch: &Value, from: &Path| nested_complete(branch, structure, at, from, errors);
+    if let Some(not) = branch.get("not").filter(|not| not.is_object()) {
+        follow(not, &from.child("not"));
+    }
+    for key in ["allOf", "anyOf", "oneOf"] {
+        for (index, branch) in list(branch, key).iter().enumerate() {
+            follow(branch, &from.child(key).index(index));
+        }
+    }
+}
+
+fn nested_complete(
+    branch: &Value,
+    structure: Option<&Value>,
+    at: &Path,
+    from: &Path,
+    errors: &mut FieldErrors,
+) {
+    let Some(structure) = structure else {
+        errors.required(at, format!("because it is defined in {from}"));
+        return;
+    };
+    complete(branch, Some(structure), at, from, errors);
+    if let Some(items) = branch.get("items").filter(|items| items.is_object()) {
+        let below = structure.get("items").filter(|items| items.is_object());
+        nested_complete(items, below, &at.child("items"), &from.child("items"), errors);
+    }
+    for (name, below) in map(branch, "properties").into_iter().flatten() {
+        let place = |path: &Path| path.child("properties").key(name);
+        let own = map(structure, "properties").and_then(|properties| properties.get(name));
+        nested_complete(below, own, &place(at), &place(from), errors);
+    }
+}

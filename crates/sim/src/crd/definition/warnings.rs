@@ -1,0 +1,63 @@
+//! Formats that nobody checks: takes a definition and its predecessor, warns of those that are new.
+
+use serde_json::Value;
+
+use crate::context::Context;
+use crate::crd::schema::{supported_format, text};
+use crate::tree;
+
+/// Warns of formats that have no effect.
+pub(crate) fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
+    let known = old.map(unknown_formats).unwrap_or_default();
+    for format in unknown_formats(new) {
+        if !known.contains(&format) {
+            context.warn(format!("unrecognized format {format:?}"));
+        }
+    }
+}
+
+fn unknown_formats(definition: &Value) -> Vec<String> {
+    let mut found = Vec::new();
+    for version in tree::list(definition, &["spec", "versions"]) {
+        if let Some(schema) = tree::get(version, &["schema", "openAPIV3Schema"]) {
+            walk(schema, &mut found);
+        }
+    }
+    found
+}
+
+fn walk(schema: &Value, found: &mut Vec<String>) {
+    let format = text(schema, "format");
+    if !format.is_empty() && supported_format(schema).is_empty() {
+        found.push(format.to_owned());
+    }
+    for below in children(schema) {
+        walk(below, found);
+    }
+}
+
+/// Every schema right below a schema.
+pub(super) fn children(schema: &Value) -> Vec<&Value> {
+    let mut all = Vec::new();
+    for key in [
+        "items",
+        "allOf",
+        "anyOf",
+        "oneOf",
+        "not",
+        "additionalProperties",
+        "additionalItems",
+    ] {
+        match schema.get(key) {
+            Some(Value::Array(list)) => all.extend(list),
+            Some(below @ Value::Object(_)) => all.push(below),
+            _ => {}
+        }
+    }
+    for key in ["properties", "patternProperties", "definitions", "dependencies"] {
+        if let Some(Value::Object(map)) = schema.get(key) {
+            all.extend(map.values().filter(|below| below.is_object()));
+        }
+    }
+    all
+}

@@ -1,0 +1,164 @@
+//! Sent and stored objects brought into the schema's form: takes a tree, drops what the schema does not know (and says what), drops
+//! nulls that may not be, fills in defaults.
+
+use serde_json::{Map, Value};
+
+use super::schema::{Additional, Node};
+
+/// Fields of any object.
+const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
+
+/// Drops unknown fields of a whole object; gives their paths, sorted.
+pub(crate) fn prune(object: &mut Value, schema: &Node) -> Vec<String> {
+    let mut pruner = Pruner::default();
+    pruner.walk(object, Some(schema), true);
+    pruner.unknown.sort();
+    pruner.unknown
+}
+
+/// Drops unknown fields of a part; a resource of its own when the schema says so.
+pub(crate) fn prune_part(value: &mut Value, schema: &Node) {
+    Pruner::default().walk(value, Some(schema), schema.embedded);
+}
+
+#[derive(Default)]
+struct Pruner {
+    path: Vec<String>,
+    unknown: Vec<String>,
+}
+
+impl Pruner {
+    fn walk(&mut self, value: &mut Value, schema: Option<&Node>, object: bool) {
+        let preserve = schema.is_some_and(|schema| schema.preserve);
+        match value {
+            Value::Object(map) => self.map(map, schema, object, preserve),
+            Value::Array(items) => {
+                let below = schema.and_then(|schema| schema.items.as_deref());
+                if preserve && below.is_none() {
+                    return;
+                }
+                for (at, item) in items.iter_mut().enumerate() {
+                    self.path.push(format!("[{at}]"));
+                    if preserve {
+                        self.keep(item, below);
+                    } else {
+                        self.walk(item, below, below.is_some_and(|below| below.embedded));
+                    }
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// An item of a list whose unknown fields are kept: so are the item's.
+    fn keep(&mut self, value: &mut Value, schema: Option<&Node>) {
+        let Some(schema) = schema else { return };
+        match value {
+            Value::Object(map) => self.map(map, Some(schema), schema.embedded, true),
+            Value::Array(items) => {
+                for (at, item) in items.iter_mut().enumerate() {
+                    self.path.push(format!("[{at}]"));
+                    self.keep(item, schema.items.as_deref());
+                    self.path.pop();
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn map(&mut self, map: &mut Map<String, Value>, schema: Option<&Node>, object: bool, preserve: bool) {
+        let root = self.path.is_empty();
+        map.retain(|key, value| {
+            if object && META.contains(&key.as_str()) {
+                return true;
+            }
+            let below = schema.and_then(|schema| schema.properties.get(key));
+            let others = schema.and_then(|schema| schema.additional.as_ref());
+            let below = match (below, others) {
+                (Some(below), _) => Some(below),
+                (None, Some(Additional::Like(below))) => Some(&**below),
+                (None, Some(Additional::Any(_))) => None,
+                (None, None) if preserve => return true,
+                (None, None) => {
+                    if !root || !META.contains(&key.as_str()) {
+                        self.record(key);
+                    }
+                    return false;
+                }
+            };
+            self.enter(key);
+            self.walk(value, below, below.is_some_and(|below| below.embedded));
+            self.path.pop();
+            true
+        });
+    }
+
+    fn enter(&mut self, key: &str) {
+        let dot = if self.path.is_empty() { "" } else { "." };
+        self.path.push(format!("{dot}{key}"));
+    }
+
+    fn record(&mut self, key: &str) {
+        self.enter(key);
+        self.unknown.push(self.path.concat());
+        self.path.pop();
+    }
+}
+
+/// Drops nulls from maps where the schema has neither `nullable` nor a default.
+pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
+    match value {
+        Value::Object(map) => map.retain(|key, value| {
+            let Some(below) = schema.field(key) else {
+                return true;
+            };
+            if value.is_null() && !below.nullable && below.default.is_none() {
+                return false;
+            }
+            drop_nulls(value, below);
+            true
+        }),
+        Value::Array(items) => {
+            if let Some(below) = &schema.items {
+                items.iter_mut().for_each(|item| drop_nulls(item, below));
+            }
+        }
+        _ => {}
+    }
+}
+
+/// Fills in defaults.
+pub(crate) fn default(value: &mut Value, schema: &Node) {
+    match value {
+        Value::Object(map) => {
+            for (name, below) in &schema.properties {
+                if let Some(default) = &below.default
+                    && map
+                        .get(name)
+                        .is_none_or(|there| there.is_null() && !below.nullable)
+                {
+                    map.insert(name.clone(), default.clone());
+                }
+            }
+            for (name, value) in map.iter_mut() {
+                if let Some(below) = schema.field(name) {
+                    fill(value, below, !schema.properties.contains_key(name));
+                }
+            }
+        }
+        Value::Array(items) => {
+            if let Some(below) = &schema.items {
+                items.iter_mut().for_each(|item| fill(item, below, true));
+            }
+        }
+        _ => {}
+    }
+}
+
+fn fill(value: &mut Value, schema: &Node, null_too: bool) {
+    if null_too && value.is_null() && !schema.nullable {
+        *value = schema.default.clone().unwrap_or_default();
+    }
+    default(value, schema);
+}

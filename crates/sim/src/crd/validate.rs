@@ -1,0 +1,511 @@
+//! Values against a schema: takes a value (and its predecessor), gives what is wrong in the server's words. The server's validator counts
+//! matching checks to choose which branch of a choice to blame; so does this one. What was wrong before and has not changed is forgiven.
+
+use serde_json::{Map, Number, Value};
+
+use super::correlate::Old;
+use super::schema::{Additional, Checks, Node};
+use super::{format, show};
+use crate::field::{Fault, FieldErrors, Path};
+
+/// Checks a value; `place` stands before all paths.
+pub(crate) fn validate(
+    value: &Value,
+    schema: &Node,
+    old: Option<Old<'_>>,
+    place: &Path,
+    errors: &mut FieldErrors,
+) {
+    let found = at(value, schema, "", old);
+    for failure in found.failures {
+        failure.report(place, errors);
+    }
+}
+
+/// What a check found.
+#[derive(Default)]
+struct Found {
+    failures: Vec<Failure>,
+    matches: usize,
+}
+
+/// One thing that is wrong.
+struct Failure {
+    /// The path, or nothing when the failure is about a choice.
+    name: Option<String>,
+    sort: Sort,
+    text: String,
+}
+
+enum Sort {
+    Invalid(String),
+    Type(String),
+    Required,
+    TooLong(u64),
+    TooMany(usize, u64),
+    NotSupported(String, Vec<String>),
+}
+
+impl Failure {
+    fn of(name: &str, sort: Sort, text: String) -> Self {
+        Self {
+            name: Some(name.to_owned()),
+            sort,
+            text,
+        }
+    }
+
+    fn choice(text: String) -> Self {
+        Self {
+            name: None,
+            sort: Sort::Invalid("\"\"".into()),
+            text,
+        }
+    }
+
+    fn report(self, place: &Path, errors: &mut FieldErrors) {
+        let name = self.name.as_deref().unwrap_or("").trim_start_matches('.');
+        let path = if name.is_empty() {
+            place.clone()
+        } else {
+            place.child(name)
+        };
+        match self.sort {
+            Sort::Invalid(shown) => errors.push_shown(Fault::Invalid, &path, Some(shown), self.text),
+            Sort::Type(shown) => errors.push_shown(Fault::TypeInvalid, &path, Some(shown), self.text),
+            Sort::Required => errors.required(&path, ""),
+            Sort::TooLong(most) => errors.too_long(&path, most as usize),
+            Sort::TooMany(have, most) => errors.too_many(&path, have, most as usize),
+            Sort::NotSupported(shown, options) => {
+                let listed: Vec<String> = options.iter().map(|one| show::quoted(one)).collect();
+                let detail = format!("supported values: {}", listed.join(", "));
+                errors.push_shown(Fault::NotSupported, &path, Some(shown), detail);
+            }
+        }
+    }
+}
+
+impl Found {
+    fn matched() -> Self {
+        Self {
+            failures: Vec::new(),
+            matches: 1,
+        }
+    }
+
+    fn failed(failure: Failure) -> Self {
+        Self {
+            failures: vec![failure],
+            matches: 0,
+        }
+    }
+
+    fn add(&mut self, failure: Failure) {
+        if !self.failures.iter().any(|have| have.text == failure.text) {
+            self.failures.push(failure);
+        }
+    }
+
+    fn merge(&mut self, other: Self) {
+        for failure in other.failures {
+            self.add(failure);
+        }
+        self.matches += other.matches;
+    }
+
+    fn is_valid(&self) -> bool {
+        self.failures.is_empty()
+    }
+}
+
+/// Checks a value at a place; unchanged faults are forgiven.
+fn at(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
+    let found = plain(value, schema, path, old);
+    match old {
+        Some(old) if !found.is_valid() && old.equals(value) => Found {
+            failures: Vec::new(),
+            matches: found.matches,
+        },
+        _ => found,
+    }
+}
+
+/// Checks a value at a place, whatever it was before; only what is below may be forgiven.
+fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
+    let checks = &schema.checks;
+    let types = schema.types();
+    let mut found = Found::default();
+    if value.is_null() {
+        found.merge(null(&types, schema.nullable, path));
+        found.merge(options(value, checks, path));
+        return found;
+    }
+    if !types.is_empty() || !checks.format.is_empty() {
+        found.merge(kind(value, &types, &checks.format, path));
+        found.matches += 1;
+    }
+    found.merge(choices(value, checks, path, old));
+    found.matches += 1;
+    match value {
+        Value::String(text) => {
+            found.merge(string(text, checks, path));
+            found.matches += 1;
+            if !checks.format.is_empty() && format::is_known(&checks.format) {
+                if !format::is_valid(&checks.format, text) {
+                    let text_shown = show::quoted(text);
+                    let words = format!("{path} in body must be of type {}: {text_shown}", checks.format);
+                    found.add(Failure::of(path, Sort::Type(text_shown), words));
+                }
+                found.matches += 1;
+            }
+        }
+        Value::Number(number) => {
+            found.merge(numeric(number, &types, checks, path));
+            found.matches += 1;
+        }
+        Value::Array(items) => {
+            found.merge(list(items, schema, path, old));
+            found.matches += 1;
+        }
+        _ => {}
+    }
+    found.merge(options(value, checks, path));
+    found.matches += 1;
+    if let Value::Object(map) = value {
+        found.merge(object(map, schema, path, old));
+        found.matches += 1;
+    }
+    found.matches += 1;
+    found
+}
+
+fn null(types: &[&str], nullable: bool, path: &str) -> Found {
+    if types.is_empty() || nullable {
+        return Found::matched();
+    }
+    let words = format!("{path} in body must be of type {}: \"null\"", types.join(","));
+    Found::failed(Failure::of(path, Sort::Type("\"null\"".into()), words))
+}
+
+/// The type of a value and the format that goes with it.
+fn type_of(value: &Value) -> (&'static str, &'static str) {
+    match value {
+        Value::Null => ("null", ""),
+        Value::Bool(_) => ("boolean", ""),
+        Value::String(_) => ("string", ""),
+        Value::Array(_) => ("array", ""),
+        Value::Object(_) => ("object", ""),
+        Value::Number(number) if number.is_i64() => ("integer", "int64"),
+        Value::Number(_) => ("number", "float64"),
+    }
+}
+
+fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
+    let (found, implied) = type_of(value);
+    let float = value.as_f64().unwrap_or(0.5);
+    let whole = found == "number" && float.fract() == 0.0 && types.contains(&"integer");
+    let widened = found == "integer" && types.contains(&"number");
+    let fits = types.contains(&found) || whole || widened;
+    let loose = matches!(value, Value::String(_) | Value::Array(_));
+    let wrong = |wanted: &str, found: &str| {
+        let words = format!("{path} in body must be of type {wanted}: \"{found}\"");
+        Found::failed(Failure::of(path, Sort::Type(format!("\"{found}\"")), words))
+    };
+    if !loose && !format.is_empty() && !fits && implied != format {
+        return wrong(format, implied);
+    }
+    let numeric = types.contains(&"number") || types.contains(&"integer");
+    if loose && !format.is_empty() && !numeric || fits {
+        return Found::matched();
+    }
+    wrong(&types.join(","), found)
+}
+
+fn string(text: &str, checks: &Checks, path: &str) -> Found {
+    let length = text.chars().count() as u64;
+    if let Some(most) = checks.max_length.filter(|most| length > *most) {
+        let words = format!("{path} in body should be at most {most} chars long");
+        return Found::failed(Failure::of(path, Sort::TooLong(most), words));
+    }
+    let wrong = |words: String| Found::failed(Failure::of(path, Sort::Invalid(show::quoted(text)), words));
+    if let Some(least) = checks.min_length.filter(|least| length < *least) {
+        return wrong(format!("{path} in body should be at least {least} chars long"));
+    }
+    match &checks.pattern {
+        Some(pattern) if !pattern.is_match(text) => {
+            wrong(format!("{path} in body should match '{}'", pattern.source))
+        }
+        _ => Found::default(),
+    }
+}
+
+fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Found {
+    let mut found = Found::matched();
+    let single = if types.len() == 1 {
+        types.first().copied()
+    } else {
+        None
+    };
+    let single = single.unwrap_or("");
+    let shown = number.as_i64().map_or_else(
+        || show::float(number.as_f64().unwrap_or_default()),
+        |int| int.to_string(),
+    );
+    let range = |value: f64, whole: bool, prefix: &str| range(value, whole, single, checks, prefix, path);
+    let value = number.as_f64().unwrap_or_default();
+    if let Some(words) = range(value, number.is_i64() || number.is_u64(), "Checked") {
+        found.add(Failure::choice(words));
+    }
+    let mut bound =
+        |limit: Option<f64>, prefix: &str, broken: &dyn Fn(f64) -> bool, words: &dyn Fn(&str) -> String| {
+            let Some(limit) = limit else { return };
+            let outside = range(limit, false, prefix);
+            let native = outside.is_none() && number.is_i64();
+            if let Some(words) = outside {
+                found.add(Failure::choice(words));
+            }
+            let (limit, text) = if native {
+                (limit.trunc(), (limit as i64).to_string())
+            } else {
+                (limit, show::float(limit))
+            };
+            if broken(limit) {
+                let words = format!("{path} in body should be {}", words(&text));
+                found.add(Failure::of(path, Sort::Invalid(shown.clone()), words));
+            }
+        };
+    let multiple = |factor: f64| factor > 0.0 && !is_multiple(value, factor);
+    bound(checks.multiple_of, "MultipleOf", &multiple, &|text| {
+        format!("a multiple of {text}")
+    });
+    let exclusive = checks.exclusive_minimum;
+    bound(
+        checks.minimum,
+        "Minimum boundary",
+        &|least| value < least || exclusive && value <= least,
+        &|text| {
+            format!(
+                "greater than {}{text}",
+                if exclusive { "" } else { "or equal to " }
+            )
+        },
+    );
+    let exclusive = checks.exclusive_maximum;
+    bound(
+        checks.maximum,
+        "Maximum boundary",
+        &|most| value > most || exclusive && value >= most,
+        &|text| format!("less than {}{text}", if exclusive { "" } else { "or equal to " }),
+    );
+    found
+}
+
+fn is_multiple(value: f64, factor: f64) -> bool {
+    let quotient = if factor < 1.0 {
+        1.0 / factor * value
+    } else {
+        value / factor
+    };
+    (quotient - quotient.round()).abs() < 1e-9 * quotient.abs().max(1.0)
+}
+
+/// Whether a number fits into its type; else the server's words.
+fn range(value: f64, whole: bool, kind: &str, checks: &Checks, prefix: &str, path: &str) -> Option<String> {
+    let integral = whole || value.fract() == 0.0;
+    let fits = match (kind, checks.format.as_str()) {
+        ("integer", "int32") => integral && value >= f64::from(i32::MIN) && value <= f64::from(i32::MAX),
+        ("integer", _) => integral && value.abs() <= 9_223_372_036_854_775_807.0,
+        (_, "float") => value.abs() <= f64::from(f32::MAX),
+        _ => true,
+    };
+    if fits {
+        return None;
+    }
+    Some(if checks.format.is_empty() {
+        format!("{prefix} value must be of type {kind} (default format) in {path}")
+    } else {
+        format!(
+            "{prefix} value must be of type {kind} with format {} in {path}",
+            checks.format
+        )
+    })
+}
+
+fn options(value: &Value, checks: &Checks, path: &str) -> Found {
+    let same = |option: &Value| match (option, value) {
+        (Value::Null, _) => false,
+        (Value::Number(a), Value::Number(b)) => a.as_f64() == b.as_f64(),
+        (option, value) => option == value,
+    };
+    if checks.options.is_empty() || checks.options.iter().any(same) {
+        return Found::default();
+    }
+    let listed: Vec<String> = checks
+        .options
+        .iter()
+        .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
+        .collect();
+    let words = format!("{path} in body should be one of [{}]", listed.join(" "));
+    Found::failed(Failure::of(
+        path,
+        Sort::NotSupported(show::value(value), listed),
+        words,
+    ))
+}
+
+fn list(items: &[Value], schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
+    let mut found = Found::matched();
+    let checks = &schema.checks;
+    if let Some(below) = &schema.items {
+        for (index, item) in items.iter().enumerate() {
+            let before = old.and_then(|old| old.item(item));
+            found.merge(at(item, below, &format!("{path}[{index}]"), before));
+        }
+    }
+    let size = items.len();
+    if let Some(least) = checks.min_items.filter(|least| (size as u64) < *least) {
+        let words = format!("{path} in body should have at least {least} items");
+        found.add(Failure::of(path, Sort::Invalid(size.to_string()), words));
+    }
+    if let Some(most) = checks.max_items.filter(|most| size as u64 > *most) {
+        let words = format!("{path} in body should have at most {most} items");
+        found.add(Failure::of(path, Sort::TooMany(size, most), words));
+    }
+    if checks.unique_items && super::lists::first_repeated(items).is_some() {
+        let words = format!("{path} in body shouldn't contain duplicates");
+        found.add(Failure::of(path, Sort::Invalid("\"\"".into()), words));
+    }
+    found
+}
+
+fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
+    let mut found = Found::default();
+    let checks = &schema.checks;
+    let size = map.len();
+    if let Some(least) = checks.min_properties.filter(|least| (size as u64) < *least) {
+        let words = format!("{path} in body should have at least {least} properties");
+        found.add(Failure::of(path, Sort::Invalid(size.to_string()), words));
+    }
+    if let Some(most) = checks.max_properties.filter(|most| size as u64 > *most) {
+        let words = format!("{path} in body should have at most {most} properties");
+        found.add(Failure::of(path, Sort::TooMany(size, most), words));
+    }
+    let others = map
+        .iter()
+        .filter(|(key, _)| !schema.properties.contains_key(*key));
+    for (key, value) in others {
+        match &schema.additional {
+            Some(Additional::Any(false)) => {
+                let words = format!("{path}.{key} in body is a forbidden property");
+                found.add(Failure::of(path, Sort::Invalid(show::quoted(key)), words));
+            }
+            Some(Additional::Like(below)) => {
+                let before = old.and_then(|old| old.field(key));
+                found.merge(at(value, below, &format!("{path}.{key}"), before));
+            }
+            _ => {}
+        }
+    }
+    for (key, below) in &schema.properties {
+        let Some(value) = map.get(key) else { continue };
+        // The type of an object is the same before and after, whatever was stored.
+        let typed = path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
+        let before = old.filter(|_| !typed).and_then(|old| old.field(key));
+        let place = if path.is_empty() {
+            key.clone()
+        } else {
+            format!("{path}.{key}")
+        };
+        found.merge(at(value, below, &place, before));
+    }
+    for key in checks.required.iter().filter(|key| !map.contains_key(*key)) {
+        let words = format!("{path}.{key} in body is required");
+        found.add(Failure::of(&format!("{path}.{key}"), Sort::Required, words));
+    }
+    found
+}
+
+/// `anyOf`, `oneOf`, `allOf` and `not`.
+fn choices(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>) -> Found {
+    let mut found = Found::default();
+    let quoted = show::quoted(path);
+    if !checks.any_of.is_empty() {
+        any_of(value, checks, path, old, &mut found);
+    }
+    if !checks.one_of.is_empty() {
+        one_of(value, checks, path, old, &mut found);
+    }
+    let mut valid = 0;
+    for branch in &checks.all_of {
+        let result = plain(value, branch, path, old);
+        valid += usize::from(result.is_valid());
+        found.merge(result);
+    }
+    if valid != checks.all_of.len() {
+        let none = if valid == 0 { ". None validated" } else { "" };
+        found.add(Failure::choice(format!(
+            "{quoted} must validate all the schemas (allOf){none}"
+        )));
+    }
+    if let Some(not) = &checks.not
+        && plain(value, not, path, old).is_valid()
+    {
+        found.add(Failure::choice(format!(
+            "{quoted} must not validate the schema (not)"
+        )));
+    }
+    found.matches += 1;
+    found
+}
+
+fn any_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, found: &mut Found) {
+    let mut best: Option<Found> = None;
+    for branch in &checks.any_of {
+        let result = plain(value, branch, path, old);
+        if result.is_valid() {
+            found.merge(result);
+            return;
+        }
+        if best.as_ref().is_none_or(|best| result.matches > best.matches) {
+            best = Some(result);
+        }
+    }
+    let quoted = show::quoted(path);
+    found.add(Failure::choice(format!(
+        "{quoted} must validate at least one schema (anyOf)"
+    )));
+    if let Some(best) = best {
+        found.merge(best);
+    }
+}
+
+fn one_of(value: &Value, checks: &Checks, path: &str, old: Option<Old<'_>>, found: &mut Found) {
+    let (mut best, mut first): (Option<Found>, Option<Found>) = (None, None);
+    let mut valid = 0;
+    for branch in &checks.one_of {
+        let result = plain(value, branch, path, old);
+        if result.is_valid() {
+            valid += 1;
+            best = None;
+            first.get_or_insert(result);
+        } else if valid == 0 && best.as_ref().is_none_or(|best| result.matches > best.matches) {
+            best = Some(result);
+        }
+    }
+    if valid == 1 {
+        found.merge(first.unwrap_or_default());
+        return;
+    }
+    let how = if valid == 0 {
+        "Found none valid".to_owned()
+    } else {
+        format!("Found {valid} valid alternatives")
+    };
+    let quoted = show::quoted(path);
+    found.add(Failure::choice(format!(
+        "{quoted} must validate one and only one schema (oneOf). {how}"
+    )));
+    if let Some(best) = best {
+        found.merge(best);
+    }
+}
