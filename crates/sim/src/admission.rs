@@ -10,6 +10,7 @@ use crate::write::Target;
 
 mod lifecycle;
 mod pods;
+pub mod policy;
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,10 +57,11 @@ pub fn mutate(
 
 /// Lets everyone refuse the finished object.
 pub fn validate(
-    _state: &mut State,
+    state: &mut State,
     attributes: &Attributes<'_>,
-    _value: &Value,
-    _context: &mut Context,
+    value: &Value,
+    context: &mut Context,
 ) -> Result<()> {
-    lifecycle::check_delete(attributes)
+    lifecycle::check_delete(attributes)?;
+    policy::validate(state, attributes, value, context)
 }

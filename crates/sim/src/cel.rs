@@ -13,6 +13,7 @@ mod overloads;
 mod parse;
 mod source;
 mod types;
+mod url;
 mod value;
 
 pub(crate) use eval::{Failure, Names};

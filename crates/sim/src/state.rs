@@ -74,6 +74,8 @@ pub struct State {
     pub faults: Faults,
     /// How pods behave, for the kubelet if there is one.
     pub scripts: Scripts,
+    /// Admission policies, compiled.
+    pub policies: crate::admission::policy::Policies,
     /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
     pub phantoms: BTreeSet<Box<str>>,
     /// What was told about objects lately.
@@ -96,6 +98,7 @@ impl State {
             access: Access::of_seed(options.seed),
             faults: Faults::default(),
             scripts: Scripts::default(),
+            policies: crate::admission::policy::Policies::default(),
             phantoms: BTreeSet::new(),
             events: Recorder::default(),
             options,

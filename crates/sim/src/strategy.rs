@@ -98,7 +98,9 @@ pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, n
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = new.value();
         crate::crd::serve(state, &definition);
-        if !new.meta().deleting && old.value().get("spec") != definition.get("spec") {
+        let named = tree::get(&definition, &["spec", "names"])
+            == tree::get(&definition, &["status", "acceptedNames"]);
+        if !new.meta().deleting && (!named || old.value().get("spec") != definition.get("spec")) {
             crate::crd::definition::settle(state, &definition);
         }
     }

@@ -11,7 +11,7 @@ use crate::resource::{Resource, Shape};
 use crate::schema::Decoded;
 use crate::selector;
 use crate::state::State;
-use crate::status::{Result, Status};
+use crate::status::{Qualified, Result, Status};
 use crate::tree;
 
 mod create;
@@ -55,7 +55,8 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
     let api_version = resource.api_version();
     let (sent_version, sent_kind) = (tree::text(&value, &["apiVersion"]), tree::text(&value, &["kind"]));
     if !sent_kind.is_empty() && sent_kind != &*resource.kind {
-        return Err(wrong_kind(resource, sent_version, sent_kind));
+        let name = tree::text(&value, &["metadata", "name"]);
+        return Err(wrong_kind(resource, sent_version, sent_kind, name));
     }
     if !sent_version.is_empty() && sent_version != api_version {
         return Err(Status::bad_request(format!(
@@ -69,12 +70,16 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
     Ok(decoded.value)
 }
 
-fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str) -> Status {
+fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str, name: &str) -> Status {
     if let Shape::Custom(_) = resource.shape {
-        return Status::bad_request(format!(
-            "{} in version {:?} cannot be handled as a {}: wrong kind",
-            sent_kind, resource.version, resource.kind
-        ));
+        let kind = Qualified {
+            group: &resource.group,
+            name: sent_kind,
+        };
+        let mut errors = crate::field::FieldErrors::new();
+        let words = format!("must be {}", resource.kind);
+        errors.invalid(&crate::field::Path::new("kind"), sent_kind, words);
+        return Status::invalid(kind, name, &errors);
     }
     let version = sent_version.rsplit('/').next().unwrap_or(sent_version);
     let package = if resource.group.is_empty() {
@@ -175,6 +180,11 @@ fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
         ""
     };
     if given == expected {
+        return Ok(());
+    }
+    if expected.is_empty() {
+        // A kind without namespaces forgives one that is written all the same.
+        tree::remove(value, &["metadata", "namespace"]);
         return Ok(());
     }
     if !given.is_empty() {

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::reply::Answer;
 use super::{Call, Route};
-use crate::resource::{Group, Resource, Verbs, Version};
+use crate::resource::{Group, Resource, Shape, Verbs, Version};
 use crate::state::State;
 use crate::tree;
 
@@ -104,6 +104,11 @@ fn with_subresources(resource: &Resource) -> Vec<Value> {
         "kind": &*resource.kind, "verbs": resource.verbs.names(),
     });
     put_names(&mut own, resource);
+    if matches!(resource.shape, Shape::Custom(_)) {
+        // The list of custom resources is made elsewhere in the real server, and in another order.
+        tree::set(&mut own, &["verbs"], json!(CUSTOM_VERBS));
+        tree::set(&mut own, &["storageVersionHash"], storage_hash(resource));
+    }
     let subs = resource.subresources.iter().map(|sub| {
         let mut value = json!({
             "name": format!("{}/{}", resource.plural, sub.name), "singularName": "", "namespaced": resource.namespaced,
@@ -118,6 +123,40 @@ fn with_subresources(resource: &Resource) -> Vec<Value> {
         value
     });
     std::iter::once(own).chain(subs).collect()
+}
+
+const CUSTOM_VERBS: [&str; 8] = [
+    "delete",
+    "deletecollection",
+    "get",
+    "list",
+    "patch",
+    "create",
+    "update",
+    "watch",
+];
+
+/// A short digest of the version in which objects are kept.
+fn storage_hash(resource: &Resource) -> String {
+    use sha2::Digest as _;
+    let digest = sha2::Sha256::digest(format!("{}/{}", resource.stored_as, resource.kind));
+    let first: Vec<u8> = digest.iter().copied().take(8).collect();
+    base64(&first)
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const LETTERS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut out = String::new();
+    for chunk in bytes.chunks(3) {
+        let at = |index: usize| u32::from(chunk.get(index).copied().unwrap_or(0));
+        let bits = at(0) << 16 | at(1) << 8 | at(2);
+        for index in 0..4 {
+            let letter = LETTERS.get((bits >> (18 - 6 * index) & 63) as usize);
+            let letter = letter.filter(|_| index <= chunk.len());
+            out.push(letter.map_or('=', |letter| char::from(*letter)));
+        }
+    }
+    out
 }
 
 fn put_names(value: &mut Value, resource: &Resource) {

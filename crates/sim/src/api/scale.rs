@@ -23,15 +23,27 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         return Err(target.not_found());
     };
     let paths = Paths::of(request.resource);
-    let view = paths.view(&live);
+    let mut view = paths.view(&live);
+    let unset = paths.custom && tree::int(&live, &paths.replicas()).is_none();
     if request.verb == Verb::Get {
+        if unset {
+            let why = format!("the spec replicas field {:?} does not exist", paths.spec);
+            return Err(Status::internal(&why));
+        }
         return Ok(Answer::json(200, &view));
+    }
+    if unset {
+        tree::set(&mut view, &["spec", "replicas"], UNSET);
     }
     let sent = match request.verb {
         Verb::Patch => patched(request, &view)?,
         _ => super::parse_body(&request.call.body, "scale")?,
     };
-    check(request, &sent, &view)?;
+    if unset && tree::int(&sent, &["spec", "replicas"]) == Some(UNSET) {
+        let words = format!("the spec replicas field {:?} cannot be empty", paths.spec);
+        return Err(Status::bad_request(words));
+    }
+    check(request, &sent, &view, paths.custom)?;
     let replicas = tree::int(&sent, &["spec", "replicas"]).unwrap_or(0);
     context.subresource = "scale".into();
     let done = write::update(state, &target, context, false, &mut |_, live, _| {
@@ -53,7 +65,10 @@ fn patched(request: &Request<'_>, view: &Value) -> Result<Value> {
     }
 }
 
-fn check(request: &Request<'_>, sent: &Value, view: &Value) -> Result<()> {
+/// What stands for replicas that a custom object does not have yet.
+const UNSET: i64 = i32::MIN as i64;
+
+fn check(request: &Request<'_>, sent: &Value, view: &Value, custom: bool) -> Result<()> {
     let name = tree::text(sent, &["metadata", "name"]);
     if name != request.place.name {
         let text = format!(
@@ -67,7 +82,8 @@ fn check(request: &Request<'_>, sent: &Value, view: &Value) -> Result<()> {
         return Err(Status::modified(request.resource.qualified(), name));
     }
     let replicas = tree::int(sent, &["spec", "replicas"]).unwrap_or(0);
-    if replicas < 0 {
+    // Custom objects are judged as a whole, in words of their own.
+    if replicas < 0 && !custom {
         let mut errors = FieldErrors::new();
         errors.invalid(
             &Path::new("spec").child("replicas"),
@@ -84,6 +100,7 @@ struct Paths {
     spec: String,
     status: String,
     selector: Option<String>,
+    custom: bool,
 }
 
 impl Paths {
@@ -100,12 +117,14 @@ impl Paths {
                 spec: text("specReplicasPath"),
                 status: text("statusReplicasPath"),
                 selector,
+                custom: true,
             };
         }
         Self {
             spec: ".spec.replicas".into(),
             status: ".status.replicas".into(),
             selector: None,
+            custom: false,
         }
     }
 
@@ -128,6 +147,7 @@ impl Paths {
         }
         let selector = match &self.selector {
             Some(path) => tree::text(live, &split(path)).to_owned(),
+            None if self.custom => String::new(),
             None => selector_text(tree::get(live, &["spec", "selector"])),
         };
         if !selector.is_empty() {

@@ -17,6 +17,7 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     let (form, include) = form_of(request)?;
     check_options(request, "CreateOptions")?;
     let value = body(request)?;
+    refuse_untyped(request, &value)?;
     let value = write::decode(state, request.resource, value, context)?;
     let object = write::create(state, &request.target(), value, context)?;
     Ok(Answer::object(
@@ -47,6 +48,26 @@ pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Con
         form,
         include,
     ))
+}
+
+/// Custom objects must say what they are.
+fn refuse_untyped(request: &Request<'_>, value: &Value) -> Result<()> {
+    let custom = matches!(request.resource.shape, crate::resource::Shape::Custom(_));
+    let missing = [("Kind", "kind"), ("apiVersion", "apiVersion")]
+        .into_iter()
+        .find(|(_, key)| tree::text(value, &[key]).is_empty());
+    match missing.filter(|_| custom) {
+        None => Ok(()),
+        Some((name, _)) => {
+            let (kind, text) = (
+                &request.resource.kind,
+                String::from_utf8_lossy(&request.call.body),
+            );
+            Err(Status::bad_request(format!(
+                "the object provided is unrecognized (must be of type {kind}): Object '{name}' is missing in '{text}' ({text})"
+            )))
+        }
+    }
 }
 
 /// The sent object; the server's words when there is none or it is no JSON.

@@ -134,6 +134,13 @@ impl<'t> Checker<'t> {
         if !overloads::is_function(name) {
             return self.fail(at, format!("undeclared reference to '{name}' (in container '')"));
         }
+        if name == "matches"
+            && let Some(Kind::Text(expression)) = arguments.last().map(|last| &last.kind)
+            && crate::crd::pattern::compile(expression).is_err()
+        {
+            let at = arguments.last().map_or(at, |last| last.at);
+            return self.fail(at, "invalid matches argument".into());
+        }
         if let Some(kind) = overloads::resolve(name, member, &kinds) {
             return kind;
         }
@@ -241,10 +248,7 @@ impl<'t> Checker<'t> {
 
     fn expect_bool(&mut self, at: usize, kind: &Type<'t>) {
         if !kind.fits(&Type::Bool) {
-            let words = format!(
-                "found no matching overload for '_&&_' applied to '(bool, {})'",
-                kind.name()
-            );
+            let words = format!("expected type 'bool' but found '{}'", kind.name());
             self.fail(at, words);
         }
     }

@@ -94,6 +94,13 @@ impl<'a> Runner<'_, 'a> {
             Kind::Bytes(bytes) => Val::Bytes(bytes.as_slice().into()),
             Kind::Ident(name) => return self.ident(name),
             Kind::Select(below, field) => {
+                // The variables of a policy are names of their own, computed when they are asked for.
+                if let Kind::Ident(space) = &below.kind
+                    && space == "variables"
+                    && let Some(found) = self.names.get(&format!("variables.{field}"), self.cost)
+                {
+                    return found;
+                }
                 let operand = self.eval(below)?;
                 return self.select(&operand, field);
             }

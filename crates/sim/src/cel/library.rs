@@ -143,7 +143,7 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
         ("int" | "uint" | "double" | "string" | "bool", [value]) if !member => convert(name, value),
         _ => None,
     };
-    match known {
+    match known.or_else(|| super::url::apply(name, &values)) {
         Some(outcome) => outcome,
         None if name.starts_with(['_', '@', '!', '-'])
             && !values.iter().any(|one| matches!(one, Val::Library(_))) =>
@@ -252,10 +252,7 @@ fn shown(value: &Val<'_>) -> String {
 }
 
 fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
-    let invalid = |function: &str, text: &str| {
-        let quoted = crate::crd::show::quoted(text);
-        Failure::of(format!("strconv.{function}: parsing {quoted}: invalid syntax"))
-    };
+    let invalid = || Failure::of(format!("type conversion error from 'string' to '{name}'"));
     Some(match (name, value) {
         ("int", Val::Int(_))
         | ("uint", Val::Uint(_))
@@ -274,7 +271,7 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         }
         ("int", Val::Text(text)) => match text.parse() {
             Ok(number) => Ok(Val::Int(number)),
-            Err(_) => invalid("ParseInt", text),
+            Err(_) => invalid(),
         },
         ("uint", Val::Int(number)) => match u64::try_from(*number) {
             Ok(number) => Ok(Val::Uint(number)),
@@ -282,20 +279,20 @@ fn convert<'a>(name: &str, value: &Val<'a>) -> Option<Outcome<'a>> {
         },
         ("uint", Val::Text(text)) => match text.parse() {
             Ok(number) => Ok(Val::Uint(number)),
-            Err(_) => invalid("ParseUint", text),
+            Err(_) => invalid(),
         },
         ("double", Val::Int(number)) => Ok(Val::Double(*number as f64)),
         ("double", Val::Uint(number)) => Ok(Val::Double(*number as f64)),
         ("double", Val::Text(text)) => match text.parse() {
             Ok(number) => Ok(Val::Double(number)),
-            Err(_) => invalid("ParseFloat", text),
+            Err(_) => invalid(),
         },
         ("string", Val::Int(_) | Val::Uint(_) | Val::Bool(_) | Val::Double(_)) => Ok(Val::text(shown(value))),
         ("bool", Val::Bool(flag)) => Ok(Val::Bool(*flag)),
         ("bool", Val::Text(text)) => match text.as_ref() {
             "1" | "t" | "T" | "true" | "TRUE" | "True" => Ok(Val::Bool(true)),
             "0" | "f" | "F" | "false" | "FALSE" | "False" => Ok(Val::Bool(false)),
-            other => invalid("ParseBool", other),
+            _ => invalid(),
         },
         _ => return None,
     })

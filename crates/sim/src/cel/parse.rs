@@ -427,10 +427,12 @@ impl Parser<'_> {
                     return match arguments.pop() {
                         Some(Expr {
                             kind: Kind::Select(operand, field),
-                            at: dot,
                             ..
-                        }) => self.make(dot, Kind::Has(operand, field)),
-                        _ => self.fail(open, "invalid argument to has() macro"),
+                        }) => self.make(open, Kind::Has(operand, field)),
+                        other => {
+                            let at = other.map_or(open, |other| other.at);
+                            self.fail(at, "invalid argument to has() macro")
+                        }
                     };
                 }
                 return self.make(open, Kind::Call(word, None, arguments));

@@ -72,7 +72,7 @@ fn failures() {
     check("9223372036854775807 + 1", "! integer overflow");
     check("self.a > 'x'", "! no such overload");
     check("self.q > 1 || true", "true");
-    check("int('x')", "! strconv.ParseInt: parsing \"x\": invalid syntax");
+    check("int('x')", "! type conversion error from 'string' to 'int'");
     check(
         "foo == 1",
         "ERROR: <input>:1:1: undeclared reference to 'foo' (in container '')\n | foo == 1\n | ^",

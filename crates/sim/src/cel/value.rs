@@ -26,6 +26,8 @@ pub(crate) enum Val<'a> {
     /// A value of a library: a time, a quantity.
     Library(cel::Value),
     Type(&'static str),
+    /// An address.
+    Url(Rc<str>),
 }
 
 impl<'a> Val<'a> {
@@ -76,7 +78,7 @@ impl<'a> Val<'a> {
             Self::List(_) | Self::Tree(Value::Array(_), _) => "list",
             Self::Map(_) | Self::Tree(..) => "map",
             Self::Optional(_) => "optional_type",
-            Self::Library(_) => "object",
+            Self::Library(_) | Self::Url(_) => "object",
             Self::Type(_) => "type",
         }
     }
@@ -165,6 +167,7 @@ impl<'a> Val<'a> {
             (Self::Text(a), Val::Text(b)) => a == b,
             (Self::Bytes(a), Val::Bytes(b)) => a == b,
             (Self::Type(a), Val::Type(b)) => a == b,
+            (Self::Url(a), Val::Url(b)) => a == b,
             (Self::Library(a), Val::Library(b)) => a == b,
             (Self::Optional(a), Val::Optional(b)) => match (a, b) {
                 (None, None) => true,

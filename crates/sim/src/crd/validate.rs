@@ -200,10 +200,14 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
+/// Up to here every whole number has a float of its own.
+const EXACT: f64 = 9_007_199_254_740_991.0;
+
 fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
     let (found, implied) = type_of(value);
     let float = value.as_f64().unwrap_or(0.5);
-    let whole = found == "number" && float.fract() == 0.0 && types.contains(&"integer");
+    let whole =
+        found == "number" && float.fract() == 0.0 && float.abs() <= EXACT && types.contains(&"integer");
     let widened = found == "integer" && types.contains(&"number");
     let fits = types.contains(&found) || whole || widened;
     let loose = matches!(value, Value::String(_) | Value::Array(_));

@@ -9,9 +9,13 @@ use crate::tree;
 
 /// The columns of a custom resource.
 pub(super) fn printer(custom: &Custom) -> Printer {
-    let mut columns = vec![Column::new("Name", "string", 0)];
+    let described = |name: &str, kind: &str, description: &str| Column {
+        description: description.to_owned(),
+        ..Column::new(name, kind, 0)
+    };
+    let mut columns = vec![described("Name", "string", NAME)];
     if custom.columns.is_empty() {
-        columns.push(Column::new("Age", "date", 0));
+        columns.push(described("Age", "date", CREATED));
         let cells = |value: &Value, state: &State| vec![name(value), created(value, state)];
         return (columns, Box::new(cells));
     }
@@ -23,6 +27,9 @@ pub(super) fn printer(custom: &Custom) -> Printer {
     };
     (columns, Box::new(cells))
 }
+
+const NAME: &str = "Name must be unique within a namespace. Is required when creating resources, although some resources may allow a client to request the generation of an appropriate name automatically. Name is primarily intended for creation idempotence and configuration definition. Cannot be updated. More info: https://kubernetes.io/docs/concepts/overview/working-with-objects/names#names";
+const CREATED: &str = "CreationTimestamp is a timestamp representing the server time when this object was created. It is not guaranteed to be set in happens-before order across separate operations. Clients may not set this value. It is represented in RFC3339 form and is in UTC.\n\nPopulated by the system. Read-only. Null for lists. More info: https://git.k8s.io/community/contributors/devel/sig-architecture/api-conventions.md#metadata";
 
 fn name(value: &Value) -> Value {
     tree::text(value, &["metadata", "name"]).into()
@@ -38,7 +45,13 @@ fn column(definition: &Value) -> Column {
         name: text("name"),
         kind: text("type"),
         format: text("format"),
-        description: text("description"),
+        description: match text("description") {
+            empty if empty.is_empty() => {
+                let path = text("jsonPath");
+                format!("Custom resource definition column (in JSONPath format): {path}")
+            }
+            said => said,
+        },
         priority: tree::int(definition, &["priority"]).unwrap_or(0),
     }
 }
@@ -49,8 +62,13 @@ fn cell(definition: &Value, value: &Value, state: &State) -> Value {
         return Value::Null;
     };
     match (tree::text(definition, &["type"]), first) {
+        ("date", Value::String(then)) if crate::clock::Instant::parse(then).is_none() => "<invalid>".into(),
         ("date", Value::String(then)) => age(then, state.now()).into(),
-        ("integer" | "number", Value::Number(_)) | ("boolean", Value::Bool(_)) => (*first).clone(),
+        ("integer", Value::Number(number)) => match number.as_i64() {
+            Some(_) => (*first).clone(),
+            None => Value::from(number.as_f64().unwrap_or_default() as i64),
+        },
+        ("number", Value::Number(_)) | ("boolean", Value::Bool(_)) => (*first).clone(),
         ("string", Value::String(text)) => text.as_str().into(),
         ("string", other) => other.to_string().into(),
         _ => Value::Null,

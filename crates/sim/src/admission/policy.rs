@@ -1,0 +1,138 @@
+//! Policies (`ValidatingAdmissionPolicy`): takes a finished write, gives the refusal or warnings of the policies bound to it. Expressions are
+//! compiled when a policy or binding changes, not when something is written.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::{Attributes, Operation};
+use crate::context::Context;
+use crate::state::State;
+use crate::status::{Result, Status};
+use crate::tree;
+
+mod compiled;
+mod matching;
+mod params;
+mod run;
+
+pub use compiled::Policies;
+use compiled::Policy;
+use run::Scene;
+
+const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
+const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
+
+/// Something a policy says against a write.
+pub(super) struct Denial {
+    message: String,
+    reason: String,
+}
+
+/// Asks every policy that is bound to the write.
+pub fn validate(
+    state: &mut State,
+    attributes: &Attributes<'_>,
+    value: &Value,
+    context: &mut Context,
+) -> Result<()> {
+    if state.store.all(BINDINGS).next().is_none() || is_excluded(attributes) {
+        return Ok(());
+    }
+    compiled::refresh(state);
+    let policies = Arc::clone(&state.policies.all);
+    let subresource = context.subresource.clone();
+    let write = Write {
+        attributes,
+        subresource: &subresource,
+        new: (attributes.operation != Operation::Delete).then_some(value),
+    };
+    let mut refusal = None;
+    for policy in policies.iter() {
+        let found = judge(state, &write, policy, context)?;
+        refusal = refusal.or(found);
+    }
+    refusal.map_or(Ok(()), |(message, reason)| {
+        Err(deny(attributes, value, &message, &reason))
+    })
+}
+
+/// Policies cannot forbid policies, lest nobody could repair them; reviews are no objects.
+fn is_excluded(attributes: &Attributes<'_>) -> bool {
+    let resource = attributes.target.resource;
+    let own =
+        resource.plural.contains("admissionpolicies") || resource.plural.contains("admissionpolicybindings");
+    (&*resource.group == "admissionregistration.k8s.io" && own)
+        || matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
+}
+
+/// One write as policies see it.
+pub(super) struct Write<'w> {
+    pub attributes: &'w Attributes<'w>,
+    pub subresource: &'w str,
+    pub new: Option<&'w Value>,
+}
+
+type Refusal = Option<(String, String)>;
+
+fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Result<Refusal> {
+    let name = &policy.name;
+    let Some(matched) = matching::matches(state, write, &policy.constraints) else {
+        return Ok(None);
+    };
+    let mut refusal: Refusal = None;
+    for binding in policy.bindings.iter() {
+        let wanted = tree::get(&binding.spec, &["matchResources"]).filter(|wanted| !wanted.is_null());
+        if wanted.is_some_and(|wanted| matching::matches(state, write, wanted).is_none()) {
+            continue;
+        }
+        let bound = &binding.name;
+        let said = format!("ValidatingAdmissionPolicy '{name}' with binding '{bound}' denied request:");
+        let params = match params::collect(state, policy, &binding.spec, write.attributes.target.namespace) {
+            Ok(params) => params,
+            Err(_) if policy.ignores_failures => continue,
+            Err(words) => {
+                let words = format!("{said} failed to configure binding: {words}");
+                refusal = refusal.or(Some((words, String::new())));
+                continue;
+            }
+        };
+        for param in params {
+            let scene = Scene::new(state, write, &matched, param.as_ref(), context);
+            for denial in run::run(policy, &scene) {
+                for action in tree::list(&binding.spec, &["validationActions"]) {
+                    match action.as_str() {
+                        Some("Deny") => {
+                            let words = format!("{said} {}", denial.message);
+                            refusal = refusal.or_else(|| Some((words, denial.reason.clone())));
+                        }
+                        Some("Warn") => context.warn(format!(
+                            "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{bound}': {}",
+                            denial.message
+                        )),
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    Ok(refusal)
+}
+
+fn deny(attributes: &Attributes<'_>, value: &Value, why: &str, reason: &str) -> Status {
+    let (code, reason) = match reason {
+        "Unauthorized" => (401, "Unauthorized"),
+        "Forbidden" => (403, "Forbidden"),
+        "RequestEntityTooLarge" => (413, "RequestEntityTooLarge"),
+        _ => (422, "Invalid"),
+    };
+    let what = attributes.target.resource.qualified();
+    let name = match attributes.target.name {
+        "" => tree::text(value, &["metadata", "name"]),
+        name => name,
+    };
+    let message = format!("{what} {name:?} is forbidden: {why}");
+    Status::new(code, reason, message)
+        .about(what, name)
+        .cause("", why, "")
+}

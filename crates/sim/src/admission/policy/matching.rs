@@ -1,0 +1,114 @@
+//! Which writes a policy is about: takes a write and `matchConstraints`, gives the resource it matched as.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::Write;
+use crate::admission::Operation;
+use crate::resource::Resource;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::tree;
+
+/// The resource as which a write matches: its own, or another version of it.
+pub(super) fn matches(state: &State, write: &Write<'_>, wanted: &Value) -> Option<Arc<Resource>> {
+    let own = write.attributes.target.resource;
+    if !namespace_matches(state, write, wanted.get("namespaceSelector")) || !object_matches(write, wanted) {
+        return None;
+    }
+    let exact = tree::text(wanted, &["matchPolicy"]) == "Exact";
+    if find(state, write, tree::list(wanted, &["excludeResourceRules"]), exact).is_some() {
+        return None;
+    }
+    let rules = tree::list(wanted, &["resourceRules"]);
+    if rules.is_empty() {
+        return Some(Arc::clone(own));
+    }
+    find(state, write, rules, exact)
+}
+
+fn find(state: &State, write: &Write<'_>, rules: &[Value], exact: bool) -> Option<Arc<Resource>> {
+    let own = write.attributes.target.resource;
+    if rules.iter().any(|rule| rule_matches(rule, write, own)) {
+        return Some(Arc::clone(own));
+    }
+    if exact {
+        return None;
+    }
+    let others = state
+        .resources
+        .iter()
+        .filter(|other| other.table == own.table && !Arc::ptr_eq(other, own));
+    let mut others = others.filter(|other| rules.iter().any(|rule| rule_matches(rule, write, other)));
+    others.next().cloned()
+}
+
+fn namespace_matches(state: &State, write: &Write<'_>, selector: Option<&Value>) -> bool {
+    let selector = LabelSelector::from_object(selector);
+    let target = write.attributes.target;
+    if selector.is_empty() {
+        return true;
+    }
+    if target.resource.is("", "namespaces") {
+        let object = write.new.or(write.attributes.old);
+        return selector.matches_map(object.and_then(|object| tree::get(object, &["metadata", "labels"])));
+    }
+    if target.namespace.is_empty() {
+        return true;
+    }
+    let namespace = state
+        .store
+        .get("namespaces", target.namespace)
+        .map(|object| object.value());
+    let labels = namespace
+        .as_ref()
+        .and_then(|value| tree::get(value, &["metadata", "labels"]));
+    selector.matches_map(labels)
+}
+
+fn object_matches(write: &Write<'_>, wanted: &Value) -> bool {
+    let selector = LabelSelector::from_object(wanted.get("objectSelector"));
+    let labels = |object: &Value| selector.matches_map(tree::get(object, &["metadata", "labels"]));
+    selector.is_empty() || write.new.is_some_and(labels) || write.attributes.old.is_some_and(labels)
+}
+
+fn rule_matches(rule: &Value, write: &Write<'_>, resource: &Resource) -> bool {
+    let has = |key: &str, wanted: &str| {
+        tree::list(rule, &[key])
+            .iter()
+            .any(|one| one == "*" || one == wanted)
+    };
+    let target = write.attributes.target;
+    let operation = match write.attributes.operation {
+        Operation::Create => "CREATE",
+        Operation::Update => "UPDATE",
+        Operation::Delete => "DELETE",
+        Operation::Connect => "CONNECT",
+    };
+    let namespaced = !target.namespace.is_empty() && resource.namespaced;
+    let in_scope = match tree::text(rule, &["scope"]) {
+        "Namespaced" => namespaced,
+        "Cluster" => !namespaced,
+        _ => true,
+    };
+    let named = |one: &Value| {
+        let (plural, sub) = one
+            .as_str()
+            .map_or(("", ""), |text| text.split_once('/').unwrap_or((text, "")));
+        (plural == "*" || plural == &*resource.plural) && (sub == "*" || sub == write.subresource)
+    };
+    let names = tree::list(rule, &["resourceNames"]);
+    let name = match target.name {
+        "" => write
+            .new
+            .map_or("", |object| tree::text(object, &["metadata", "name"])),
+        name => name,
+    };
+    in_scope
+        && has("operations", operation)
+        && has("apiGroups", &resource.group)
+        && has("apiVersions", &resource.version)
+        && tree::list(rule, &["resources"]).iter().any(named)
+        && (names.is_empty() || names.iter().any(|one| one == name))
+}

@@ -1,0 +1,223 @@
+//! Running a policy: takes what its expressions may see, gives what it says against the write.
+
+use std::cell::RefCell;
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+
+use super::compiled::{Expression, Policy, Validation};
+use super::{Denial, Write};
+use crate::admission::Operation;
+use crate::cel::{CALL_COST, Failure, Names, Val};
+use crate::context::Context;
+use crate::resource::Resource;
+use crate::state::State;
+use crate::tree;
+
+/// What all expressions of a policy may cost together.
+const BUDGET: u64 = 10_000_000;
+/// How long a computed message may be.
+const MESSAGE: usize = 5 * 1024;
+
+/// What expressions see.
+pub(super) struct Scene {
+    object: Value,
+    old: Value,
+    request: Value,
+    params: Value,
+    namespace: Value,
+}
+
+impl Scene {
+    pub(super) fn new(
+        state: &State,
+        write: &Write<'_>,
+        resource: &Resource,
+        params: Option<&Value>,
+        context: &Context,
+    ) -> Self {
+        let target = write.attributes.target;
+        let shown = |value: Option<&Value>| {
+            value.map_or(Value::Null, |value| {
+                if resource.version == target.resource.version {
+                    return value.clone();
+                }
+                let stored = crate::convert::to_stored(target.resource, value.clone());
+                crate::convert::from_stored(resource, stored)
+            })
+        };
+        let namespace = state
+            .store
+            .get("namespaces", target.namespace)
+            .map(|object| object.value());
+        Self {
+            object: shown(write.new),
+            old: shown(write.attributes.old),
+            request: request(write, resource, context),
+            params: params.cloned().unwrap_or_default(),
+            namespace: namespace.unwrap_or_default(),
+        }
+    }
+}
+
+fn request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
+    let target = write.attributes.target;
+    let operation = match write.attributes.operation {
+        Operation::Create => "CREATE",
+        Operation::Update => "UPDATE",
+        Operation::Delete => "DELETE",
+        Operation::Connect => "CONNECT",
+    };
+    let kind = |of: &Resource| json!({"group": &*of.group, "version": &*of.version, "kind": &*of.kind});
+    let named =
+        |of: &Resource| json!({"group": &*of.group, "version": &*of.version, "resource": &*of.plural});
+    let name = match target.name {
+        "" => write
+            .new
+            .map_or("", |object| tree::text(object, &["metadata", "name"])),
+        name => name,
+    };
+    json!({
+        "kind": kind(resource), "resource": named(resource), "subResource": write.subresource,
+        "requestKind": kind(target.resource), "requestResource": named(target.resource),
+        "requestSubResource": write.subresource, "name": name, "namespace": target.namespace,
+        "operation": operation, "dryRun": context.dry_run, "options": {},
+        "userInfo": {"username": context.user.name, "uid": context.user.uid, "groups": context.user.groups},
+    })
+}
+
+/// Names with their values; variables are computed when they are first asked for.
+struct Scope<'s> {
+    scene: &'s Scene,
+    policy: &'s Policy,
+    known: RefCell<BTreeMap<String, Result<Val<'s>, Failure>>>,
+}
+
+impl<'s> Names<'s> for Scope<'s> {
+    fn get(&self, name: &str, cost: &mut u64) -> Option<Result<Val<'s>, Failure>> {
+        let scene = self.scene;
+        let value = match name {
+            "object" => &scene.object,
+            "oldObject" => &scene.old,
+            "request" => &scene.request,
+            "params" => &scene.params,
+            "namespaceObject" => &scene.namespace,
+            other => return self.variable(other.strip_prefix("variables.")?, cost),
+        };
+        Some(Ok(Val::of(value, None)))
+    }
+}
+
+impl<'s> Scope<'s> {
+    fn variable(&self, name: &str, cost: &mut u64) -> Option<Result<Val<'s>, Failure>> {
+        if let Some(known) = self.known.borrow().get(name) {
+            return Some(known.clone());
+        }
+        let at = self.policy.variables.iter().position(|(own, _)| own == name)?;
+        let (_, expression) = self.policy.variables.get(at)?;
+        // A variable may use those before it; one that asks for itself would never end.
+        let pending = Err(Failure::Error(format!("variable {name} is defined by itself")));
+        self.known.borrow_mut().insert(name.to_owned(), pending);
+        let outcome = match &expression.program {
+            Ok(program) => program.run(self, cost),
+            Err(words) => Err(Failure::Error(words.clone())),
+        };
+        self.known.borrow_mut().insert(name.to_owned(), outcome.clone());
+        Some(outcome)
+    }
+
+    fn run(&self, expression: &'s Expression, budget: &mut u64) -> Result<Val<'s>, String> {
+        let program = match &expression.program {
+            Ok(program) => program,
+            Err(words) => return Err(format!("compilation error: {words}")),
+        };
+        let limit = CALL_COST.min(*budget);
+        let mut left = limit;
+        let outcome = program.run(self, &mut left);
+        *budget -= limit - left;
+        outcome.map_err(|failure| match failure {
+            Failure::Cost if limit < CALL_COST => {
+                "validation failed due to running out of cost budget, no further validation rules will be run"
+                    .into()
+            }
+            failure => format!("expression '{}' resulted in error: {failure}", expression.source),
+        })
+    }
+}
+
+/// What a policy says against a write.
+pub(super) fn run(policy: &Policy, scene: &Scene) -> Vec<Denial> {
+    let scope = Scope {
+        scene,
+        policy,
+        known: RefCell::default(),
+    };
+    let mut budget = BUDGET;
+    match conditions(&scope, &mut budget) {
+        Ok(true) => {}
+        Ok(false) => return Vec::new(),
+        Err(_) if policy.ignores_failures => return Vec::new(),
+        Err(message) => {
+            return vec![Denial {
+                message,
+                reason: String::new(),
+            }];
+        }
+    }
+    let judged = policy
+        .validations
+        .iter()
+        .filter_map(|validation| judge(&scope, validation, &mut budget));
+    judged.collect()
+}
+
+/// Whether the policy applies at all: one no is enough, a failure counts only without one.
+fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
+    let mut failures = Vec::new();
+    for condition in &scope.policy.conditions {
+        match scope.run(condition, budget) {
+            Ok(Val::Bool(false)) => return Ok(false),
+            Ok(_) => {}
+            Err(words) => failures.push(words),
+        }
+    }
+    match failures.as_slice() {
+        [] => Ok(true),
+        [one] => Err(one.clone()),
+        many => Err(format!("[{}]", many.join(", "))),
+    }
+}
+
+fn judge<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> Option<Denial> {
+    match scope.run(&validation.must, budget) {
+        Ok(Val::Bool(true)) => None,
+        Ok(_) => Some(Denial {
+            message: message(scope, validation, budget),
+            reason: validation.reason.clone(),
+        }),
+        Err(_) if scope.policy.ignores_failures => None,
+        Err(message) => Some(Denial {
+            message,
+            reason: String::new(),
+        }),
+    }
+}
+
+fn message<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> String {
+    let computed =
+        validation
+            .message_expression
+            .as_ref()
+            .and_then(|expression| match scope.run(expression, budget) {
+                Ok(Val::Text(text)) => Some(text.trim().to_owned()),
+                _ => None,
+            });
+    let usable = computed.filter(|text| !text.is_empty() && text.len() <= MESSAGE && !text.contains('\n'));
+    usable.unwrap_or_else(|| {
+        if validation.message.is_empty() {
+            format!("failed expression: {}", validation.must.source.trim())
+        } else {
+            validation.message.clone()
+        }
+    })
+}

@@ -1,0 +1,83 @@
+//! The definitions of others are accepted, every rule in them compiled: those of each Istio that is at hand, and the Sail Operator's.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
+
+use std::path::{Path, PathBuf};
+
+use k8s_openapi::apiextensions_apiserver::pkg::apis::apiextensions::v1::CustomResourceDefinition;
+use kube::api::{Api, PostParams};
+use mainstay_sim::{Cluster, snapshot};
+use serde_json::Value;
+
+/// Creates every definition of a file in a cluster of its own; gives how many rules they have.
+async fn load(file: &Path) -> usize {
+    let text = std::fs::read_to_string(file).unwrap();
+    let cluster = Cluster::default();
+    let client = kube::Client::new(cluster.connect("definitions"), "default");
+    let definitions: Api<CustomResourceDefinition> = Api::all(client);
+    let mut rules = 0;
+    for document in snapshot::parse(&text).unwrap() {
+        rules += count(&document);
+        let name = document.pointer("/metadata/name").unwrap().to_string();
+        let definition: CustomResourceDefinition = serde_json::from_value(document).unwrap();
+        let created = definitions.create(&PostParams::default(), &definition).await;
+        let created = created.unwrap_or_else(|error| panic!("{} {name}: {error}", file.display()));
+        let name = created.metadata.name.unwrap();
+        let live = definitions.get(&name).await.unwrap();
+        let conditions = live.status.unwrap().conditions.unwrap();
+        assert!(
+            conditions
+                .iter()
+                .any(|one| one.type_ == "Established" && one.status == "True"),
+            "{name}"
+        );
+    }
+    rules
+}
+
+fn count(value: &Value) -> usize {
+    match value {
+        Value::Object(map) => map
+            .iter()
+            .map(|(key, below)| match below {
+                Value::Array(rules) if key == "x-kubernetes-validations" => rules.len(),
+                below => count(below),
+            })
+            .sum(),
+        Value::Array(items) => items.iter().map(count).sum(),
+        _ => 0,
+    }
+}
+
+fn below(folder: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(folder).into_iter().flatten();
+    let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    all.sort();
+    all
+}
+
+#[tokio::test]
+async fn istio_of_every_version() {
+    let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources");
+    for version in below(&resources) {
+        let file = version.join("installer/charts/base/files/crd-all.gen.yaml");
+        if file.exists() {
+            assert!(load(&file).await > 100, "{}", file.display());
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_definition_that_is_wrong_is_refused() {
+    let wrong = r#"{"metadata": {"name": "a.b.c"}, "spec": {"group": "b.c", "scope": "Cluster", "names": {"plural": "a", "kind": "A"},
+        "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
+        {"type": "object", "x-kubernetes-validations": [{"rule": "self.nope"}]}}}]}}"#;
+    let cluster = Cluster::default();
+    let definitions: Api<CustomResourceDefinition> =
+        Api::all(kube::Client::new(cluster.connect("definitions"), "default"));
+    let error = definitions
+        .create(&PostParams::default(), &serde_json::from_str(wrong).unwrap())
+        .await
+        .unwrap_err();
+    assert!(error.to_string().contains("undefined field 'nope'"), "{error}");
+}
