@@ -5,6 +5,27 @@
 //! events ──observe()──▶ Snapshot ──plan()──▶ Plan ──(executor)──▶ writes
 //! ```
 //!
+//! ```
+//! use std::sync::Arc;
+//! use mainstay_mesh::snapshot::{Source, SourceState};
+//! use mainstay_mesh::{Library, Observation, Settings, Snapshot, plan};
+//!
+//! let now = "2026-11-15T16:48:00Z".parse()?;
+//! let mut snapshot = Snapshot::new(now, Arc::new(Settings::default()), Arc::new(Library::default()));
+//! for source in Source::ALL {
+//!     snapshot.observe(Observation::Source(source, SourceState::Ready));
+//! }
+//! let istio = serde_json::from_str(r#"{"metadata": {"name": "default", "uid": "u", "resourceVersion": "1"}}"#)?;
+//! for subject in snapshot.observe(Observation::Istio(istio)) {
+//!     let plan = plan(&snapshot, &subject);
+//!     assert_eq!(plan.actions().map(ToString::to_string).collect::<Vec<_>>(), [
+//!         "status",
+//!         "event !ReconcileError: validation error: spec.version not set",
+//!     ]);
+//! }
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
 //! *Invariants:* planning is a function of the snapshot; what needs no write gives an empty plan; nothing that anything refers
 //! to is deleted; a plan is made for one subject and costs the same in a cluster of any size. *Absent on purpose:* rendering,
 //! retrying and waiting; they are the executor's.

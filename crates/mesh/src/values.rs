@@ -20,9 +20,9 @@ use mainstay_catalog::Version;
 use crate::{Library, Settings, Snapshot, TlsProfile, ValuesError};
 use merge::merge;
 
-/// What the steps work with.
+/// The value pipeline: what its steps work with.
 #[derive(Clone, Copy, Debug)]
-pub struct Kitchen<'a> {
+pub struct Pipeline<'a> {
     /// What holds for the whole cluster.
     pub settings: &'a Settings,
     /// Profiles.
@@ -47,7 +47,7 @@ pub struct ControlPlane<'a> {
 /// The node proxy always starts from this profile.
 const ZTUNNEL_PROFILE: &str = "ambient";
 
-impl<'a> Kitchen<'a> {
+impl<'a> Pipeline<'a> {
     /// With what a snapshot holds.
     #[must_use]
     pub fn of(snapshot: &'a Snapshot) -> Self {

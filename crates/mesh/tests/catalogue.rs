@@ -8,7 +8,7 @@
 )]
 
 use mainstay_catalog::{Catalog, Flavour};
-use mainstay_mesh::values::{ControlPlane, Kitchen};
+use mainstay_mesh::values::{ControlPlane, Pipeline};
 use mainstay_mesh::{Library, Platform, Resolution, Settings};
 use serde_json::{Value, json};
 
@@ -35,7 +35,7 @@ fn every_profile_of_every_version_makes_a_revision() {
                     profile: &profile,
                     values: None,
                 };
-                let values = Kitchen::with(&settings, &library)
+                let values = Pipeline::with(&settings, &library)
                     .revision_values(plane, &installable.version)
                     .unwrap();
                 let mut expected = json!({"global": {"configValidation": true, "istioNamespace": "istio-system"}, "revision": "r"});
@@ -64,15 +64,15 @@ fn every_profile_of_every_version_makes_a_revision() {
 fn every_version_makes_a_plug_in_and_a_node_proxy() {
     let (catalog, library) = library();
     let settings = Settings::default();
-    let kitchen = Kitchen::with(&settings, &library);
+    let pipeline = Pipeline::with(&settings, &library);
     for installable in catalog.installable() {
-        let cni = kitchen.cni_values(None, "", &installable.version).unwrap();
+        let cni = pipeline.cni_values(None, "", &installable.version).unwrap();
         assert_eq!(
             cni["global"]["istioNamespace"], "istio-system",
             "{}",
             installable.version
         );
-        let ztunnel = kitchen.ztunnel_values(None, None, &installable.version).unwrap();
+        let ztunnel = pipeline.ztunnel_values(None, None, &installable.version).unwrap();
         assert_eq!(ztunnel["profile"], "ambient", "{}", installable.version);
     }
 }

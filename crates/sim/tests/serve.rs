@@ -354,8 +354,8 @@ async fn schemas_are_published_and_change_with_their_definitions() {
 
     let definition = |description: &str| {
         json!({
-            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "kettles.kitchen.example"},
-            "spec": {"group": "kitchen.example", "scope": "Namespaced", "names": {"plural": "kettles", "kind": "Kettle"},
+            "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "kettles.pipeline.example"},
+            "spec": {"group": "pipeline.example", "scope": "Namespaced", "names": {"plural": "kettles", "kind": "Kettle"},
                 "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
                     "type": "object", "description": description, "properties": {"spec": {"type": "object"}}}}}]},
         })
@@ -368,7 +368,7 @@ async fn schemas_are_published_and_change_with_their_definitions() {
         .await;
     assert_eq!(code, 201, "{made}");
     let path = |index: &Value| {
-        index["paths"]["apis/kitchen.example/v1"]["serverRelativeURL"]
+        index["paths"]["apis/pipeline.example/v1"]["serverRelativeURL"]
             .as_str()
             .map(str::to_owned)
     };
@@ -378,17 +378,17 @@ async fn schemas_are_published_and_change_with_their_definitions() {
         tokio::task::yield_now().await;
     }
     let (_, document) = client.get(first.as_deref().unwrap()).await;
-    let schema = &document["components"]["schemas"]["example.kitchen.v1.Kettle"];
+    let schema = &document["components"]["schemas"]["example.pipeline.v1.Kettle"];
     assert_eq!(schema["description"], "Boils.");
     assert_eq!(
         schema["x-kubernetes-group-version-kind"],
-        json!([{"group": "kitchen.example", "version": "v1", "kind": "Kettle"}])
+        json!([{"group": "pipeline.example", "version": "v1", "kind": "Kettle"}])
     );
     let patch = json!({"spec": definition("Boils water.")["spec"]});
     let (code, _) = client
         .ask(
             "PATCH",
-            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kettles.kitchen.example",
+            "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/kettles.pipeline.example",
             "application/merge-patch+json",
             patch.to_string().into(),
         )

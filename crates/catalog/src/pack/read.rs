@@ -89,17 +89,17 @@ impl<'a> Pack<'a> {
     }
 
     fn cook(&self, mut recipe: Reader<'_>) -> Result<Files, CatalogError> {
-        let mut kitchen = Kitchen {
+        let mut pipeline = Pipeline {
             segments: &self.segments,
             inflated: HashMap::new(),
             left: MAX_FOLDER,
         };
         let count = recipe.number()?;
         let listing =
-            String::from_utf8(kitchen.text(&mut recipe)?).map_err(|_| damaged("a path is no text"))?;
+            String::from_utf8(pipeline.text(&mut recipe)?).map_err(|_| damaged("a path is no text"))?;
         let files = listing
             .lines()
-            .map(|path| Ok((path.to_owned(), kitchen.text(&mut recipe)?)));
+            .map(|path| Ok((path.to_owned(), pipeline.text(&mut recipe)?)));
         let files = files.collect::<Result<Files, CatalogError>>()?;
         if files.len() == count {
             Ok(files)
@@ -110,13 +110,13 @@ impl<'a> Pack<'a> {
 }
 
 /// Makes texts from a recipe, inflating each segment at most once.
-struct Kitchen<'a> {
+struct Pipeline<'a> {
     segments: &'a [Block<'a>],
     inflated: HashMap<usize, Vec<u8>>,
     left: usize,
 }
 
-impl Kitchen<'_> {
+impl Pipeline<'_> {
     fn text(&mut self, recipe: &mut Reader<'_>) -> Result<Vec<u8>, CatalogError> {
         let mut text = Vec::new();
         let mut end = 0_usize;

@@ -9,7 +9,7 @@ use super::release::{key, release, settle};
 use super::target::{check_place, version};
 use super::work::Work;
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
-use crate::values::Kitchen;
+use crate::values::Pipeline;
 use crate::{Snapshot, Trouble};
 
 /// The plan of the network plug-in.
@@ -41,7 +41,7 @@ fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, Trouble> {
     let spec = &cni.spec;
     check_place(snapshot, &spec.version, &spec.namespace)?;
     let version = version(snapshot, &spec.version, || "CNI version".to_owned())?;
-    let values = Kitchen::of(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
+    let values = Pipeline::of(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
     Ok(release(
         cni,
         release_key(cni),

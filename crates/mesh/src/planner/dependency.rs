@@ -8,7 +8,7 @@ use mainstay_api::{
 use super::condition::unknown;
 use crate::Snapshot;
 use crate::snapshot::{Objects, Source};
-use crate::values::{ControlPlane, Kitchen};
+use crate::values::{ControlPlane, Pipeline};
 
 /// The `DependenciesHealthy` condition of a revision: the plug-in first, then the node proxy.
 pub(super) fn healthy(snapshot: &Snapshot, revision: &IstioRevision) -> Condition {
@@ -74,9 +74,9 @@ fn checked<S: Kind>(snapshot: &Snapshot, objects: &Objects<S>, dependency: &Depe
 /// The values as the pipeline gives them, TLS aside. A revision whose values cannot be computed depends on nothing.
 fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     let version = revision.spec.version.parse().ok()?;
-    let kitchen = Kitchen {
+    let pipeline = Pipeline {
         tls: None,
-        ..Kitchen::of(snapshot)
+        ..Pipeline::of(snapshot)
     };
     let plane = ControlPlane {
         revision: revision.name(),
@@ -84,7 +84,7 @@ fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
         profile: "",
         values: revision.spec.values.as_ref(),
     };
-    kitchen.revision_values(plane, &version).ok()
+    pipeline.revision_values(plane, &version).ok()
 }
 
 /// On `OpenShift` unless switched off, elsewhere only if switched on.

@@ -11,7 +11,7 @@ use super::work::Work;
 use super::{prune, tags};
 use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Seen};
 use crate::snapshot::Source;
-use crate::values::{ControlPlane, Kitchen};
+use crate::values::{ControlPlane, Pipeline};
 use crate::{Snapshot, Subject, Trouble};
 
 /// How long an unused revision is kept unless told otherwise.
@@ -102,7 +102,7 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
         profile: &spec.profile,
         values: spec.values.as_ref(),
     };
-    let values = Kitchen::of(snapshot).revision_values(plane, &version)?;
+    let values = Pipeline::of(snapshot).revision_values(plane, &version)?;
     let spec = RevisionSpec {
         version: version.name(),
         namespace: spec.namespace.clone(),

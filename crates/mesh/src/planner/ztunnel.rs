@@ -9,7 +9,7 @@ use super::release::{key, release, settle};
 use super::target::{check_place, resolve, version};
 use super::work::Work;
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
-use crate::values::Kitchen;
+use crate::values::Pipeline;
 use crate::{Snapshot, Trouble};
 
 /// The plan of the node proxy.
@@ -60,7 +60,7 @@ fn wanted(snapshot: &Snapshot, ztunnel: &ZTunnel, plane: Option<&IstioRevision>)
     let spec = &ztunnel.spec;
     let version = version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
     let plane = plane.map(|plane| &plane.spec);
-    let values = Kitchen::of(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
+    let values = Pipeline::of(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
     Ok(release(
         ztunnel,
         release_key(ztunnel),

@@ -25,7 +25,7 @@ fn squeezed(text: &str) -> String {
 
 fn check_revision(settings: &Settings, profile: &str, user: &str, expected: &str) {
     let library = library("1.29.1", PROFILES);
-    let kitchen = Kitchen::with(settings, &library);
+    let pipeline = Pipeline::with(settings, &library);
     let user = map(user);
     let plane = ControlPlane {
         revision: "my-rev",
@@ -33,7 +33,7 @@ fn check_revision(settings: &Settings, profile: &str, user: &str, expected: &str
         profile,
         values: Some(&user),
     };
-    let values = kitchen.revision_values(plane, &"1.29.1".parse().unwrap());
+    let values = pipeline.revision_values(plane, &"1.29.1".parse().unwrap());
     let values = values.map_or_else(|error| error.to_string(), |values| shown(&values));
     assert_eq!(values, squeezed(expected), "{profile:?} {user:?}");
 }
@@ -103,7 +103,7 @@ fn every_step_has_its_place() {
 fn a_profile_that_is_not_there_fails_the_chain() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
-    let kitchen = Kitchen::with(&settings, &library);
+    let pipeline = Pipeline::with(&settings, &library);
     let plane = ControlPlane {
         revision: "r",
         namespace: "n",
@@ -111,7 +111,7 @@ fn a_profile_that_is_not_there_fails_the_chain() {
         values: None,
     };
     assert_eq!(
-        kitchen
+        pipeline
             .revision_values(plane, &"1.29.1".parse().unwrap())
             .unwrap_err()
             .to_string(),
@@ -124,9 +124,9 @@ fn a_profile_that_is_not_there_fails_the_chain() {
 fn the_plug_in_keeps_keys_of_its_chart() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
-    let kitchen = Kitchen::with(&settings, &library);
+    let pipeline = Pipeline::with(&settings, &library);
     let user = map(r#"{"cni":{"cniConfDir":"/etc"}}"#);
-    let values = kitchen
+    let values = pipeline
         .cni_values(Some(&user), "ambient", &"1.29.1".parse().unwrap())
         .unwrap();
     assert_eq!(
@@ -145,7 +145,7 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
         fips: true,
         ..Settings::default()
     };
-    let kitchen = Kitchen::with(&settings, &library);
+    let pipeline = Pipeline::with(&settings, &library);
     let plane = RevisionSpec {
         values: Some(map(
             r#"{"global":{"istioNamespace":"mesh","network":"n1"},"meshConfig":{"trustDomain":"td"},"pilot":{"x":1},"revision":"my-rev"}"#,
@@ -153,7 +153,7 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
         ..RevisionSpec::default()
     };
     let user = map(r#"{"global":{"network":"n2"},"ztunnel":{"logLevel":"debug"}}"#);
-    let values = kitchen
+    let values = pipeline
         .ztunnel_values(Some(&user), Some(&plane), &"1.29.1".parse().unwrap())
         .unwrap();
     assert_eq!(
