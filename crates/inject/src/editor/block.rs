@@ -286,12 +286,11 @@ impl Editor<'_, '_> {
         } else {
             None
         };
-        let at = match before {
-            Some(at) => After { at, open: false },
-            None => {
-                let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
-                self.after(*last)?
-            }
+        let at = if let Some(at) = before {
+            After { at, open: false }
+        } else {
+            let (_, last) = self.view.entries(map).last().ok_or_else(refuse)?;
+            self.after(*last)?
         };
         self.insert_lines(at, text, 2 * column);
         Ok(())
