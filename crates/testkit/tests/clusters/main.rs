@@ -18,6 +18,7 @@ mod harness;
 mod istiod;
 mod kubectl;
 mod kubelet;
+mod runtime;
 
 use std::process::ExitCode;
 
@@ -39,6 +40,7 @@ fn main() -> ExitCode {
         kubelet::TRIALS,
         kubectl::TRIALS,
         istiod::TRIALS,
+        runtime::TRIALS,
         conformance::TRIALS,
     ]
     .concat();
