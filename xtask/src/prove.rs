@@ -2,6 +2,7 @@
 //!
 //! Correctness rows decide the exit code; performance rows are reported with the peer's figure from the same run.
 
+mod clusters;
 mod inject;
 mod render;
 mod row;
@@ -15,7 +16,7 @@ pub(crate) use row::{Outcome, Rank, Row};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, inject
+    /// What to prove: render, clusters, inject
     name: String,
     /// The share CI runs: minutes instead of the whole
     #[arg(long)]
@@ -26,8 +27,9 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let rows = match arguments.name.as_str() {
         "render" => render::rows(arguments.quick),
+        "clusters" => clusters::rows(arguments.quick),
         "inject" => inject::rows(arguments.quick),
-        unknown => bail!("nothing is called {unknown:?}; there are render and inject"),
+        unknown => bail!("nothing is called {unknown:?}; there are render, clusters and inject"),
     };
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     println!(

@@ -9,20 +9,21 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 9] = [
+const PEERS: [&str; 10] = [
     "helm4",
     "helm3",
     "oracle",
     "etcd",
     "kube-apiserver",
     "kube-controller-manager",
+    "kubectl",
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
     "istioctl",
 ];
 
 /// The proofs whose short share belongs to every change.
-const PROOFS: &[&str] = &["render", "inject"];
+const PROOFS: &[&str] = &["render", "clusters", "inject"];
 
 /// Runs it all.
 pub(crate) fn run() -> anyhow::Result<()> {

@@ -14,6 +14,7 @@ macro_rules! trials {
 }
 
 mod conformance;
+mod determinism;
 mod harness;
 mod istiod;
 mod kubectl;
@@ -42,6 +43,7 @@ fn main() -> ExitCode {
         istiod::TRIALS,
         runtime::TRIALS,
         conformance::TRIALS,
+        determinism::TRIALS,
     ]
     .concat();
     trial::main(&PARTS, &trials)

@@ -36,8 +36,9 @@ async fn on_the_simulator() {
     for (name, check) in checks() {
         let cluster = mainstay_sim::Cluster::default();
         check(Client::new(cluster.connect("test"), "default"), "default").await;
-        println!("runtime {name}: passed on the simulator");
+        println!("passed on the simulator: {name}");
     }
+    println!("runtime on the simulator: {} checks passed", checks().len());
 }
 
 async fn on_the_real_one() {
@@ -56,6 +57,7 @@ async fn on_the_real_one() {
             .await
             .unwrap();
         check(client, home).await;
-        println!("runtime {name}: passed on the real server");
+        println!("passed on the real server: {name}");
     }
+    println!("runtime on the real server: {} checks passed", checks().len());
 }

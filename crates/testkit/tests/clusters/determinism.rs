@@ -1,0 +1,136 @@
+//! One seed, one trace: sessions with workloads, failing pods and faults, each run twice on the simulator.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use k8s_openapi::api::apps::v1::Deployment;
+use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
+use kube::{Api, Client};
+use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::script::Script;
+use mainstay_sim::{Cluster, Options, snapshot};
+use mainstay_testkit::trial::Trial;
+use mainstay_testkit::{Random, Tally};
+use serde_json::json;
+
+pub(crate) const TRIALS: &[Trial] = trials!["determinism::seeds" => seeds()];
+
+/// `MAINSTAY_SEEDS`, or fewer.
+fn count() -> u64 {
+    let said = std::env::var("MAINSTAY_SEEDS").ok();
+    said.and_then(|text| text.parse().ok()).unwrap_or(20)
+}
+
+async fn seeds() {
+    let mut tally = Tally::default();
+    let (mut traces, mut writes) = (BTreeSet::new(), 0);
+    for seed in 0..count() {
+        let (first, second) = (session(seed).await, session(seed).await);
+        writes += first.writes;
+        tally.count(first == second, || {
+            let both = first.story.lines().zip(second.story.lines());
+            let line = both.into_iter().find(|(one, other)| one != other);
+            format!("seed {seed}: {line:?}")
+        });
+        traces.insert(first.story);
+    }
+    assert_eq!(traces.len(), tally.run, "every seed has a trace of its own");
+    let average = writes / u64::try_from(tally.run).unwrap();
+    println!("figure seeds-writes {average} per session");
+    assert!(average > 100, "too little happened");
+    tally.conclude("seeds");
+}
+
+/// What came of a session: every call and what controllers did, then every object.
+#[derive(PartialEq)]
+struct Told {
+    story: String,
+    writes: u64,
+}
+
+/// A while of a small cluster in which everything follows from the seed: who does what, what fails, and how pods behave.
+async fn session(seed: u64) -> Told {
+    let cluster = Cluster::new(Options {
+        seed,
+        ..Options::default()
+    });
+    let mut random = Random::new(seed);
+    cluster.run_workloads(3);
+    for _ in 0..3 {
+        cluster.add_fault(fault(&mut random));
+    }
+    let client = Client::new(cluster.connect("tester"), "default");
+    for number in 0..4 {
+        let name = format!("web-{number}");
+        let script = script(&mut random);
+        cluster.with(|state| state.scripts.add_workload("default", &name, script));
+        apply(&client, &name, &mut random).await;
+    }
+    for _ in 0..8 {
+        cluster.advance(Duration::from_secs(random.next_u64() % 60));
+        let name = format!("web-{}", random.below(4));
+        act(&client, &name, &mut random).await;
+    }
+    cluster.advance(Duration::from_mins(5));
+    let objects = cluster.with(|state| snapshot::dump(state));
+    let story = objects
+        .iter()
+        .fold(cluster.trace(), |text, object| format!("{text}{object}\n"));
+    Told {
+        story,
+        writes: cluster.with(|state| state.store.version()),
+    }
+}
+
+fn fault(random: &mut Random) -> Rule {
+    let faults = [
+        Fault::LoseReply,
+        Fault::LoseRequest,
+        Fault::conflict(),
+        Fault::Stale(5),
+        Fault::Truncate,
+    ];
+    let fault = random.pick(&faults).clone();
+    Rule::once("tester", When::Call(random.next_u64() % 15), fault)
+}
+
+fn script(random: &mut Random) -> Script {
+    let seconds = Duration::from_secs(random.next_u64() % 20);
+    match random.below(6) {
+        0 => Script::never_ready(),
+        1 => Script::crash_loop(seconds),
+        2 => Script::falters_after(seconds),
+        3 => Script::image_pull_error(),
+        _ => Script::ready_after(seconds),
+    }
+}
+
+/// One call of the tester, which may fail: that, too, is in the trace.
+async fn act(client: &Client, name: &str, random: &mut Random) {
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let scale = json!({"spec": {"replicas": random.below(5)}});
+    match random.below(5) {
+        0 => drop(
+            deployments
+                .patch(name, &PatchParams::default(), &Patch::Merge(&scale))
+                .await,
+        ),
+        1 => drop(deployments.delete(name, &DeleteParams::default()).await),
+        2 => drop(deployments.list(&ListParams::default()).await),
+        _ => apply(client, name, random).await,
+    }
+}
+
+async fn apply(client: &Client, name: &str, random: &mut Random) {
+    let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
+    let labels = json!({"app": name});
+    let deployment = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name},
+        "spec": {
+            "replicas": 1 + random.below(3), "selector": {"matchLabels": labels},
+            "template": {"metadata": {"labels": labels}, "spec": {"containers": [{"name": "c", "image": format!("web:{}", random.below(3))}]}},
+        },
+    });
+    let params = PatchParams::apply("tester").force();
+    drop(deployments.patch(name, &params, &Patch::Apply(&deployment)).await);
+}

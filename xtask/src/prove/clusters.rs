@@ -1,0 +1,339 @@
+//! What the two clusters must show: takes the share to run, gives a row per claim about the simulator and the real harness.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+use super::row::{Rank, Row};
+use crate::build;
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let mut rows = match Session::run(quick) {
+        Ok(session) => session.rows(quick),
+        Err(error) => vec![Row::broken(
+            "the suite on both",
+            "it runs",
+            Rank::Correctness,
+            &error,
+        )],
+    };
+    rows.extend(bench_rows(quick));
+    rows
+}
+
+/// A claim that a trial of the test program `clusters` decides.
+struct Claim {
+    trial: &'static str,
+    text: &'static str,
+    goal: &'static str,
+    /// The line with its figure begins with this; without one, the time it took is the figure.
+    line: &'static str,
+    /// Whether it belongs to the short share.
+    quick: bool,
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        trial: "conformance::real",
+        text: "scenarios on a real API server",
+        goal: "all equal",
+        line: "differential conformance on the real server: ",
+        quick: true,
+    },
+    Claim {
+        trial: "conformance::sim",
+        text: "scenarios on the simulator",
+        goal: "all equal",
+        line: "differential conformance on the simulator: ",
+        quick: true,
+    },
+    Claim {
+        trial: "kubectl::the_session_on_a_real_cluster",
+        text: "a session of kubectl on a real cluster",
+        goal: "prints what is stored",
+        line: "real: ",
+        quick: true,
+    },
+    Claim {
+        trial: "kubectl::the_session_on_the_simulator",
+        text: "the same session on the simulator",
+        goal: "prints what is stored",
+        line: "simulated: ",
+        quick: true,
+    },
+    Claim {
+        trial: "runtime::real",
+        text: "kube-runtime on a real API server",
+        goal: "all pass",
+        line: "runtime on the real server: ",
+        quick: true,
+    },
+    Claim {
+        trial: "runtime::sim",
+        text: "kube-runtime on the simulator",
+        goal: "all pass",
+        line: "runtime on the simulator: ",
+        quick: true,
+    },
+    Claim {
+        trial: "determinism::seeds",
+        text: "one seed, one trace (calls, workloads, faults)",
+        goal: "100 seeds twice, identical",
+        line: "differential seeds: ",
+        quick: true,
+    },
+    Claim {
+        trial: "harness::nothing_leaves",
+        text: "a real API server cannot reach out",
+        goal: "network is unreachable",
+        line: "",
+        quick: true,
+    },
+    Claim {
+        trial: "harness::no_cluster_where_others_are",
+        text: "no real API server outside the namespace",
+        goal: "refused",
+        line: "",
+        quick: true,
+    },
+    Claim {
+        trial: "harness::two_clusters_at_once",
+        text: "three clusters at once, with users and audit",
+        goal: "apart",
+        line: "",
+        quick: true,
+    },
+    Claim {
+        trial: "harness::an_api_server_comes_back",
+        text: "the API server restarts",
+        goal: "objects kept",
+        line: "",
+        quick: false,
+    },
+    Claim {
+        trial: "harness::a_killed_run_leaves_nothing",
+        text: "a killed run leaves nothing",
+        goal: "no process, no file",
+        line: "",
+        quick: false,
+    },
+    Claim {
+        trial: "kubelet::pods_live_by_their_scripts",
+        text: "a hollow kubelet plays the scripts",
+        goal: "ready, crash, no image",
+        line: "",
+        quick: false,
+    },
+    Claim {
+        trial: "kubelet::a_pod_is_a_process",
+        text: "a pod is a real process",
+        goal: "probed, stopped",
+        line: "",
+        quick: false,
+    },
+    Claim {
+        trial: "istiod::it_injects",
+        text: "real istiods inject through their webhook",
+        goal: "1.28.2 and 1.29.1",
+        line: "",
+        quick: false,
+    },
+];
+
+/// How many scenarios there shall be.
+const SCENARIOS: usize = 250;
+
+/// What the test program said.
+struct Session {
+    output: String,
+}
+
+impl Session {
+    fn run(quick: bool) -> anyhow::Result<Self> {
+        let trials = CLAIMS.iter().filter(|claim| claim.quick || !quick);
+        let output = Command::new(build::cargo())
+            .args([
+                "test",
+                "--quiet",
+                "--package",
+                "mainstay-testkit",
+                "--test",
+                "clusters",
+                "--",
+            ])
+            .args(trials.map(|claim| claim.trial))
+            .current_dir(repository_root())
+            .env("MAINSTAY_SEEDS", "100")
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting cargo test")?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        println!("{output}");
+        if !output.contains("\ntest result: ") {
+            bail!("the test program did not come to its end");
+        }
+        Ok(Self { output })
+    }
+
+    fn rows(&self, quick: bool) -> Vec<Row> {
+        let claims = CLAIMS.iter().filter(|claim| claim.quick || !quick);
+        let mut rows: Vec<Row> = claims.map(|claim| self.row(claim)).collect();
+        rows.push(self.count_row());
+        rows.push(self.ready_row());
+        rows
+    }
+
+    fn after(&self, beginning: &str) -> Option<&str> {
+        self.output.lines().find_map(|line| line.strip_prefix(beginning))
+    }
+
+    fn row(&self, claim: &Claim) -> Row {
+        let outcome = self.after(&format!("test {} ... ", claim.trial));
+        let passed = outcome.is_some_and(|outcome| outcome.starts_with("ok"));
+        let figure = match (self.after(claim.line), outcome) {
+            (Some(figure), _) if !claim.line.is_empty() => figure,
+            (_, Some(outcome)) => outcome,
+            _ => "did not run",
+        };
+        Row::correct(claim.text, figure.to_owned(), claim.goal, passed)
+    }
+
+    fn count_row(&self) -> Row {
+        let line = self.after("differential conformance on the real server: ");
+        let count = line
+            .and_then(|line| line.split(' ').next()?.parse().ok())
+            .unwrap_or(0_usize);
+        let goal = format!("at least {SCENARIOS}");
+        Row::correct(
+            "scenarios in the suite",
+            count.to_string(),
+            &goal,
+            count >= SCENARIOS,
+        )
+    }
+
+    fn ready_row(&self) -> Row {
+        let seconds = self.after("figure harness-ready ").and_then(number);
+        let figure = seconds.map_or("not measured".to_owned(), |seconds| format!("{seconds:.1} s"));
+        let met = seconds.is_some_and(|seconds| seconds < 10.0);
+        Row::fast("a real cluster is ready", figure, "< 10 s", met)
+    }
+}
+
+/// A figure of the simulator's benches, and its bound.
+struct Bound {
+    name: &'static str,
+    text: &'static str,
+    unit: &'static str,
+    at_least: Option<f64>,
+    below: Option<f64>,
+}
+
+const BOUNDS: &[Bound] = &[
+    Bound {
+        name: "memory_when_filled",
+        text: "memory with 10,000 Deployments and 30,000 Pods",
+        unit: "MiB",
+        at_least: None,
+        below: Some(1024.0),
+    },
+    Bound {
+        name: "reads",
+        text: "reads on one core",
+        unit: "per second",
+        at_least: Some(50_000.0),
+        below: None,
+    },
+    Bound {
+        name: "writes",
+        text: "writes on one core, mixed",
+        unit: "per second",
+        at_least: Some(10_000.0),
+        below: None,
+    },
+    Bound {
+        name: "watched_write_growth",
+        text: "a write in a cluster ten times the size",
+        unit: "times",
+        at_least: None,
+        below: Some(2.0),
+    },
+    Bound {
+        name: "day",
+        text: "a virtual day of 1,000 rolling restarts",
+        unit: "s",
+        at_least: None,
+        below: Some(10.0),
+    },
+];
+
+fn bench_rows(quick: bool) -> Vec<Row> {
+    match figures(quick) {
+        Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures, quick)).collect(),
+        Err(error) => vec![Row::broken(
+            "the simulator's speed and size",
+            "measured",
+            Rank::Performance,
+            &error,
+        )],
+    }
+}
+
+impl Bound {
+    fn row(&self, figures: &BTreeMap<String, f64>, quick: bool) -> Row {
+        let goal = match (self.at_least, self.below) {
+            (Some(least), _) => format!("≥ {least} {}", self.unit),
+            (_, Some(most)) => format!("< {most} {}", self.unit),
+            _ => "reported".to_owned(),
+        };
+        let Some(value) = figures.get(self.name) else {
+            return Row::fast(self.text, "not measured".into(), &goal, false);
+        };
+        let met =
+            self.at_least.is_none_or(|least| *value >= least) && self.below.is_none_or(|most| *value < most);
+        let share = if quick { " (a tenth of the size)" } else { "" };
+        Row::fast(self.text, format!("{value:.1} {}{share}", self.unit), &goal, met)
+    }
+}
+
+/// The lines `name value unit` of the simulator's examples; the short share divides all counts by ten.
+fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
+    let mut figures = BTreeMap::new();
+    for example in ["bench", "day"] {
+        let output = Command::new(build::cargo())
+            .args([
+                "run",
+                "--quiet",
+                "--release",
+                "--package",
+                "mainstay-sim",
+                "--example",
+                example,
+                "--",
+            ])
+            .arg(if quick { "10" } else { "1" })
+            .current_dir(repository_root())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting cargo run")?;
+        if !output.status.success() {
+            bail!("the example {example} failed");
+        }
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        figures.extend(text.lines().filter_map(figure));
+    }
+    Ok(figures)
+}
+
+fn figure(line: &str) -> Option<(String, f64)> {
+    let (name, rest) = line.split_once(' ')?;
+    Some((name.to_owned(), number(rest)?))
+}
+
+/// The number a text begins with.
+fn number(text: &str) -> Option<f64> {
+    text.split(' ').next()?.parse().ok()
+}
