@@ -37,6 +37,16 @@ const TABLE: &[(&str, &str, Validator)] = &[
         other::webhooks,
     ),
     (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicies",
+        crate::admission::policy::check_policy,
+    ),
+    (
+        "admissionregistration.k8s.io",
+        "validatingadmissionpolicybindings",
+        crate::admission::policy::check_binding,
+    ),
+    (
         "apiextensions.k8s.io",
         "customresourcedefinitions",
         crate::crd::validate_definition,

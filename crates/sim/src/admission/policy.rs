@@ -11,11 +11,13 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::tree;
 
+mod check;
 mod compiled;
 mod matching;
 mod params;
 mod run;
 
+pub use check::{binding as check_binding, policy as check_policy};
 pub use compiled::Policies;
 use compiled::Policy;
 use run::Scene;
@@ -49,7 +51,7 @@ pub fn validate(
     };
     let mut refusal = None;
     for policy in policies.iter() {
-        let found = judge(state, &write, policy, context)?;
+        let found = judge(state, &write, policy, context);
         refusal = refusal.or(found);
     }
     refusal.map_or(Ok(()), |(message, reason)| {
@@ -75,13 +77,11 @@ pub(super) struct Write<'w> {
 
 type Refusal = Option<(String, String)>;
 
-fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Result<Refusal> {
+fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Refusal {
     let name = &policy.name;
-    let Some(matched) = matching::matches(state, write, &policy.constraints) else {
-        return Ok(None);
-    };
+    let matched = matching::matches(state, write, &policy.constraints)?;
     let mut refusal: Refusal = None;
-    for binding in policy.bindings.iter() {
+    for binding in &policy.bindings {
         let wanted = tree::get(&binding.spec, &["matchResources"]).filter(|wanted| !wanted.is_null());
         if wanted.is_some_and(|wanted| matching::matches(state, write, wanted).is_none()) {
             continue;
@@ -116,7 +116,7 @@ fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Contex
             }
         }
     }
-    Ok(refusal)
+    refusal
 }
 
 fn deny(attributes: &Attributes<'_>, value: &Value, why: &str, reason: &str) -> Status {

@@ -56,7 +56,7 @@ pub(super) enum Sort {
     TransformMapEntry,
     OptMap,
     OptFlatMap,
-    SortBy,
+    By,
 }
 
 impl Expr {

@@ -90,7 +90,7 @@ impl<'t> Checker<'t> {
             return kind.clone();
         }
         if TYPES.contains(&name) {
-            return Type::Type;
+            return Type::Kind;
         }
         self.fail(at, format!("undeclared reference to '{name}' (in container '')"))
     }
@@ -239,7 +239,7 @@ impl<'t> Checker<'t> {
                 self.expect_bool(fold.body.at, &body);
                 Type::List(Rc::new(first))
             }
-            Sort::SortBy => range,
+            Sort::By => range,
             Sort::TransformMap => Type::Map(Rc::new(first), Rc::new(body)),
             Sort::TransformMapEntry => body,
             _ => Type::List(Rc::new(body)),

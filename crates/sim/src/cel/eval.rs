@@ -102,7 +102,7 @@ impl<'a> Runner<'_, 'a> {
                     return found;
                 }
                 let operand = self.eval(below)?;
-                return self.select(&operand, field);
+                return select(&operand, field);
             }
             Kind::Has(below, field) => {
                 let operand = match self.eval(below)? {
@@ -143,21 +143,6 @@ impl<'a> Runner<'_, 'a> {
             None => match library::type_name(name) {
                 Some(name) => Ok(Val::Type(name)),
                 None => Failure::of(format!("no such attribute(s): {name}")),
-            },
-        }
-    }
-
-    fn select(&mut self, operand: &Val<'a>, field: &str) -> Outcome<'a> {
-        match operand {
-            Val::Optional(None) => Ok(Val::Optional(None)),
-            Val::Optional(Some(inner)) => match inner.field(field) {
-                Ok(found) => Ok(Val::Optional(found.map(Rc::new))),
-                Err(()) => Failure::of(NO_OVERLOAD),
-            },
-            plain => match plain.field(field) {
-                Ok(Some(found)) => Ok(found),
-                Ok(None) => Failure::of(format!("no such key: {field}")),
-                Err(()) => Failure::of(NO_OVERLOAD),
             },
         }
     }
@@ -236,6 +221,21 @@ impl<'a> Runner<'_, 'a> {
             }
         }
         Ok(Val::Map(Rc::new(all)))
+    }
+}
+
+fn select<'a>(operand: &Val<'a>, field: &str) -> Outcome<'a> {
+    match operand {
+        Val::Optional(None) => Ok(Val::Optional(None)),
+        Val::Optional(Some(inner)) => match inner.field(field) {
+            Ok(found) => Ok(Val::Optional(found.map(Rc::new))),
+            Err(()) => Failure::of(NO_OVERLOAD),
+        },
+        plain => match plain.field(field) {
+            Ok(Some(found)) => Ok(found),
+            Ok(None) => Failure::of(format!("no such key: {field}")),
+            Err(()) => Failure::of(NO_OVERLOAD),
+        },
     }
 }
 

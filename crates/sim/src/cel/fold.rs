@@ -81,14 +81,14 @@ impl<'a> Runner<'_, 'a> {
                 Sort::ExistsOne => count += usize::from(yes(&body)?),
                 Sort::TransformMap => entries.push((first, body)),
                 Sort::TransformMapEntry => entries.extend(body.entries().unwrap_or_default()),
-                Sort::SortBy => entries.push((body, first)),
+                Sort::By => entries.push((body, first)),
                 _ => items.push(body),
             }
         }
         Ok(match fold.sort {
             Sort::ExistsOne => Val::Bool(count == 1),
             Sort::TransformMap | Sort::TransformMapEntry => Val::Map(Rc::new(entries)),
-            Sort::SortBy => {
+            Sort::By => {
                 entries.sort_by(|(a, _), (b, _)| {
                     let less = |a, b| super::eval::ordered("_<_", a, b).unwrap_or(false);
                     less(b, a).cmp(&less(a, b))

@@ -138,7 +138,7 @@ pub(super) fn apply<'a>(name: &str, member: bool, values: Vec<Val<'a>>, patterns
             Ok(Val::Optional(item.map(Rc::new)))
         }),
         ("hasValue" | "value" | "or" | "orValue", [Val::Optional(inner), rest @ ..]) => {
-            optional(name, inner, rest)
+            optional(name, inner.as_ref(), rest)
         }
         ("int" | "uint" | "double" | "string" | "bool", [value]) if !member => convert(name, value),
         _ => None,
@@ -228,13 +228,12 @@ fn at_maybe<'a>(of: &Val<'a>, index: &Val<'a>) -> Outcome<'a> {
     }
 }
 
-fn optional<'a>(name: &str, inner: &Option<Rc<Val<'a>>>, rest: &[Val<'a>]) -> Option<Outcome<'a>> {
+fn optional<'a>(name: &str, inner: Option<&Rc<Val<'a>>>, rest: &[Val<'a>]) -> Option<Outcome<'a>> {
     Some(match (name, inner, rest) {
         ("hasValue", inner, []) => Ok(Val::Bool(inner.is_some())),
-        ("value", Some(inner), []) => Ok((**inner).clone()),
+        ("value", Some(inner), []) | ("orValue", Some(inner), [_]) => Ok((**inner).clone()),
         ("value", None, []) => Failure::of("optional.none() dereference"),
-        ("or", Some(_), [_]) => Ok(Val::Optional(inner.clone())),
-        ("orValue", Some(inner), [_]) => Ok((**inner).clone()),
+        ("or", Some(_), [_]) => Ok(Val::Optional(inner.cloned())),
         ("or" | "orValue", None, [other]) => Ok(other.clone()),
         _ => return None,
     })
@@ -408,7 +407,7 @@ fn from_library<'a>(value: cel::Value) -> Val<'a> {
             };
             let mut entries: Vec<(Val<'a>, Val<'a>)> = map.map.iter().map(entry).collect();
             // The library's maps have no order; ours must not depend on chance.
-            entries.sort_by(|(a, _), (b, _)| shown(a).cmp(&shown(b)));
+            entries.sort_by_key(|(key, _)| shown(key));
             Val::Map(Rc::new(entries))
         }
         other => Val::Library(other),

@@ -325,18 +325,15 @@ fn unify<'t>(wanted: &'static str, given: &Type<'t>, bound: &mut Bound<'t>) -> b
         let Some(slot) = bound.get_mut(slot(wanted)) else {
             return false;
         };
-        return match slot {
-            Some(have) => {
-                let fits = have.fits(given);
-                if matches!(have, Type::Null | Type::Dyn) {
-                    *slot = Some(given.clone());
-                }
-                fits
-            }
-            None => {
+        return if let Some(have) = slot {
+            let fits = have.fits(given);
+            if matches!(have, Type::Null | Type::Dyn) {
                 *slot = Some(given.clone());
-                true
             }
+            fits
+        } else {
+            *slot = Some(given.clone());
+            true
         };
     }
     let parts = inside(wanted);
@@ -349,9 +346,8 @@ fn unify<'t>(wanted: &'static str, given: &Type<'t>, bound: &mut Bound<'t>) -> b
             parts.first().is_none_or(|part| unify(part, key, bound))
                 && parts.get(1).is_none_or(|part| unify(part, value, bound))
         }
-        (Some('l' | 'm' | 'o'), _) => false,
+        (Some('l' | 'm' | 'o') | None, _) => false,
         (Some(_), given) => build(wanted, bound).fits(given) && !matches!(given, Type::Null),
-        (None, _) => false,
     }
 }
 
@@ -368,7 +364,7 @@ fn build<'t>(letters: &'static str, bound: &Bound<'t>) -> Type<'t> {
         Some('t') => Type::Time,
         Some('p') => Type::Span,
         Some('n') => Type::Null,
-        Some('T') => Type::Type,
+        Some('T') => Type::Kind,
         Some('l') => Type::List(part(0)),
         Some('o') => Type::Optional(part(0)),
         Some('m') => Type::Map(part(0), part(1)),

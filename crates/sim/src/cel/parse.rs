@@ -28,16 +28,14 @@ pub(super) fn parse(source: &str) -> Result<Expr, String> {
         depth: 0,
     };
     let expr = parser.expression()?;
-    match parser.peek() {
-        Token::End => Ok(expr),
-        _ => {
-            let (at, text) = parser.here();
-            parser.fail(
-                at,
-                &format!("Syntax error: mismatched input '{text}' expecting <EOF>"),
-            )
-        }
+    if *parser.peek() == Token::End {
+        return Ok(expr);
     }
+    let (at, text) = parser.here();
+    parser.fail(
+        at,
+        &format!("Syntax error: mismatched input '{text}' expecting <EOF>"),
+    )
 }
 
 struct Parser<'a> {
@@ -78,21 +76,19 @@ impl Parser<'_> {
     }
 
     fn want(&mut self, sign: &str) -> Result<usize, String> {
-        match self.eat(sign) {
-            Some(at) => Ok(at),
-            None => {
-                let (at, text) = self.here();
-                let sort = if matches!(self.peek(), Token::End) {
-                    "mismatched"
-                } else {
-                    "extraneous"
-                };
-                self.fail(
-                    at,
-                    &format!("Syntax error: {sort} input '{text}' expecting '{sign}'"),
-                )
-            }
+        if let Some(at) = self.eat(sign) {
+            return Ok(at);
         }
+        let (at, text) = self.here();
+        let sort = if *self.peek() == Token::End {
+            "mismatched"
+        } else {
+            "extraneous"
+        };
+        self.fail(
+            at,
+            &format!("Syntax error: {sort} input '{text}' expecting '{sign}'"),
+        )
     }
 
     fn expression(&mut self) -> Parsed {
@@ -259,19 +255,15 @@ impl Parser<'_> {
     }
 
     fn word(&mut self) -> Result<String, String> {
-        match self.peek().clone() {
-            Token::Ident(word) => {
-                self.at += 1;
-                Ok(word)
-            }
-            _ => {
-                let (at, text) = self.here();
-                self.fail(
-                    at,
-                    &format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER"),
-                )
-            }
+        if let Token::Ident(word) = self.peek().clone() {
+            self.at += 1;
+            return Ok(word);
         }
+        let (at, text) = self.here();
+        self.fail(
+            at,
+            &format!("Syntax error: mismatched input '{text}' expecting IDENTIFIER"),
+        )
     }
 
     fn field(&mut self, target: Expr, at: usize) -> Parsed {
@@ -311,7 +303,7 @@ impl Parser<'_> {
             ("transformMapEntry", 3 | 4) => Sort::TransformMapEntry,
             ("optMap", 2) => Sort::OptMap,
             ("optFlatMap", 2) => Sort::OptFlatMap,
-            ("sortBy", 2) => Sort::SortBy,
+            ("sortBy", 2) => Sort::By,
             _ => {
                 return self.make(at, Kind::Call(name, Some(Box::new(target)), arguments));
             }

@@ -27,7 +27,7 @@ pub(crate) enum Type<'t> {
     /// A type of a library.
     Library(&'static str),
     /// A type as a value.
-    Type,
+    Kind,
 }
 
 impl<'t> Type<'t> {
@@ -97,7 +97,7 @@ impl<'t> Type<'t> {
             Self::Object(..) | Self::Meta => "object".into(),
             Self::Optional(inner) => format!("optional_type({})", inner.name()),
             Self::Library(name) => (*name).into(),
-            Self::Type => "type".into(),
+            Self::Kind => "type".into(),
         }
     }
 

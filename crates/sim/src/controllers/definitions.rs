@@ -56,7 +56,7 @@ fn empty(state: &mut State, definition: &Value) {
         &now,
     );
     if new != *definition {
-        put_status(state, name, new.clone());
+        put_status(state, name, &new);
     }
     let established = is_true(definition, "Established");
     if established && delete_objects(state, definition) {
@@ -84,7 +84,7 @@ fn empty(state: &mut State, definition: &Value) {
     if let Some(finalizers) = tree::list_mut(&mut last, &["metadata", "finalizers"]) {
         finalizers.retain(|one| one != FINALIZER);
     }
-    put_status(state, name, last);
+    put_status(state, name, &last);
     settle_others(state, definition);
 }
 

@@ -12,7 +12,7 @@ pub(crate) struct Old<'a> {
     pub schema: &'a Node,
 }
 
-impl<'a> Old<'a> {
+impl Old<'_> {
     /// The old value of a field; none when the schema does not name it.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         Some(Self {

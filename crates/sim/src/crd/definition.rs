@@ -130,7 +130,7 @@ fn accept(state: &mut State, name: &str) {
     let now = state.now().rfc3339();
     let taken = naming::taken(state, &live);
     if let Some(named) = naming::named(&live, &taken, &now) {
-        put_status(state, name, named);
+        put_status(state, name, &named);
     }
     let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
         return;
@@ -144,12 +144,12 @@ fn accept(state: &mut State, name: &str) {
             "the initial names have been accepted",
         ];
         set_condition(&mut established, condition, &now);
-        put_status(state, name, established);
+        put_status(state, name, &established);
     }
 }
 
 /// Writes a definition's status as the API server's own controllers do.
-pub(crate) fn put_status(state: &mut State, name: &str, new: Value) {
+pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
     let Some(resource) = state
         .resources
         .preferred(GROUP, "customresourcedefinitions")

@@ -33,7 +33,7 @@ pub(crate) fn coerce(
                 match (schema.properties.get(key), &schema.additional) {
                     (Some(node), _) => coerce(types, below, node, &path.child(key), unknown)?,
                     (None, Some(Additional::Like(node))) => {
-                        coerce(types, below, node, &path.key(key), unknown)?
+                        coerce(types, below, node, &path.key(key), unknown)?;
                     }
                     _ => {}
                 }

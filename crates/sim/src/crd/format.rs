@@ -158,7 +158,7 @@ fn is_isbn10(text: &str) -> bool {
         && all.iter().take(9).all(|digit| *digit < 10)
         && all.iter().all(|digit| *digit <= 10);
     let sum: u32 = all.iter().zip(1..).map(|(digit, weight)| digit * weight).sum();
-    body && sum % 11 == 0
+    body && sum.is_multiple_of(11)
 }
 
 fn is_isbn13(text: &str) -> bool {
@@ -170,7 +170,7 @@ fn is_isbn13(text: &str) -> bool {
         .zip([1, 3].iter().cycle())
         .map(|(digit, weight)| digit * weight)
         .sum();
-    body && sum % 10 == 0
+    body && sum.is_multiple_of(10)
 }
 
 fn is_credit_card(text: &str) -> bool {
@@ -184,7 +184,7 @@ fn is_credit_card(text: &str) -> bool {
             if digit > 9 { digit - 9 } else { digit }
         })
         .sum();
-    matches("creditcard", &plain) && sum % 10 == 0
+    matches("creditcard", &plain) && sum.is_multiple_of(10)
 }
 
 fn is_date(text: &str) -> bool {
@@ -201,7 +201,7 @@ fn is_date(text: &str) -> bool {
         month.parse().unwrap_or(0),
         day.parse().unwrap_or(0),
     );
-    let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+    let leap = year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400));
     let days = match month {
         1 | 3 | 5 | 7 | 8 | 10 | 12 => 31,
         4 | 6 | 9 | 11 => 30,

@@ -121,7 +121,9 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
         }),
         Value::Array(items) => {
             if let Some(below) = &schema.items {
-                items.iter_mut().for_each(|item| drop_nulls(item, below));
+                for item in items {
+                    drop_nulls(item, below);
+                }
             }
         }
         _ => {}
@@ -149,7 +151,9 @@ pub(crate) fn default(value: &mut Value, schema: &Node) {
         }
         Value::Array(items) => {
             if let Some(below) = &schema.items {
-                items.iter_mut().for_each(|item| fill(item, below, true));
+                for item in items {
+                    fill(item, below, true);
+                }
             }
         }
         _ => {}

@@ -31,7 +31,7 @@ pub(crate) struct Rules {
 pub(crate) struct Rule {
     program: Option<Program>,
     message_program: Option<Program>,
-    rule: String,
+    source: String,
     message: String,
     reason: String,
     field: String,
@@ -58,7 +58,7 @@ impl Rule {
         let mut compiled = Self {
             program: None,
             message_program: None,
-            rule: source.to_owned(),
+            source: source.to_owned(),
             message: text(rule, "message").to_owned(),
             reason: text(rule, "reason").to_owned(),
             field: paths::normal(text(rule, "fieldPath"), node),
@@ -71,7 +71,9 @@ impl Rule {
             return compiled;
         }
         match cel::compile(source, &names) {
-            Err(report) => compiled.error = Some(format!("compilation failed: {report}")),
+            Err(report) => {
+                compiled.error = Some(format!("compilation failed: {report}"));
+            }
             Ok((_, kind)) if !matches!(kind, Type::Bool | Type::Dyn) => {
                 compiled.error = Some("cel expression must evaluate to a bool".into());
             }
@@ -90,7 +92,7 @@ impl Rule {
         }
         match cel::compile(source, names) {
             Err(report) => {
-                self.message_error = Some(format!("messageExpression compilation failed: {report}"))
+                self.message_error = Some(format!("messageExpression compilation failed: {report}"));
             }
             Ok((_, kind)) if !matches!(kind, Type::Text) => {
                 self.message_error = Some("messageExpression must evaluate to a string".into());
@@ -102,7 +104,7 @@ impl Rule {
     /// What it is called in messages.
     fn shown(&self) -> &str {
         if self.message.is_empty() {
-            self.rule.trim()
+            self.source.trim()
         } else {
             self.message.trim()
         }

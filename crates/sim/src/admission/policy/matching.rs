@@ -98,7 +98,7 @@ fn rule_matches(rule: &Value, write: &Write<'_>, resource: &Resource) -> bool {
             .map_or(("", ""), |text| text.split_once('/').unwrap_or((text, "")));
         (plural == "*" || plural == &*resource.plural) && (sub == "*" || sub == write.subresource)
     };
-    let names = tree::list(rule, &["resourceNames"]);
+    let only = tree::list(rule, &["resourceNames"]);
     let name = match target.name {
         "" => write
             .new
@@ -110,5 +110,5 @@ fn rule_matches(rule: &Value, write: &Write<'_>, resource: &Resource) -> bool {
         && has("apiGroups", &resource.group)
         && has("apiVersions", &resource.version)
         && tree::list(rule, &["resources"]).iter().any(named)
-        && (names.is_empty() || names.iter().any(|one| one == name))
+        && (only.is_empty() || only.iter().any(|one| one == name))
 }

@@ -80,7 +80,7 @@ const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 impl Found {
-    fn walk<'n>(&mut self, schema: &Value, path: &Path, site: &Site<'n>) {
+    fn walk(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let before = self.schema.len();
         self.words(schema, path, site);
         if flag(schema, "uniqueItems") {
@@ -156,7 +156,7 @@ impl Found {
         }
     }
 
-    fn additional<'n>(&mut self, schema: &Value, path: &Path, site: &Site<'n>) {
+    fn additional(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let Some(below) = given(schema, "additionalProperties") else {
             return;
         };
@@ -178,7 +178,7 @@ impl Found {
         }
     }
 
-    fn properties<'n>(&mut self, schema: &Value, path: &Path, site: &Site<'n>) {
+    fn properties(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let resource = site.root || flag(schema, "x-kubernetes-embedded-resource");
         for (name, below) in map(schema, "properties").into_iter().flatten() {
             let node = site.node.and_then(|node| node.properties.get(name));
@@ -193,7 +193,7 @@ impl Found {
         }
     }
 
-    fn branches<'n>(&mut self, schema: &Value, path: &Path, site: &Site<'n>) {
+    fn branches(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let next = site.below(None);
         if let Some(not) = given(schema, "not") {
             self.walk(not, &path.child("not"), &next);
@@ -214,7 +214,7 @@ impl Found {
         }
     }
 
-    fn items<'n>(&mut self, schema: &Value, path: &Path, site: &Site<'n>) {
+    fn items(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let Some(items) = given(schema, "items") else {
             return;
         };
