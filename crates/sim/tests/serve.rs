@@ -1,5 +1,12 @@
 //! The cluster over HTTPS, as a stranger meets it: protocols, users, limits, watches, and the end.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::similar_names,
+    reason = "tests"
+)]
+
 use std::sync::Arc;
 
 use bytes::Bytes;

@@ -2,6 +2,7 @@
 
 mod home;
 
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
@@ -110,7 +111,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
     });
     let mut loaded = snapshot::Loaded::default();
     if let Some(path) = &args.snapshot {
-        let objects = snapshot::read_path(path).map_err(unreadable)?;
+        let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;
         loaded = cluster.with(|state| snapshot::load(state, objects));
     }
     let there = cluster.with(|state| state.store.count("nodes"));
@@ -136,10 +137,14 @@ async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> 
         speed: args.speed,
         ..ServeOptions::default()
     };
-    let server = Server::start(cluster, &options).await.map_err(unserved)?;
+    let server = Server::start(cluster, &options)
+        .await
+        .map_err(|error| unserved(&error))?;
     let home = Home::choose(args.kubeconfig.as_deref())?;
     let admin = User::admin();
-    server.write_kubeconfig(admin, home.path()).map_err(unserved)?;
+    server
+        .write_kubeconfig(admin, home.path())
+        .map_err(|error| unserved(&error))?;
     announce(args.output, &server, &home, &ready, begun.elapsed())?;
     tokio::select! {
         _ = interrupt.recv() => {}
@@ -166,10 +171,10 @@ fn announce(
                 took.as_millis(),
             );
             if ready.objects > 0 {
-                text.push_str(&format!("{} objects of the snapshot are in it.\n", ready.objects));
+                let _ = writeln!(text, "{} objects of the snapshot are in it.", ready.objects);
             }
             for kind in count(&ready.skipped) {
-                text.push_str(&format!("Left out, not served here: {kind}\n"));
+                let _ = writeln!(text, "Left out, not served here: {kind}");
             }
             text.push_str("Ctrl-C stops it.\n");
             print(text.as_bytes())
@@ -207,19 +212,19 @@ fn count(texts: &[String]) -> Vec<String> {
 
 fn dump(cluster: &Cluster, folder: &Path) -> Result<(), CliError> {
     let written = cluster.with(|state| snapshot::write_folder(state, folder));
-    written.map(drop).map_err(unreadable)
+    written.map(drop).map_err(|error| unreadable(&error))
 }
 
-fn unreadable(error: SnapshotError) -> CliError {
-    let said = CliError::new(Kind::Manifest, chain(&error));
+fn unreadable(error: &SnapshotError) -> CliError {
+    let said = CliError::new(Kind::Manifest, chain(error));
     match error {
         SnapshotError::File { .. } => said,
         _ => said.hint("a snapshot is what `kubectl get -A -o yaml` prints, or a folder of manifests"),
     }
 }
 
-fn unserved(error: ServeError) -> CliError {
-    let said = CliError::new(Kind::Io, chain(&error));
+fn unserved(error: &ServeError) -> CliError {
+    let said = CliError::new(Kind::Io, chain(error));
     match error {
         ServeError::Listen { .. } => said.hint("--port 0 takes any free port"),
         _ => said,
