@@ -81,6 +81,13 @@ impl Hook {
         self.with(|inner| std::mem::take(&mut inner.received))
     }
 
+    /// The uids of the requests since the last [`Hook::take_received`].
+    #[must_use]
+    pub fn uids(&self) -> Vec<String> {
+        let uid = |review: &Value| Some(review.pointer("/request/uid")?.as_str()?.to_owned());
+        self.with(|inner| inner.received.iter().filter_map(uid).collect())
+    }
+
     /// Whether a request came since the last [`Hook::take_received`].
     #[must_use]
     pub fn was_asked(&self) -> bool {
@@ -95,8 +102,7 @@ impl Hook {
                 return HookReply::Unreachable;
             }
             inner.received.push(review.clone());
-            let uid = review.pointer("/request/uid").cloned().unwrap_or_default();
-            reply(&inner.rule, &uid)
+            reply(&inner.rule, review)
         })
     }
 
@@ -105,7 +111,7 @@ impl Hook {
     }
 }
 
-fn reply(rule: &Value, uid: &Value) -> HookReply {
+fn reply(rule: &Value, asked: &Value) -> HookReply {
     if rule.get("silent").is_some() {
         return HookReply::Silence;
     }
@@ -118,14 +124,17 @@ fn reply(rule: &Value, uid: &Value) -> HookReply {
     }
     let mut response = rule.clone();
     if let Some(map) = response.as_object_mut() {
-        map.insert("uid".into(), uid.clone());
+        map.insert(
+            "uid".into(),
+            asked.pointer("/request/uid").cloned().unwrap_or_default(),
+        );
         if let Some(patch) = map.get("patch").filter(|patch| patch.is_array()) {
             let encoded = STANDARD.encode(patch.to_string());
             map.insert("patch".into(), encoded.into());
             map.entry("patchType").or_insert_with(|| "JSONPatch".into());
         }
     }
-    let review =
-        json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+    let version = asked.get("apiVersion").cloned().unwrap_or_default();
+    let review = json!({"apiVersion": version, "kind": "AdmissionReview", "response": response});
     HookReply::Answer(200, review.to_string())
 }

@@ -238,6 +238,9 @@ impl<H: Host> Run<'_, H> {
         }
         let value = serde_json::from_slice(&bytes)
             .unwrap_or_else(|_| Value::String(String::from_utf8_lossy(&bytes).into_owned()));
+        for uid in self.hooks.values().flat_map(|(hook, _)| hook.uids()) {
+            self.mask.learn(&json!({"uid": uid}));
+        }
         self.mask.learn(&value);
         self.mask.learn_generated(&sent, &String::from_utf8_lossy(&bytes));
         self.last = value.clone();

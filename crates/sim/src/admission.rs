@@ -1,5 +1,5 @@
-//! Who has a say before a write is stored: takes the write, gives it changed or refused. The builtin plugins are here; webhooks and
-//! policies belong here too.
+//! Who has a say before a write is stored: takes the write, gives it changed or refused. The builtin plugins are here, policies and
+//! webhooks in rooms of their own.
 
 use serde_json::Value;
 
@@ -11,6 +11,11 @@ use crate::write::Target;
 mod lifecycle;
 mod pods;
 pub mod policy;
+mod webhook;
+
+pub use webhook::{Handler, Handlers, Hooks};
+#[cfg(feature = "serve")]
+pub use webhook::{Https, Resolver};
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +28,19 @@ pub enum Operation {
     Delete,
     /// A connection to an object (`exec`, `proxy`).
     Connect,
+}
+
+impl Operation {
+    /// Its name in rules and reviews.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Create => "CREATE",
+            Self::Update => "UPDATE",
+            Self::Delete => "DELETE",
+            Self::Connect => "CONNECT",
+        }
+    }
 }
 
 /// One write under consideration.
@@ -47,11 +65,16 @@ pub fn mutate(
     let new_pod = attributes.operation == Operation::Create
         && attributes.target.resource.is("", "pods")
         && context.subresource.is_empty();
-    if new_pod {
-        pods::service_account(state, attributes.target.namespace, value)?;
-        pods::tolerations(value);
-        pods::priority(state, value)?;
-    }
+    let plugins = |state: &mut State, value: &mut Value| {
+        if new_pod {
+            pods::service_account(state, attributes.target.namespace, value)?;
+            pods::tolerations(value);
+            pods::priority(state, value)?;
+        }
+        Ok(())
+    };
+    plugins(state, value)?;
+    webhook::mutate(state, attributes, Some(value), context, &plugins)?;
     crate::auth::check_escalation(state, attributes.target, attributes.old, value, context)
 }
 
@@ -62,6 +85,14 @@ pub fn validate(
     value: &Value,
     context: &mut Context,
 ) -> Result<()> {
+    policy::validate(state, attributes, value, context)?;
+    webhook::validate(state, attributes, Some(value), context)
+}
+
+/// Lets everyone refuse a deletion.
+pub fn validate_delete(state: &mut State, attributes: &Attributes<'_>, context: &mut Context) -> Result<()> {
     lifecycle::check_delete(attributes)?;
-    policy::validate(state, attributes, value, context)
+    webhook::mutate(state, attributes, None, context, &|_, _| Ok(()))?;
+    policy::validate(state, attributes, attributes.old.unwrap_or(&Value::Null), context)?;
+    webhook::validate(state, attributes, None, context)
 }

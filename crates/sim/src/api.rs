@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::auth::{self, Impersonation, User};
-use crate::context::{Context, FieldValidation, Question};
+use crate::context::{Context, FieldValidation, Question, Reply};
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::watch::Watch;
@@ -53,7 +53,7 @@ pub struct Call {
     /// Body.
     pub body: Bytes,
     /// Answers from outside that earlier tries asked for.
-    pub answers: Vec<(Question, serde_json::Value)>,
+    pub answers: Vec<(Question, Reply)>,
 }
 
 /// What a request leads to.
@@ -247,9 +247,24 @@ fn context(call: &Call) -> Context {
             "Strict" => FieldValidation::Strict,
             _ => FieldValidation::Warn,
         },
+        options: options(query),
         answers: call.answers.clone(),
         ..Context::default()
     }
+}
+
+/// What a query asks of a write, as webhooks are shown it.
+fn options(query: &Query) -> serde_json::Value {
+    let mut options = serde_json::Map::new();
+    if let Some(dry) = query.find("dryRun") {
+        options.insert("dryRun".into(), vec![dry].into());
+    }
+    for key in ["fieldManager", "fieldValidation"] {
+        if let Some(text) = query.find(key).filter(|text| !text.is_empty()) {
+            options.insert(key.into(), text.into());
+        }
+    }
+    options.into()
 }
 
 /// Reads a body as a JSON tree.

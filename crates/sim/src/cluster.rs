@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::auth::User;
 use crate::clock::Instant;
 use crate::connection::Connection;
-use crate::context::Question;
+use crate::context::{Destination, Question, Reply};
 use crate::controllers::{self, Controller};
 use crate::fault::Rule;
 use crate::state::{Options, State};
@@ -37,7 +37,7 @@ impl fmt::Debug for Cluster {
 }
 
 /// A promise to answer.
-pub type Answering = Pin<Box<dyn Future<Output = Value> + Send>>;
+pub type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
 
 /// Whoever answers questions that the cluster cannot: webhooks, in this process or beyond.
 pub trait Outside: Send + Sync {
@@ -103,6 +103,24 @@ impl Cluster {
         self.add_controller(Box::new(controllers::Workloads::default()));
         self.add_controller(Box::new(controllers::Kubelet::default()));
         self.settle();
+    }
+
+    /// Lets `handler` answer for the webhook at `to`: a review comes in, a review goes out. It runs under the cluster's lock and must not
+    /// call the cluster.
+    pub fn handle_webhook(&self, to: &Destination, mut handler: impl FnMut(Value) -> Value + Send + 'static) {
+        self.handle_webhook_with(to, move |review| {
+            Reply::Answer(200, handler(review.clone()).to_string())
+        });
+    }
+
+    /// The same for a handler that may also fail or keep silent.
+    pub fn handle_webhook_with(
+        &self,
+        to: &Destination,
+        handler: impl FnMut(&Value) -> Reply + Send + 'static,
+    ) {
+        let handler = Arc::new(Mutex::new(handler));
+        self.with(|state| state.hooks.handlers.set(to, handler));
     }
 
     /// Who answers what the cluster cannot answer itself.

@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::auth::User;
+use crate::tree;
 
 /// What to do about fields the type does not know.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -43,21 +44,124 @@ pub struct Context {
     pub field_validation: FieldValidation,
     /// The subresource written to, empty for the object itself.
     pub subresource: String,
+    /// What the query and body ask for beyond the object, as webhooks are shown it (without its kind).
+    pub options: Value,
+    /// A controller writes: it cannot wait for anybody outside.
+    pub inside: bool,
     /// Warnings for the reply's header.
     pub warnings: Vec<String>,
     /// Answers from outside (webhooks) that earlier tries of this request asked for, by question.
-    pub answers: Vec<(Question, Value)>,
+    pub answers: Vec<(Question, Reply)>,
     /// What must be asked outside before this request can go on: the request is then tried again from the start.
     pub pending: Option<Question>,
 }
 
-/// Something only the outside can answer, such as a webhook's verdict.
+/// Something only the outside can answer: a webhook's verdict.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Question {
-    /// Who is asked: the webhook's address or registered name.
-    pub to: String,
+    /// Who is asked.
+    pub to: Destination,
+    /// The bundle that vouches for it: PEM in base64, or empty.
+    pub ca: String,
+    /// How long it may take, in seconds.
+    pub seconds: i64,
     /// What is sent.
     pub body: Value,
+}
+
+/// Where a webhook is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Destination {
+    /// At an address.
+    Url(String),
+    /// Behind a service of the cluster.
+    Service {
+        /// Its namespace.
+        namespace: String,
+        /// Its name.
+        name: String,
+        /// The path, with its slash.
+        path: String,
+        /// The port of the service.
+        port: u16,
+    },
+}
+
+impl Destination {
+    /// Behind a service, on the usual port.
+    #[must_use]
+    pub fn service(namespace: &str, name: &str, path: &str) -> Self {
+        Self::Service {
+            namespace: namespace.to_owned(),
+            name: name.to_owned(),
+            path: format!("/{}", path.trim_start_matches('/')),
+            port: 443,
+        }
+    }
+
+    /// Reads a `clientConfig`.
+    #[must_use]
+    pub fn parse(config: &Value) -> Self {
+        let text = |key| tree::text(config, &["service", key]);
+        if tree::map(config, &["service"]).is_none() {
+            return Self::Url(tree::text(config, &["url"]).to_owned());
+        }
+        let port = tree::int(config, &["service", "port"]).and_then(|port| u16::try_from(port).ok());
+        match Self::service(text("namespace"), text("name"), text("path")) {
+            Self::Service {
+                namespace,
+                name,
+                path,
+                ..
+            } => Self::Service {
+                namespace,
+                name,
+                path,
+                port: port.unwrap_or(443),
+            },
+            other => other,
+        }
+    }
+
+    /// Why nobody answers there when nobody answers for the outside.
+    #[must_use]
+    pub fn unanswered(&self) -> String {
+        match self {
+            Self::Service { name, .. } => format!("no endpoints available for service {name:?}"),
+            Self::Url(url) => {
+                let host = url.split('/').nth(2).unwrap_or("");
+                format!(
+                    "dial tcp: lookup {}: no such host",
+                    host.split(':').next().unwrap_or("")
+                )
+            }
+        }
+    }
+
+    /// The address that errors show and certificates are for.
+    #[must_use]
+    pub fn url(&self) -> String {
+        match self {
+            Self::Url(url) => url.clone(),
+            Self::Service {
+                namespace,
+                name,
+                path,
+                port,
+            } => format!("https://{name}.{namespace}.svc:{port}{path}"),
+        }
+    }
+}
+
+/// What came of a question.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reply {
+    /// An answer: its code and its text.
+    Answer(u16, String),
+    /// It could not be asked, and why, as a client would word it.
+    Failed(String),
+    /// It did not answer in time.
+    Silence,
 }
 
 impl Context {
@@ -66,6 +170,7 @@ impl Context {
     pub fn of_system(name: &str) -> Self {
         Self {
             user: User::system(name),
+            inside: true,
             manager: name.to_owned(),
             ..Self::default()
         }
@@ -80,7 +185,7 @@ impl Context {
     }
 
     /// The answer to `question`, or `None` after noting that it must be asked.
-    pub fn ask(&mut self, question: Question) -> Option<Value> {
+    pub fn ask(&mut self, question: Question) -> Option<Reply> {
         if let Some((_, answer)) = self.answers.iter().find(|(asked, _)| *asked == question) {
             return Some(answer.clone());
         }

@@ -4,6 +4,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use crate::admission::Hooks;
 use crate::alloc::ServiceIps;
 use crate::auth::Access;
 use crate::clock::{Clock, Instant};
@@ -70,6 +71,8 @@ pub struct State {
     pub ips: ServiceIps,
     /// Who may do what, and who is recognised.
     pub access: Access,
+    /// Whom to ask before a write is stored.
+    pub hooks: Hooks,
     /// What goes wrong, and when.
     pub faults: Faults,
     /// How pods behave, for the kubelet if there is one.
@@ -96,6 +99,7 @@ impl State {
             store: Store::new(options.history),
             ips: ServiceIps::default(),
             access: Access::of_seed(options.seed),
+            hooks: Hooks::default(),
             faults: Faults::default(),
             scripts: Scripts::default(),
             policies: crate::admission::policy::Policies::default(),

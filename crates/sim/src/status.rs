@@ -1,5 +1,7 @@
 //! Failures in the API server's own words: takes what went wrong, gives a `metav1.Status`. Knows no HTTP beyond its codes.
 
+use std::borrow::Cow;
+
 use serde_json::{Map, Value, json};
 
 use crate::field::FieldErrors;
@@ -14,7 +16,7 @@ pub struct Status(Box<Inner>);
 #[derive(Clone, Debug, PartialEq)]
 struct Inner {
     code: u16,
-    reason: &'static str,
+    reason: Cow<'static, str>,
     message: String,
     details: Option<Map<String, Value>>,
     token: String,
@@ -41,10 +43,10 @@ impl std::fmt::Display for Qualified<'_> {
 impl Status {
     /// A status of this code, reason and message, without details.
     #[must_use]
-    pub fn new(code: u16, reason: &'static str, message: impl Into<String>) -> Self {
+    pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
             code,
-            reason,
+            reason: reason.into(),
             message: message.into(),
             details: None,
             token: String::new(),
@@ -59,8 +61,8 @@ impl Status {
 
     /// The machine-readable reason, such as `NotFound`; empty when the server gives none.
     #[must_use]
-    pub fn reason(&self) -> &'static str {
-        self.0.reason
+    pub fn reason(&self) -> &str {
+        &self.0.reason
     }
 
     /// The sentence for humans.
@@ -161,7 +163,7 @@ impl Status {
                 map.insert("message".into(), self.0.message.clone().into());
             }
             if !self.0.reason.is_empty() {
-                map.insert("reason".into(), self.0.reason.into());
+                map.insert("reason".into(), self.0.reason.as_ref().into());
             }
             if let Some(details) = &self.0.details {
                 map.insert("details".into(), Value::Object(details.clone()));

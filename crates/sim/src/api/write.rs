@@ -172,6 +172,7 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
             context.dry_run = true;
         }
     }
+    context.options = options.clone();
     DeleteOptions::parse(&options)
 }
 

@@ -102,7 +102,7 @@ pub fn delete(
         operation: Operation::Delete,
         old: Some(&old),
     };
-    admission::validate(state, &attributes, &old, context)?;
+    admission::validate_delete(state, &attributes, context)?;
     if let Some(answer) = strategy::special_delete(state, target, &live, &old, context)? {
         return Ok(answer);
     }

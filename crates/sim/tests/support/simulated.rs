@@ -1,9 +1,12 @@
 //! The simulator as a host of scenarios: its own tests and the suite that runs on both use this one.
 
+use std::sync::Arc;
+
 use kube::Client;
-use mainstay_conformance::Host;
+use mainstay_conformance::{Hook, HookAddress, HookReply, Host};
 use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
+use mainstay_sim::context::{Destination, Reply};
 
 /// As many as the hollow kubelet beside a real server plays.
 const NODES: usize = 3;
@@ -36,5 +39,26 @@ impl Host for Simulated {
         self.0
             .with(|state| state.scripts.add_workload(namespace, workload, script));
         Ok(())
+    }
+
+    async fn hook(&self, hook: Arc<Hook>) -> Result<HookAddress, String> {
+        // In this process, and always at the same address: the same script gives the same trace.
+        let name = hook.name.clone();
+        let url = format!("https://{name}.hooks.test/{name}");
+        self.0
+            .handle_webhook_with(&Destination::Url(url.clone()), move |review| {
+                match hook.answer(review) {
+                    HookReply::Answer(code, text) => Reply::Answer(code, text),
+                    HookReply::Silence => Reply::Silence,
+                    HookReply::Unreachable => {
+                        Reply::Failed(format!("dial tcp {name}.hooks.test: connect: connection refused"))
+                    }
+                }
+            });
+        Ok(HookAddress {
+            url,
+            ca: "Y2VydGlmaWNhdGU=".to_owned(),
+            guard: Box::new(()),
+        })
     }
 }

@@ -1,0 +1,244 @@
+//! Whom to ask about what: takes webhook configurations, gives hooks in order, and says which of them a write concerns.
+
+use std::sync::Arc;
+
+use serde_json::Value;
+
+use super::condition::Condition;
+use super::{Case, Handlers};
+use crate::admission::Operation;
+use crate::auth::texts;
+use crate::context::{Context, Destination};
+use crate::object::Object;
+use crate::resource::Resource;
+use crate::selector::LabelSelector;
+use crate::state::State;
+use crate::status::{Qualified, Result, Status};
+use crate::store::Store;
+use crate::tree;
+
+const TABLES: [&str; 2] = [
+    "mutatingwebhookconfigurations.admissionregistration.k8s.io",
+    "validatingwebhookconfigurations.admissionregistration.k8s.io",
+];
+const DEFAULT_SECONDS: i64 = 10;
+
+/// Every webhook of a cluster, in the order in which they are asked, and those who answer in this process.
+#[derive(Debug, Default)]
+pub struct Hooks {
+    seen: [u64; 2],
+    pub(super) mutating: Arc<Vec<Arc<Hook>>>,
+    pub(super) validating: Arc<Vec<Arc<Hook>>>,
+    /// Webhooks in this process.
+    pub handlers: Handlers,
+}
+
+impl Hooks {
+    /// Reads the configurations again if one changed.
+    pub(super) fn refresh(&mut self, store: &Store) {
+        let now = TABLES.map(|table| {
+            store
+                .history(table)
+                .map_or(0, crate::store::History::last_version)
+        });
+        if now == self.seen {
+            return;
+        }
+        self.seen = now;
+        let [mutating, validating] = TABLES.map(|table| {
+            let hooks = store.all(table).flat_map(|object| Hook::parse_all(object));
+            Arc::new(hooks.map(Arc::new).collect::<Vec<_>>())
+        });
+        (self.mutating, self.validating) = (mutating, validating);
+    }
+}
+
+/// One webhook.
+#[derive(Debug)]
+pub(super) struct Hook {
+    /// Unique among all.
+    pub(super) id: String,
+    pub(super) name: String,
+    pub(super) mutating: bool,
+    rules: Vec<Rule>,
+    namespaces: LabelSelector,
+    objects: LabelSelector,
+    conditions: Vec<Condition>,
+    by_equivalents: bool,
+    pub(super) ignores_failures: bool,
+    pub(super) has_side_effects: bool,
+    pub(super) reinvoked: bool,
+    /// Seconds.
+    pub(super) timeout: i64,
+    /// The versions of the review it knows, best first.
+    pub(super) versions: Vec<String>,
+    pub(super) to: Destination,
+    /// The bundle that vouches for it, PEM in base64.
+    pub(super) ca: String,
+}
+
+#[derive(Debug)]
+struct Rule {
+    operations: Vec<String>,
+    groups: Vec<String>,
+    versions: Vec<String>,
+    resources: Vec<String>,
+    scope: String,
+}
+
+impl Hook {
+    fn parse_all(object: &Object) -> Vec<Self> {
+        let configuration = object.value();
+        let mutating = tree::text(&configuration, &["kind"]).starts_with("Mutating");
+        let hooks = tree::list(&configuration, &["webhooks"]).iter();
+        hooks
+            .map(|hook| Self::parse(&object.meta().name, mutating, hook))
+            .collect()
+    }
+
+    fn parse(configuration: &str, mutating: bool, hook: &Value) -> Self {
+        let text = |key| tree::text(hook, &[key]);
+        let selector = |key| {
+            LabelSelector::from_object(Some(
+                hook.get(key).unwrap_or(&Value::Object(serde_json::Map::new())),
+            ))
+        };
+        Self {
+            id: format!("{configuration}/{}", text("name")),
+            name: text("name").to_owned(),
+            mutating,
+            rules: tree::list(hook, &["rules"]).iter().map(Rule::parse).collect(),
+            namespaces: selector("namespaceSelector"),
+            objects: selector("objectSelector"),
+            conditions: tree::list(hook, &["matchConditions"])
+                .iter()
+                .map(Condition::parse)
+                .collect(),
+            by_equivalents: text("matchPolicy") != "Exact",
+            ignores_failures: text("failurePolicy") == "Ignore",
+            has_side_effects: !matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
+            reinvoked: text("reinvocationPolicy") == "IfNeeded",
+            timeout: tree::int(hook, &["timeoutSeconds"]).unwrap_or(DEFAULT_SECONDS),
+            versions: texts(tree::list(hook, &["admissionReviewVersions"])),
+            to: Destination::parse(hook.get("clientConfig").unwrap_or(&Value::Null)),
+            ca: tree::text(hook, &["clientConfig", "caBundle"]).to_owned(),
+        }
+    }
+
+    /// The resource as which the write is shown to this webhook; `None` when it does not concern it.
+    pub(super) fn wants(
+        &self,
+        state: &State,
+        case: &Case<'_>,
+        context: &Context,
+    ) -> Result<Option<Arc<Resource>>> {
+        let in_namespace = self.selects_namespace(state, case);
+        if !in_namespace.as_ref().map_or(true, |yes| *yes) || !self.selects_object(case) {
+            return Ok(None);
+        }
+        let Some(seen_as) = self.matched(state, case, context) else {
+            return Ok(None);
+        };
+        in_namespace?;
+        if self.conditions.is_empty() {
+            return Ok(Some(seen_as));
+        }
+        match super::condition::decide(&self.conditions, self, case, &seen_as, context) {
+            Ok(true) => Ok(Some(seen_as)),
+            Ok(false) => Ok(None),
+            Err(_) if self.ignores_failures => Ok(None),
+            Err(why) => {
+                let resource = case.attributes.target.resource;
+                let what = Qualified {
+                    group: &resource.group,
+                    name: &resource.plural,
+                };
+                Err(Status::forbidden(what, super::name(case), &why))
+            }
+        }
+    }
+
+    fn selects_namespace(&self, state: &State, case: &Case<'_>) -> Result<bool> {
+        let target = case.attributes.target;
+        let itself = target.resource.is("", "namespaces");
+        if self.namespaces.is_empty() || !target.resource.namespaced && !itself {
+            return Ok(true);
+        }
+        if let (true, Some(object)) = (itself, case.object) {
+            return Ok(self
+                .namespaces
+                .matches_map(tree::get(object, &["metadata", "labels"])));
+        }
+        let name = if itself { target.name } else { target.namespace };
+        let Some(namespace) = state.store.get("namespaces", name) else {
+            let what = Qualified {
+                group: "",
+                name: "namespaces",
+            };
+            return Err(Status::not_found(what, name));
+        };
+        Ok(self.namespaces.matches(&|key| namespace.meta().label(key)))
+    }
+
+    fn selects_object(&self, case: &Case<'_>) -> bool {
+        let selected = |object: Option<&Value>| {
+            object.is_some_and(|object| {
+                self.objects
+                    .matches_map(tree::get(object, &["metadata", "labels"]))
+            })
+        };
+        self.objects.is_empty() || selected(case.object) || selected(case.attributes.old)
+    }
+
+    /// The resource itself if a rule names it, else another version of it that a rule names.
+    fn matched(&self, state: &State, case: &Case<'_>, context: &Context) -> Option<Arc<Resource>> {
+        let own = case.attributes.target.resource;
+        let operation = case.attributes.operation;
+        let by = |resource: &Resource| {
+            self.rules
+                .iter()
+                .any(|rule| rule.matches(resource, operation, &context.subresource))
+        };
+        if by(own) {
+            return Some(Arc::clone(own));
+        }
+        let others = || state.resources.iter().filter(|other| other.table == own.table);
+        let equivalent =
+            |rule: &Rule| others().find(|other| rule.matches(other, operation, &context.subresource));
+        if !self.by_equivalents {
+            return None;
+        }
+        self.rules.iter().find_map(equivalent).cloned()
+    }
+}
+
+impl Rule {
+    fn parse(rule: &Value) -> Self {
+        let list = |key| texts(tree::list(rule, &[key]));
+        Self {
+            operations: list("operations"),
+            groups: list("apiGroups"),
+            versions: list("apiVersions"),
+            resources: list("resources"),
+            scope: tree::text(rule, &["scope"]).to_owned(),
+        }
+    }
+
+    fn matches(&self, resource: &Resource, operation: Operation, subresource: &str) -> bool {
+        let has = |list: &[String], one: &str| list.iter().any(|have| have == "*" || have == one);
+        let in_scope = match self.scope.as_str() {
+            "Namespaced" => resource.namespaced,
+            "Cluster" => !resource.namespaced,
+            _ => true,
+        };
+        let named = |rule: &String| {
+            let (name, sub) = rule.split_once('/').unwrap_or((rule, ""));
+            (name == "*" || name == &*resource.plural) && (sub == "*" || sub == subresource)
+        };
+        in_scope
+            && has(&self.operations, operation.name())
+            && has(&self.groups, &resource.group)
+            && has(&self.versions, &resource.version)
+            && self.resources.iter().any(named)
+    }
+}

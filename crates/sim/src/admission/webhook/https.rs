@@ -1,0 +1,151 @@
+//! Webhooks beyond this process: takes a question, asks it over HTTPS, gives the reply. Who a service is, the host says.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use http::{Request, header};
+use hyper_util::rt::TokioIo;
+use rustls::pki_types::pem::PemObject as _;
+use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::{ClientConfig, RootCertStore};
+use tokio::net::TcpStream;
+use tokio_rustls::TlsConnector;
+
+use crate::body::Body;
+use crate::cluster::{Answering, Outside};
+use crate::context::{Destination, Question, Reply};
+
+/// Where the host keeps the pods behind a service; `None` when nobody is there.
+pub type Resolver = dyn Fn(&Destination) -> Option<SocketAddr> + Send + Sync;
+
+/// Asks webhooks over HTTPS: addresses as they are written, services where the resolver says.
+#[derive(Clone)]
+pub struct Https {
+    resolver: Arc<Resolver>,
+}
+
+impl std::fmt::Debug for Https {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Https")
+    }
+}
+
+impl Https {
+    /// One that finds services by `resolver`.
+    #[must_use]
+    pub fn new(resolver: impl Fn(&Destination) -> Option<SocketAddr> + Send + Sync + 'static) -> Self {
+        Self {
+            resolver: Arc::new(resolver),
+        }
+    }
+}
+
+impl Outside for Https {
+    fn ask(&self, question: Question) -> Answering {
+        let resolver = Arc::clone(&self.resolver);
+        Box::pin(async move {
+            let limit = Duration::from_secs(u64::try_from(question.seconds).unwrap_or(1));
+            match tokio::time::timeout(limit, exchange(&question, resolver.as_ref())).await {
+                Ok(Ok(reply)) => reply,
+                Ok(Err(why)) => Reply::Failed(why),
+                Err(_) => Reply::Silence,
+            }
+        })
+    }
+}
+
+/// The parts of an address.
+struct Address {
+    host: String,
+    port: u16,
+    path: String,
+}
+
+fn parse(url: &str) -> Option<Address> {
+    let uri: http::Uri = url.parse().ok()?;
+    (uri.scheme_str() == Some("https")).then_some(())?;
+    let path = uri.path_and_query().map_or("/", http::uri::PathAndQuery::as_str);
+    Some(Address {
+        host: uri.host()?.to_owned(),
+        port: uri.port_u16().unwrap_or(443),
+        path: path.to_owned(),
+    })
+}
+
+async fn exchange(question: &Question, resolver: &Resolver) -> Result<Reply, String> {
+    let url = question.to.url();
+    let address = parse(&url).ok_or_else(|| format!("unsupported address {url:?}"))?;
+    let stream = connect(question, resolver, &address).await?;
+    let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
+    let connector = TlsConnector::from(Arc::new(client_config(&question.ca)?));
+    let stream = connector
+        .connect(name, stream)
+        .await
+        .map_err(|error| format!("tls: failed to verify certificate: {error}"))?;
+    let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
+    let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
+    let connection = tokio::spawn(connection);
+    let response = sender.send_request(request(question, &address)?).await;
+    let response = response.map_err(|error| error.to_string())?;
+    let code = response.status().as_u16();
+    let body = crate::connection::collect(response.into_body()).await;
+    connection.abort();
+    match body {
+        Ok(Some(body)) => Ok(Reply::Answer(code, String::from_utf8_lossy(&body).into_owned())),
+        Ok(None) => Err("the reply is too large".to_owned()),
+        Err(error) => Err(error.to_string()),
+    }
+}
+
+async fn connect(question: &Question, resolver: &Resolver, address: &Address) -> Result<TcpStream, String> {
+    let found = match &question.to {
+        Destination::Url(_) => TcpStream::connect((address.host.as_str(), address.port)).await,
+        Destination::Service { name, .. } => {
+            let Some(pod) = resolver(&question.to) else {
+                return Err(format!("no endpoints available for service {name:?}"));
+            };
+            TcpStream::connect(pod).await
+        }
+    };
+    found.map_err(|error| {
+        let why = match error.kind() {
+            io::ErrorKind::ConnectionRefused => "connect: connection refused".to_owned(),
+            _ => error.to_string(),
+        };
+        format!("dial tcp {}:{}: {why}", address.host, address.port)
+    })
+}
+
+/// Trusts the bundle alone.
+fn client_config(ca: &str) -> Result<ClientConfig, String> {
+    let pem = STANDARD
+        .decode(ca)
+        .map_err(|error| format!("the bundle is no base64: {error}"))?;
+    let mut roots = RootCertStore::empty();
+    for certificate in CertificateDer::pem_slice_iter(&pem) {
+        let certificate = certificate.map_err(|error| format!("the bundle is no PEM: {error:?}"))?;
+        roots.add(certificate).map_err(|error| error.to_string())?;
+    }
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider).with_safe_default_protocol_versions();
+    let builder = builder.map_err(|error| error.to_string())?;
+    Ok(builder.with_root_certificates(roots).with_no_client_auth())
+}
+
+fn request(question: &Question, address: &Address) -> Result<Request<Body>, String> {
+    let separator = if address.path.contains('?') { '&' } else { '?' };
+    Request::post(format!(
+        "{}{separator}timeout={}s",
+        address.path, question.seconds
+    ))
+    .header(header::HOST, format!("{}:{}", address.host, address.port))
+    .header(header::CONTENT_TYPE, "application/json")
+    .header(header::ACCEPT, "application/json, */*")
+    .header(header::USER_AGENT, "kube-apiserver-admission")
+    .body(Body::whole(question.body.to_string().into()))
+    .map_err(|error| error.to_string())
+}
