@@ -107,19 +107,11 @@ impl Destination {
             return Self::Url(tree::text(config, &["url"]).to_owned());
         }
         let port = tree::int(config, &["service", "port"]).and_then(|port| u16::try_from(port).ok());
-        match Self::service(text("namespace"), text("name"), text("path")) {
-            Self::Service {
-                namespace,
-                name,
-                path,
-                ..
-            } => Self::Service {
-                namespace,
-                name,
-                path,
-                port: port.unwrap_or(443),
-            },
-            other => other,
+        Self::Service {
+            namespace: text("namespace").to_owned(),
+            name: text("name").to_owned(),
+            path: format!("/{}", text("path").trim_start_matches('/')),
+            port: port.unwrap_or(443),
         }
     }
 

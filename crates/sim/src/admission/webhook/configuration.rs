@@ -55,6 +55,10 @@ impl Hooks {
 
 /// One webhook.
 #[derive(Debug)]
+#[allow(
+    clippy::struct_excessive_bools,
+    reason = "independent yes/no facts about a webhook"
+)]
 pub(super) struct Hook {
     /// Unique among all.
     pub(super) id: String,
