@@ -16,7 +16,7 @@ mod types;
 mod url;
 mod value;
 
-pub(crate) use eval::{Failure, Names};
+pub(crate) use eval::{Failure, Given, Names};
 pub(crate) use types::Type;
 pub(crate) use value::Val;
 

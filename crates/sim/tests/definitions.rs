@@ -68,6 +68,19 @@ async fn istio_of_every_version() {
 }
 
 #[tokio::test]
+async fn the_sail_operators_if_they_are_at_hand() {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for folder in [
+        "../../../shared/data/sail-crds",
+        "../../../../shared/data/sail-crds",
+    ] {
+        for file in below(&here.join(folder)) {
+            load(&file).await;
+        }
+    }
+}
+
+#[tokio::test]
 async fn a_definition_that_is_wrong_is_refused() {
     let wrong = r#"{"metadata": {"name": "a.b.c"}, "spec": {"group": "b.c", "scope": "Cluster", "names": {"plural": "a", "kind": "A"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":

@@ -129,7 +129,16 @@ impl<'t> Checker<'t> {
         let kinds: Vec<Type<'t>> = target
             .into_iter()
             .chain(arguments)
-            .map(|one| self.kind(one))
+            .map(|one| match &one.kind {
+                // What a text is made of need not be alike.
+                Kind::List(items) if member && name == "format" => {
+                    for (_, item) in items {
+                        self.kind(item);
+                    }
+                    Type::List(Rc::new(Type::Dyn))
+                }
+                _ => self.kind(one),
+            })
             .collect();
         if !overloads::is_function(name) {
             return self.fail(at, format!("undeclared reference to '{name}' (in container '')"));

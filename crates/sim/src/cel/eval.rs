@@ -42,9 +42,13 @@ pub(crate) trait Names<'a> {
     fn get(&self, name: &str, cost: &mut u64) -> Option<Outcome<'a>>;
 }
 
-impl<'a> Names<'a> for Vec<(&str, Val<'a>)> {
+/// Names whose values are known.
+#[derive(Debug, Default)]
+pub(crate) struct Given<'a>(pub Vec<(&'static str, Val<'a>)>);
+
+impl<'a> Names<'a> for Given<'a> {
     fn get(&self, name: &str, _: &mut u64) -> Option<Outcome<'a>> {
-        let found = self.iter().find(|(own, _)| *own == name)?;
+        let found = self.0.iter().find(|(own, _)| *own == name)?;
         Some(Ok(found.1.clone()))
     }
 }

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{CALL_COST, Failure, Type, Val, compile};
+use super::{CALL_COST, Failure, Given, Type, Val, compile};
 use crate::crd::schema::Node;
 
 fn show(value: &Val<'_>) -> String {
@@ -21,7 +21,7 @@ fn check(source: &str, expected: &str) {
     let found = match compile(source, &[("self", Type::Dyn)]) {
         Err(report) => report,
         Ok((program, _)) => {
-            let names = vec![("self", Val::of(&object, None))];
+            let names = Given(vec![("self", Val::of(&object, None))]);
             match program.run(&names, &mut CALL_COST.clone()) {
                 Ok(value) => show(&value),
                 Err(failure) => format!("! {failure}"),
@@ -61,6 +61,8 @@ fn values() {
     check("int('12') + 1", "13");
     check("self.none == null", "true");
     check("1 == 1.0", "true");
+    check("(has(self.q) ? self.q : {}).exists(t, has(t.x))", "false");
+    check("url('https://a.example:8080/x?y=1').getPort()", "\"8080\"");
 }
 
 #[test]
@@ -117,7 +119,7 @@ fn cost_is_bounded() {
     let object = json!({ "list": list });
     let source = "self.list.all(a, self.list.all(b, self.list.all(c, a + b + c >= 0)))";
     let (program, _) = compile(source, &[("self", Type::Dyn)]).unwrap();
-    let names = vec![("self", Val::of(&object, None))];
+    let names = Given(vec![("self", Val::of(&object, None))]);
     let outcome = program.run(&names, &mut CALL_COST.clone());
     assert_eq!(outcome.unwrap_err(), Failure::Cost);
 }
@@ -135,7 +137,7 @@ fn schemas_give_types() {
         let found = match compile(source, &[("self", kind)]) {
             Err(report) => report.lines().next().unwrap_or("").to_owned(),
             Ok((program, kind)) => {
-                let names = vec![("self", Val::of(&object, Some(&node)))];
+                let names = Given(vec![("self", Val::of(&object, Some(&node)))]);
                 let value = program.run(&names, &mut CALL_COST.clone());
                 format!(
                     "{} {}",

@@ -9,7 +9,7 @@ use super::correlate::{Old, item_by_keys};
 use super::paths;
 use super::schema::{Additional, Node, text};
 use super::show;
-use crate::cel::{self, CALL_COST, Failure, Program, Type, Val};
+use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
 use crate::field::{Fault, FieldErrors, Path};
 
 /// What all rules of an object may cost together.
@@ -110,7 +110,7 @@ impl Rule {
         }
     }
 
-    fn detail<'a>(&'a self, names: &Vec<(&str, Val<'a>)>, cost: &mut u64) -> String {
+    fn detail<'a>(&'a self, names: &Given<'a>, cost: &mut u64) -> String {
         let computed = self.message_program.as_ref().and_then(|program| {
             let mut left = CALL_COST.min(*cost);
             let result = program.run(names, &mut left);
@@ -367,11 +367,11 @@ impl Judge<'_, '_> {
             if self.budget == 0 {
                 return self.exhausted(spot, path);
             }
-            let mut names = vec![("self", Val::of(spot.value, Some(spot.node)))];
+            let mut names = Given(vec![("self", Val::of(spot.value, Some(spot.node)))]);
             match old.map(|old| Val::of(old, Some(spot.node))) {
-                Some(old) if rule.optional_old => names.push(("oldSelf", Val::Optional(Some(old.into())))),
-                Some(old) => names.push(("oldSelf", old)),
-                None if rule.optional_old => names.push(("oldSelf", Val::Optional(None))),
+                Some(old) if rule.optional_old => names.0.push(("oldSelf", Val::Optional(Some(old.into())))),
+                Some(old) => names.0.push(("oldSelf", old)),
+                None if rule.optional_old => names.0.push(("oldSelf", Val::Optional(None))),
                 None => {}
             }
             let limit = CALL_COST.min(self.budget);
@@ -423,7 +423,7 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    fn broken<'a>(&mut self, rule: &'a Rule, spot: &Spot<'_>, path: &Path, names: &Vec<(&str, Val<'a>)>) {
+    fn broken<'a>(&mut self, rule: &'a Rule, spot: &Spot<'_>, path: &Path, names: &Given<'a>) {
         let detail = rule.detail(names, &mut self.budget);
         let path = if rule.field.is_empty() {
             path.clone()

@@ -9,6 +9,7 @@ use super::pattern::Pattern;
 
 /// One place of a schema.
 #[derive(Debug, Default)]
+#[allow(clippy::struct_excessive_bools, reason = "independent words of a schema")]
 pub(crate) struct Node {
     /// `type`, empty when it is not said.
     pub kind: String,

@@ -186,7 +186,7 @@ fn warning(definition: &Value, version: &Value) -> Option<String> {
     better.sort_by_key(|other| std::cmp::Reverse(version_priority(other)));
     let mut text = format!("{group}/{name} {kind} is deprecated");
     if let Some(best) = better.first() {
-        text.push_str(&format!("; use {group}/{best} {kind}"));
+        text = format!("{text}; use {group}/{best} {kind}");
     }
     Some(text)
 }

@@ -1,5 +1,7 @@
 //! Values in messages: takes a value, gives it as Go prints it.
 
+use std::fmt::Write as _;
+
 use serde_json::Value;
 
 /// A text as `%q` prints it.
@@ -17,8 +19,8 @@ pub(crate) fn quoted(text: &str) -> String {
             '\r' => out.push_str("\\r"),
             '\t' => out.push_str("\\t"),
             '\u{b}' => out.push_str("\\v"),
-            c if (c as u32) < 0x20 || c == '\u{7f}' => out.push_str(&format!("\\x{:02x}", c as u32)),
-            c if c.is_control() => out.push_str(&format!("\\u{:04x}", c as u32)),
+            c if (c as u32) < 0x20 || c == '\u{7f}' => drop(write!(out, "\\x{:02x}", c as u32)),
+            c if c.is_control() => drop(write!(out, "\\u{:04x}", c as u32)),
             c => out.push(c),
         }
     }
