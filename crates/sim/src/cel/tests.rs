@@ -60,7 +60,7 @@ fn values() {
     check("-5 / 2", "-2");
     check("int('12') + 1", "13");
     check("self.none == null", "true");
-    check("1 == 1.0", "true");
+    check("dyn(1) == 1.0", "true");
     check("(has(self.q) ? self.q : {}).exists(t, has(t.x))", "false");
     check("url('https://a.example:8080/x?y=1').getPort()", "\"8080\"");
 }
