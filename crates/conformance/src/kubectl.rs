@@ -180,6 +180,7 @@ impl Player<'_> {
             .current_dir(folder)
             .env("KUBECONFIG", folder.join("kubeconfig"))
             .env("HOME", folder)
+            .env("TMPDIR", folder)
             .env_remove("KUBECTL_EXTERNAL_DIFF")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
