@@ -19,6 +19,7 @@
 //! AS alice                           goes on as another user (`admin` at first)
 //! HEADER impersonate-user bob        sends this header too from here on; without a value, no more
 //! BEHAVE web never-ready             the pods of a workload behave like this from here on
+//! AWAIT /apis/… /status/replicas 3    asks until that part of the answer is this (a part that is not there is `null`)
 //! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time); also UNTIL:POST, with a body
 //! ```
 

@@ -14,6 +14,9 @@ const TIMES: [&str; 8] = [
     "lastHeartbeatTime",
 ];
 
+/// Labels that tell pods of one template from those of another.
+const HASHES: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
+
 /// What is masked, and what is shown.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
@@ -41,6 +44,11 @@ impl Mask {
                     && name.starts_with(prefix)
                 {
                     self.note(name, &format!("{prefix}<generated>"));
+                }
+                for label in HASHES {
+                    let hash = map.get(label).and_then(Value::as_str).unwrap_or("");
+                    let hash = hash.rsplit('-').next().filter(|hash| hash.len() > 4);
+                    hash.into_iter().for_each(|hash| self.note(hash, "<hash>"));
                 }
                 if let Some(Value::String(version)) = map.get("resourceVersion") {
                     self.note(&format!("({version})"), "(<version>)");

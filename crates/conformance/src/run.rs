@@ -144,6 +144,11 @@ impl<H: Host> Run<'_, H> {
                 self.write(&answer);
                 Ok(())
             }
+            ("AWAIT", [path, pointer, wanted @ ..]) => {
+                let answer = self.await_state(path, pointer, &wanted.join(" ")).await?;
+                self.write(&answer);
+                Ok(())
+            }
             (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
                 let method = Method::from_bytes(word.as_bytes()).unwrap_or(Method::GET);
                 let answer = self.send(method, command.variant(), path, body).await?;
@@ -312,6 +317,23 @@ impl<H: Host> Run<'_, H> {
             self.host.pause().await;
         }
         Err(Failure::Timeout(format!("{code} {path}")))
+    }
+
+    /// Asks until the part of the answer that `pointer` names is `wanted`; a part that is not there is `null`.
+    async fn await_state(&mut self, path: &str, pointer: &str, wanted: &str) -> Result<Answer, Failure> {
+        let mut last = String::new();
+        for _ in 0..TRIES {
+            let answer = self.send(Method::GET, "", path, String::new()).await?;
+            let part = answer.value.pointer(pointer).cloned().unwrap_or_default();
+            last = part.as_str().map_or_else(|| part.to_string(), str::to_owned);
+            if last == wanted {
+                return Ok(answer);
+            }
+            self.host.pause().await;
+        }
+        Err(Failure::Timeout(format!(
+            "{path} {pointer} {wanted}, last {last}"
+        )))
     }
 
     async fn watch(&mut self, name: &str, path: &str) -> Result<(), Failure> {

@@ -13,9 +13,9 @@ pub struct Command {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Script(pub Vec<Command>);
 
-const WORDS: [&str; 17] = [
-    "GET", "POST", "PUT", "PATCH", "DELETE", "SHOW", "SET", "WATCH", "EVENTS", "UNTIL", "AS", "BEHAVE",
-    "HOOK", "KNOCK", "HOOKED", "HEADER", "#",
+const WORDS: [&str; 18] = [
+    "AWAIT", "GET", "POST", "PUT", "PATCH", "DELETE", "SHOW", "SET", "WATCH", "EVENTS", "UNTIL", "AS",
+    "BEHAVE", "HOOK", "KNOCK", "HOOKED", "HEADER", "#",
 ];
 
 impl Script {

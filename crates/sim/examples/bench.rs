@@ -1,7 +1,12 @@
 //! How fast and how large: 10,000 Deployments and 30,000 Pods in one cluster, then reads and a mix of writes on one core, and whether a
 //! write costs more in a cluster ten times the size. One line per figure: `name value unit`. An argument divides all counts.
 
-#![allow(clippy::expect_used, clippy::print_stdout, reason = "an example that talks")]
+#![allow(
+    clippy::expect_used,
+    clippy::print_stdout,
+    clippy::indexing_slicing,
+    reason = "an example that talks"
+)]
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
 
 use bytes::Bytes;
@@ -118,7 +123,7 @@ impl World {
 
     /// The mix: every sort of write, each as often. What clients do to make their requests is not counted.
     fn write(&self, count: usize) {
-        let (each, mut spent, mut sent) = (count / SORTS.len(), 0.0, 0.0);
+        let (each, mut spent, mut done) = (count / SORTS.len(), 0.0, 0.0);
         let mut rates = Vec::new();
         for (name, make) in &SORTS {
             let mut seconds = 0.0;
@@ -132,9 +137,9 @@ impl World {
                 seconds += watch.seconds();
             }
             rates.push((name, each as f64 / seconds));
-            (spent, sent) = (spent + seconds, sent + each as f64);
+            (spent, done) = (spent + seconds, done + each as f64);
         }
-        say("writes", sent / spent, "per_second");
+        say("writes", done / spent, "per_second");
         for (name, rate) in rates {
             say(name, rate, "per_second");
         }

@@ -252,6 +252,16 @@ impl FieldErrors {
         self.push(Fault::Duplicate, path, Some(&value.into()), "");
     }
 
+    /// The value occurs twice, and is shown as `shown`.
+    pub fn duplicate_shown(&mut self, path: &Path, shown: String) {
+        self.0.push(FieldError {
+            fault: Fault::Duplicate,
+            field: path.to_string(),
+            value: Some(shown),
+            detail: String::new(),
+        });
+    }
+
     /// The value refers to something that is not there.
     pub fn not_found(&mut self, path: &Path, value: impl Into<Value>) {
         self.push(Fault::NotFound, path, Some(&value.into()), "");

@@ -51,7 +51,7 @@ pub fn selectable(resource: &Resource, value: &Value) -> Fields {
         Shape::Custom(custom) => custom
             .selectable
             .iter()
-            .map(|path| (path.to_string().into(), field::text_at(value, path).into()))
+            .map(|path| (path.clone().into(), field::text_at(value, path).into()))
             .collect(),
         Shape::Builtin(_) => {
             let paths = field::known(&resource.table);

@@ -14,6 +14,7 @@ pub mod meta;
 pub mod names;
 mod other;
 mod pod;
+mod small;
 
 use names::NameRule;
 
@@ -23,7 +24,9 @@ type Validator = fn(&Value, Option<&Value>, &mut FieldErrors);
 /// Which function judges which kind.
 const TABLE: &[(&str, &str, Validator)] = &[
     ("", "configmaps", core::config_map),
+    ("", "events", small::event),
     ("", "pods", pod::pod),
+    ("", "resourcequotas", small::quota),
     ("", "secrets", core::secret),
     ("", "services", core::service),
     (
@@ -59,6 +62,7 @@ const TABLE: &[(&str, &str, Validator)] = &[
     ("batch", "jobs", apps::job),
     ("coordination.k8s.io", "leases", other::lease),
     ("discovery.k8s.io", "endpointslices", other::endpoint_slice),
+    ("networking.k8s.io", "ingresses", small::ingress),
     ("policy", "poddisruptionbudgets", other::disruption_budget),
     (
         "rbac.authorization.k8s.io",
@@ -66,6 +70,8 @@ const TABLE: &[(&str, &str, Validator)] = &[
         other::cluster_role_binding,
     ),
     ("rbac.authorization.k8s.io", "rolebindings", other::role_binding),
+    ("scheduling.k8s.io", "priorityclasses", small::priority_class),
+    ("storage.k8s.io", "storageclasses", small::storage_class),
 ];
 
 /// Checks a new object.
@@ -127,6 +133,7 @@ fn by_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut F
 pub fn name_rule(resource: &Resource) -> NameRule {
     match (&*resource.group, &*resource.plural) {
         ("", "namespaces" | "services") => names::label,
+        ("apps", "statefulsets") => names::stateful_set,
         ("rbac.authorization.k8s.io", _) => names::path_segment,
         _ => names::subdomain,
     }

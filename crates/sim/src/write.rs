@@ -59,6 +59,15 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
         return Err(wrong_kind(resource, sent_version, sent_kind, name));
     }
     if !sent_version.is_empty() && sent_version != api_version {
+        if let Shape::Builtin(_) = resource.shape
+            && !is_registered(state, resource, sent_version)
+        {
+            let kind = &resource.kind;
+            let version = sent_version.rsplit('/').next().unwrap_or(sent_version);
+            return Err(Status::bad_request(format!(
+                "{kind} in version {version:?} cannot be handled as a {kind}: no kind {kind:?} is registered for version {sent_version:?} in scheme \"pkg/runtime/scheme.go:111\""
+            )));
+        }
         return Err(Status::bad_request(format!(
             "the API version in the data ({sent_version}) does not match the expected API version ({api_version})"
         )));
@@ -68,6 +77,14 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
     tree::set(&mut decoded.value, &["apiVersion"], api_version);
     tree::set(&mut decoded.value, &["kind"], &*resource.kind);
     Ok(decoded.value)
+}
+
+/// Whether the real server has types of that version, served or not: those of its own and the old ones of the group.
+fn is_registered(state: &State, resource: &Resource, api_version: &str) -> bool {
+    let old = api_version
+        .strip_prefix(&*resource.group)
+        .is_some_and(|version| version.contains("beta"));
+    old || state.resources.find_kind(api_version, &resource.kind).is_some()
 }
 
 fn wrong_kind(resource: &Resource, sent_version: &str, sent_kind: &str, name: &str) -> Status {

@@ -103,14 +103,14 @@ fn merged(state: &State, request: &Request<'_>, sort: Sort, live: &Value, body: 
 pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
     let value: Value = match sort {
         // Most clients apply JSON, which is YAML too.
-        Sort::Apply => match serde_json::from_slice(&request.call.body) {
-            Ok(value @ Value::Object(_)) => value,
-            _ => {
-                let text = String::from_utf8_lossy(&request.call.body);
-                crate::snapshot::parse_document(&text)
-                    .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?
+        Sort::Apply => {
+            if let Ok(value @ Value::Object(_)) = serde_json::from_slice(&request.call.body) {
+                return Ok(value);
             }
-        },
+            let text = String::from_utf8_lossy(&request.call.body);
+            crate::snapshot::parse_document(&text)
+                .map_err(|error| Status::bad_request(format!("error decoding YAML: {error}")))?
+        }
         _ => serde_json::from_slice(&request.call.body)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?,
     };

@@ -113,7 +113,7 @@ fn list_options(state: &State, request: &Request<'_>) -> Result<ListOptions> {
         "" => None,
         text => Some(Token::decode(text)?),
     };
-    let asked = version(request, "resourceVersion")?;
+    let asked = version(request, "resourceVersion").map_err(|_| bad_list_version(request))?;
     if token.is_some() && asked.is_some_and(|asked| asked != 0) {
         return Err(Status::bad_request(
             "specifying resource version is not allowed when using continue",
@@ -342,7 +342,8 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
     let query = &request.call.query;
     let selector = selector_of(request)?;
     check_watch_options(request)?;
-    let asked = version(request, "resourceVersion")?.unwrap_or(0);
+    let asked = version(request, "resourceVersion").map_err(|_| bad_watch_version(request))?;
+    let asked = asked.unwrap_or(0);
     let send_initial = query
         .find("sendInitialEvents")
         .map(|_| query.flag("sendInitialEvents"));
@@ -370,6 +371,23 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
             client: request.call.client.clone(),
         },
     ))
+}
+
+fn bad_list_version(request: &Request<'_>) -> Status {
+    Status::bad_request(format!("invalid resource version: {}", no_version(request)))
+}
+
+/// A watch words it differently.
+fn bad_watch_version(request: &Request<'_>) -> Status {
+    Status::unknown(no_version(request))
+}
+
+fn no_version(request: &Request<'_>) -> String {
+    let text = request.call.query.get("resourceVersion");
+    let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
+    let mut errors = FieldErrors::new();
+    errors.invalid(&Path::new("resourceVersion"), text, detail);
+    errors.aggregate()
 }
 
 fn check_watch_options(request: &Request<'_>) -> Result<()> {

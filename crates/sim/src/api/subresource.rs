@@ -23,7 +23,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         if custom {
             return Err(request.target().not_found());
         }
-        return Ok(Answer::not_found());
+        return Ok(Answer::of_status(&Status::no_such_resource()));
     };
     if !sub.verbs.contains(request.verb) {
         if custom {
@@ -111,6 +111,10 @@ pub(super) fn bind_by_body(
     let name = tree::text(&binding, &["metadata", "name"]).to_owned();
     let name = if request.place.name.is_empty() {
         name
+    } else if name != request.place.name {
+        return Err(Status::bad_request(
+            "name in URL does not match name in Binding object",
+        ));
     } else {
         request.place.name.clone()
     };

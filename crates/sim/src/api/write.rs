@@ -151,6 +151,7 @@ pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
 /// Body and query of a delete; the body wins.
 pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Result<DeleteOptions> {
     let mut options = json!({});
+    check_options(request, "DeleteOptions")?;
     if request.call.body.is_empty() {
         let query = &request.call.query;
         if let Some(policy) = query.find("propagationPolicy") {
@@ -168,7 +169,17 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
         }
     } else {
         options = super::parse_body(&request.call.body, "delete options")?;
-        if tree::list(&options, &["dryRun"]).iter().any(|one| one == "All") {
+        let wishes = tree::list(&options, &["dryRun"]);
+        if wishes.iter().any(|one| one != "All") {
+            let mut errors = FieldErrors::new();
+            errors.not_supported(&Path::new("dryRun"), wishes.to_vec(), &["All"]);
+            let kind = Qualified {
+                group: "meta.k8s.io",
+                name: "DeleteOptions",
+            };
+            return Err(Status::invalid(kind, "", &errors));
+        }
+        if !wishes.is_empty() {
             context.dry_run = true;
         }
     }

@@ -19,7 +19,7 @@ const MOST_OPERATIONS: usize = 10_000;
 pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> {
     let Value::Array(operations) = patch else {
         return Err(refused(Refusal::Malformed(
-            "json: cannot unmarshal object into Go value of type jsonpatch.Patch".into(),
+            "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".into(),
         )));
     };
     if operations.len() > MOST_OPERATIONS {
@@ -60,9 +60,16 @@ fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
         "add" => add(out, path, value()?),
         "remove" => remove(out, path).map(drop),
         "replace" => {
-            let there = out.pointer_mut(path).ok_or(Refusal::Inapplicable)?;
-            *there = value()?;
-            Ok(())
+            if let Some(there) = out.pointer_mut(path) {
+                *there = value()?;
+                return Ok(());
+            }
+            // The real one's library lets a key of a map be replaced that is not there.
+            let (parent, _) = split(path)?;
+            match out.pointer(parent) {
+                Some(Value::Object(_)) => add(out, path, value()?),
+                _ => Err(Refusal::Inapplicable),
+            }
         }
         "move" => {
             let from = text("from").ok_or(Refusal::Inapplicable)?;

@@ -37,7 +37,10 @@ impl<'s> Merge<'s> {
             Some("replace") => return Ok(without_directives(patch)),
             Some("delete") => return Ok(Map::new()),
             Some("merge") | None => {}
-            Some(other) => return Err(Status::bad_request(format!("unknown patch type found: {other}"))),
+            Some(other) => {
+                let text = format!("unknown patch type: {other} in map: {}", go_map(patch));
+                return Err(Status::unknown(text));
+            }
         }
         if let Some(Value::Array(keep)) = patch.get(RETAIN) {
             out.retain(|key, _| keep.iter().any(|kept| kept.as_str() == Some(key)));

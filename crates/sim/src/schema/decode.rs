@@ -196,7 +196,7 @@ impl Walk<'_> {
     fn scalar(&self, kind: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
         let fits = match (kind, &*value) {
             (Type::Any, _)
-            | (Type::Text(_) | Type::Bytes | Type::Duration | Type::IntOrString, Value::String(_))
+            | (Type::Text(_) | Type::Duration | Type::IntOrString, Value::String(_))
             | (Type::Bool, Value::Bool(_))
             | (Type::Float, Value::Number(_)) => true,
             (Type::Int(name), Value::Number(number)) => number.as_i64().is_some_and(|n| fits_int(name, n)),
@@ -215,7 +215,12 @@ impl Walk<'_> {
                 *value = time(text, Instant::rfc3339, "2006-01-02T15:04:05Z07:00")?;
                 true
             }
+            (Type::Bytes, Value::String(text)) => {
+                base64(text)?;
+                true
+            }
             (Type::MicroTime, Value::String(text)) => {
+                micro(text)?;
                 *value = time(text, Instant::rfc3339_micro, "2006-01-02T15:04:05.000000Z07:00")?;
                 true
             }
@@ -272,7 +277,7 @@ impl Walk<'_> {
 pub(super) fn is_printed_unset(field: &Field) -> bool {
     match &field.kind {
         Type::Struct(_) => !field.omit_zero,
-        kind => !field.omit_zero && !(field.omit_empty && !is_go_struct(kind)),
+        kind => !field.omit_zero && (!field.omit_empty || is_go_struct(kind)),
     }
 }
 
@@ -359,6 +364,37 @@ fn quantity(text: &str) -> Result<Value, DecodeError> {
     canonical_quantity(text.trim())
         .map(Value::from)
         .ok_or_else(|| DecodeError(pattern.to_owned()))
+}
+
+/// Whether a text is base64, in the words of Go's decoder.
+fn base64(text: &str) -> Result<(), DecodeError> {
+    let wrong = |at: usize| Err(DecodeError(format!("illegal base64 data at input byte {at}")));
+    let (mut digits, mut padding) = (0_usize, 0_usize);
+    for (at, byte) in text.bytes().enumerate() {
+        match byte {
+            b'\r' | b'\n' => {}
+            b'=' if digits % 4 + padding >= 2 && padding < 2 => padding += 1,
+            b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'+' | b'/' if padding == 0 => digits += 1,
+            _ => return wrong(at),
+        }
+    }
+    if (digits + padding) % 4 == 0 {
+        Ok(())
+    } else {
+        wrong(text.len() - (digits + padding) % 4)
+    }
+}
+
+/// Times with microseconds must have them.
+fn micro(text: &str) -> Result<(), DecodeError> {
+    let rest = text.get(19..).unwrap_or("");
+    if rest.is_empty() || rest.starts_with('.') {
+        return Ok(());
+    }
+    let layout = "2006-01-02T15:04:05.000000Z07:00";
+    Err(DecodeError(format!(
+        "parsing time {text:?} as {layout:?}: cannot parse {rest:?} as \".000000\""
+    )))
 }
 
 fn time(text: &str, show: fn(Instant) -> String, layout: &str) -> Result<Value, DecodeError> {

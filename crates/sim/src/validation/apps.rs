@@ -66,7 +66,44 @@ pub(super) fn daemon_set(new: &Value, old: Option<&Value>, errors: &mut FieldErr
     selector_and_template(new, &words, errors);
     not_negative(new, "minReadySeconds", &Path::new("spec"), errors);
     not_negative(new, "revisionHistoryLimit", &Path::new("spec"), errors);
+    daemon_set_strategy(new, errors);
     immutable_selector(new, old, errors);
+}
+
+fn daemon_set_strategy(new: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("spec.updateStrategy.rollingUpdate");
+    let part = |field| tree::get(new, &["spec", "updateStrategy", "rollingUpdate", field]);
+    let (unavailable, surge) = (part("maxUnavailable"), part("maxSurge"));
+    if tree::text(new, &["spec", "updateStrategy", "type"]) != "RollingUpdate" {
+        return;
+    }
+    if amount(unavailable) != 0 && amount(surge) != 0 {
+        let shown = surge.cloned().unwrap_or_default();
+        let detail = "may not be set when maxUnavailable is non-zero";
+        errors.invalid(&path.child("maxSurge"), shown, detail);
+    } else if amount(unavailable) == 0 && amount(surge) == 0 {
+        let shown = unavailable.cloned().unwrap_or_default();
+        let detail = "cannot be 0 when maxSurge is 0";
+        errors.invalid(&path.child("maxUnavailable"), shown, detail);
+    }
+}
+
+fn stateful_set_strategy(new: &Value, errors: &mut FieldErrors) {
+    let path = Path::new("spec.updateStrategy");
+    let rolling = tree::get(new, &["spec", "updateStrategy", "rollingUpdate"]);
+    let kind = tree::text(new, &["spec", "updateStrategy", "type"]);
+    if !matches!(kind, "RollingUpdate" | "OnDelete") {
+        let shown = rolling.cloned().unwrap_or_default();
+        let shown = format!("{{\"Type\":{kind:?},\"RollingUpdate\":{shown}}}");
+        errors.invalid_shown(&path, shown, "must be 'RollingUpdate' or 'OnDelete'");
+    }
+    if let Some(partition) = rolling
+        .and_then(|rolling| tree::int(rolling, &["partition"]))
+        .filter(|at| *at < 0)
+    {
+        let path = path.child("rollingUpdate").child("partition");
+        errors.invalid(&path, partition, "must be greater than or equal to 0");
+    }
 }
 
 /// What may change in a `StatefulSet`.
@@ -94,6 +131,7 @@ pub(super) fn stateful_set(new: &Value, old: Option<&Value>, errors: &mut FieldE
             "must be 'OrderedReady' or 'Parallel'",
         );
     }
+    stateful_set_strategy(new, errors);
     not_negative(new, "replicas", &spec, errors);
     not_negative(new, "minReadySeconds", &spec, errors);
     let words = Words {

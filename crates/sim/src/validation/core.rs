@@ -86,6 +86,11 @@ pub(super) fn secret(new: &Value, old: Option<&Value>, errors: &mut FieldErrors)
     {
         errors.required(&data.key(key), "");
     }
+    let has = |key: &str| tree::get(new, &["data", key]).is_some();
+    if kind == "kubernetes.io/basic-auth" && !has("username") && !has("password") {
+        errors.required(&data.key("username"), "");
+        errors.required(&data.key("password"), "");
+    }
     let account = "kubernetes.io/service-account.name";
     if kind == "kubernetes.io/service-account-token"
         && tree::text(new, &["metadata", "annotations", account]).is_empty()
@@ -196,10 +201,10 @@ fn same_ports(ports: &[Value], path: &Path, errors: &mut FieldErrors) {
             tree::int(port, &["port"]).unwrap_or(0),
         );
         if !seen.insert((protocol.to_owned(), number)) {
-            errors.duplicate(
-                &path.index(at),
-                serde_json::json!({"protocol": protocol, "port": number}),
+            let shown = format!(
+                "{{\"Name\":\"\",\"Protocol\":{protocol:?},\"AppProtocol\":null,\"Port\":{number},\"TargetPort\":0,\"NodePort\":0}}"
             );
+            errors.duplicate_shown(&path.index(at), shown);
         }
     }
 }

@@ -160,6 +160,10 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
                 errors.invalid(&path.child(field), "", detail);
             }
         }
+        if tree::text(owner, &["kind"]) == "Event" && tree::text(owner, &["apiVersion"]) == "v1" {
+            let detail = "/v1, Kind=Event is disallowed from being an owner";
+            errors.invalid_shown(path, go_owner(owner), detail);
+        }
         if tree::flag(owner, &["controller"]) {
             let shown = format!(
                 "{}/{}",
@@ -170,12 +174,30 @@ fn owners(object: &Value, path: &Path, errors: &mut FieldErrors) {
                 let detail = format!(
                     "Only one reference can have Controller set to true. Found \"true\" in references for {first} and {shown}"
                 );
-                errors.invalid(path, all.to_vec(), detail);
+                let shown: Vec<String> = all.iter().map(go_owner).collect();
+                errors.invalid_shown(path, format!("[{}]", shown.join(",")), detail);
             } else {
                 first_controller = Some(shown);
             }
         }
     }
+}
+
+/// An owner reference with its fields in the order of the Go type.
+fn go_owner(owner: &Value) -> String {
+    let fields = [
+        "apiVersion",
+        "kind",
+        "name",
+        "uid",
+        "controller",
+        "blockOwnerDeletion",
+    ];
+    let shown: Vec<String> = fields
+        .iter()
+        .filter_map(|field| owner.get(field).map(|value| format!("{field:?}:{value}")))
+        .collect();
+    format!("{{{}}}", shown.join(","))
 }
 
 fn finalizers(object: &Value, path: &Path, errors: &mut FieldErrors) {

@@ -1,5 +1,14 @@
 //! Names, keys and label values: takes text, gives what is wrong with it in the API server's words.
 
+/// The name of a stateful set, which becomes part of host names.
+#[must_use]
+pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
+    if name.contains('.') {
+        return vec!["must not contain dots".into()];
+    }
+    subdomain(name, prefix)
+}
+
 /// How the name of a kind is checked.
 pub type NameRule = fn(&str, bool) -> Vec<String>;
 

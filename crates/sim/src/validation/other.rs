@@ -55,6 +55,11 @@ pub(super) fn disruption_budget(new: &Value, _old: Option<&Value>, errors: &mut 
     if let Some(selector) = tree::get(new, &["spec", "selector"]) {
         label_selector(selector, &spec.child("selector"), errors);
     }
+    let policy = tree::text(new, &["spec", "unhealthyPodEvictionPolicy"]);
+    if !matches!(policy, "" | "AlwaysAllow" | "IfHealthyBudget") {
+        let known = ["AlwaysAllow", "IfHealthyBudget"];
+        errors.not_supported(&spec.child("unhealthyPodEvictionPolicy"), policy, &known);
+    }
 }
 
 /// `RoleBinding`.
@@ -145,6 +150,11 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
         if !seen.insert(name.to_owned()) {
             errors.duplicate(&path.child("name"), name);
         }
+        operations(webhook, &path.child("rules"), errors);
+        let policy = tree::text(webhook, &["failurePolicy"]);
+        if !matches!(policy, "Fail" | "Ignore") {
+            errors.not_supported(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
+        }
         let effects = tree::text(webhook, &["sideEffects"]);
         if effects.is_empty() {
             errors.required(
@@ -154,10 +164,6 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
         } else if !matches!(effects, "None" | "NoneOnDryRun") {
             errors.not_supported(&path.child("sideEffects"), effects, &["None", "NoneOnDryRun"]);
         }
-        let policy = tree::text(webhook, &["failurePolicy"]);
-        if !matches!(policy, "Fail" | "Ignore") {
-            errors.not_supported(&path.child("failurePolicy"), policy, &["Fail", "Ignore"]);
-        }
         if let Some(seconds) =
             tree::int(webhook, &["timeoutSeconds"]).filter(|seconds| !(1..=30).contains(seconds))
         {
@@ -165,9 +171,26 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
             errors.invalid(&path.child("timeoutSeconds"), seconds, detail);
         }
         client_config(webhook, &path.child("clientConfig"), errors);
-        if tree::list(webhook, &["admissionReviewVersions"]).is_empty() {
+        let versions = tree::list(webhook, &["admissionReviewVersions"]);
+        if versions.is_empty() {
             let detail = "must specify one of v1, v1beta1";
             errors.required(&path.child("admissionReviewVersions"), detail);
+        } else if !versions
+            .iter()
+            .any(|version| *version == "v1" || *version == "v1beta1")
+        {
+            let detail = "must include at least one of v1, v1beta1";
+            errors.invalid(&path.child("admissionReviewVersions"), versions.to_vec(), detail);
+        }
+    }
+}
+
+fn operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+    for (at, rule) in tree::list(webhook, &["rules"]).iter().enumerate() {
+        let all = tree::list(rule, &["operations"]);
+        if all.len() > 1 && all.iter().any(|one| one == "*") {
+            let detail = "if '*' is present, must not specify other operations";
+            errors.invalid(&path.index(at).child("operations"), all.to_vec(), detail);
         }
     }
 }
@@ -197,6 +220,19 @@ fn client_config(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     let service = tree::get(webhook, &["clientConfig", "service"]);
     if url.is_some() == service.is_some() {
         errors.required(path, "exactly one of url or service is required");
+    }
+    let scheme = url.and_then(Value::as_str).and_then(|url| url.split_once("://"));
+    if let Some((scheme, _)) = scheme.filter(|(scheme, _)| *scheme != "https") {
+        let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
+        errors.invalid(&path.child("url"), scheme, detail);
+    }
+    let place = tree::text(webhook, &["clientConfig", "service", "path"]);
+    if !place.is_empty() && !place.starts_with('/') {
+        errors.invalid(
+            &path.child("service").child("path"),
+            place,
+            "must start with a '/'",
+        );
     }
     for field in ["name", "namespace"].iter().filter(|_| service.is_some()) {
         if tree::text(webhook, &["clientConfig", "service", field]).is_empty() {

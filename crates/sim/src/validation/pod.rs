@@ -79,7 +79,7 @@ fn spec(pod_spec: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     one_of(
         pod_spec,
         "dnsPolicy",
-        &["ClusterFirst", "ClusterFirstWithHostNet", "Default", "None"],
+        &["ClusterFirstWithHostNet", "ClusterFirst", "Default", "None"],
         path,
         errors,
     );
@@ -148,11 +148,20 @@ fn check_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, e
     );
     ports(container, &path.child("ports"), errors);
     for (at, variable) in tree::list(container, &["env"]).iter().enumerate() {
+        let path = path.child("env").index(at);
         if tree::text(variable, &["name"]).is_empty() {
-            errors.required(&path.child("env").index(at).child("name"), "");
+            errors.required(&path.child("name"), "");
+        }
+        let from = variable.get("valueFrom").filter(|from| !from.is_null());
+        if from.is_some() && !tree::text(variable, &["value"]).is_empty() {
+            let detail = "may not be specified when `value` is not empty";
+            errors.invalid(&path.child("valueFrom"), "", detail);
         }
     }
     mounts(container, volumes, &path.child("volumeMounts"), errors);
+    for probe in ["livenessProbe", "readinessProbe", "startupProbe"] {
+        check_probe(container.get(probe), &path.child(probe), errors);
+    }
     one_of(
         container,
         "imagePullPolicy",
@@ -161,6 +170,27 @@ fn check_container(container: &Value, volumes: &BTreeSet<String>, path: &Path, e
         errors,
     );
     resources(container, &path.child("resources"), errors);
+}
+
+fn check_probe(probe: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+    let Some(probe) = probe else { return };
+    if let Some(port) = tree::int(probe, &["httpGet", "port"]) {
+        for wrong in names::port_number(port) {
+            errors.invalid(&path.child("httpGet").child("port"), port, wrong);
+        }
+    }
+    let counts = [
+        "initialDelaySeconds",
+        "timeoutSeconds",
+        "periodSeconds",
+        "successThreshold",
+        "failureThreshold",
+    ];
+    for field in counts {
+        if let Some(number) = tree::int(probe, &[field]).filter(|number| *number < 0) {
+            errors.invalid(&path.child(field), number, "must be greater than or equal to 0");
+        }
+    }
 }
 
 fn ports(container: &Value, path: &Path, errors: &mut FieldErrors) {
