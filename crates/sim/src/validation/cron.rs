@@ -64,6 +64,11 @@ pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut FieldError
         let path = Path::new("metadata").child("name");
         errors.invalid(&path, name, "must be no more than 52 characters");
     }
+    let restart = ["spec", "jobTemplate", "spec", "template", "spec", "restartPolicy"];
+    if !matches!(tree::text(new, &restart), "OnFailure" | "Never") {
+        let path = Path::new("spec.jobTemplate.spec.template.spec.restartPolicy");
+        errors.required(&path, "valid values: \"OnFailure\", \"Never\"");
+    }
 }
 
 fn judge_schedule(schedule: &str, new: &Value, old: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
