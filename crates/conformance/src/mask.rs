@@ -48,7 +48,9 @@ impl Mask {
                 for label in HASHES {
                     let hash = map.get(label).and_then(Value::as_str).unwrap_or("");
                     let hash = hash.rsplit('-').next().filter(|hash| hash.len() > 4);
-                    hash.into_iter().for_each(|hash| self.note(hash, "<hash>"));
+                    if let Some(hash) = hash {
+                        self.note(hash, "<hash>");
+                    }
                 }
                 if let Some(Value::String(version)) = map.get("resourceVersion") {
                     self.note(&format!("({version})"), "(<version>)");

@@ -1,6 +1,6 @@
 //! Webhooks in this process: what controllers make goes through them too, and a refusal shows where it does on a real cluster.
 
-#![allow(clippy::unwrap_used, reason = "helpers of tests")]
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
 use std::time::Duration;
 
