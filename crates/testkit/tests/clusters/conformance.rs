@@ -100,7 +100,7 @@ async fn on_the_real_one() {
     let (lively, still): (Vec<_>, Vec<_>) = chosen().into_iter().partition(|scenario| is_lively(*scenario));
     let (wide, narrow): (Vec<_>, Vec<_>) = still
         .into_iter()
-        .partition(|scenario| Reach::of(scenario.text) == Reach::Cluster);
+        .partition(|scenario| Reach::of(scenario.text, SCENARIOS) == Reach::Cluster);
     let (wide, narrow, lively) = futures::join!(
         one_by_one(wide),
         beside_each_other(narrow, Real::still()),
