@@ -16,6 +16,8 @@ const TIMES: [&str; 8] = [
 
 /// Labels that tell pods of one template from those of another.
 const HASHES: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
+/// Fields that hold the name of a template's revision.
+const REVISIONS: [&str; 2] = ["currentRevision", "updateRevision"];
 
 /// What is masked, and what is shown.
 #[derive(Clone, Debug, Default)]
@@ -46,10 +48,15 @@ impl Mask {
                     self.note(name, &format!("{prefix}<generated>"));
                 }
                 for label in HASHES {
-                    let hash = map.get(label).and_then(Value::as_str).unwrap_or("");
-                    let hash = hash.rsplit('-').next().filter(|hash| hash.len() > 4);
-                    if let Some(hash) = hash {
-                        self.note(hash, "<hash>");
+                    self.note_hash(map.get(label).and_then(Value::as_str).unwrap_or(""));
+                }
+                for revision in REVISIONS.iter().filter_map(|key| map.get(*key)?.as_str()) {
+                    self.note_hash(revision);
+                }
+                let message = map.get("message").and_then(Value::as_str).unwrap_or("");
+                if message.contains("ReplicaSet \"") || message.contains("replica set \"") {
+                    for name in message.split('"').skip(1).step_by(2) {
+                        self.note_hash(name);
                     }
                 }
                 if let Some(Value::String(version)) = map.get("resourceVersion") {
@@ -85,6 +92,13 @@ impl Mask {
             .collect();
         for name in names {
             self.note(&name, &format!("{prefix}<generated>"));
+        }
+    }
+
+    /// The hash at the end of a name.
+    fn note_hash(&mut self, name: &str) {
+        if let Some(hash) = name.rsplit('-').next().filter(|hash| hash.len() > 4) {
+            self.note(hash, "<hash>");
         }
     }
 

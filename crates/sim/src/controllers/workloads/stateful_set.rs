@@ -168,6 +168,7 @@ impl Look<'_> {
         let owner = act::controller_reference("apps/v1", "StatefulSet", self.set);
         let mut pod = act::pod_of(&revision.template, &name, &owner);
         let set_name = tree::text(self.set, &["metadata", "name"]);
+        tree::set(&mut pod, &["metadata", "generateName"], format!("{set_name}-"));
         for (label, text) in [
             (HASH, revision.name.as_str()),
             ("statefulset.kubernetes.io/pod-name", name.as_str()),
