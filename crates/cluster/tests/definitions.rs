@@ -148,9 +148,9 @@ async fn objects_fare_alike() {
         );
         let (mine, other) = (masked(mine), masked(other));
         if mine["code"] == 201 {
-            accepted += 1
+            accepted += 1;
         } else {
-            refused += 1
+            refused += 1;
         }
         tally.count(mine == other, || {
             format!("sent {object}\n ours {mine}\n theirs {other}")

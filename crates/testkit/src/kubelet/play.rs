@@ -41,11 +41,14 @@ pub(super) struct Play {
     alarms: BTreeSet<(Instant, Uid)>,
     /// Pods that came since the watch began again.
     listed: BTreeSet<Uid>,
-    news: (
-        mpsc::UnboundedSender<(Uid, News)>,
-        mpsc::UnboundedReceiver<(Uid, News)>,
-    ),
+    news: Post,
 }
+
+/// How processes tell of themselves.
+type Post = (
+    mpsc::UnboundedSender<(Uid, News)>,
+    mpsc::UnboundedReceiver<(Uid, News)>,
+);
 
 /// A pod on a node.
 struct Guest {
@@ -161,16 +164,16 @@ impl Play {
                 self.set_alarm(&uid, Some(stop));
             }
         } else if bound {
-            self.welcome(uid, pod);
+            self.welcome(&uid, pod);
         } else if !deleting && !self.stuck.contains_key(&uid) {
             self.fresh.insert(uid, pod);
         }
     }
 
     /// A pod with a node begins to live.
-    fn welcome(&mut self, uid: Uid, pod: Value) {
-        self.fresh.remove(&uid);
-        self.stuck.remove(&uid);
+    fn welcome(&mut self, uid: &Uid, pod: Value) {
+        self.fresh.remove(uid);
+        self.stuck.remove(uid);
         let over = ["Succeeded", "Failed"].contains(&tree::text(&pod, &["status", "phase"]));
         let deleting = tree::get(&pod, &["metadata", "deletionTimestamp"]).is_some();
         if over && !deleting {
@@ -200,7 +203,7 @@ impl Play {
             process: None,
         };
         self.guests.insert(uid.clone(), guest);
-        self.set_alarm(&uid, Some(now));
+        self.set_alarm(uid, Some(now));
     }
 
     fn script(&self, pod: &Value) -> Script {
@@ -286,7 +289,7 @@ impl Play {
             // Whoever could not be bound is gone, or comes again with the watch.
             if reply.is_ok() {
                 tree::set(&mut pod, &["spec", "nodeName"], node);
-                self.welcome(uid, pod);
+                self.welcome(&uid, pod);
             }
         }
         join_all(refused.iter().map(|pod| self.api.write_status(pod, true))).await;

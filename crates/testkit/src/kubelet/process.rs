@@ -133,13 +133,11 @@ async fn end(child: &mut Child, grace: Duration) -> i32 {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
         let _ = kill(Pid::from_raw(pid), Signal::SIGTERM);
     }
-    match timeout(grace, child.wait()).await {
-        Ok(status) => status.ok().and_then(|status| status.code()).unwrap_or(KILLED),
-        Err(_) => {
-            let _ = child.kill().await;
-            KILLED
-        }
+    if let Ok(status) = timeout(grace, child.wait()).await {
+        return status.ok().and_then(|status| status.code()).unwrap_or(KILLED);
     }
+    let _ = child.kill().await;
+    KILLED
 }
 
 impl Probe {

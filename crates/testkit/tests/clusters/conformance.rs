@@ -64,7 +64,8 @@ impl Found {
 
     fn difference(&self) -> String {
         let (mut stored, mut found) = (self.scenario.text.lines(), self.text.lines());
-        let (at, stored, found) = (1..)
+        let last = self.scenario.text.lines().count().max(self.text.lines().count());
+        let (at, stored, found) = (1..=last)
             .map(|at| (at, stored.next(), found.next()))
             .find(|(_, stored, found)| stored != found)
             .unwrap();

@@ -110,7 +110,7 @@ fn short(
         Target::Nowhere => {}
         Target::Replace(_) | Target::Diff if !treated.changed => {}
         Target::Replace(path) | Target::Write(path) => {
-            stage.write(path, &outcome.text).map_err(Trouble::Write)?
+            stage.write(path, &outcome.text).map_err(Trouble::Write)?;
         }
         Target::Stream => treated.payload = Payload::Text(outcome.text.to_vec()),
         Target::Diff => treated.payload = Payload::Text(diff::unified(&treated.name, text, &outcome.text)),
