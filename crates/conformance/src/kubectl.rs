@@ -203,6 +203,7 @@ impl Player<'_> {
                 let _ = child.wait();
                 return Err(SessionError::Late(line.to_owned()));
             }
+            // Nobody tells when a child has ended, short of blocking on it for ever.
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut printed = out.join().unwrap_or_default();
@@ -229,6 +230,7 @@ impl Player<'_> {
             if begun.elapsed() > PATIENCE {
                 return Err(SessionError::Late(format!("{line}, which says: {printed}")));
             }
+            // Nobody tells kubectl when to ask again.
             std::thread::sleep(PAUSE);
         }
     }
@@ -282,6 +284,7 @@ impl Watching {
             if begun.elapsed() > PATIENCE {
                 return None;
             }
+            // Nobody tells when the next line comes.
             std::thread::sleep(PAUSE);
         }
     }

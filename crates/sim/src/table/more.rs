@@ -1,4 +1,5 @@
-//! Columns of the kinds that are asked for less often: autoscaling, networking, storage, policies and the server's own.
+//! The table of columns, continued: kinds that are asked for less often (autoscaling, networking, storage, policies and the
+//! server's own).
 
 use std::collections::BTreeSet;
 
