@@ -47,6 +47,8 @@ pub(crate) struct Figures {
 pub(crate) struct Sample {
     /// Wall time in milliseconds.
     pub(crate) wall_ms: f64,
+    /// Time on processors in milliseconds.
+    pub(crate) cpu_ms: f64,
     /// Peak resident memory in MiB.
     pub(crate) peak_mib: f64,
 }
@@ -228,6 +230,7 @@ fn median(costs: &[Cost]) -> Sample {
     };
     Sample {
         wall_ms: middle(costs.iter().map(|cost| cost.wall.as_secs_f64() * 1e3).collect()),
+        cpu_ms: middle(costs.iter().map(|cost| cost.cpu.as_secs_f64() * 1e3).collect()),
         peak_mib: middle(costs.iter().map(|cost| cost.peak_kib as f64 / 1024.0).collect()),
     }
 }

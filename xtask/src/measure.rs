@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use nix::sys::resource::{UsageWho, getrusage};
+use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
 
 /// What a run cost.
@@ -14,6 +15,8 @@ use serde::{Deserialize, Serialize};
 pub(crate) struct Cost {
     /// Wall time.
     pub(crate) wall: Duration,
+    /// Time on processors, of all threads: what neighbours do not change.
+    pub(crate) cpu: Duration,
     /// Peak resident memory, in KiB.
     pub(crate) peak_kib: i64,
 }
@@ -36,9 +39,18 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         .status()
         .with_context(|| program.clone())?;
     let wall = begin.elapsed();
-    let peak_kib = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss();
-    std::fs::write(&arguments.report, serde_json::to_vec(&Cost { wall, peak_kib })?)?;
+    let usage = getrusage(UsageWho::RUSAGE_CHILDREN)?;
+    let cost = Cost {
+        wall,
+        cpu: duration(usage.user_time()) + duration(usage.system_time()),
+        peak_kib: usage.max_rss(),
+    };
+    std::fs::write(&arguments.report, serde_json::to_vec(&cost)?)?;
     std::process::exit(status.code().unwrap_or(255));
+}
+
+fn duration(time: TimeVal) -> Duration {
+    Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1_000)
 }
 
 /// Runs `command` under measurement; a `limit` costs a process more, which is why a bench has none.
