@@ -141,10 +141,12 @@ fn names(word: &str) -> String {
     {
         return "<hash>".into();
     }
+    // A hash may happen to be all digits; `LIVE-464047952` and `MERGED-…` never are one.
+    let temporary = word.starts_with(|letter: char| letter.is_ascii_uppercase());
     for (at, part) in parts.iter_mut().enumerate().skip(1) {
         let generated = part.chars().all(|letter| GENERATED.contains(letter));
         let digits = part.chars().all(|letter| letter.is_ascii_digit());
-        if digits && part.len() > 6 {
+        if digits && part.len() > 6 && temporary {
             "<number>".clone_into(part);
         } else if generated && part.len() == 5 && at + 1 == count {
             "<id>".clone_into(part);
@@ -187,6 +189,7 @@ mod tests {
             "web-<hash>-<id>  1/1  Running  0  <age>",
         );
         check("pod/web-69c95f8dcd-4mbht created", "pod/web-<hash>-<id> created");
+        check("replicaset.apps/web-5847967478", "replicaset.apps/web-<hash>");
         check(
             "CreationTimestamp:      Sun, 15 Nov 2026 17:21:29 +0000",
             "CreationTimestamp:  <time>",
