@@ -110,15 +110,22 @@ async fn pods_live_by_their_scripts() {
     survives_a_restart(&mut cluster, &client).await;
 }
 
-/// Pods are on different nodes, have different addresses, and the Service knows them.
+/// Every pod goes to the emptiest node and has an address of its own, and the Service knows them.
 async fn endpoints_follow(client: &Client) {
-    let spread = |value: fn(&Pod) -> Option<String>, pods: &[Pod]| {
-        let values: std::collections::BTreeSet<_> = pods.iter().filter_map(value).collect();
-        values.len()
-    };
+    let all: Api<Pod> = Api::default_namespaced(client.clone());
+    let mut loads =
+        std::collections::BTreeMap::from(["node-0", "node-1", "node-2"].map(|node| (node.to_owned(), 0)));
+    for pod in all.list(&ListParams::default()).await.unwrap() {
+        *loads.entry(pod.spec.unwrap().node_name.unwrap()).or_default() += 1;
+    }
+    let (least, most) = (loads.values().min().unwrap(), loads.values().max().unwrap());
+    assert!(loads.len() == 3 && most - least <= 1, "{loads:?}");
     let found = pods(client, "web").await;
-    assert_eq!(spread(|pod| pod.spec.as_ref()?.node_name.clone(), &found), 3);
-    assert_eq!(spread(|pod| pod.status.as_ref()?.pod_ip.clone(), &found), 3);
+    let addresses: std::collections::BTreeSet<_> = found
+        .iter()
+        .filter_map(|pod| pod.status.as_ref()?.pod_ip.clone())
+        .collect();
+    assert_eq!(addresses.len(), 3);
     let slices: Api<EndpointSlice> = Api::default_namespaced(client.clone());
     until("the Service has three endpoints", async || {
         let slices = slices.list(&ListParams::default()).await.unwrap();
