@@ -179,7 +179,7 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str) {
-        assert_eq!(mask(line, "/work/here"), expected, "{line}");
+        assert_eq!(mask(line, "/some/folder"), expected, "{line}");
     }
 
     #[test]
@@ -204,7 +204,7 @@ mod tests {
             "running at https://<ip>:<port>",
         );
         check("  uid: 11111111-2222-3333-4444-555555555555", "  uid: <uid>");
-        check("wrote /work/here/x", "wrote <folder>/x");
+        check("wrote /some/folder/x", "wrote <folder>/x");
     }
 
     #[test]

@@ -142,6 +142,23 @@ pub(crate) async fn a_controller_reconciles_until_nothing_changes(client: Client
     assert!(reconciled >= 2);
 }
 
+/// A real server lists a new kind a moment after it serves it: asks until `kind` is there, or for five seconds.
+async fn discover(client: &Client, aggregated: bool, kind: &GroupVersionKind) -> Discovery {
+    for _ in 0..100 {
+        let discovery = Discovery::new(client.clone());
+        let discovery = if aggregated {
+            discovery.run_aggregated().await
+        } else {
+            discovery.run().await
+        };
+        match discovery {
+            Ok(discovery) if discovery.resolve_gvk(kind).is_some() => return discovery,
+            _ => tokio::time::sleep(std::time::Duration::from_millis(50)).await,
+        }
+    }
+    panic!("{kind:?} is served but not listed");
+}
+
 pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(client: Client, home: &str) {
     let definition = json!({
         "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "things.example.com"},
@@ -167,16 +184,9 @@ pub(crate) async fn discovery_finds_builtin_and_custom_kinds_in_both_forms(clien
     );
     established.await.unwrap();
     for aggregated in [false, true] {
-        let discovery = Discovery::new(client.clone());
-        let discovery = if aggregated {
-            discovery.run_aggregated().await
-        } else {
-            discovery.run().await
-        }
-        .unwrap();
-        let (resource, capabilities) = discovery
-            .resolve_gvk(&GroupVersionKind::gvk("example.com", "v1", "Thing"))
-            .unwrap();
+        let kind = GroupVersionKind::gvk("example.com", "v1", "Thing");
+        let discovery = discover(&client, aggregated, &kind).await;
+        let (resource, capabilities) = discovery.resolve_gvk(&kind).unwrap();
         assert_eq!(
             (resource.plural.as_str(), capabilities.subresources.len()),
             ("things", 1),

@@ -1,0 +1,68 @@
+//! Webhooks beyond this process: the scenarios about webhooks again, with every question asked over HTTPS on loopback. The transcripts
+//! are the stored ones, which a real server gives too.
+
+#![allow(clippy::panic, clippy::print_stdout, reason = "helpers of tests")]
+
+#[path = "support/simulated.rs"]
+mod simulated;
+
+use std::sync::Arc;
+
+use kube::Client;
+use mainstay_conformance::{Host, SCENARIOS, run};
+use mainstay_sim::admission::Https;
+use simulated::Simulated;
+
+/// The simulator with the runner's own HTTPS server for webhooks, as a real cluster has it.
+struct Outward(Simulated);
+
+impl Host for Outward {
+    fn client(&self, user: &str) -> Client {
+        self.0.client(user)
+    }
+
+    async fn pause(&self) {
+        self.0.pause().await;
+    }
+
+    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+        self.0.behave(namespace, workload, script)
+    }
+}
+
+/// A controller deletes here what a webhook outside was to be asked about: controllers do not wait for answers from outside.
+const KNOWN: &str = "webhook-request-delete";
+
+#[tokio::test]
+async fn webhooks_are_asked_over_https() {
+    let mut wrong = Vec::new();
+    let mut count = 0;
+    for scenario in SCENARIOS.iter().filter(|one| one.text.contains("\nHOOK ")) {
+        let host = Outward(Simulated::default());
+        // Scenarios name addresses, not services.
+        host.0.0.set_outside(Arc::new(Https::new(|_| None)));
+        let found = run(&host, &format!("ns-{}", scenario.name), scenario.text)
+            .await
+            .unwrap_or_else(|failure| format!("# {failure}\n"));
+        count += 1;
+        let differs = found
+            .lines()
+            .zip(scenario.text.lines())
+            .find(|(found, stored)| found != stored);
+        let is_equal = found == scenario.text;
+        if is_equal == (scenario.name == KNOWN) {
+            wrong.push(format!("{}: {differs:?}", scenario.name));
+        }
+    }
+    println!(
+        "webhooks over HTTPS: {count} run, {} as expected",
+        count - wrong.len()
+    );
+    assert!(count >= 30, "only {count} scenarios have webhooks");
+    assert!(
+        wrong.is_empty(),
+        "{} of {count} differ:\n{}",
+        wrong.len(),
+        wrong.join("\n")
+    );
+}
