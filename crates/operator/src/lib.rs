@@ -1,0 +1,3 @@
+//! The operator: takes a client and settings, watches the cluster, and keeps the mesh as its objects declare it.
+//!
+//! *Absent on purpose:* deciding anything; that is `mainstay-mesh`.
