@@ -3,3 +3,5 @@
 //! *Absent on purpose:* deciding what to apply.
 
 pub mod compare;
+pub mod connect;
+pub mod write;

@@ -1,0 +1,182 @@
+//! The way to a cluster: takes a configuration or a client, gives a client whose every call ends in time, is never repeated
+//! blindly, and writes only while it may. Knows nothing of what is asked.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use kube::client::{Body, ClientBuilder};
+use kube::{Client, Config};
+use tokio::time::{Instant, timeout};
+use tower_service::Service;
+
+/// How long one call may take, its answer included. A watch must begin within it.
+pub const DEADLINE: Duration = Duration::from_secs(30);
+
+/// The name under which we write.
+pub const MANAGER: &str = "mainstay";
+
+/// A client for this cluster that repeats nothing by itself: whoever calls decides what a failure means.
+pub fn connect(mut config: Config) -> Result<Client, kube::Error> {
+    config.default_retry = false;
+    Ok(ClientBuilder::try_from(config)?.build())
+}
+
+/// Told of every call once its answer is there: the verb as Kubernetes counts it, and the status or 0.
+pub type Meter = Arc<dyn Fn(&'static str, u16) + Send + Sync>;
+
+/// The same client with our deadline on every call, and `fence` before every write.
+#[must_use]
+pub fn guard(client: Client, fence: Fence, meter: Meter) -> Client {
+    let namespace = client.default_namespace().to_owned();
+    Client::new(Guarded { client, fence, meter }, namespace)
+}
+
+/// Whether writing is allowed; clones are the same one.
+#[derive(Clone, Debug)]
+pub struct Fence(Arc<Mutex<State>>);
+
+#[derive(Clone, Copy, Debug)]
+enum State {
+    Open,
+    OpenUntil(Instant),
+    Closed,
+}
+
+impl Fence {
+    /// Writing is always allowed.
+    #[must_use]
+    pub fn open() -> Self {
+        Self(Arc::new(Mutex::new(State::Open)))
+    }
+
+    /// Writing is not allowed, until [`Fence::hold_open`].
+    #[must_use]
+    pub fn closed() -> Self {
+        Self(Arc::new(Mutex::new(State::Closed)))
+    }
+
+    /// Writing is allowed up to this moment of the monotonic clock.
+    pub fn hold_open(&self, until: Instant) {
+        self.set(State::OpenUntil(until));
+    }
+
+    /// From now on nothing is written.
+    pub fn close(&self) {
+        self.set(State::Closed);
+    }
+
+    /// Whether writing is allowed now.
+    #[must_use]
+    pub fn is_open(&self) -> bool {
+        match *self.0.lock().unwrap_or_else(PoisonError::into_inner) {
+            State::Open => true,
+            State::OpenUntil(until) => Instant::now() < until,
+            State::Closed => false,
+        }
+    }
+
+    fn set(&self, state: State) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = state;
+    }
+}
+
+/// Why a call got no answer.
+#[derive(Debug, thiserror::Error)]
+pub enum CallError {
+    /// It took too long.
+    #[error("no answer within {} seconds", DEADLINE.as_secs())]
+    Late,
+    /// Another process leads.
+    #[error("not the leader: nothing is written")]
+    Fenced,
+}
+
+#[derive(Clone)]
+struct Guarded {
+    client: Client,
+    fence: Fence,
+    meter: Meter,
+}
+
+impl fmt::Debug for Guarded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Guarded")
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+
+impl Service<Request<Body>> for Guarded {
+    type Response = Response<Body>;
+    type Error = BoxError;
+    type Future = Answer;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<Body>) -> Answer {
+        let Self { client, fence, meter } = self.clone();
+        Box::pin(async move {
+            let verb = verb(&request);
+            let answer = answer(&client, &fence, verb, request).await;
+            meter(verb, answer.as_ref().map_or(0, |answer| answer.status().as_u16()));
+            answer
+        })
+    }
+}
+
+async fn answer(
+    client: &Client,
+    fence: &Fence,
+    verb: &'static str,
+    request: Request<Body>,
+) -> Result<Response<Body>, BoxError> {
+    if is_write(request.method()) && !fence.is_open() {
+        return Err(CallError::Fenced.into());
+    }
+    let whole = async {
+        let answer = client.send(request).await.map_err(flat)?;
+        if verb == "watch" && answer.status().is_success() {
+            return Ok(answer);
+        }
+        let (parts, body) = answer.into_parts();
+        let bytes = body.collect().await.map_err(flat)?.to_bytes();
+        Ok(Response::from_parts(parts, Body::from(bytes)))
+    };
+    timeout(DEADLINE, whole)
+        .await
+        .unwrap_or_else(|_| Err(CallError::Late.into()))
+}
+
+/// The client below wraps what went wrong; wrapped twice it would be told twice.
+fn flat(error: kube::Error) -> BoxError {
+    match error {
+        kube::Error::Service(inner) => inner,
+        other => other.into(),
+    }
+}
+
+fn is_write(method: &Method) -> bool {
+    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS)
+}
+
+fn verb(request: &Request<Body>) -> &'static str {
+    let query = request.uri().query().unwrap_or_default();
+    match *request.method() {
+        Method::POST => "create",
+        Method::PUT => "update",
+        Method::PATCH => "patch",
+        Method::DELETE => "delete",
+        _ if query.contains("watch=") => "watch",
+        _ if query.contains("limit=") => "list",
+        _ => "get",
+    }
+}

@@ -1,0 +1,283 @@
+//! The small writes: takes a path and what to put there, gives what the server made of it, or why it refused. Applying whole
+//! releases is not here.
+
+use std::error::Error as _;
+use std::fmt;
+use std::time::Duration;
+
+use http::{Method, Request};
+use kube::Client;
+use mainstay_api::{ObjectKind, OwnerReference, names};
+use mainstay_mesh::ErrorClass;
+use mainstay_mesh::plan::Seen;
+use serde_json::{Value, json};
+
+use crate::connect::MANAGER;
+
+/// No server may keep us waiting longer than this, whatever it says.
+const LONGEST_WAIT: Duration = Duration::from_mins(1);
+
+/// Why a write, or a read, did not happen.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{message}")]
+pub struct Refused {
+    /// The status the server answered with; 0 when nobody answered.
+    pub code: u16,
+    /// What kind of failure it is.
+    pub class: ErrorClass,
+    /// In the words of whoever refused.
+    pub message: String,
+    /// Not to be asked again before.
+    pub retry_after: Option<Duration>,
+}
+
+impl Refused {
+    /// Something of ours that is no answer of a server.
+    #[must_use]
+    pub fn ours(class: ErrorClass, message: String) -> Self {
+        Self {
+            code: 0,
+            class,
+            message,
+            retry_after: None,
+        }
+    }
+
+    /// Whether what was written to is not there.
+    #[must_use]
+    pub fn is_not_found(&self) -> bool {
+        self.code == 404
+    }
+
+    /// Whether what we know of the object may be old: another version of it, or none, is there.
+    #[must_use]
+    pub fn is_stale(&self) -> bool {
+        matches!(self.code, 404 | 409 | 410 | 422)
+    }
+}
+
+impl From<kube::Error> for Refused {
+    fn from(error: kube::Error) -> Self {
+        if let kube::Error::Api(status) = error {
+            let seconds = status
+                .details
+                .as_ref()
+                .map_or(0, |details| details.retry_after_seconds);
+            let wait = Duration::from_secs(seconds.into()).min(LONGEST_WAIT);
+            return Self {
+                code: status.code,
+                class: ErrorClass::of_status(status.code, &status.message),
+                message: status.message,
+                retry_after: (!wait.is_zero()).then_some(wait),
+            };
+        }
+        Self::ours(ErrorClass::Other, chain(&error))
+    }
+}
+
+/// What went wrong and why, each cause once; the wrapper of the client tells nothing.
+fn chain(error: &kube::Error) -> String {
+    let mut text = match error {
+        kube::Error::Service(_) => String::new(),
+        other => other.to_string(),
+    };
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let told = inner.to_string();
+        if !text.contains(&told) {
+            if !text.is_empty() {
+                text.push_str(": ");
+            }
+            text.push_str(&told);
+        }
+        cause = inner.source();
+    }
+    text
+}
+
+/// Writes to our own kinds, and a few others.
+#[derive(Clone)]
+pub struct Writer {
+    client: Client,
+}
+
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Writer")
+    }
+}
+
+impl Writer {
+    /// Through this client.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self { client }
+    }
+
+    /// One of our objects as it is now; nothing if it is not there.
+    pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, Refused> {
+        match self.call(Method::GET, &path(kind, name), None).await {
+            Ok(object) => Ok(Some(object)),
+            Err(refused) if refused.is_not_found() => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Creates one of our objects.
+    pub async fn create(
+        &self,
+        kind: ObjectKind,
+        (name, owner, finalizers): (&str, &OwnerReference, &[String]),
+        spec: Value,
+    ) -> Result<Value, Refused> {
+        let body = json!({
+            "apiVersion": names::API_VERSION,
+            "kind": kind.name(),
+            "metadata": {"name": name, "ownerReferences": [owner], "finalizers": finalizers},
+            "spec": spec,
+        });
+        let path = format!("{}?fieldManager={MANAGER}", folder(kind));
+        self.call(Method::POST, &path, Some(Body::Json(body))).await
+    }
+
+    /// Replaces spec and owners.
+    pub async fn update(
+        &self,
+        seen: &Seen,
+        owners: &[OwnerReference],
+        spec: Value,
+    ) -> Result<Value, Refused> {
+        let changes = [
+            add("/metadata/ownerReferences", json!(owners)),
+            add("/spec", spec),
+        ];
+        self.patch(seen, "", changes).await
+    }
+
+    /// Replaces the finalizers.
+    pub async fn set_finalizers(&self, seen: &Seen, finalizers: &[String]) -> Result<Value, Refused> {
+        let changes = [add("/metadata/finalizers", json!(finalizers))];
+        self.patch(seen, "", changes).await
+    }
+
+    /// Replaces the status.
+    pub async fn set_status(&self, seen: &Seen, status: Value) -> Result<Value, Refused> {
+        self.patch(seen, "/status", [add("/status", status)]).await
+    }
+
+    /// Deletes; what is gone already is as good as deleted. Gives the object while something still holds it.
+    pub async fn delete(&self, seen: &Seen) -> Result<Option<Value>, Refused> {
+        let body = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "preconditions": {"uid": seen.uid, "resourceVersion": seen.resource_version},
+            "propagationPolicy": "Background",
+        });
+        let Some(path) = seen_path(seen) else {
+            return Ok(None);
+        };
+        match self.call(Method::DELETE, &path, Some(Body::Json(body))).await {
+            Ok(object) => Ok(Some(object).filter(|object| object.get("kind") != Some(&json!("Status")))),
+            Err(refused) if refused.is_not_found() => Ok(None),
+            Err(refused) => Err(refused),
+        }
+    }
+
+    /// Sets annotations on a webhook configuration.
+    pub async fn annotate_webhook(
+        &self,
+        seen: &Seen,
+        annotations: &[(&str, &str)],
+    ) -> Result<Value, Refused> {
+        let pairs = annotations
+            .iter()
+            .map(|(key, value)| ((*key).to_owned(), json!(value)));
+        let body = json!({"metadata": {
+            "uid": seen.uid,
+            "resourceVersion": seen.resource_version,
+            "annotations": pairs.collect::<serde_json::Map<_, _>>(),
+        }});
+        let path = format!("{WEBHOOKS}/{}?fieldManager={MANAGER}", seen.name());
+        self.call(Method::PATCH, &path, Some(Body::Merge(body))).await
+    }
+
+    /// A patch that fails on any other version than the one seen: a `test` that does not hold would be a plain 422, but an object
+    /// that is to be written with an old version is a conflict, and says so.
+    async fn patch<const N: usize>(
+        &self,
+        seen: &Seen,
+        subresource: &str,
+        changes: [Value; N],
+    ) -> Result<Value, Refused> {
+        let Some(path) = seen_path(seen) else {
+            let message = format!("{} cannot be patched", seen.subject);
+            return Err(Refused::ours(ErrorClass::Other, message));
+        };
+        let same = [
+            json!({"op": "test", "path": "/metadata/uid", "value": seen.uid}),
+            json!({"op": "replace", "path": "/metadata/resourceVersion", "value": seen.resource_version}),
+        ];
+        let body: Vec<Value> = same.into_iter().chain(changes).collect();
+        let path = format!("{path}{subresource}?fieldManager={MANAGER}");
+        self.call(Method::PATCH, &path, Some(Body::Patch(body.into())))
+            .await
+    }
+
+    /// One call with a JSON answer.
+    pub async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, Refused> {
+        let mut request = Request::builder().method(method).uri(path);
+        if let Some(body) = &body {
+            request = request.header(http::header::CONTENT_TYPE, body.content_type());
+        }
+        let bytes = body.map(Body::into_bytes).unwrap_or_default();
+        let request = request.body(bytes).map_err(kube::Error::HttpError)?;
+        Ok(self.client.request(request).await?)
+    }
+}
+
+/// What goes with a call.
+#[derive(Clone, Debug)]
+pub enum Body {
+    /// An object, or options.
+    Json(Value),
+    /// A merge patch.
+    Merge(Value),
+    /// A JSON patch.
+    Patch(Value),
+}
+
+impl Body {
+    fn content_type(&self) -> &'static str {
+        match self {
+            Self::Json(_) => "application/json",
+            Self::Merge(_) => "application/merge-patch+json",
+            Self::Patch(_) => "application/json-patch+json",
+        }
+    }
+
+    fn into_bytes(self) -> Vec<u8> {
+        let (Self::Json(value) | Self::Merge(value) | Self::Patch(value)) = self;
+        value.to_string().into_bytes()
+    }
+}
+
+const WEBHOOKS: &str = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+
+fn folder(kind: ObjectKind) -> String {
+    format!("/apis/{}/{}", names::API_VERSION, kind.plural())
+}
+
+fn path(kind: ObjectKind, name: &str) -> String {
+    format!("{}/{name}", folder(kind))
+}
+
+fn seen_path(seen: &Seen) -> Option<String> {
+    match &seen.subject {
+        mainstay_mesh::Subject::Object(kind, name) => Some(path(*kind, name)),
+        mainstay_mesh::Subject::Webhook(_) => None,
+    }
+}
+
+fn add(path: &str, value: Value) -> Value {
+    json!({"op": "add", "path": path, "value": value})
+}
