@@ -1,14 +1,17 @@
-//! `cargo xtask codegen`: takes the pinned modules' own definitions, gives `crates/api/src/crd/upstream.txt`.
+//! `cargo xtask codegen`: takes the pinned modules' own definitions and the charts of `resources/`, gives the files that state facts
+//! about them.
 //!
 //! What a chart accepts as values is defined upstream in protobuf (Istio) and `OpenAPI` (the Kubernetes types inside). Only facts are
-//! carried over (names, types, which fields are required); descriptions stay where they are.
+//! carried over (names, types, which fields are required); descriptions stay where they are. Which kinds charts install and what their
+//! roles grant is found by rendering all of them.
 
+mod charts;
 mod openapi;
 mod overrides;
 mod proto;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail, ensure};
 use mainstay_catalog::{Pin, Version};
@@ -16,8 +19,8 @@ use mainstay_catalog::{Pin, Version};
 use crate::charts::{module, read_lock};
 use overrides::{Change, Overrides};
 
-/// The file that is written.
-const OUT: &str = "crates/api/src/crd/upstream.txt";
+/// What charts accept as values.
+const VALUES: &str = "crates/api/src/crd/upstream.txt";
 
 /// Where the definitions begin; everything they mention comes along.
 const ROOTS: &[&str] = &[
@@ -30,7 +33,7 @@ const ROOTS: &[&str] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only tell whether the file is what would be written
+    /// Only tell whether the files are what would be written
     #[arg(long)]
     check: bool,
 }
@@ -53,22 +56,46 @@ pub(crate) struct Definitions {
     pub(crate) enumerations: BTreeMap<String, Vec<String>>,
 }
 
-/// Writes the file, or compares it.
+/// A file and what it should hold.
+struct Output {
+    path: &'static str,
+    text: String,
+}
+
+/// Writes the files, or compares them.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = mainstay_testkit::repository_root();
-    let text = generate(&root)?;
-    let path = root.join(OUT);
-    if arguments.check {
-        let stored = std::fs::read_to_string(&path).with_context(|| OUT.to_owned())?;
-        ensure!(
-            stored == text,
-            "{OUT} is not what `cargo xtask codegen` writes: run it"
-        );
-        return Ok(());
+    let mut outputs = vec![Output {
+        path: VALUES,
+        text: generate(&root)?,
+    }];
+    outputs.extend(charts::outputs(&root)?);
+    for output in &outputs {
+        if arguments.check {
+            output.compare(&root)?;
+        } else {
+            output.write(&root)?;
+        }
     }
-    std::fs::write(&path, &text).with_context(|| OUT.to_owned())?;
-    println!("codegen: {OUT}, {} lines", text.lines().count());
     Ok(())
+}
+
+impl Output {
+    fn compare(&self, root: &Path) -> Result<()> {
+        let stored = std::fs::read_to_string(root.join(self.path)).with_context(|| self.path.to_owned())?;
+        ensure!(
+            stored == self.text,
+            "{} is not what `cargo xtask codegen` writes: run it",
+            self.path
+        );
+        Ok(())
+    }
+
+    fn write(&self, root: &Path) -> Result<()> {
+        std::fs::write(root.join(self.path), &self.text).with_context(|| self.path.to_owned())?;
+        println!("codegen: {}, {} lines", self.path, self.text.lines().count());
+        Ok(())
+    }
 }
 
 fn generate(root: &Path) -> Result<String> {
@@ -95,17 +122,22 @@ fn generate(root: &Path) -> Result<String> {
     ] {
         proto::read(&api.join(file), prefix, &mut definitions)?;
     }
-    let kubernetes = pin(
-        "k8s.io/kubernetes",
-        "v1.36.4",
-        "h1:08GT0ZOMtyCcRnslyvnpWurf1wm20KHbC/aRS+0LxSo=",
-    )?;
-    let specs = module::download(&kubernetes)?.join("api/openapi-spec/v3");
+    let specs = kubernetes_specs()?;
     for file in ["api__v1", "apis__apps__v1", "apis__autoscaling__v2"] {
         openapi::read(&specs.join(format!("{file}_openapi.json")), &mut definitions)?;
     }
     Overrides::parse(include_str!("codegen/overrides.txt"))?.apply(&mut definitions)?;
     print(&definitions)
+}
+
+/// The folder of Kubernetes' published `OpenAPI`.
+fn kubernetes_specs() -> Result<PathBuf> {
+    let kubernetes = pin(
+        "k8s.io/kubernetes",
+        "v1.36.4",
+        "h1:08GT0ZOMtyCcRnslyvnpWurf1wm20KHbC/aRS+0LxSo=",
+    )?;
+    Ok(module::download(&kubernetes)?.join("api/openapi-spec/v3"))
 }
 
 fn pin(module: &str, version: &str, sum: &str) -> Result<Pin> {

@@ -5,3 +5,4 @@
 pub mod compare;
 pub mod connect;
 pub mod write;
+pub mod kinds;
