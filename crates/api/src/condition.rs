@@ -19,6 +19,8 @@ vocabulary! {
         InUse = "InUse",
         /// Whether the tags an Istio manages are in place. Ours; only on an Istio that manages tags.
         TagsReconciled = "TagsReconciled",
+        /// Whether every workload is on the active revision. Ours; only on an Istio that moves workloads.
+        WorkloadsMigrated = "WorkloadsMigrated",
     }
 }
 

@@ -72,7 +72,7 @@ pub struct WorkloadMigrationStatus {
     /// Where the workloads go.
     #[serde(skip_serializing_if = "String::is_empty")]
     pub target_revision: String,
-    /// How many workloads must move.
+    /// How many workloads the migration is about: moved, failed, skipped and still to move.
     #[serde(skip_serializing_if = "none")]
     pub total_workloads: i32,
     /// How many have moved.
@@ -127,6 +127,9 @@ pub struct BatchedMigrationStatus {
     /// How many there are.
     #[serde(skip_serializing_if = "none")]
     pub total_batches: i32,
+    /// Between two batches: when the next one begins.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next_batch_time: Option<Time>,
 }
 
 /// One workload that did not move.

@@ -94,6 +94,51 @@ vocabulary! {
         ProbeDue = "ProbeDue",
         /// The remote control plane answers differently than before.
         ProbeChanged = "ProbeChanged",
+        // Moving workloads.
+        /// Every workload is on the active revision.
+        AllWorkloadsMigrated = "AllWorkloadsMigrated",
+        /// Workloads are being moved.
+        MigrationInProgress = "MigrationInProgress",
+        /// Nothing new is started until it is no longer paused.
+        MigrationPaused = "MigrationPaused",
+        /// Workloads do not move to a version above `maxVersion`.
+        VersionAboveMaximum = "VersionAboveMaximum",
+        /// Workloads move only to a revision that is ready.
+        TargetRevisionNotReady = "TargetRevisionNotReady",
+        /// A setting of the migration cannot be understood.
+        InvalidMigrationSettings = "InvalidMigrationSettings",
+        /// Workloads cannot be read.
+        WorkloadsUnreadable = "WorkloadsUnreadable",
+        /// Some workloads did not come up on the active revision.
+        WorkloadsFailed = "WorkloadsFailed",
+        /// Workloads move only between revisions.
+        NotRevisionBased = "NotRevisionBased",
+        /// A migration began.
+        MigrationStarted = "MigrationStarted",
+        /// A batch began.
+        BatchStarted = "BatchStarted",
+        /// A workload did not come up on the active revision.
+        WorkloadFailed = "WorkloadFailed",
+        /// A migration ended.
+        MigrationEnded = "MigrationEnded",
+        /// The labels of a namespace name an old revision.
+        NamespaceOnOldRevision = "NamespaceOnOldRevision",
+        /// A workload runs on an old revision, and it is its turn.
+        WorkloadOnOldRevision = "WorkloadOnOldRevision",
+        // Why a workload is left alone.
+        /// Its annotation, or its namespace's, says so.
+        SkippedByAnnotation = "SkippedByAnnotation",
+        /// Its kind is not among those that move.
+        KindNotSelected = "KindNotSelected",
+        /// It is paused: a change would not reach its pods.
+        WorkloadPaused = "WorkloadPaused",
+        /// It replaces pods only when somebody deletes them.
+        UpdatesOnDelete = "UpdatesOnDelete",
+        /// It uses a tag that is meant to stay on an old revision.
+        PinnedByTag = "PinnedByTag",
+        /// Nothing asks for injection any more: a restart would take its proxy away.
+        NoReference = "NoReference",
+
         /// `updateWorkloads` never did anything and does nothing.
         DeprecatedField = "DeprecatedField",
     }

@@ -108,7 +108,7 @@ fn an_istio_holds_every_field() {
                 "workloadMigration": {
                     "state": "InProgress", "targetRevision": "r", "totalWorkloads": 9, "migratedWorkloads": 4, "failedWorkloads": 1,
                     "skippedWorkloads": 1, "startTime": "2026-11-15T16:48:21Z", "completionTime": "2026-11-15T16:58:21Z",
-                    "batched": {"currentBatch": 2, "totalBatches": 3},
+                    "batched": {"currentBatch": 2, "totalBatches": 3, "nextBatchTime": "2026-11-15T16:50:00Z"},
                     "failures": [{
                         "namespace": "a", "name": "b", "kind": "Deployment", "reason": "c", "timestamp": "2026-11-15T16:48:21Z",
                     }],

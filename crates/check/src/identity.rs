@@ -33,9 +33,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 /// The version a write names is the one in the snapshot.
 fn version(snapshot: &Snapshot, seen: &Seen, found: &mut Findings<'_>) {
     let named = !seen.uid.is_empty() && !seen.resource_version.is_empty();
-    let there = metadata(snapshot, &seen.subject);
-    let same =
-        there.is_some_and(|there| there.uid == seen.uid && there.resource_version == seen.resource_version);
+    let same = there(snapshot, &seen.subject) == Some((&seen.uid, &seen.resource_version));
     found.expect(Invariant::I10, named && same, || {
         format!(
             "{} is written as {:?} at {:?}",
@@ -56,6 +54,24 @@ fn mark(snapshot: &Snapshot, seen: &Seen, owner: &str, takes_over: bool, found: 
     found.expect(Invariant::I14, ours, || format!("{} is not ours", seen.subject));
 }
 
+/// Identity and version of what is there.
+fn there<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<(&'a String, &'a String)> {
+    match subject {
+        Subject::Namespace(name) => {
+            let namespace = snapshot.namespace(name)?;
+            Some((&namespace.uid, &namespace.resource_version))
+        }
+        Subject::Workload(key) => {
+            let workload = snapshot.workload(key)?;
+            Some((&workload.uid, &workload.resource_version))
+        }
+        Subject::Object(..) | Subject::Webhook(_) => {
+            let metadata = metadata(snapshot, subject)?;
+            Some((&metadata.uid, &metadata.resource_version))
+        }
+    }
+}
+
 fn metadata<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<&'a ObjectMeta> {
     match subject {
         Subject::Object(ObjectKind::Istio, name) => {
@@ -74,5 +90,6 @@ fn metadata<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<&'a ObjectM
             snapshot.ztunnels().get(name).map(|object| &object.metadata)
         }
         Subject::Webhook(name) => snapshot.webhook(name).map(|webhook| &webhook.metadata),
+        Subject::Namespace(_) | Subject::Workload(_) => None,
     }
 }

@@ -38,6 +38,7 @@ fn rank(action: &Action) -> Option<u8> {
         Action::Install(release) if release.chart == names::BASE_CHART => 2,
         Action::Install(_) | Action::CreateTag(_) | Action::UpdateTag(_) | Action::DeleteTag(_) => 1,
         Action::DeleteRevision(_) | Action::AnnotateWebhook { .. } => 3,
+        Action::RelabelNamespace(_) | Action::MoveWorkload(_) => 3,
         Action::RemoveFinalizer { .. } | Action::Probe(_) => 4,
         Action::WriteStatus { .. } => 5,
         Action::Event(_) => return None,
@@ -116,7 +117,10 @@ fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
             let release = ztunnel.map(|one| (one.spec.namespace.clone(), names::ZTUNNEL_RELEASE.to_owned()));
             (uid(ztunnel), release.into_iter().collect())
         }
-        Subject::Object(ObjectKind::Istio, _) | Subject::Webhook(_) => (String::new(), Vec::new()),
+        Subject::Object(ObjectKind::Istio, _)
+        | Subject::Webhook(_)
+        | Subject::Namespace(_)
+        | Subject::Workload(_) => (String::new(), Vec::new()),
     };
     let known = snapshot.releases_of(&owner).map(|(key, _)| key.clone());
     let expected = installed.into_iter().map(|(namespace, name)| ReleaseKey {

@@ -109,6 +109,8 @@ fn events(world: &mut World) {
                 labels: &labels,
                 annotations: &annotations,
                 finished: false,
+                leaving: false,
+                workload: None,
             })
             .len();
     }

@@ -30,6 +30,7 @@
 //! to is deleted; a plan is made for one subject and costs the same in a cluster of any size. *Absent on purpose:* rendering,
 //! retrying and waiting; they are the executor's.
 
+pub mod ledger;
 mod library;
 mod multimap;
 pub mod plan;
@@ -40,6 +41,7 @@ pub mod snapshot;
 mod subject;
 mod trouble;
 pub mod values;
+pub mod workload;
 
 pub use library::{Library, LibraryError, Resolution};
 pub use plan::{Action, Again, Plan, Step};

@@ -10,10 +10,12 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mainstay_api::{
     CniStatus, IstioStatus, ObjectMeta, OwnerReference, Reason, RevisionSpec, RevisionStatus, TagSpec,
-    TagStatus, Values, ZTunnelStatus,
+    TagStatus, Values, ZTunnelStatus, names,
 };
+use serde_json::{Value, json};
 
 use crate::Subject;
+use crate::workload::Mark;
 
 /// What to do about one subject.
 #[derive(Clone, Debug, PartialEq)]
@@ -133,6 +135,10 @@ pub enum Action {
         /// Why not.
         reason: String,
     },
+    /// Let a namespace choose another revision.
+    RelabelNamespace(Relabel),
+    /// Restart a workload on another revision.
+    MoveWorkload(Move),
 }
 
 impl Action {
@@ -175,7 +181,9 @@ impl Action {
             | Self::AddFinalizer { object, .. }
             | Self::RemoveFinalizer { object, .. }
             | Self::WriteStatus { object, .. }
-            | Self::AnnotateWebhook { object, .. } => Some(object),
+            | Self::AnnotateWebhook { object, .. }
+            | Self::RelabelNamespace(Relabel { object, .. })
+            | Self::MoveWorkload(Move { object, .. }) => Some(object),
             _ => None,
         }
     }
@@ -211,6 +219,19 @@ impl fmt::Display for Action {
             }
             Self::Probe(request) => write!(f, "probe {}", request.url),
             Self::AnnotateWebhook { ready, reason, .. } => write!(f, "annotate {ready} {reason}"),
+            Self::RelabelNamespace(relabel) => {
+                write!(
+                    f,
+                    "relabel namespace {} to {}",
+                    relabel.object.name(),
+                    relabel.revision
+                )
+            }
+            Self::MoveWorkload(step) => {
+                let how = if step.relabel { "relabel" } else { "restart" };
+                let (workload, mark) = (&step.object.subject, &step.mark);
+                write!(f, "{how} {workload} on {} in batch {}", mark.revision, mark.batch)
+            }
         }
     }
 }
@@ -339,6 +360,61 @@ pub struct Event {
     pub reason: Reason,
     /// In a sentence.
     pub message: String,
+}
+
+/// Another revision for a namespace.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Relabel {
+    /// Which version of it was seen.
+    pub object: Seen,
+    /// The revision its labels name from now on.
+    pub revision: String,
+    /// Whether the label that knows no revision goes: it would win over the revision.
+    pub drop_injection: bool,
+}
+
+impl Relabel {
+    /// As a merge patch that fails on any other version.
+    #[must_use]
+    pub fn patch(&self) -> Value {
+        let mut labels = json!({names::REVISION_LABEL: self.revision});
+        if self.drop_injection {
+            labels[names::INJECTION_LABEL] = Value::Null;
+        }
+        json!({"metadata": {
+            "uid": self.object.uid, "resourceVersion": self.object.resource_version, "labels": labels,
+        }})
+    }
+}
+
+/// A workload's way to another revision: one write that changes its template, and says so on the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Move {
+    /// Which version of it was seen.
+    pub object: Seen,
+    /// Whether its template names an old revision and must name the new one; otherwise it is only restarted.
+    pub relabel: bool,
+    /// What is remembered on it.
+    pub mark: Mark,
+}
+
+impl Move {
+    /// As a merge patch that fails on any other version.
+    #[must_use]
+    pub fn patch(&self) -> Value {
+        let template = if self.relabel {
+            json!({"labels": {names::REVISION_LABEL: self.mark.revision}})
+        } else {
+            json!({"annotations": {names::RESTARTED_AT: self.mark.started}})
+        };
+        json!({
+            "metadata": {
+                "uid": self.object.uid, "resourceVersion": self.object.resource_version,
+                "annotations": {names::MIGRATION_MARK: self.mark.text()},
+            },
+            "spec": {"template": {"metadata": template}},
+        })
+    }
 }
 
 /// A question to a remote control plane.

@@ -9,6 +9,8 @@ mod dependency;
 mod finalize;
 mod in_use;
 mod istio;
+mod migration;
+mod moving;
 mod prune;
 mod readiness;
 mod release;
@@ -16,6 +18,7 @@ mod revision;
 mod tag;
 mod tags;
 mod target;
+mod terms;
 mod webhook;
 mod work;
 mod ztunnel;
@@ -51,5 +54,7 @@ fn planned(snapshot: &Snapshot, subject: &Subject) -> Option<Plan> {
         Subject::Object(ObjectKind::IstioCni, name) => cni::plan(snapshot, snapshot.cnis().get(name)?),
         Subject::Object(ObjectKind::ZTunnel, name) => ztunnel::plan(snapshot, snapshot.ztunnels().get(name)?),
         Subject::Webhook(name) => webhook::plan(snapshot, snapshot.webhook(name)?),
+        Subject::Namespace(name) => moving::plan_namespace(snapshot, name)?,
+        Subject::Workload(key) => moving::plan_workload(snapshot, key)?,
     })
 }

@@ -14,6 +14,8 @@ use std::sync::Arc;
 
 pub use label::{Labels, injected_revision, namespace_reference, pod_reference};
 
+use crate::workload::WorkloadKey;
+
 /// A name of a revision or a tag, shared by all who refer to it.
 type Name = Arc<str>;
 
@@ -39,6 +41,10 @@ pub enum Referrer<'a> {
         annotations: &'a Labels,
         /// Succeeded or failed: its proxy is gone, and it keeps nothing in use.
         finished: bool,
+        /// It is being deleted: its proxy still runs, but its workload no longer counts on it.
+        leaving: bool,
+        /// The workload it belongs to.
+        workload: Option<&'a WorkloadKey>,
     },
     /// A tag that points to a revision.
     Tag {
@@ -113,7 +119,12 @@ pub struct References {
     spaces: BTreeMap<Name, Space>,
     tags: BTreeMap<Name, Name>,
     targets: BTreeMap<Name, Target>,
+    /// How many pods of a workload run the proxy of which revision.
+    crews: BTreeMap<Arc<WorkloadKey>, Crew>,
 }
+
+/// Pods of one workload by the revision whose proxy they run.
+pub type Crew = BTreeMap<Name, usize>;
 
 /// What a namespace says and what its pods say. Kept only while somebody there says something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -128,6 +139,10 @@ struct Space {
 struct Pod {
     runs: Option<Name>,
     asks: Option<Name>,
+    /// The workload it belongs to, if it runs a proxy.
+    of: Option<Arc<WorkloadKey>>,
+    /// It runs a proxy and belongs to no workload.
+    loose: bool,
 }
 
 /// Who refers to one name.
@@ -138,6 +153,17 @@ struct Target {
     /// Silent namespaces with pods that ask for it.
     asked_in: BTreeSet<Name>,
     running: usize,
+    /// Pods that run its proxy and belong to no workload.
+    loose: BTreeSet<(Name, Box<str>)>,
+}
+
+/// What a pod says now.
+#[derive(Clone, Copy, Debug, Default)]
+struct Saying<'a> {
+    runs: Option<&'a str>,
+    asks: Option<&'a str>,
+    of: Option<&'a WorkloadKey>,
+    loose: bool,
 }
 
 impl Target {
@@ -162,10 +188,19 @@ impl References {
                 labels,
                 annotations,
                 finished,
+                leaving,
+                workload,
             } => {
                 let runs = injected_revision(annotations).filter(|_| !finished);
                 let asks = pod_reference(labels).filter(|_| !finished);
-                self.pod_says(namespace, name, runs, asks)
+                let of = workload.filter(|_| runs.is_some() && !leaving);
+                let says = Saying {
+                    runs,
+                    asks,
+                    of,
+                    loose: runs.is_some() && !leaving && workload.is_none(),
+                };
+                self.pod_says(namespace, name, says)
             }
             Referrer::Tag { name, revision } => {
                 self.tag_says(name, Some(revision).filter(|text| !text.is_empty()))
@@ -177,7 +212,7 @@ impl References {
     pub fn remove(&mut self, key: &ReferrerKey) -> Vec<String> {
         match key {
             ReferrerKey::Namespace(name) => self.namespace_says(name, None),
-            ReferrerKey::Pod(namespace, name) => self.pod_says(namespace, name, None, None),
+            ReferrerKey::Pod(namespace, name) => self.pod_says(namespace, name, Saying::default()),
             ReferrerKey::Tag(name) => self.tag_says(name, None),
         }
     }
@@ -207,6 +242,30 @@ impl References {
             labelled_pods: target.asked_in.iter().filter_map(asking).sum(),
             running_pods: target.running,
         }
+    }
+
+    /// What a namespace's labels choose.
+    #[must_use]
+    pub fn chosen_in(&self, namespace: &str) -> Option<&str> {
+        self.spaces.get(namespace)?.says.as_deref()
+    }
+
+    /// The workload a pod belongs to, if it runs a proxy.
+    #[must_use]
+    pub fn workload_of(&self, namespace: &str, pod: &str) -> Option<&WorkloadKey> {
+        self.spaces.get(namespace)?.pods.get(pod)?.of.as_deref()
+    }
+
+    /// How many pods of a workload run the proxy of which revision.
+    #[must_use]
+    pub fn crew(&self, workload: &WorkloadKey) -> Option<&Crew> {
+        self.crews.get(workload)
+    }
+
+    /// Pods that run the proxy of a revision and belong to no workload: nobody can move them.
+    pub fn loose_pods(&self, revision: &str) -> impl Iterator<Item = (&str, &str)> {
+        let loose = self.targets.get(revision).map(|target| &target.loose);
+        loose.into_iter().flatten().map(|(space, pod)| (&**space, &**pod))
     }
 
     /// The tags that point to a revision of this name.
@@ -309,21 +368,18 @@ impl References {
         })
     }
 
-    fn pod_says(
-        &mut self,
-        namespace: &str,
-        pod: &str,
-        runs: Option<&str>,
-        asks: Option<&str>,
-    ) -> Vec<String> {
+    fn pod_says(&mut self, namespace: &str, pod: &str, says: Saying<'_>) -> Vec<String> {
         let known = self.spaces.get(namespace).and_then(|space| space.pods.get(pod));
         let old = known.cloned().unwrap_or_default();
-        if old.runs.as_deref() == runs && old.asks.as_deref() == asks {
+        let same = old.runs.as_deref() == says.runs && old.asks.as_deref() == says.asks;
+        if same && old.of.as_deref() == says.of && old.loose == says.loose {
             return Vec::new();
         }
         let new = Pod {
-            runs: runs.map(|name| self.shared(name)),
-            asks: asks.map(|name| self.shared(name)),
+            runs: says.runs.map(|name| self.shared(name)),
+            asks: says.asks.map(|name| self.shared(name)),
+            of: says.of.map(|workload| self.workload(workload)),
+            loose: says.loose,
         };
         let touched = [&old.runs, &old.asks, &new.runs, &new.asks];
         let touched = touched.into_iter().flatten().cloned().collect();
@@ -338,6 +394,10 @@ impl References {
     fn forget_pod(&mut self, space_name: &Name, pod: &str, old: &Pod) {
         if let Some(target) = old.runs.as_ref().and_then(|name| self.targets.get_mut(name)) {
             target.running = target.running.saturating_sub(1);
+            target.loose.remove(&(space_name.clone(), pod.into()));
+        }
+        if let (Some(of), Some(runs)) = (&old.of, &old.runs) {
+            self.leave_crew(of, runs);
         }
         let Some(space) = self.spaces.get_mut(space_name) else {
             return;
@@ -363,7 +423,15 @@ impl References {
             return;
         }
         if let Some(runs) = &new.runs {
-            self.targets.entry(runs.clone()).or_default().running += 1;
+            let target = self.targets.entry(runs.clone()).or_default();
+            target.running += 1;
+            if new.loose {
+                target.loose.insert((space_name.clone(), pod.into()));
+            }
+            if let Some(of) = &new.of {
+                let crew = self.crews.entry(of.clone()).or_default();
+                *crew.entry(runs.clone()).or_default() += 1;
+            }
         }
         let space = self.spaces.entry(space_name.clone()).or_default();
         if let Some(asks) = &new.asks {
@@ -374,6 +442,19 @@ impl References {
             }
         }
         space.pods.insert(pod.into(), new);
+    }
+
+    fn leave_crew(&mut self, workload: &Arc<WorkloadKey>, revision: &Name) {
+        let Some(crew) = self.crews.get_mut(workload) else {
+            return;
+        };
+        if let Some(count) = crew.get_mut(revision) {
+            *count = count.saturating_sub(1);
+        }
+        crew.retain(|_, count| *count > 0);
+        if crew.is_empty() {
+            self.crews.remove(workload);
+        }
     }
 
     /// Runs an edit and gives those of the touched names whose use it changed; names nobody refers to any more are forgotten.
@@ -399,6 +480,12 @@ impl References {
         self.targets
             .get_key_value(name)
             .map_or_else(|| name.into(), |(known, _)| known.clone())
+    }
+
+    fn workload(&self, key: &WorkloadKey) -> Arc<WorkloadKey> {
+        self.crews
+            .get_key_value(key)
+            .map_or_else(|| Arc::new(key.clone()), |(known, _)| known.clone())
     }
 
     fn space(&self, name: &str) -> Name {

@@ -4,6 +4,7 @@
 //! same plans, except that releases are looked at again.
 
 mod facts;
+mod migrate;
 mod objects;
 mod observe;
 mod wake;
@@ -21,12 +22,15 @@ pub use facts::{
     DaemonSet, Deployment, Failure, Namespace, ProbeResult, ReleaseFact, ServiceReference, Source,
     SourceState, Webhook, WebhookClient,
 };
+pub(crate) use migrate::wanted_migration;
 pub use objects::Objects;
 pub use observe::{Observation, Woken};
 pub(crate) use wake::may_be_active;
 
+use crate::ledger::Ledger;
 use crate::multimap::Multimap;
 use crate::plan::{Action, ReleaseKey};
+use crate::workload::{Workload, WorkloadKey};
 use crate::{Library, References, Settings, Subject};
 
 /// What was observed, and when it is.
@@ -58,6 +62,12 @@ pub struct Snapshot {
     pointers: Multimap<(String, String), Subject>,
     /// Which objects install into a namespace.
     tenants: Multimap<String, Subject>,
+    workloads: BTreeMap<WorkloadKey, Workload>,
+    /// Where each Istio that moves workloads moves them.
+    routes: BTreeMap<String, migrate::Route>,
+    ledgers: BTreeMap<String, Ledger>,
+    /// In which Istio's ledger a workload stands.
+    movers: BTreeMap<WorkloadKey, String>,
 }
 
 impl Snapshot {
@@ -85,6 +95,10 @@ impl Snapshot {
             claims: Multimap::default(),
             pointers: Multimap::default(),
             tenants: Multimap::default(),
+            workloads: BTreeMap::new(),
+            routes: BTreeMap::new(),
+            ledgers: BTreeMap::new(),
+            movers: BTreeMap::new(),
         }
     }
 
@@ -178,6 +192,12 @@ impl Snapshot {
     pub fn failure(&self, subject: &Subject, action: &Action) -> Option<&Failure> {
         let failure = self.failures.get(subject)?;
         (failure.action == *action && failure.retry_at > self.now).then_some(failure)
+    }
+
+    /// The last attempt on a subject that failed, if no later one got through.
+    #[must_use]
+    pub fn last_failure(&self, subject: &Subject) -> Option<&Failure> {
+        self.failures.get(subject)
     }
 
     /// The Istios that want a tag of this name.

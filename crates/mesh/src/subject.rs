@@ -1,8 +1,10 @@
-//! What a plan is about: one of our objects, or the webhook configuration of a remote control plane.
+//! What a plan is about: one of our objects, the webhook configuration of a remote control plane, or what a migration moves.
 
 use std::fmt;
 
 use mainstay_api::ObjectKind;
+
+use crate::workload::WorkloadKey;
 
 /// The one thing a plan is made for.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -11,6 +13,10 @@ pub enum Subject {
     Object(ObjectKind, String),
     /// The `MutatingWebhookConfiguration` of this name.
     Webhook(String),
+    /// A namespace whose labels a migration changes.
+    Namespace(String),
+    /// A workload that a migration restarts.
+    Workload(WorkloadKey),
 }
 
 impl Subject {
@@ -43,7 +49,8 @@ impl Subject {
     #[must_use]
     pub fn name(&self) -> &str {
         match self {
-            Self::Object(_, name) | Self::Webhook(name) => name,
+            Self::Object(_, name) | Self::Webhook(name) | Self::Namespace(name) => name,
+            Self::Workload(key) => &key.name,
         }
     }
 }
@@ -53,6 +60,8 @@ impl fmt::Display for Subject {
         match self {
             Self::Object(kind, name) => write!(f, "{}/{name}", kind.name()),
             Self::Webhook(name) => write!(f, "MutatingWebhookConfiguration/{name}"),
+            Self::Namespace(name) => write!(f, "Namespace/{name}"),
+            Self::Workload(key) => write!(f, "{key}"),
         }
     }
 }

@@ -174,6 +174,9 @@ fn check_place(case: &str, spec: &Value, expected: &str) {
             name: "going".into(),
             labels: support::pairs(""),
             terminating: true,
+            uid: String::new(),
+            resource_version: String::new(),
+            annotations: std::collections::BTreeMap::new(),
         });
         let finalizers = vec![names::FINALIZER.to_owned()];
         if kind == ObjectKind::IstioCni {

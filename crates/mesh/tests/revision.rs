@@ -127,6 +127,9 @@ fn a_namespace_that_goes_or_comes_is_an_event() {
         name: "istio-system".into(),
         labels: pairs(""),
         terminating: true,
+        uid: String::new(),
+        resource_version: String::new(),
+        annotations: std::collections::BTreeMap::new(),
     });
     assert!(woken.contains(&Subject::revision("default")));
     assert_eq!(

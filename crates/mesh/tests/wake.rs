@@ -100,6 +100,9 @@ fn a_namespace_wakes_those_who_install_into_it_only_when_it_comes_or_goes() {
         name: "istio-system".into(),
         labels: pairs(labels),
         terminating,
+        uid: String::new(),
+        resource_version: String::new(),
+        annotations: std::collections::BTreeMap::new(),
     };
     assert_eq!(shown(&world.see(seen("a=b", false))), [""; 0]);
     assert_eq!(shown(&world.see(seen("a=b", true))), ["IstioRevision/my"]);

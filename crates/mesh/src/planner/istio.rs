@@ -6,11 +6,12 @@ use mainstay_api::{
     Reason, RevisionSpec, RevisionStatus, RevisionSummary, UpdateStrategyType, names,
 };
 
+use super::migration::{self, Progress};
 use super::target::{check_set, version};
 use super::work::Work;
 use super::{prune, tags};
 use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Seen};
-use crate::snapshot::Source;
+use crate::snapshot::{Source, wanted_migration};
 use crate::values::{ControlPlane, Pipeline};
 use crate::{Snapshot, Subject, Trouble};
 
@@ -41,7 +42,11 @@ pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
         }
     }
     work.hold_back();
-    let status = status(snapshot, istio, (active.as_ref(), tags), &work);
+    let moved = active
+        .is_some()
+        .then(|| migration::follow(snapshot, istio, &mut work))
+        .flatten();
+    let status = status(snapshot, istio, (active.as_ref(), tags, moved), &work);
     let told = [ConditionType::TagsReconciled];
     let own = [ConditionType::Reconciled, ConditionType::TagsReconciled];
     let told = if work.trouble().is_some() {
@@ -180,7 +185,7 @@ fn owners(istio: &Istio, revision: &IstioRevision) -> Vec<OwnerReference> {
 fn status(
     snapshot: &Snapshot,
     istio: &Istio,
-    (active, tags): (Option<&Active>, Option<Condition>),
+    (active, tags, moved): (Option<&Active>, Option<Condition>, Option<Progress>),
     work: &Work<'_>,
 ) -> IstioStatus {
     let mut status = istio.status.clone();
@@ -193,8 +198,23 @@ fn status(
     if let Some(condition) = tags {
         status.conditions.set(condition, snapshot.now);
     }
+    report_migration(&mut status, snapshot, istio, moved);
     status.revisions = summary(snapshot, istio, is_creating(work));
     status
+}
+
+/// How far the workloads are. What was said stays while the Istio itself is in trouble, and goes when no migration is asked for.
+fn report_migration(status: &mut IstioStatus, snapshot: &Snapshot, istio: &Istio, moved: Option<Progress>) {
+    if let Some(moved) = moved {
+        status.workload_migration = Some(moved.status);
+        status.conditions.set(moved.condition, snapshot.now);
+    } else if wanted_migration(istio).is_none() {
+        status.workload_migration = None;
+        status
+            .conditions
+            .0
+            .retain(|condition| condition.kind != ConditionType::WorkloadsMigrated);
+    }
 }
 
 fn is_creating(work: &Work<'_>) -> bool {

@@ -21,6 +21,8 @@ fn pod(index: &mut References, at: (&str, &str), says: &str, annotations: &str) 
         labels: &labels(says),
         annotations: &labels(annotations),
         finished: false,
+        leaving: false,
+        workload: None,
     })
 }
 
@@ -114,6 +116,8 @@ fn finished_pods_keep_nothing() {
         labels: &labels("istio.io/rev=a"),
         annotations: &labels("istio.io/rev=b"),
         finished: true,
+        leaving: false,
+        workload: None,
     });
     assert_eq!(changed, ["a", "b"]);
     assert_eq!(index, References::default());

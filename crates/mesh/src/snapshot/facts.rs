@@ -9,10 +9,18 @@ use crate::plan::{Action, Release};
 use crate::trouble::ErrorClass;
 
 /// A namespace that exists.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Namespace {
+    /// Its identity.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
     /// Whether it is being deleted.
     pub terminating: bool,
+    /// Whether it asks that its workloads be left alone.
+    pub skip_migration: bool,
+    /// Whether it asks for injection by the label that knows no revision.
+    pub injection_label: bool,
 }
 
 /// How far an istiod Deployment is.
@@ -114,10 +122,12 @@ pub enum Source {
     DaemonSets,
     /// Mutating webhook configurations.
     Webhooks,
+    /// Workloads of any kind. They are read only while an Istio moves them, so nothing else waits for them.
+    Workloads,
 }
 
 impl Source {
-    /// All of them.
+    /// All that plans wait for.
     pub const ALL: [Self; 10] = [
         Self::Objects(ObjectKind::Istio),
         Self::Objects(ObjectKind::IstioRevision),
@@ -145,6 +155,7 @@ impl Source {
             Self::Deployments => "Deployments",
             Self::DaemonSets => "DaemonSets",
             Self::Webhooks => "MutatingWebhookConfigurations",
+            Self::Workloads => "workloads",
         }
     }
 }

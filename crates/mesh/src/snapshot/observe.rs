@@ -17,6 +17,7 @@ use super::{
 use crate::Subject;
 use crate::plan::ReleaseKey;
 use crate::references::{Labels, Referrer, ReferrerKey};
+use crate::workload::{Workload, WorkloadKey};
 
 /// Subjects to plan for.
 pub type Woken = BTreeSet<Subject>;
@@ -46,8 +47,14 @@ pub enum Observation {
     Namespace {
         /// Its name.
         name: String,
+        /// Its identity.
+        uid: String,
+        /// Its version.
+        resource_version: String,
         /// Its labels.
         labels: Labels,
+        /// Its annotations.
+        annotations: Labels,
         /// Whether it is being deleted.
         terminating: bool,
     },
@@ -63,6 +70,10 @@ pub enum Observation {
         annotations: Labels,
         /// Whether it succeeded or failed.
         finished: bool,
+        /// Whether it is being deleted.
+        leaving: bool,
+        /// The workload it belongs to.
+        workload: Option<WorkloadKey>,
     },
     /// A namespace or a pod is gone.
     ReferrerGone(ReferrerKey),
@@ -70,6 +81,8 @@ pub enum Observation {
     Deployment(String, String, Option<Deployment>),
     /// A `DaemonSet` as it is now, by namespace and name; nothing if it is gone.
     DaemonSet(String, String, Option<DaemonSet>),
+    /// A workload as it is now; nothing if it is gone.
+    Workload(WorkloadKey, Option<Workload>),
     /// What is known of a release now.
     Release(ReleaseKey, ReleaseFact),
     /// What a remote control plane answered, by its webhook configuration.
@@ -95,30 +108,51 @@ impl Snapshot {
             Observation::Gone(subject) => self.gone(&subject),
             Observation::Namespace {
                 name,
+                uid,
+                resource_version,
                 labels,
+                annotations,
                 terminating,
-            } => self.namespace_seen(&name, &labels, terminating),
+            } => {
+                let says =
+                    |map: &Labels, key: &str, word: &str| map.get(key).is_some_and(|text| text == word);
+                let fact = Namespace {
+                    uid,
+                    resource_version,
+                    terminating,
+                    skip_migration: says(&annotations, names::SKIP_MIGRATION, "true"),
+                    injection_label: says(&labels, names::INJECTION_LABEL, names::INJECTION_ENABLED),
+                };
+                self.namespace_seen(&name, &labels, fact)
+            }
             Observation::Pod {
                 namespace,
                 name,
                 labels,
                 annotations,
                 finished,
+                leaving,
+                workload,
             } => self.refer(Referrer::Pod {
                 namespace: &namespace,
                 name: &name,
                 labels: &labels,
                 annotations: &annotations,
                 finished,
+                leaving,
+                workload: workload.as_ref(),
             }),
             Observation::ReferrerGone(key) => self.referrer_gone(&key),
             Observation::Deployment(namespace, name, fact) => self.deployment_seen((namespace, name), fact),
             Observation::DaemonSet(namespace, name, fact) => self.daemonset_seen((namespace, name), fact),
+            Observation::Workload(key, workload) => self.workload_seen(key, workload),
             Observation::Release(key, fact) => self.release_seen(key, fact),
             Observation::Probed(webhook, result) => self.probed(webhook, result),
             Observation::Failed(subject, failure) => {
                 self.failures.insert(subject.clone(), failure);
-                Woken::from([subject])
+                let mut woken = self.fate_changed(&subject);
+                woken.insert(subject);
+                woken
             }
             Observation::Succeeded(subject) => self.succeeded(subject),
             Observation::Source(source, state) => self.source_changed(source, state),
@@ -127,17 +161,42 @@ impl Snapshot {
 
     /// Takes in what a namespace or a pod says, without a copy of it: the busiest of all events.
     pub fn refer(&mut self, referrer: Referrer<'_>) -> Woken {
+        let Referrer::Pod { namespace, name, .. } = referrer else {
+            let names = self.references.upsert(referrer);
+            return self.by_names(names);
+        };
+        let before = self.workload_of(namespace, name);
         let names = self.references.upsert(referrer);
-        self.by_names(names)
+        let after = self.workload_of(namespace, name);
+        let mut woken = self.by_names(names);
+        for key in before.iter().chain(&after) {
+            woken.extend(self.refresh_workload(key));
+        }
+        woken
+    }
+
+    /// The workload of a pod, where it matters.
+    fn workload_of(&self, namespace: &str, pod: &str) -> Option<WorkloadKey> {
+        let matters = !self.routes.is_empty();
+        let found = self.references.workload_of(namespace, pod);
+        found.filter(|_| matters).cloned()
     }
 
     fn referrer_gone(&mut self, key: &ReferrerKey) -> Woken {
+        let workload = match key {
+            ReferrerKey::Pod(namespace, name) => self.workload_of(namespace, name),
+            _ => None,
+        };
         let names = self.references.remove(key);
         let mut woken = self.by_names(names);
+        if let Some(workload) = workload {
+            woken.extend(self.refresh_workload(&workload));
+        }
         if let ReferrerKey::Namespace(name) = key
             && self.namespaces.remove(name).is_some()
         {
             woken.extend(self.tenants.of(name).cloned());
+            woken.extend(self.refresh_namespace(name));
         }
         woken
     }
@@ -153,6 +212,8 @@ impl Snapshot {
             self.claims.insert(tag, name.clone());
         }
         woken.extend(self.around_istio(&name));
+        woken.extend(self.reroute(&name));
+        woken.extend(self.stir_namespaces(&name));
         woken.insert(Subject::istio(name));
         woken
     }
@@ -166,7 +227,11 @@ impl Snapshot {
             old_home(&self.revisions, &name),
             Some(revision.spec.namespace.clone()),
         );
-        self.revisions.insert(revision);
+        let owners = revision.metadata.owner_references.clone();
+        let old = self.revisions.insert(revision);
+        if old.is_none_or(|old| old.metadata.owner_references != owners) {
+            woken.extend(self.refresh_all());
+        }
         woken.extend(self.around_revision(&name));
         woken.insert(subject);
         woken
@@ -185,7 +250,11 @@ impl Snapshot {
             name: &name,
             revision: &tag.status.istio_revision,
         });
-        self.tags.insert(tag);
+        let leads = (tag.spec.target_ref.clone(), tag.status.istio_revision.clone());
+        let old = self.tags.insert(tag);
+        if old.is_none_or(|old| (old.spec.target_ref, old.status.istio_revision) != leads) {
+            woken.extend(self.refresh_all());
+        }
         woken.extend(self.by_names(flipped));
         woken.extend(self.around_tag(&name));
         woken.insert(Subject::tag(name));
@@ -252,6 +321,8 @@ impl Snapshot {
                     .into_iter()
                     .collect()
             }
+            Subject::Workload(key) => self.workload_seen(key.clone(), None),
+            Subject::Namespace(name) => self.referrer_gone(&ReferrerKey::Namespace(name.clone())),
             Subject::Object(ObjectKind::Istio, name) => self.istio_gone(name),
             Subject::Object(ObjectKind::IstioRevision, name) => self.revision_gone(name),
             Subject::Object(ObjectKind::IstioRevisionTag, name) => self.tag_gone(name),
@@ -280,6 +351,7 @@ impl Snapshot {
         if let Some(old) = self.istios.remove(name) {
             self.drop_claims(&old);
         }
+        woken.extend(self.reroute(name));
         woken.remove(&Subject::istio(name));
         woken
     }
@@ -289,6 +361,7 @@ impl Snapshot {
         self.move_tenant(&Subject::revision(name), old_home(&self.revisions, name), None);
         let old = self.revisions.remove(name);
         self.forget_releases(old.map(|old| old.metadata.uid));
+        woken.extend(self.refresh_all());
         woken.extend(self.around_revision(name));
         woken
     }
@@ -302,16 +375,27 @@ impl Snapshot {
             old.as_ref().map(|tag| pointer(&tag.spec.target_ref)),
         );
         self.forget_releases(old.map(|old| old.metadata.uid));
+        woken.extend(self.refresh_all());
         woken.extend(self.by_names(flipped));
         woken
     }
 
-    fn namespace_seen(&mut self, name: &str, labels: &Labels, terminating: bool) -> Woken {
+    fn namespace_seen(&mut self, name: &str, labels: &Labels, fact: Namespace) -> Woken {
+        let chosen = self.references.chosen_in(name).map(str::to_owned);
         let mut woken = self.refer(Referrer::Namespace { name, labels });
-        let fact = Namespace { terminating };
-        if self.namespaces.get(name) != Some(&fact) {
-            self.namespaces.insert(name.to_owned(), fact);
+        let rechosen = self.references.chosen_in(name) != chosen.as_deref();
+        let old = self.namespaces.insert(name.to_owned(), fact);
+        let new = self.namespaces.get(name);
+        let differs = |part: fn(&Namespace) -> bool| old.as_ref().map(part) != new.map(part);
+        if differs(|space| space.terminating) {
             woken.extend(self.tenants.of(name).cloned());
+        }
+        if rechosen || differs(|space| space.terminating) || differs(|space| space.skip_migration) {
+            woken.extend(self.refresh_namespace(name));
+        }
+        // Its version changed: what was planned for the version before is planned anew.
+        if self.relabeller_of(name).is_some() {
+            woken.insert(Subject::Namespace(name.to_owned()));
         }
         woken
     }
@@ -367,9 +451,20 @@ impl Snapshot {
     }
 
     fn succeeded(&mut self, subject: Subject) -> Woken {
-        match self.failures.remove(&subject) {
-            Some(_) => Woken::from([subject]),
-            None => Woken::new(),
+        if self.failures.remove(&subject).is_none() {
+            return Woken::new();
+        }
+        let mut woken = self.fate_changed(&subject);
+        woken.insert(subject);
+        woken
+    }
+
+    /// Whether something can be moved at all is part of where it stands.
+    fn fate_changed(&mut self, subject: &Subject) -> Woken {
+        match subject {
+            Subject::Workload(key) => self.refresh_workload(key),
+            Subject::Namespace(name) => self.refresh_namespace(name),
+            Subject::Object(..) | Subject::Webhook(_) => Woken::new(),
         }
     }
 

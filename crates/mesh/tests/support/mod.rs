@@ -8,6 +8,8 @@
     reason = "a panic is how a test fails"
 )]
 
+mod workloads;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +23,7 @@ use mainstay_mesh::references::{Labels, ReferrerKey};
 use mainstay_mesh::snapshot::{
     DaemonSet, Deployment, Objects, ReleaseFact, Source, SourceState, Webhook, WebhookClient,
 };
+use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{
     Action, Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, Woken, plan,
 };
@@ -36,6 +39,8 @@ pub struct World {
     /// Whether what is installed becomes ready by itself.
     pub ready: bool,
     serial: u64,
+    /// Workloads as the API server holds them.
+    pub workloads: BTreeMap<WorkloadKey, Value>,
     /// The last word of whatever a snapshot cannot be asked for: namespaces, pods, Deployments, `DaemonSets`, webhooks, sources.
     last: BTreeMap<String, Observation>,
 }
@@ -85,6 +90,7 @@ impl World {
             done: Vec::new(),
             ready: true,
             serial: 0,
+            workloads: BTreeMap::new(),
             last: BTreeMap::new(),
         };
         for source in Source::ALL {
@@ -116,6 +122,7 @@ impl World {
             Observation::Deployment(namespace, name, _) => format!("deployment/{namespace}/{name}"),
             Observation::DaemonSet(namespace, name, _) => format!("daemonset/{namespace}/{name}"),
             Observation::Webhook(webhook) => format!("webhook/{}", webhook.metadata.name),
+            Observation::Workload(key, _) => format!("workload/{key}"),
             Observation::Source(source, _) => format!("source/{source:?}"),
             _ => return,
         };
@@ -156,10 +163,18 @@ impl World {
     }
 
     pub fn namespace(&mut self, name: &str, labels: &str) -> Woken {
+        self.put_namespace(name, pairs(labels), Labels::default())
+    }
+
+    pub fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels) -> Woken {
+        let version = self.fresh();
         self.see(Observation::Namespace {
             name: name.into(),
-            labels: pairs(labels),
+            labels,
             terminating: false,
+            uid: format!("uid-{name}"),
+            resource_version: version.to_string(),
+            annotations,
         })
     }
 
@@ -170,6 +185,8 @@ impl World {
             labels: pairs(labels),
             annotations: pairs(annotations),
             finished: false,
+            leaving: false,
+            workload: None,
         })
     }
 
@@ -376,6 +393,8 @@ impl World {
             Action::Uninstall(key) => self.uninstall(key),
             Action::WriteStatus { object, status } => self.write_status(object.name(), status),
             Action::Event(_) | Action::Probe(_) => {}
+            Action::RelabelNamespace(relabel) => self.relabel(relabel),
+            Action::MoveWorkload(step) => self.move_workload(step),
             Action::AnnotateWebhook {
                 object,
                 ready,
@@ -398,11 +417,24 @@ impl World {
 
     /// Every write is about the version that is there.
     fn check(&self, seen: &Seen) {
-        let metadata = self
-            .metadata(&seen.subject)
-            .unwrap_or_else(|| panic!("{} is gone", seen.subject));
+        let (uid, version) = match &seen.subject {
+            Subject::Namespace(name) => {
+                let space = self.snapshot.namespace(name).expect("a namespace");
+                (space.uid.clone(), space.resource_version.clone())
+            }
+            Subject::Workload(key) => {
+                let workload = self.snapshot.workload(key).expect("a workload");
+                (workload.uid.clone(), workload.resource_version.clone())
+            }
+            subject => {
+                let metadata = self
+                    .metadata(subject)
+                    .unwrap_or_else(|| panic!("{subject} is gone"));
+                (metadata.uid, metadata.resource_version)
+            }
+        };
         assert_eq!(
-            (&metadata.uid, &metadata.resource_version),
+            (&uid, &version),
             (&seen.uid, &seen.resource_version),
             "{}",
             seen.subject
@@ -423,6 +455,7 @@ impl World {
                 .snapshot
                 .webhook(name)
                 .map(|webhook| webhook.metadata.clone()),
+            Subject::Namespace(_) | Subject::Workload(_) => None,
         }
     }
 
@@ -470,7 +503,7 @@ impl World {
             Subject::Object(ObjectKind::ZTunnel, _) => {
                 set::<mainstay_api::ZTunnelSpec>(self, name, finalizers);
             }
-            Subject::Webhook(_) => panic!("no finalizers here"),
+            other => panic!("no finalizers on {other}"),
         }
     }
 
@@ -583,7 +616,7 @@ impl World {
             Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
             Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
             Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
-            Subject::Webhook(_) => Vec::new(),
+            Subject::Webhook(_) | Subject::Namespace(_) | Subject::Workload(_) => Vec::new(),
         }
     }
 

@@ -1,0 +1,264 @@
+//! How far a migration is: takes where each workload stands, one at a time, gives counts, who is next and who is late without a search.
+//!
+//! One ledger per Istio that moves workloads. It holds nothing that cannot be told from the cluster: where a workload stands comes from
+//! its labels, its pods and the mark on it.
+//!
+//! *Invariant:* the ledger after any sequence of changes equals the one built from what is there at the end.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use jiff::Timestamp;
+use mainstay_api::Reason;
+
+use crate::workload::WorkloadKey;
+
+/// Where a workload stands on its way to the target.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// Its turn cannot come yet: its namespace is to be relabelled first, or its tag is still to move.
+    Waiting,
+    /// Its turn will come. One that is still coming up after an earlier move counts as being moved until then.
+    Pending {
+        /// Lower numbers first.
+        priority: i32,
+        /// Until when the earlier move counts.
+        settling: Option<Timestamp>,
+    },
+    /// It was sent to the target and has not come up there. It is late from this moment on.
+    Started {
+        /// When it must have come up.
+        deadline: Timestamp,
+        /// In which batch it was sent.
+        batch: i32,
+    },
+    /// It was sent to the target and came up there.
+    Finished {
+        /// In which batch it was sent.
+        batch: i32,
+    },
+    /// The API server refuses to move it.
+    Refused,
+    /// It is left alone.
+    Skipped(Reason),
+}
+
+/// All workloads of one migration.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Ledger {
+    standings: BTreeMap<WorkloadKey, Standing>,
+    pending: BTreeSet<(i32, WorkloadKey)>,
+    priorities: BTreeMap<i32, usize>,
+    started: BTreeSet<(Timestamp, WorkloadKey)>,
+    settling: BTreeSet<(Timestamp, WorkloadKey)>,
+    members: BTreeSet<(i32, WorkloadKey)>,
+    refused: BTreeSet<WorkloadKey>,
+    waiting: usize,
+    finished: usize,
+    skipped: usize,
+    /// Namespaces whose labels name an old revision.
+    namespaces: BTreeSet<String>,
+}
+
+/// How many stand where.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tally {
+    /// Not begun.
+    pub pending: usize,
+    /// Being moved.
+    pub moving: usize,
+    /// Came up on the target.
+    pub migrated: usize,
+    /// Late, or refused.
+    pub failed: usize,
+    /// Left alone.
+    pub skipped: usize,
+}
+
+impl Ledger {
+    /// Puts a workload where it stands now; nothing if the migration is not about it.
+    pub(crate) fn set(&mut self, key: &WorkloadKey, standing: Option<Standing>) -> bool {
+        if self.standings.get(key) == standing.as_ref() {
+            return false;
+        }
+        if let Some(old) = self.standings.remove(key) {
+            self.count(key, &old, false);
+        }
+        if let Some(new) = standing {
+            self.count(key, &new, true);
+            self.standings.insert(key.clone(), new);
+        }
+        true
+    }
+
+    fn count(&mut self, key: &WorkloadKey, standing: &Standing, enter: bool) {
+        let number = |count: &mut usize| {
+            *count = if enter {
+                *count + 1
+            } else {
+                count.saturating_sub(1)
+            }
+        };
+        match standing {
+            Standing::Waiting => number(&mut self.waiting),
+            Standing::Pending { priority, settling } => {
+                put(&mut self.pending, (*priority, key.clone()), enter);
+                number(self.priorities.entry(*priority).or_default());
+                self.priorities.retain(|_, count| *count > 0);
+                if let Some(deadline) = settling {
+                    put(&mut self.settling, (*deadline, key.clone()), enter);
+                }
+            }
+            Standing::Started { deadline, batch } => {
+                put(&mut self.started, (*deadline, key.clone()), enter);
+                put(&mut self.members, (*batch, key.clone()), enter);
+            }
+            Standing::Finished { batch } => {
+                number(&mut self.finished);
+                put(&mut self.members, (*batch, key.clone()), enter);
+            }
+            Standing::Refused => put(&mut self.refused, key.clone(), enter),
+            Standing::Skipped(_) => number(&mut self.skipped),
+        }
+    }
+
+    /// Notes whether a namespace is to be relabelled.
+    pub(crate) fn set_namespace(&mut self, name: &str, relabel: bool) -> bool {
+        if relabel {
+            self.namespaces.insert(name.to_owned())
+        } else {
+            self.namespaces.remove(name)
+        }
+    }
+
+    /// Where a workload stands.
+    #[must_use]
+    pub fn standing(&self, key: &WorkloadKey) -> Option<&Standing> {
+        self.standings.get(key)
+    }
+
+    /// Every workload the migration is about. For people: it walks all of them.
+    pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &Standing)> {
+        self.standings.iter()
+    }
+
+    /// Namespaces whose labels name an old revision.
+    pub fn namespaces(&self) -> impl Iterator<Item = &str> {
+        self.namespaces.iter().map(String::as_str)
+    }
+
+    /// Whether this namespace's labels name an old revision.
+    #[must_use]
+    pub fn relabels(&self, namespace: &str) -> bool {
+        self.namespaces.contains(namespace)
+    }
+
+    /// How many stand where at this moment.
+    #[must_use]
+    pub fn tally(&self, now: Timestamp) -> Tally {
+        let moving = self.moving(now).count();
+        Tally {
+            pending: self.waiting + self.pending.len(),
+            moving,
+            migrated: self.finished,
+            failed: self.started.len() - moving + self.refused.len(),
+            skipped: self.skipped,
+        }
+    }
+
+    /// Workloads that were sent to the target and still have time, the most urgent first.
+    pub fn moving(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
+        let first = after(now);
+        self.started
+            .range(first..)
+            .map(|(deadline, key)| (*deadline, key))
+    }
+
+    /// Workloads that were sent to the target and did not come up in time, the latest first.
+    pub fn late(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
+        let first = after(now);
+        let late = self.started.range(..first).rev();
+        late.map(|(deadline, key)| (*deadline, key))
+    }
+
+    /// Workloads the API server refuses to move.
+    pub fn refused(&self) -> impl Iterator<Item = &WorkloadKey> {
+        self.refused.iter()
+    }
+
+    /// How many are not what they should be at this moment because of us: moving to the target, or still coming up elsewhere.
+    #[must_use]
+    pub fn disturbed(&self, now: Timestamp) -> usize {
+        self.moving(now).count() + self.settling.range(after(now)..).count()
+    }
+
+    /// The next moment at which somebody is late.
+    #[must_use]
+    pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
+        let moving = self.started.range(after(now)..).next();
+        let settling = self.settling.range(after(now)..).next();
+        moving
+            .into_iter()
+            .chain(settling)
+            .map(|(deadline, _)| *deadline)
+            .min()
+    }
+
+    /// Those whose turn is next, in their order; whoever is still coming up is passed over.
+    pub fn candidates(&self, now: Timestamp) -> impl Iterator<Item = (i32, &WorkloadKey)> {
+        let is_settling = move |key: &WorkloadKey| {
+            let standing = self.standings.get(key);
+            matches!(standing, Some(Standing::Pending { settling: Some(until), .. }) if *until > now)
+        };
+        let ready = self.pending.iter().filter(move |(_, key)| !is_settling(key));
+        ready.map(|(priority, key)| (*priority, key))
+    }
+
+    /// Those that were sent in a batch.
+    pub fn members(&self, batch: i32) -> impl Iterator<Item = &WorkloadKey> {
+        let first = (batch, first_key());
+        self.members
+            .range(first..)
+            .take_while(move |(of, _)| *of == batch)
+            .map(|(_, key)| key)
+    }
+
+    /// The last batch anybody was sent in.
+    #[must_use]
+    pub fn last_batch(&self) -> i32 {
+        self.members.last().map_or(0, |(batch, _)| *batch)
+    }
+
+    /// How many batches of this size are still to come, when `room` more fit into the one that is open for `priority`.
+    #[must_use]
+    pub fn batches_left(&self, size: usize, room: Option<(i32, usize)>) -> usize {
+        let size = size.max(1);
+        let counts = self.priorities.iter().map(|(priority, count)| match room {
+            Some((open, room)) if open == *priority => count.saturating_sub(room),
+            _ => *count,
+        });
+        counts.map(|count| count.div_ceil(size)).sum::<usize>() + self.waiting.div_ceil(size)
+    }
+}
+
+fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, enter: bool) {
+    if enter {
+        set.insert(value);
+    } else {
+        set.remove(&value);
+    }
+}
+
+/// The least entry whose deadline is after `now`.
+fn after(now: Timestamp) -> (Timestamp, WorkloadKey) {
+    let next = now.checked_add(jiff::SignedDuration::from_nanos(1));
+    (next.unwrap_or(Timestamp::MAX), first_key())
+}
+
+/// The least key there is.
+fn first_key() -> WorkloadKey {
+    WorkloadKey {
+        namespace: String::new(),
+        kind: crate::workload::WorkloadKind::Deployment,
+        name: String::new(),
+    }
+}

@@ -1,0 +1,178 @@
+//! On what terms workloads move, and what holds them back: takes an Istio, gives the terms or the reason why nothing starts.
+
+use jiff::SignedDuration;
+use mainstay_api::{
+    BatchedMigration, ConditionType, FailurePolicy, GoDuration, Istio, MigrationState, Reason,
+    WorkloadMigration, WorkloadMigrationStatus,
+};
+use mainstay_catalog::Version;
+
+use super::target::version;
+use crate::Snapshot;
+use crate::ledger::Ledger;
+use crate::snapshot::{Source, wanted_migration};
+use crate::workload::WorkloadKind;
+
+/// How long to wait between two batches unless told otherwise.
+const DEFAULT_DELAY: SignedDuration = SignedDuration::from_secs(30);
+
+/// How workloads move.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Terms {
+    /// How many at a time.
+    pub(super) size: usize,
+    /// How long to wait between two batches.
+    pub(super) delay: SignedDuration,
+    /// Whether a failure stops the next batch.
+    pub(super) fail_fast: bool,
+}
+
+/// Why nothing starts.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Hold {
+    /// In one word.
+    pub(super) reason: Reason,
+    /// In a sentence.
+    pub(super) message: String,
+}
+
+impl Hold {
+    fn new(reason: Reason, message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self { reason, message }
+    }
+}
+
+/// One migration, with everything a decision about it takes.
+pub(super) struct Migration<'a> {
+    pub(super) istio: &'a Istio,
+    pub(super) ledger: &'a Ledger,
+    /// Where workloads go.
+    pub(super) target: &'a str,
+    /// How, or why nothing starts.
+    pub(super) terms: Result<Terms, Hold>,
+}
+
+impl<'a> Migration<'a> {
+    /// The migration of an Istio; nothing if it moves no workloads.
+    pub(super) fn of(snapshot: &'a Snapshot, istio: &'a Istio) -> Option<Self> {
+        let wanted = wanted_migration(istio)?;
+        let target = snapshot.migration_target(istio.name())?;
+        Some(Self {
+            istio,
+            ledger: snapshot.ledger(istio.name())?,
+            target,
+            terms: terms(snapshot, istio, (wanted, target)),
+        })
+    }
+
+    /// What was written of this very migration.
+    pub(super) fn written(&self) -> Option<&'a WorkloadMigrationStatus> {
+        let written = self.istio.status.workload_migration.as_ref();
+        written.filter(|written| written.target_revision == self.target)
+    }
+
+    /// The terms, if it has begun and may go on: what starts then was announced in the status first.
+    pub(super) fn under_way(&self, snapshot: &Snapshot) -> Option<(&Terms, &'a WorkloadMigrationStatus)> {
+        let terms = self.terms.as_ref().ok()?;
+        let written = self
+            .written()
+            .filter(|written| written.state == MigrationState::InProgress)?;
+        let stopped = terms.fail_fast && self.ledger.tally(snapshot.now).failed > 0;
+        (!stopped).then_some((terms, written))
+    }
+}
+
+fn terms(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    (wanted, target): (&WorkloadMigration, &str),
+) -> Result<Terms, Hold> {
+    let settings = read(wanted).map_err(|message| Hold::new(Reason::InvalidMigrationSettings, message))?;
+    if let Err(error) = snapshot.readable(Source::Workloads) {
+        return Err(Hold::new(
+            Reason::WorkloadsUnreadable,
+            format!("workloads: {error}"),
+        ));
+    }
+    within_maximum(snapshot, istio, wanted)?;
+    let ready = snapshot.revisions().get(target).is_some_and(|revision| {
+        revision.status.conditions.is_true(&ConditionType::Ready) && !revision.metadata.is_deleting()
+    });
+    if !ready {
+        let message = format!("waiting for IstioRevision {target:?} to be ready");
+        return Err(Hold::new(Reason::TargetRevisionNotReady, message));
+    }
+    if wanted.paused {
+        return Err(Hold::new(
+            Reason::MigrationPaused,
+            "spec.updateStrategy.workloadMigration.paused is true",
+        ));
+    }
+    Ok(settings)
+}
+
+/// The settings as numbers. Nothing moves on terms nobody understands.
+fn read(wanted: &WorkloadMigration) -> Result<Terms, String> {
+    let unset = BatchedMigration::default();
+    let batched = wanted.batched.as_ref().unwrap_or(&unset);
+    let size = batched.batch_size.unwrap_or(1);
+    if size < 1 {
+        return Err(format!("batched.batchSize is {size}, and must be at least 1"));
+    }
+    let span =
+        |field: &str, text: Option<&GoDuration>, default: SignedDuration| match text.map(GoDuration::span) {
+            None => Ok(default),
+            Some(Ok(span)) if !span.is_negative() => Ok(span),
+            Some(Ok(_)) => Err(format!("batched.{field} must not be negative")),
+            Some(Err(error)) => Err(format!("batched.{field}: {error}")),
+        };
+    span(
+        "readinessTimeout",
+        batched.readiness_timeout.as_ref(),
+        SignedDuration::ZERO,
+    )?;
+    if let Some(unknown) = wanted
+        .kinds
+        .iter()
+        .find(|kind| WorkloadKind::named(kind).is_none())
+    {
+        return Err(format!(
+            "kinds: {unknown:?} is none of Deployment, StatefulSet, DaemonSet"
+        ));
+    }
+    Ok(Terms {
+        size: usize::try_from(size).unwrap_or(1),
+        delay: span(
+            "delayBetweenBatches",
+            batched.delay_between_batches.as_ref(),
+            DEFAULT_DELAY,
+        )?,
+        fail_fast: wanted.failure_policy == Some(FailurePolicy::FailFast),
+    })
+}
+
+/// Workloads move only to versions up to the highest allowed one, itself included.
+fn within_maximum(snapshot: &Snapshot, istio: &Istio, wanted: &WorkloadMigration) -> Result<(), Hold> {
+    let Some(text) = wanted
+        .batched
+        .as_ref()
+        .and_then(|batched| batched.max_version.as_ref())
+    else {
+        return Ok(());
+    };
+    let Ok(maximum) = text.parse::<Version>() else {
+        let message = format!("batched.maxVersion: {text:?} is no version");
+        return Err(Hold::new(Reason::InvalidMigrationSettings, message));
+    };
+    let wanted = version(snapshot, &istio.spec.version, String::new);
+    match wanted {
+        Ok(version) if version <= maximum => Ok(()),
+        Ok(version) => {
+            let message =
+                format!("{version} is above batched.maxVersion {maximum}: workloads stay where they are");
+            Err(Hold::new(Reason::VersionAboveMaximum, message))
+        }
+        Err(trouble) => Err(Hold::new(Reason::InvalidMigrationSettings, trouble.to_string())),
+    }
+}

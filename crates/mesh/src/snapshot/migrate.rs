@@ -1,0 +1,423 @@
+//! Where workloads stand: takes what was just observed, keeps the ledgers right, gives the subjects whose plan may differ by it.
+//!
+//! What a workload refers to is resolved as injection resolves it: its namespace's labels first, then its template's. Who moves it
+//! follows from that: the Istio that owns the revision it leads to.
+
+use std::collections::BTreeSet;
+
+use jiff::SignedDuration;
+use mainstay_api::{
+    GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationStrategy, ObjectKind, Reason,
+    UpdateStrategyType, WorkloadMigration,
+};
+
+use super::{Snapshot, Woken};
+use crate::ledger::{Ledger, Standing};
+use crate::trouble::ErrorClass;
+use crate::workload::{Workload, WorkloadKey, WorkloadKind};
+use crate::{Subject, active_revision_name};
+
+/// How long a workload may take to become ready unless told otherwise.
+pub(crate) const DEFAULT_TIMEOUT: SignedDuration = SignedDuration::from_mins(5);
+
+/// Where an Istio moves which workloads.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct Route {
+    /// Identity of the Istio.
+    uid: String,
+    /// The revision they go to.
+    pub(crate) target: String,
+    kinds: BTreeSet<WorkloadKind>,
+    timeout: SignedDuration,
+}
+
+/// The migration an Istio asks for, if it asks for one.
+pub(crate) fn wanted_migration(istio: &Istio) -> Option<&WorkloadMigration> {
+    let migration = istio.spec.update_strategy.as_ref()?.workload_migration.as_ref()?;
+    (migration.strategy == Some(MigrationStrategy::Batched)).then_some(migration)
+}
+
+/// The kinds that move: Deployments unless told otherwise. Kinds nobody knows are reported by the planner.
+fn kinds(migration: &WorkloadMigration) -> BTreeSet<WorkloadKind> {
+    if migration.kinds.is_empty() {
+        return BTreeSet::from([WorkloadKind::Deployment]);
+    }
+    migration
+        .kinds
+        .iter()
+        .filter_map(|name| WorkloadKind::named(name))
+        .collect()
+}
+
+impl Snapshot {
+    /// A workload.
+    #[must_use]
+    pub fn workload(&self, key: &WorkloadKey) -> Option<&Workload> {
+        self.workloads.get(key)
+    }
+
+    /// How far the migration of an Istio is; nothing if it moves no workloads.
+    #[must_use]
+    pub fn ledger(&self, istio: &str) -> Option<&Ledger> {
+        self.ledgers.get(istio)
+    }
+
+    /// Where an Istio moves workloads to.
+    #[must_use]
+    pub fn migration_target(&self, istio: &str) -> Option<&str> {
+        self.routes.get(istio).map(|route| route.target.as_str())
+    }
+
+    /// Whether any Istio moves workloads: only then they need to be watched.
+    #[must_use]
+    pub fn moves_workloads(&self) -> bool {
+        !self.routes.is_empty()
+    }
+
+    /// The Istio whose migration a workload belongs to.
+    #[must_use]
+    pub fn mover_of(&self, key: &WorkloadKey) -> Option<&Istio> {
+        self.istios.get(self.movers.get(key)?)
+    }
+
+    /// The Istio that relabels a namespace.
+    #[must_use]
+    pub fn relabeller_of(&self, namespace: &str) -> Option<&Istio> {
+        let name = self.ledgers.iter().find(|(_, ledger)| ledger.relabels(namespace));
+        self.istios.get(name?.0)
+    }
+
+    /// What a name in a label leads to.
+    pub(crate) fn resolve(&self, name: &str) -> Option<(&IstioRevision, Option<&IstioRevisionTag>)> {
+        if let Some(revision) = self.revisions.get(name) {
+            return Some((revision, None));
+        }
+        let tag = self.tags.get(name)?;
+        Some((self.revisions.get(&tag.status.istio_revision)?, Some(tag)))
+    }
+
+    pub(super) fn workload_seen(&mut self, key: WorkloadKey, workload: Option<Workload>) -> Woken {
+        if self.workloads.get(&key) == workload.as_ref() {
+            return Woken::new();
+        }
+        match workload {
+            Some(workload) => self.workloads.insert(key.clone(), workload),
+            None => self.workloads.remove(&key),
+        };
+        let mut woken = self.refresh_workload(&key);
+        // A version that was refused is not the one that is there now.
+        if self.movers.contains_key(&key) {
+            woken.insert(Subject::Workload(key));
+        }
+        woken
+    }
+
+    /// Looks again at who moves what, after one of our objects changed. It costs a walk over all workloads only when the answer differs.
+    pub(super) fn reroute(&mut self, istio: &str) -> Woken {
+        let route = self.istios.get(istio).and_then(|istio| self.route(istio));
+        if self.routes.get(istio) == route.as_ref() {
+            return self.stir(istio);
+        }
+        match route {
+            Some(route) => self.routes.insert(istio.to_owned(), route),
+            None => self.routes.remove(istio),
+        };
+        let mut woken = self.refresh_all();
+        woken.extend(self.stir(istio));
+        woken
+    }
+
+    fn route(&self, istio: &Istio) -> Option<Route> {
+        let migration = wanted_migration(istio)?;
+        let based = istio.spec.strategy() == UpdateStrategyType::RevisionBased;
+        if istio.metadata.is_deleting() || !based {
+            return None;
+        }
+        let timeout = migration
+            .batched
+            .as_ref()
+            .and_then(|batched| batched.readiness_timeout.as_ref());
+        Some(Route {
+            uid: istio.metadata.uid.clone(),
+            target: active_revision_name(self, istio).ok()?,
+            kinds: kinds(migration),
+            timeout: timeout
+                .and_then(|timeout| GoDuration::span(timeout).ok())
+                .filter(SignedDuration::is_positive)
+                .unwrap_or(DEFAULT_TIMEOUT),
+        })
+    }
+
+    /// Looks at every workload and namespace anew.
+    pub(super) fn refresh_all(&mut self) -> Woken {
+        self.ledgers.clear();
+        self.movers.clear();
+        for istio in self.routes.keys() {
+            self.ledgers.insert(istio.clone(), Ledger::default());
+        }
+        if self.routes.is_empty() {
+            return Woken::new();
+        }
+        let spaces: Vec<String> = self.namespaces.keys().cloned().collect();
+        for space in spaces {
+            self.place_namespace(&space);
+        }
+        let keys: Vec<WorkloadKey> = self.workloads.keys().cloned().collect();
+        for key in keys {
+            self.place(&key);
+        }
+        let istios: Vec<String> = self.routes.keys().cloned().collect();
+        istios.iter().flat_map(|istio| self.stir(istio)).collect()
+    }
+
+    /// Looks at a namespace and its workloads anew.
+    pub(super) fn refresh_namespace(&mut self, namespace: &str) -> Woken {
+        if self.routes.is_empty() {
+            return Woken::new();
+        }
+        let mut woken = Woken::new();
+        for istio in self.place_namespace(namespace) {
+            woken.extend(self.stir(&istio));
+        }
+        let first = WorkloadKey {
+            namespace: namespace.to_owned(),
+            kind: WorkloadKind::Deployment,
+            name: String::new(),
+        };
+        let here = self.workloads.range(first..).map(|(key, _)| key);
+        let keys: Vec<_> = here
+            .take_while(|key| key.namespace == namespace)
+            .cloned()
+            .collect();
+        for key in keys {
+            woken.extend(self.refresh_workload(&key));
+        }
+        woken
+    }
+
+    /// Looks at one workload anew.
+    pub(super) fn refresh_workload(&mut self, key: &WorkloadKey) -> Woken {
+        let moved = self.place(key);
+        moved.iter().flat_map(|istio| self.stir(istio)).collect()
+    }
+
+    /// Puts a workload into the ledger it belongs to; gives the Istios whose ledger changed.
+    fn place(&mut self, key: &WorkloadKey) -> Vec<String> {
+        let found = self
+            .workloads
+            .get(key)
+            .and_then(|workload| self.standing(key, workload));
+        let (istio, standing) = found.unzip();
+        let mut changed = Vec::new();
+        if let Some(old) = self
+            .movers
+            .get(key)
+            .filter(|old| Some(*old) != istio.as_ref())
+            .cloned()
+        {
+            self.movers.remove(key);
+            if self
+                .ledgers
+                .get_mut(&old)
+                .is_some_and(|ledger| ledger.set(key, None))
+            {
+                changed.push(old);
+            }
+        }
+        if let Some(istio) = istio {
+            if self
+                .ledgers
+                .get_mut(&istio)
+                .is_some_and(|ledger| ledger.set(key, standing))
+            {
+                changed.push(istio.clone());
+            }
+            self.movers.insert(key.clone(), istio);
+        }
+        changed
+    }
+
+    /// Notes in every ledger whether a namespace is to be relabelled; gives the Istios whose ledger changed.
+    fn place_namespace(&mut self, namespace: &str) -> Vec<String> {
+        let mover = self.namespace_mover(namespace);
+        let ledgers = self.ledgers.iter_mut();
+        let changed = ledgers.filter_map(|(istio, ledger)| {
+            let relabel = mover.as_ref() == Some(istio);
+            ledger.set_namespace(namespace, relabel).then(|| istio.clone())
+        });
+        changed.collect()
+    }
+
+    /// The Istio that has to relabel a namespace: the one that owns the old revision its labels name.
+    fn namespace_mover(&self, namespace: &str) -> Option<String> {
+        let fact = self.namespaces.get(namespace)?;
+        let (revision, tag) = self.resolve(self.references.chosen_in(namespace)?)?;
+        let (istio, route) = self.route_to(revision)?;
+        let old = tag.is_none() && revision.name() != route.target;
+        (old && !fact.terminating && !fact.skip_migration).then(|| istio.to_owned())
+    }
+
+    /// The Istio that owns a revision, and where it moves workloads.
+    fn route_to(&self, revision: &IstioRevision) -> Option<(&str, &Route)> {
+        let owner = revision.metadata.controller()?;
+        let (istio, route) = self.routes.get_key_value(&owner.name)?;
+        let ours = owner.kind == ObjectKind::Istio.name() && owner.uid == route.uid;
+        ours.then_some((istio.as_str(), route))
+    }
+
+    /// Where a workload stands, and in whose migration.
+    fn standing(&self, key: &WorkloadKey, workload: &Workload) -> Option<(String, Standing)> {
+        if workload.deleting {
+            return None;
+        }
+        let chosen = self.references.chosen_in(&key.namespace);
+        let asked = if workload.is_opted_out() {
+            None
+        } else {
+            chosen.or(workload.asks())
+        };
+        let Some(asked) = asked else {
+            return self.without_reference(key);
+        };
+        let (revision, tag) = self.resolve(asked)?;
+        let (istio, route) = self.route_to(revision)?;
+        let standing = self.standing_on(key, workload, route, (revision, tag, chosen.is_some()))?;
+        Some((istio.to_owned(), standing))
+    }
+
+    /// Nothing asks for a proxy, and yet one of an old revision may run.
+    fn without_reference(&self, key: &WorkloadKey) -> Option<(String, Standing)> {
+        let mut crew = self.references.crew(key)?.keys();
+        crew.find_map(|revision| {
+            let (istio, route) = self.route_to(self.revisions.get(revision)?)?;
+            let old = **revision != *route.target;
+            old.then(|| (istio.to_owned(), Standing::Skipped(Reason::NoReference)))
+        })
+    }
+
+    fn standing_on(
+        &self,
+        key: &WorkloadKey,
+        workload: &Workload,
+        route: &Route,
+        (revision, tag, by_namespace): (&IstioRevision, Option<&IstioRevisionTag>, bool),
+    ) -> Option<Standing> {
+        let empty = crate::references::Crew::new();
+        let crew = self.references.crew(key).unwrap_or(&empty);
+        let elsewhere = crew.keys().any(|name| **name != *route.target);
+        let sent = workload
+            .mark
+            .as_ref()
+            .filter(|mark| mark.revision == route.target);
+        let arrived = revision.name() == route.target;
+        if let Some(mark) = sent
+            && arrived
+            && !elsewhere
+        {
+            let here = crew.get(route.target.as_str()).copied().unwrap_or_default();
+            let desired = usize::try_from(workload.rollout.desired).unwrap_or_default();
+            let was = self.standing_before(key) == Some(&Standing::Finished { batch: mark.batch });
+            // Pods that are replaced later are nobody's failure.
+            let all_here = here >= desired || (was && here > 0);
+            return Some(if workload.rollout.was_complete && all_here {
+                Standing::Finished { batch: mark.batch }
+            } else {
+                started(workload, route)?
+            });
+        }
+        let leaves = !crew.is_empty();
+        match (arrived, tag) {
+            (true, _) if !elsewhere => return None,
+            (false, Some(tag)) => return tagged(tag, revision, leaves),
+            // Without pods there is nothing to restart: new ones follow the namespace once it is relabelled.
+            (false, None) if by_namespace && !leaves => return None,
+            _ => {}
+        }
+        if let Some(reason) = self.skipped(key, workload, route) {
+            return Some(Standing::Skipped(reason));
+        }
+        let space = Subject::Namespace(key.namespace.clone());
+        if self.is_refused(&Subject::Workload(key.clone()))
+            || (!arrived && by_namespace && self.is_refused(&space))
+        {
+            return Some(Standing::Refused);
+        }
+        if !arrived && by_namespace {
+            return Some(Standing::Waiting);
+        }
+        if sent.is_some() {
+            return started(workload, route);
+        }
+        let earlier = workload.mark.as_ref().filter(|_| !workload.rollout.complete);
+        Some(Standing::Pending {
+            priority: workload.priority,
+            settling: earlier.map(|mark| workload.deadline(mark, route.timeout)),
+        })
+    }
+
+    fn standing_before(&self, key: &WorkloadKey) -> Option<&Standing> {
+        self.ledgers.get(self.movers.get(key)?)?.standing(key)
+    }
+
+    fn skipped(&self, key: &WorkloadKey, workload: &Workload, route: &Route) -> Option<Reason> {
+        let space = self.namespaces.get(&key.namespace);
+        if workload.skip || space.is_some_and(|space| space.skip_migration) {
+            return Some(Reason::SkippedByAnnotation);
+        }
+        if !route.kinds.contains(&key.kind) {
+            return Some(Reason::KindNotSelected);
+        }
+        if workload.paused {
+            return Some(Reason::WorkloadPaused);
+        }
+        workload.on_delete.then_some(Reason::UpdatesOnDelete)
+    }
+
+    /// Whether the last attempt was refused in a way that will not right itself.
+    fn is_refused(&self, subject: &Subject) -> bool {
+        let class = self.failures.get(subject).map(|failure| failure.class);
+        matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
+    }
+
+    /// Whose plan may differ when a ledger or the status it is judged by changed.
+    pub(super) fn stir(&self, istio: &str) -> Woken {
+        let (Some(ledger), Some(object)) = (self.ledgers.get(istio), self.istios.get(istio)) else {
+            return Woken::new();
+        };
+        let batched = wanted_migration(object).and_then(|migration| migration.batched.as_ref());
+        let size = batched.and_then(|batched| batched.batch_size).unwrap_or(1).max(1);
+        let next = ledger
+            .candidates(self.now)
+            .take(usize::try_from(size).unwrap_or(1));
+        let next = next.map(|(_, key)| Subject::Workload(key.clone()));
+        next.chain([Subject::istio(istio)]).collect()
+    }
+
+    /// The namespaces an Istio relabels.
+    pub(super) fn stir_namespaces(&self, istio: &str) -> Woken {
+        let ledger = self.ledgers.get(istio);
+        let names = ledger.into_iter().flat_map(Ledger::namespaces);
+        names.map(|name| Subject::Namespace(name.to_owned())).collect()
+    }
+}
+
+fn started(workload: &Workload, route: &Route) -> Option<Standing> {
+    let mark = workload.mark.as_ref()?;
+    Some(Standing::Started {
+        deadline: workload.deadline(mark, route.timeout),
+        batch: mark.batch,
+    })
+}
+
+/// A workload on a tag is never relabelled: it waits for a tag that follows the Istio, and one on a fixed tag stays.
+fn tagged(tag: &IstioRevisionTag, revision: &IstioRevision, leaves: bool) -> Option<Standing> {
+    let owner = revision.metadata.controller().map(|owner| owner.name.as_str());
+    let target = &tag.spec.target_ref;
+    let follows = target.kind == ObjectKind::Istio.name() && Some(target.name.as_str()) == owner;
+    let standing = if follows {
+        Standing::Waiting
+    } else {
+        Standing::Skipped(Reason::PinnedByTag)
+    };
+    leaves.then_some(standing)
+}

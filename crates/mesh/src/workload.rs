@@ -1,0 +1,542 @@
+//! A workload as a migration needs to know it: takes a Deployment, `StatefulSet` or `DaemonSet`, gives what it asks for, what was done
+//! to it, and whether it has come up. Knows nothing of revisions.
+
+use std::fmt;
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::{GoDuration, Time, names};
+use serde::Deserialize;
+use serde_json::{Value, json};
+
+use crate::references::{Labels, pod_reference};
+
+/// Which kind of workload.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WorkloadKind {
+    /// `apps/v1` Deployment.
+    Deployment,
+    /// `apps/v1` `StatefulSet`.
+    StatefulSet,
+    /// `apps/v1` `DaemonSet`.
+    DaemonSet,
+}
+
+impl WorkloadKind {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Deployment, Self::StatefulSet, Self::DaemonSet];
+
+    /// As objects spell it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Deployment => "Deployment",
+            Self::StatefulSet => "StatefulSet",
+            Self::DaemonSet => "DaemonSet",
+        }
+    }
+
+    /// The kind of this name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|kind| kind.name() == name)
+    }
+}
+
+/// Which workload. Those of a namespace lie together.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct WorkloadKey {
+    /// Its namespace.
+    pub namespace: String,
+    /// Its kind.
+    pub kind: WorkloadKind,
+    /// Its name.
+    pub name: String,
+}
+
+impl WorkloadKey {
+    /// The workload a pod belongs to, by the owner that controls it: of a replica set the Deployment behind it, which the pod's
+    /// template hash tells. Nothing for what no workload made.
+    #[must_use]
+    pub fn behind(namespace: &str, owner: (&str, &str), labels: &Labels) -> Option<Self> {
+        let (kind, name) = owner;
+        let (kind, name) = match kind {
+            "ReplicaSet" => {
+                let hash = labels.get(names::POD_TEMPLATE_HASH)?;
+                let deployment = name.strip_suffix(hash.as_str())?.strip_suffix('-')?;
+                (WorkloadKind::Deployment, deployment)
+            }
+            other => (
+                WorkloadKind::named(other).filter(|kind| *kind != WorkloadKind::Deployment)?,
+                name,
+            ),
+        };
+        Some(Self {
+            namespace: namespace.to_owned(),
+            kind,
+            name: name.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for WorkloadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.kind.name(), self.namespace, self.name)
+    }
+}
+
+/// What a migration did to a workload, remembered on the workload.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mark {
+    /// Where it was sent.
+    pub revision: String,
+    /// In which batch.
+    pub batch: i32,
+    /// When.
+    pub started: Time,
+}
+
+impl Mark {
+    /// As the annotation holds it.
+    #[must_use]
+    pub fn text(&self) -> String {
+        json!({"revision": self.revision, "batch": self.batch, "startedAt": self.started}).to_string()
+    }
+
+    /// The mark in an annotation. What nobody can read was not written by us.
+    #[must_use]
+    pub fn read(text: &str) -> Option<Self> {
+        #[derive(Deserialize)]
+        #[serde(rename_all = "camelCase")]
+        struct Raw {
+            revision: String,
+            batch: i32,
+            started_at: Time,
+        }
+        let raw: Raw = serde_json::from_str(text).ok()?;
+        Some(Self {
+            revision: raw.revision,
+            batch: raw.batch,
+            started: raw.started_at,
+        })
+    }
+}
+
+/// A workload, trimmed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Workload {
+    /// Its identity.
+    pub uid: String,
+    /// Its version.
+    pub resource_version: String,
+    /// Whether it is being deleted.
+    pub deleting: bool,
+    /// Whether it asks to be left alone.
+    pub skip: bool,
+    /// How long it may take to become ready, if it says so itself.
+    pub timeout: Option<SignedDuration>,
+    /// Lower numbers migrate first.
+    pub priority: i32,
+    /// What was done to it.
+    pub mark: Option<Mark>,
+    /// Those labels of its pod template that decide about injection.
+    pub template: Labels,
+    /// A change would not reach its pods.
+    pub paused: bool,
+    /// It replaces pods only when somebody deletes them.
+    pub on_delete: bool,
+    /// How far its last change has come.
+    pub rollout: Rollout,
+}
+
+/// How far the last change of a workload has come.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rollout {
+    /// How many pods there should be.
+    pub desired: i32,
+    /// How many of them are of the newest template.
+    pub updated: i32,
+    /// How many are ready.
+    pub ready: i32,
+    /// The controller has seen the last change, every pod is of the newest template, ready and available, and no other is left.
+    pub complete: bool,
+    /// It was complete once for this very template, whatever became of the pods later.
+    pub was_complete: bool,
+}
+
+/// A workload as the API server sends it: only what is needed is read.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+pub struct RawWorkload {
+    /// Who it is.
+    pub metadata: RawMeta,
+    /// What is wanted.
+    pub spec: RawSpec,
+    /// How far it is.
+    pub status: RawStatus,
+}
+
+/// `metadata` of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawMeta {
+    pub name: String,
+    pub namespace: String,
+    pub uid: String,
+    pub resource_version: String,
+    pub generation: i64,
+    pub deletion_timestamp: Option<Time>,
+    pub annotations: Labels,
+}
+
+/// `spec` of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawSpec {
+    pub replicas: Option<i32>,
+    pub paused: bool,
+    pub template: RawTemplate,
+    pub update_strategy: RawStrategy,
+}
+
+/// `spec.template` of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawTemplate {
+    pub metadata: RawTemplateMeta,
+}
+
+/// `spec.template.metadata` of a workload.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawTemplateMeta {
+    pub labels: Labels,
+}
+
+/// `spec.updateStrategy` of a stateful or daemon set.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawStrategy {
+    #[serde(rename = "type")]
+    pub kind: String,
+}
+
+/// `status` of a workload of any of the three kinds.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawStatus {
+    pub observed_generation: i64,
+    pub replicas: i32,
+    pub updated_replicas: i32,
+    pub ready_replicas: i32,
+    pub available_replicas: i32,
+    pub current_revision: String,
+    pub update_revision: String,
+    pub desired_number_scheduled: i32,
+    pub current_number_scheduled: i32,
+    pub updated_number_scheduled: i32,
+    pub number_ready: i32,
+    pub number_available: i32,
+    pub conditions: Vec<RawCondition>,
+}
+
+/// A condition of a Deployment.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default)]
+#[allow(missing_docs, reason = "the API server's own names")]
+pub struct RawCondition {
+    #[serde(rename = "type")]
+    pub kind: String,
+    pub reason: String,
+}
+
+impl RawWorkload {
+    /// Which workload it is.
+    #[must_use]
+    pub fn key(&self, kind: WorkloadKind) -> WorkloadKey {
+        WorkloadKey {
+            namespace: self.metadata.namespace.clone(),
+            kind,
+            name: self.metadata.name.clone(),
+        }
+    }
+
+    /// What a migration needs to know of it.
+    #[must_use]
+    pub fn trimmed(&self, kind: WorkloadKind) -> Workload {
+        let note = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
+        let mut template = self.spec.template.metadata.labels.clone();
+        template.retain(|key, _| key == names::REVISION_LABEL || key == names::INJECT_LABEL);
+        let timeout = note(names::READINESS_TIMEOUT).and_then(|text| GoDuration(text.into()).span().ok());
+        Workload {
+            uid: self.metadata.uid.clone(),
+            resource_version: self.metadata.resource_version.clone(),
+            deleting: self.metadata.deletion_timestamp.is_some(),
+            skip: note(names::SKIP_MIGRATION) == Some("true"),
+            timeout: timeout.filter(SignedDuration::is_positive),
+            priority: note(names::MIGRATION_BATCH)
+                .and_then(|text| text.trim().parse().ok())
+                .unwrap_or_default(),
+            mark: note(names::MIGRATION_MARK).and_then(Mark::read),
+            template,
+            paused: self.spec.paused,
+            on_delete: self.spec.update_strategy.kind == "OnDelete",
+            rollout: self.rollout(kind),
+        }
+    }
+
+    fn rollout(&self, kind: WorkloadKind) -> Rollout {
+        let status = &self.status;
+        let seen = status.observed_generation >= self.metadata.generation;
+        let desired = match kind {
+            WorkloadKind::DaemonSet => status.desired_number_scheduled,
+            _ => self.spec.replicas.unwrap_or(1),
+        };
+        let all = |numbers: &[i32]| numbers.iter().all(|number| *number == desired);
+        let (updated, ready, full, settled) = match kind {
+            WorkloadKind::Deployment => (
+                status.updated_replicas,
+                status.ready_replicas,
+                all(&[
+                    status.replicas,
+                    status.updated_replicas,
+                    status.ready_replicas,
+                    status.available_replicas,
+                ]),
+                status.conditions.iter().any(|condition| {
+                    condition.kind == "Progressing" && condition.reason == "NewReplicaSetAvailable"
+                }),
+            ),
+            WorkloadKind::StatefulSet => (
+                status.updated_replicas,
+                status.ready_replicas,
+                all(&[status.replicas, status.ready_replicas, status.available_replicas])
+                    && (desired == 0 || status.current_revision == status.update_revision),
+                status.current_revision == status.update_revision && !status.update_revision.is_empty(),
+            ),
+            WorkloadKind::DaemonSet => (
+                status.updated_number_scheduled,
+                status.number_ready,
+                all(&[
+                    status.current_number_scheduled,
+                    status.updated_number_scheduled,
+                    status.number_ready,
+                    status.number_available,
+                ]),
+                status.updated_number_scheduled >= desired,
+            ),
+        };
+        Rollout {
+            desired,
+            updated,
+            ready,
+            complete: seen && full,
+            was_complete: seen && (full || settled),
+        }
+    }
+}
+
+impl Workload {
+    /// A workload in any of the three kinds' JSON. What is not there counts as empty.
+    #[must_use]
+    pub fn of(kind: WorkloadKind, object: &Value) -> Option<(WorkloadKey, Self)> {
+        let raw = RawWorkload::deserialize(object).ok()?;
+        Some((raw.key(kind), raw.trimmed(kind)))
+    }
+
+    /// What its template asks for; a template can also ask for nothing by force.
+    #[must_use]
+    pub fn asks(&self) -> Option<&str> {
+        pod_reference(&self.template)
+    }
+
+    /// Whether its template refuses to be injected.
+    #[must_use]
+    pub fn is_opted_out(&self) -> bool {
+        self.template.get(names::INJECT_LABEL).map(String::as_str) == Some("false")
+    }
+
+    /// When it must have come up.
+    #[must_use]
+    pub fn deadline(&self, mark: &Mark, default: SignedDuration) -> Timestamp {
+        mark.started.after(self.timeout.unwrap_or(default))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn labels(pairs: &[(&str, &str)]) -> Labels {
+        pairs
+            .iter()
+            .map(|(key, value)| ((*key).into(), (*value).into()))
+            .collect()
+    }
+
+    #[test]
+    fn a_pod_names_the_workload_behind_it() {
+        let check = |owner, hash: &str, expected: Option<&str>| {
+            let found = WorkloadKey::behind("shop", owner, &labels(&[(names::POD_TEMPLATE_HASH, hash)]));
+            assert_eq!(
+                found.map(|key| key.to_string()).as_deref(),
+                expected,
+                "{owner:?} {hash}"
+            );
+        };
+        check(("ReplicaSet", "cart-5d4f"), "5d4f", Some("Deployment/shop/cart"));
+        check(
+            ("ReplicaSet", "cart-v2-5d4f"),
+            "5d4f",
+            Some("Deployment/shop/cart-v2"),
+        );
+        check(("ReplicaSet", "cart"), "5d4f", None);
+        check(("ReplicaSet", "5d4f"), "5d4f", None);
+        check(("StatefulSet", "db"), "", Some("StatefulSet/shop/db"));
+        check(("DaemonSet", "agent"), "", Some("DaemonSet/shop/agent"));
+        check(("Job", "nightly"), "", None);
+        check(("Deployment", "cart"), "", None);
+        assert_eq!(
+            WorkloadKey::behind("shop", ("ReplicaSet", "cart-5d4f"), &labels(&[])),
+            None,
+            "a bare replica set"
+        );
+    }
+
+    #[test]
+    fn marks_are_read_as_they_are_written() {
+        let mark = Mark {
+            revision: "default-v1-29-1".into(),
+            batch: 3,
+            started: Time::of("2026-11-15T16:48:21Z".parse().unwrap()),
+        };
+        let text = r#"{"batch":3,"revision":"default-v1-29-1","startedAt":"2026-11-15T16:48:21Z"}"#;
+        assert_eq!(mark.text(), text);
+        assert_eq!(Mark::read(text), Some(mark));
+        for bad in [
+            "",
+            "yes",
+            "{}",
+            r#"{"batch":"3","revision":"x","startedAt":"2026-11-15T16:48:21Z"}"#,
+        ] {
+            assert_eq!(Mark::read(bad), None, "{bad}");
+        }
+    }
+
+    fn rollout(kind: WorkloadKind, json: Value) -> (bool, bool) {
+        let (_, workload) = Workload::of(kind, &json).unwrap();
+        (workload.rollout.complete, workload.rollout.was_complete)
+    }
+
+    #[test]
+    fn a_deployment_is_complete_when_its_controller_says_so_of_this_generation() {
+        let deployment = |generation, counts: [i32; 4], reason: &str| {
+            let [replicas, updated, ready, available] = counts;
+            json!({
+                "metadata": {"name": "cart", "namespace": "shop", "generation": 2},
+                "spec": {"replicas": 3},
+                "status": {
+                    "observedGeneration": generation, "replicas": replicas, "updatedReplicas": updated,
+                    "readyReplicas": ready, "availableReplicas": available,
+                    "conditions": [{"type": "Progressing", "reason": reason}],
+                },
+            })
+        };
+        let check = |json, expected, why: &str| {
+            assert_eq!(rollout(WorkloadKind::Deployment, json), expected, "{why}")
+        };
+        check(
+            deployment(2, [3, 3, 3, 3], "NewReplicaSetAvailable"),
+            (true, true),
+            "all there",
+        );
+        check(
+            deployment(1, [3, 3, 3, 3], "NewReplicaSetAvailable"),
+            (false, false),
+            "of the generation before",
+        );
+        check(
+            deployment(2, [4, 3, 4, 4], "ReplicaSetUpdated"),
+            (false, false),
+            "an old pod is left",
+        );
+        check(
+            deployment(2, [3, 2, 3, 3], "ReplicaSetUpdated"),
+            (false, false),
+            "one is not updated",
+        );
+        check(
+            deployment(2, [3, 3, 2, 2], "ReplicaSetUpdated"),
+            (false, false),
+            "one is not ready yet",
+        );
+        check(
+            deployment(2, [3, 3, 3, 2], "ReplicaSetUpdated"),
+            (false, false),
+            "one is not available yet",
+        );
+        check(
+            deployment(2, [3, 3, 2, 2], "NewReplicaSetAvailable"),
+            (false, true),
+            "one faltered later",
+        );
+        check(
+            deployment(2, [3, 1, 2, 2], "ProgressDeadlineExceeded"),
+            (false, false),
+            "stuck",
+        );
+    }
+
+    #[test]
+    fn stateful_and_daemon_sets_are_complete_in_their_own_way() {
+        let stateful = |current: &str, ready: i32| {
+            json!({
+                "metadata": {"name": "db", "namespace": "shop", "generation": 1},
+                "spec": {"replicas": 2},
+                "status": {"observedGeneration": 1, "replicas": 2, "readyReplicas": ready, "availableReplicas": ready,
+                    "currentRevision": current, "updateRevision": "db-2"},
+            })
+        };
+        assert_eq!(
+            rollout(WorkloadKind::StatefulSet, stateful("db-2", 2)),
+            (true, true)
+        );
+        assert_eq!(
+            rollout(WorkloadKind::StatefulSet, stateful("db-1", 2)),
+            (false, false)
+        );
+        assert_eq!(
+            rollout(WorkloadKind::StatefulSet, stateful("db-2", 1)),
+            (false, true)
+        );
+        let daemon = |updated: i32, ready: i32| {
+            json!({
+                "metadata": {"name": "agent", "namespace": "shop", "generation": 1},
+                "status": {"observedGeneration": 1, "desiredNumberScheduled": 3, "currentNumberScheduled": 3,
+                    "updatedNumberScheduled": updated, "numberReady": ready, "numberAvailable": ready},
+            })
+        };
+        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(3, 3)), (true, true));
+        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(2, 3)), (false, false));
+        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(3, 2)), (false, true));
+    }
+
+    #[test]
+    fn annotations_nobody_can_read_count_as_unset() {
+        let json = json!({"metadata": {"name": "cart", "namespace": "shop", "annotations": {
+            names::SKIP_MIGRATION: "yes", names::READINESS_TIMEOUT: "soon", names::MIGRATION_BATCH: "first",
+            names::MIGRATION_MARK: "?",
+        }}});
+        let (_, workload) = Workload::of(WorkloadKind::Deployment, &json).unwrap();
+        let expected = Workload {
+            rollout: workload.rollout,
+            ..Workload::default()
+        };
+        assert_eq!(workload, expected);
+    }
+}

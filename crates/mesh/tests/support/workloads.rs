@@ -1,0 +1,223 @@
+//! Workloads of a world: made, moved and rolled out as a cluster would do it, injection included.
+
+use mainstay_mesh::plan::{Move, Relabel};
+use mainstay_mesh::references::{Labels, ReferrerKey};
+use mainstay_mesh::workload::{Workload, WorkloadKey, WorkloadKind};
+use mainstay_mesh::{Observation, Subject};
+use serde_json::{Value, json};
+
+use super::{World, names, pairs};
+
+/// How many pods a workload has.
+pub const REPLICAS: i64 = 2;
+
+pub fn deployment(namespace: &str, name: &str) -> WorkloadKey {
+    WorkloadKey {
+        namespace: namespace.into(),
+        kind: WorkloadKind::Deployment,
+        name: name.into(),
+    }
+}
+
+impl World {
+    /// A Deployment with its pods running, injected by whatever its labels lead to.
+    pub fn app(&mut self, namespace: &str, name: &str, template: &str, annotations: &str) -> WorkloadKey {
+        self.workload(deployment(namespace, name), template, annotations)
+    }
+
+    /// A workload of any kind, up and running.
+    pub fn workload(&mut self, key: WorkloadKey, template: &str, annotations: &str) -> WorkloadKey {
+        let object = json!({
+            "metadata": {"name": key.name, "namespace": key.namespace, "uid": format!("uid-{key}"), "generation": 1,
+                "annotations": pairs(annotations)},
+            "spec": {"replicas": REPLICAS, "template": {"metadata": {"labels": pairs(template)}}},
+            "status": {},
+        });
+        self.workloads.insert(key.clone(), object);
+        self.roll(&key);
+        key
+    }
+
+    /// Changes a workload as its owner would.
+    pub fn change_workload(&mut self, key: &WorkloadKey, edit: impl FnOnce(&mut Value)) {
+        let version = self.fresh();
+        let Some(object) = self.workloads.get_mut(key) else {
+            panic!("no {key}");
+        };
+        edit(object);
+        object["metadata"]["resourceVersion"] = json!(version.to_string());
+        let (_, workload) = Workload::of(key.kind, object).expect("a workload");
+        self.see(Observation::Workload(key.clone(), Some(workload)));
+    }
+
+    pub fn delete_workload(&mut self, key: &WorkloadKey) {
+        self.workloads.remove(key);
+        self.see(Observation::Workload(key.clone(), None));
+        for index in 0..REPLICAS {
+            self.pod_gone(&key.namespace, &pod_name(key, index));
+        }
+    }
+
+    /// The rollout of a workload succeeds: every pod is new, ready, and injected by whatever is asked for now.
+    pub fn roll(&mut self, key: &WorkloadKey) {
+        let revision = self.injector_for(key);
+        self.replace_pods(key, revision.as_deref());
+        self.finish_rollout(key);
+    }
+
+    /// The new pods come up without a proxy.
+    pub fn roll_uninjected(&mut self, key: &WorkloadKey) {
+        self.replace_pods(key, None);
+        self.finish_rollout(key);
+    }
+
+    /// Half of the pods come up on the new template and are not ready; the old ones keep running.
+    pub fn stall(&mut self, key: &WorkloadKey) {
+        self.change_workload(key, |object| {
+            let generation = object["metadata"]["generation"].clone();
+            object["status"] = json!({"observedGeneration": generation, "replicas": REPLICAS + 1, "updatedReplicas": 1,
+                "readyReplicas": REPLICAS, "availableReplicas": REPLICAS,
+                "conditions": [{"type": "Progressing", "reason": "ReplicaSetUpdated"}]});
+        });
+    }
+
+    fn finish_rollout(&mut self, key: &WorkloadKey) {
+        self.change_workload(key, |object| {
+            let (generation, replicas) = (object["metadata"]["generation"].clone(), object["spec"]["replicas"].clone());
+            object["status"] = json!({"observedGeneration": generation, "replicas": replicas, "updatedReplicas": replicas,
+                "readyReplicas": replicas, "availableReplicas": replicas,
+                "conditions": [{"type": "Progressing", "reason": "NewReplicaSetAvailable"}]});
+            if object["kind"] != "Deployment" {
+                object["status"]["currentRevision"] = generation.clone().to_string().into();
+                object["status"]["updateRevision"] = generation.to_string().into();
+            }
+        });
+    }
+
+    fn replace_pods(&mut self, key: &WorkloadKey, revision: Option<&str>) {
+        let replicas = self
+            .workloads
+            .get(key)
+            .map(|object| object["spec"]["replicas"].as_i64().unwrap_or(1));
+        for index in 0..REPLICAS {
+            let name = pod_name(key, index);
+            if index >= replicas.unwrap_or_default() {
+                self.see(Observation::ReferrerGone(ReferrerKey::Pod(
+                    key.namespace.clone(),
+                    name,
+                )));
+                continue;
+            }
+            let annotations =
+                revision.map(|revision| pairs(&format!("{}={revision}", names::REVISION_LABEL)));
+            self.see(Observation::Pod {
+                namespace: key.namespace.clone(),
+                name,
+                labels: self.template(key),
+                annotations: annotations.unwrap_or_default(),
+                finished: false,
+                leaving: false,
+                workload: Some(key.clone()),
+            });
+        }
+    }
+
+    fn template(&self, key: &WorkloadKey) -> Labels {
+        let labels = &self.workloads[key]["spec"]["template"]["metadata"]["labels"];
+        serde_json::from_value(labels.clone()).expect("labels")
+    }
+
+    /// Who injects the pods of a workload now: what its namespace chooses, else what its template asks for, through tags.
+    fn injector_for(&self, key: &WorkloadKey) -> Option<String> {
+        let template = self.template(key);
+        let references = self.snapshot.references();
+        let asked = mainstay_mesh::references::pod_reference(&template);
+        let opted_out = template.get(names::INJECT_LABEL).map(String::as_str) == Some("false");
+        let name = references
+            .chosen_in(&key.namespace)
+            .or(asked)
+            .filter(|_| !opted_out)?;
+        let revision = self
+            .snapshot
+            .revisions()
+            .get(name)
+            .map(|revision| revision.name());
+        let tag = self
+            .snapshot
+            .tags()
+            .get(name)
+            .map(|tag| tag.status.istio_revision.as_str());
+        revision
+            .or(tag)
+            .filter(|name| !name.is_empty())
+            .map(str::to_owned)
+    }
+
+    pub(super) fn relabel(&mut self, relabel: &Relabel) {
+        let name = relabel.object.name().to_owned();
+        let known = self.last.get(&format!("namespace/{name}")).cloned();
+        let Some(Observation::Namespace {
+            mut labels,
+            annotations,
+            ..
+        }) = known
+        else {
+            panic!("no namespace {name}");
+        };
+        let patch = relabel.patch();
+        for (key, value) in patch["metadata"]["labels"].as_object().expect("labels") {
+            match value.as_str() {
+                Some(value) => labels.insert(key.clone(), value.to_owned()),
+                None => labels.remove(key),
+            };
+        }
+        self.put_namespace(&name, labels, annotations);
+    }
+
+    pub(super) fn move_workload(&mut self, step: &Move) {
+        let Subject::Workload(key) = &step.object.subject else {
+            panic!("{} is no workload", step.object.subject);
+        };
+        let patch = step.patch();
+        self.change_workload(key, |object| {
+            merge(object, &patch);
+            object["metadata"]["generation"] =
+                json!(object["metadata"]["generation"].as_i64().unwrap_or(0) + 1);
+        });
+    }
+
+    /// The labels of a namespace as `key=value`, in order.
+    pub fn labels_of(&self, namespace: &str) -> String {
+        match self.last.get(&format!("namespace/{namespace}")) {
+            Some(Observation::Namespace { labels, .. }) => {
+                let pairs: Vec<String> = labels
+                    .iter()
+                    .map(|(key, value)| format!("{key}={value}"))
+                    .collect();
+                pairs.join(" ")
+            }
+            _ => panic!("no namespace {namespace}"),
+        }
+    }
+}
+
+fn pod_name(key: &WorkloadKey, index: i64) -> String {
+    format!("{}-{index}", key.name)
+}
+
+fn merge(object: &mut Value, patch: &Value) {
+    let Value::Object(fields) = patch else {
+        object.clone_from(patch);
+        return;
+    };
+    if !object.is_object() {
+        *object = json!({});
+    }
+    for (key, value) in fields {
+        if value.is_null() {
+            object.as_object_mut().expect("an object").remove(key);
+        } else {
+            merge(&mut object[key], value);
+        }
+    }
+}
