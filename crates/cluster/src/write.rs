@@ -274,7 +274,9 @@ fn path(kind: ObjectKind, name: &str) -> String {
 fn seen_path(seen: &Seen) -> Option<String> {
     match &seen.subject {
         mainstay_mesh::Subject::Object(kind, name) => Some(path(*kind, name)),
-        mainstay_mesh::Subject::Webhook(_) => None,
+        mainstay_mesh::Subject::Webhook(_)
+        | mainstay_mesh::Subject::Namespace(_)
+        | mainstay_mesh::Subject::Workload(_) => None,
     }
 }
 
