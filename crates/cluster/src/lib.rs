@@ -4,5 +4,5 @@
 
 pub mod compare;
 pub mod connect;
-pub mod write;
 pub mod kinds;
+pub mod write;

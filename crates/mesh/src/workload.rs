@@ -333,7 +333,8 @@ impl RawWorkload {
         };
         Rollout {
             desired,
-            updated,
+            // Of the template before, as long as nobody has acted on this one.
+            updated: if seen { updated } else { 0 },
             ready,
             complete: seen && full,
             was_complete: seen && (full || settled),

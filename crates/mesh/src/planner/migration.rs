@@ -367,7 +367,7 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
             "moving {to_move} workloads to {target} in {} batches",
             batch(new).total_batches
         );
-        work.tell(false, Reason::MigrationStarted, message);
+        work.tell_after(false, Reason::MigrationStarted, message);
     }
     if batch(new).current_batch > batch(old).current_batch && new.state == MigrationState::InProgress {
         let message = format!(
@@ -375,7 +375,7 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
             batch(new).current_batch,
             batch(new).total_batches
         );
-        work.tell(false, Reason::BatchStarted, message);
+        work.tell_after(false, Reason::BatchStarted, message);
     }
     let known: BTreeMap<_, _> = old
         .failures
@@ -384,7 +384,7 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
         .collect();
     for failure in &new.failures {
         if known.get(&name(failure)) != Some(&failure.timestamp) {
-            work.tell(
+            work.tell_after(
                 true,
                 Reason::WorkloadFailed,
                 format!("{}: {}", name(failure), failure.reason),
@@ -398,7 +398,7 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
             "{} of {} workloads were moved to {target}, {} failed, {} skipped",
             new.migrated_workloads, new.total_workloads, new.failed_workloads, new.skipped_workloads
         );
-        work.tell(
+        work.tell_after(
             new.state == MigrationState::Failed,
             Reason::MigrationEnded,
             message,

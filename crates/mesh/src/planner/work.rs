@@ -14,6 +14,8 @@ pub(super) struct Work<'a> {
     snapshot: &'a Snapshot,
     object: Seen,
     steps: Vec<Step>,
+    /// What people hear once the status is written.
+    news: Vec<Step>,
     trouble: Option<Trouble>,
     again: Again,
 }
@@ -31,6 +33,7 @@ impl<'a> Work<'a> {
             snapshot,
             object: Seen::of(subject, metadata),
             steps: Vec::new(),
+            news: Vec::new(),
             trouble: None,
             again: Again::OnEvent,
         }
@@ -61,6 +64,13 @@ impl<'a> Work<'a> {
             message,
         };
         self.add(Action::Event(event), reason);
+    }
+
+    /// Tells people of something the status says, after it was written: whoever fails to write it tells nothing twice.
+    pub(super) fn tell_after(&mut self, warning: bool, reason: Reason, message: String) {
+        let before = self.steps.len();
+        self.tell(warning, reason, message);
+        self.news.extend(self.steps.drain(before..));
     }
 
     /// Something stands in the way. The first trouble is the one that is reported.
@@ -131,6 +141,7 @@ impl<'a> Work<'a> {
                 status: wrap(new),
             };
             self.add(write, Reason::StatusChanged);
+            self.steps.append(&mut self.news);
             for condition in events {
                 let warning = !condition.is_true() && condition.kind != ConditionType::InUse;
                 let plain = format!("{} is {:?}", condition.kind, condition.status);

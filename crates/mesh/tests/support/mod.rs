@@ -8,7 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
-mod workloads;
+pub mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
