@@ -3,20 +3,35 @@
 //!
 //! What a list is (one value, a set, or entries with keys) is not known from the object. But the server wrote it down when we applied
 //! last: our entry in `managedFields` names entries by `k:{…}` and `v:…`, or ends at the list. So our own record is the schema,
-//! and it also tells what we once wanted and no longer do.
+//! and it also tells what we once wanted and no longer do. Where we never applied, the records of whoever did serve as well.
 
+mod at;
+mod defaults;
 mod fields;
 mod quantity;
+mod records;
+mod same;
+mod takeover;
 
 use std::fmt;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
-use fields::{Element, Fields};
+pub(crate) use records::Records;
+pub(crate) use takeover::{legacy_leftover, takeover};
 
-/// Why an apply is needed.
+use at::At;
+pub use at::Path;
+use fields::Fields;
+use same::{is_empty, is_same};
+
+/// Why a write is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Difference {
+    /// It is not there.
+    Absent,
+    /// It is there, and should not be.
+    Unwanted,
     /// We own nothing there yet: nobody has applied under our name.
     Unowned,
     /// A value is not what we want.
@@ -30,6 +45,8 @@ pub enum Difference {
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Absent => write!(f, "not there"),
+            Self::Unwanted => write!(f, "not wanted any more"),
             Self::Unowned => write!(f, "not applied by us yet"),
             Self::Changed(path) => write!(f, "{path} was changed"),
             Self::Missing(path) => write!(f, "{path} is missing"),
@@ -38,103 +55,45 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Where in an object, as the server records it: `f:spec`, `f:ports`, `k:{"port":443}`.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Path(Vec<String>);
-
-impl fmt::Display for Path {
-    /// As people write it: `.spec.ports[port=443].name`.
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|key| match key.strip_prefix("f:") {
-            Some(name) => write!(f, ".{name}"),
-            None => match Element::parse(key) {
-                Some(element) => write!(f, "[{element}]"),
-                None => write!(f, "[{key}]"),
-            },
-        })
-    }
-}
-
-impl Path {
-    fn field(&self, name: &str) -> Self {
-        self.below(format!("f:{name}"))
-    }
-
-    fn below(&self, key: String) -> Self {
-        Self(self.0.iter().cloned().chain([key]).collect())
-    }
-}
-
 /// The first reason why applying `wanted` as `manager` would change `live`; `None` when the server would leave it as it is.
 #[must_use]
 pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Difference> {
-    let records = Records::of(live);
-    let Some(owned) = records.applied_by(manager) else {
+    let records = Records::of(live, manager, &[]);
+    let Some(owned) = records.own() else {
         return Some(Difference::Unowned);
     };
-    let Value::Object(wanted) = wanted else {
-        return None;
-    };
-    // Who and where it is was settled when it was found; the server never records these.
-    let mut wanted = wanted.clone();
-    wanted.retain(|name, _| !matches!(name.as_str(), "apiVersion" | "kind"));
-    let metadata = wanted
-        .get("metadata")
-        .map(without_identity)
-        .filter(|metadata| !is_empty(metadata));
-    match metadata {
-        Some(metadata) => wanted.insert("metadata".into(), metadata),
-        None => wanted.remove("metadata"),
-    };
-    let at = Path::default();
+    let root = At::root(wanted);
+    let Value::Object(map) = wanted else { return None };
+    fields(map, live, owned, root, &records).or_else(|| leftovers(wanted, owned, root))
+}
+
+/// Every field of a map. Who and where an object is was settled when it was found; the server never records these.
+fn fields(
+    wanted: &Map<String, Value>,
+    live: &Value,
+    owned: Fields<'_>,
+    at: At<'_>,
+    records: &Records<'_>,
+) -> Option<Difference> {
     wanted
         .iter()
-        .find_map(|(name, value)| field(value, live.get(name), owned.get(name), &at.field(name), &records))
-        .or_else(|| leftovers(&Value::Object(wanted.clone()), owned, &at))
-}
-
-/// Who owns what, everybody's.
-struct Records<'a>(&'a [Value]);
-
-impl<'a> Records<'a> {
-    fn of(live: &'a Value) -> Self {
-        let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
-        Self(entries.map(Vec::as_slice).unwrap_or_default())
-    }
-
-    /// What `manager` applied, if it ever did.
-    fn applied_by(&self, manager: &str) -> Option<Fields<'a>> {
-        let is_ours = |entry: &&Value| {
-            let text = |key: &str| entry.get(key).and_then(Value::as_str).unwrap_or_default();
-            text("manager") == manager && text("operation") == "Apply" && text("subresource").is_empty()
-        };
-        self.0.iter().find(is_ours)?.get("fieldsV1").map(Fields::of)
-    }
-
-    /// Whether somebody owns single parts of what is at this place, so that nobody owns it as one.
-    fn is_shared(&self, at: &Path) -> bool {
-        let below = |entry: &'a Value| {
-            let record = Fields::of(entry.get("fieldsV1")?);
-            at.0.iter().try_fold(record, |fields, key| fields.below(key))
-        };
-        self.0.iter().filter_map(below).any(|fields| !fields.is_leaf())
-    }
-}
-
-/// `metadata` without what identifies the object.
-fn without_identity(metadata: &Value) -> Value {
-    let mut metadata = metadata.clone();
-    if let Value::Object(map) = &mut metadata {
-        map.retain(|key, _| !matches!(key.as_str(), "name" | "namespace"));
-    }
-    metadata
+        .filter(|(name, _)| !at.is_identity(name))
+        .find_map(|(name, value)| {
+            let (live, owned, at) = (live.get(name), owned.get(name), at.field(name));
+            match value {
+                Value::Object(map) if at.is_metadata() => {
+                    fields(map, live?, owned.unwrap_or_default(), at, records)
+                }
+                _ => field(value, live, owned, at, records),
+            }
+        })
 }
 
 fn field(
     wanted: &Value,
     live: Option<&Value>,
     owned: Option<Fields<'_>>,
-    at: &Path,
+    at: At<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
     // Wanting an empty map or list is wanting nothing in it, unless it is ours as one and somebody filled it.
@@ -142,17 +101,17 @@ fn field(
         return None;
     }
     let (Some(live), Some(owned)) = (live, owned) else {
-        return Some(Difference::Missing(at.clone()));
+        return Some(Difference::Missing(at.path()));
     };
     match (wanted, live) {
-        (Value::Object(wanted), Value::Object(map)) if !owned.is_leaf() => wanted
-            .iter()
-            .find_map(|(name, value)| field(value, map.get(name), owned.get(name), &at.field(name), records)),
+        (Value::Object(wanted), Value::Object(_)) if !owned.is_leaf() => {
+            fields(wanted, live, owned, at, records)
+        }
         (Value::Array(wanted), Value::Array(list)) if !owned.is_leaf() => wanted
             .iter()
             .find_map(|value| entry(value, list, owned, at, records)),
-        _ if is_same(wanted, live) => None,
-        _ => Some(Difference::Changed(at.clone())),
+        _ if is_same(wanted, live, at) => None,
+        _ => Some(Difference::Changed(at.path())),
     }
 }
 
@@ -161,82 +120,48 @@ fn entry(
     wanted: &Value,
     list: &[Value],
     owned: Fields<'_>,
-    at: &Path,
+    at: At<'_>,
     records: &Records<'_>,
 ) -> Option<Difference> {
     let Some((key, element, inner)) = owned.elements().find(|(_, element, _)| element.is(wanted)) else {
-        return Some(Difference::Missing(at.below(format!("v:{wanted}"))));
+        return Some(Difference::Missing(at.entry(&format!("v:{wanted}")).path()));
     };
-    let at = at.below(key.to_owned());
-    let Some(live) = list.iter().find(|live| element.is(live)) else {
-        return Some(Difference::Missing(at));
+    let at = at.entry(key);
+    let Some(live) = list.iter().rfind(|live| element.is(live)) else {
+        return Some(Difference::Missing(at.path()));
     };
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(map)) => wanted
-            .iter()
-            .find_map(|(name, value)| field(value, map.get(name), inner.get(name), &at.field(name), records)),
-        _ => None,
+    match wanted {
+        Value::Object(wanted) if !inner.is_leaf() => fields(wanted, live, inner, at, records),
+        // An entry that is owned as one, such as an owner.
+        _ if is_same(wanted, live, at) => None,
+        _ => Some(Difference::Changed(at.path())),
     }
 }
 
 /// What we own and `wanted` does not hold.
-fn leftovers(wanted: &Value, owned: Fields<'_>, at: &Path) -> Option<Difference> {
+fn leftovers(wanted: &Value, owned: Fields<'_>, at: At<'_>) -> Option<Difference> {
     for (name, inner) in owned.names() {
         let at = at.field(name);
         match wanted.get(name) {
-            None => return Some(Difference::Leftover(at)),
+            None => return Some(Difference::Leftover(at.path())),
             Some(value) => {
-                if let Some(found) = leftovers(value, inner, &at) {
+                if let Some(found) = leftovers(value, inner, at) {
                     return Some(found);
                 }
             }
         }
     }
     for (key, element, inner) in owned.elements() {
-        let at = at.below(key.to_owned());
+        let at = at.entry(key);
         let entries = wanted.as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some(value) = entries.iter().find(|entry| element.is(entry)) else {
-            return Some(Difference::Leftover(at));
+        let Some(value) = entries.iter().rfind(|entry| element.is(entry)) else {
+            return Some(Difference::Leftover(at.path()));
         };
-        if let Some(found) = leftovers(value, inner, &at) {
+        if let Some(found) = leftovers(value, inner, at) {
             return Some(found);
         }
     }
     None
-}
-
-fn is_empty(value: &Value) -> bool {
-    match value {
-        Value::Null => true,
-        Value::Object(map) => map.is_empty(),
-        Value::Array(list) => list.is_empty(),
-        _ => false,
-    }
-}
-
-/// Equal as the server sees it: quantities by their amount, numbers by their value, absent and empty alike inside one value.
-fn is_same(wanted: &Value, live: &Value) -> bool {
-    match (wanted, live) {
-        (Value::Object(wanted), Value::Object(live)) => {
-            wanted
-                .iter()
-                .all(|(key, value)| live.get(key).map_or(is_empty(value), |live| is_same(value, live)))
-                && live
-                    .iter()
-                    .all(|(key, value)| wanted.contains_key(key) || is_empty(value))
-        }
-        (Value::Array(wanted), Value::Array(live)) => {
-            wanted.len() == live.len()
-                && wanted
-                    .iter()
-                    .zip(live)
-                    .all(|(wanted, live)| is_same(wanted, live))
-        }
-        (Value::Number(wanted), Value::Number(live)) => wanted == live || wanted.as_f64() == live.as_f64(),
-        (Value::String(wanted), Value::String(live)) => wanted == live || quantity::is_same(wanted, live),
-        (Value::Number(wanted), Value::String(live)) => quantity::is_same(&wanted.to_string(), live),
-        _ => wanted == live,
-    }
 }
 
 #[cfg(test)]

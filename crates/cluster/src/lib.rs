@@ -2,7 +2,10 @@
 //!
 //! *Absent on purpose:* deciding what to apply.
 
+pub mod apply;
 pub mod compare;
 pub mod connect;
+pub mod desired;
 pub mod kinds;
+pub mod live;
 pub mod write;

@@ -1,0 +1,375 @@
+//! Applies and removes releases: takes what is wanted and what is known to be there, does what differs to the cluster, gives every
+//! change with its reason. Decides nothing that is not settled by the two.
+//!
+//! ```text
+//! Desired + Known ──decide──▶ inventory, applies in order, deletions ──▶ changes
+//! ```
+//!
+//! *Invariants:* what is equal is not written; an object that is not ours is never written, and stops the release before anything is;
+//! every deletion names the version it means; every call ends within its deadline; nothing is retried here.
+
+mod call;
+mod decide;
+mod error;
+mod order;
+mod rules;
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use mainstay_api::OwnerReference;
+use mainstay_mesh::plan::ReleaseKey;
+use serde_json::Value;
+
+pub use error::{ApplyError, Verb};
+
+use crate::compare::Difference;
+use crate::desired::{APPLY_SET_PART, Desired, DesiredError, Kind, Kinds, ObjectId, Wanted};
+use crate::live::{Known, uid};
+use call::{Apply, Caller};
+use decide::Decision;
+
+/// The name our fields are owned by.
+pub const MANAGER: &str = "mainstay";
+
+/// How long any one call may take.
+const DEADLINE: Duration = Duration::from_secs(30);
+
+/// Applies and removes releases.
+pub struct Engine {
+    caller: Caller,
+    kinds: Mutex<Kinds>,
+}
+
+/// What was done to one object. Feed it to [`Live::record`](crate::live::Live::record): it is newer than any watch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Change {
+    /// To which.
+    pub id: ObjectId,
+    /// As it is now; nothing if it is gone.
+    pub live: Option<Arc<Value>>,
+    /// What was done.
+    pub done: Done,
+    /// Why.
+    pub why: Option<Difference>,
+}
+
+/// What was done to an object.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Done {
+    /// It was read and found as it should be: no write.
+    Found,
+    /// It was made.
+    Created,
+    /// It was changed.
+    Applied,
+    /// What another installer had recorded as its own is recorded as ours; it is applied next.
+    TakenOver,
+    /// It was deleted; where it still shows, its finalizers hold it.
+    Deleted,
+}
+
+impl Done {
+    /// Whether it was a write.
+    #[must_use]
+    pub fn is_write(self) -> bool {
+        self != Self::Found
+    }
+}
+
+/// What was done before something went wrong, and what that was.
+pub type Stopped = (Vec<Change>, ApplyError);
+
+impl Engine {
+    /// An engine that acts through `client`, whose own retries should be off.
+    #[must_use]
+    pub fn new(client: Client) -> Self {
+        Self {
+            caller: Caller {
+                client,
+                deadline: DEADLINE,
+            },
+            kinds: Mutex::default(),
+        }
+    }
+
+    /// The same, with another deadline for each call.
+    #[must_use]
+    pub fn with_deadline(mut self, deadline: Duration) -> Self {
+        self.caller.deadline = deadline;
+        self
+    }
+
+    /// [`Desired::new`], after asking the server about kinds that are neither built in nor known from before.
+    pub async fn desired(
+        &self,
+        key: ReleaseKey,
+        owner: OwnerReference,
+        rendered: Vec<Value>,
+    ) -> Result<Desired, ApplyError> {
+        for object in &rendered {
+            if let Ok(id) = ObjectId::of(object) {
+                self.learn(&id).await?;
+            }
+        }
+        Ok(Desired::new(key, owner, rendered, &self.kinds())?)
+    }
+
+    /// How kinds are asked for, as far as that is known.
+    #[must_use]
+    pub fn kinds(&self) -> Kinds {
+        self.kinds.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Makes the cluster hold what is wanted: writes the inventory if its kinds are news, applies what differs in order, removes what is
+    /// left over. Without a difference nothing is written, and of what is in `known` nothing is read.
+    ///
+    /// It stops at the first object that fails; the next attempt goes on from there, since what was done is equal by then.
+    pub async fn install(&self, desired: &Desired, known: Known) -> Result<Vec<Change>, Stopped> {
+        let mut run = Run::new(self);
+        match run.install(desired, known).await {
+            Ok(()) => Ok(run.changes),
+            Err(error) => Err((run.changes, error)),
+        }
+    }
+
+    /// Removes what is known of a release, its inventory last. Only what carries this owner and this release is touched.
+    pub async fn uninstall(&self, key: &ReleaseKey, known: Known) -> Result<Vec<Change>, Stopped> {
+        let mut run = Run::new(self);
+        match run.uninstall(key, known).await {
+            Ok(()) => Ok(run.changes),
+            Err(error) => Err((run.changes, error)),
+        }
+    }
+
+    fn kind(&self, id: &ObjectId) -> Result<Kind, ApplyError> {
+        let kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        let unknown = || DesiredError::UnknownKind(Box::new(id.clone()));
+        Ok(kinds.get(&id.group, &id.kind).cloned().ok_or_else(unknown)?)
+    }
+
+    /// The same, asking the server if need be.
+    async fn kind_of(&self, id: &ObjectId) -> Result<Kind, ApplyError> {
+        self.learn(id).await?;
+        self.kind(id)
+    }
+
+    async fn learn(&self, id: &ObjectId) -> Result<(), ApplyError> {
+        if self.kind(id).is_ok() {
+            return Ok(());
+        }
+        let answer = match self.caller.discover(id).await {
+            Err(error) if error.is_not_found() => return Ok(()),
+            answer => answer?,
+        };
+        let mut kinds = self.kinds.lock().unwrap_or_else(PoisonError::into_inner);
+        for row in answer
+            .get("resources")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten()
+        {
+            let text = |name: &str| row.get(name).and_then(Value::as_str).unwrap_or_default();
+            // Subresources are listed too, under names with a slash.
+            if !text("name").contains('/') {
+                let kind = Kind {
+                    plural: text("name").to_owned(),
+                    is_namespaced: row.get("namespaced") == Some(&Value::Bool(true)),
+                };
+                kinds.learn(&id.group, text("kind"), kind);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One attempt.
+struct Run<'a> {
+    engine: &'a Engine,
+    changes: Vec<Change>,
+}
+
+/// What is to be done about one object.
+struct Task<'a> {
+    wanted: &'a Wanted,
+    live: Option<Arc<Value>>,
+    decision: Decision,
+}
+
+impl<'a> Run<'a> {
+    fn new(engine: &'a Engine) -> Self {
+        Self {
+            engine,
+            changes: Vec::new(),
+        }
+    }
+
+    async fn install(&mut self, desired: &Desired, known: Known) -> Result<(), ApplyError> {
+        // All is judged before anything is touched: an object that is not ours stops the whole release.
+        let mut tasks = Vec::new();
+        for wanted in &desired.objects {
+            tasks.extend(self.judge(desired, wanted, known.objects.get(&wanted.id)).await?);
+        }
+        if !tasks.is_empty() || known.objects.values().any(|object| is_member(object)) {
+            self.keep_inventory(desired, &known).await?;
+        }
+        for task in tasks {
+            self.execute(task).await?;
+        }
+        self.remove(&desired.key, known.leftovers).await
+    }
+
+    async fn uninstall(&mut self, key: &ReleaseKey, known: Known) -> Result<(), ApplyError> {
+        self.remove(key, known.leftovers).await?;
+        let inventory = known
+            .inventory
+            .into_iter()
+            .map(|live| (crate::desired::inventory_id(key), live));
+        self.remove(key, inventory.collect()).await
+    }
+
+    /// What is to be done about a wanted object, if anything.
+    async fn judge<'w>(
+        &mut self,
+        desired: &Desired,
+        wanted: &'w Wanted,
+        known: Option<&Arc<Value>>,
+    ) -> Result<Option<Task<'w>>, ApplyError> {
+        let live = match known {
+            Some(live) => Some(live.clone()),
+            None => self
+                .engine
+                .caller
+                .get(&wanted.id, &self.engine.kind(&wanted.id)?)
+                .await?
+                .map(Arc::new),
+        };
+        let decision = decide::decide(wanted, live.as_deref(), &desired.key)?;
+        if let Decision::Leave = decision {
+            if let (None, Some(live)) = (known, live) {
+                self.note(&wanted.id, Some(live), Done::Found, None);
+            }
+            return Ok(None);
+        }
+        Ok(Some(Task {
+            wanted,
+            live,
+            decision,
+        }))
+    }
+
+    async fn execute(&mut self, task: Task<'_>) -> Result<(), ApplyError> {
+        let Task {
+            wanted,
+            live,
+            decision,
+        } = task;
+        let (mut body, why, records) = match decision {
+            Decision::Leave => return Ok(()),
+            Decision::Create => (wanted.body.clone(), Difference::Absent, None),
+            Decision::Apply { body, why, records } => (body, why, records),
+        };
+        let kind = self.engine.kind(&wanted.id)?;
+        if let Some(records) = records {
+            let patched = self
+                .engine
+                .caller
+                .json_patch(&wanted.id, &kind, &records, MANAGER)
+                .await?;
+            self.note(
+                &wanted.id,
+                Some(Arc::new(patched)),
+                Done::TakenOver,
+                Some(why.clone()),
+            );
+        }
+        if let Some(live) = &live {
+            name_uid(&mut body, uid(live));
+        }
+        let verb = if live.is_some() { Verb::Patch } else { Verb::Create };
+        let apply = Apply {
+            verb,
+            id: &wanted.id,
+            kind: &kind,
+            body: &body,
+            manager: MANAGER,
+            // What somebody else set on an object of ours is drift. What appeared just now is not ours.
+            force: live.is_some(),
+        };
+        let (is_new, object) = self.engine.caller.apply(apply).await?;
+        let done = if is_new { Done::Created } else { Done::Applied };
+        self.note(&wanted.id, Some(Arc::new(object)), done, Some(why));
+        Ok(())
+    }
+
+    /// Writes the inventory unless it names every kind already.
+    async fn keep_inventory(&mut self, desired: &Desired, known: &Known) -> Result<(), ApplyError> {
+        let inventory = &desired.inventory;
+        let kind = self.engine.kind(&inventory.id)?;
+        let live = match &known.inventory {
+            Some(live) => Some(live.clone()),
+            None => self.engine.caller.get(&inventory.id, &kind).await?.map(Arc::new),
+        };
+        let wanted = Wanted {
+            id: inventory.id.clone(),
+            body: inventory.body(known.leftovers.keys()),
+            is_scaled: false,
+        };
+        let decision = decide::decide(&wanted, live.as_deref(), &desired.key)?;
+        let is_good = live.as_ref().is_some_and(|live| inventory.is_covered_by(live));
+        if is_good || matches!(decision, Decision::Leave) {
+            return Ok(());
+        }
+        let wanted = &wanted;
+        self.execute(Task {
+            wanted,
+            live,
+            decision,
+        })
+        .await
+    }
+
+    async fn remove(
+        &mut self,
+        key: &ReleaseKey,
+        leftovers: BTreeMap<ObjectId, Arc<Value>>,
+    ) -> Result<(), ApplyError> {
+        let mut leftovers: Vec<_> = leftovers
+            .into_iter()
+            .filter(|(_, live)| decide::may_delete(live, key))
+            .collect();
+        leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
+        for (id, live) in leftovers {
+            let kind = self.engine.kind_of(&id).await?;
+            let answer = self.engine.caller.delete(&id, &kind, &live).await?;
+            let lingering = answer.filter(decide::is_deleting).map(Arc::new);
+            self.note(&id, lingering, Done::Deleted, Some(Difference::Unwanted));
+        }
+        Ok(())
+    }
+
+    fn note(&mut self, id: &ObjectId, live: Option<Arc<Value>>, done: Done, why: Option<Difference>) {
+        self.changes.push(Change {
+            id: id.clone(),
+            live,
+            done,
+            why,
+        });
+    }
+}
+
+/// Whether we wrote an object before.
+fn is_member(object: &Value) -> bool {
+    object
+        .pointer("/metadata/labels")
+        .is_some_and(|labels| labels.get(APPLY_SET_PART).is_some())
+}
+
+/// Makes an apply fail on any other object of that name.
+fn name_uid(body: &mut Value, uid: &str) {
+    if let Some(Value::Object(metadata)) = body.get_mut("metadata") {
+        metadata.insert("uid".into(), uid.into());
+    }
+}

@@ -1,0 +1,236 @@
+//! One question to the API server: takes a verb, an object and a body, gives the answer or a classed error, within a deadline. Retries
+//! nothing.
+
+use std::fmt::Write as _;
+use std::time::Duration;
+
+use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
+use http::{HeaderMap, Method, Request, StatusCode};
+use kube::Client;
+use kube::client::Body;
+use serde_json::{Value, json};
+
+use super::error::{ApplyError, Verb};
+use crate::desired::{Kind, ObjectId};
+
+/// Asks.
+#[derive(Clone)]
+pub(super) struct Caller {
+    pub(super) client: Client,
+    pub(super) deadline: Duration,
+}
+
+/// One question.
+pub(super) struct Question<'a> {
+    pub(super) verb: Verb,
+    pub(super) id: &'a ObjectId,
+    pub(super) path: String,
+    pub(super) format: &'static str,
+    pub(super) body: Option<&'a Value>,
+}
+
+const JSON: &str = "application/json";
+const APPLY: &str = "application/apply-patch+yaml";
+const JSON_PATCH: &str = "application/json-patch+json";
+
+impl Caller {
+    /// The object, if there is one.
+    pub(super) async fn get(&self, id: &ObjectId, kind: &Kind) -> Result<Option<Value>, ApplyError> {
+        let question = Question {
+            verb: Verb::Get,
+            id,
+            path: path(id, kind),
+            format: JSON,
+            body: None,
+        };
+        match self.ask(Method::GET, &question).await {
+            Ok((_, object)) => Ok(Some(object)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Applies `body`; gives the object, and whether it is new.
+    pub(super) async fn apply(&self, apply: Apply<'_>) -> Result<(bool, Value), ApplyError> {
+        let force = if apply.force { "&force=true" } else { "" };
+        let question = Question {
+            verb: apply.verb,
+            id: apply.id,
+            path: format!(
+                "{}?fieldManager={}{force}",
+                path(apply.id, apply.kind),
+                apply.manager
+            ),
+            format: APPLY,
+            body: Some(apply.body),
+        };
+        let (code, object) = self.ask(Method::PATCH, &question).await?;
+        Ok((code == StatusCode::CREATED, object))
+    }
+
+    /// Changes an object by a JSON patch.
+    pub(super) async fn json_patch(
+        &self,
+        id: &ObjectId,
+        kind: &Kind,
+        patch: &Value,
+        manager: &str,
+    ) -> Result<Value, ApplyError> {
+        let question = Question {
+            verb: Verb::Patch,
+            id,
+            path: format!("{}?fieldManager={manager}", path(id, kind)),
+            format: JSON_PATCH,
+            body: Some(patch),
+        };
+        Ok(self.ask(Method::PATCH, &question).await?.1)
+    }
+
+    /// Removes this very version of an object, what depends on it later. Gives what the server answers; nothing if it was gone already.
+    pub(super) async fn delete(
+        &self,
+        id: &ObjectId,
+        kind: &Kind,
+        seen: &Value,
+    ) -> Result<Option<Value>, ApplyError> {
+        let text = |at: &str| seen.pointer(at).cloned().unwrap_or_default();
+        let options = json!({
+            "apiVersion": "v1",
+            "kind": "DeleteOptions",
+            "propagationPolicy": "Background",
+            "preconditions": {"uid": text("/metadata/uid"), "resourceVersion": text("/metadata/resourceVersion")},
+        });
+        let question = Question {
+            verb: Verb::Delete,
+            id,
+            path: path(id, kind),
+            format: JSON,
+            body: Some(&options),
+        };
+        match self.ask(Method::DELETE, &question).await {
+            Ok((_, answer)) => Ok(Some(answer)),
+            Err(error) if error.is_not_found() => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The kinds of a group and version.
+    pub(super) async fn discover(&self, id: &ObjectId) -> Result<Value, ApplyError> {
+        let question = Question {
+            verb: Verb::Discover,
+            id,
+            path: root(id),
+            format: JSON,
+            body: None,
+        };
+        Ok(self.ask(Method::GET, &question).await?.1)
+    }
+
+    async fn ask(&self, method: Method, question: &Question<'_>) -> Result<(StatusCode, Value), ApplyError> {
+        let answer = tokio::time::timeout(self.deadline, self.send(method, question)).await;
+        let (code, headers, bytes) = answer.map_err(|_| ApplyError::TimedOut {
+            verb: question.verb,
+            id: Box::new(question.id.clone()),
+            after: self.deadline,
+        })??;
+        let body = serde_json::from_slice::<Value>(&bytes);
+        if !code.is_success() {
+            return Err(refused(question, code, &headers, body.unwrap_or_default()));
+        }
+        body.map(|body| (code, body))
+            .map_err(|source| ApplyError::Garbled {
+                verb: question.verb,
+                id: Box::new(question.id.clone()),
+                source: Some(source),
+            })
+    }
+
+    async fn send(
+        &self,
+        method: Method,
+        question: &Question<'_>,
+    ) -> Result<(StatusCode, HeaderMap, Vec<u8>), ApplyError> {
+        let failed = |source| ApplyError::Unreachable {
+            verb: question.verb,
+            id: Box::new(question.id.clone()),
+            source: Box::new(source),
+        };
+        let body = question
+            .body
+            .map(|body| body.to_string().into_bytes())
+            .unwrap_or_default();
+        let request = Request::builder()
+            .method(method)
+            .uri(&question.path)
+            .header(CONTENT_TYPE, question.format)
+            .body(Body::from(body))
+            .map_err(|source| failed(kube::Error::HttpError(source)))?;
+        let answer = self.client.send(request).await.map_err(failed)?;
+        let (code, headers) = (answer.status(), answer.headers().clone());
+        let bytes = answer.into_body().collect_bytes().await.map_err(failed)?;
+        Ok((code, headers, bytes.to_vec()))
+    }
+}
+
+/// What is applied, and how.
+pub(super) struct Apply<'a> {
+    pub(super) verb: Verb,
+    pub(super) id: &'a ObjectId,
+    pub(super) kind: &'a Kind,
+    pub(super) body: &'a Value,
+    pub(super) manager: &'a str,
+    pub(super) force: bool,
+}
+
+/// Where a group and version is served.
+fn root(id: &ObjectId) -> String {
+    if id.group.is_empty() {
+        format!("/api/{}", segment(&id.version))
+    } else {
+        format!("/apis/{}/{}", segment(&id.group), segment(&id.version))
+    }
+}
+
+fn path(id: &ObjectId, kind: &Kind) -> String {
+    let root = root(id);
+    let (plural, name) = (&kind.plural, segment(&id.name));
+    if id.namespace.is_empty() {
+        format!("{root}/{plural}/{name}")
+    } else {
+        format!("{root}/namespaces/{}/{plural}/{name}", segment(&id.namespace))
+    }
+}
+
+/// A name as one segment of a path, whatever it holds.
+fn segment(name: &str) -> String {
+    let mut text = String::with_capacity(name.len());
+    for byte in name.bytes() {
+        if byte.is_ascii_alphanumeric() || b"-._:~".contains(&byte) {
+            text.push(char::from(byte));
+        } else {
+            let _ = write!(text, "%{byte:02X}");
+        }
+    }
+    text
+}
+
+fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: Value) -> ApplyError {
+    let message = status.get("message").and_then(Value::as_str);
+    ApplyError::Refused {
+        verb: question.verb,
+        id: Box::new(question.id.clone()),
+        code: code.as_u16(),
+        message: message.map_or_else(|| code.to_string(), ToOwned::to_owned),
+        retry_after: seconds(headers, &RETRY_AFTER)
+            .or_else(|| {
+                status
+                    .pointer("/details/retryAfterSeconds")
+                    .and_then(Value::as_u64)
+            })
+            .map(Duration::from_secs),
+    }
+}
+
+fn seconds(headers: &HeaderMap, name: &HeaderName) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
+}

@@ -1,0 +1,195 @@
+//! What to do about one object: takes it as wanted and as it is, gives whether to create it, apply it or leave it, and why. Asks nobody.
+
+use mainstay_api::names;
+use mainstay_mesh::plan::ReleaseKey;
+use serde_json::{Map, Value, json};
+
+use super::error::ApplyError;
+use super::{MANAGER, rules};
+use crate::compare::{self, Difference, Records};
+use crate::desired::{
+    APPLY_SET_PART, Desired, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId, Wanted,
+};
+use crate::live::{annotation, owners, uid};
+
+/// Whose records become ours: Helm's own command, and the operator that has Helm inside.
+pub(super) const LEGACY: &[&str] = &["helm", "sail-operator"];
+
+/// What to do about one object.
+pub(super) enum Decision {
+    /// It is as it should be.
+    Leave,
+    /// It is not there.
+    Create,
+    /// It differs.
+    Apply {
+        /// What to apply.
+        body: Value,
+        /// Why.
+        why: Difference,
+        /// The JSON patch that makes what others recorded ours, where that comes first.
+        records: Option<Value>,
+    },
+}
+
+/// What to do about `wanted`, given what is there.
+pub(super) fn decide(
+    wanted: &Wanted,
+    live: Option<&Value>,
+    key: &ReleaseKey,
+) -> Result<Decision, ApplyError> {
+    let Some(live) = live else {
+        return Ok(Decision::Create);
+    };
+    check_ownership(&wanted.id, live, key)?;
+    if is_deleting(live) {
+        return Err(ApplyError::Deleting(Box::new(wanted.id.clone())));
+    }
+    if is_ignored(live) {
+        return Ok(Decision::Leave);
+    }
+    Ok(differing(wanted, live))
+}
+
+fn differing(wanted: &Wanted, live: &Value) -> Decision {
+    let records = Records::of(live, MANAGER, LEGACY);
+    let body = rules::yielded(wanted, live, &records);
+    let leftover = compare::legacy_leftover(&body, live, &records);
+    let changed = if records.has_own() {
+        compare::difference(&body, live, MANAGER)
+    } else {
+        compare::takeover(&without_set(&body), live, &records)
+    };
+    let patch = leftover.is_some().then(|| records_patch(live, &records));
+    match changed.or(leftover) {
+        None => Decision::Leave,
+        Some(why) => Decision::Apply {
+            body: body.into_owned(),
+            why,
+            records: patch,
+        },
+    }
+}
+
+/// What was installed by others needs no label of ours while nothing else differs.
+fn without_set(body: &Value) -> Value {
+    let mut body = body.clone();
+    if let Some(Value::Object(labels)) = body.pointer_mut("/metadata/labels") {
+        labels.remove(APPLY_SET_PART);
+    }
+    body
+}
+
+/// What `kubectl` does to objects of older clients: the others' entries go, ours holds their fields too. It fails on any other version.
+fn records_patch(live: &Value, records: &Records<'_>) -> Value {
+    let version = live
+        .pointer("/metadata/resourceVersion")
+        .cloned()
+        .unwrap_or_default();
+    json!([
+        {"op": "replace", "path": "/metadata/managedFields", "value": records.merged_entries()},
+        {"op": "replace", "path": "/metadata/resourceVersion", "value": version},
+    ])
+}
+
+/// Whether an object is on its way out.
+pub(super) fn is_deleting(live: &Value) -> bool {
+    live.pointer("/metadata/deletionTimestamp")
+        .is_some_and(|time| !time.is_null())
+}
+
+/// Whether people asked to leave an object alone.
+fn is_ignored(live: &Value) -> bool {
+    annotation(live, names::IGNORE_ANNOTATION) == Some("true")
+}
+
+/// Whether an object is this owner's and this release's, and not on its way out already.
+pub(super) fn may_delete(live: &Value, key: &ReleaseKey) -> bool {
+    owners(live).any(|owner| owner == key.owner)
+        && annotation(live, HELM_NAME) == Some(&key.name)
+        && annotation(live, HELM_NAMESPACE) == Some(&key.namespace)
+        && !uid(live).is_empty()
+        && !is_deleting(live)
+}
+
+/// An object is ours by its owner, as long as no other release claims it; or by Helm's marks, as long as nobody else controls it.
+fn check_ownership(id: &ObjectId, live: &Value, key: &ReleaseKey) -> Result<(), ApplyError> {
+    let metadata = live.get("metadata");
+    let map = |name: &str| {
+        metadata
+            .and_then(|metadata| metadata.get(name))
+            .and_then(Value::as_object)
+    };
+    let is_owned = owners(live).any(|owner| owner == key.owner);
+    let expected = [
+        ("label", map("labels"), HELM_MANAGED_BY, HELM),
+        ("annotation", map("annotations"), HELM_NAME, key.name.as_str()),
+        (
+            "annotation",
+            map("annotations"),
+            HELM_NAMESPACE,
+            key.namespace.as_str(),
+        ),
+    ];
+    let mut errors: Vec<String> = expected
+        .iter()
+        .filter_map(|(what, found, name, value)| {
+            let missing = wrong(*found, name, value, is_owned)?;
+            Some(format!("{what} validation error: {missing}"))
+        })
+        .collect();
+    if !is_owned {
+        errors.extend(controller(live).map(|other| format!("owner validation error: {other}")));
+    }
+    if errors.is_empty() {
+        return Ok(());
+    }
+    Err(ApplyError::Foreign {
+        id: Box::new(id.clone()),
+        why: errors.join("; "),
+    })
+}
+
+/// What Helm says about a mark that is not as it must be. On what is ours by its owner, a mark that is missing is drift.
+fn wrong(found: Option<&Map<String, Value>>, name: &str, value: &str, is_owned: bool) -> Option<String> {
+    match found.and_then(|map| map.get(name)).and_then(Value::as_str) {
+        None if is_owned => None,
+        None => Some(format!("missing key {name:?}: must be set to {value:?}")),
+        Some(_) if is_owned && name == HELM_MANAGED_BY => None,
+        Some(actual) if actual == value => None,
+        Some(actual) => Some(format!(
+            "key {name:?} must equal {value:?}: current value is {actual:?}"
+        )),
+    }
+}
+
+/// Who else controls an object.
+fn controller(live: &Value) -> Option<String> {
+    let owners = live.pointer("/metadata/ownerReferences")?.as_array()?;
+    let other = owners
+        .iter()
+        .find(|owner| owner.get("controller") == Some(&Value::Bool(true)))?;
+    let text = |name: &str| other.get(name).and_then(Value::as_str).unwrap_or_default();
+    Some(format!("it is controlled by {} {:?}", text("kind"), text("name")))
+}
+
+impl Desired {
+    /// Whether something else changed an object of this release so that installing it again would write: what a watch shows is drift or
+    /// is not. Updates to a kind that others write all the time are not, whatever they change (the next install sees to it).
+    #[must_use]
+    pub fn drift(&self, id: &ObjectId, live: Option<&Value>) -> Option<Difference> {
+        let Some(live) = live else {
+            return self.contains(id).then_some(Difference::Absent);
+        };
+        let wanted = self.get(id)?;
+        if rules::is_left_to_others(id) {
+            return None;
+        }
+        match decide(wanted, Some(live), &self.key) {
+            Ok(Decision::Leave) | Err(ApplyError::Deleting(_)) => None,
+            Ok(Decision::Create) => Some(Difference::Absent),
+            Ok(Decision::Apply { why, .. }) => Some(why),
+            Err(_) => Some(Difference::Unowned),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where in an object: takes steps, gives the place as the server records it, as people write it, and as the table of defaults has it.
+//! A place on the way is borrowed; only one that is reported is kept.
+
+use std::fmt;
+
+use serde_json::Value;
+
+use super::fields::Element;
+
+/// Where in an object, as the server records it: `f:spec`, `f:ports`, `k:{"port":443}`.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Path(Vec<String>);
+
+impl fmt::Display for Path {
+    /// As people write it: `.spec.ports[port=443].name`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|key| match key.strip_prefix("f:") {
+            Some(name) => write!(f, ".{name}"),
+            None => match Element::parse(key) {
+                Some(element) => write!(f, "[{element}]"),
+                None => write!(f, "[{key}]"),
+            },
+        })
+    }
+}
+
+/// A place on the way through an object.
+#[derive(Clone, Copy)]
+pub(super) struct At<'a> {
+    kind: &'a str,
+    above: Option<&'a At<'a>>,
+    step: Step<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum Step<'a> {
+    Root,
+    Field(&'a str),
+    Entry(&'a str),
+}
+
+impl<'a> At<'a> {
+    /// The object itself.
+    pub(super) fn root(object: &'a Value) -> Self {
+        Self {
+            kind: object.get("kind").and_then(Value::as_str).unwrap_or_default(),
+            above: None,
+            step: Step::Root,
+        }
+    }
+
+    /// A field here.
+    pub(super) fn field(&'a self, name: &'a str) -> At<'a> {
+        self.below(Step::Field(name))
+    }
+
+    /// An entry of the list here, by its key in the record.
+    pub(super) fn entry(&'a self, key: &'a str) -> At<'a> {
+        self.below(Step::Entry(key))
+    }
+
+    fn below(&'a self, step: Step<'a>) -> At<'a> {
+        At {
+            kind: self.kind,
+            above: Some(self),
+            step,
+        }
+    }
+
+    /// The kind of the object.
+    pub(super) fn kind(&self) -> &'a str {
+        self.kind
+    }
+
+    fn is_root(&self) -> bool {
+        matches!(self.step, Step::Root)
+    }
+
+    /// Whether this is the object's `metadata`.
+    pub(super) fn is_metadata(&self) -> bool {
+        matches!(self.step, Step::Field("metadata")) && self.above.is_some_and(At::is_root)
+    }
+
+    /// Whether a field here only says who and where the object is.
+    pub(super) fn is_identity(&self, name: &str) -> bool {
+        (self.is_root() && matches!(name, "apiVersion" | "kind"))
+            || (self.is_metadata() && matches!(name, "name" | "namespace"))
+    }
+
+    /// The place, to be kept.
+    pub(super) fn path(&self) -> Path {
+        let mut steps: Vec<String> = self
+            .upwards()
+            .filter_map(|at| match at.step {
+                Step::Root => None,
+                Step::Field(name) => Some(format!("f:{name}")),
+                Step::Entry(key) => Some(key.to_owned()),
+            })
+            .collect();
+        steps.reverse();
+        Path(steps)
+    }
+
+    /// The place with dots, lists left out: `spec.ports.name`.
+    pub(super) fn dotted(&self) -> String {
+        let mut names: Vec<&str> = self
+            .upwards()
+            .filter_map(|at| match at.step {
+                Step::Field(name) => Some(name),
+                _ => None,
+            })
+            .collect();
+        names.reverse();
+        names.join(".")
+    }
+
+    fn upwards(&self) -> impl Iterator<Item = &At<'a>> {
+        std::iter::successors(Some(self), |at| at.above)
+    }
+}
+
+impl Path {
+    /// Its steps as the record has them.
+    pub(super) fn steps(&self) -> &[String] {
+        &self.0
+    }
+}

@@ -1,0 +1,135 @@
+//! Who owns what, everybody's: takes a live object, gives our record, that of installers before us, and what all of them say of a place.
+
+use serde_json::{Map, Value};
+
+use super::at::At;
+use super::fields::Fields;
+
+/// The `managedFields` of an object, seen from a manager and those it takes over from.
+pub(crate) struct Records<'a> {
+    entries: &'a [Value],
+    manager: &'a str,
+    legacy: &'a [&'a str],
+    /// What all of `legacy` recorded, as one.
+    before: Option<Value>,
+}
+
+impl<'a> Records<'a> {
+    /// The records of `live`, for `manager`, which takes over from `legacy`.
+    pub(crate) fn of(live: &'a Value, manager: &'a str, legacy: &'a [&'a str]) -> Self {
+        let entries = live.pointer("/metadata/managedFields").and_then(Value::as_array);
+        let mut records = Self {
+            entries: entries.map(Vec::as_slice).unwrap_or_default(),
+            manager,
+            legacy,
+            before: None,
+        };
+        let mut before = None;
+        for entry in records.entries.iter().filter(|entry| records.is_legacy(entry)) {
+            if let Some(fields) = entry.get("fieldsV1") {
+                unite(before.get_or_insert_default(), fields);
+            }
+        }
+        records.before = before;
+        records
+    }
+
+    fn is_own(&self, entry: &Value) -> bool {
+        text(entry, "manager") == self.manager
+            && text(entry, "operation") == "Apply"
+            && text(entry, "subresource").is_empty()
+    }
+
+    fn is_legacy(&self, entry: &Value) -> bool {
+        self.legacy.contains(&text(entry, "manager")) && text(entry, "subresource").is_empty()
+    }
+
+    /// What we applied, if we ever did.
+    pub(super) fn own(&self) -> Option<Fields<'a>> {
+        let own = self.entries.iter().find(|entry| self.is_own(entry))?;
+        own.get("fieldsV1").map(Fields::of)
+    }
+
+    /// Whether we ever applied.
+    pub(crate) fn has_own(&self) -> bool {
+        self.own().is_some()
+    }
+
+    /// What installers before us recorded.
+    pub(super) fn before(&self) -> Option<Fields<'_>> {
+        self.before.as_ref().map(Fields::of)
+    }
+
+    /// Whether a place is recorded as ours, or as an installer's before us.
+    pub(crate) fn owns(&self, steps: &[String]) -> bool {
+        let has = |record: Fields<'_>| {
+            steps
+                .iter()
+                .try_fold(record, |fields, key| fields.below(key))
+                .is_some()
+        };
+        self.own().is_some_and(has) || self.before().is_some_and(has)
+    }
+
+    /// What anybody recorded below a place.
+    pub(super) fn below(&self, at: At<'_>) -> impl Iterator<Item = Fields<'a>> {
+        let path = at.path();
+        self.entries.iter().filter_map(move |entry| {
+            let record = Fields::of(entry.get("fieldsV1")?);
+            path.steps()
+                .iter()
+                .try_fold(record, |fields, key| fields.below(key))
+        })
+    }
+
+    /// Whether somebody owns single parts of what is at this place, so that nobody owns it as one.
+    pub(super) fn is_shared(&self, at: At<'_>) -> bool {
+        self.below(at).any(|fields| !fields.is_leaf())
+    }
+
+    /// The entries as they would be had everything been applied by us: the installers' are gone, ours holds their fields. Of theirs, only
+    /// what is recorded in the version of ours can be kept.
+    pub(crate) fn merged_entries(&self) -> Value {
+        let is_candidate = |entry: &&Value| self.is_own(entry) || self.is_legacy(entry);
+        let own = self.entries.iter().find(|entry| self.is_own(entry));
+        let Some(base) = own.or_else(|| self.entries.iter().find(is_candidate)) else {
+            return Value::Array(self.entries.to_vec());
+        };
+        let version = text(base, "apiVersion");
+        let mut fields = Value::Object(Map::new());
+        for entry in self.entries.iter().filter(is_candidate) {
+            if let (true, Some(more)) = (text(entry, "apiVersion") == version, entry.get("fieldsV1")) {
+                unite(&mut fields, more);
+            }
+        }
+        let mut merged = base.clone();
+        if let Value::Object(map) = &mut merged {
+            map.insert("manager".into(), self.manager.into());
+            map.insert("operation".into(), "Apply".into());
+            map.insert("fieldsV1".into(), fields);
+        }
+        let others = self.entries.iter().filter(|entry| !is_candidate(entry)).cloned();
+        Value::Array([merged].into_iter().chain(others).collect())
+    }
+}
+
+fn text<'a>(entry: &'a Value, key: &str) -> &'a str {
+    entry.get(key).and_then(Value::as_str).unwrap_or_default()
+}
+
+/// Adds `more` to a record.
+fn unite(record: &mut Value, more: &Value) {
+    let Value::Object(more) = more else { return };
+    if !record.is_object() {
+        *record = Value::Object(Map::new());
+    }
+    if let Value::Object(map) = record {
+        for (key, value) in more {
+            unite(
+                map.entry(key.clone())
+                    .or_insert_with(|| Value::Object(Map::new())),
+                value,
+            );
+        }
+    }
+}

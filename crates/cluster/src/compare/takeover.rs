@@ -1,0 +1,87 @@
+//! Whether what others installed is what we would install: takes the wanted object, the live one and everybody's records, gives the
+//! first difference in substance. Who owns a field is no difference here; what an installer recorded and nobody wants any more is.
+
+use serde_json::Value;
+
+use super::at::At;
+use super::fields::Fields;
+use super::records::Records;
+use super::same::{is_empty, is_same};
+use super::{Difference, defaults};
+
+/// The first field of `wanted` that `live` does not have as it is wanted.
+pub(crate) fn takeover(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
+    fields(wanted, live, At::root(wanted), records)
+}
+
+fn fields(wanted: &Value, live: &Value, at: At<'_>, records: &Records<'_>) -> Option<Difference> {
+    wanted
+        .as_object()?
+        .iter()
+        .filter(|(name, _)| !at.is_identity(name))
+        .find_map(|(name, value)| field(value, live.get(name), at.field(name), records))
+}
+
+fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>) -> Option<Difference> {
+    if is_empty(wanted) && (live.is_none_or(is_empty) || records.is_shared(at)) {
+        return None;
+    }
+    let Some(live) = live else {
+        return Some(Difference::Missing(at.path()));
+    };
+    match (wanted, live) {
+        (Value::Object(_), Value::Object(_)) if at.is_metadata() || records.is_shared(at) => {
+            fields(wanted, live, at, records)
+        }
+        (Value::Array(wanted), Value::Array(list)) if records.is_shared(at) => {
+            wanted.iter().find_map(|value| entry(value, list, at, records))
+        }
+        _ if is_same(wanted, live, at) => None,
+        _ => Some(Difference::Changed(at.path())),
+    }
+}
+
+/// One entry of a list with keys, or of a set, as anybody recorded it.
+fn entry(wanted: &Value, list: &[Value], at: At<'_>, records: &Records<'_>) -> Option<Difference> {
+    let recorded = records.below(at).find_map(|fields| {
+        let (key, element, _) = fields.elements().find(|(_, element, _)| element.is(wanted))?;
+        Some((key, element))
+    });
+    let found = recorded.and_then(|(key, element)| Some((key, list.iter().rfind(|live| element.is(live))?)));
+    match found {
+        None => Some(Difference::Missing(at.entry(&format!("v:{wanted}")).path())),
+        Some((key, live)) => field(wanted, Some(live), at.entry(key), records),
+    }
+}
+
+/// The first field that an installer before us recorded, that nobody wants any more, and that the server would not fill in by itself.
+pub(crate) fn legacy_leftover(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
+    leftover(Some(wanted), live, records.before()?, At::root(wanted))
+}
+
+fn leftover(wanted: Option<&Value>, live: &Value, recorded: Fields<'_>, at: At<'_>) -> Option<Difference> {
+    let of_fields = recorded.names().find_map(|(name, inner)| {
+        // What is recorded and not there any more is nothing to remove.
+        let value = live.get(name)?;
+        let at = at.field(name);
+        let wanted = wanted.and_then(|wanted| wanted.get(name));
+        if wanted.is_none() && (is_empty(value) || defaults::is_default(at, value, live)) {
+            return None;
+        }
+        if wanted.is_none() && inner.is_leaf() {
+            return Some(Difference::Leftover(at.path()));
+        }
+        leftover(wanted, value, inner, at)
+    });
+    of_fields.or_else(|| {
+        recorded.elements().find_map(|(key, element, inner)| {
+            let value = live.as_array()?.iter().rfind(|entry| element.is(entry))?;
+            let at = at.entry(key);
+            let entries = wanted.and_then(Value::as_array)?;
+            match entries.iter().rfind(|entry| element.is(entry)) {
+                None => Some(Difference::Leftover(at.path())),
+                wanted => leftover(wanted, value, inner, at),
+            }
+        })
+    })
+}

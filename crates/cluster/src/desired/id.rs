@@ -1,0 +1,121 @@
+//! Who an object is: takes an object as JSON, gives its identity, and back a path to ask for it at.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+
+use serde_json::Value;
+
+use super::DesiredError;
+
+/// Which object. The version is how to ask for it, not who it is: ids that differ only in it are equal.
+#[derive(Clone, Debug)]
+pub struct ObjectId {
+    /// API group, empty for the core.
+    pub group: String,
+    /// Version to ask for it in.
+    pub version: String,
+    /// Its kind.
+    pub kind: String,
+    /// Its namespace, empty where the kind has none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+impl ObjectId {
+    /// The identity an object gives itself. A namespace that is not written is empty.
+    pub fn of(object: &Value) -> Result<Self, DesiredError> {
+        let text = |at: &'static str, what: &'static str| {
+            let found = object.pointer(at).and_then(Value::as_str);
+            found
+                .filter(|text| !text.is_empty())
+                .ok_or(DesiredError::Incomplete(what))
+        };
+        let (group, version) = split(text("/apiVersion", "apiVersion")?);
+        Ok(Self {
+            group: group.to_owned(),
+            version: version.to_owned(),
+            kind: text("/kind", "kind")?.to_owned(),
+            namespace: text("/metadata/namespace", "namespace")
+                .unwrap_or_default()
+                .to_owned(),
+            name: text("/metadata/name", "metadata.name")?.to_owned(),
+        })
+    }
+
+    /// Group and version as `apiVersion` has them.
+    #[must_use]
+    pub fn api_version(&self) -> String {
+        if self.group.is_empty() {
+            self.version.clone()
+        } else {
+            format!("{}/{}", self.group, self.version)
+        }
+    }
+
+    /// Kind and group as an inventory names them: `Deployment.apps`.
+    #[must_use]
+    pub fn group_kind(&self) -> String {
+        if self.group.is_empty() {
+            self.kind.clone()
+        } else {
+            format!("{}.{}", self.kind, self.group)
+        }
+    }
+
+    /// Puts it where its kind and its release say.
+    pub(super) fn settle(&mut self, is_namespaced: bool, release_namespace: &str) {
+        if !is_namespaced {
+            self.namespace.clear();
+        } else if self.namespace.is_empty() {
+            release_namespace.clone_into(&mut self.namespace);
+        }
+    }
+
+    fn key(&self) -> (&str, &str, &str, &str) {
+        (&self.group, &self.kind, &self.namespace, &self.name)
+    }
+}
+
+/// Group and version of an `apiVersion`.
+pub(super) fn split(api_version: &str) -> (&str, &str) {
+    api_version.split_once('/').unwrap_or(("", api_version))
+}
+
+impl PartialEq for ObjectId {
+    fn eq(&self, other: &Self) -> bool {
+        self.key() == other.key()
+    }
+}
+
+impl Eq for ObjectId {}
+
+impl PartialOrd for ObjectId {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for ObjectId {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.key().cmp(&other.key())
+    }
+}
+
+impl Hash for ObjectId {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.key().hash(state);
+    }
+}
+
+impl fmt::Display for ObjectId {
+    /// As Helm writes it: `Service "istiod" in namespace "istio-system"`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "{} {:?} in namespace {:?}",
+            self.kind, self.name, self.namespace
+        )
+    }
+}

@@ -1,0 +1,179 @@
+//! How an object shows whose it is: takes an object, its release and its owner, gives it marked. Also the inventory, which names the
+//! kinds of a release so that any tool can find its objects (an ApplySet parent).
+
+use std::collections::BTreeSet;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use mainstay_api::{OwnerReference, names};
+use mainstay_mesh::plan::ReleaseKey;
+use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
+
+use super::{ObjectId, Wanted};
+
+/// Label by which Helm knows its own.
+pub(crate) const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
+/// The value of [`HELM_MANAGED_BY`].
+pub(crate) const HELM: &str = "Helm";
+/// Annotation: the name of the release.
+pub(crate) const HELM_NAME: &str = "meta.helm.sh/release-name";
+/// Annotation: the namespace of the release.
+pub(crate) const HELM_NAMESPACE: &str = "meta.helm.sh/release-namespace";
+/// Label of a member: the set it belongs to.
+pub(crate) const APPLY_SET_PART: &str = "applyset.kubernetes.io/part-of";
+/// Label of an inventory: the set it stands for.
+const APPLY_SET_ID: &str = "applyset.kubernetes.io/id";
+const TOOLING: &str = "applyset.kubernetes.io/tooling";
+const GROUP_KINDS: &str = "applyset.kubernetes.io/contains-group-kinds";
+const NAMESPACES: &str = "applyset.kubernetes.io/additional-namespaces";
+
+/// The object with the marks of its release and its owner, in its place.
+pub(super) fn marked(body: Value, id: &ObjectId, key: &ReleaseKey, owner: &OwnerReference) -> Value {
+    let Value::Object(mut body) = body else {
+        return body;
+    };
+    let mut metadata = take_map(&mut body, "metadata");
+    metadata.insert("name".into(), id.name.clone().into());
+    if id.namespace.is_empty() {
+        metadata.remove("namespace");
+    } else {
+        metadata.insert("namespace".into(), id.namespace.clone().into());
+    }
+    own(&mut metadata, key, owner);
+    let mut labels = take_map(&mut metadata, "labels");
+    labels.insert(APPLY_SET_PART.into(), set_id(key).into());
+    metadata.insert("labels".into(), labels.into());
+    body.insert("metadata".into(), metadata.into());
+    body.into()
+}
+
+/// The marks of Helm and of the Sail Operator.
+fn own(metadata: &mut Map<String, Value>, key: &ReleaseKey, owner: &OwnerReference) {
+    let mut labels = take_map(metadata, "labels");
+    labels.insert(names::MANAGED_BY_LABEL.into(), names::MANAGED_BY.into());
+    labels.insert(HELM_MANAGED_BY.into(), HELM.into());
+    metadata.insert("labels".into(), labels.into());
+    let mut annotations = take_map(metadata, "annotations");
+    annotations.insert(HELM_NAME.into(), key.name.clone().into());
+    annotations.insert(HELM_NAMESPACE.into(), key.namespace.clone().into());
+    metadata.insert("annotations".into(), annotations.into());
+    let mut owners = match metadata.remove("ownerReferences") {
+        Some(Value::Array(owners)) => owners,
+        _ => Vec::new(),
+    };
+    owners.push(json!(owner));
+    metadata.insert("ownerReferences".into(), owners.into());
+}
+
+/// A map below `name`, which is not there afterwards; empty if there is none.
+fn take_map(map: &mut Map<String, Value>, name: &str) -> Map<String, Value> {
+    match map.remove(name) {
+        Some(Value::Object(found)) => found,
+        _ => Map::new(),
+    }
+}
+
+/// The object that says what belongs to a release.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Inventory {
+    /// Which object.
+    pub id: ObjectId,
+    own: Map<String, Value>,
+    group_kinds: BTreeSet<String>,
+    namespaces: BTreeSet<String>,
+}
+
+impl Inventory {
+    /// The inventory of a release without objects.
+    pub(super) fn new(key: &ReleaseKey, owner: &OwnerReference) -> Self {
+        let id = inventory_id(key);
+        let mut own_marks = Map::new();
+        own(&mut own_marks, key, owner);
+        let mut labels = take_map(&mut own_marks, "labels");
+        labels.insert(APPLY_SET_ID.into(), set_id(key).into());
+        own_marks.insert("labels".into(), labels.into());
+        own_marks.insert("name".into(), id.name.clone().into());
+        own_marks.insert("namespace".into(), id.namespace.clone().into());
+        Self {
+            id,
+            own: own_marks,
+            group_kinds: BTreeSet::new(),
+            namespaces: BTreeSet::new(),
+        }
+    }
+
+    /// Names the kinds and namespaces of these objects.
+    pub(super) fn cover(&mut self, objects: &[Wanted]) {
+        for wanted in objects {
+            self.cover_one(&wanted.id);
+        }
+    }
+
+    fn cover_one(&mut self, id: &ObjectId) {
+        self.group_kinds.insert(id.group_kind());
+        if !id.namespace.is_empty() && id.namespace != self.id.namespace {
+            self.namespaces.insert(id.namespace.clone());
+        }
+    }
+
+    /// Whether `live` names all that is here, and is this inventory.
+    pub(crate) fn is_covered_by(&self, live: &Value) -> bool {
+        let id = live
+            .pointer("/metadata/labels")
+            .and_then(|labels| labels.get(APPLY_SET_ID));
+        let own_id = self.own.get("labels").and_then(|labels| labels.get(APPLY_SET_ID));
+        id == own_id
+            && self.group_kinds.is_subset(&listed(live, GROUP_KINDS))
+            && self.namespaces.is_subset(&listed(live, NAMESPACES))
+    }
+
+    /// The object to apply; it also names what is left over and about to go.
+    pub(crate) fn body<'a>(&self, leftovers: impl Iterator<Item = &'a ObjectId>) -> Value {
+        let mut all = self.clone();
+        leftovers.for_each(|id| all.cover_one(id));
+        let mut metadata = all.own;
+        let mut annotations = take_map(&mut metadata, "annotations");
+        annotations.insert(TOOLING.into(), "mainstay/v1".into());
+        annotations.insert(GROUP_KINDS.into(), joined(&all.group_kinds).into());
+        if !all.namespaces.is_empty() {
+            annotations.insert(NAMESPACES.into(), joined(&all.namespaces).into());
+        }
+        metadata.insert("annotations".into(), annotations.into());
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    }
+}
+
+/// Which object is the inventory of a release.
+pub(crate) fn inventory_id(key: &ReleaseKey) -> ObjectId {
+    ObjectId {
+        group: String::new(),
+        version: "v1".into(),
+        kind: "ConfigMap".into(),
+        namespace: key.namespace.clone(),
+        name: format!("mainstay-{}", key.name),
+    }
+}
+
+fn listed(live: &Value, annotation: &str) -> BTreeSet<String> {
+    let text = live
+        .pointer("/metadata/annotations")
+        .and_then(|annotations| annotations.get(annotation))
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    text.split(',').map(str::to_owned).collect()
+}
+
+fn joined(names: &BTreeSet<String>) -> String {
+    names.iter().map(String::as_str).collect::<Vec<_>>().join(",")
+}
+
+/// The id of the set, by the rule of KEP-3659: a hash of the parent's name, namespace, kind and group.
+fn set_id(key: &ReleaseKey) -> String {
+    let parent = inventory_id(key);
+    let text = format!(
+        "{}.{}.{}.{}",
+        parent.name, parent.namespace, parent.kind, parent.group
+    );
+    format!("applyset-{}-v1", URL_SAFE_NO_PAD.encode(Sha256::digest(text)))
+}
