@@ -77,6 +77,31 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
             output.write(&root)?;
         }
     }
+    if arguments.check {
+        Ok(())
+    } else {
+        write_chart(&root)
+    }
+}
+
+/// The parts of the operator's own chart that follow from its code. What it needs to know is in a crate that needs a client, which nothing
+/// else here does; whether they are fresh is that crate's test.
+fn write_chart(root: &Path) -> Result<()> {
+    let status = std::process::Command::new(crate::build::cargo())
+        .args([
+            "run",
+            "--quiet",
+            "-p",
+            "mainstay-cluster",
+            "--example",
+            "deploy",
+            "--",
+            "deploy/chart",
+        ])
+        .current_dir(root)
+        .status()
+        .context("starting cargo")?;
+    ensure!(status.success(), "writing deploy/chart failed");
     Ok(())
 }
 

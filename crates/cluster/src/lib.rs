@@ -2,10 +2,14 @@
 //!
 //! *Absent on purpose:* deciding what to apply.
 
+pub mod access;
 pub mod apply;
 pub mod compare;
 pub mod connect;
+pub mod definitions;
+pub mod deploy;
 pub mod desired;
 pub mod kinds;
 pub mod live;
+pub mod survey;
 pub mod write;

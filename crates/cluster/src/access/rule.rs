@@ -1,0 +1,171 @@
+//! Rights as a set and as few rules: takes single rights, gives the rules of a role, with equal ones joined. Knows no meaning of any.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+/// Group, resource, and the one name it is limited to (empty for all).
+type Target = (String, String, String);
+
+/// A set of rights.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Rights(BTreeMap<Target, BTreeSet<String>>);
+
+/// One rule of a role.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Rule {
+    /// `apiGroups`.
+    pub groups: Vec<String>,
+    /// `resources`.
+    pub resources: Vec<String>,
+    /// `resourceNames`; empty for all.
+    pub names: Vec<String>,
+    /// `verbs`.
+    pub verbs: Vec<String>,
+}
+
+impl Rights {
+    pub(super) fn add<'a>(
+        &mut self,
+        group: &str,
+        resource: &str,
+        name: &str,
+        verbs: impl IntoIterator<Item = &'a str>,
+    ) {
+        let held = self
+            .0
+            .entry((group.into(), resource.into(), name.into()))
+            .or_default();
+        held.extend(verbs.into_iter().map(ToOwned::to_owned));
+    }
+
+    pub(super) fn add_all(&mut self, table: &[(&str, &str, &str, &str)]) {
+        for (group, resources, name, verbs) in table {
+            for resource in resources.split(' ') {
+                self.add(group, resource, name, verbs.split(' '));
+            }
+        }
+    }
+
+    /// What `other` does not give already.
+    pub(super) fn without(mut self, other: &Self) -> Self {
+        for ((group, resource, _), verbs) in &mut self.0 {
+            let everywhere = (group.clone(), resource.clone(), String::new());
+            if let Some(held) = other.0.get(&everywhere) {
+                verbs.retain(|verb| !held.contains(verb));
+            }
+        }
+        self.0.retain(|_, verbs| !verbs.is_empty());
+        self
+    }
+
+    /// Names are joined first, then resources, then groups: each into the rule that says the same otherwise.
+    pub(super) fn rules(&self) -> Vec<Rule> {
+        let mut names = BTreeMap::<_, BTreeSet<String>>::new();
+        for ((group, resource, name), verbs) in &self.0 {
+            let verbs = if verbs.contains("*") {
+                BTreeSet::from(["*".to_owned()])
+            } else {
+                verbs.clone()
+            };
+            let limited = !name.is_empty();
+            let joined = names
+                .entry((group.clone(), resource.clone(), limited, verbs))
+                .or_default();
+            joined.extend(limited.then(|| name.clone()));
+        }
+        let mut resources = BTreeMap::<_, BTreeSet<String>>::new();
+        for ((group, resource, _, verbs), names) in names {
+            resources
+                .entry((group, names, verbs))
+                .or_default()
+                .insert(resource);
+        }
+        let mut groups = BTreeMap::<_, BTreeSet<String>>::new();
+        for ((group, names, verbs), resources) in resources {
+            groups.entry((resources, names, verbs)).or_default().insert(group);
+        }
+        let list = |set: BTreeSet<String>| set.into_iter().collect();
+        let mut rules: Vec<Rule> = groups
+            .into_iter()
+            .map(|((resources, names, verbs), groups)| Rule {
+                groups: list(groups),
+                resources: list(resources),
+                names: list(names),
+                verbs: list(verbs),
+            })
+            .collect();
+        rules.sort_by(|a, b| (&a.groups, &a.resources, &a.names).cmp(&(&b.groups, &b.resources, &b.names)));
+        rules
+    }
+}
+
+/// The `rules` of a role, as YAML.
+#[must_use]
+pub fn to_yaml(rules: &[Rule]) -> String {
+    let mut out = String::new();
+    for rule in rules {
+        let mut lead = "- ";
+        let lists = [
+            ("apiGroups", &rule.groups),
+            ("resources", &rule.resources),
+            ("resourceNames", &rule.names),
+            ("verbs", &rule.verbs),
+        ];
+        for (key, list) in lists.into_iter().filter(|(_, list)| !list.is_empty()) {
+            let quoted: Vec<String> = list.iter().map(|word| format!("{word:?}")).collect();
+            out.extend([lead, key, ": [", &quoted.join(", "), "]\n"]);
+            lead = "  ";
+        }
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn rights(table: &[(&str, &str, &str, &str)]) -> Rights {
+        let mut rights = Rights::default();
+        rights.add_all(table);
+        rights
+    }
+
+    #[test]
+    fn rules_that_say_the_same_are_joined() {
+        let rules = rights(&[
+            ("", "a b", "", "get list"),
+            ("x", "a b", "", "get list"),
+            ("", "c", "one", "get"),
+            ("", "c", "two", "get"),
+        ])
+        .rules();
+        assert_eq!(
+            to_yaml(&rules),
+            "- apiGroups: [\"\"]\n  resources: [\"c\"]\n  resourceNames: [\"one\", \"two\"]\n  verbs: [\"get\"]\n\
+             - apiGroups: [\"\", \"x\"]\n  resources: [\"a\", \"b\"]\n  verbs: [\"get\", \"list\"]\n"
+        );
+    }
+
+    #[test]
+    fn what_is_held_already_is_not_held_twice() {
+        let own = rights(&[("", "a", "", "get"), ("", "b", "one", "get")]);
+        let left = rights(&[
+            ("", "a", "", "get list"),
+            ("", "a", "one", "get"),
+            ("", "b", "", "get"),
+        ])
+        .without(&own);
+        assert_eq!(
+            to_yaml(&left.rules()),
+            "- apiGroups: [\"\"]\n  resources: [\"a\"]\n  verbs: [\"list\"]\n- apiGroups: [\"\"]\n  resources: [\"b\"]\n  verbs: [\"get\"]\n"
+        );
+    }
+
+    #[test]
+    fn all_verbs_need_no_others_beside_them() {
+        let rules = rights(&[("", "a", "", "* get")]).rules();
+        assert_eq!(
+            rules.first().map(|rule| rule.verbs.clone()),
+            Some(vec!["*".to_owned()])
+        );
+    }
+}

@@ -1,0 +1,99 @@
+//! The definitions a cluster needs: takes the catalogue, gives our kinds and Istio's own as objects; [`install`] puts them in place.
+
+mod install;
+
+use mainstay_api::crd::{VersionNames, definitions};
+use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
+use mainstay_yaml::{Budget, parse, to_json};
+use serde_json::Value;
+
+pub use install::{InstallError, Outcome, install, name};
+
+/// Where a base chart keeps Istio's definitions.
+pub const ISTIO_FILE: &str = "files/crd-all.gen.yaml";
+
+/// Why there are no definitions.
+#[derive(Debug, thiserror::Error)]
+pub enum DefinitionsError {
+    /// The catalogue has no such chart.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// The chart has no such file.
+    #[error("the base chart of Istio {0} has no {ISTIO_FILE}")]
+    NoFile(Version),
+    /// What is in it cannot be read.
+    #[error("the definitions of Istio {version} cannot be read: {source}")]
+    Unreadable {
+        /// Of which version.
+        version: Version,
+        /// Why.
+        source: Box<mainstay_yaml::Error>,
+    },
+}
+
+/// Our kinds, for the versions this catalogue knows.
+pub fn ours(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
+    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
+    let concrete: Vec<&str> = all.iter().copied().filter(|name| is_version(name)).collect();
+    let ambient: Vec<&str> = all.iter().copied().filter(|name| is_ambient(name)).collect();
+    let default = catalog.default_version()?.name();
+    Ok(definitions(&VersionNames {
+        all: &all,
+        concrete: &concrete,
+        ambient: &ambient,
+        default: &default,
+    }))
+}
+
+/// Istio's kinds, as the base chart has them: text, for whoever prints it unchanged.
+pub fn istio_text(catalog: &Catalog, version: &Version) -> Result<String, DefinitionsError> {
+    let files = catalog.chart(version, Flavour::Installer, "base")?;
+    let bytes = files
+        .get(ISTIO_FILE)
+        .ok_or_else(|| DefinitionsError::NoFile(version.clone()))?;
+    Ok(String::from_utf8_lossy(bytes).into_owned())
+}
+
+/// Istio's kinds, as objects.
+pub fn istios(catalog: &Catalog, version: &Version) -> Result<Vec<Value>, DefinitionsError> {
+    let text = istio_text(catalog, version)?;
+    let unreadable = |source| DefinitionsError::Unreadable {
+        version: version.clone(),
+        source: Box::new(source),
+    };
+    let mut found = Vec::new();
+    for document in text.split("\n---") {
+        let parsed =
+            parse(document.trim_start_matches("---").as_bytes(), &Budget::default()).map_err(unreadable)?;
+        let json = to_json(&parsed).map_err(unreadable)?;
+        let object: Value = serde_json::from_str(&json).unwrap_or_default();
+        if object.get("kind").is_some() {
+            found.push(object);
+        }
+    }
+    Ok(found)
+}
+
+fn is_version(name: &str) -> bool {
+    name.strip_prefix('v')
+        .is_some_and(|rest| rest.parse::<Version>().is_ok())
+}
+
+/// The ztunnel of Istio 1.24 is the first that the API takes.
+fn is_ambient(name: &str) -> bool {
+    let minor = name
+        .strip_prefix("v1.")
+        .and_then(|rest| rest.split(['.', '-']).next());
+    minor.is_none_or(|minor| minor.parse().is_ok_and(|minor: u32| minor >= 24))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ambient_begins_at_1_24() {
+        assert!(is_ambient("v1.24.0") && is_ambient("v1.31-latest") && is_ambient("master"));
+        assert!(!is_ambient("v1.23.6") && !is_ambient("v1.22-latest"));
+    }
+}

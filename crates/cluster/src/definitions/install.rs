@@ -1,0 +1,189 @@
+//! Definitions put in place: takes objects, applies those that differ from what is there, waits until they serve.
+
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use serde_json::Value;
+use tokio::time::{Instant, sleep};
+
+use crate::compare::difference;
+use crate::connect::MANAGER;
+use crate::write::Refused;
+
+const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// How long a definition may take until it serves.
+const PATIENCE: Duration = Duration::from_mins(1);
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// What became of one definition.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It was not there.
+    Created,
+    /// It was different.
+    Updated,
+    /// It was there, but others had written it: nothing of it changed but the record of who owns it.
+    Adopted,
+    /// Nothing was written.
+    Unchanged,
+}
+
+/// Why definitions are not in place.
+#[derive(Debug, thiserror::Error)]
+pub enum InstallError {
+    /// The server refused.
+    #[error("cannot {action} definition {name}: {refused}")]
+    Refused {
+        /// `read` or `apply`.
+        action: &'static str,
+        /// Which.
+        name: String,
+        /// In its words.
+        refused: Refused,
+    },
+    /// It is there and does not serve.
+    #[error("definition {name} does not serve after {} seconds: {message}", PATIENCE.as_secs())]
+    NotEstablished {
+        /// Which.
+        name: String,
+        /// What the server says about it.
+        message: String,
+    },
+}
+
+/// Name of an object.
+#[must_use]
+pub fn name(object: &Value) -> &str {
+    object
+        .pointer("/metadata/name")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
+}
+
+/// Installs all of them, then waits for each; `told` hears what became of each as it happens.
+pub async fn install(
+    client: &Client,
+    definitions: &[Value],
+    mut told: impl FnMut(&str, Outcome),
+) -> Result<(), InstallError> {
+    for wanted in definitions {
+        let outcome = install_one(client, wanted).await?;
+        told(name(wanted), outcome);
+    }
+    let until = Instant::now() + PATIENCE;
+    for wanted in definitions {
+        await_established(client, name(wanted), until).await?;
+    }
+    Ok(())
+}
+
+async fn install_one(client: &Client, wanted: &Value) -> Result<Outcome, InstallError> {
+    let name = name(wanted);
+    let live = read(client, name).await?;
+    if let Some(live) = &live
+        && difference(wanted, live, MANAGER).is_none()
+    {
+        return Ok(Outcome::Unchanged);
+    }
+    let applied = apply(client, name, wanted).await?;
+    let part = |object: &Value| object.pointer("/metadata/generation").and_then(Value::as_i64);
+    Ok(match live {
+        None => Outcome::Created,
+        Some(live) if part(&live) == part(&applied) => Outcome::Adopted,
+        Some(_) => Outcome::Updated,
+    })
+}
+
+async fn read(client: &Client, name: &str) -> Result<Option<Value>, InstallError> {
+    let request = Request::get(format!("{PATH}/{name}")).body(Vec::new());
+    match call(client, request).await {
+        Ok(object) => Ok(Some(object)),
+        Err(refused) if refused.is_not_found() => Ok(None),
+        Err(refused) => Err(failed("read", name, refused)),
+    }
+}
+
+/// With force: whoever wrote a definition before, from now on it is what this version needs.
+async fn apply(client: &Client, name: &str, wanted: &Value) -> Result<Value, InstallError> {
+    let request = Request::patch(format!("{PATH}/{name}?fieldManager={MANAGER}&force=true"))
+        .header(http::header::CONTENT_TYPE, "application/apply-patch+yaml")
+        .body(wanted.to_string().into_bytes());
+    call(client, request)
+        .await
+        .map_err(|refused| failed("apply", name, refused))
+}
+
+async fn call(client: &Client, request: http::Result<Request<Vec<u8>>>) -> Result<Value, Refused> {
+    let request = request.map_err(kube::Error::HttpError)?;
+    Ok(client.request(request).await?)
+}
+
+fn failed(action: &'static str, name: &str, refused: Refused) -> InstallError {
+    InstallError::Refused {
+        action,
+        name: name.to_owned(),
+        refused,
+    }
+}
+
+async fn await_established(client: &Client, name: &str, until: Instant) -> Result<(), InstallError> {
+    loop {
+        let live = read(client, name).await?.unwrap_or_default();
+        let (established, message) = established(&live);
+        if established {
+            return Ok(());
+        }
+        if Instant::now() >= until {
+            return Err(InstallError::NotEstablished {
+                name: name.to_owned(),
+                message,
+            });
+        }
+        sleep(PAUSE).await;
+    }
+}
+
+fn established(live: &Value) -> (bool, String) {
+    let conditions = live.pointer("/status/conditions").and_then(Value::as_array);
+    let text = |condition: &Value, key: &str| {
+        condition
+            .get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    let conditions: Vec<&Value> = conditions.into_iter().flatten().collect();
+    let done = conditions
+        .iter()
+        .any(|condition| text(condition, "type") == "Established" && text(condition, "status") == "True");
+    let against = conditions
+        .iter()
+        .find(|condition| text(condition, "status") == "False");
+    let message = against.map_or_else(
+        || "nothing is said about it".into(),
+        |condition| text(condition, "message"),
+    );
+    (done, message)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn a_definition_that_does_not_serve_says_why() {
+        let live = json!({"status": {"conditions": [
+            {"type": "NamesAccepted", "status": "False", "message": "\"istios\" is already in use"},
+        ]}});
+        assert_eq!(established(&live), (false, "\"istios\" is already in use".into()));
+        assert_eq!(
+            established(&json!({})),
+            (false, "nothing is said about it".into())
+        );
+        let live = json!({"status": {"conditions": [{"type": "Established", "status": "True"}]}});
+        assert!(established(&live).0);
+    }
+}

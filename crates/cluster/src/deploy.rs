@@ -1,0 +1,71 @@
+//! What of the operator's Helm chart follows from the code: takes the catalogue, gives files by their path in the chart.
+
+use mainstay_catalog::Catalog;
+use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
+use serde_json::Value;
+
+use crate::access::{Rule, definition_rules, granted_rules, namespace_rules, operator_rules, to_yaml};
+use crate::definitions::{DefinitionsError, istios, name, ours};
+
+/// Why the files cannot be written.
+#[derive(Debug, thiserror::Error)]
+pub enum DeployError {
+    /// There are no definitions.
+    #[error(transparent)]
+    Definitions(#[from] DefinitionsError),
+    /// A definition cannot be printed.
+    #[error("cannot print a definition: {0}")]
+    Print(#[from] mainstay_yaml::Error),
+}
+
+/// The files, by path.
+pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
+    let ours = ours(catalog).map_err(DefinitionsError::from)?;
+    let mut names = names_of(&ours);
+    for version in catalog.installable() {
+        names.extend(names_of(&istios(catalog, &version.version)?));
+    }
+    let mut files = vec![("templates/_rules.tpl".to_owned(), rules(&names))];
+    for definition in &ours {
+        files.push((format!("crds/{}.yaml", name(definition)), document(definition)?));
+    }
+    Ok(files)
+}
+
+fn names_of(definitions: &[Value]) -> Vec<String> {
+    definitions
+        .iter()
+        .map(|definition| name(definition).to_owned())
+        .collect()
+}
+
+/// An object as YAML, keys in Go's order.
+pub fn document(object: &Value) -> Result<String, mainstay_yaml::Error> {
+    let value = parse_json(object.to_string(), Numbers::Exact, &Budget::default())?;
+    to_yaml_v3(&value)
+}
+
+fn rules(definitions: &[String]) -> String {
+    let mut out = String::from(
+        "{{- /* Written by `cargo xtask codegen` from the list of the operator's actions: crates/cluster/src/access.rs. */ -}}\n",
+    );
+    for (role, rules) in [
+        ("operator", operator_rules()),
+        ("grants", granted_rules()),
+        ("namespace", namespace_rules()),
+        (
+            "definitions",
+            definition_rules(definitions.iter().map(String::as_str)),
+        ),
+    ] {
+        out.push_str(&block(role, &rules));
+    }
+    out
+}
+
+fn block(role: &str, rules: &[Rule]) -> String {
+    format!(
+        "\n{{{{- define \"mainstay.rules.{role}\" -}}}}\n{}{{{{- end }}}}\n",
+        to_yaml(rules)
+    )
+}

@@ -1,0 +1,253 @@
+//! What is there, read once: takes a client, gives the same snapshot the operator plans from. Writes nothing.
+//!
+//! One list per kind, namespaces and pods without more than their metadata. A source that cannot be read is marked so in the snapshot,
+//! and whatever depends on it is unknown, as it is to the operator.
+
+mod list;
+mod owned;
+
+use kube::Client;
+use mainstay_api::{Kind, ObjectKind, Resource, names};
+use mainstay_mesh::snapshot::{DaemonSet, Deployment, Source, SourceState, Webhook};
+use mainstay_mesh::{Observation, Snapshot};
+use serde::Deserialize;
+use serde_json::Value;
+
+use crate::write::Refused;
+use list::{Listed, list};
+pub use owned::{Owned, objects_of};
+
+/// Pods that ended keep nothing in use, and need not be sent.
+const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
+/// What the operator installed.
+const MANAGED: &str = "labelSelector=managed-by%3Dsail-operator";
+/// The Lease of whoever leads, in whatever namespace.
+const LEASES: &str = "fieldSelector=metadata.name%3Dsail-operator-lock";
+
+/// What was found.
+#[derive(Clone, Debug)]
+pub struct Survey {
+    /// Everything a plan needs to know.
+    pub snapshot: Snapshot,
+    /// Who leads; or why nobody can tell.
+    pub leaders: Result<Vec<Leader>, String>,
+    /// Objects of ours that cannot be understood: kind, name and why.
+    pub unreadable: Vec<(ObjectKind, String, String)>,
+}
+
+/// A process that leads, or did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default)]
+pub struct Leader {
+    /// In which namespace it is installed.
+    #[serde(skip)]
+    pub namespace: String,
+    /// Its name.
+    #[serde(rename = "holderIdentity")]
+    pub holder: String,
+    /// When it last said so.
+    #[serde(rename = "renewTime")]
+    pub renewed: Option<jiff::Timestamp>,
+    /// For how long that holds.
+    #[serde(rename = "leaseDurationSeconds")]
+    pub seconds: i64,
+}
+
+impl Leader {
+    /// Whether it leads at this moment.
+    #[must_use]
+    pub fn is_alive(&self, now: jiff::Timestamp) -> bool {
+        let age = self.renewed.map(|renewed| now.as_second() - renewed.as_second());
+        !self.holder.is_empty() && age.is_some_and(|age| age <= self.seconds)
+    }
+}
+
+/// Why nothing can be said.
+#[derive(Debug, thiserror::Error)]
+pub enum SurveyError {
+    /// The server does not know our kinds.
+    #[error("this cluster has no definition of {0}.{group}", group = names::GROUP)]
+    NoDefinitions(&'static str),
+    /// The server cannot be reached, or refuses.
+    #[error("cannot list {what}: {refused}")]
+    Refused {
+        /// What.
+        what: &'static str,
+        /// In its words.
+        refused: Refused,
+    },
+}
+
+/// Reads everything into `snapshot`, which has no sources yet.
+pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, SurveyError> {
+    let mut survey = Survey {
+        snapshot,
+        leaders: Ok(Vec::new()),
+        unreadable: Vec::new(),
+    };
+    survey.read_own(client, Observation::Istio).await?;
+    survey.read_own(client, Observation::Revision).await?;
+    survey.read_own(client, Observation::Tag).await?;
+    survey.read_own(client, Observation::Cni).await?;
+    survey.read_own(client, Observation::ZTunnel).await?;
+    survey.read_namespaces(client).await;
+    survey.read_pods(client).await;
+    survey.read_workloads(client).await;
+    survey.read_webhooks(client).await;
+    survey.leaders = leaders(client).await.map_err(|refused| refused.message);
+    Ok(survey)
+}
+
+impl Survey {
+    async fn read_own<S: Kind>(
+        &mut self,
+        client: &Client,
+        observe: fn(Resource<S>) -> Observation,
+    ) -> Result<(), SurveyError> {
+        let path = format!("/apis/{}/{}", names::API_VERSION, S::KIND.plural());
+        let listed = list::<Value>(client, &path, "", Listed::Whole).await;
+        let items = listed.map_err(|refused| match refused.code {
+            404 => SurveyError::NoDefinitions(S::KIND.plural()),
+            _ => SurveyError::Refused {
+                what: S::KIND.plural(),
+                refused,
+            },
+        })?;
+        for item in items {
+            let name = item
+                .pointer("/metadata/name")
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned();
+            match serde_json::from_value(item) {
+                Ok(object) => {
+                    self.snapshot.observe(observe(object));
+                }
+                Err(error) => self.unreadable.push((S::KIND, name, error.to_string())),
+            }
+        }
+        self.listed(Source::Objects(S::KIND), Ok(()));
+        Ok(())
+    }
+
+    async fn read_namespaces(&mut self, client: &Client) {
+        let listed = list::<list::Bare>(client, "/api/v1/namespaces", "", Listed::Metadata).await;
+        let state = listed.map(|items| {
+            for list::Bare { metadata } in items {
+                self.snapshot.observe(Observation::Namespace {
+                    terminating: metadata.deletion_timestamp.is_some(),
+                    name: metadata.name,
+                    labels: metadata.labels,
+                });
+            }
+        });
+        self.listed(Source::Namespaces, state);
+    }
+
+    async fn read_pods(&mut self, client: &Client) {
+        let listed = list::<list::Bare>(client, "/api/v1/pods", RUNNING, Listed::Metadata).await;
+        let state = listed.map(|items| {
+            for list::Bare { metadata } in items {
+                self.snapshot.observe(Observation::Pod {
+                    namespace: metadata.namespace,
+                    name: metadata.name,
+                    labels: metadata.labels,
+                    annotations: metadata.annotations,
+                    finished: false,
+                });
+            }
+        });
+        self.listed(Source::Pods, state);
+    }
+
+    async fn read_workloads(&mut self, client: &Client) {
+        let listed = list::<Value>(client, "/apis/apps/v1/deployments", MANAGED, Listed::Whole).await;
+        let state = listed.map(|items| {
+            for item in items {
+                let (namespace, name) = whose(&item);
+                let fact = Deployment {
+                    replicas: count(&item, "replicas"),
+                    ready: count(&item, "readyReplicas"),
+                };
+                self.snapshot
+                    .observe(Observation::Deployment(namespace, name, Some(fact)));
+            }
+        });
+        self.listed(Source::Deployments, state);
+        let listed = list::<Value>(client, "/apis/apps/v1/daemonsets", MANAGED, Listed::Whole).await;
+        let state = listed.map(|items| {
+            for item in items {
+                let (namespace, name) = whose(&item);
+                let fact = DaemonSet {
+                    scheduled: count(&item, "currentNumberScheduled"),
+                    ready: count(&item, "numberReady"),
+                };
+                self.snapshot
+                    .observe(Observation::DaemonSet(namespace, name, Some(fact)));
+            }
+        });
+        self.listed(Source::DaemonSets, state);
+    }
+
+    /// Whether a remote control plane answers is written on them; how it would be asked is not looked at.
+    async fn read_webhooks(&mut self, client: &Client) {
+        let path = "/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations";
+        let listed = list::<Value>(client, path, MANAGED, Listed::Metadata).await;
+        let state = listed.map(|items| {
+            for item in items {
+                let metadata = item.get("metadata").cloned().unwrap_or_default();
+                let metadata = serde_json::from_value(metadata).unwrap_or_default();
+                let webhook = Webhook {
+                    metadata,
+                    client: None,
+                };
+                self.snapshot.observe(Observation::Webhook(webhook));
+            }
+        });
+        self.listed(Source::Webhooks, state);
+    }
+
+    fn listed(&mut self, source: Source, state: Result<(), Refused>) {
+        let state = match state {
+            Ok(()) => SourceState::Ready,
+            Err(refused) => SourceState::Failing(refused.message),
+        };
+        self.snapshot.observe(Observation::Source(source, state));
+    }
+}
+
+async fn leaders(client: &Client) -> Result<Vec<Leader>, Refused> {
+    let leases = list::<Value>(
+        client,
+        "/apis/coordination.k8s.io/v1/leases",
+        LEASES,
+        Listed::Whole,
+    )
+    .await?;
+    let read = |lease: &Value| {
+        let spec = lease.get("spec").cloned().unwrap_or_default();
+        Leader {
+            namespace: whose(lease).0,
+            ..serde_json::from_value(spec).unwrap_or_default()
+        }
+    };
+    Ok(leases.iter().map(read).collect())
+}
+
+fn whose(object: &Value) -> (String, String) {
+    let text = |at: &str| {
+        object
+            .pointer(at)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    (text("/metadata/namespace"), text("/metadata/name"))
+}
+
+fn count(object: &Value, field: &str) -> i32 {
+    let count = object
+        .pointer(&format!("/status/{field}"))
+        .and_then(Value::as_i64);
+    count.and_then(|count| count.try_into().ok()).unwrap_or(0)
+}

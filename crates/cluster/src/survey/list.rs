@@ -1,0 +1,96 @@
+//! A list, page by page: takes a path, gives its items, whole or only their metadata.
+
+use std::collections::BTreeMap;
+
+use http::Request;
+use http::header::ACCEPT;
+use kube::Client;
+use mainstay_api::OwnerReference;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+
+use crate::write::Refused;
+
+/// Enough for few calls, little enough for small answers.
+const PAGE: usize = 500;
+
+/// How much of each object is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Listed {
+    Whole,
+    Metadata,
+}
+
+/// An object of which only the metadata was sent.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+pub(super) struct Bare {
+    pub(super) metadata: Metadata,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub(super) struct Metadata {
+    pub(super) name: String,
+    pub(super) namespace: String,
+    pub(super) labels: BTreeMap<String, String>,
+    pub(super) annotations: BTreeMap<String, String>,
+    pub(super) deletion_timestamp: Option<String>,
+    pub(super) owner_references: Vec<OwnerReference>,
+}
+
+#[derive(Deserialize)]
+#[serde(bound(deserialize = "T: DeserializeOwned"))]
+struct Page<T> {
+    #[serde(default)]
+    metadata: PageMetadata,
+    #[serde(default = "Vec::new")]
+    items: Vec<T>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct PageMetadata {
+    #[serde(rename = "continue")]
+    next: String,
+}
+
+/// All items at `path` that `selector` lets through.
+pub(super) async fn list<T: DeserializeOwned>(
+    client: &Client,
+    path: &str,
+    selector: &str,
+    listed: Listed,
+) -> Result<Vec<T>, Refused> {
+    let (mut items, mut next) = (Vec::new(), String::new());
+    loop {
+        let request = Request::get(format!(
+            "{path}?limit={PAGE}{}{}",
+            and("", selector),
+            and("continue=", &next)
+        ))
+        .header(ACCEPT, accept(listed))
+        .body(Vec::new());
+        let page: Page<T> = client.request(request.map_err(kube::Error::HttpError)?).await?;
+        items.extend(page.items);
+        next = page.metadata.next;
+        if next.is_empty() {
+            return Ok(items);
+        }
+    }
+}
+
+fn and(key: &str, value: &str) -> String {
+    if value.is_empty() {
+        String::new()
+    } else {
+        format!("&{key}{value}")
+    }
+}
+
+fn accept(listed: Listed) -> &'static str {
+    match listed {
+        Listed::Whole => "application/json",
+        Listed::Metadata => "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
+    }
+}

@@ -1,0 +1,53 @@
+//! What an object brought along: takes its identity, gives everything installed for it. One list per kind, metadata only.
+
+use kube::Client;
+
+use super::MANAGED;
+use super::list::{Bare, Listed, list};
+use crate::kinds::{InstalledKind, installed_kinds};
+use crate::write::Refused;
+
+/// One installed object.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Owned {
+    /// `Deployment`.
+    pub kind: &'static str,
+    /// Empty if it lives in none.
+    pub namespace: String,
+    /// Its name.
+    pub name: String,
+}
+
+/// Everything that has an owner of this identity; and the kinds that could not be read, with the reason.
+pub async fn objects_of(client: &Client, uid: &str) -> (Vec<Owned>, Vec<(&'static str, String)>) {
+    let (mut found, mut unread) = (Vec::new(), Vec::new());
+    for kind in installed_kinds() {
+        match of_kind(client, kind, uid).await {
+            Ok(objects) => found.extend(objects),
+            // Not every cluster knows every kind.
+            Err(refused) if refused.is_not_found() => {}
+            Err(refused) => unread.push((kind.kind, refused.message)),
+        }
+    }
+    found.sort();
+    (found, unread)
+}
+
+async fn of_kind(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<Owned>, Refused> {
+    let root = if kind.group.is_empty() { "api" } else { "apis" };
+    let path = format!("/{root}/{}/{}", kind.api_version(), kind.plural);
+    let items = list::<Bare>(client, &path, MANAGED, Listed::Metadata).await?;
+    let ours = items.into_iter().filter(|item| {
+        item.metadata
+            .owner_references
+            .iter()
+            .any(|owner| owner.uid == uid)
+    });
+    Ok(ours
+        .map(|item| Owned {
+            kind: kind.kind,
+            namespace: item.metadata.namespace,
+            name: item.metadata.name,
+        })
+        .collect())
+}

@@ -1,0 +1,236 @@
+//! What is shipped under `deploy/`, against the simulator and a real API server: the chart's objects are accepted, its roles are enough for
+//! everything the operator installs and for no more, definitions are installed once, samples are accepted and lead to plans without errors.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "helpers of tests, and files to compare with"
+)]
+
+mod deploy {
+    pub(crate) mod charts;
+    pub(crate) mod host;
+}
+
+use std::process::ExitCode;
+use std::sync::Arc;
+
+use deploy::charts::{documents, operator_chart, releases};
+use deploy::host::Host;
+use mainstay_api::ObjectKind;
+use mainstay_catalog::Catalog;
+use mainstay_cluster::definitions::{self, Outcome};
+use mainstay_cluster::survey::survey;
+use mainstay_mesh::{Action, Library, Settings, Snapshot, Subject, plan};
+use mainstay_testkit::cluster::PARTS;
+use mainstay_testkit::repository_root;
+use mainstay_testkit::trial::{self, Trial};
+use serde_json::{Value, json};
+
+/// Where the operator is installed.
+const NAMESPACE: &str = "sail-operator";
+const ACCOUNT: &str = "system:serviceaccount:sail-operator:mainstay";
+const JOB: &str = "system:serviceaccount:sail-operator:mainstay-crds";
+
+fn main() -> ExitCode {
+    if Catalog::embedded().unwrap().installable().is_empty() {
+        println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
+        return ExitCode::SUCCESS;
+    }
+    macro_rules! trials {
+        ($($name:ident),*) => {
+            [$(
+                Trial { name: concat!(stringify!($name), "_simulated"), begin: || Box::pin(async { $name(Host::simulated()).await }) },
+                Trial { name: concat!(stringify!($name), "_real"), begin: || Box::pin(async { $name(Host::real().await).await }) },
+            )*]
+        };
+    }
+    let fresh = Trial {
+        name: "generated_files_are_fresh",
+        begin: || Box::pin(async { generated_files_are_fresh() }),
+    };
+    let trials: Vec<Trial> = trials![
+        the_chart_is_accepted,
+        its_roles_are_enough_and_no_more,
+        definitions_are_installed_once,
+        samples_lead_to_plans
+    ]
+    .into_iter()
+    .chain([fresh])
+    .collect();
+    trial::main(&PARTS, &trials)
+}
+
+fn generated_files_are_fresh() {
+    let chart = repository_root().join("deploy/chart");
+    for (path, text) in mainstay_cluster::deploy::files(&Catalog::embedded().unwrap()).unwrap() {
+        let stored = std::fs::read_to_string(chart.join(&path)).unwrap_or_default();
+        assert!(
+            stored == text,
+            "deploy/chart/{path} is not what `cargo xtask codegen` writes: run it"
+        );
+    }
+}
+
+/// Everything in the chart, hooks included, as somebody with all rights.
+async fn install_chart(host: &Host, values: &str) -> usize {
+    host.make_namespace(NAMESPACE).await;
+    let objects = operator_chart(NAMESPACE, values);
+    for object in &objects {
+        host.apply(None, object).await.unwrap();
+    }
+    objects.len()
+}
+
+async fn the_chart_is_accepted(host: Host) {
+    assert_eq!(install_chart(&host, "").await, 13);
+    let more =
+        "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
+    install_chart(&host, more).await;
+}
+
+async fn its_roles_are_enough_and_no_more(host: Host) {
+    install_chart(&host, "").await;
+    for namespace in ["istio-system", "istio-cni", "ztunnel"] {
+        host.make_namespace(namespace).await;
+    }
+    let mut applied = 0;
+    for release in releases() {
+        for object in &release.objects {
+            let answer = host.apply(Some(ACCOUNT), object).await;
+            answer.unwrap_or_else(|error| panic!("{}: {error}", release.label));
+            applied += 1;
+        }
+    }
+    println!("objects of Istio's charts applied with the operator's roles: {applied}");
+    let role = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "all"},
+        "rules": [{"apiGroups": ["*"], "resources": ["*"], "verbs": ["*"]}]});
+    let error = host.apply(Some(ACCOUNT), &role).await.unwrap_err();
+    assert!(
+        error.contains("is attempting to grant RBAC permissions not currently held"),
+        "{error}"
+    );
+    let pod = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default"},
+        "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    let error = host.apply(Some(ACCOUNT), &pod).await.unwrap_err();
+    assert!(error.contains("cannot patch resource \"pods\""), "{error}");
+    let istio = json!({"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": {"name": "x.y"}});
+    let error = host.apply(Some(ACCOUNT), &istio).await.unwrap_err();
+    assert!(
+        error.contains("cannot patch resource \"customresourcedefinitions\""),
+        "{error}"
+    );
+    without_grants_no_new_role(&host).await;
+}
+
+/// The roles that are there already are no obstacle; a new one is.
+async fn without_grants_no_new_role(host: &Host) {
+    host.delete("/apis/rbac.authorization.k8s.io/v1/clusterrolebindings/sail-operator-mainstay-grants")
+        .await;
+    let all: Vec<Value> = releases()
+        .into_iter()
+        .flat_map(|release| release.objects)
+        .collect();
+    let role = all.iter().rev().find(|object| {
+        object["kind"] == "ClusterRole" && object["rules"].as_array().is_some_and(|rules| rules.len() > 10)
+    });
+    let mut role = role.unwrap().clone();
+    let mut settled = host.apply(Some(ACCOUNT), &role).await;
+    settled.as_mut().unwrap();
+    role["metadata"]["name"] = json!("another");
+    let error = host.apply(Some(ACCOUNT), &role).await.unwrap_err();
+    assert!(
+        error.contains("is attempting to grant RBAC permissions not currently held"),
+        "{error}"
+    );
+}
+
+async fn definitions_are_installed_once(host: Host) {
+    install_chart(&host, "").await;
+    let catalog = Catalog::embedded().unwrap();
+    let version = catalog.default_version().unwrap();
+    let mut all = definitions::ours(&catalog).unwrap();
+    all.extend(definitions::istios(&catalog, &version).unwrap());
+    let client = host.client(Some(JOB)).await;
+    let mut first = Vec::new();
+    definitions::install(&client, &all, |_, outcome| first.push(outcome))
+        .await
+        .unwrap();
+    assert_eq!(first, vec![Outcome::Created; all.len()]);
+    let mut second = Vec::new();
+    definitions::install(&client, &all, |_, outcome| second.push(outcome))
+        .await
+        .unwrap();
+    assert_eq!(second, vec![Outcome::Unchanged; all.len()]);
+    all[0]["spec"]["names"]["shortNames"] = json!(["mesh"]);
+    let mut third = Vec::new();
+    definitions::install(&client, &all[..1], |_, outcome| third.push(outcome))
+        .await
+        .unwrap();
+    assert_eq!(third, [Outcome::Updated]);
+    println!("definitions installed: {}", all.len());
+}
+
+async fn samples_lead_to_plans(host: Host) {
+    let catalog = Catalog::embedded().unwrap();
+    let client = host.client(None).await;
+    definitions::install(&client, &definitions::ours(&catalog).unwrap(), |_, _| {})
+        .await
+        .unwrap();
+    let folder = repository_root().join("deploy/samples");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    assert!(files.len() >= 6);
+    for file in files {
+        let text = std::fs::read_to_string(&file).unwrap();
+        let objects = documents(&text);
+        for object in &objects {
+            host.apply(None, object)
+                .await
+                .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
+        }
+        let (library, problems) = Library::of(&catalog);
+        assert!(problems.is_empty(), "{problems:?}");
+        let now = "2026-11-15T12:00:00Z".parse().unwrap();
+        let snapshot = Snapshot::new(now, Arc::new(Settings::default()), Arc::new(library));
+        let found = survey(&client, snapshot).await.unwrap();
+        assert!(found.unreadable.is_empty(), "{:?}", found.unreadable);
+        for object in objects
+            .iter()
+            .filter(|object| object["apiVersion"] == "sailoperator.io/v1")
+        {
+            planned_without_error(&found.snapshot, object);
+            let plural = ObjectKind::ALL
+                .into_iter()
+                .find(|kind| kind.name() == object["kind"])
+                .unwrap()
+                .plural();
+            let name = object["metadata"]["name"].as_str().unwrap();
+            host.delete(&format!("/apis/sailoperator.io/v1/{plural}/{name}"))
+                .await;
+        }
+    }
+}
+
+/// A tag waits for the mesh it points to, which another sample makes; nothing else may be wrong.
+fn planned_without_error(snapshot: &Snapshot, object: &Value) {
+    let kind = ObjectKind::ALL
+        .into_iter()
+        .find(|kind| kind.name() == object["kind"])
+        .unwrap();
+    let subject = Subject::Object(kind, object["metadata"]["name"].as_str().unwrap().to_owned());
+    let plan = plan(snapshot, &subject);
+    assert!(!plan.is_empty(), "{subject:?}");
+    for action in plan.actions() {
+        if let Action::Event(event) = action {
+            let waits = event.message.contains("not found");
+            assert!(!event.warning || waits, "{subject:?}: {}", event.message);
+        }
+    }
+}

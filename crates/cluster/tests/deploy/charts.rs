@@ -1,0 +1,95 @@
+//! Charts as objects: takes names, gives what they render to.
+
+use mainstay_catalog::{Catalog, Flavour};
+use mainstay_chart::{
+    File, Generation, Lent, Loaded, Release, RenderOptions, Request, load_files, load_path, load_values,
+    template,
+};
+use mainstay_template::NoHost;
+use mainstay_testkit::repository_root;
+use mainstay_yaml::{Budget, Map, parse, to_json};
+use serde_json::Value;
+
+/// What one chart of one version installs.
+pub(crate) struct Installed {
+    pub(crate) label: String,
+    pub(crate) objects: Vec<Value>,
+}
+
+/// Our own chart, released as `mainstay`.
+pub(crate) fn operator_chart(namespace: &str, values: &str) -> Vec<Value> {
+    let loaded = load_path(&repository_root().join("deploy/chart"), Generation::Helm4).unwrap();
+    let values = load_values(values.as_bytes(), Generation::Helm4).unwrap();
+    render(&loaded, "mainstay", namespace, values)
+}
+
+/// Every chart the operator installs, of every version, under values that bring as many roles as possible.
+pub(crate) fn releases() -> Vec<Installed> {
+    let catalog = Catalog::embedded().unwrap();
+    let mut out = Vec::new();
+    for version in catalog.installable() {
+        for (chart, namespace) in [
+            ("base", "istio-system"),
+            ("istiod", "istio-system"),
+            ("revisiontags", "istio-system"),
+            ("cni", "istio-cni"),
+            ("ztunnel", "ztunnel"),
+        ] {
+            let files = catalog.chart(&version.version, Flavour::Operator, chart).unwrap();
+            let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
+            let loaded = load_files(files, Generation::Helm4).unwrap();
+            for set in sets() {
+                let mut objects = render(&loaded, chart, namespace, set);
+                // No cluster here knows this kind.
+                objects.retain(|object| object["kind"] != "NetworkAttachmentDefinition");
+                out.push(Installed {
+                    label: format!("{chart} {}", version.version),
+                    objects,
+                });
+            }
+        }
+    }
+    out
+}
+
+/// Nothing, and what the generator of rights needed to reach every branch.
+fn sets() -> Vec<Map> {
+    let folder = repository_root().join("xtask/src/codegen/values");
+    let mut files: Vec<_> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
+    files.sort();
+    let read = |path| load_values(&std::fs::read(path).unwrap(), Generation::Helm4).unwrap();
+    [Map::new()].into_iter().chain(files.iter().map(read)).collect()
+}
+
+fn render(loaded: &Loaded, name: &str, namespace: &str, values: Map) -> Vec<Value> {
+    let mut request = Request::new(Generation::Helm4);
+    request.values = values;
+    request.render = RenderOptions {
+        release: Release {
+            name: name.into(),
+            namespace: namespace.into(),
+            revision: 1,
+            is_upgrade: false,
+        },
+        ..RenderOptions::new(Generation::Helm4)
+    };
+    let lent = Lent {
+        host: &mut NoHost,
+        warn: &mut |_| {},
+        post_renderer: None,
+    };
+    let text = template(loaded, &request, lent).unwrap().text;
+    documents(&String::from_utf8(text).unwrap())
+}
+
+/// The objects in a text of several documents.
+pub(crate) fn documents(text: &str) -> Vec<Value> {
+    let parsed = text.split("\n---").map(|document| {
+        let value = parse(document.trim_start_matches("---").as_bytes(), &Budget::default()).unwrap();
+        serde_json::from_str::<Value>(&to_json(&value).unwrap()).unwrap()
+    });
+    parsed.filter(|object| object.get("kind").is_some()).collect()
+}
