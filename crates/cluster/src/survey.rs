@@ -137,7 +137,10 @@ impl Survey {
                 self.snapshot.observe(Observation::Namespace {
                     terminating: metadata.deletion_timestamp.is_some(),
                     name: metadata.name,
+                    uid: metadata.uid,
+                    resource_version: metadata.resource_version,
                     labels: metadata.labels,
+                    annotations: metadata.annotations,
                 });
             }
         });
@@ -154,6 +157,9 @@ impl Survey {
                     labels: metadata.labels,
                     annotations: metadata.annotations,
                     finished: false,
+                    leaving: metadata.deletion_timestamp.is_some(),
+                    // Only moving workloads needs it, and nothing is moved from here.
+                    workload: None,
                 });
             }
         });

@@ -33,6 +33,8 @@ pub(super) struct Bare {
 pub(super) struct Metadata {
     pub(super) name: String,
     pub(super) namespace: String,
+    pub(super) uid: String,
+    pub(super) resource_version: String,
     pub(super) labels: BTreeMap<String, String>,
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) deletion_timestamp: Option<String>,
