@@ -35,6 +35,27 @@ pub(crate) fn check_keys(view: &View<'_>, object: NodeId) -> Edited {
     ))
 }
 
+/// What is taken away must not hold what an alias elsewhere stands for.
+pub(crate) fn check_anchors(view: &View<'_>, aliased: &BTreeSet<NodeId>, item: NodeId) -> Edited {
+    let Some(node) = view.node(item) else {
+        return Ok(());
+    };
+    // Nodes are numbered in the order they start.
+    let next = aliased.range(item..).next();
+    let inside = |id: &&NodeId| {
+        let other = view.node(**id);
+        other.is_some_and(|other| other.span.start.offset < node.span.end.offset)
+    };
+    match next.filter(inside) {
+        Some(id) => {
+            let message = "the container that must be replaced holds an anchor that is used elsewhere".into();
+            let help = "write out what the alias stands for, or remove the container";
+            Err(refusal::refuse(view, *id, Code::SharedAnchor, message, help))
+        }
+        None => Ok(()),
+    }
+}
+
 /// The splices that make `edits` of the pod spec of `found`.
 pub(crate) fn edit(
     view: &View<'_>,
@@ -150,33 +171,14 @@ impl Editor<'_, '_> {
                 continue;
             }
             self.own(entry, list)?;
-            self.check_anchors(*item)?;
-            self.drop_block_item(items, *item)?;
+            check_anchors(self.view, self.aliased, *item)?;
+            // In brackets it goes with its whole list, or is gone already: see [`crate::undo::make_room`].
+            if !self.is_flow(items) {
+                self.drop_block_item(*item)?;
+            }
             self.dropped.insert(*item);
         }
         Ok(())
-    }
-
-    /// What is commented out must not hold what an alias elsewhere stands for.
-    fn check_anchors(&self, item: NodeId) -> Edited {
-        let Some(node) = self.view.node(item) else {
-            return Ok(());
-        };
-        // Nodes are numbered in the order they start.
-        let next = self.aliased.range(item..).next();
-        let inside = |id: &&NodeId| {
-            let other = self.view.node(**id);
-            other.is_some_and(|other| other.span.start.offset < node.span.end.offset)
-        };
-        match next.filter(inside) {
-            Some(id) => {
-                let message =
-                    "the container that must be replaced holds an anchor that is used elsewhere".into();
-                let help = "write out what the alias stands for, or remove the container";
-                Err(refusal::refuse(self.view, *id, Code::SharedAnchor, message, help))
-            }
-            None => Ok(()),
-        }
     }
 
     fn mount(&mut self, lists: &[&str], mount: &Item) -> Edited {
@@ -230,6 +232,14 @@ impl Editor<'_, '_> {
         }
         match self.list(value, key)? {
             _ if self.view.items(value).is_empty() => self.fill(map, (name, value), key, joining),
+            true if self
+                .view
+                .items(value)
+                .iter()
+                .all(|item| self.dropped.contains(item)) =>
+            {
+                self.fill(map, (name, value), key, joining)
+            }
             true => self.join_flow(map, value, joining),
             false => self.join_block(name, value, joining),
         }
@@ -245,7 +255,7 @@ impl Editor<'_, '_> {
 
     /// Puts items where an empty list or nothing stands.
     fn fill(&mut self, map: NodeId, entry: (NodeId, NodeId), key: &str, joining: &Joining<'_>) -> Edited {
-        if !self.is_flow(map) && self.starts_line(entry.0) {
+        if has_lines(self.view, map, entry.0) {
             self.fill_block(entry, key, joining)
         } else {
             self.fill_flow(map, entry, joining)
@@ -277,11 +287,29 @@ impl Editor<'_, '_> {
     }
 
     fn is_flow(&self, id: NodeId) -> bool {
-        match self.view.node(id).map(|node| &node.kind) {
-            Some(NodeKind::Map { flow, .. } | NodeKind::List { flow, .. }) => *flow,
-            _ => false,
-        }
+        self.view.is_flow(id)
     }
+}
+
+/// Whether the list in brackets under `entry` holds nothing but items of `names`, on lines of its own: then these lines become
+/// comments when new items take their place.
+pub(crate) fn becomes_lines(
+    view: &View<'_>,
+    map: NodeId,
+    (key, list): (NodeId, NodeId),
+    names: &[&str],
+) -> bool {
+    let goes = |item: &NodeId| {
+        let name = view.scalar_at(*item, &["name"]);
+        name.is_some_and(|name| names.contains(&name))
+    };
+    has_lines(view, map, key) && view.items(list).iter().all(goes)
+}
+
+/// Whether `key` of `map` has lines of its own.
+fn has_lines(view: &View<'_>, map: NodeId, key: NodeId) -> bool {
+    let at = view.node(key).map(|node| node.span.start.offset);
+    !view.is_flow(map) && at.is_some_and(|at| crate::lines::indent(view.text, at).is_some())
 }
 
 fn joining<'l, 'e>(

@@ -18,6 +18,7 @@ mod error;
 pub mod grammar;
 mod images;
 mod item;
+mod keepsake;
 mod lines;
 mod locate;
 mod mark;

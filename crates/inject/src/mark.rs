@@ -3,7 +3,8 @@
 //! In block style a comment behind an item's name ([`ITEM_MARK`]) says that the item was injected; without it an item is the
 //! user's, whatever its name. Lines that were replaced stay as comments ([`FORMER_LINE`]). A key is ours when all its items
 //! are. In flow style, where a comment would swallow the rest of the line and JSON knows none, white space that nobody
-//! writes does the same: [`FLOW_MARK`] before the name, tabs behind `[` for what stood there ([`FORMER_VALUES`]).
+//! writes does the same: [`FLOW_MARK`] before the name, tabs behind `[` for what stood there ([`FORMER_VALUES`]), a
+//! [`crate::keepsake`] before `]` for items that were replaced.
 
 /// Behind the name of an injected item.
 pub(crate) const ITEM_MARK: &str = "# mainstay:injected";

@@ -185,7 +185,7 @@ pub enum Code {
     NameConflict,
     /// The text is laid out in a way that lines cannot be added to.
     Layout,
-    /// What was replaced cannot be brought back by `--uninject`.
+    /// A container that must be replaced is too long to be kept for `--uninject`.
     NotRestorable,
     /// A pod of ours in a kind whose pod template nobody named.
     UnknownKind,

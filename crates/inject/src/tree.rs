@@ -53,6 +53,14 @@ impl<'a> View<'a> {
         id
     }
 
+    /// Whether this is in brackets or braces, aliases not followed.
+    pub(crate) fn is_flow(&self, id: NodeId) -> bool {
+        match self.node(id).map(|node| &node.kind) {
+            Some(NodeKind::Map { flow, .. } | NodeKind::List { flow, .. }) => *flow,
+            _ => false,
+        }
+    }
+
     /// The entries of map `id`, aliases followed.
     pub(crate) fn entries(&self, id: NodeId) -> &'a [(NodeId, NodeId)] {
         match self.node(self.resolve(id)).map(|node| &node.kind) {

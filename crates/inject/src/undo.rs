@@ -9,7 +9,7 @@ use std::ops::Range;
 use mainstay_yaml::{NodeId, NodeKind};
 
 use crate::Finding;
-use crate::editor::block;
+use crate::editor::{self, block};
 use crate::lines;
 use crate::mark::ITEM_MARK;
 use crate::profile::{INITIALIZER, Profile, SERVICE_MESH};
@@ -23,20 +23,26 @@ use former::{Former, formers};
 pub(crate) struct Room {
     /// The exchanges, sorted.
     pub(crate) splices: Vec<Splice>,
-    /// What cannot be brought back later.
-    pub(crate) lost: Vec<Finding>,
+    /// What could not be brought back later, and so stays.
+    pub(crate) refused: Vec<Finding>,
 }
 
 /// Takes away, from lists in brackets, the init containers that will be put in anew; the text holds nothing marked any more.
+/// Where whole lines can stay as comments, the editor does that.
 pub(crate) fn make_room(view: &View<'_>, jobs: &[Job<'_>]) -> Room {
     let mut room = Room::default();
+    let mut aliased = None;
     for job in jobs
         .iter()
         .filter(|job| job.found.shared.is_none() && !job.replaced.is_empty())
     {
-        let entry = job.found.spec.map(|spec| view.entry(spec, "initContainers"));
-        if let Some(Entry::Own(_, list)) = entry {
-            flow::lose(view, list, &job.replaced, &mut room);
+        let Some(spec) = job.found.spec else { continue };
+        if let Entry::Own(key, list) = view.entry(spec, "initContainers")
+            && view.is_flow(list)
+            && !editor::becomes_lines(view, spec, (key, list), &job.replaced)
+        {
+            let aliased = aliased.get_or_insert_with(|| view.shared());
+            flow::stow(view, list, (&job.replaced, aliased), &mut room);
         }
     }
     crate::splice::sort(&mut room.splices);

@@ -76,12 +76,12 @@ fn check(root: &Path, input: &Path) -> Result<(), String> {
         return Err(format!("{name}: other reports\n{said}"));
     }
     if options.mode == Mode::Inject {
-        laws(&name, &text, &outcome.text, &options, flags.contains("lossy"))?;
+        laws(&name, &text, &outcome.text, &options)?;
     }
     Ok(())
 }
 
-fn laws(name: &str, before: &[u8], after: &[u8], options: &Options, lossy: bool) -> Result<(), String> {
+fn laws(name: &str, before: &[u8], after: &[u8], options: &Options) -> Result<(), String> {
     let twice = run(after, options).unwrap();
     if twice.text != after {
         return Err(format!(
@@ -94,7 +94,7 @@ fn laws(name: &str, before: &[u8], after: &[u8], options: &Options, lossy: bool)
         ..options.clone()
     };
     let back = run(after, &away).unwrap();
-    if back.text != before && !lossy && !has_marks(before) {
+    if back.text != before && !has_marks(before) {
         return Err(format!(
             "{name}: not the original\n{}",
             String::from_utf8_lossy(&back.text)
@@ -126,7 +126,6 @@ fn options(flags: &str) -> Options {
                 .pod_template_paths
                 .push(PodTemplatePath::parse(path).unwrap()),
             ("coordinator", namespace) => options.coordinator_namespace = Some(namespace.into()),
-            ("lossy", _) => {}
             (other, _) => panic!("no flag {other}"),
         }
     }

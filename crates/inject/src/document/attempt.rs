@@ -66,12 +66,12 @@ impl Work<'_, '_> {
             })
             .collect();
         let room = make_room(&clean.view(), &jobs);
+        for finding in room.refused {
+            self.say_once(&trail, finding);
+        }
         let Some(text) = changed(clean.text, &room.splices)? else {
             return self.inject(clean, &trail);
         };
-        for finding in room.lost {
-            self.say_once(&trail, finding);
-        }
         let roomy = reparse(&text)?;
         self.check_removal(&roomy)?;
         trail.push(room.splices);

@@ -213,12 +213,6 @@ impl Editor<'_, '_> {
         Ok(after)
     }
 
-    /// Whether only spaces stand before a key.
-    pub(super) fn starts_line(&self, key: NodeId) -> bool {
-        let at = self.view.node(key).map(|node| node.span.start.offset);
-        at.is_some_and(|at| lines::indent(self.view.text, at).is_some())
-    }
-
     pub(super) fn join_block(&mut self, key: NodeId, list: NodeId, joining: &Joining<'_>) -> Edited {
         let refuse = || refusal::layout(self.view, list, "the list");
         let items = self.view.items(list);
@@ -351,12 +345,9 @@ impl Editor<'_, '_> {
         Ok(())
     }
 
-    /// Turns the lines of an item into comments. Items in brackets are gone by now, see [`crate::undo`].
-    pub(super) fn drop_block_item(&mut self, list: NodeId, item: NodeId) -> Edited {
+    /// Turns the lines of an item into comments.
+    pub(super) fn drop_block_item(&mut self, item: NodeId) -> Edited {
         let refuse = || refusal::layout(self.view, item, "the container that must be replaced");
-        if self.is_flow(list) {
-            return Err(refuse());
-        }
         let text = self.view.text;
         let dash = dash(self.view, item).ok_or_else(refuse)?;
         let column = lines::indent(text, dash).ok_or_else(refuse)?;

@@ -156,7 +156,7 @@ fn line_indent(view: &View<'_>, open: usize, first: NodeId) -> Option<String> {
 }
 
 /// The comma behind `from`, white space and comments passed over.
-pub(crate) fn comma(text: &[u8], from: usize) -> Option<usize> {
+fn comma(text: &[u8], from: usize) -> Option<usize> {
     let mut at = from;
     loop {
         match text.get(at)? {

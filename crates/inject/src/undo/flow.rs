@@ -1,15 +1,19 @@
 //! The way back in brackets and braces: the counterpart of [`crate::editor::flow`].
 
+use std::collections::BTreeSet;
+
 use mainstay_yaml::{NodeId, NodeKind};
 
 use super::{Room, Undo, is_our_name};
-use crate::editor::flow::{comma, opening};
+use crate::editor::check_anchors;
+use crate::editor::flow::opening;
+use crate::keepsake::{self, Piece, Where};
 use crate::lines;
 use crate::mark::{FLOW_MARK, FORMER_VALUES};
 use crate::refusal::refuse;
 use crate::splice::Splice;
 use crate::tree::{Entry, View};
-use crate::{Code, Finding, Severity};
+use crate::{Code, Finding};
 
 impl Undo<'_, '_> {
     pub(super) fn flow_list(&mut self, map: NodeId, (name, list): (NodeId, NodeId)) {
@@ -18,18 +22,52 @@ impl Undo<'_, '_> {
             .iter()
             .map(|item| is_flow_marked(self.view, *item))
             .collect();
-        if !ours.is_empty() && ours.iter().all(|ours| *ours) {
-            return self.whole_flow_list(map, name, list);
-        }
         let elements: Vec<(usize, usize)> = items.iter().map(|item| span(self.view, *item)).collect();
+        let replaced = self.bring_back(list, &elements, &ours);
+        if !ours.is_empty() && ours.iter().all(|ours| *ours) {
+            return self.whole_flow_list(map, (name, list), replaced);
+        }
         for (index, _) in ours.iter().enumerate().filter(|(_, ours)| **ours) {
             let later = ours.iter().skip(index + 1).any(|ours| !ours);
             self.remove_element(&elements, index, later);
         }
     }
 
-    /// All items are ours: the list was filled, took the place of a null, or came with its key.
-    fn whole_flow_list(&mut self, map: NodeId, name: NodeId, list: NodeId) {
+    /// Puts what was kept before the bracket back to its place; whether there was anything.
+    fn bring_back(&mut self, list: NodeId, elements: &[(usize, usize)], ours: &[bool]) -> bool {
+        let close = span(self.view, list).1.saturating_sub(1);
+        let kept = keepsake::read(self.view.text, close).zip(opening(self.view, list));
+        let Some(((start, pieces), _)) = kept.filter(|((start, _), open)| start >= open) else {
+            return false;
+        };
+        let theirs: Vec<(usize, usize)> = elements
+            .iter()
+            .zip(ours)
+            .filter(|(_, ours)| !**ours)
+            .map(|(element, _)| *element)
+            .collect();
+        self.splices.push(Splice::remove(start, close));
+        for Piece { place, text } in pieces {
+            let mut text = String::from_utf8_lossy(&text).into_owned();
+            let at = match (place, theirs.first()) {
+                (Where::Before(number), _) => theirs.get(number).map(|(start, _)| *start),
+                (Where::Behind(number), _) => theirs.get(number).map(|(_, end)| *end),
+                // It has company by now.
+                (Where::Alone, Some((first, _))) => {
+                    text = format!("{}, ", text.trim().trim_end_matches(','));
+                    Some(*first)
+                }
+                (Where::Alone, None) => None,
+            };
+            self.splices
+                .push(Splice::insert(at.unwrap_or(start).min(start), text));
+        }
+        true
+    }
+
+    /// All items are ours: the list was filled, took the place of a null, or came with its key. One in which something was
+    /// replaced is the user's.
+    fn whole_flow_list(&mut self, map: NodeId, (name, list): (NodeId, NodeId), replaced: bool) {
         let Some(open) = opening(self.view, list) else {
             return;
         };
@@ -42,6 +80,7 @@ impl Undo<'_, '_> {
             .last()
             .map_or(open, |item| span(self.view, *item).1);
         match (tabs, FORMER_VALUES.get(tabs.wrapping_sub(1))) {
+            _ if replaced => self.splices.push(Splice::remove(open, filled)),
             (0, _) => self.remove_key(map, name, (open, filled)),
             (2.., Some(former)) => {
                 let start = start - usize::from(former.is_empty() && start > 0);
@@ -87,52 +126,83 @@ impl Undo<'_, '_> {
     }
 }
 
-/// Takes away what the user wrote under names of ours. JSON has no comments to keep it in, so this is told.
-pub(super) fn lose(view: &View<'_>, list: NodeId, names: &[&'static str], room: &mut Room) {
-    let is_flow = matches!(
-        view.node(list).map(|node| &node.kind),
-        Some(NodeKind::List { flow: true, .. })
-    );
-    if !is_flow {
-        return;
+/// Takes away what the user wrote under names of ours, and keeps it before the bracket that closes the list.
+pub(super) fn stow(
+    view: &View<'_>,
+    list: NodeId,
+    (names, aliased): (&[&'static str], &BTreeSet<NodeId>),
+    room: &mut Room,
+) {
+    let goes = |item: NodeId| {
+        let name = view.scalar_at(item, &["name"]);
+        name.is_some_and(|name| names.contains(&name))
+    };
+    let going: Vec<NodeId> = view
+        .items(list)
+        .iter()
+        .copied()
+        .filter(|item| goes(*item))
+        .collect();
+    let Some(first) = going.first() else { return };
+    let held = going
+        .iter()
+        .find_map(|item| check_anchors(view, aliased, *item).err());
+    if let Some(held) = held {
+        return room.refused.push(held);
     }
-    let items = view.items(list);
-    let name = |item: NodeId| view.scalar_at(item, &["name"]).unwrap_or_default();
-    let goes = |item: NodeId| names.contains(&name(item));
-    let mut kept_end = None;
-    let mut run: Option<(usize, usize)> = None;
-    for item in items {
-        let (start, end) = span(view, *item);
-        if goes(*item) {
-            run = Some((run.map_or(start, |(first, _)| first), end));
-            let finding = replaced(view, *item, name(*item));
-            room.lost.push(finding);
-        } else {
-            if let Some((first, _)) = run.take() {
-                room.splices.push(Splice::remove(first, start));
-            }
-            kept_end = Some(end);
+    let close = span(view, list).1.saturating_sub(1);
+    let runs = runs(view, list, &goes);
+    let pieces: Vec<Piece> = runs
+        .iter()
+        .map(|(place, range)| piece(view, *place, *range))
+        .collect();
+    match keepsake::write(&pieces).filter(|_| view.text.get(close) == Some(&b']')) {
+        Some(blanks) => {
+            let gaps = runs.iter().map(|(_, (start, end))| Splice::remove(*start, *end));
+            room.splices.extend(gaps);
+            room.splices.push(Splice::insert(close, blanks));
         }
-    }
-    if let Some((first, end)) = run {
-        let splice = match kept_end {
-            Some(kept) => Splice::remove(kept, end),
-            // An empty list has no comma.
-            None => Splice::remove(first, comma(view.text, end).map_or(end, |comma| comma + 1)),
-        };
-        room.splices.push(splice);
+        None => room.refused.push(too_long(view, *first)),
     }
 }
 
-fn replaced(view: &View<'_>, item: NodeId, name: &str) -> Finding {
-    let message =
-        format!("the container {name:?} written here is replaced and cannot be brought back by --uninject");
-    let help = "keep a copy if you need it: in brackets there is no place for comments";
-    let finding = refuse(view, item, Code::NotRestorable, message, help);
-    Finding {
-        severity: Severity::Warning,
-        ..finding
+fn piece(view: &View<'_>, place: Where, (start, end): (usize, usize)) -> Piece {
+    let text = view.text.get(start..end).unwrap_or_default().to_vec();
+    Piece { place, text }
+}
+
+/// The stretches of a list that go, each with one of the commas at its ends, so that what stays is a list again.
+fn runs(view: &View<'_>, list: NodeId, goes: &dyn Fn(NodeId) -> bool) -> Vec<(Where, (usize, usize))> {
+    let mut runs = Vec::new();
+    let (mut kept, mut kept_end) = (0, None);
+    let mut open: Option<(usize, usize)> = None;
+    for item in view.items(list) {
+        let (start, end) = span(view, *item);
+        if goes(*item) {
+            open = Some((open.map_or(start, |(first, _)| first), end));
+            continue;
+        }
+        if let Some((first, _)) = open.take() {
+            runs.push((Where::Before(kept), (first, start)));
+        }
+        kept += 1;
+        kept_end = Some(end);
     }
+    match (open, kept_end) {
+        (Some((_, end)), Some(from)) => runs.push((Where::Behind(kept - 1), (from, end))),
+        (Some((first, _)), None) => {
+            let close = span(view, list).1.saturating_sub(1);
+            runs.push((Where::Alone, (opening(view, list).unwrap_or(first), close)));
+        }
+        (None, _) => {}
+    }
+    runs
+}
+
+fn too_long(view: &View<'_>, item: NodeId) -> Finding {
+    let message = "the container that must be replaced is too long to be kept for --uninject".into();
+    let help = "remove it: the current one is put in its place";
+    refuse(view, item, Code::NotRestorable, message, help)
 }
 
 fn span(view: &View<'_>, id: NodeId) -> (usize, usize) {
