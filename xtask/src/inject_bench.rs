@@ -40,6 +40,10 @@ pub(crate) struct Figures {
     pub(crate) files: Sample,
     /// `mainstay generate` on a stream ten times as long.
     pub(crate) long: Sample,
+    /// `mainstay generate` on the same manifests as items of one `List`.
+    pub(crate) list: Sample,
+    /// The same in JSON.
+    pub(crate) json: Sample,
 }
 
 /// What one program took.
@@ -100,20 +104,29 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         folder: scratch.path(),
     };
     let bytes = bench.prepare()?;
-    let mut samples: [Vec<Cost>; 4] = Default::default();
+    let mut samples: [Vec<Cost>; 6] = Default::default();
     for _ in 0..arguments.runs {
-        let costs = [bench.istioctl()?, bench.stream()?, bench.files()?, bench.long()?];
+        let costs = [
+            bench.istioctl()?,
+            bench.stream()?,
+            bench.files()?,
+            bench.long()?,
+            bench.one("list.yaml", "name: contrast-initializer")?,
+            bench.one("list.json", "\"name\": \t \"contrast-initializer\"")?,
+        ];
         for (samples, cost) in samples.iter_mut().zip(costs) {
             samples.push(cost);
         }
     }
-    let [istioctl, stream, files, long] = samples.map(|costs| median(&costs));
+    let [istioctl, stream, files, long, list, json] = samples.map(|costs| median(&costs));
     let figures = Figures {
         bytes,
         istioctl,
         stream,
         files,
         long,
+        list,
+        json,
     };
     fs::write(&arguments.report, serde_json::to_vec(&figures)?)?;
     Ok(())
@@ -135,6 +148,8 @@ impl Bench<'_> {
         let stream = manifests.concat();
         fs::write(self.path("in.yaml"), &stream)?;
         fs::write(self.path("long.yaml"), stream.repeat(10))?;
+        fs::write(self.path("list.yaml"), list(&manifests))?;
+        fs::write(self.path("list.json"), json()?)?;
         fs::write(self.path("inject.yaml"), TEMPLATE)?;
         fs::write(self.path("mesh.yaml"), "rootNamespace: istio-system\n")?;
         fs::write(self.path("values.json"), "{}")?;
@@ -198,6 +213,15 @@ impl Bench<'_> {
         Ok(cost)
     }
 
+    /// One document of the size of the stream.
+    fn one(&self, name: &str, added: &str) -> anyhow::Result<Cost> {
+        let (input, output) = (self.path(name), self.path(&format!("ours-{name}")));
+        let cost = self.generate(&["--output", &output, &input])?;
+        let found = fs::read_to_string(&output)?.matches(added).count();
+        ensure!(found == MANIFESTS, "{name}: {found} of {MANIFESTS} were injected");
+        Ok(cost)
+    }
+
     fn generate(&self, arguments: &[&str]) -> anyhow::Result<Cost> {
         let program = self.arguments.mainstay.display().to_string();
         self.cost(&[&[program.as_str(), "generate", "--quiet"], arguments].concat())
@@ -233,6 +257,53 @@ fn median(costs: &[Cost]) -> Sample {
         cpu_ms: middle(costs.iter().map(|cost| cost.cpu.as_secs_f64() * 1e3).collect()),
         peak_mib: middle(costs.iter().map(|cost| cost.peak_kib as f64 / 1024.0).collect()),
     }
+}
+
+/// All manifests as items of one `List`.
+fn list(manifests: &[String]) -> String {
+    let mut text = String::from("apiVersion: v1\nkind: List\nitems:\n");
+    for manifest in manifests {
+        for (number, line) in manifest.lines().skip(2).enumerate() {
+            text.push_str(if number == 0 { "- " } else { "  " });
+            text.push_str(line);
+            text.push('\n');
+        }
+    }
+    text
+}
+
+/// Manifests of the same shape as `kubectl get --output json` lays them out.
+fn json() -> anyhow::Result<String> {
+    let items: Vec<_> = (0..MANIFESTS).map(json_manifest).collect();
+    let list = serde_json::json!({"apiVersion": "v1", "items": items, "kind": "List"});
+    Ok(serde_json::to_string_pretty(&list)? + "\n")
+}
+
+fn json_manifest(number: usize) -> serde_json::Value {
+    let name = format!("app-{number}");
+    let steps = (0..64).map(|step| format!("echo \"step {step} of application {number}\"\n"));
+    let script = steps.collect::<Vec<_>>().concat();
+    let env: Vec<_> = (0..64)
+        .map(|setting| {
+            let value = format!("value of setting {setting} in application {number}, long enough to be real");
+            serde_json::json!({"name": format!("SETTING_{setting:03}"), "value": value})
+        })
+        .collect();
+    let image = format!("registry.example.com/{name}:1.0.0");
+    let container = serde_json::json!({"name": "app", "image": image, "args": [script], "env": env, "ports": [{"containerPort": 8080}]});
+    serde_json::json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": "bench", "labels": {"app": name}},
+        "spec": {
+            "replicas": 2,
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": {"app": name}},
+                "spec": {"runtimeClassName": "contrast-cc", "containers": [container]},
+            },
+        },
+    })
 }
 
 /// A Deployment of about ten thousand bytes.

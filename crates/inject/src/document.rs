@@ -1,6 +1,9 @@
 //! One document: takes its text and options, gives the new text if it changed, and what to say.
 
 mod attempt;
+mod pieces;
+
+use std::cell::RefCell;
 
 use mainstay_yaml::{Budget, Document, Error, NodeId, Problem, Value, check_syntax, parse_spanned_values};
 
@@ -33,11 +36,29 @@ impl Treated {
 /// A text with what it means.
 struct Parsed<'a> {
     text: &'a [u8],
-    document: Document,
-    value: Result<Value, Error>,
+    document: Document<'a>,
+    /// Gone once somebody took it, and read again if another asks.
+    value: RefCell<Option<Result<Value, Error>>>,
 }
 
 impl Parsed<'_> {
+    /// What the text means, or why it means nothing.
+    fn with_value<R>(&self, look: impl FnOnce(Result<&Value, &Error>) -> R) -> R {
+        let value = self.take_value();
+        let seen = look(value.as_ref());
+        *self.value.borrow_mut() = Some(value);
+        seen
+    }
+
+    /// The same, to keep: a copy of a large document costs as much as reading it.
+    fn take_value(&self) -> Result<Value, Error> {
+        let known = self.value.borrow_mut().take();
+        known.unwrap_or_else(|| {
+            let mut documents = parse_spanned_values(self.text, &Budget::default())?;
+            documents.pop().map_or(Ok(Value::Null), |(_, value)| value)
+        })
+    }
+
     fn view(&self) -> View<'_> {
         View {
             text: self.text,
@@ -52,6 +73,13 @@ pub(crate) fn treat(text: &[u8], options: &Options) -> Treated {
         let read = check_syntax(text, &Budget::default());
         return read.map_or_else(|error| unreadable(syntax(&error, text)), |()| Treated::default());
     }
+    let long = (text.len() > pieces::LONG)
+        .then(|| pieces::treat_pieces(text, pieces::PIECE, options, treat_whole))
+        .flatten();
+    long.unwrap_or_else(|| treat_whole(text, options))
+}
+
+fn treat_whole(text: &[u8], options: &Options) -> Treated {
     let original = match parse(text) {
         Ok(Some(parsed)) => parsed,
         Ok(None) => return Treated::default(),
@@ -87,7 +115,7 @@ fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
     Ok(Some(Parsed {
         text,
         document,
-        value,
+        value: RefCell::new(Some(value)),
     }))
 }
 

@@ -14,7 +14,7 @@ pub(crate) struct View<'a> {
     /// The document's text.
     pub(crate) text: &'a [u8],
     /// Its nodes.
-    pub(crate) document: &'a Document,
+    pub(crate) document: &'a Document<'a>,
 }
 
 /// What a map has under a key.
@@ -40,7 +40,7 @@ impl Entry {
 
 impl<'a> View<'a> {
     /// The node `id`.
-    pub(crate) fn node(&self, id: NodeId) -> Option<&'a Node> {
+    pub(crate) fn node(&self, id: NodeId) -> Option<&'a Node<'a>> {
         self.document.node(id)
     }
 
@@ -92,7 +92,7 @@ impl<'a> View<'a> {
                 text,
                 style: Scalar::Plain,
             } => match node.tag.as_deref() {
-                None => matches!(text.as_str(), "" | "~" | "null" | "Null" | "NULL"),
+                None => matches!(&**text, "" | "~" | "null" | "Null" | "NULL"),
                 Some(tag) => tag == "tag:yaml.org,2002:null",
             },
             _ => false,

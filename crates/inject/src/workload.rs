@@ -10,7 +10,7 @@ pub(crate) struct Workload<'a> {
     /// The document's text.
     pub(crate) text: &'a [u8],
     /// The same, parsed.
-    pub(crate) document: &'a Document,
+    pub(crate) document: &'a Document<'a>,
     /// The object: has `kind` and `metadata`.
     pub(crate) object: NodeId,
     /// The pod template: has `metadata` and `spec`; the object itself for a Pod.

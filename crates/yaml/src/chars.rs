@@ -11,6 +11,9 @@ const EASY: u8 = 8;
 /// One character that go-yaml's reader lets through.
 const READABLE: u8 = 16;
 
+/// Needs a second look between quotes, where blanks do not.
+const HARD: u8 = 32;
+
 static CLASSES: [u8; 256] = classes();
 
 #[allow(clippy::indexing_slicing)] // Evaluated at compile time.
@@ -28,6 +31,9 @@ const fn classes() -> [u8; 256] {
         }
         if class <= b' ' || matches!(class, b'"' | b'\'' | b'\\' | 0xC2 | 0xE2) {
             bits |= QUOTED;
+        }
+        if matches!(class, b'\n' | b'\r' | 0 | b'\\' | 0xC2 | 0xE2) {
+            bits |= HARD;
         }
         if class > b' ' && class < 0x7F && class != b':' && class != b'#' {
             bits |= EASY;
@@ -51,6 +57,15 @@ pub(crate) fn is_readable(byte: u8) -> bool {
     class(byte) & READABLE != 0
 }
 
+/// How many bytes at the start of `text` are such characters, as far as whole blocks go. Without a way out in the middle
+/// a block is a few instructions.
+pub(crate) fn readable_blocks(text: &[u8]) -> usize {
+    let (blocks, _) = text.as_chunks::<64>();
+    let good = |byte: u8| (0x20..=0x7E).contains(&byte) | matches!(byte, b'\n' | b'\t' | b'\r');
+    let all_good = |block: &&[u8; 64]| block.iter().fold(true, |all, byte| all & good(*byte));
+    64 * blocks.iter().take_while(all_good).count()
+}
+
 /// Whether a plain scalar might end at `byte`.
 #[inline]
 pub(crate) fn may_end_plain(byte: u8, flow: bool) -> bool {
@@ -61,6 +76,12 @@ pub(crate) fn may_end_plain(byte: u8, flow: bool) -> bool {
 #[inline]
 pub(crate) fn may_end_quoted(byte: u8) -> bool {
     class(byte) & QUOTED != 0
+}
+
+/// Whether `byte` needs a second look between quotes, other than the quote itself.
+#[inline]
+pub(crate) fn is_hard_in_quotes(byte: u8) -> bool {
+    class(byte) & HARD != 0
 }
 
 /// Whether `byte` may stand anywhere in a plain scalar but at its start.

@@ -1,6 +1,7 @@
 //! YAML text to a plain tree, as `sigs.k8s.io/yaml` reads it: go-yaml v2 first, then what JSON makes of that.
 
 mod binary;
+mod compare;
 mod scalar;
 mod typed;
 mod value;
@@ -40,6 +41,23 @@ fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
         Some(tree) => value::decode(tree, source.skipped, options),
         None => Ok(Value::Null),
     }
+}
+
+/// Whether the first document of `text` reads as `value` with these options; that it cannot be read is a no.
+#[must_use]
+pub fn reads_as(text: impl AsRef<[u8]>, value: &Value, options: &Options) -> bool {
+    let Ok(source) = Source::new(text.as_ref(), &options.budget) else {
+        return false;
+    };
+    let Ok(trees) = compose(&source, &options.budget, false) else {
+        return false;
+    };
+    let Some(tree) = trees.first().filter(|tree| !tree.nodes.is_empty()) else {
+        return value.is_null();
+    };
+    let plain = options.numbers == Numbers::Exact && !options.strict;
+    let quick = plain.then(|| compare::means(tree, 0, value)).flatten();
+    quick.unwrap_or_else(|| value::decode(tree, source.skipped, options).is_ok_and(|found| found == *value))
 }
 
 /// The value of one composed document.

@@ -1,7 +1,9 @@
 //! YAML text to a tree that remembers where everything was: takes a whole stream, gives every document with spans.
 //! Knows what was written, not what it means: scalars are text, aliases stay aliases.
 
-use crate::read::{Kind, Source, Style, Tree, TreeNode, compose};
+use std::borrow::Cow;
+
+use crate::read::{Kind, Source, Style, Tree, TreeNode, compose, compose_text};
 use crate::{Budget, Error, Mark, Numbers, Options, Value, decode};
 
 /// From where to where in the text; the end is just behind the last character.
@@ -19,33 +21,33 @@ pub struct NodeId(pub u32);
 
 /// One document of a stream.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Document {
+pub struct Document<'a> {
     /// Where it is, marks like `---` included.
     pub span: Span,
     /// Its nodes in the order they start; the first is the root.
-    pub nodes: Vec<Node>,
+    pub nodes: Vec<Node<'a>>,
 }
 
 /// One node of a document.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Node {
+pub struct Node<'a> {
     /// Where it is, its anchor and tag included. A block ends with its last child.
     pub span: Span,
     /// Its anchor, without `&`.
-    pub anchor: Option<String>,
+    pub anchor: Option<Cow<'a, str>>,
     /// Its tag in full, such as `tag:yaml.org,2002:str`.
-    pub tag: Option<String>,
+    pub tag: Option<Box<str>>,
     /// What it is.
-    pub kind: NodeKind,
+    pub kind: NodeKind<'a>,
 }
 
 /// What a node is.
 #[derive(Clone, Debug, PartialEq)]
-pub enum NodeKind {
+pub enum NodeKind<'a> {
     /// A scalar, quotes and escapes resolved.
     Scalar {
-        /// Its text.
-        text: String,
+        /// Its text, borrowed where it stands in the input as it is.
+        text: Cow<'a, str>,
         /// How it was written.
         style: Scalar,
     },
@@ -66,7 +68,7 @@ pub enum NodeKind {
     /// An alias.
     Alias {
         /// The anchor's name.
-        name: String,
+        name: Cow<'a, str>,
         /// The node it stands for.
         target: NodeId,
     },
@@ -87,7 +89,7 @@ pub enum Scalar {
     Folded,
 }
 
-impl Document {
+impl<'a> Document<'a> {
     /// The root; none in a document without content.
     #[must_use]
     pub fn root(&self) -> Option<NodeId> {
@@ -96,7 +98,7 @@ impl Document {
 
     /// The node `id`.
     #[must_use]
-    pub fn node(&self, id: NodeId) -> Option<&Node> {
+    pub fn node(&self, id: NodeId) -> Option<&Node<'a>> {
         self.nodes.get(id.0 as usize)
     }
 
@@ -119,6 +121,32 @@ impl Document {
             .map(|(_, value)| *value)
     }
 
+    /// The same, borrowing nothing.
+    #[must_use]
+    pub fn into_owned(self) -> Document<'static> {
+        let own = |node: Node<'a>| Node {
+            span: node.span,
+            anchor: node.anchor.map(|anchor| Cow::Owned(anchor.into_owned())),
+            tag: node.tag,
+            kind: match node.kind {
+                NodeKind::Scalar { text, style } => NodeKind::Scalar {
+                    text: Cow::Owned(text.into_owned()),
+                    style,
+                },
+                NodeKind::Alias { name, target } => NodeKind::Alias {
+                    name: Cow::Owned(name.into_owned()),
+                    target,
+                },
+                NodeKind::List { items, flow } => NodeKind::List { items, flow },
+                NodeKind::Map { entries, flow } => NodeKind::Map { entries, flow },
+            },
+        };
+        Document {
+            span: self.span,
+            nodes: self.nodes.into_iter().map(own).collect(),
+        }
+    }
+
     /// The value reached from the root by going through `keys`.
     #[must_use]
     pub fn find(&self, keys: &[&str]) -> Option<NodeId> {
@@ -127,10 +155,12 @@ impl Document {
 }
 
 /// Reads every document of `text`.
-pub fn parse_spanned(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Document>, Error> {
-    let source = Source::new(text.as_ref(), budget)?;
-    let trees = compose(&source, budget, true)?;
-    Ok(trees.iter().map(|tree| document(tree, source.skipped)).collect())
+pub fn parse_spanned<'a, T: AsRef<[u8]> + ?Sized>(
+    text: &'a T,
+    budget: &Budget,
+) -> Result<Vec<Document<'a>>, Error> {
+    let documents = read(text.as_ref(), budget, |_, _| ())?;
+    Ok(documents.into_iter().map(|(document, ())| document).collect())
 }
 
 /// Whether every document of `text` can be read, at the cost of reading and no more.
@@ -140,73 +170,101 @@ pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error
 }
 
 /// A document's spans, and what it means.
-pub type Both = (Document, Result<Value, Error>);
+pub type Both<'a> = (Document<'a>, Result<Value, Error>);
 
 /// Reads every document of `text` together with what it means, for who edits the one and must know the other: whole
 /// numbers stay whole, of a key given twice the last wins. A document may have spans and no value, as `<<: 1` has none.
-pub fn parse_spanned_values(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Both>, Error> {
-    let source = Source::new(text.as_ref(), budget)?;
+pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
+    text: &'a T,
+    budget: &Budget,
+) -> Result<Vec<Both<'a>>, Error> {
     let options = Options {
         numbers: Numbers::Exact,
         strict: false,
         budget: *budget,
     };
-    let trees = compose(&source, budget, true)?;
-    let both = |tree: &Tree<'_>| {
-        let value = decode::tree_value(tree, source.skipped, &options);
-        (document(tree, source.skipped), value)
-    };
-    Ok(trees.iter().map(both).collect())
+    read(text.as_ref(), budget, |tree, skipped| {
+        decode::tree_value(tree, skipped, &options)
+    })
 }
 
-fn document(tree: &Tree<'_>, skipped: usize) -> Document {
-    let nodes = (0..tree.nodes.len() as u32).zip(&tree.nodes);
+/// Every document, with what `look` saw in it.
+fn read<'a, S>(
+    text: &'a [u8],
+    budget: &Budget,
+    look: impl Fn(&Tree<'_>, usize) -> S,
+) -> Result<Vec<(Document<'a>, S)>, Error> {
+    let source = Source::new(text, budget)?;
+    let skipped = source.skipped;
+    let both = |tree: Tree<'a>| {
+        let seen = look(&tree, skipped);
+        (document(tree, skipped), seen)
+    };
+    if let Cow::Borrowed(text) = source.text {
+        let trees = compose_text(text, &source, budget, true)?;
+        return Ok(trees.into_iter().map(both).collect());
+    }
+    // UTF-16 was rewritten, so nothing of it can be borrowed.
+    let trees = compose(&source, budget, true)?.into_iter();
+    Ok(trees
+        .map(|tree| (look(&tree, skipped), tree))
+        .map(|(seen, tree)| (document(tree, skipped).into_owned(), seen))
+        .collect())
+}
+
+fn document(mut tree: Tree<'_>, skipped: usize) -> Document<'_> {
+    let mut nodes = Vec::with_capacity(tree.nodes.len());
+    for id in 0..tree.nodes.len() {
+        nodes.extend(node(&mut tree, id, skipped));
+    }
     Document {
         span: Span {
             start: tree.start.mark(skipped),
             end: tree.end.mark(skipped),
         },
-        nodes: nodes.map(|(id, raw)| node(tree, id, raw, skipped)).collect(),
+        nodes,
     }
 }
 
-fn node(tree: &Tree<'_>, id: u32, raw: &TreeNode<'_>, skipped: usize) -> Node {
-    Node {
+/// The node `id`, whose texts leave the tree.
+fn node<'a>(tree: &mut Tree<'a>, id: usize, skipped: usize) -> Option<Node<'a>> {
+    let raw = tree.nodes.get_mut(id)?;
+    let (text, tag) = (std::mem::take(&mut raw.value), raw.tag.take());
+    let raw = tree.nodes.get(id)?;
+    Some(Node {
         span: Span {
             start: raw.start.mark(skipped),
             end: raw.end.mark(skipped),
         },
-        anchor: raw.anchor.map(str::to_owned),
-        tag: raw.tag.as_deref().map(str::to_owned),
-        kind: kind(tree, id, raw),
-    }
+        anchor: raw.anchor.map(Cow::Borrowed),
+        tag,
+        kind: kind(tree, raw, text),
+    })
 }
 
-fn kind(tree: &Tree<'_>, id: u32, raw: &TreeNode<'_>) -> NodeKind {
+fn kind<'a>(tree: &Tree<'a>, raw: &TreeNode<'a>, text: Cow<'a, str>) -> NodeKind<'a> {
     let flow = raw.style == Style::Flow;
     match raw.kind {
         Kind::Scalar => NodeKind::Scalar {
-            text: raw.value.to_string(),
+            text,
             style: style(raw.style),
         },
         Kind::Alias => NodeKind::Alias {
-            name: raw.value.to_string(),
+            name: text,
             target: NodeId(raw.first),
         },
-        Kind::Sequence => NodeKind::List {
-            items: tree.children(id).map(NodeId).collect(),
-            flow,
-        },
+        Kind::Sequence => {
+            let mut items = Vec::with_capacity(tree.chain(raw.first).count());
+            items.extend(tree.chain(raw.first).map(NodeId));
+            NodeKind::List { items, flow }
+        }
         Kind::Mapping => {
-            let children: Vec<u32> = tree.children(id).collect();
-            let pairs = children.chunks_exact(2).filter_map(|pair| match pair {
-                [key, value] => Some((NodeId(*key), NodeId(*value))),
-                _ => None,
-            });
-            NodeKind::Map {
-                entries: pairs.collect(),
-                flow,
+            let mut entries = Vec::with_capacity(tree.chain(raw.first).count() / 2);
+            let mut children = tree.chain(raw.first);
+            while let (Some(key), Some(value)) = (children.next(), children.next()) {
+                entries.push((NodeId(key), NodeId(value)));
             }
+            NodeKind::Map { entries, flow }
         }
     }
 }

@@ -17,8 +17,8 @@ e: |
 ";
 
 /// Each node as `line:column text-of-its-span`.
-fn shown(text: &str, document: &Document) -> Vec<String> {
-    let line = |node: &mainstay_yaml::Node| {
+fn shown(text: &str, document: &Document<'_>) -> Vec<String> {
+    let line = |node: &mainstay_yaml::Node<'_>| {
         let slice = &text[node.span.start.offset..node.span.end.offset];
         format!("{}:{} {slice:?}", node.span.start.line, node.span.start.column)
     };

@@ -296,5 +296,9 @@ fn compared(figures: &Figures) -> Vec<Row> {
         small("peak memory, one stream", figures.stream.peak_mib),
         small("peak memory, 1,000 files", figures.files.peak_mib),
         small("peak memory, a stream ten times as long", figures.long.peak_mib),
+        fast("1,000 manifests in one List", figures.list),
+        small("peak memory, one List", figures.list.peak_mib),
+        fast("1,000 manifests in one List of JSON", figures.json),
+        small("peak memory, one List of JSON", figures.json.peak_mib),
     ]
 }

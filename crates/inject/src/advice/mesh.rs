@@ -46,7 +46,7 @@ fn text<'a>(entry: &Entry<'a>) -> &'a str {
         NodeKind::Scalar {
             text,
             style: mainstay_yaml::Scalar::Plain,
-        } if matches!(text.as_str(), "~" | "null" | "Null" | "NULL") => "",
+        } if matches!(&**text, "~" | "null" | "Null" | "NULL") => "",
         NodeKind::Scalar { text, .. } => text,
         _ => "",
     }

@@ -19,8 +19,8 @@ pub(super) struct Scene<'a> {
 #[derive(Clone, Copy)]
 pub(super) struct Entry<'a> {
     pub(super) key: &'a str,
-    pub(super) key_node: &'a Node,
-    pub(super) value: &'a Node,
+    pub(super) key_node: &'a Node<'a>,
+    pub(super) value: &'a Node<'a>,
 }
 
 impl<'a> Scene<'a> {
@@ -70,12 +70,12 @@ pub(super) fn named<'a>(entries: &[Entry<'a>], key: &str) -> Option<Entry<'a>> {
 }
 
 /// The node reached from `id` by `keys`.
-pub(super) fn find(document: &Document, id: NodeId, keys: &[&str]) -> Option<NodeId> {
+pub(super) fn find(document: &Document<'_>, id: NodeId, keys: &[&str]) -> Option<NodeId> {
     keys.iter().try_fold(id, |id, key| document.get(id, key))
 }
 
 /// The entries of a map whose keys are scalars; none if it is no map.
-pub(super) fn entries(document: &Document, id: Option<NodeId>) -> Vec<Entry<'_>> {
+pub(super) fn entries<'a>(document: &'a Document<'a>, id: Option<NodeId>) -> Vec<Entry<'a>> {
     let Some(NodeKind::Map { entries, .. }) = id.and_then(|id| followed(document, id)).map(|node| &node.kind)
     else {
         return Vec::new();
@@ -95,7 +95,7 @@ pub(super) fn entries(document: &Document, id: Option<NodeId>) -> Vec<Entry<'_>>
 }
 
 /// The node `id`, or what it stands for as an alias.
-pub(super) fn followed(document: &Document, id: NodeId) -> Option<&Node> {
+pub(super) fn followed<'a>(document: &'a Document<'a>, id: NodeId) -> Option<&'a Node<'a>> {
     let mut node = document.node(id)?;
     // An alias stands behind its target, so this ends.
     while let NodeKind::Alias { target, .. } = &node.kind {

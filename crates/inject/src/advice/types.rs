@@ -36,14 +36,14 @@ fn not_a_string(entry: &Entry<'_>) -> Option<Finding> {
 }
 
 /// What a value is if not a string, and its text if quotes would make it one. Nothing at all stands for the empty string.
-fn kind(node: &Node) -> Option<(&'static str, Option<&str>)> {
+fn kind<'a>(node: &'a Node<'_>) -> Option<(&'static str, Option<&'a str>)> {
     match &node.kind {
         NodeKind::List { .. } => Some(("a list", None)),
         NodeKind::Map { .. } => Some(("a map", None)),
         NodeKind::Scalar {
             text,
             style: Scalar::Plain,
-        } if node.tag.is_none() => scalar(text).map(|what| (what, Some(text.as_str()))),
+        } if node.tag.is_none() => scalar(text).map(|what| (what, Some(&**text))),
         _ => None,
     }
 }

@@ -4,7 +4,7 @@
 use std::cell::RefCell;
 use std::collections::BTreeSet;
 
-use mainstay_yaml::{NodeId, Numbers, parse_with};
+use mainstay_yaml::{NodeId, Numbers, reads_as};
 
 use super::{Parsed, State, Work, extent, internal, parse, syntax};
 use crate::ask::Ask;
@@ -129,7 +129,7 @@ impl Work<'_, '_> {
     /// Apart from what is ours by name, the text without it means what the original does.
     fn check_removal(&self, clean: &Parsed<'_>) -> Result<(), Finding> {
         let bare = |parsed: &Parsed<'_>| {
-            let mut value = parsed.value.clone().ok()?;
+            let mut value = parsed.with_value(|value| value.ok().cloned())?;
             for found in self.found {
                 semantic::bare(&mut value, &found.steps);
             }
@@ -147,20 +147,20 @@ impl Work<'_, '_> {
         plans: &[(&Found, Vec<PodEdit>)],
     ) -> Result<(), Finding> {
         let differs = || internal("the edited text would not mean what was planned");
-        let mut expected = clean.value.clone().map_err(|error| syntax(&error, text))?;
+        let mut expected = clean.take_value().map_err(|error| syntax(&error, text))?;
         for (found, edits) in plans.iter().filter(|(_, edits)| !edits.is_empty()) {
             if !semantic::apply(&mut expected, &found.steps, edits) {
                 return Err(differs());
             }
         }
         let same = if text == self.original.text {
-            self.original.value.as_ref().ok() == Some(&expected)
+            self.original.with_value(|value| value.ok() == Some(&expected))
         } else {
             let options = mainstay_yaml::Options {
                 numbers: Numbers::Exact,
                 ..mainstay_yaml::Options::default()
             };
-            parse_with(text, &options).is_ok_and(|given| given == expected)
+            reads_as(text, &expected, &options)
         };
         same.then_some(()).ok_or_else(differs)
     }
@@ -181,10 +181,10 @@ impl Work<'_, '_> {
 /// What is left to do for a pod.
 fn settled(clean: &Parsed<'_>, found: &Found, ask: &Ask, options: &Options) -> Vec<PodEdit> {
     let edits = plan(ask, options);
-    match &clean.value {
+    clean.with_value(|value| match value {
         Ok(value) => semantic::settle(value, &found.steps, edits),
         Err(_) => edits,
-    }
+    })
 }
 
 /// The names of the init containers that go because they will be put in anew.
@@ -242,14 +242,13 @@ impl Editor<'_> {
     }
 
     fn edit(&self, found: &Found, edits: &[PodEdit]) -> Result<Vec<Splice>, Finding> {
-        match &self.clean.value {
-            Err(error) if !edits.is_empty() => Err(syntax(error, self.clean.text)),
-            _ if edits.is_empty() => Ok(Vec::new()),
-            _ => {
-                self.check_keys(found.object)?;
-                edit(&self.view, found, &self.aliased, edits)
-            }
+        if edits.is_empty() {
+            return Ok(Vec::new());
         }
+        self.clean
+            .with_value(|value| value.map(drop).map_err(|error| syntax(error, self.clean.text)))?;
+        self.check_keys(found.object)?;
+        edit(&self.view, found, &self.aliased, edits)
     }
 }
 

@@ -159,7 +159,7 @@ impl<'a> Parser<'a> {
                 let kind = EventKind::StreamEnd;
                 return Ok(Event { kind, start, end });
             }
-            TokenKind::Version { .. } | TokenKind::TagDirective { .. } | TokenKind::DocumentStart => {}
+            TokenKind::Version { .. } | TokenKind::TagDirective(_) | TokenKind::DocumentStart => {}
             _ if implicit => {
                 self.directives()?;
                 self.states.push(State::DocumentEnd);
@@ -195,8 +195,8 @@ impl<'a> Parser<'a> {
                 TokenKind::Version { .. } => {
                     return Err(self.error("found incompatible YAML document", place));
                 }
-                TokenKind::TagDirective { handle, prefix } => {
-                    let (handle, prefix) = (handle.clone(), prefix.clone());
+                TokenKind::TagDirective(directive) => {
+                    let (handle, prefix) = (**directive).clone();
                     if self.tags.iter().any(|(known, _)| *known == handle) {
                         return Err(self.error("found duplicate %TAG directive", place));
                     }
@@ -219,7 +219,7 @@ impl<'a> Parser<'a> {
         let place = token.start;
         match token.kind {
             TokenKind::Version { .. }
-            | TokenKind::TagDirective { .. }
+            | TokenKind::TagDirective(_)
             | TokenKind::DocumentStart
             | TokenKind::DocumentEnd
             | TokenKind::StreamEnd => {
@@ -265,18 +265,18 @@ impl<'a> Parser<'a> {
         loop {
             match self.scanner.peek()?.kind {
                 TokenKind::Anchor(name) if properties.anchor.is_none() => properties.anchor = Some(name),
-                TokenKind::Tag { .. } if tag.is_none() => {}
+                TokenKind::Tag(_) if tag.is_none() => {}
                 _ => break,
             }
             let token = self.scanner.take()?;
             end = token.end;
-            if let TokenKind::Tag { handle, suffix } = token.kind {
-                tag = Some((handle, suffix, token.start));
+            if let TokenKind::Tag(written) = token.kind {
+                tag = Some((written, token.start));
             }
         }
         // The token behind them has been looked at by now: its errors come before that of an unknown handle.
-        if let Some((handle, suffix, place)) = tag {
-            properties.tag = self.full_tag(&handle, &suffix, place)?;
+        if let Some((written, place)) = tag {
+            properties.tag = self.full_tag(&written.handle, &written.suffix, place)?;
         }
         Ok((properties, start, end))
     }

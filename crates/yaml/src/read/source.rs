@@ -116,6 +116,7 @@ const CONTROL: &str = "control characters are not allowed";
 fn check(bytes: &[u8]) -> (usize, Option<(&'static str, bool)>) {
     let mut at = 0;
     loop {
+        at += chars::readable_blocks(bytes.get(at..).unwrap_or_default());
         let rest = bytes.get(at..).unwrap_or_default();
         let Some(easy) = rest.iter().position(|byte| !chars::is_readable(*byte)) else {
             return (bytes.len(), None);

@@ -42,8 +42,12 @@ pub(crate) enum Style {
 pub(super) enum TokenKind<'a> {
     StreamStart,
     StreamEnd,
-    Version { major: u8, minor: u8 },
-    TagDirective { handle: String, prefix: String },
+    Version {
+        major: u8,
+        minor: u8,
+    },
+    /// What it is called, and its prefix.
+    TagDirective(Box<(String, String)>),
     DocumentStart,
     DocumentEnd,
     BlockSequenceStart,
@@ -59,8 +63,18 @@ pub(super) enum TokenKind<'a> {
     Value,
     Alias(&'a str),
     Anchor(&'a str),
-    Tag { handle: String, suffix: String },
-    Scalar { value: Cow<'a, str>, style: Style },
+    Tag(Box<Tag>),
+    Scalar {
+        value: Cow<'a, str>,
+        style: Style,
+    },
+}
+
+/// A tag as written: tags are rare and tokens many, so it is kept apart.
+#[derive(Clone, Debug)]
+pub(super) struct Tag {
+    pub(super) handle: String,
+    pub(super) suffix: String,
 }
 
 #[derive(Clone, Debug)]

@@ -10,6 +10,10 @@ use super::source::Source;
 use super::token::{Place, Style};
 use crate::{Budget, Error, Problem};
 
+/// Room is made ahead for a node per so many bytes of text, and for no more than so many: a guess, no limit.
+const BYTES_PER_NODE: usize = 32;
+const MOST_AHEAD: usize = 1 << 10;
+
 /// No node.
 pub(crate) const NONE: u32 = u32::MAX;
 
@@ -50,7 +54,11 @@ pub(crate) enum Kind {
 impl<'a> Tree<'a> {
     /// The children of `parent`.
     pub(crate) fn children(&self, parent: u32) -> impl Iterator<Item = u32> + '_ {
-        let first = self.nodes.get(parent as usize).map_or(NONE, |node| node.first);
+        self.chain(self.nodes.get(parent as usize).map_or(NONE, |node| node.first))
+    }
+
+    /// `first` and those behind it.
+    pub(crate) fn chain(&self, first: u32) -> impl Iterator<Item = u32> + '_ {
         std::iter::successors(Some(first), |child| {
             self.nodes.get(*child as usize).map(|node| node.next)
         })
@@ -68,17 +76,28 @@ pub(crate) fn compose<'a>(
     budget: &Budget,
     all: bool,
 ) -> Result<Vec<Tree<'a>>, Error> {
+    compose_text(&source.text, source, budget, all)
+}
+
+/// The same for the text of `source`, which may outlive it.
+pub(crate) fn compose_text<'a>(
+    text: &'a str,
+    source: &Source<'_>,
+    budget: &Budget,
+    all: bool,
+) -> Result<Vec<Tree<'a>>, Error> {
     // go-yaml reads an empty text as one empty line.
-    let text = if source.text.is_empty() && source.skipped == 0 && source.failure.is_none() {
+    let text = if text.is_empty() && source.skipped == 0 && source.failure.is_none() {
         "\n"
     } else {
-        &source.text
+        text
     };
     let scanner = Scanner::new(text, source.skipped, source.failure);
     let mut composer = Composer {
         parser: Parser::new(scanner),
         budget: *budget,
         tree: Tree::default(),
+        likely: (text.len() / BYTES_PER_NODE).min(MOST_AHEAD),
         anchors: HashMap::new(),
         open: Vec::new(),
     };
@@ -100,6 +119,8 @@ struct Composer<'a> {
     parser: Parser<'a>,
     budget: Budget,
     tree: Tree<'a>,
+    /// How many nodes a document may well have.
+    likely: usize,
     anchors: HashMap<&'a str, u32>,
     /// The collections under construction, each with its last child.
     open: Vec<(u32, u32)>,
@@ -113,6 +134,7 @@ impl<'a> Composer<'a> {
         }
         self.tree = Tree {
             start: event.start,
+            nodes: Vec::with_capacity(self.likely),
             ..Tree::default()
         };
         self.anchors.clear();

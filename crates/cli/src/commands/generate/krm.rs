@@ -56,7 +56,7 @@ pub(super) fn answer(inputs: &[Input], args: &Args, options: &Options) -> Option
 }
 
 /// The document, if `text` is one `ResourceList` and nothing else.
-fn resource_list(text: &[u8]) -> Option<Document> {
+fn resource_list(text: &[u8]) -> Option<Document<'_>> {
     if !holds(text, b"ResourceList") {
         return None;
     }

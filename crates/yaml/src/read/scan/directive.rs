@@ -82,6 +82,6 @@ impl Scanner<'_> {
         if !self.blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        Ok(TokenKind::TagDirective { handle, prefix })
+        Ok(TokenKind::TagDirective(Box::new((handle, prefix))))
     }
 }

@@ -52,6 +52,11 @@ impl Scanner<'_> {
     /// Where this line ends.
     pub(super) fn line_end(&self) -> usize {
         let mut at = self.here.at as usize;
+        let rest = self.source.get(at..).unwrap_or_default();
+        at += rest
+            .iter()
+            .position(|byte| matches!(byte, b'\n' | b'\r' | 0xC2 | 0xE2))
+            .unwrap_or(rest.len());
         while let Some(byte) = self.source.get(at) {
             match byte {
                 b'\n' | b'\r' => break,

@@ -24,6 +24,11 @@ impl Scanner<'_> {
 impl<'a> Scanner<'a> {
     fn quoted(&mut self, single: bool) -> Scan<Cow<'a, str>> {
         let quote = if single { b'\'' } else { b'"' };
+        if let Some(end) = self.easy_end(quote) {
+            let value = self.slice(self.here.at as usize, end);
+            self.advance_to(end);
+            return Ok(Cow::Borrowed(value));
+        }
         let mut out = String::new();
         // What has been read but not copied starts here.
         let mut start = self.here.at as usize;
@@ -75,6 +80,17 @@ impl<'a> Scanner<'a> {
                 (start, copied) = (self.here.at as usize, true);
             }
         }
+    }
+
+    /// Where the quote is that ends a scalar without escapes and line breaks, as most are.
+    fn easy_end(&self, quote: u8) -> Option<usize> {
+        let start = self.here.at as usize;
+        let rest = self.source.get(start..).filter(|_| self.failure.is_none())?;
+        let end = rest
+            .iter()
+            .position(|byte| *byte == quote || chars::is_hard_in_quotes(*byte))?;
+        let easy = rest.get(end) == Some(&quote) && (quote == b'"' || rest.get(end + 1) != Some(&quote));
+        easy.then_some(start + end)
     }
 
     /// Two single quotes, which stand for one.

@@ -1,7 +1,7 @@
 //! Anchors, aliases and tags.
 
 use super::{Scan, Scanner};
-use crate::read::token::TokenKind;
+use crate::read::token::{Tag, TokenKind};
 
 impl<'a> Scanner<'a> {
     pub(super) fn fetch_anchor(&mut self, alias: bool) -> Scan<()> {
@@ -52,7 +52,7 @@ impl<'a> Scanner<'a> {
         if !self.blank_or_end(0) {
             return Err(self.error("did not find expected whitespace or line break"));
         }
-        self.push(TokenKind::Tag { handle, suffix }, start);
+        self.push(TokenKind::Tag(Box::new(Tag { handle, suffix })), start);
         Ok(())
     }
 

@@ -72,7 +72,7 @@ const INDEXES: [&str; 2] = [
 ];
 
 /// Every item of the list.
-pub(super) fn items(list: &Document) -> Vec<Item> {
+pub(super) fn items(list: &Document<'_>) -> Vec<Item> {
     let node = list.find(&["items"]).and_then(|id| list.node(id));
     let Some(NodeKind::List { items, .. }) = node.map(|node| &node.kind) else {
         return Vec::new();
@@ -88,7 +88,7 @@ pub(super) fn items(list: &Document) -> Vec<Item> {
         .collect()
 }
 
-fn file(list: &Document, item: NodeId) -> Option<FileRef> {
+fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
     let annotations = list
         .get(item, "metadata")
         .and_then(|id| list.get(id, "annotations"))?;
@@ -103,7 +103,7 @@ fn file(list: &Document, item: NodeId) -> Option<FileRef> {
 }
 
 /// The text of a scalar.
-pub(super) fn scalar(document: &Document, id: Option<NodeId>) -> Option<&str> {
+pub(super) fn scalar<'a>(document: &'a Document<'_>, id: Option<NodeId>) -> Option<&'a str> {
     match &document.node(id?)?.kind {
         NodeKind::Scalar { text, .. } => Some(text),
         _ => None,
