@@ -274,6 +274,12 @@ impl References {
         tags.into_iter().flatten().map(|tag| &**tag)
     }
 
+    /// Every pod that refers to anything, by namespace and name.
+    pub fn pods(&self) -> impl Iterator<Item = (&str, &str)> {
+        let spaces = self.spaces.iter();
+        spaces.flat_map(|(name, space)| space.pods.keys().map(move |pod| (&**name, &**pod)))
+    }
+
     /// Everything that refers to a name, and why, in a stable order. For people: it walks all pods that refer to anything.
     #[must_use]
     pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, Why)> {

@@ -1,0 +1,154 @@
+//! News for people: takes what a plan wants told, writes it as Events of the cluster. What repeats is counted in one Event, and a
+//! failure to tell is no failure.
+
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use http::Method;
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::names;
+use mainstay_mesh::Subject;
+use mainstay_mesh::plan::Event;
+use serde_json::{Value, json};
+use tokio::time::timeout;
+
+use crate::write::{Body, Refused, Writer};
+
+/// One call may take so long: news must not hold up work.
+const CALL: Duration = Duration::from_secs(5);
+/// A series is written again at the latest after so long.
+const HEARTBEAT: SignedDuration = SignedDuration::from_mins(30);
+/// So many series are remembered; more than that is noise.
+const MOST: usize = 1000;
+/// The server refuses longer notes.
+const LONGEST_NOTE: usize = 1000;
+
+/// All our objects live outside namespaces, and so their Events live here.
+const FOLDER: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+
+/// Tells people.
+#[derive(Debug)]
+pub struct Events {
+    writer: Writer,
+    instance: String,
+    series: Mutex<BTreeMap<String, Series>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Series {
+    count: u64,
+    written: Timestamp,
+}
+
+impl Events {
+    /// Events of the process `instance`.
+    #[must_use]
+    pub fn new(writer: Writer, instance: &str) -> Self {
+        Self {
+            writer,
+            instance: instance.chars().take(128).collect(),
+            series: Mutex::default(),
+        }
+    }
+
+    /// Tells it, at most once per change of how often it was told. Says whether something was written.
+    pub async fn tell(&self, event: &Event, now: Timestamp) -> Result<bool, Refused> {
+        let name = name(event);
+        let count = match self.count(&name, now) {
+            Some(count) => count,
+            None => return Ok(false),
+        };
+        let late = || Refused::ours(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
+        let told = timeout(CALL, self.write(event, &name, count, now)).await;
+        told.unwrap_or_else(|_| Err(late())).map(|()| true)
+    }
+
+    /// How often it was told, if that is to be written now: at every doubling, and now and then.
+    fn count(&self, name: &str, now: Timestamp) -> Option<u64> {
+        let mut series = self.series.lock().unwrap_or_else(PoisonError::into_inner);
+        if series.len() >= MOST && !series.contains_key(name) {
+            series.clear();
+        }
+        let entry = series.entry(name.to_owned()).or_insert(Series { count: 0, written: now });
+        entry.count += 1;
+        let is_due = entry.count.is_power_of_two() || now.duration_since(entry.written) >= HEARTBEAT;
+        if is_due {
+            entry.written = now;
+        }
+        is_due.then_some(entry.count)
+    }
+
+    async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
+        let path = format!("{FOLDER}/{name}");
+        if count > 1 {
+            match self.repeat(&path, count, now).await {
+                Err(refused) if refused.is_not_found() => {}
+                done => return done,
+            }
+        }
+        let body = Body::Json(self.body(event, name, now));
+        match self.writer.call(Method::POST, FOLDER, Some(body)).await {
+            // Told by a process before us.
+            Err(refused) if refused.code == 409 => {
+                let found = self.writer.call(Method::GET, &path, None).await?;
+                let before = found.pointer("/series/count").and_then(Value::as_u64).unwrap_or(1);
+                self.repeat(&path, before + 1, now).await
+            }
+            done => done.map(|_| ()),
+        }
+    }
+
+    async fn repeat(&self, path: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
+        let body = json!({"series": {"count": count, "lastObservedTime": micro(now)}});
+        self.writer.call(Method::PATCH, path, Some(Body::Merge(body))).await.map(|_| ())
+    }
+
+    fn body(&self, event: &Event, name: &str, now: Timestamp) -> Value {
+        let (api_version, kind) = match &event.about.subject {
+            Subject::Object(kind, _) => (names::API_VERSION, kind.name()),
+            Subject::Webhook(_) => ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+        };
+        json!({
+            "apiVersion": "events.k8s.io/v1",
+            "kind": "Event",
+            "metadata": {"name": name, "namespace": "default"},
+            "eventTime": micro(now),
+            "reportingController": "mainstay",
+            "reportingInstance": self.instance,
+            "action": "Reconcile",
+            "reason": event.reason.name(),
+            "regarding": {
+                "apiVersion": api_version,
+                "kind": kind,
+                "name": event.about.name(),
+                "uid": event.about.uid,
+                "resourceVersion": event.about.resource_version,
+            },
+            "note": note(&event.message),
+            "type": if event.warning { "Warning" } else { "Normal" },
+        })
+    }
+}
+
+/// The same news of the same object has the same name.
+fn name(event: &Event) -> String {
+    let mut hasher = DefaultHasher::new();
+    (&event.about.uid, event.reason.name(), &event.message, event.warning).hash(&mut hasher);
+    let object: String = event.about.name().chars().take(200).collect();
+    format!("{object}.{:016x}", hasher.finish())
+}
+
+fn note(message: &str) -> String {
+    let mut end = message.len().min(LONGEST_NOTE);
+    while !message.is_char_boundary(end) {
+        end -= 1;
+    }
+    message.get(..end).unwrap_or_default().to_owned()
+}
+
+/// With exactly six digits, as Go reads it.
+fn micro(moment: Timestamp) -> String {
+    format!("{moment:.6}")
+}

@@ -1,0 +1,232 @@
+//! The middle of the loop: takes what watches and writes show, gives one plan at a time, and takes how it ended. No client, no
+//! clock, no task: the moment is told, and the same story gives the same plans.
+//!
+//! ```text
+//! seen, gone, listed ──▶ Snapshot + Live ──wake──▶ Queue ──next(now)──▶ Plan ──▶ (executor) ──done()──┐
+//!         ▲                                                                                          │
+//!         └──────────────────────────── what the writes answered ◀───────────────────────────────────┘
+//! ```
+//!
+//! *Invariants:* no subject is worked on twice at once; nothing known goes back to an older version; no plan is made before
+//! every source was listed; a plan that changes nothing is not carried out again at once.
+
+mod objects;
+mod outcome;
+mod releases;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mainstay_cluster::live::Live;
+use mainstay_mesh::plan::{Again, Plan, ReleaseKey, Step};
+use mainstay_mesh::references::{Referrer, ReferrerKey};
+use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::{Action, Library, Observation, Settings, Snapshot, Subject, Woken};
+
+use crate::queue::Queue;
+pub use outcome::{Ended, Failed};
+pub use releases::Installed;
+
+/// Every subject is looked at this often, whatever was heard.
+const FULL_PASS: Duration = Duration::from_mins(10);
+
+/// A plan that waits for something else looks again at least this often; it costs no call.
+const LONGEST_SOON: Duration = Duration::from_mins(1);
+
+/// What to do next.
+#[derive(Clone, Debug)]
+pub enum Next {
+    /// Carry out this plan, then tell [`Brain::done`].
+    Plan(Plan),
+    /// There was nothing to do about a subject.
+    Idle(Plan),
+    /// Planning for this subject panicked.
+    Panicked(Subject),
+}
+
+/// Everything the operator knows, and whose turn it is.
+#[derive(Debug)]
+pub struct Brain {
+    snapshot: Snapshot,
+    live: Live,
+    queue: Queue,
+    installed: BTreeMap<ReleaseKey, Installed>,
+    failed: BTreeMap<Subject, (Action, Timestamp)>,
+    /// What was last carried out for a subject, while it has not come to rest.
+    last: BTreeMap<Subject, Vec<Step>>,
+    graves: BTreeMap<Subject, u64>,
+    max_concurrent: usize,
+    next_pass: Timestamp,
+    is_open: bool,
+}
+
+impl Brain {
+    /// An empty one, which makes at most so many plans at once.
+    #[must_use]
+    pub fn new(
+        now: Timestamp,
+        settings: Arc<Settings>,
+        library: Arc<Library>,
+        max_concurrent: usize,
+    ) -> Self {
+        Self {
+            snapshot: Snapshot::new(now, settings, library),
+            live: Live::default(),
+            queue: Queue::default(),
+            installed: BTreeMap::new(),
+            failed: BTreeMap::new(),
+            last: BTreeMap::new(),
+            graves: BTreeMap::new(),
+            max_concurrent: max_concurrent.max(1),
+            next_pass: later(now, FULL_PASS),
+            is_open: false,
+        }
+    }
+
+    /// What was observed.
+    #[must_use]
+    pub fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// What is there of what was installed.
+    #[must_use]
+    pub fn live(&self) -> &Live {
+        &self.live
+    }
+
+    /// How many subjects wait for their turn.
+    #[must_use]
+    pub fn depth(&self) -> usize {
+        self.queue.depth()
+    }
+
+    /// Whether another plan may be carried out now.
+    #[must_use]
+    pub fn has_room(&self) -> bool {
+        self.queue.running() < self.max_concurrent
+    }
+
+    /// Lets plans be made: every watch has been listed, and nobody else leads.
+    pub fn open(&mut self) {
+        self.is_open = true;
+        self.look_at_all();
+    }
+
+    /// Takes in what was seen.
+    pub fn observe(&mut self, seen: Observation) {
+        let woken = self.snapshot.observe(seen);
+        self.wake(woken);
+    }
+
+    /// Takes in what a pod says.
+    pub fn refer(&mut self, referrer: Referrer<'_>) {
+        let woken = self.snapshot.refer(referrer);
+        self.wake(woken);
+    }
+
+    /// A namespace or a pod is gone.
+    pub fn refer_no_more(&mut self, key: ReferrerKey) {
+        self.observe(Observation::ReferrerGone(key));
+    }
+
+    /// Whether a source can be believed.
+    pub fn source(&mut self, source: Source, state: SourceState) {
+        self.observe(Observation::Source(source, state));
+    }
+
+    fn wake(&mut self, woken: Woken) {
+        for subject in woken {
+            self.queue.wake(subject);
+        }
+    }
+
+    fn look_at_all(&mut self) {
+        let all: BTreeSet<Subject> = self.snapshot.subjects();
+        self.wake(all);
+    }
+
+    /// What to do next, if anything can be done now.
+    pub fn next(&mut self, now: Timestamp) -> Option<Next> {
+        self.snapshot.now = now;
+        if !self.is_open || !self.has_room() {
+            return None;
+        }
+        if now >= self.next_pass {
+            self.next_pass = later(now, FULL_PASS);
+            self.look_at_all();
+        }
+        loop {
+            let subject = self.queue.take(now)?;
+            match self.consider(subject, now) {
+                Some(next) => return Some(next),
+                None => continue,
+            }
+        }
+    }
+
+    /// When to ask again, events aside.
+    #[must_use]
+    pub fn wake_at(&self) -> Timestamp {
+        self.queue
+            .next_moment()
+            .map_or(self.next_pass, |moment| moment.min(self.next_pass))
+    }
+
+    /// The plan for a subject, unless it has to wait.
+    fn consider(&mut self, subject: Subject, now: Timestamp) -> Option<Next> {
+        // A plan is a function of the snapshot, which it cannot change: nothing is left half done by a panic.
+        let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, &subject)));
+        let Ok(plan) = planned else {
+            self.put_off(&subject, now);
+            return Some(Next::Panicked(subject));
+        };
+        if plan.is_empty() {
+            self.rest(&plan, now);
+            return Some(Next::Idle(plan));
+        }
+        if self.last.get(&subject) == Some(&plan.steps) {
+            self.last.remove(&subject);
+            self.put_off(&subject, now);
+            return None;
+        }
+        if let Err(moment) = self.queue.spend(&subject, now) {
+            self.queue.done(&subject);
+            self.queue.wake_at(subject, moment);
+            return None;
+        }
+        Some(Next::Plan(plan))
+    }
+
+    /// Nothing is to be done about a subject until something happens.
+    fn rest(&mut self, plan: &Plan, now: Timestamp) {
+        let subject = &plan.subject;
+        self.last.remove(subject);
+        self.queue.done(subject);
+        match plan.again {
+            Again::OnEvent => self.queue.forgive(subject),
+            Again::At(moment) => self.queue.wake_at(subject.clone(), moment),
+            Again::Soon => {
+                let delay = self.queue.delay(subject).min(LONGEST_SOON);
+                self.queue.wake_at(subject.clone(), later(now, delay));
+            }
+            Again::Backoff => {
+                let delay = self.queue.delay(subject);
+                self.queue.wake_at(subject.clone(), later(now, delay));
+            }
+        }
+    }
+
+    fn put_off(&mut self, subject: &Subject, now: Timestamp) {
+        let delay = self.queue.delay(subject);
+        self.queue.done(subject);
+        self.queue.wake_at(subject.clone(), later(now, delay));
+    }
+}
+
+fn later(now: Timestamp, delay: Duration) -> Timestamp {
+    now.checked_add(delay).unwrap_or(Timestamp::MAX)
+}

@@ -1,0 +1,99 @@
+//! How a plan ended, and what follows: takes the outcome, gives the next moment to try. The planner sees failures in its snapshot.
+
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mainstay_cluster::write::Refused;
+use mainstay_mesh::plan::Plan;
+use mainstay_mesh::snapshot::Failure;
+use mainstay_mesh::{Action, ErrorClass, Observation};
+
+use super::{Brain, later};
+
+/// How a plan ended.
+#[derive(Clone, Debug)]
+pub enum Ended {
+    /// All of it was done.
+    Done,
+    /// A step failed; those before it were done, those after it not tried.
+    Failed(Failed),
+    /// It was broken off because the process ends.
+    Interrupted,
+}
+
+/// Which step failed, and why.
+#[derive(Clone, Debug)]
+pub struct Failed {
+    /// The action of the step.
+    pub action: Action,
+    /// What kind of failure it was.
+    pub class: ErrorClass,
+    /// In the words of whoever refused.
+    pub message: String,
+    /// Not to be tried again before.
+    pub retry_after: Option<Duration>,
+}
+
+impl Failed {
+    /// This action was refused.
+    #[must_use]
+    pub fn of(action: Action, refused: Refused) -> Self {
+        Self {
+            action,
+            class: refused.class,
+            message: refused.message,
+            retry_after: refused.retry_after,
+        }
+    }
+}
+
+impl Brain {
+    /// A plan from [`Brain::next`] was carried out, or not.
+    pub fn done(&mut self, plan: &Plan, ended: Ended, now: Timestamp) {
+        self.snapshot.now = now;
+        let subject = &plan.subject;
+        self.queue.done(subject);
+        match ended {
+            Ended::Interrupted => {}
+            Ended::Done => {
+                self.got_through(plan, now);
+                self.last.insert(subject.clone(), plan.steps.clone());
+                self.queue.wake(subject.clone());
+            }
+            Ended::Failed(failed) => self.failed(plan, failed, now),
+        }
+    }
+
+    /// A plan that held something back because it failed a moment ago says nothing about it.
+    fn got_through(&mut self, plan: &Plan, now: Timestamp) {
+        let subject = &plan.subject;
+        let Some((action, retry_at)) = self.failed.get(subject) else {
+            return;
+        };
+        let is_held = *retry_at > now && !plan.actions().any(|done| done == action);
+        if !is_held {
+            self.failed.remove(subject);
+            self.queue.forgive(subject);
+            self.observe(Observation::Succeeded(subject.clone()));
+        }
+    }
+
+    fn failed(&mut self, plan: &Plan, failed: Failed, now: Timestamp) {
+        let subject = &plan.subject;
+        let delay = self
+            .queue
+            .delay(subject)
+            .max(failed.retry_after.unwrap_or_default());
+        let retry_at = later(now, delay);
+        self.last.remove(subject);
+        self.failed
+            .insert(subject.clone(), (failed.action.clone(), retry_at));
+        let failure = Failure {
+            action: failed.action,
+            class: failed.class,
+            message: failed.message,
+            retry_at,
+        };
+        self.observe(Observation::Failed(subject.clone(), failure));
+    }
+}

@@ -1,0 +1,262 @@
+//! A plan to calls: takes a plan, does its steps in order, stops at the first that fails, and tells the brain what each brought.
+//! Chooses nothing.
+
+mod release;
+
+use std::panic::AssertUnwindSafe;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use futures::FutureExt;
+use futures::future::BoxFuture;
+use mainstay_api::{ObjectKind, names};
+use mainstay_cluster::apply::Engine;
+use mainstay_cluster::desired::ObjectId;
+use mainstay_cluster::event::Events;
+use mainstay_cluster::write::{Refused, Writer};
+use mainstay_mesh::plan::{Change, Event, NewObject, Plan, ProbeRequest, Seen, Step};
+use mainstay_mesh::snapshot::ProbeResult;
+use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
+use serde::Serialize;
+use serde_json::Value;
+
+use crate::brain::{Ended, Failed};
+use crate::clock::Clock;
+use crate::render::Renderer;
+use crate::report::Report;
+use crate::run::Shared;
+use crate::watch::all::Watches;
+
+/// Asks remote control planes whether they are ready.
+pub trait Prober: Send + Sync {
+    /// Whether it is ready, and why it could not be asked; the latter is empty for any answer.
+    fn probe(&self, request: ProbeRequest) -> BoxFuture<'static, (bool, String)>;
+}
+
+/// Nobody can be asked.
+impl Prober for () {
+    fn probe(&self, _: ProbeRequest) -> BoxFuture<'static, (bool, String)> {
+        async { (false, "probing is not available".to_owned()) }.boxed()
+    }
+}
+
+/// Everything a step may need.
+pub(crate) struct Executor {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) writer: Writer,
+    pub(crate) engine: Engine,
+    pub(crate) events: Events,
+    pub(crate) renderer: Arc<Renderer>,
+    pub(crate) watches: Watches,
+    pub(crate) prober: Arc<dyn Prober>,
+    pub(crate) clock: Clock,
+    pub(crate) stopping: AtomicBool,
+}
+
+impl Executor {
+    /// Carries out a plan.
+    pub(crate) async fn execute(&self, plan: &Plan) -> Ended {
+        for step in &plan.steps {
+            if self.stopping.load(Ordering::Relaxed) {
+                return Ended::Interrupted;
+            }
+            tracing::info!(subject = %plan.subject, reason = %step.reason, "{}", step.action);
+            // What a step leaves half done is in the cluster, and the next plan starts from there.
+            let done = AssertUnwindSafe(self.step(step)).catch_unwind().await;
+            let done = done.unwrap_or_else(|_| {
+                Err(Refused::ours(
+                    ErrorClass::Other,
+                    "internal error: the operator's own fault".into(),
+                ))
+            });
+            if let Err(refused) = done {
+                return Ended::Failed(Failed::of(step.action.clone(), refused));
+            }
+        }
+        Ended::Done
+    }
+
+    async fn step(&self, step: &Step) -> Result<(), Refused> {
+        let done = self.act(&step.action).await;
+        if let Err(refused) = &done
+            && refused.is_stale()
+        {
+            self.look_again(&step.action).await;
+        }
+        if done.is_ok()
+            && let Some(action) = verb(&step.action)
+        {
+            let reason = step.reason.name();
+            self.shared.observer.note(&Report::Wrote { action, reason });
+        }
+        done
+    }
+
+    async fn act(&self, action: &Action) -> Result<(), Refused> {
+        match action {
+            Action::CreateRevision(new) => self.create(ObjectKind::IstioRevision, new).await,
+            Action::CreateTag(new) => self.create(ObjectKind::IstioRevisionTag, new).await,
+            Action::UpdateRevision(change) => self.update(change).await,
+            Action::UpdateTag(change) => self.update(change).await,
+            Action::DeleteRevision(seen) | Action::DeleteTag(seen) => self.delete(seen).await,
+            Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
+                let answer = self.writer.set_finalizers(object, finalizers).await;
+                self.gone_is_fine(action, answer)
+                    .map(|answer| self.seen(object, answer))
+            }
+            Action::WriteStatus { object, status } => {
+                let status = status.to_json().map_err(own_fault)?;
+                let answer = self.writer.set_status(object, status).await?;
+                self.seen(object, Some(answer));
+                Ok(())
+            }
+            Action::Install(release) => self.install(release).await,
+            Action::Uninstall(key) => self.uninstall(key).await,
+            Action::Event(event) => {
+                self.tell(event).await;
+                Ok(())
+            }
+            Action::Probe(request) => self.probe(request).await,
+            Action::AnnotateWebhook {
+                object,
+                ready,
+                reason,
+            } => self.annotate(object, *ready, reason).await,
+        }
+    }
+
+    /// News that cannot be told stop nothing.
+    async fn tell(&self, event: &Event) {
+        match self.events.tell(event, self.clock.now()).await {
+            Ok(true) => self.shared.observer.note(&Report::Wrote {
+                action: "event",
+                reason: event.reason.name(),
+            }),
+            Ok(false) => {}
+            Err(error) => tracing::debug!(%error, "an Event was not written"),
+        }
+    }
+
+    async fn create<S: Serialize>(&self, kind: ObjectKind, new: &NewObject<S>) -> Result<(), Refused> {
+        let spec = serde_json::to_value(&new.spec).map_err(own_fault)?;
+        let answer = self
+            .writer
+            .create(kind, (&new.name, &new.owner, &new.finalizers), spec)
+            .await?;
+        self.observe(kind, answer);
+        Ok(())
+    }
+
+    async fn update<S: Serialize>(&self, change: &Change<S>) -> Result<(), Refused> {
+        let spec = serde_json::to_value(&change.spec).map_err(own_fault)?;
+        let answer = self
+            .writer
+            .update(&change.object, &change.owner_references, spec)
+            .await?;
+        self.seen(&change.object, Some(answer));
+        Ok(())
+    }
+
+    async fn delete(&self, seen: &Seen) -> Result<(), Refused> {
+        let answer = self.writer.delete(seen).await?;
+        self.seen(seen, answer);
+        Ok(())
+    }
+
+    /// An object that is gone needs no finalizer taken from it.
+    #[allow(clippy::unused_self, reason = "reads as a step of the executor")]
+    fn gone_is_fine(
+        &self,
+        action: &Action,
+        answer: Result<Value, Refused>,
+    ) -> Result<Option<Value>, Refused> {
+        match answer {
+            Err(refused) if refused.is_not_found() && matches!(action, Action::RemoveFinalizer { .. }) => {
+                Ok(None)
+            }
+            answer => answer.map(Some),
+        }
+    }
+
+    async fn probe(&self, request: &ProbeRequest) -> Result<(), Refused> {
+        let (ready, reason) = self.prober.probe(request.clone()).await;
+        let result = ProbeResult {
+            at: self.clock.now(),
+            ready,
+            reason,
+        };
+        let seen = Observation::Probed(request.webhook.clone(), result);
+        self.shared.with(|brain| brain.observe(seen));
+        Ok(())
+    }
+
+    async fn annotate(&self, object: &Seen, ready: bool, reason: &str) -> Result<(), Refused> {
+        let status = if ready { "true" } else { "false" };
+        let annotations = [(names::PROBE_STATUS, status), (names::PROBE_REASON, reason)];
+        let answer = self.writer.annotate_webhook(object, &annotations).await?;
+        if let Ok(id) = ObjectId::of(&answer) {
+            self.shared.with(|brain| brain.managed_seen(&id, answer));
+        }
+        Ok(())
+    }
+
+    /// What a write answered is what is there, until something newer is seen.
+    fn seen(&self, object: &Seen, answer: Option<Value>) {
+        if let (Subject::Object(kind, _), Some(answer)) = (&object.subject, answer) {
+            self.observe(*kind, answer);
+        }
+    }
+
+    fn observe(&self, kind: ObjectKind, answer: Value) {
+        if let Err(error) = self.shared.with(|brain| brain.object_seen(kind, answer)) {
+            tracing::error!(
+                error = &error as &dyn std::error::Error,
+                "an answer cannot be read"
+            );
+        }
+    }
+
+    /// What we know of an object did not hold: a watch may have missed something, so it is read.
+    async fn look_again(&self, action: &Action) {
+        let Some((kind, name)) = target(action) else {
+            return;
+        };
+        let before = self.shared.with(|brain| brain.version_of(kind, &name));
+        match self.writer.get(kind, &name).await {
+            Ok(Some(object)) => self.observe(kind, object),
+            Ok(None) => self
+                .shared
+                .with(|brain| brain.object_missing(kind, &name, before)),
+            Err(error) => tracing::debug!(%error, "an object could not be read again"),
+        }
+    }
+}
+
+/// The object of ours that an action is about.
+fn target(action: &Action) -> Option<(ObjectKind, String)> {
+    match action {
+        Action::CreateRevision(new) => Some((ObjectKind::IstioRevision, new.name.clone())),
+        Action::CreateTag(new) => Some((ObjectKind::IstioRevisionTag, new.name.clone())),
+        action => match &action.seen()?.subject {
+            Subject::Object(kind, name) => Some((*kind, name.clone())),
+            Subject::Webhook(_) => None,
+        },
+    }
+}
+
+/// What kind of write an action is. Releases tell each of theirs.
+fn verb(action: &Action) -> Option<&'static str> {
+    Some(match action {
+        Action::CreateRevision(_) | Action::CreateTag(_) => "create",
+        Action::UpdateRevision(_) | Action::UpdateTag(_) => "update",
+        Action::DeleteRevision(_) | Action::DeleteTag(_) => "delete",
+        Action::AddFinalizer { .. } | Action::RemoveFinalizer { .. } => "finalizer",
+        Action::WriteStatus { .. } => "status",
+        Action::AnnotateWebhook { .. } => "annotate",
+        Action::Install(_) | Action::Uninstall(_) | Action::Event(_) | Action::Probe(_) => return None,
+    })
+}
+
+fn own_fault(error: serde_json::Error) -> Refused {
+    Refused::ours(ErrorClass::Other, error.to_string())
+}

@@ -1,0 +1,117 @@
+//! Releases: takes one to be installed or removed, renders it once, lets the engine do what differs, and tells the brain.
+
+use std::error::Error;
+use std::sync::Arc;
+
+use mainstay_cluster::apply::{ApplyError, Change, Done, Stopped};
+use mainstay_cluster::desired::Desired;
+use mainstay_cluster::write::Refused;
+use mainstay_mesh::ErrorClass;
+use mainstay_mesh::plan::{Release, ReleaseKey};
+
+use super::Executor;
+use crate::report::Report;
+
+impl Executor {
+    /// Makes the cluster hold what a release renders to.
+    pub(super) async fn install(&self, release: &Arc<Release>) -> Result<(), Refused> {
+        let rendered = self.shared.with(|brain| brain.rendered(release));
+        let desired = match rendered {
+            Some(desired) => desired,
+            None => Arc::new(self.render(release).await?),
+        };
+        self.follow(&desired).await;
+        let known = self.shared.with(|brain| brain.known(&desired));
+        let done = self.engine.install(&desired, known).await;
+        self.record(done)?;
+        self.shared
+            .with(|brain| brain.release_installed(release, desired));
+        Ok(())
+    }
+
+    /// Removes what is there of a release.
+    pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<(), Refused> {
+        let known = self.shared.with(|brain| brain.release_leaving(key));
+        let done = self.engine.uninstall(key, known).await;
+        self.record(done)?;
+        self.shared.with(|brain| brain.release_removed(key));
+        Ok(())
+    }
+
+    /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
+    async fn render(&self, release: &Arc<Release>) -> Result<Desired, Refused> {
+        let (renderer, job) = (self.renderer.clone(), release.clone());
+        let rendered = tokio::task::spawn_blocking(move || renderer.render(&job)).await;
+        let rendered =
+            rendered.map_err(|error| Refused::ours(ErrorClass::Other, format!("internal error: {error}")))?;
+        let objects = rendered.map_err(|error| Refused::ours(ErrorClass::Other, chain(&error)))?;
+        let desired = self
+            .engine
+            .desired(release.key.clone(), release.owner.clone(), objects)
+            .await;
+        desired.map_err(|error| refused(&error))
+    }
+
+    /// What a release consists of is watched before it is judged what is there of it.
+    async fn follow(&self, desired: &Desired) {
+        let ids = || {
+            desired
+                .objects
+                .iter()
+                .map(|wanted| &wanted.id)
+                .chain([&desired.inventory.id])
+        };
+        let kinds = ids().map(|id| (id.group.clone(), id.version.clone(), id.kind.clone()));
+        self.watches.follow_kinds(kinds, &self.engine.kinds());
+        self.watches.listed_kinds(ids()).await;
+    }
+
+    fn record(&self, done: Result<Vec<Change>, Stopped>) -> Result<(), Refused> {
+        let (changes, result) = match done {
+            Ok(changes) => (changes, Ok(())),
+            Err((changes, error)) => (changes, Err(refused(&error))),
+        };
+        for change in changes.iter().filter(|change| change.done.is_write()) {
+            self.report(change);
+        }
+        self.shared.with(|brain| brain.changed(&changes));
+        result
+    }
+
+    fn report(&self, change: &Change) {
+        let reason = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
+        let action = match change.done {
+            Done::Created => "create",
+            Done::Deleted => "delete",
+            _ => "apply",
+        };
+        tracing::info!(object = %change.id, action, reason, "written");
+        self.shared.observer.note(&Report::Wrote {
+            action,
+            reason: &reason,
+        });
+    }
+}
+
+fn refused(error: &ApplyError) -> Refused {
+    Refused {
+        code: 0,
+        class: error.class(),
+        message: chain(error),
+        retry_after: error.retry_after(),
+    }
+}
+
+/// An error and its causes, each once.
+fn chain(error: &dyn Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = error.source();
+    while let Some(inner) = cause {
+        let told = inner.to_string();
+        if !text.contains(&told) {
+            text = format!("{text}: {told}");
+        }
+        cause = inner.source();
+    }
+    text
+}

@@ -1,0 +1,145 @@
+//! A release to objects: takes charts and a release, gives the objects it renders to. Asks no cluster, marks nothing.
+
+use std::sync::Arc;
+
+use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
+use mainstay_chart::{
+    Capabilities, ChartError, File, Generation, KubeVersion, PrepareOptions, RenderOptions, load_files,
+    prepare, render, sort_manifests,
+};
+use mainstay_mesh::plan::Release;
+use mainstay_template::NoHost;
+use mainstay_yaml::{Map, Numbers, Options};
+use serde_json::Value;
+
+/// Whose rules: templates of the charts render alike under both, and this one tells the whole version of the cluster.
+const GENERATION: Generation = Generation::Helm4;
+
+/// Why a release cannot be rendered.
+#[derive(Debug, thiserror::Error)]
+pub enum RenderError {
+    /// Its version is none.
+    #[error("version {0:?} not found")]
+    Version(String),
+    /// Its chart cannot be had.
+    #[error(transparent)]
+    Catalog(#[from] CatalogError),
+    /// Its chart or its values are wrong.
+    #[error(transparent)]
+    Chart(#[from] ChartError),
+    /// What was rendered is no YAML.
+    #[error("{path}: {source}")]
+    Yaml {
+        /// Of which template.
+        path: String,
+        /// Why.
+        source: Box<mainstay_yaml::Error>,
+    },
+}
+
+/// Charts, and the cluster they are rendered for.
+#[derive(Clone, Debug)]
+pub struct Renderer {
+    catalog: Arc<Catalog>,
+    capabilities: Capabilities,
+}
+
+impl Renderer {
+    /// For a cluster of this version, as its server tells it (`v1.36.4`).
+    #[must_use]
+    pub fn new(catalog: Arc<Catalog>, version: &str) -> Self {
+        let mut capabilities = Capabilities::offline(GENERATION);
+        if let Ok(version) = KubeVersion::parse(version, GENERATION) {
+            capabilities.kube_version = version;
+        }
+        Self {
+            catalog,
+            capabilities,
+        }
+    }
+
+    /// The objects of a release, in the order of installation.
+    pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
+        let version = version(&release.version)?;
+        let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
+        let files = files
+            .into_iter()
+            .map(|(name, data)| File::new(name, &data))
+            .collect();
+        let loaded = load_files(files, GENERATION)?;
+        let options = PrepareOptions {
+            generation: GENERATION,
+            kube_version: self.capabilities.kube_version.clone(),
+            skip_schema: false,
+        };
+        let prepared = prepare(&loaded, &values(&release.values), &options, &mut Vec::new())?;
+        let rendered = render(&prepared, &self.options(release), &mut NoHost)?;
+        let manifests = sort_manifests(&rendered.files, GENERATION)?;
+        let objects = manifests
+            .generic
+            .iter()
+            .map(|manifest| object(manifest.path, manifest.content));
+        let objects: Result<Vec<Value>, RenderError> = objects.collect();
+        Ok(objects?.into_iter().filter(|object| !object.is_null()).collect())
+    }
+
+    fn options(&self, release: &Release) -> RenderOptions {
+        let mut options = RenderOptions::new(GENERATION);
+        options.release.name.clone_from(&release.key.name);
+        options.release.namespace.clone_from(&release.key.namespace);
+        options.capabilities = self.capabilities.clone();
+        options
+    }
+}
+
+fn version(name: &str) -> Result<Version, RenderError> {
+    let parsed = name.strip_prefix('v').and_then(|version| version.parse().ok());
+    parsed.ok_or_else(|| RenderError::Version(name.to_owned()))
+}
+
+fn values(values: &mainstay_api::Values) -> Map {
+    values
+        .iter()
+        .map(|(key, value)| (key.clone(), yaml(value)))
+        .collect()
+}
+
+/// Values pass through JSON on their way to a chart, and there every number is a float. What a server stores is bounded in depth.
+fn yaml(value: &Value) -> mainstay_yaml::Value {
+    match value {
+        Value::Null => mainstay_yaml::Value::Null,
+        Value::Bool(value) => mainstay_yaml::Value::Bool(*value),
+        Value::Number(number) => mainstay_yaml::Value::Float(number.as_f64().unwrap_or_default()),
+        Value::String(text) => mainstay_yaml::Value::String(text.clone()),
+        Value::Array(items) => mainstay_yaml::Value::List(items.iter().map(yaml).collect()),
+        Value::Object(map) => mainstay_yaml::Value::Map(values(map)),
+    }
+}
+
+fn object(path: &str, content: &[u8]) -> Result<Value, RenderError> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        ..Options::default()
+    };
+    let parsed = mainstay_yaml::parse_with(content, &options).map_err(|source| RenderError::Yaml {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    Ok(json(parsed))
+}
+
+/// The parser bounds the depth, so recursion is safe.
+fn json(value: mainstay_yaml::Value) -> Value {
+    match value {
+        mainstay_yaml::Value::Null => Value::Null,
+        mainstay_yaml::Value::Bool(value) => value.into(),
+        mainstay_yaml::Value::Int(value) => value.into(),
+        mainstay_yaml::Value::Uint(value) => value.into(),
+        mainstay_yaml::Value::Float(value) => value.into(),
+        mainstay_yaml::Value::String(text) => text.into(),
+        mainstay_yaml::Value::List(items) => items.into_iter().map(json).collect::<Vec<_>>().into(),
+        mainstay_yaml::Value::Map(map) => {
+            Value::Object(map.into_iter().map(|(key, value)| (key, json(value))).collect())
+        }
+    }
+}

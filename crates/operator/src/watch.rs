@@ -1,0 +1,261 @@
+//! One kind of object, followed: takes a path, gives every object there and every change to a [`Sink`], for ever. Knows nothing of
+//! what the objects are.
+//!
+//! ```text
+//! Unlisted ──list or streaming list──▶ listed ──watch──▶ From(version) ──end──▶ From, or Unlisted again
+//!     ▲                                                        │
+//!     └────────── 410, or the last list is too old ◀───────────┘
+//! ```
+//!
+//! A list is a set that replaces what was known: what it lacks is gone. Lists are repeated now and then although nothing
+//! is known to be missing: as the first events of a watch that begins anyway, they cost no call.
+
+pub(crate) mod all;
+mod light;
+mod request;
+mod sinks;
+
+use std::time::Duration;
+
+use futures::{StreamExt, pin_mut};
+use kube::Client;
+use kube::core::WatchEvent;
+use mainstay_cluster::write::Refused;
+use serde::de::DeserializeOwned;
+use tokio::time::{Instant, sleep, timeout};
+
+pub(crate) use request::Target;
+
+/// The server ends a watch after so long; a watch that is silent for a little longer is dead.
+const WATCH_TIME: Duration = Duration::from_secs(290);
+const MARGIN: Duration = Duration::from_secs(5);
+
+/// How long a source may fail before it counts as failing: a server that restarts is no news.
+const PATIENCE: Duration = Duration::from_secs(15);
+
+/// Pauses between attempts: as kube's own watcher has them.
+const FIRST_PAUSE: Duration = Duration::from_millis(800);
+const LAST_PAUSE: Duration = Duration::from_secs(30);
+/// A kind that the server does not serve may come with a definition later.
+const ABSENT_PAUSE: Duration = Duration::from_mins(5);
+
+/// Whoever wants to know.
+pub(crate) trait Sink: Send + 'static {
+    /// An object as it is read.
+    type Item: Item;
+    /// A list begins.
+    fn begin(&mut self);
+    /// An object is there.
+    fn seen(&mut self, item: Self::Item);
+    /// An object is gone.
+    fn gone(&mut self, item: Self::Item);
+    /// The list that began is complete, and true at this version.
+    fn listed(&mut self, version: &str);
+    /// It cannot be read, and has not been for a while.
+    fn failing(&mut self, message: &str);
+    /// It can be read again.
+    fn recovered(&mut self);
+}
+
+/// What is read of an object.
+pub(crate) trait Item: DeserializeOwned + Clone + Send + 'static {
+    /// Its version.
+    fn version(&self) -> &str;
+}
+
+impl Item for serde_json::Value {
+    fn version(&self) -> &str {
+        let version = self.pointer("/metadata/resourceVersion");
+        version.and_then(Self::as_str).unwrap_or_default()
+    }
+}
+
+/// Where a watch is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Position {
+    Unlisted,
+    From(String),
+}
+
+/// Follows `target` for ever.
+pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S) {
+    let mut watch = Watch {
+        client,
+        target,
+        sink,
+        at: Position::Unlisted,
+        can_stream: true,
+        listed: Instant::now(),
+        pause: FIRST_PAUSE,
+        failing: None,
+    };
+    loop {
+        let begun = Instant::now();
+        let ended = watch.session().await;
+        watch.after(ended, begun.elapsed()).await;
+    }
+}
+
+struct Watch<S: Sink> {
+    client: Client,
+    target: Target,
+    sink: S,
+    at: Position,
+    can_stream: bool,
+    listed: Instant,
+    pause: Duration,
+    failing: Option<Instant>,
+}
+
+impl<S: Sink> Watch<S> {
+    /// One call or a few, up to the end of a watch.
+    async fn session(&mut self) -> Result<(), Refused> {
+        match &self.at {
+            Position::Unlisted if self.can_stream => self.watch(self.target.stream()).await,
+            Position::Unlisted => {
+                self.list().await?;
+                Ok(())
+            }
+            Position::From(version) => self.watch(self.target.watch(version)).await,
+        }
+    }
+
+    async fn list(&mut self) -> Result<(), Refused> {
+        self.sink.begin();
+        let mut token = String::new();
+        loop {
+            let request = self.target.list(&token)?;
+            let page: request::Page<S::Item> = self.client.request(request).await?;
+            for item in page.items {
+                self.sink.seen(item);
+            }
+            token = page.metadata.continue_token;
+            if token.is_empty() {
+                self.done(page.metadata.resource_version);
+                return Ok(());
+            }
+        }
+    }
+
+    async fn watch(&mut self, request: Result<http::Request<Vec<u8>>, Refused>) -> Result<(), Refused> {
+        let events = self.client.request_events::<S::Item>(request?).await?;
+        pin_mut!(events);
+        if self.at == Position::Unlisted {
+            self.sink.begin();
+        } else {
+            self.healthy();
+        }
+        // Silence longer than the server allows itself is the end.
+        while let Ok(Some(event)) = timeout(WATCH_TIME + MARGIN, events.next()).await {
+            self.event(event?)?;
+        }
+        match self.at {
+            Position::Unlisted => Err(Refused::ours(
+                mainstay_mesh::ErrorClass::Transient,
+                "the list ended early".into(),
+            )),
+            Position::From(_) => Ok(()),
+        }
+    }
+
+    fn event(&mut self, event: WatchEvent<S::Item>) -> Result<(), Refused> {
+        match event {
+            WatchEvent::Added(item) | WatchEvent::Modified(item) => {
+                self.advance(item.version());
+                self.sink.seen(item);
+            }
+            WatchEvent::Deleted(item) => {
+                self.advance(item.version());
+                self.sink.gone(item);
+            }
+            WatchEvent::Bookmark(mark) => {
+                let version = mark.metadata.resource_version;
+                if mark
+                    .metadata
+                    .annotations
+                    .contains_key("k8s.io/initial-events-end")
+                {
+                    self.done(version);
+                } else {
+                    self.advance(&version);
+                }
+            }
+            WatchEvent::Error(status) => return Err(kube::Error::Api(status).into()),
+        }
+        Ok(())
+    }
+
+    /// Only once the list is complete: before that there is nothing to continue from.
+    fn advance(&mut self, version: &str) {
+        if let Position::From(at) = &mut self.at
+            && !version.is_empty()
+        {
+            version.clone_into(at);
+        }
+    }
+
+    fn done(&mut self, version: String) {
+        self.sink.listed(&version);
+        self.listed = Instant::now();
+        self.at = Position::From(version);
+        self.healthy();
+    }
+
+    fn healthy(&mut self) {
+        self.pause = FIRST_PAUSE;
+        if self.failing.take().is_some() {
+            self.sink.recovered();
+        }
+    }
+
+    async fn after(&mut self, ended: Result<(), Refused>, lasted: Duration) {
+        match ended {
+            Ok(()) => {
+                if self.listed.elapsed() >= self.target.fresh
+                    && (self.can_stream || self.target.fresh > WATCH_TIME)
+                {
+                    self.at = Position::Unlisted;
+                }
+                // A server that hangs up at once would be called without pause.
+                if lasted < FIRST_PAUSE && !self.just_listed() {
+                    self.wait(None).await;
+                }
+            }
+            Err(refused) => self.fail(refused).await,
+        }
+    }
+
+    fn just_listed(&self) -> bool {
+        !self.can_stream && self.listed.elapsed() < FIRST_PAUSE
+    }
+
+    async fn fail(&mut self, refused: Refused) {
+        let unlisted = self.at == Position::Unlisted;
+        if unlisted && self.can_stream && matches!(refused.code, 400 | 422) {
+            self.can_stream = false;
+            return;
+        }
+        if refused.code == 410 && !unlisted {
+            self.at = Position::Unlisted;
+            return;
+        }
+        if refused.code == 404 && self.target.is_optional {
+            self.sink.begin();
+            self.sink.listed("");
+            self.at = Position::Unlisted;
+            sleep(ABSENT_PAUSE).await;
+            return;
+        }
+        tracing::debug!(path = self.target.path, error = %refused, "watch failed");
+        let since = *self.failing.get_or_insert_with(Instant::now);
+        if since.elapsed() >= PATIENCE {
+            self.sink.failing(&refused.message);
+        }
+        self.wait(refused.retry_after).await;
+    }
+
+    async fn wait(&mut self, told: Option<Duration>) {
+        sleep(told.unwrap_or_default().max(self.pause)).await;
+        self.pause = (self.pause * 2).min(LAST_PAUSE);
+    }
+}

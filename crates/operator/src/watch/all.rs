@@ -1,0 +1,218 @@
+//! Every watch there is: takes kinds as they are needed, follows each once, tells when it was listed.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use kube::Client;
+use mainstay_api::{ObjectKind, names};
+use mainstay_cluster::desired::{Kinds, ObjectId};
+use mainstay_cluster::kinds::installed_kinds;
+use mainstay_mesh::snapshot::Source;
+use tokio::sync::watch::{Receiver, channel};
+use tokio::task::JoinSet;
+
+use super::sinks::{Managed, Namespaces, Outlet, Own, Pods};
+use super::{Sink, Target, follow};
+use crate::run::Shared;
+
+/// Only what carries our mark.
+const MARKED: &str = "labelSelector=managed-by%3Dsail-operator&";
+/// Pods that still run, or will.
+const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
+
+/// Lists of few objects are repeated with every watch, those of many now and then.
+const FEW: Duration = Duration::from_secs(200);
+const MANY: Duration = Duration::from_hours(1);
+
+/// Nobody waits longer than this for a kind to be listed.
+const LONGEST_WAIT: Duration = Duration::from_secs(30);
+
+/// A kind that carries our mark: group, version, kind.
+pub(crate) type Gvk = (String, String, String);
+
+/// All watches; they end when this is dropped.
+pub(crate) struct Watches {
+    client: Client,
+    shared: Arc<Shared>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    tasks: JoinSet<()>,
+    kinds: BTreeMap<(String, String), Receiver<bool>>,
+    fixed: Vec<Receiver<bool>>,
+}
+
+impl Watches {
+    /// Follows our own kinds, namespaces, pods, and every kind that charts are known to install.
+    pub(crate) fn start(client: Client, shared: Arc<Shared>) -> Self {
+        let watches = Self {
+            client,
+            shared,
+            state: Mutex::default(),
+        };
+        for kind in ObjectKind::ALL {
+            watches.follow_own(kind);
+        }
+        watches.follow_namespaces();
+        watches.follow_pods();
+        for kind in installed_kinds() {
+            let gvk = (kind.group.into(), kind.version.into(), kind.kind.into());
+            watches.follow_marked(gvk, kind.plural);
+        }
+        watches
+    }
+
+    /// Follows these marked kinds from now on, each once.
+    pub(crate) fn follow_kinds(&self, wanted: impl IntoIterator<Item = Gvk>, kinds: &Kinds) {
+        for (group, version, kind) in wanted {
+            let is_known = self.with(|state| state.kinds.contains_key(&(group.clone(), kind.clone())));
+            if let (false, Some(how)) = (is_known, kinds.get(&group, &kind)) {
+                self.follow_marked((group, version, kind), &how.plural);
+            }
+        }
+    }
+
+    /// Waits until everything that is followed was listed, or cannot be.
+    pub(crate) async fn listed(&self) {
+        let all = self.with(|state| {
+            state
+                .fixed
+                .iter()
+                .chain(state.kinds.values())
+                .cloned()
+                .collect::<Vec<_>>()
+        });
+        for receiver in all {
+            wait(receiver).await;
+        }
+    }
+
+    /// Waits until these kinds were listed, but not for ever.
+    pub(crate) async fn listed_kinds(&self, ids: impl IntoIterator<Item = &ObjectId>) {
+        let kinds: BTreeSet<(String, String)> = ids
+            .into_iter()
+            .map(|id| (id.group.clone(), id.kind.clone()))
+            .collect();
+        let all: Vec<_> = self.with(|state| {
+            kinds
+                .iter()
+                .filter_map(|kind| state.kinds.get(kind))
+                .cloned()
+                .collect()
+        });
+        for receiver in all {
+            let _ = tokio::time::timeout(LONGEST_WAIT, wait(receiver)).await;
+        }
+    }
+
+    fn follow_own(&self, kind: ObjectKind) {
+        let (outlet, synced) = self.outlet(Some(Source::Objects(kind)));
+        let target = Target {
+            path: format!("/apis/{}/{}", names::API_VERSION, kind.plural()),
+            selector: "",
+            is_metadata: false,
+            is_optional: false,
+            fresh: FEW,
+        };
+        let sink = Own {
+            outlet,
+            kind,
+            listed: BTreeSet::new(),
+        };
+        self.with(|state| state.fixed.push(synced));
+        self.spawn(target, sink);
+    }
+
+    fn follow_namespaces(&self) {
+        let (outlet, synced) = self.outlet(Some(Source::Namespaces));
+        let sink = Namespaces {
+            outlet,
+            known: BTreeSet::new(),
+            listed: BTreeSet::new(),
+        };
+        self.with(|state| state.fixed.push(synced));
+        self.spawn(metadata("/api/v1/namespaces", ""), sink);
+    }
+
+    fn follow_pods(&self) {
+        let (outlet, synced) = self.outlet(Some(Source::Pods));
+        let sink = Pods {
+            outlet,
+            listed: BTreeSet::new(),
+            is_listing: true,
+        };
+        self.with(|state| state.fixed.push(synced));
+        self.spawn(metadata("/api/v1/pods", RUNNING), sink);
+    }
+
+    fn follow_marked(&self, (group, version, kind): Gvk, plural: &str) {
+        let (outlet, synced) = self.outlet(source(&group, &kind));
+        let root = if group.is_empty() {
+            format!("/api/{version}")
+        } else {
+            format!("/apis/{group}/{version}")
+        };
+        let target = Target {
+            path: format!("{root}/{plural}"),
+            selector: MARKED,
+            is_metadata: false,
+            is_optional: true,
+            fresh: FEW,
+        };
+        self.with(|state| state.kinds.insert((group.clone(), kind.clone()), synced));
+        let sink = Managed {
+            outlet,
+            group,
+            version,
+            kind,
+            listed: BTreeSet::new(),
+        };
+        self.spawn(target, sink);
+    }
+
+    fn outlet(&self, source: Option<Source>) -> (Outlet, Receiver<bool>) {
+        let (synced, receiver) = channel(false);
+        let outlet = Outlet {
+            shared: self.shared.clone(),
+            source,
+            synced,
+        };
+        (outlet, receiver)
+    }
+
+    fn spawn(&self, target: Target, sink: impl Sink + Sync) {
+        let client = self.client.clone();
+        self.with(|state| state.tasks.spawn(follow(client, target, sink)));
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
+        act(&mut self.state.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn source(group: &str, kind: &str) -> Option<Source> {
+    match (group, kind) {
+        ("apps", "Deployment") => Some(Source::Deployments),
+        ("apps", "DaemonSet") => Some(Source::DaemonSets),
+        ("admissionregistration.k8s.io", "MutatingWebhookConfiguration") => Some(Source::Webhooks),
+        _ => None,
+    }
+}
+
+fn metadata(path: &str, selector: &'static str) -> Target {
+    Target {
+        path: path.to_owned(),
+        selector,
+        is_metadata: true,
+        is_optional: false,
+        fresh: MANY,
+    }
+}
+
+async fn wait(mut receiver: Receiver<bool>) {
+    // A watch that is gone will not be listed any more.
+    let _ = receiver.wait_for(|synced| *synced).await;
+}

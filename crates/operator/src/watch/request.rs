@@ -1,0 +1,153 @@
+//! The calls of a watch: takes what is to be followed, gives requests. Sends nothing.
+
+use std::time::Duration;
+
+use http::Request;
+use mainstay_cluster::write::Refused;
+use serde::Deserialize;
+
+use super::WATCH_TIME;
+
+/// What is to be followed.
+#[derive(Clone, Debug)]
+pub(crate) struct Target {
+    /// Its path, such as `/api/v1/pods`.
+    pub(crate) path: String,
+    /// Selectors, as they stand in a query: empty, or ending in `&`.
+    pub(crate) selector: &'static str,
+    /// Whether only metadata is wanted.
+    pub(crate) is_metadata: bool,
+    /// Whether the server may not serve it at all.
+    pub(crate) is_optional: bool,
+    /// How old a list may become.
+    pub(crate) fresh: Duration,
+}
+
+/// Objects per page: what client-go asks for.
+const PAGE: usize = 500;
+
+const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
+
+impl Target {
+    /// A list as the first events of a watch: what is there now, then a mark, then what changes.
+    pub(super) fn stream(&self) -> Result<Request<Vec<u8>>, Refused> {
+        self.get(
+            METADATA,
+            "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&",
+            true,
+        )
+    }
+
+    /// What changes from a version on.
+    pub(super) fn watch(&self, version: &str) -> Result<Request<Vec<u8>>, Refused> {
+        self.get(METADATA, &format!("resourceVersion={version}&"), true)
+    }
+
+    /// A page of what is there.
+    pub(super) fn list(&self, token: &str) -> Result<Request<Vec<u8>>, Refused> {
+        let token = if token.is_empty() {
+            String::new()
+        } else {
+            format!("&continue={}", escaped(token))
+        };
+        self.get(METADATA_LIST, &format!("limit={PAGE}{token}"), false)
+    }
+
+    fn get(&self, metadata: &str, query: &str, is_watch: bool) -> Result<Request<Vec<u8>>, Refused> {
+        let watch = if is_watch {
+            format!(
+                "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
+                WATCH_TIME.as_secs()
+            )
+        } else {
+            String::new()
+        };
+        let uri = format!("{}?{}{query}{watch}", self.path, self.selector);
+        let accept = if self.is_metadata {
+            metadata
+        } else {
+            "application/json"
+        };
+        let request = Request::get(uri)
+            .header(http::header::ACCEPT, accept)
+            .body(Vec::new());
+        Ok(request.map_err(kube::Error::HttpError)?)
+    }
+}
+
+/// Tokens are base64 with a few characters that mean something in a query.
+fn escaped(token: &str) -> String {
+    let escape = |byte: u8| match byte {
+        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
+        other => format!("%{other:02X}"),
+    };
+    token.bytes().map(escape).collect()
+}
+
+/// A page of a list.
+#[derive(Debug, Deserialize)]
+#[serde(bound(deserialize = "T: serde::de::DeserializeOwned"))]
+pub(super) struct Page<T> {
+    #[serde(default)]
+    pub(super) metadata: PageMeta,
+    #[serde(default = "Vec::new")]
+    pub(super) items: Vec<T>,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct PageMeta {
+    pub(super) resource_version: String,
+    #[serde(rename = "continue")]
+    pub(super) continue_token: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn target(is_metadata: bool) -> Target {
+        Target {
+            path: "/api/v1/pods".into(),
+            selector: "fieldSelector=a&",
+            is_metadata,
+            is_optional: false,
+            fresh: Duration::ZERO,
+        }
+    }
+
+    fn check(request: Result<Request<Vec<u8>>, Refused>, uri: &str) {
+        assert_eq!(request.unwrap().uri().to_string(), uri);
+    }
+
+    #[test]
+    fn the_three_calls() {
+        let pods = target(true);
+        let watch = "watch=true&allowWatchBookmarks=true&timeoutSeconds=290";
+        let list = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
+        check(
+            pods.stream(),
+            &format!("/api/v1/pods?fieldSelector=a&{list}&{watch}"),
+        );
+        check(
+            pods.watch("7"),
+            &format!("/api/v1/pods?fieldSelector=a&resourceVersion=7&{watch}"),
+        );
+        check(pods.list(""), "/api/v1/pods?fieldSelector=a&limit=500");
+        check(
+            pods.list("a=/+"),
+            "/api/v1/pods?fieldSelector=a&limit=500&continue=a%3D%2F%2B",
+        );
+    }
+
+    #[test]
+    fn metadata_is_asked_for_by_its_name() {
+        let accept = |request: Result<Request<Vec<u8>>, Refused>| {
+            request.unwrap().headers()["accept"].to_str().unwrap().to_owned()
+        };
+        assert_eq!(accept(target(true).list("")), METADATA_LIST);
+        assert_eq!(accept(target(true).watch("1")), METADATA);
+        assert_eq!(accept(target(false).watch("1")), "application/json");
+    }
+}

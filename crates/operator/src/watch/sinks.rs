@@ -1,0 +1,263 @@
+//! From watches to the brain: takes what a watch shows, tells it in the brain's words. Keeps only what a list needs to find out
+//! what is gone.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mainstay_api::ObjectKind;
+use mainstay_cluster::desired::ObjectId;
+use mainstay_mesh::Observation;
+use mainstay_mesh::references::{Referrer, ReferrerKey, injected_revision, pod_reference};
+use mainstay_mesh::snapshot::{Source, SourceState};
+use serde_json::Value;
+use tokio::sync::watch::Sender;
+
+use super::Sink;
+use super::light::Light;
+use crate::run::Shared;
+
+/// What all sinks share: the brain, what the watch is a source of, and whoever waits for its first list.
+pub(crate) struct Outlet {
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) source: Option<Source>,
+    pub(crate) synced: Sender<bool>,
+}
+
+impl Outlet {
+    fn state(&self, state: SourceState) {
+        if let Some(source) = self.source {
+            self.shared.with(|brain| brain.source(source, state));
+        }
+        // Nobody may be waiting any more.
+        let _ = self.synced.send(true);
+    }
+
+    fn failing(&self, message: &str) {
+        self.state(SourceState::Failing(message.to_owned()));
+    }
+}
+
+/// Our own objects.
+pub(crate) struct Own {
+    pub(crate) outlet: Outlet,
+    pub(crate) kind: ObjectKind,
+    pub(crate) listed: BTreeSet<String>,
+}
+
+impl Sink for Own {
+    type Item = Value;
+
+    fn begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn seen(&mut self, object: Value) {
+        self.listed.extend(name(&object));
+        let read = self
+            .outlet
+            .shared
+            .with(|brain| brain.object_seen(self.kind, object));
+        if let Err(error) = read {
+            tracing::error!(error = &error as &dyn std::error::Error, "an object is left out");
+        }
+    }
+
+    fn gone(&mut self, object: Value) {
+        self.outlet
+            .shared
+            .with(|brain| brain.object_gone(self.kind, &object));
+    }
+
+    fn listed(&mut self, version: &str) {
+        let listed = std::mem::take(&mut self.listed);
+        self.outlet
+            .shared
+            .with(|brain| brain.objects_listed(self.kind, &listed, version));
+        self.outlet.state(SourceState::Ready);
+    }
+
+    fn failing(&mut self, message: &str) {
+        self.outlet.failing(message);
+    }
+
+    fn recovered(&mut self) {
+        self.outlet.state(SourceState::Ready);
+    }
+}
+
+/// Objects that carry our mark, of one kind.
+pub(crate) struct Managed {
+    pub(crate) outlet: Outlet,
+    pub(crate) group: String,
+    pub(crate) version: String,
+    pub(crate) kind: String,
+    pub(crate) listed: BTreeSet<ObjectId>,
+}
+
+impl Managed {
+    fn id(&self, object: &Value) -> ObjectId {
+        let text = |at: &str| {
+            object
+                .pointer(at)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+                .to_owned()
+        };
+        ObjectId {
+            group: self.group.clone(),
+            version: self.version.clone(),
+            kind: self.kind.clone(),
+            namespace: text("/metadata/namespace"),
+            name: text("/metadata/name"),
+        }
+    }
+}
+
+impl Sink for Managed {
+    type Item = Value;
+
+    fn begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn seen(&mut self, object: Value) {
+        let id = self.id(&object);
+        self.outlet.shared.with(|brain| brain.managed_seen(&id, object));
+        self.listed.insert(id);
+    }
+
+    fn gone(&mut self, object: Value) {
+        let id = self.id(&object);
+        self.outlet.shared.with(|brain| brain.managed_gone(&id, &object));
+    }
+
+    fn listed(&mut self, _: &str) {
+        let listed = std::mem::take(&mut self.listed);
+        self.outlet
+            .shared
+            .with(|brain| brain.managed_listed((&self.group, &self.kind), &listed));
+        self.outlet.state(SourceState::Ready);
+    }
+
+    fn failing(&mut self, message: &str) {
+        self.outlet.failing(message);
+    }
+
+    fn recovered(&mut self) {
+        self.outlet.state(SourceState::Ready);
+    }
+}
+
+/// Namespaces.
+pub(crate) struct Namespaces {
+    pub(crate) outlet: Outlet,
+    pub(crate) known: BTreeSet<String>,
+    pub(crate) listed: BTreeSet<String>,
+}
+
+impl Sink for Namespaces {
+    type Item = Light;
+
+    fn begin(&mut self) {
+        self.listed.clear();
+    }
+
+    fn seen(&mut self, Light { metadata }: Light) {
+        self.listed.insert(metadata.name.clone());
+        self.known.insert(metadata.name.clone());
+        let seen = Observation::Namespace {
+            name: metadata.name,
+            labels: metadata.labels,
+            terminating: metadata.is_deleting,
+        };
+        self.outlet.shared.with(|brain| brain.observe(seen));
+    }
+
+    fn gone(&mut self, Light { metadata }: Light) {
+        self.known.remove(&metadata.name);
+        let key = ReferrerKey::Namespace(metadata.name);
+        self.outlet.shared.with(|brain| brain.refer_no_more(key));
+    }
+
+    fn listed(&mut self, _: &str) {
+        let listed = std::mem::take(&mut self.listed);
+        let known = std::mem::replace(&mut self.known, listed);
+        for name in known.difference(&self.known) {
+            let key = ReferrerKey::Namespace(name.clone());
+            self.outlet.shared.with(|brain| brain.refer_no_more(key));
+        }
+        self.outlet.state(SourceState::Ready);
+    }
+
+    fn failing(&mut self, message: &str) {
+        self.outlet.failing(message);
+    }
+
+    fn recovered(&mut self) {
+        self.outlet.state(SourceState::Ready);
+    }
+}
+
+/// Pods. Which of them are known the brain can tell, as far as they refer to anything.
+pub(crate) struct Pods {
+    pub(crate) outlet: Outlet,
+    pub(crate) listed: BTreeSet<(String, String)>,
+    pub(crate) is_listing: bool,
+}
+
+impl Sink for Pods {
+    type Item = Light;
+
+    fn begin(&mut self) {
+        self.listed.clear();
+        self.is_listing = true;
+    }
+
+    fn seen(&mut self, Light { metadata }: Light) {
+        self.outlet.shared.with(|brain| {
+            brain.refer(Referrer::Pod {
+                namespace: &metadata.namespace,
+                name: &metadata.name,
+                labels: &metadata.labels,
+                annotations: &metadata.annotations,
+                finished: false,
+            });
+        });
+        let refers =
+            pod_reference(&metadata.labels).is_some() || injected_revision(&metadata.annotations).is_some();
+        if self.is_listing && refers {
+            self.listed.insert((metadata.namespace, metadata.name));
+        }
+    }
+
+    fn gone(&mut self, Light { metadata }: Light) {
+        let key = ReferrerKey::Pod(metadata.namespace, metadata.name);
+        self.outlet.shared.with(|brain| brain.refer_no_more(key));
+    }
+
+    fn listed(&mut self, _: &str) {
+        let listed = std::mem::take(&mut self.listed);
+        self.is_listing = false;
+        self.outlet.shared.with(|brain| {
+            let known = brain.snapshot().references().pods();
+            let known = known.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
+            let lost: Vec<_> = known.filter(|pod| !listed.contains(pod)).collect();
+            for (namespace, name) in lost {
+                brain.refer_no_more(ReferrerKey::Pod(namespace, name));
+            }
+        });
+        self.outlet.state(SourceState::Ready);
+    }
+
+    fn failing(&mut self, message: &str) {
+        self.outlet.failing(message);
+    }
+
+    fn recovered(&mut self) {
+        self.outlet.state(SourceState::Ready);
+    }
+}
+
+fn name(object: &Value) -> Option<String> {
+    object.pointer("/metadata/name")?.as_str().map(ToOwned::to_owned)
+}
