@@ -25,8 +25,8 @@ const MOST: usize = 1000;
 /// The server refuses longer notes.
 const LONGEST_NOTE: usize = 1000;
 
-/// All our objects live outside namespaces, and so their Events live here.
-const FOLDER: &str = "/apis/events.k8s.io/v1/namespaces/default/events";
+/// Where Events about objects outside namespaces live.
+const DEFAULT: &str = "default";
 
 /// Tells people.
 #[derive(Debug)]
@@ -56,9 +56,8 @@ impl Events {
     /// Tells it, at most once per change of how often it was told. Says whether something was written.
     pub async fn tell(&self, event: &Event, now: Timestamp) -> Result<bool, Refused> {
         let name = name(event);
-        let count = match self.count(&name, now) {
-            Some(count) => count,
-            None => return Ok(false),
+        let Some(count) = self.count(&name, now) else {
+            return Ok(false);
         };
         let late = || Refused::ours(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
         let told = timeout(CALL, self.write(event, &name, count, now)).await;
@@ -81,7 +80,8 @@ impl Events {
     }
 
     async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
-        let path = format!("{FOLDER}/{name}");
+        let folder = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace(&event.about.subject));
+        let path = format!("{folder}/{name}");
         if count > 1 {
             match self.repeat(&path, count, now).await {
                 Err(refused) if refused.is_not_found() => {}
@@ -89,7 +89,7 @@ impl Events {
             }
         }
         let body = Body::Json(self.body(event, name, now));
-        match self.writer.call(Method::POST, FOLDER, Some(body)).await {
+        match self.writer.call(Method::POST, &folder, Some(body)).await {
             // Told by a process before us.
             Err(refused) if refused.code == 409 => {
                 let found = self.writer.call(Method::GET, &path, None).await?;
@@ -109,11 +109,13 @@ impl Events {
         let (api_version, kind) = match &event.about.subject {
             Subject::Object(kind, _) => (names::API_VERSION, kind.name()),
             Subject::Webhook(_) => ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
+            Subject::Namespace(_) => ("v1", "Namespace"),
+            Subject::Workload(key) => ("apps/v1", key.kind.name()),
         };
-        json!({
+        let mut body = json!({
             "apiVersion": "events.k8s.io/v1",
             "kind": "Event",
-            "metadata": {"name": name, "namespace": "default"},
+            "metadata": {"name": name, "namespace": namespace(&event.about.subject)},
             "eventTime": micro(now),
             "reportingController": "mainstay",
             "reportingInstance": self.instance,
@@ -128,7 +130,18 @@ impl Events {
             },
             "note": note(&event.message),
             "type": if event.warning { "Warning" } else { "Normal" },
-        })
+        });
+        if let (Subject::Workload(key), Some(Value::Object(regarding))) = (&event.about.subject, body.get_mut("regarding")) {
+            regarding.insert("namespace".into(), key.namespace.as_str().into());
+        }
+        body
+    }
+}
+
+fn namespace(subject: &Subject) -> &str {
+    match subject {
+        Subject::Workload(key) => &key.namespace,
+        _ => DEFAULT,
     }
 }
 

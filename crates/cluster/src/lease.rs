@@ -131,14 +131,13 @@ impl Lease {
     async fn try_hold(&mut self) -> Result<bool, Refused> {
         let seen = match self.seen.take().filter(|seen| holder(seen) == self.identity) {
             Some(seen) => seen,
-            None => match self.get().await? {
-                Some(found) => found,
-                None => {
-                    let made = self.create().await?;
-                    self.seen = Some(made);
+            None => {
+                let Some(found) = self.get().await? else {
+                    self.seen = Some(self.create().await?);
                     return Ok(true);
-                }
-            },
+                };
+                found
+            }
         };
         if self.is_taken(&seen) {
             return Ok(false);

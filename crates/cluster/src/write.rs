@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
-use mainstay_mesh::ErrorClass;
+use mainstay_mesh::{ErrorClass, Subject};
 use mainstay_mesh::plan::Seen;
 use serde_json::{Value, json};
 
@@ -136,8 +136,8 @@ impl Writer {
             "metadata": {"name": name, "ownerReferences": [owner], "finalizers": finalizers},
             "spec": spec,
         });
-        let path = format!("{}?fieldManager={MANAGER}", folder(kind));
-        self.call(Method::POST, &path, Some(Body::Json(body))).await
+        let place = format!("{}?fieldManager={MANAGER}", folder(kind));
+        self.call(Method::POST, &place, Some(Body::Json(body))).await
     }
 
     /// Replaces spec and owners.
@@ -199,6 +199,23 @@ impl Writer {
         }});
         let path = format!("{WEBHOOKS}/{}?fieldManager={MANAGER}", seen.name());
         self.call(Method::PATCH, &path, Some(Body::Merge(body))).await
+    }
+
+    /// Changes a namespace or a workload by a merge patch, which names the version it means.
+    pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, Refused> {
+        let path = match subject {
+            Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
+            Subject::Workload(key) => format!(
+                "/apis/apps/v1/namespaces/{}/{}s/{}",
+                key.namespace,
+                key.kind.name().to_lowercase(),
+                key.name
+            ),
+            Subject::Object(kind, name) => path(*kind, name),
+            Subject::Webhook(name) => format!("{WEBHOOKS}/{name}"),
+        };
+        let path = format!("{path}?fieldManager={MANAGER}");
+        self.call(Method::PATCH, &path, Some(Body::Merge(change))).await
     }
 
     /// A patch that fails on any other version than the one seen: a `test` that does not hold would be a plain 422, but an object
@@ -273,13 +290,14 @@ fn path(kind: ObjectKind, name: &str) -> String {
 
 fn seen_path(seen: &Seen) -> Option<String> {
     match &seen.subject {
-        mainstay_mesh::Subject::Object(kind, name) => Some(path(*kind, name)),
-        mainstay_mesh::Subject::Webhook(_)
-        | mainstay_mesh::Subject::Namespace(_)
-        | mainstay_mesh::Subject::Workload(_) => None,
+        Subject::Object(kind, name) => Some(path(*kind, name)),
+        Subject::Webhook(_)
+        | Subject::Namespace(_)
+        | Subject::Workload(_) => None,
     }
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it becomes part of the patch")]
 fn add(path: &str, value: Value) -> Value {
     json!({"op": "add", "path": path, "value": value})
 }

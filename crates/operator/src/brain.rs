@@ -161,9 +161,8 @@ impl Brain {
         }
         loop {
             let subject = self.queue.take(now)?;
-            match self.consider(subject, now) {
-                Some(next) => return Some(next),
-                None => continue,
+            if let Some(next) = self.consider(subject, now) {
+                return Some(next);
             }
         }
     }
@@ -230,3 +229,6 @@ impl Brain {
 fn later(now: Timestamp, delay: Duration) -> Timestamp {
     now.checked_add(delay).unwrap_or(Timestamp::MAX)
 }
+
+#[cfg(test)]
+mod tests;

@@ -14,8 +14,9 @@ use mainstay_cluster::apply::Engine;
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::event::Events;
 use mainstay_cluster::write::{Refused, Writer};
-use mainstay_mesh::plan::{Change, Event, NewObject, Plan, ProbeRequest, Seen, Step};
+use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, Relabel, ProbeRequest, Seen, Step};
 use mainstay_mesh::snapshot::ProbeResult;
+use mainstay_mesh::workload::Workload;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 use serde::Serialize;
 use serde_json::Value;
@@ -26,6 +27,7 @@ use crate::render::Renderer;
 use crate::report::Report;
 use crate::run::Shared;
 use crate::watch::all::Watches;
+use crate::watch::light::Light;
 
 /// Asks remote control planes whether they are ready.
 pub trait Prober: Send + Sync {
@@ -70,7 +72,7 @@ impl Executor {
                 ))
             });
             if let Err(refused) = done {
-                return Ended::Failed(Failed::of(step.action.clone(), refused));
+                return Ended::Failed(Box::new(Failed::of(step.action.clone(), refused)));
             }
         }
         Ended::Done
@@ -117,6 +119,8 @@ impl Executor {
                 Ok(())
             }
             Action::Probe(request) => self.probe(request).await,
+            Action::RelabelNamespace(relabel) => self.relabel(relabel).await,
+            Action::MoveWorkload(step) => self.move_workload(step).await,
             Action::AnnotateWebhook {
                 object,
                 ready,
@@ -200,6 +204,25 @@ impl Executor {
         Ok(())
     }
 
+    async fn relabel(&self, relabel: &Relabel) -> Result<(), Refused> {
+        let answer = self.writer.merge(&relabel.object.subject, relabel.patch()).await?;
+        let light: Light = serde_json::from_value(answer).map_err(own_fault)?;
+        self.shared.with(|brain| brain.observe(light.namespace()));
+        Ok(())
+    }
+
+    async fn move_workload(&self, step: &Move) -> Result<(), Refused> {
+        let answer = self.writer.merge(&step.object.subject, step.patch()).await?;
+        let Subject::Workload(key) = &step.object.subject else {
+            return Ok(());
+        };
+        if let Some((key, workload)) = Workload::of(key.kind, &answer) {
+            let seen = Observation::Workload(key, Some(workload));
+            self.shared.with(|brain| brain.observe(seen));
+        }
+        Ok(())
+    }
+
     /// What a write answered is what is there, until something newer is seen.
     fn seen(&self, object: &Seen, answer: Option<Value>) {
         if let (Subject::Object(kind, _), Some(answer)) = (&object.subject, answer) {
@@ -239,7 +262,7 @@ fn target(action: &Action) -> Option<(ObjectKind, String)> {
         Action::CreateTag(new) => Some((ObjectKind::IstioRevisionTag, new.name.clone())),
         action => match &action.seen()?.subject {
             Subject::Object(kind, name) => Some((*kind, name.clone())),
-            Subject::Webhook(_) => None,
+            _ => None,
         },
     }
 }
@@ -248,7 +271,10 @@ fn target(action: &Action) -> Option<(ObjectKind, String)> {
 fn verb(action: &Action) -> Option<&'static str> {
     Some(match action {
         Action::CreateRevision(_) | Action::CreateTag(_) => "create",
-        Action::UpdateRevision(_) | Action::UpdateTag(_) => "update",
+        Action::UpdateRevision(_)
+        | Action::UpdateTag(_)
+        | Action::RelabelNamespace(_)
+        | Action::MoveWorkload(_) => "update",
         Action::DeleteRevision(_) | Action::DeleteTag(_) => "delete",
         Action::AddFinalizer { .. } | Action::RemoveFinalizer { .. } => "finalizer",
         Action::WriteStatus { .. } => "status",
@@ -257,6 +283,7 @@ fn verb(action: &Action) -> Option<&'static str> {
     })
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
 fn own_fault(error: serde_json::Error) -> Refused {
     Refused::ours(ErrorClass::Other, error.to_string())
 }

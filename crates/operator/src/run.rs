@@ -265,7 +265,7 @@ struct Loop<'a> {
     running: FuturesUnordered<BoxFuture<'a, Finished>>,
 }
 
-impl<'a> Loop<'a> {
+impl Loop<'_> {
     /// Goes round until told to stop; then what runs is let end.
     async fn turn(mut self, mut stop: Pin<&mut impl Future<Output = ()>>) {
         loop {

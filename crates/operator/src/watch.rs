@@ -11,7 +11,7 @@
 //! is known to be missing: as the first events of a watch that begins anyway, they cost no call.
 
 pub(crate) mod all;
-mod light;
+pub(crate) mod light;
 mod request;
 mod sinks;
 

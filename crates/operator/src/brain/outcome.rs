@@ -16,7 +16,7 @@ pub enum Ended {
     /// All of it was done.
     Done,
     /// A step failed; those before it were done, those after it not tried.
-    Failed(Failed),
+    Failed(Box<Failed>),
     /// It was broken off because the process ends.
     Interrupted,
 }
@@ -60,7 +60,7 @@ impl Brain {
                 self.last.insert(subject.clone(), plan.steps.clone());
                 self.queue.wake(subject.clone());
             }
-            Ended::Failed(failed) => self.failed(plan, failed, now),
+            Ended::Failed(failed) => self.failed(plan, *failed, now),
         }
     }
 

@@ -40,8 +40,8 @@ impl Executor {
 
     /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
     async fn render(&self, release: &Arc<Release>) -> Result<Desired, Refused> {
-        let (renderer, job) = (self.renderer.clone(), release.clone());
-        let rendered = tokio::task::spawn_blocking(move || renderer.render(&job)).await;
+        let (charts, job) = (self.renderer.clone(), release.clone());
+        let rendered = tokio::task::spawn_blocking(move || charts.render(&job)).await;
         let rendered =
             rendered.map_err(|error| Refused::ours(ErrorClass::Other, format!("internal error: {error}")))?;
         let objects = rendered.map_err(|error| Refused::ours(ErrorClass::Other, chain(&error)))?;

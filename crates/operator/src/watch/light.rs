@@ -3,7 +3,9 @@
 
 use std::fmt;
 
-use mainstay_api::names::{INJECT_LABEL, INJECTION_LABEL, REVISION_LABEL};
+use mainstay_api::names::{INJECT_LABEL, INJECTION_LABEL, POD_TEMPLATE_HASH, REVISION_LABEL, SKIP_MIGRATION};
+use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::Observation;
 use mainstay_mesh::references::Labels;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
@@ -23,6 +25,7 @@ pub(crate) struct Light {
 pub(crate) struct Metadata {
     pub(crate) name: String,
     pub(crate) namespace: String,
+    pub(crate) uid: String,
     pub(crate) resource_version: String,
     #[serde(deserialize_with = "few")]
     pub(crate) labels: Labels,
@@ -30,6 +33,39 @@ pub(crate) struct Metadata {
     pub(crate) annotations: Labels,
     #[serde(rename = "deletionTimestamp", deserialize_with = "is_there")]
     pub(crate) is_deleting: bool,
+    owner_references: Vec<Owner>,
+}
+
+/// An owner; only the one that controls matters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Deserialize)]
+#[serde(default)]
+struct Owner {
+    kind: String,
+    name: String,
+    controller: bool,
+}
+
+impl Metadata {
+    /// The workload a pod belongs to.
+    pub(crate) fn workload(&self) -> Option<WorkloadKey> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller)?;
+        WorkloadKey::behind(&self.namespace, (&owner.kind, &owner.name), &self.labels)
+    }
+}
+
+impl Light {
+    /// As a namespace.
+    pub(crate) fn namespace(self) -> Observation {
+        let metadata = self.metadata;
+        Observation::Namespace {
+            name: metadata.name,
+            uid: metadata.uid,
+            resource_version: metadata.resource_version,
+            labels: metadata.labels,
+            annotations: metadata.annotations,
+            terminating: metadata.is_deleting,
+        }
+    }
 }
 
 impl Item for Light {
@@ -39,7 +75,13 @@ impl Item for Light {
 }
 
 /// The labels and annotations that mean something.
-const WORDS: [&str; 3] = [REVISION_LABEL, INJECTION_LABEL, INJECT_LABEL];
+const WORDS: [&str; 5] = [
+    REVISION_LABEL,
+    INJECTION_LABEL,
+    INJECT_LABEL,
+    POD_TEMPLATE_HASH,
+    SKIP_MIGRATION,
+];
 
 /// A key: one of the words, or none of them.
 struct Key(Option<&'static str>);
@@ -106,6 +148,7 @@ mod tests {
             labels,
             annotations,
             is_deleting,
+            ..
         } = light.metadata;
         assert_eq!(
             format!("{namespace}/{name} {resource_version} {labels:?} {annotations:?} {is_deleting}"),

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use mainstay_api::ObjectKind;
 use mainstay_cluster::desired::ObjectId;
-use mainstay_mesh::Observation;
 use mainstay_mesh::references::{Referrer, ReferrerKey, injected_revision, pod_reference};
 use mainstay_mesh::snapshot::{Source, SourceState};
 use serde_json::Value;
@@ -162,15 +161,10 @@ impl Sink for Namespaces {
         self.listed.clear();
     }
 
-    fn seen(&mut self, Light { metadata }: Light) {
-        self.listed.insert(metadata.name.clone());
-        self.known.insert(metadata.name.clone());
-        let seen = Observation::Namespace {
-            name: metadata.name,
-            labels: metadata.labels,
-            terminating: metadata.is_deleting,
-        };
-        self.outlet.shared.with(|brain| brain.observe(seen));
+    fn seen(&mut self, light: Light) {
+        self.listed.insert(light.metadata.name.clone());
+        self.known.insert(light.metadata.name.clone());
+        self.outlet.shared.with(|brain| brain.observe(light.namespace()));
     }
 
     fn gone(&mut self, Light { metadata }: Light) {
@@ -214,6 +208,7 @@ impl Sink for Pods {
     }
 
     fn seen(&mut self, Light { metadata }: Light) {
+        let workload = metadata.workload();
         self.outlet.shared.with(|brain| {
             brain.refer(Referrer::Pod {
                 namespace: &metadata.namespace,
@@ -221,6 +216,8 @@ impl Sink for Pods {
                 labels: &metadata.labels,
                 annotations: &metadata.annotations,
                 finished: false,
+                leaving: metadata.is_deleting,
+                workload: workload.as_ref(),
             });
         });
         let refers =

@@ -193,8 +193,8 @@ impl Stage {
         self.call("DELETE", path, "application/json", None).await.unwrap();
     }
 
-    pub(crate) async fn merge(&self, path: &str, patch: &Value) {
-        self.call("PATCH", path, "application/merge-patch+json", Some(patch))
+    pub(crate) async fn merge(&self, path: &str, change: &Value) {
+        self.call("PATCH", path, "application/merge-patch+json", Some(change))
             .await
             .unwrap();
     }
