@@ -100,6 +100,10 @@ fn field(
     if is_empty(wanted) && (live.is_none_or(is_empty) || (owned.is_some() && records.is_shared(at))) {
         return None;
     }
+    // Text that its type leaves out when it is empty is recorded as ours, but not stored.
+    if live.is_none() && owned.is_some() && wanted.as_str() == Some("") {
+        return None;
+    }
     let (Some(live), Some(owned)) = (live, owned) else {
         return Some(Difference::Missing(at.path()));
     };
