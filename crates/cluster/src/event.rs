@@ -70,7 +70,10 @@ impl Events {
         if series.len() >= MOST && !series.contains_key(name) {
             series.clear();
         }
-        let entry = series.entry(name.to_owned()).or_insert(Series { count: 0, written: now });
+        let entry = series.entry(name.to_owned()).or_insert(Series {
+            count: 0,
+            written: now,
+        });
         entry.count += 1;
         let is_due = entry.count.is_power_of_two() || now.duration_since(entry.written) >= HEARTBEAT;
         if is_due {
@@ -80,7 +83,10 @@ impl Events {
     }
 
     async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
-        let folder = format!("/apis/events.k8s.io/v1/namespaces/{}/events", namespace(&event.about.subject));
+        let folder = format!(
+            "/apis/events.k8s.io/v1/namespaces/{}/events",
+            namespace(&event.about.subject)
+        );
         let path = format!("{folder}/{name}");
         if count > 1 {
             match self.repeat(&path, count, now).await {
@@ -93,7 +99,10 @@ impl Events {
             // Told by a process before us.
             Err(refused) if refused.code == 409 => {
                 let found = self.writer.call(Method::GET, &path, None).await?;
-                let before = found.pointer("/series/count").and_then(Value::as_u64).unwrap_or(1);
+                let before = found
+                    .pointer("/series/count")
+                    .and_then(Value::as_u64)
+                    .unwrap_or(1);
                 self.repeat(&path, before + 1, now).await
             }
             done => done.map(|_| ()),
@@ -102,7 +111,10 @@ impl Events {
 
     async fn repeat(&self, path: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
         let body = json!({"series": {"count": count, "lastObservedTime": micro(now)}});
-        self.writer.call(Method::PATCH, path, Some(Body::Merge(body))).await.map(|_| ())
+        self.writer
+            .call(Method::PATCH, path, Some(Body::Merge(body)))
+            .await
+            .map(|_| ())
     }
 
     fn body(&self, event: &Event, name: &str, now: Timestamp) -> Value {
@@ -131,7 +143,9 @@ impl Events {
             "note": note(&event.message),
             "type": if event.warning { "Warning" } else { "Normal" },
         });
-        if let (Subject::Workload(key), Some(Value::Object(regarding))) = (&event.about.subject, body.get_mut("regarding")) {
+        if let (Subject::Workload(key), Some(Value::Object(regarding))) =
+            (&event.about.subject, body.get_mut("regarding"))
+        {
             regarding.insert("namespace".into(), key.namespace.as_str().into());
         }
         body
@@ -148,7 +162,13 @@ fn namespace(subject: &Subject) -> &str {
 /// The same news of the same object has the same name.
 fn name(event: &Event) -> String {
     let mut hasher = DefaultHasher::new();
-    (&event.about.uid, event.reason.name(), &event.message, event.warning).hash(&mut hasher);
+    (
+        &event.about.uid,
+        event.reason.name(),
+        &event.message,
+        event.warning,
+    )
+        .hash(&mut hasher);
     let object: String = event.about.name().chars().take(200).collect();
     format!("{object}.{:016x}", hasher.finish())
 }

@@ -45,7 +45,9 @@ pub struct Lease {
 
 impl fmt::Debug for Lease {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Lease").field("name", &self.name).finish_non_exhaustive()
+        f.debug_struct("Lease")
+            .field("name", &self.name)
+            .finish_non_exhaustive()
     }
 }
 
@@ -53,7 +55,13 @@ impl Lease {
     /// The Lease of this namespace and name, wanted by `identity`. Writes through `fence` are possible while we have it;
     /// `writer` itself must not be fenced by it.
     #[must_use]
-    pub fn new((namespace, name): (&str, &str), identity: &str, writer: Writer, fence: Fence, now: Now) -> Self {
+    pub fn new(
+        (namespace, name): (&str, &str),
+        identity: &str,
+        writer: Writer,
+        fence: Fence,
+        now: Now,
+    ) -> Self {
         Self {
             writer,
             folder: format!("/apis/coordination.k8s.io/v1/namespaces/{namespace}/leases"),
@@ -198,7 +206,8 @@ impl Lease {
                 "leaseTransitions": 0,
             },
         });
-        self.call(Method::POST, &self.folder, Some(Body::Json(body))).await
+        self.call(Method::POST, &self.folder, Some(Body::Json(body)))
+            .await
     }
 
     /// Replaces this very version.
@@ -212,7 +221,9 @@ impl Lease {
 
     async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, Refused> {
         let late = || Refused::ours(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
-        timeout(CALL, self.writer.call(method, path, body)).await.unwrap_or_else(|_| Err(late()))
+        timeout(CALL, self.writer.call(method, path, body))
+            .await
+            .unwrap_or_else(|_| Err(late()))
     }
 
     fn path(&self) -> String {
@@ -226,9 +237,15 @@ impl Lease {
 }
 
 fn holder(lease: &Value) -> &str {
-    lease.pointer("/spec/holderIdentity").and_then(Value::as_str).unwrap_or_default()
+    lease
+        .pointer("/spec/holderIdentity")
+        .and_then(Value::as_str)
+        .unwrap_or_default()
 }
 
 fn transitions(lease: &Value) -> i64 {
-    lease.pointer("/spec/leaseTransitions").and_then(Value::as_i64).unwrap_or_default()
+    lease
+        .pointer("/spec/leaseTransitions")
+        .and_then(Value::as_i64)
+        .unwrap_or_default()
 }

@@ -8,8 +8,8 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
-use mainstay_mesh::{ErrorClass, Subject};
 use mainstay_mesh::plan::Seen;
+use mainstay_mesh::{ErrorClass, Subject};
 use serde_json::{Value, json};
 
 use crate::connect::MANAGER;
@@ -291,9 +291,7 @@ fn path(kind: ObjectKind, name: &str) -> String {
 fn seen_path(seen: &Seen) -> Option<String> {
     match &seen.subject {
         Subject::Object(kind, name) => Some(path(*kind, name)),
-        Subject::Webhook(_)
-        | Subject::Namespace(_)
-        | Subject::Workload(_) => None,
+        Subject::Webhook(_) | Subject::Namespace(_) | Subject::Workload(_) => None,
     }
 }
 

@@ -14,7 +14,7 @@ use mainstay_cluster::apply::Engine;
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::event::Events;
 use mainstay_cluster::write::{Refused, Writer};
-use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, Relabel, ProbeRequest, Seen, Step};
+use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, ProbeRequest, Relabel, Seen, Step};
 use mainstay_mesh::snapshot::ProbeResult;
 use mainstay_mesh::workload::Workload;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
@@ -205,7 +205,10 @@ impl Executor {
     }
 
     async fn relabel(&self, relabel: &Relabel) -> Result<(), Refused> {
-        let answer = self.writer.merge(&relabel.object.subject, relabel.patch()).await?;
+        let answer = self
+            .writer
+            .merge(&relabel.object.subject, relabel.patch())
+            .await?;
         let light: Light = serde_json::from_value(answer).map_err(own_fault)?;
         self.shared.with(|brain| brain.observe(light.namespace()));
         Ok(())

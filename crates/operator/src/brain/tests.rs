@@ -57,7 +57,9 @@ fn next(brain: &mut Brain, now: Timestamp) -> String {
         Some(Next::Idle(plan)) => format!("{} rests", plan.subject),
         Some(Next::Panicked(subject)) => format!("{subject} panicked"),
         Some(Next::Plan(plan)) => {
-            let actions = plan.actions().map(|action| action.to_string().split(':').next().unwrap().to_owned());
+            let actions = plan
+                .actions()
+                .map(|action| action.to_string().split(':').next().unwrap().to_owned());
             format!("{}: {}", plan.subject, actions.collect::<Vec<_>>().join(", "))
         }
     }
@@ -76,7 +78,12 @@ const CREATES: &str = "Istio/a: create revision a v1.29.1, event RevisionCreated
 
 #[test]
 fn no_plan_is_made_before_everything_was_listed_and_we_lead() {
-    let mut brain = Brain::new(at(0), Arc::new(Settings::default()), Arc::new(Library::default()), 1);
+    let mut brain = Brain::new(
+        at(0),
+        Arc::new(Settings::default()),
+        Arc::new(Library::default()),
+        1,
+    );
     see(&mut brain, istio("a", 1));
     assert_eq!(next(&mut brain, at(0)), "-", "not open");
     brain.open();
@@ -96,7 +103,11 @@ fn a_subject_is_never_worked_on_twice_at_once() {
     see(&mut brain, istio("a", 2));
     assert_eq!(next(&mut brain, at(0)), "-");
     see(&mut brain, istio("b", 3));
-    assert_eq!(next(&mut brain, at(0)).split(':').next(), Some("Istio/b"), "another one may be");
+    assert_eq!(
+        next(&mut brain, at(0)).split(':').next(),
+        Some("Istio/b"),
+        "another one may be"
+    );
     see(&mut brain, istio("c", 4));
     assert_eq!(next(&mut brain, at(0)), "-", "but not three");
 }
@@ -197,7 +208,12 @@ fn a_list_replaces_what_was_known_but_for_what_is_newer() {
         see(&mut brain, istio(name, version));
     }
     brain.objects_listed(ObjectKind::Istio, &["a".to_owned()].into(), "5");
-    let names: Vec<&str> = brain.snapshot().istios().iter().map(|istio| istio.name()).collect();
+    let names: Vec<&str> = brain
+        .snapshot()
+        .istios()
+        .iter()
+        .map(|istio| istio.name())
+        .collect();
     assert_eq!(names, ["a", "c"], "b is gone, c was written after the list");
 }
 

@@ -4,9 +4,9 @@
 use std::fmt;
 
 use mainstay_api::names::{INJECT_LABEL, INJECTION_LABEL, POD_TEMPLATE_HASH, REVISION_LABEL, SKIP_MIGRATION};
-use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::Observation;
 use mainstay_mesh::references::Labels;
+use mainstay_mesh::workload::WorkloadKey;
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::Item;
