@@ -5,11 +5,12 @@
 //! Snapshot, Plan ──check()──▶ Vec<Broken>      (empty for a good plan)
 //! ```
 //!
-//! The numbers are those of the reliability plan. *Absent on purpose:* I1–I5, I11 and I12 (they are about moving workloads), I13
-//! (about waves of clusters) and I18 (about rendering).
+//! The numbers are those of the reliability plan. *Absent on purpose:* I2 (how many pods of a workload go at once is for its own
+//! controller to decide), I13 (about waves of clusters) and I18 (about rendering).
 
 mod identity;
 mod injector;
+mod migration;
 mod order;
 mod status;
 
@@ -20,6 +21,14 @@ use mainstay_mesh::{Plan, Snapshot, Subject};
 /// What must always hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
+    /// Never more workloads are disturbed by us than a batch holds.
+    I1,
+    /// A workload that has arrived is not moved again, and nobody moves one without being asked.
+    I3,
+    /// Moved, failed, skipped and outstanding workloads are all there are.
+    I4,
+    /// Within one migration the number of moved workloads never goes down.
+    I5,
     /// A status is about the generation that was seen, never about an older one than before.
     I6,
     /// The moment of a condition changes if and only if its status does.
@@ -30,6 +39,10 @@ pub enum Invariant {
     I9,
     /// Nothing that exists is changed or deleted without saying which version of it was seen.
     I10,
+    /// While a migration is paused nothing of it starts.
+    I11,
+    /// After a failure nothing starts if that was asked for, and everything goes on if it was not.
+    I12,
     /// What does not carry our mark is never changed or deleted.
     I14,
     /// A plan follows from the snapshot alone, and holds no step that changes nothing.
@@ -42,12 +55,18 @@ pub enum Invariant {
 
 impl Invariant {
     /// All that are checked here.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 15] = [
+        Self::I1,
+        Self::I3,
+        Self::I4,
+        Self::I5,
         Self::I6,
         Self::I7,
         Self::I8,
         Self::I9,
         Self::I10,
+        Self::I11,
+        Self::I12,
         Self::I14,
         Self::I15,
         Self::I16,
@@ -86,6 +105,7 @@ pub fn check(snapshot: &Snapshot, plan: &Plan) -> Vec<Broken> {
     status::check(snapshot, plan, &mut found);
     identity::check(snapshot, plan, &mut found);
     injector::check(snapshot, plan, &mut found);
+    migration::check(snapshot, plan, &mut found);
     order::check(snapshot, plan, &mut found);
     found.broken
 }

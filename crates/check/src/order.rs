@@ -37,8 +37,10 @@ fn rank(action: &Action) -> Option<u8> {
         | Action::Uninstall(_) => 0,
         Action::Install(release) if release.chart == names::BASE_CHART => 2,
         Action::Install(_) | Action::CreateTag(_) | Action::UpdateTag(_) | Action::DeleteTag(_) => 1,
-        Action::DeleteRevision(_) | Action::AnnotateWebhook { .. } => 3,
-        Action::RelabelNamespace(_) | Action::MoveWorkload(_) => 3,
+        Action::DeleteRevision(_)
+        | Action::AnnotateWebhook { .. }
+        | Action::RelabelNamespace(_)
+        | Action::MoveWorkload(_) => 3,
         Action::RemoveFinalizer { .. } | Action::Probe(_) => 4,
         Action::WriteStatus { .. } => 5,
         Action::Event(_) => return None,

@@ -105,12 +105,154 @@ fn every_invariant_catches_its_mutant() {
     functions();
     order();
     finalizers();
+    migrations();
     let caught = CAUGHT.with_borrow(Clone::clone);
     assert_eq!(
         caught.into_iter().collect::<Vec<_>>(),
         Invariant::ALL,
         "an invariant without a mutant"
     );
+}
+
+/// A migration in its first batch of two, with a third workload to come; then one plan that moves the second.
+fn moving(policy: &str) -> (World, Subject) {
+    let spec = |version: &str| {
+        json!({"version": version, "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": [],
+            "workloadMigration": {"strategy": "Batched", "failurePolicy": policy,
+                "batched": {"batchSize": 2, "delayBetweenBatches": "0s"}}}})
+    };
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.istio("my", spec("v1.28.2"));
+    world.settle();
+    world.namespace("shop", "istio.io/rev=my-v1-28-2");
+    for name in ["a", "b", "c"] {
+        world.app("shop", name, "", "");
+    }
+    world.istio("my", spec("v1.29.1"));
+    let second = Subject::Workload(support::workloads::deployment("shop", "b"));
+    for _ in 0..100 {
+        let Some(subject) = world.queue.pop_first() else {
+            break;
+        };
+        let plan = world.plan(&subject);
+        if subject == second && !plan.is_empty() && world.workloads.values().any(is_marked) {
+            return (world, second);
+        }
+        if subject == second && !plan.is_empty() {
+            world
+                .queue
+                .insert(Subject::Workload(support::workloads::deployment("shop", "a")));
+            world.queue.remove(&second);
+            continue;
+        }
+        world.execute(&plan);
+    }
+    panic!("the second workload is never moved: {:#?}", world.done);
+}
+
+fn is_marked(workload: &Value) -> bool {
+    workload["metadata"]["annotations"][names::MIGRATION_MARK].is_string()
+}
+
+fn a_move(plan: &Plan) -> mainstay_mesh::plan::Move {
+    let found = plan.actions().find_map(|action| match action {
+        Action::MoveWorkload(step) => Some(step.clone()),
+        _ => None,
+    });
+    found.expect("a move")
+}
+
+fn migration_status(plan: &mut Plan) -> &mut mainstay_api::WorkloadMigrationStatus {
+    let found = plan.steps.iter_mut().find_map(|step| match &mut step.action {
+        Action::WriteStatus {
+            status: NewStatus::Istio(status),
+            ..
+        } => status.workload_migration.as_mut(),
+        _ => None,
+    });
+    found.expect("a status")
+}
+
+fn migrations() {
+    let (world, second) = moving("ContinueOnError");
+    let third = support::workloads::deployment("shop", "c");
+    // A planner that forgets how many are under way.
+    let mut crowded = world.clone();
+    let plan = crowded.plan(&second);
+    crowded.execute(&plan);
+    catch(
+        Invariant::I1,
+        &crowded,
+        &Subject::Workload(third.clone()),
+        |plan| {
+            let mut step = a_move(&world.plan(&second));
+            step.object = seen_workload(&crowded, &third);
+            add(plan, Action::MoveWorkload(step));
+        },
+    );
+    // One that moves what has arrived, or to where nobody asked for.
+    let mut arrived = crowded.clone();
+    let first = support::workloads::deployment("shop", "a");
+    arrived.roll(&first);
+    catch(
+        Invariant::I3,
+        &arrived,
+        &Subject::Workload(first.clone()),
+        |plan| {
+            let mut step = a_move(&world.plan(&second));
+            step.object = seen_workload(&arrived, &first);
+            add(plan, Action::MoveWorkload(step));
+        },
+    );
+    catch(Invariant::I3, &world, &second, |plan| {
+        let mut step = a_move(plan);
+        step.mark.revision = "elsewhere".into();
+        plan.steps[0].action = Action::MoveWorkload(step);
+    });
+    // One that cannot count.
+    catch(Invariant::I4, &arrived, &istio(), |plan| {
+        migration_status(plan).failed_workloads = 3
+    });
+    catch(Invariant::I4, &arrived, &istio(), |plan| {
+        migration_status(plan).state = mainstay_api::MigrationState::Completed
+    });
+    let mut counted = arrived.clone();
+    counted.settle();
+    counted.roll(&support::workloads::deployment("shop", "b"));
+    catch(Invariant::I5, &counted, &istio(), |plan| {
+        migration_status(plan).migrated_workloads = 0
+    });
+    // One that does not hear.
+    let mut paused = world.clone();
+    paused.edit::<mainstay_api::IstioSpec>("my", |istio| {
+        let strategy = istio.spec.update_strategy.as_mut().unwrap();
+        strategy.workload_migration.as_mut().unwrap().paused = true;
+    });
+    catch(Invariant::I11, &paused, &second, |plan| {
+        let step = a_move(&world.plan(&second));
+        add(plan, Action::MoveWorkload(step));
+    });
+    // One that goes on after a failure, and one that gives up.
+    let (mut fast, second) = moving("FailFast");
+    let step = a_move(&fast.plan(&second));
+    fast.stall(&first);
+    fast.advance(400);
+    catch(Invariant::I12, &fast, &second, |plan| {
+        add(plan, Action::MoveWorkload(step))
+    });
+    catch(Invariant::I12, &arrived, &istio(), |plan| {
+        migration_status(plan).state = mainstay_api::MigrationState::Failed;
+    });
+}
+
+fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> Seen {
+    let workload = world.snapshot.workload(key).unwrap();
+    Seen {
+        subject: Subject::Workload(key.clone()),
+        uid: workload.uid.clone(),
+        resource_version: workload.resource_version.clone(),
+    }
 }
 
 fn generations() {

@@ -14,6 +14,7 @@ mod support;
 use mainstay_api::{CniSpec, IstioSpec, RevisionSpec, TagSpec, ZTunnelSpec};
 use mainstay_check::check;
 use mainstay_mesh::snapshot::{Failure, ReleaseFact, Source, SourceState};
+use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Action, Again, ErrorClass, Observation, Subject};
 use mainstay_testkit::{Random, case_count};
 use serde_json::{Value, json};
@@ -64,8 +65,10 @@ fn looks_only(action: &Action) -> bool {
 
 impl Life {
     fn new(seed: u64) -> Self {
+        let mut world = World::default();
+        world.see(Observation::Source(Source::Workloads, SourceState::Ready));
         Self {
-            world: World::default(),
+            world,
             random: Random::new(seed),
             plans: 0,
             failed: false,
@@ -89,6 +92,9 @@ impl Life {
                 let tags: Vec<&str> = (0..self.random.below(3)).map(|_| self.name()).collect();
                 spec["updateStrategy"]["revisionTags"] = json!(tags);
             }
+            if self.random.chance(1, 2) {
+                spec["updateStrategy"]["workloadMigration"] = self.migration();
+            }
             if self.random.chance(1, 3) {
                 let seconds = [-5, 0, 10, 100][self.random.below(4)];
                 spec["updateStrategy"]["inactiveRevisionDeletionGracePeriodSeconds"] = json!(seconds);
@@ -105,11 +111,134 @@ impl Life {
         spec
     }
 
+    /// Something happens in a mesh that moves its workloads.
+    fn migrate(&mut self) {
+        let space = format!("app{}", self.random.below(4));
+        match self.random.below(18) {
+            0..=2 => {
+                let mut spec =
+                    json!({"version": VERSIONS[self.random.below(3)], "namespace": "istio-system"});
+                let tags: &[&str] = if self.random.chance(1, 2) {
+                    &["default", "prod"]
+                } else {
+                    &[]
+                };
+                spec["updateStrategy"] = json!({"type": "RevisionBased", "revisionTags": tags,
+                    "workloadMigration": self.migration()});
+                let name = *self.random.pick(&["mesh", "mesh", "mesh", "default"]);
+                self.world.istio(name, spec);
+            }
+            3..=4 => {
+                let labels = self.reference();
+                self.world.namespace(&space, &labels);
+            }
+            5 if self.random.chance(1, 4) => self.trouble(),
+            6 => {
+                let (name, kind) = (self.existing(), *self.random.pick(&["Istio", "IstioRevision"]));
+                let target = if kind == "Istio" { "mesh".to_owned() } else { name };
+                self.world.tag("stable", kind, &target);
+            }
+            7..=12 => self.workload(),
+            13..=14 => {
+                let now = self.world.snapshot.now;
+                let ledger = self.world.snapshot.ledger("mesh");
+                let moving = ledger.into_iter().flat_map(|ledger| ledger.moving(now));
+                let moving: Vec<WorkloadKey> = moving.map(|(_, key)| key.clone()).collect();
+                moving.iter().for_each(|key| self.world.roll(key));
+                self.settle();
+            }
+            _ => {
+                let seconds = [1, 10, 31, 1000][self.random.below(4)];
+                self.world.advance(seconds);
+            }
+        }
+    }
+
+    /// The name of a revision or tag that is there.
+    fn existing(&mut self) -> String {
+        let revisions = self.world.revisions().into_iter().map(str::to_owned);
+        let tags = self.world.tags().into_iter().map(str::to_owned);
+        let names: Vec<String> = revisions.chain(tags).chain(["nowhere".to_owned()]).collect();
+        self.random.pick(&names).clone()
+    }
+
+    fn reference(&mut self) -> String {
+        let name = self.existing();
+        self.random.pick(&LABELS[..3]).replace("NAME", &name)
+    }
+
+    fn migration(&mut self) -> Value {
+        let bad = self.random.chance(1, 12);
+        let size = if bad { 0 } else { 1 + self.random.below(4) };
+        let delay = if bad {
+            "?"
+        } else {
+            *self.random.pick(&["0s", "0s", "10s", "30s"])
+        };
+        let kinds: &[&str] = if self.random.chance(1, 3) {
+            &["Deployment", "StatefulSet"]
+        } else {
+            &[]
+        };
+        let mut wanted = json!({
+            "strategy": *if bad { "" } else { "Batched" },
+            "failurePolicy": *self.random.pick(&["ContinueOnError", "FailFast"]),
+            "paused": self.random.chance(1, 12),
+            "kinds": kinds,
+            "batched": {"batchSize": size, "delayBetweenBatches": delay, "readinessTimeout": "20s"},
+        });
+        if self.random.chance(1, 12) {
+            wanted["batched"]["maxVersion"] = (*self.random.pick(&["1.28.999", "1.29.1", "x"])).into();
+        }
+        wanted
+    }
+
+    /// Something happens to a workload.
+    fn workload(&mut self) {
+        let key = WorkloadKey {
+            namespace: format!("app{}", self.random.below(4)),
+            kind: *self.random.pick(&[
+                WorkloadKind::Deployment,
+                WorkloadKind::Deployment,
+                WorkloadKind::StatefulSet,
+            ]),
+            name: format!("w{}", self.random.below(4)),
+        };
+        if !self.world.workloads.contains_key(&key) || self.random.chance(1, 6) {
+            let labels = self.reference();
+            let note = *self.random.pick(&[
+                "",
+                "",
+                "",
+                "sailoperator.io/skip-migration=true",
+                "sailoperator.io/migration-batch=-1",
+            ]);
+            self.world.workload(key, &labels, note);
+            return;
+        }
+        match self.random.below(8) {
+            0 => self.world.delete_workload(&key),
+            1 => self.world.stall(&key),
+            2 => self.world.roll_uninjected(&key),
+            3 => {
+                let paused = self.random.chance(1, 2);
+                self.world
+                    .change_workload(&key, |object| object["spec"]["paused"] = paused.into());
+            }
+            4 => {
+                let replicas = self.random.below(3);
+                self.world
+                    .change_workload(&key, |object| object["spec"]["replicas"] = replicas.into());
+            }
+            _ => self.world.roll(&key),
+        }
+    }
+
     /// Something happens in the cluster.
     fn happen(&mut self) {
         let space = format!("app{}", self.random.below(4));
         let pod = format!("p{}", self.random.below(4));
-        match self.random.below(20) {
+        match self.random.below(26) {
             0..=3 => {
                 let spec = self.istio_spec();
                 let name = *self.random.pick(&ISTIOS);
@@ -163,6 +292,7 @@ impl Life {
             }
             16 => self.plug_in(),
             17 => self.trouble(),
+            18..=23 => self.workload(),
             _ => {
                 let seconds = [1, 10, 31, 1000][self.random.below(4)];
                 self.world.advance(seconds);
@@ -291,6 +421,13 @@ impl Life {
         }
         let fresh = self.world.restarted();
         assert_eq!(fresh.snapshot.references(), self.world.snapshot.references());
+        for name in ISTIOS {
+            assert_eq!(
+                fresh.snapshot.ledger(name),
+                self.world.snapshot.ledger(name),
+                "{name}"
+            );
+        }
         for subject in fresh.snapshot.subjects() {
             let plan = fresh.plan(&subject);
             let broken = check(&fresh.snapshot, &plan);
@@ -352,6 +489,43 @@ fn invariants_hold_at_every_plan_and_what_is_settled_stays_so() {
         writes += life.world.done.len();
     }
     println!("random lives: {cases} run, {plans} plans checked, {writes} steps");
+}
+
+/// The same of meshes in which workloads always have somewhere to go.
+#[test]
+fn invariants_hold_while_workloads_move() {
+    let cases = case_count(60);
+    let (mut plans, mut moves, mut ended) = (0, 0, 0);
+    for seed in 0..cases {
+        let mut life = Life::new(seed as u64 + 2_000_000);
+        for _ in 0..60 {
+            let now = life.world.snapshot.now;
+            life.migrate();
+            for _ in 0..life.random.below(8) {
+                life.step();
+            }
+            if life.world.snapshot.now != now {
+                life.ring();
+            }
+            if life.random.chance(1, 3) {
+                life.rest();
+            }
+            if life.random.chance(1, 8) {
+                life.rest();
+                life.restart();
+            }
+        }
+        plans += life.plans;
+        let done = &life.world.done;
+        let moved = |line: &&String| line.contains(": restart ") || line.contains(": relabel ");
+        moves += done.iter().filter(moved).count();
+        ended += done.iter().filter(|line| line.contains("MigrationEnded")).count();
+    }
+    assert!(
+        moves > cases * 2 && ended > cases,
+        "{moves} moves, {ended} ends in {cases} lives"
+    );
+    println!("random migrations: {cases} run, {plans} plans checked, {moves} moves, {ended} ended");
 }
 
 /// Whatever order events come in, and however often somebody looks, the end is the same.

@@ -10,6 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use jiff::Timestamp;
 use mainstay_api::Reason;
 
+use crate::Subject;
 use crate::workload::WorkloadKey;
 
 /// Where a workload stands on its way to the target.
@@ -17,12 +18,10 @@ use crate::workload::WorkloadKey;
 pub enum Standing {
     /// Its turn cannot come yet: its namespace is to be relabelled first, or its tag is still to move.
     Waiting,
-    /// Its turn will come. One that is still coming up after an earlier move counts as being moved until then.
+    /// Its turn will come.
     Pending {
         /// Lower numbers first.
         priority: i32,
-        /// Until when the earlier move counts.
-        settling: Option<Timestamp>,
     },
     /// It was sent to the target and has not come up there. It is late from this moment on.
     Started {
@@ -49,7 +48,9 @@ pub struct Ledger {
     pending: BTreeSet<(i32, WorkloadKey)>,
     priorities: BTreeMap<i32, usize>,
     started: BTreeSet<(Timestamp, WorkloadKey)>,
-    settling: BTreeSet<(Timestamp, WorkloadKey)>,
+    /// Those that were restarted, wherever to, and are still coming up: until when they have time.
+    busy: BTreeMap<WorkloadKey, Timestamp>,
+    busy_until: BTreeSet<(Timestamp, WorkloadKey)>,
     members: BTreeSet<(i32, WorkloadKey)>,
     refused: BTreeSet<WorkloadKey>,
     waiting: usize,
@@ -90,6 +91,21 @@ impl Ledger {
         true
     }
 
+    /// Notes until when a workload that was restarted has time to come up; nothing if it is not coming up.
+    pub(crate) fn set_busy(&mut self, key: &WorkloadKey, until: Option<Timestamp>) -> bool {
+        if self.busy.get(key) == until.as_ref() {
+            return false;
+        }
+        if let Some(old) = self.busy.remove(key) {
+            self.busy_until.remove(&(old, key.clone()));
+        }
+        if let Some(until) = until {
+            self.busy.insert(key.clone(), until);
+            self.busy_until.insert((until, key.clone()));
+        }
+        true
+    }
+
     fn count(&mut self, key: &WorkloadKey, standing: &Standing, enter: bool) {
         let number = |count: &mut usize| {
             *count = if enter {
@@ -100,13 +116,10 @@ impl Ledger {
         };
         match standing {
             Standing::Waiting => number(&mut self.waiting),
-            Standing::Pending { priority, settling } => {
+            Standing::Pending { priority } => {
                 put(&mut self.pending, (*priority, key.clone()), enter);
                 number(self.priorities.entry(*priority).or_default());
                 self.priorities.retain(|_, count| *count > 0);
-                if let Some(deadline) = settling {
-                    put(&mut self.settling, (*deadline, key.clone()), enter);
-                }
             }
             Standing::Started { deadline, batch } => {
                 put(&mut self.started, (*deadline, key.clone()), enter);
@@ -152,6 +165,14 @@ impl Ledger {
         self.namespaces.contains(namespace)
     }
 
+    /// Whatever is still to be touched.
+    pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject> {
+        let spaces = self.namespaces.iter().cloned().map(Subject::Namespace);
+        let pending = self.pending.iter().map(|(_, key)| key);
+        let workloads = pending.chain(&self.refused).cloned().map(Subject::Workload);
+        spaces.chain(workloads)
+    }
+
     /// How many stand where at this moment.
     #[must_use]
     pub fn tally(&self, now: Timestamp) -> Tally {
@@ -188,28 +209,35 @@ impl Ledger {
     /// How many are not what they should be at this moment because of us: moving to the target, or still coming up elsewhere.
     #[must_use]
     pub fn disturbed(&self, now: Timestamp) -> usize {
-        self.moving(now).count() + self.settling.range(after(now)..).count()
+        let busy = self.busy_until.range(after(now)..).count();
+        busy + self
+            .moving(now)
+            .filter(|(_, key)| !self.is_busy(key, now))
+            .count()
+    }
+
+    fn is_busy(&self, key: &WorkloadKey, now: Timestamp) -> bool {
+        self.busy.get(key).is_some_and(|until| *until > now)
     }
 
     /// The next moment at which somebody is late.
     #[must_use]
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let moving = self.started.range(after(now)..).next();
-        let settling = self.settling.range(after(now)..).next();
+        let busy = self.busy_until.range(after(now)..).next();
         moving
             .into_iter()
-            .chain(settling)
+            .chain(busy)
             .map(|(deadline, _)| *deadline)
             .min()
     }
 
     /// Those whose turn is next, in their order; whoever is still coming up is passed over.
     pub fn candidates(&self, now: Timestamp) -> impl Iterator<Item = (i32, &WorkloadKey)> {
-        let is_settling = move |key: &WorkloadKey| {
-            let standing = self.standings.get(key);
-            matches!(standing, Some(Standing::Pending { settling: Some(until), .. }) if *until > now)
-        };
-        let ready = self.pending.iter().filter(move |(_, key)| !is_settling(key));
+        let ready = self
+            .pending
+            .iter()
+            .filter(move |(_, key)| !self.is_busy(key, now));
         ready.map(|(priority, key)| (*priority, key))
     }
 

@@ -12,7 +12,7 @@ use mainstay_api::{
     CniStatus, IstioStatus, ObjectMeta, OwnerReference, Reason, RevisionSpec, RevisionStatus, TagSpec,
     TagStatus, Values, ZTunnelStatus, names,
 };
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use crate::Subject;
 use crate::workload::Mark;
@@ -377,9 +377,9 @@ impl Relabel {
     /// As a merge patch that fails on any other version.
     #[must_use]
     pub fn patch(&self) -> Value {
-        let mut labels = json!({names::REVISION_LABEL: self.revision});
+        let mut labels = Map::from_iter([(names::REVISION_LABEL.to_owned(), json!(self.revision))]);
         if self.drop_injection {
-            labels[names::INJECTION_LABEL] = Value::Null;
+            labels.insert(names::INJECTION_LABEL.to_owned(), Value::Null);
         }
         json!({"metadata": {
             "uid": self.object.uid, "resourceVersion": self.object.resource_version, "labels": labels,

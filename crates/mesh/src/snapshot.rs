@@ -237,12 +237,14 @@ impl Snapshot {
                 .map(|object| Subject::Object(S::KIND, object.name().to_owned()))
         }
         let webhooks = self.webhooks.keys().cloned().map(Subject::Webhook);
+        let moved = self.ledgers.values().flat_map(Ledger::subjects);
         all(&self.istios)
             .chain(all(&self.revisions))
             .chain(all(&self.tags))
             .chain(all(&self.cnis))
             .chain(all(&self.ztunnels))
             .chain(webhooks)
+            .chain(moved)
             .collect()
     }
 }

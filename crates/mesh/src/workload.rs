@@ -123,6 +123,7 @@ impl Mark {
 
 /// A workload, trimmed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own")]
 pub struct Workload {
     /// Its identity.
     pub uid: String,
@@ -429,8 +430,8 @@ mod tests {
         }
     }
 
-    fn rollout(kind: WorkloadKind, json: Value) -> (bool, bool) {
-        let (_, workload) = Workload::of(kind, &json).unwrap();
+    fn rollout(kind: WorkloadKind, json: &Value) -> (bool, bool) {
+        let (_, workload) = Workload::of(kind, json).unwrap();
         (workload.rollout.complete, workload.rollout.was_complete)
     }
 
@@ -449,7 +450,7 @@ mod tests {
             })
         };
         let check = |json, expected, why: &str| {
-            assert_eq!(rollout(WorkloadKind::Deployment, json), expected, "{why}")
+            assert_eq!(rollout(WorkloadKind::Deployment, &json), expected, "{why}");
         };
         check(
             deployment(2, [3, 3, 3, 3], "NewReplicaSetAvailable"),
@@ -504,15 +505,15 @@ mod tests {
             })
         };
         assert_eq!(
-            rollout(WorkloadKind::StatefulSet, stateful("db-2", 2)),
+            rollout(WorkloadKind::StatefulSet, &stateful("db-2", 2)),
             (true, true)
         );
         assert_eq!(
-            rollout(WorkloadKind::StatefulSet, stateful("db-1", 2)),
+            rollout(WorkloadKind::StatefulSet, &stateful("db-1", 2)),
             (false, false)
         );
         assert_eq!(
-            rollout(WorkloadKind::StatefulSet, stateful("db-2", 1)),
+            rollout(WorkloadKind::StatefulSet, &stateful("db-2", 1)),
             (false, true)
         );
         let daemon = |updated: i32, ready: i32| {
@@ -522,9 +523,9 @@ mod tests {
                     "updatedNumberScheduled": updated, "numberReady": ready, "numberAvailable": ready},
             })
         };
-        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(3, 3)), (true, true));
-        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(2, 3)), (false, false));
-        assert_eq!(rollout(WorkloadKind::DaemonSet, daemon(3, 2)), (false, true));
+        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(3, 3)), (true, true));
+        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(2, 3)), (false, false));
+        assert_eq!(rollout(WorkloadKind::DaemonSet, &daemon(3, 2)), (false, true));
     }
 
     #[test]

@@ -56,6 +56,11 @@ impl Snapshot {
         self.workloads.get(key)
     }
 
+    /// All workloads that are watched.
+    pub fn workloads(&self) -> impl Iterator<Item = (&WorkloadKey, &Workload)> {
+        self.workloads.iter()
+    }
+
     /// How far the migration of an Istio is; nothing if it moves no workloads.
     #[must_use]
     pub fn ledger(&self, istio: &str) -> Option<&Ledger> {
@@ -234,7 +239,29 @@ impl Snapshot {
             }
             self.movers.insert(key.clone(), istio);
         }
+        changed.extend(self.place_busy(key));
         changed
+    }
+
+    /// Notes a workload that is coming up after a restart with the Istio that restarted it, wherever it stands now.
+    fn place_busy(&mut self, key: &WorkloadKey) -> Vec<String> {
+        let busy = self.workloads.get(key).and_then(|workload| {
+            let mark = workload
+                .mark
+                .as_ref()
+                .filter(|_| !workload.rollout.was_complete)?;
+            let (istio, route) = self.route_to(self.revisions.get(&mark.revision)?)?;
+            Some((istio.to_owned(), workload.deadline(mark, route.timeout)))
+        });
+        let ledgers = self.ledgers.iter_mut();
+        let changed = ledgers.filter_map(|(istio, ledger)| {
+            let until = busy
+                .as_ref()
+                .filter(|(by, _)| by == istio)
+                .map(|(_, until)| *until);
+            ledger.set_busy(key, until).then(|| istio.clone())
+        });
+        changed.collect()
     }
 
     /// Notes in every ledger whether a namespace is to be relabelled; gives the Istios whose ledger changed.
@@ -348,10 +375,8 @@ impl Snapshot {
         if sent.is_some() {
             return started(workload, route);
         }
-        let earlier = workload.mark.as_ref().filter(|_| !workload.rollout.complete);
         Some(Standing::Pending {
             priority: workload.priority,
-            settling: earlier.map(|mark| workload.deadline(mark, route.timeout)),
         })
     }
 
