@@ -10,12 +10,23 @@
 
 pub mod brain;
 mod clock;
+pub mod config;
 mod execute;
+pub mod fips;
 pub mod health;
+pub mod log;
+pub mod metrics;
+pub mod platform;
+pub mod probe;
 mod queue;
 mod render;
 pub mod report;
 mod run;
+pub mod server;
+pub mod settings;
+#[cfg(test)]
+mod testing;
+pub mod tls;
 mod watch;
 
 pub use brain::Brain;

@@ -1,0 +1,200 @@
+//! What lines look like, and what they never hold.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mainstay_api::{OwnerReference, Reason};
+use mainstay_mesh::plan::{Action, Release, ReleaseKey};
+use mainstay_mesh::{Again, Plan, Step, Subject};
+use tracing_subscriber::layer::SubscriberExt as _;
+
+use super::*;
+use crate::report::{Observer as _, Outcome, Report};
+
+/// What `act` says under these options, without the time.
+fn said(options: LogOptions, act: impl FnOnce()) -> String {
+    let bytes = Arc::new(Mutex::new(Vec::new()));
+    let sink = Sink(bytes.clone());
+    let subscriber = Registry::default().with(Lines::new(options, move || sink.clone()));
+    tracing::subscriber::with_default(subscriber, act);
+    let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
+    text.lines()
+        .map(|line| format!("{}\n", without_time(line)))
+        .collect()
+}
+
+#[derive(Clone)]
+struct Sink(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Sink {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+fn without_time(line: &str) -> String {
+    match line.strip_prefix(r#"{"level":"#) {
+        Some(_) => {
+            let (head, rest) = line.split_once(r#""ts":""#).unwrap();
+            format!("{head}{}", rest.split_once(r#"","#).unwrap().1)
+        }
+        None => line.split_once('\t').unwrap().1.to_owned(),
+    }
+}
+
+fn options(level: &str, encoder: Encoder) -> LogOptions {
+    LogOptions {
+        level: level.parse().unwrap(),
+        encoder,
+        ..LogOptions::default()
+    }
+}
+
+fn check(level: &str, encoder: Encoder, expected: &str) {
+    let found = said(options(level, encoder), || {
+        tracing::info!(target: "mainstay_operator::run", count = 3, name = "a\"b", "two\nlines");
+        tracing::debug!(target: "mainstay_operator::run", "details");
+        tracing::info!(target: "kube_client::client", "chatter");
+        tracing::warn!(target: "kube_client::client", "trouble");
+    });
+    assert_eq!(found, expected, "{level}");
+}
+
+#[test]
+fn lines_are_json_or_columns() {
+    check(
+        "info",
+        Encoder::Json,
+        "{\"level\":\"info\",\"logger\":\"operator.run\",\"msg\":\"two\\nlines\",\"count\":3,\"name\":\"a\\\"b\"}\n\
+         {\"level\":\"warn\",\"logger\":\"kube_client.client\",\"msg\":\"trouble\"}\n",
+    );
+    check(
+        "debug",
+        Encoder::Console,
+        "INFO\toperator.run\ttwo lines\t{\"count\":3,\"name\":\"a\\\"b\"}\n\
+         DEBUG\toperator.run\tdetails\n\
+         WARN\tkube_client.client\ttrouble\n",
+    );
+    check("error", Encoder::Console, "");
+    check("panic", Encoder::Console, "");
+}
+
+#[test]
+fn times_are_written_as_zap_writes_them() {
+    let now = "2026-11-15T16:48:00.25Z".parse().unwrap();
+    let line = line::Line {
+        level: "info",
+        logger: "l".into(),
+        message: "m".into(),
+        fields: Vec::new(),
+    };
+    for (encoding, expected) in [
+        ("epoch", "1794761280.25"),
+        ("millis", "1794761280250"),
+        ("nanos", "1794761280250000000"),
+        ("ISO8601", "2026-11-15T16:48:00.250Z"),
+        ("rfc3339", "2026-11-15T16:48:00Z"),
+        ("rfc3339nano", "2026-11-15T16:48:00.25Z"),
+    ] {
+        let options = LogOptions {
+            time: encoding.parse().unwrap(),
+            ..LogOptions::default()
+        };
+        assert_eq!(
+            line.text(options, now),
+            format!("{expected}\tINFO\tl\tm\n"),
+            "{encoding}"
+        );
+    }
+}
+
+#[test]
+fn words_nobody_knows_are_refused_in_zaps_words() {
+    assert_eq!("loud".parse::<Level>(), Err("invalid log level \"loud\"".into()));
+    assert_eq!("0".parse::<Level>(), Err("invalid log level \"0\"".into()));
+    assert_eq!("-1".parse::<Level>(), Err("invalid log level \"-1\"".into()));
+    assert_eq!("5".parse::<Level>(), Ok(Level(LevelFilter::TRACE)));
+    assert_eq!(
+        "xml".parse::<Encoder>(),
+        Err("invalid encoder value \"xml\"".into())
+    );
+    assert_eq!(
+        "never".parse::<TimeEncoding>(),
+        Err("invalid time-encoding value \"never\"".into())
+    );
+}
+
+/// A plan whose values hold a secret.
+fn plan() -> Plan {
+    let values = serde_json::json!({"global": {"env": [{"PASSWORD": "canary-7f3a"}], "hub": "short"}});
+    let release = Release {
+        key: ReleaseKey {
+            owner: "uid".into(),
+            namespace: "istio-system".into(),
+            name: "default-istiod".into(),
+        },
+        chart: "istiod",
+        version: "v1.29.1".into(),
+        values: values.as_object().unwrap().clone(),
+        owner: OwnerReference::default(),
+    };
+    Plan {
+        subject: Subject::revision("default"),
+        steps: vec![Step {
+            action: Action::Install(Arc::new(release)),
+            reason: Reason::ReleaseMissing,
+        }],
+        again: Again::OnEvent,
+    }
+}
+
+#[test]
+fn a_plan_that_does_something_is_one_line() {
+    let plan = plan();
+    let took = Duration::from_millis(5);
+    let tell = |outcome| {
+        said(options("info", Encoder::Console), || {
+            PlanLog::default().note(&Report::Reconciled {
+                plan: &plan,
+                outcome,
+                took,
+            });
+        })
+    };
+    let rest = r#""subject":"IstioRevision/default","actions":"install istiod v1.29.1 as istio-system/default-istiod","reasons":"ReleaseMissing","milliseconds":5.0"#;
+    assert_eq!(
+        tell(Outcome::Done),
+        format!("INFO\toperator.log.plans\treconciled\t{{{rest}}}\n")
+    );
+    assert_eq!(tell(Outcome::Idle), "", "only for who debugs");
+    let failed = tell(Outcome::Failed(
+        "ConfigMap \"x\" is invalid: data: Invalid value: \"canary-7f3a\": short",
+    ));
+    let error = r#""error":"ConfigMap \"x\" is invalid: data: Invalid value: \"(a value)\": short""#;
+    assert_eq!(
+        failed,
+        format!("ERROR\toperator.log.plans\treconciling failed\t{{{rest},{error}}}\n")
+    );
+}
+
+#[test]
+fn what_woke_an_object_is_said_on_request() {
+    let subject = Subject::istio("default");
+    let wake = Report::Woken {
+        subject: &subject,
+        by: "Namespace/shop",
+    };
+    let tell = |wakes| {
+        said(options("info", Encoder::Console), || {
+            PlanLog { wakes }.note(&wake)
+        })
+    };
+    assert_eq!(tell(false), "");
+    let expected = "INFO\toperator.log.plans\tObject queued for reconciliation due to event\t{\"object\":\"Istio/default\",\"by\":\"Namespace/shop\"}\n";
+    assert_eq!(tell(true), expected);
+}

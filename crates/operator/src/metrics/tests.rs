@@ -1,0 +1,171 @@
+//! What the metrics say after a few reports, and that the documentation lists exactly them.
+
+use mainstay_api::Reason;
+use mainstay_mesh::plan::{Action, Event, Seen};
+use mainstay_mesh::{Again, Step};
+
+use super::*;
+
+const DOCUMENT: &str = include_str!("../../../../docs/metrics.md");
+
+fn busy() -> Plan {
+    let about = Seen {
+        subject: Subject::istio("default"),
+        uid: "u".into(),
+        resource_version: "1".into(),
+    };
+    let event = Event {
+        about,
+        warning: false,
+        reason: Reason::TagMoved,
+        message: "m".into(),
+    };
+    Plan {
+        subject: Subject::istio("default"),
+        steps: vec![Step {
+            action: Action::Event(event),
+            reason: Reason::TagMoved,
+        }],
+        again: Again::OnEvent,
+    }
+}
+
+/// Metrics after one report of each sort.
+fn filled() -> Metrics {
+    let metrics = Metrics::new("1.2.3");
+    let (idle, busy) = (Plan::empty(Subject::Webhook("w".into())), busy());
+    let took = Duration::from_micros(300);
+    for plan in [&idle, &idle, &busy] {
+        metrics.note(&Report::Planned(plan, took));
+    }
+    let outcomes = [
+        (&idle, Outcome::Idle),
+        (&idle, Outcome::Panicked),
+        (&busy, Outcome::Failed("no")),
+    ];
+    for (plan, outcome) in outcomes {
+        metrics.note(&Report::Reconciled { plan, outcome, took });
+    }
+    metrics.note(&Report::Wrote {
+        action: "status",
+        reason: "StatusChanged",
+    });
+    metrics.note(&Report::Called {
+        verb: "patch",
+        code: 200,
+    });
+    metrics.note(&Report::Called {
+        verb: "watch",
+        code: 0,
+    });
+    metrics.note(&Report::Cached {
+        cache: "Pod",
+        objects: 20_000,
+    });
+    metrics.note(&Report::Queued(7));
+    metrics.note(&Report::Leading(true));
+    metrics.note(&Report::Synced(true));
+    metrics.note(&Report::InUse {
+        revision: "r",
+        counts: Some(Counts {
+            tags: 1,
+            namespaces: 2,
+            labelled_pods: 3,
+            running_pods: 4,
+        }),
+    });
+    metrics
+}
+
+fn check(text: &str, line: &str) {
+    assert!(
+        text.lines().any(|found| found == line),
+        "{line}\nis not in\n{text}"
+    );
+}
+
+#[test]
+fn reports_become_numbers() {
+    let text = filled().text();
+    for line in [
+        r#"mainstay_build_info{version="1.2.3"} 1"#,
+        r#"mainstay_reconciles_total{kind="MutatingWebhookConfiguration",result="noop"} 1"#,
+        r#"mainstay_reconciles_total{kind="MutatingWebhookConfiguration",result="panic"} 1"#,
+        r#"mainstay_reconciles_total{kind="Istio",result="error"} 1"#,
+        r#"mainstay_reconcile_duration_seconds_bucket{le="0.001",kind="Istio"} 1"#,
+        r#"mainstay_reconcile_duration_seconds_bucket{le="0.0001",kind="Istio"} 0"#,
+        "mainstay_plans_total 3",
+        "mainstay_plans_empty_total 2",
+        r#"mainstay_plan_duration_seconds_bucket{le="0.0005"} 3"#,
+        r#"mainstay_writes_total{action="status",reason="StatusChanged"} 1"#,
+        r#"mainstay_api_calls_total{verb="patch",code="200"} 1"#,
+        r#"mainstay_api_calls_total{verb="watch",code="none"} 1"#,
+        r#"mainstay_cache_objects{cache="Pod"} 20000"#,
+        "mainstay_queue_depth 7",
+        r#"mainstay_revision_referrers{revision="r",by="tag"} 1"#,
+        r#"mainstay_revision_referrers{revision="r",by="running_proxy"} 4"#,
+        "mainstay_leader 1",
+        "mainstay_synced 1",
+        "mainstay_panics_total 1",
+        "# EOF",
+    ] {
+        check(&text, line);
+    }
+}
+
+#[test]
+fn a_revision_that_is_gone_is_no_longer_counted() {
+    let metrics = filled();
+    metrics.note(&Report::InUse {
+        revision: "r",
+        counts: None,
+    });
+    assert!(!metrics.text().contains("mainstay_revision_referrers{"));
+}
+
+#[test]
+fn the_documentation_lists_what_there_is() {
+    let expected: Vec<String> = filled()
+        .rows()
+        .iter()
+        .map(|row| {
+            let labels: Vec<_> = row.labels.iter().map(|label| format!("`{label}`")).collect();
+            format!(
+                "| `{}` | {} | {} | {} |",
+                row.name,
+                row.kind,
+                labels.join(", "),
+                row.help
+            )
+        })
+        .collect();
+    let listed: Vec<&str> = DOCUMENT
+        .lines()
+        .filter(|line| line.starts_with("| `mainstay_"))
+        .collect();
+    assert_eq!(
+        listed,
+        expected,
+        "docs/metrics.md should list:\n{}",
+        expected.join("\n")
+    );
+}
+
+#[test]
+fn every_row_is_really_there() {
+    let metrics = filled();
+    let text = metrics.text();
+    for row in metrics.rows() {
+        let base = row.name.strip_suffix("_total").unwrap_or(&row.name);
+        check(&text, &format!("# HELP {base} {}", row.help));
+        check(&text, &format!("# TYPE {base} {}", row.kind));
+        for label in &row.labels {
+            let found = text
+                .lines()
+                .any(|line| line.starts_with(base) && line.contains(&format!("{label}=\"")));
+            assert!(found, "{base} {label}");
+        }
+    }
+    let help = text.lines().filter(|line| line.starts_with("# HELP")).count();
+    assert_eq!(help, metrics.rows().len(), "nothing that is not a row");
+}

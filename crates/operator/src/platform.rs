@@ -1,0 +1,24 @@
+//! What kind of cluster it is: takes a client, gives the platform. One look at discovery, nothing else.
+
+use k8s_openapi::apimachinery::pkg::apis::meta::v1::APIResourceList;
+use kube::Client;
+use mainstay_mesh::Platform;
+
+/// What only `OpenShift` serves.
+const GROUP_VERSION: &str = "operator.openshift.io/v1";
+const KIND: &str = "OpenShiftAPIServer";
+
+/// Asks which kinds the cluster serves.
+pub async fn detect(client: &Client) -> Result<Platform, kube::Error> {
+    let answer = client.list_api_group_resources(GROUP_VERSION).await;
+    match answer {
+        Ok(list) if serves(&list) => Ok(Platform::OpenShift),
+        Ok(_) => Ok(Platform::Kubernetes),
+        Err(kube::Error::Api(status)) if status.code == 404 => Ok(Platform::Kubernetes),
+        Err(error) => Err(error),
+    }
+}
+
+fn serves(list: &APIResourceList) -> bool {
+    list.resources.iter().any(|resource| resource.kind == KIND)
+}

@@ -1,0 +1,152 @@
+//! Where to ask: takes a URL, gives a Service's host and port, and the addresses behind it that a Service can have.
+
+use std::io;
+use std::net::{IpAddr, SocketAddr};
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+
+use super::ProbeError;
+
+/// A Service's host and port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// `SERVICE.NAMESPACE.svc`.
+    pub host: String,
+    /// The port.
+    pub port: u16,
+}
+
+impl Address {
+    /// Reads `https://SERVICE.NAMESPACE.svc:PORT/ready`, and nothing else.
+    pub fn parse(url: &str) -> Result<Self, ProbeError> {
+        Self::read(url).ok_or(ProbeError::Url)
+    }
+
+    fn read(url: &str) -> Option<Self> {
+        let (host, port) = url
+            .strip_prefix("https://")?
+            .strip_suffix("/ready")?
+            .split_once(':')?;
+        let (service, namespace) = host.strip_suffix(".svc")?.split_once('.')?;
+        let digits = port.bytes().all(|byte| byte.is_ascii_digit());
+        let port: u16 = port.parse().ok().filter(|port| digits && *port > 0)?;
+        (is_label(service) && is_label(namespace)).then(|| Self {
+            host: host.to_owned(),
+            port,
+        })
+    }
+}
+
+fn is_label(text: &str) -> bool {
+    let inner = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit() || byte == b'-';
+    (1..=63).contains(&text.len())
+        && text.bytes().all(inner)
+        && !text.starts_with('-')
+        && !text.ends_with('-')
+}
+
+/// Finds the addresses of a Service.
+pub trait Resolver: Send + Sync {
+    /// All of them.
+    fn resolve(&self, address: &Address) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>>;
+}
+
+/// Asks the system, which in a pod asks the cluster.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemResolver;
+
+impl Resolver for SystemResolver {
+    fn resolve(&self, address: &Address) -> BoxFuture<'static, io::Result<Vec<SocketAddr>>> {
+        let (host, port) = (address.host.clone(), address.port);
+        async move {
+            let found = tokio::net::lookup_host((host, port)).await?;
+            let fit: Vec<_> = found.filter(|address| can_be_a_service(address.ip())).collect();
+            match fit.is_empty() {
+                false => Ok(fit),
+                true => Err(io::Error::new(
+                    io::ErrorKind::NotFound,
+                    "no address that a Service can have",
+                )),
+            }
+        }
+        .boxed()
+    }
+}
+
+/// The API server gives no Service an address of the machine itself or of its link; a DNS name may point there all the same.
+fn can_be_a_service(ip: IpAddr) -> bool {
+    match ip.to_canonical() {
+        IpAddr::V4(ip) => {
+            !(ip.is_loopback()
+                || ip.is_link_local()
+                || ip.is_unspecified()
+                || ip.is_multicast()
+                || ip.is_broadcast())
+        }
+        IpAddr::V6(ip) => {
+            !(ip.is_loopback() || ip.is_unicast_link_local() || ip.is_unspecified() || ip.is_multicast())
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(url: &str, expected: Option<(&str, u16)>) {
+        let found = Address::parse(url).ok();
+        let found = found
+            .as_ref()
+            .map(|address| (address.host.as_str(), address.port));
+        assert_eq!(found, expected, "{url}");
+    }
+
+    #[test]
+    fn only_a_service_of_this_cluster_is_asked() {
+        check(
+            "https://istiod-remote.istio-system.svc:443/ready",
+            Some(("istiod-remote.istio-system.svc", 443)),
+        );
+        check("https://a.b.svc:15017/ready", Some(("a.b.svc", 15017)));
+        for url in [
+            "http://a.b.svc:443/ready",
+            "https://a.b.svc/ready",
+            "https://a.b.svc:0/ready",
+            "https://a.b.svc:+443/ready",
+            "https://a.b.svc:65536/ready",
+            "https://a.b.svc:443/other",
+            "https://a.b.svc:443/../ready",
+            "https://a.b.svc:443/x?y=/ready",
+            "https://user@a.b.svc:443/ready",
+            "https://a.b.c.svc:443/ready",
+            "https://b.svc:443/ready",
+            "https://a.b.example.com:443/ready",
+            "https://169.254.svc:443/ready#/ready",
+            "https://A.b.svc:443/ready",
+            "https://-a.b.svc:443/ready",
+            "https://a.b.svc:443@evil:1/ready",
+            "",
+        ] {
+            check(url, None);
+        }
+    }
+
+    #[test]
+    fn no_service_has_an_address_of_the_machine_itself() {
+        for (ip, expected) in [
+            ("10.96.0.1", true),
+            ("fd00::1", true),
+            ("8.8.8.8", true),
+            ("127.0.0.1", false),
+            ("::1", false),
+            ("::ffff:127.0.0.1", false),
+            ("169.254.169.254", false),
+            ("fe80::1", false),
+            ("0.0.0.0", false),
+            ("224.0.0.1", false),
+        ] {
+            assert_eq!(can_be_a_service(ip.parse().unwrap()), expected, "{ip}");
+        }
+    }
+}

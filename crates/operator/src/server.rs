@@ -1,0 +1,152 @@
+//! Two small servers: metrics over HTTPS for whoever the API server allows, and the kubelet's probes. Takes addresses, gives tasks.
+//!
+//! Only HTTP/1.1: the second version has cost others too much, and nobody who scrapes needs it.
+
+mod access;
+mod address;
+mod certificate;
+mod listen;
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use futures::FutureExt as _;
+use futures::future::BoxFuture;
+use http::{Method, Request, Response, StatusCode, header};
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use tokio::sync::watch;
+use tokio::task::JoinHandle;
+
+pub use access::{Access, ClusterGate, Gate};
+pub use address::{AddressError, Bind};
+pub use certificate::{CertificateError, Certificates};
+
+use crate::health::Health;
+use crate::metrics::Metrics;
+
+/// An answer, whole.
+pub type Answer = Response<Full<Bytes>>;
+/// Whoever answers.
+pub(crate) type Handler = Arc<dyn Fn(Request<Incoming>) -> BoxFuture<'static, Answer> + Send + Sync>;
+
+/// What `OpenMetrics` calls itself.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// A server that runs until `stop` turns true.
+#[derive(Debug)]
+pub struct Server {
+    /// Where it really listens.
+    pub address: SocketAddr,
+    task: JoinHandle<()>,
+}
+
+impl Server {
+    /// Waits until it has ended.
+    pub async fn ended(self) {
+        let _ = self.task.await;
+    }
+}
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}")]
+pub struct ListenError {
+    address: String,
+    source: std::io::Error,
+}
+
+/// Serves `/metrics` to whoever `gate` lets in.
+pub async fn serve_metrics(
+    bind: &Bind,
+    certificates: Certificates,
+    gate: Arc<dyn Gate>,
+    metrics: Arc<Metrics>,
+    stop: watch::Receiver<bool>,
+) -> Result<Server, ListenError> {
+    let handler: Handler = Arc::new(move |request| {
+        let (gate, metrics) = (gate.clone(), metrics.clone());
+        async move { scrape(&request, &*gate, &metrics).await }.boxed()
+    });
+    start(bind, Some(certificates), handler, stop).await
+}
+
+async fn scrape(request: &Request<Incoming>, gate: &dyn Gate, metrics: &Metrics) -> Answer {
+    if request.uri().path() != "/metrics" {
+        return not_found();
+    }
+    let token = access::bearer(request.headers());
+    let verb = request.method().as_str().to_ascii_lowercase();
+    match gate.ask(token, verb).await {
+        Access::Allowed if request.method() == Method::GET => {
+            text(StatusCode::OK, OPEN_METRICS, metrics.text())
+        }
+        Access::Allowed => text(
+            StatusCode::METHOD_NOT_ALLOWED,
+            PLAIN,
+            "Method Not Allowed\n".into(),
+        ),
+        refused => text(refused.status(), PLAIN, format!("{refused}\n")),
+    }
+}
+
+/// Serves `/healthz` and `/readyz` to anybody.
+pub async fn serve_health(
+    bind: &Bind,
+    health: Arc<Health>,
+    stop: watch::Receiver<bool>,
+) -> Result<Server, ListenError> {
+    let handler: Handler = Arc::new(move |request| {
+        let answer = probe(request.uri().path(), &health);
+        async move { answer }.boxed()
+    });
+    start(bind, None, handler, stop).await
+}
+
+fn probe(path: &str, health: &Health) -> Answer {
+    let said = match path.trim_end_matches('/') {
+        "/healthz" | "/healthz/healthz" | "/livez" => health.live(),
+        "/readyz" | "/readyz/readyz" => health.ready(),
+        _ => return not_found(),
+    };
+    match said {
+        Ok(()) => text(StatusCode::OK, PLAIN, "ok".into()),
+        Err(why) => text(StatusCode::INTERNAL_SERVER_ERROR, PLAIN, format!("{why}\n")),
+    }
+}
+
+async fn start(
+    bind: &Bind,
+    certificates: Option<Certificates>,
+    handler: Handler,
+    stop: watch::Receiver<bool>,
+) -> Result<Server, ListenError> {
+    let failed = |source| ListenError {
+        address: bind.to_string(),
+        source,
+    };
+    let listener = bind.listen().await.map_err(failed)?;
+    let address = listener.local_addr().map_err(failed)?;
+    let task = tokio::spawn(listen::run(listener, certificates.map(Arc::new), handler, stop));
+    Ok(Server { address, task })
+}
+
+fn not_found() -> Answer {
+    text(StatusCode::NOT_FOUND, PLAIN, "404 page not found\n".into())
+}
+
+fn text(status: StatusCode, kind: &'static str, body: String) -> Answer {
+    let mut answer = Response::new(Full::new(Bytes::from(body)));
+    *answer.status_mut() = status;
+    let headers = answer.headers_mut();
+    headers.insert(header::CONTENT_TYPE, http::HeaderValue::from_static(kind));
+    headers.insert(
+        header::X_CONTENT_TYPE_OPTIONS,
+        http::HeaderValue::from_static("nosniff"),
+    );
+    answer
+}
+
+#[cfg(test)]
+mod tests;

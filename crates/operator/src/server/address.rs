@@ -1,0 +1,109 @@
+//! Where to listen, in Go's spelling: takes `:8443`, `127.0.0.1:0` or `0`, gives a socket.
+
+use std::fmt;
+use std::io;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
+use std::str::FromStr;
+
+use tokio::net::TcpListener;
+
+/// Where to listen.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bind {
+    /// Nowhere.
+    Off,
+    /// On every address of the machine.
+    Everywhere(u16),
+    /// On one address.
+    At(IpAddr, u16),
+    /// On the addresses of a name.
+    Named(String, u16),
+}
+
+/// Why a text is no address.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct AddressError(String);
+
+impl FromStr for Bind {
+    type Err = AddressError;
+
+    fn from_str(text: &str) -> Result<Self, AddressError> {
+        if matches!(text, "" | "0") {
+            return Ok(Self::Off);
+        }
+        let wrong = |what: &str| AddressError(format!("address {text}: {what}"));
+        let (host, port) = text
+            .rsplit_once(':')
+            .ok_or_else(|| wrong("missing port in address"))?;
+        let digits = !port.is_empty() && port.bytes().all(|byte| byte.is_ascii_digit());
+        let port: u16 = port
+            .parse()
+            .ok()
+            .filter(|_| digits)
+            .ok_or_else(|| wrong("invalid port"))?;
+        let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']'));
+        match (host, bare.unwrap_or(host).parse()) {
+            ("", _) => Ok(Self::Everywhere(port)),
+            (_, Ok(ip)) => Ok(Self::At(ip, port)),
+            _ if host.contains([':', '[', ']', '/', ' ']) => Err(wrong("too many colons in address")),
+            _ => Ok(Self::Named(host.to_owned(), port)),
+        }
+    }
+}
+
+impl fmt::Display for Bind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("0"),
+            Self::Everywhere(port) => write!(f, ":{port}"),
+            Self::At(ip, port) => SocketAddr::new(*ip, *port).fmt(f),
+            Self::Named(host, port) => write!(f, "{host}:{port}"),
+        }
+    }
+}
+
+impl Bind {
+    /// Begins to listen.
+    pub(super) async fn listen(&self) -> io::Result<TcpListener> {
+        match self {
+            Self::Off => Err(io::Error::new(io::ErrorKind::InvalidInput, "turned off")),
+            Self::At(ip, port) => TcpListener::bind((*ip, *port)).await,
+            Self::Named(host, port) => TcpListener::bind((host.as_str(), *port)).await,
+            // The sixth version takes the fourth's connections too, where the machine has it.
+            Self::Everywhere(port) => match TcpListener::bind((Ipv6Addr::UNSPECIFIED, *port)).await {
+                Err(error) if error.kind() != io::ErrorKind::AddrInUse => {
+                    TcpListener::bind((Ipv4Addr::UNSPECIFIED, *port)).await
+                }
+                other => other,
+            },
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expected: &str) {
+        let found = text
+            .parse::<Bind>()
+            .map_or_else(|error| error.to_string(), |bind| format!("{bind:?}"));
+        assert_eq!(found, expected, "{text}");
+    }
+
+    #[test]
+    fn addresses_are_those_of_go() {
+        check(":8443", "Everywhere(8443)");
+        check("0", "Off");
+        check("", "Off");
+        check("127.0.0.1:0", "At(127.0.0.1, 0)");
+        check("[::1]:8081", "At(::1, 8081)");
+        check("localhost:8081", "Named(\"localhost\", 8081)");
+        check("8443", "address 8443: missing port in address");
+        check(":https", "address :https: invalid port");
+        check(":70000", "address :70000: invalid port");
+        check(":+1", "address :+1: invalid port");
+        check("[x]:1", "address [x]:1: too many colons in address");
+    }
+}

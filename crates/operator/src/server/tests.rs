@@ -1,0 +1,241 @@
+//! The two servers on loopback, and the simulator as whoever decides.
+
+use std::time::Duration;
+
+use k8s_openapi::api::authentication::v1::{TokenRequest, TokenRequestSpec};
+use k8s_openapi::api::core::v1::ServiceAccount;
+use kube::api::PostParams;
+use kube::{Api, Client};
+use mainstay_sim::{Cluster, Options};
+use serde_json::json;
+
+use super::*;
+use crate::report::{Observer as _, Report};
+use crate::testing::{certificate, client, get_http, get_https};
+
+fn loopback() -> Bind {
+    "127.0.0.1:0".parse().unwrap()
+}
+
+/// Lets in whoever says `yes`.
+struct Plain;
+
+impl Gate for Plain {
+    fn ask(&self, token: Option<String>, verb: String) -> BoxFuture<'_, Access> {
+        assert_eq!(verb, "get");
+        let access = match token.as_deref() {
+            Some("yes") => Access::Allowed,
+            Some("no") => Access::Denied("jane".into()),
+            Some("undecided") => Access::Undecided("jane".into()),
+            Some(_) => Access::Unknown,
+            None => Access::Unauthorized,
+        };
+        futures::future::ready(access).boxed()
+    }
+}
+
+#[tokio::test]
+async fn metrics_are_for_those_who_may() {
+    let (end, stop) = watch::channel(false);
+    let certificates = Certificates::self_signed(vec!["localhost".into()], None).unwrap();
+    let metrics = Arc::new(Metrics::new("1"));
+    let server = serve_metrics(&loopback(), certificates, Arc::new(Plain), metrics, stop)
+        .await
+        .unwrap();
+    let at = server.address;
+    let check = async |path: &str, headers: &str, expected: (u16, &str)| {
+        let answer = get_https(at, path, headers).await;
+        assert_eq!(
+            answer.protocol.as_deref(),
+            Some(&b"http/1.1"[..]),
+            "never the second version"
+        );
+        assert_eq!(
+            (answer.status, answer.body.as_str()),
+            expected,
+            "{path} {headers}"
+        );
+    };
+    check("/metrics", "", (401, "Unauthorized\n")).await;
+    check(
+        "/metrics",
+        "Authorization: Basic yes\r\n",
+        (401, "Unauthorized\n"),
+    )
+    .await;
+    check(
+        "/metrics",
+        "Authorization: Bearer no\r\n",
+        (403, "Authorization denied for user jane\n"),
+    )
+    .await;
+    check(
+        "/metrics",
+        "Authorization: Bearer undecided\r\n",
+        (500, "Authorization for user jane failed\n"),
+    )
+    .await;
+    check(
+        "/metrics",
+        "Authorization: Bearer ?\r\n",
+        (500, "Authentication failed\n"),
+    )
+    .await;
+    check(
+        "/",
+        "Authorization: Bearer yes\r\n",
+        (404, "404 page not found\n"),
+    )
+    .await;
+    let answer = get_https(at, "/metrics", "Authorization: bearer yes\r\n").await;
+    assert_eq!(answer.status, 200);
+    assert!(
+        answer.body.contains("mainstay_build_info{version=\"1\"} 1\n"),
+        "{}",
+        answer.body
+    );
+    let _ = end.send(true);
+    server.ended().await;
+}
+
+#[tokio::test]
+async fn a_new_certificate_is_taken_up() {
+    let folder = tempfile::tempdir().unwrap();
+    let write = |(pem, key): &(String, String)| {
+        std::fs::write(folder.path().join("tls.crt"), pem).unwrap();
+        std::fs::write(folder.path().join("tls.key"), key).unwrap();
+    };
+    let missing = Certificates::from_folder(folder.path(), None).unwrap_err();
+    assert!(missing.is_missing(), "{missing}");
+    write(&certificate("first.example.com"));
+    let certificates = Certificates::from_folder(folder.path(), None).unwrap();
+    let (_end, stop) = watch::channel(false);
+    let server = serve_metrics(
+        &loopback(),
+        certificates,
+        Arc::new(Plain),
+        Arc::new(Metrics::new("1")),
+        stop,
+    )
+    .await
+    .unwrap();
+    let subject = async || {
+        let answer = get_https(server.address, "/metrics", "").await;
+        let text = String::from_utf8_lossy(&answer.certificate).into_owned();
+        ["first.example.com", "second-name.example.com"]
+            .into_iter()
+            .find(|name| text.contains(name))
+    };
+    assert_eq!(subject().await, Some("first.example.com"));
+    write(&certificate("second-name.example.com"));
+    assert_eq!(subject().await, Some("first.example.com"), "not looked at yet");
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    assert_eq!(subject().await, Some("second-name.example.com"));
+    std::fs::write(folder.path().join("tls.key"), "broken").unwrap();
+    tokio::time::pause();
+    tokio::time::advance(Duration::from_secs(11)).await;
+    tokio::time::resume();
+    assert_eq!(
+        subject().await,
+        Some("second-name.example.com"),
+        "a broken one is not"
+    );
+}
+
+#[tokio::test]
+async fn probes_say_what_the_loop_says() {
+    let health = Arc::new(Health::default());
+    let (end, stop) = watch::channel(false);
+    let server = serve_health(&loopback(), health.clone(), stop).await.unwrap();
+    let check = async |path: &str, expected: (u16, &str)| {
+        let (status, body) = get_http(server.address, path).await;
+        assert_eq!((status, body.as_str()), expected, "{path}");
+    };
+    check("/healthz", (200, "ok")).await;
+    check("/readyz", (500, "not everything was listed yet\n")).await;
+    check("/metrics", (404, "404 page not found\n")).await;
+    health.note(&Report::Synced(true));
+    check("/readyz", (200, "ok")).await;
+    check("/readyz/", (200, "ok")).await;
+    let address = server.address;
+    let _ = end.send(true);
+    server.ended().await;
+    assert!(tokio::net::TcpStream::connect(address).await.is_err(), "gone");
+}
+
+#[tokio::test]
+async fn a_taken_port_is_told() {
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let bind: Bind = taken.local_addr().unwrap().to_string().parse().unwrap();
+    let (_end, stop) = watch::channel(false);
+    let error = serve_health(&bind, Arc::default(), stop).await.unwrap_err();
+    assert_eq!(error.to_string(), format!("cannot listen on {bind}"));
+}
+
+/// A token of a new service account.
+async fn token(client: &Client, name: &str) -> String {
+    let api: Api<ServiceAccount> = Api::namespaced(client.clone(), "default");
+    let account = serde_json::from_value(json!({"metadata": {"name": name}})).unwrap();
+    api.create(&PostParams::default(), &account).await.unwrap();
+    let request = TokenRequest {
+        spec: Some(TokenRequestSpec::default()),
+        ..TokenRequest::default()
+    };
+    let answer = api
+        .create_token_request(name, &PostParams::default(), &request)
+        .await
+        .unwrap();
+    answer.status.and_then(|status| status.token).unwrap()
+}
+
+/// Lets a service account read metrics.
+async fn allow(client: &Client, name: &str) {
+    use k8s_openapi::api::rbac::v1::{ClusterRole, ClusterRoleBinding};
+    let role: ClusterRole = serde_json::from_value(json!({
+        "metadata": {"name": "metrics-reader"},
+        "rules": [{"nonResourceURLs": ["/metrics"], "verbs": ["get"]}],
+    }))
+    .unwrap();
+    let binding: ClusterRoleBinding = serde_json::from_value(json!({
+        "metadata": {"name": "metrics-reader"},
+        "roleRef": {"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "metrics-reader"},
+        "subjects": [{"kind": "ServiceAccount", "namespace": "default", "name": name}],
+    }))
+    .unwrap();
+    Api::all(client.clone())
+        .create(&PostParams::default(), &role)
+        .await
+        .unwrap();
+    Api::all(client.clone())
+        .create(&PostParams::default(), &binding)
+        .await
+        .unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_api_server_decides_who_may() {
+    let cluster = Cluster::new(Options::default());
+    let admin = client(&cluster, "admin");
+    let (prometheus, stranger) = (token(&admin, "prometheus").await, token(&admin, "stranger").await);
+    allow(&admin, "prometheus").await;
+    let gate = ClusterGate::new(client(&cluster, "operator"));
+    let ask = |token: Option<&str>| gate.ask(token.map(str::to_owned), "get".into());
+    assert_eq!(ask(None).await, Access::Unauthorized);
+    assert_eq!(ask(Some("nonsense")).await, Access::Unauthorized);
+    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
+    let denied = Access::Denied("system:serviceaccount:default:stranger".into());
+    assert_eq!(ask(Some(&stranger)).await, denied);
+
+    // What was answered holds for a while, without another question, and not for ever.
+    let questions = |trace: &str| trace.matches("reviews").count();
+    let before = questions(&cluster.trace());
+    assert!(before >= 5, "{before}");
+    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
+    assert_eq!(ask(Some(&stranger)).await, denied);
+    assert_eq!(questions(&cluster.trace()), before);
+    tokio::time::advance(Duration::from_secs(61)).await;
+    assert_eq!(ask(Some(&prometheus)).await, Access::Allowed);
+    assert_eq!(questions(&cluster.trace()), before + 2);
+}

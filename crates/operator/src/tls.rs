@@ -1,0 +1,190 @@
+//! The cluster's wishes for TLS (`OpenShift`): takes the `APIServer` object, gives ciphers, least version and groups.
+//!
+//! They hold for the mesh and for our own metrics. A change ends the process: it starts again with the new ones, as upstream does.
+
+mod ciphers;
+mod profiles;
+mod server;
+
+use kube::Client;
+use kube::api::{ApiResource, DynamicObject, GroupVersionKind};
+use mainstay_mesh::{TlsProfile, TlsVersion};
+use serde::Deserialize;
+
+pub use server::server_config;
+
+/// Name of the one object.
+const NAME: &str = "cluster";
+
+/// What the object says, defaults filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ClusterTls {
+    /// The profile.
+    pub profile: ProfileSpec,
+    /// Who has to follow it; empty for no opinion.
+    pub adherence: String,
+}
+
+/// A profile as the cluster spells it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+pub struct ProfileSpec {
+    /// Ciphers by their OpenSSL or IANA names.
+    pub ciphers: Vec<String>,
+    /// The least version, `VersionTLS12` for instance.
+    #[serde(rename = "minTLSVersion")]
+    pub min_tls_version: String,
+    /// Groups for the key exchange.
+    pub groups: Vec<String>,
+}
+
+/// Why the wishes cannot be told.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// The object cannot be read.
+    #[error("fetching TLS profile from APIServer: failed to get APIServer \"/cluster\"")]
+    Get(#[source] Box<kube::Error>),
+    /// It is not what it should be.
+    #[error("fetching TLS profile from APIServer: the object is not understood")]
+    Decode(#[source] serde_json::Error),
+    /// It says custom without saying what.
+    #[error("fetching TLS profile from APIServer: custom TLS profile specified but Custom field is nil")]
+    NoCustom,
+    /// A version nobody knows.
+    #[error("unknown tls version {0:?}")]
+    Version(String),
+}
+
+/// The kind, for reading and watching.
+#[must_use]
+pub fn resource() -> ApiResource {
+    let kind = GroupVersionKind::gvk("config.openshift.io", "v1", "APIServer");
+    ApiResource::from_gvk_with_plural(&kind, "apiservers")
+}
+
+/// Reads the cluster's wishes.
+pub async fn fetch(client: &Client) -> Result<ClusterTls, TlsError> {
+    let api: kube::Api<DynamicObject> = kube::Api::all_with(client.clone(), &resource());
+    let object = api
+        .get(NAME)
+        .await
+        .map_err(|error| TlsError::Get(Box::new(error)))?;
+    ClusterTls::of(&object.data)
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct ApiServer {
+    spec: Spec,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct Spec {
+    tls_adherence: String,
+    tls_security_profile: Option<SecurityProfile>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default, rename_all = "camelCase")]
+struct SecurityProfile {
+    #[serde(rename = "type")]
+    kind: String,
+    custom: Option<ProfileSpec>,
+}
+
+impl ClusterTls {
+    /// What an `APIServer` object says.
+    pub fn of(object: &serde_json::Value) -> Result<Self, TlsError> {
+        let object = ApiServer::deserialize(object).map_err(TlsError::Decode)?;
+        Ok(Self {
+            profile: chosen(object.spec.tls_security_profile)?,
+            adherence: object.spec.tls_adherence,
+        })
+    }
+
+    /// Whether we have to follow the profile. A word nobody knows yet counts as strict.
+    #[must_use]
+    pub fn is_honoured(&self) -> bool {
+        !matches!(self.adherence.as_str(), "" | "LegacyAdheringComponentsOnly")
+    }
+
+    /// What the mesh is told: nothing unless the profile is to be honoured.
+    pub fn for_mesh(&self) -> Result<Option<TlsProfile>, TlsError> {
+        if !self.is_honoured() {
+            return Ok(None);
+        }
+        Ok(Some(TlsProfile {
+            ciphers: self
+                .profile
+                .ciphers
+                .iter()
+                .filter_map(|name| ciphers::iana(name))
+                .map(str::to_owned)
+                .collect(),
+            min_version: self.min_version()?,
+            groups: self.profile.groups.clone(),
+        }))
+    }
+
+    /// Ciphers of the profile that nobody here knows.
+    #[must_use]
+    pub fn unknown_ciphers(&self) -> Vec<&str> {
+        let all = self.profile.ciphers.iter().map(String::as_str);
+        all.filter(|name| ciphers::iana(name).is_none()).collect()
+    }
+
+    /// Versions below 1.2 cannot be told to Envoy.
+    fn min_version(&self) -> Result<Option<TlsVersion>, TlsError> {
+        match self.profile.min_tls_version.as_str() {
+            "VersionTLS10" | "VersionTLS11" => Ok(None),
+            "" | "VersionTLS12" => Ok(Some(TlsVersion::V1_2)),
+            "VersionTLS13" => Ok(Some(TlsVersion::V1_3)),
+            other => Err(TlsError::Version(other.to_owned())),
+        }
+    }
+
+    /// Why `self`, read at start, no longer holds now that the cluster says `now`; nothing if it still does.
+    #[must_use]
+    pub fn outdated_by(&self, now: &Self) -> Option<&'static str> {
+        if self.adherence != now.adherence {
+            return Some("TLS adherence policy has changed, initiating shutdown to reload configuration");
+        }
+        let changed = self.profile != now.profile && self.is_honoured();
+        changed.then_some("TLS profile has changed, initiating shutdown to reload configuration")
+    }
+}
+
+fn chosen(profile: Option<SecurityProfile>) -> Result<ProfileSpec, TlsError> {
+    match profile {
+        Some(profile) if profile.kind == "Custom" => profile.custom.ok_or(TlsError::NoCustom),
+        Some(profile) => Ok(profiles::named(&profile.kind)),
+        None => Ok(profiles::named("")),
+    }
+}
+
+/// Waits until the cluster's wishes are no longer those read at start; gives what changed.
+pub async fn changed(client: Client, start: ClusterTls) -> &'static str {
+    use futures::TryStreamExt as _;
+    use kube::runtime::{WatchStreamExt as _, watcher};
+    let api: kube::Api<DynamicObject> = kube::Api::all_with(client, &resource());
+    let only = watcher::Config::default().fields("metadata.name=cluster");
+    let objects = watcher(api, only).default_backoff().applied_objects();
+    futures::pin_mut!(objects);
+    loop {
+        match objects.try_next().await {
+            Ok(Some(object)) => {
+                let now = ClusterTls::of(&object.data).ok();
+                if let Some(why) = now.and_then(|now| start.outdated_by(&now)) {
+                    return why;
+                }
+            }
+            // It begins anew by itself, after a while.
+            Err(error) => tracing::warn!(error = %error, "cannot watch the cluster's TLS profile"),
+            Ok(None) => std::future::pending().await,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

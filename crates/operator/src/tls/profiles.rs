@@ -1,0 +1,54 @@
+//! The profiles `OpenShift` names, as data: takes a name, gives ciphers, least version and groups.
+
+use super::ProfileSpec;
+
+const GROUPS: [&str; 4] = ["X25519MLKEM768", "X25519", "secp256r1", "secp384r1"];
+
+const MODERN: [&str; 3] = [
+    "TLS_AES_128_GCM_SHA256",
+    "TLS_AES_256_GCM_SHA384",
+    "TLS_CHACHA20_POLY1305_SHA256",
+];
+
+/// After those of [`MODERN`].
+const INTERMEDIATE: [&str; 6] = [
+    "ECDHE-ECDSA-AES128-GCM-SHA256",
+    "ECDHE-RSA-AES128-GCM-SHA256",
+    "ECDHE-ECDSA-AES256-GCM-SHA384",
+    "ECDHE-RSA-AES256-GCM-SHA384",
+    "ECDHE-ECDSA-CHACHA20-POLY1305",
+    "ECDHE-RSA-CHACHA20-POLY1305",
+];
+
+/// After those of [`INTERMEDIATE`].
+const OLD: [&str; 15] = [
+    "ECDHE-ECDSA-AES128-SHA256",
+    "ECDHE-RSA-AES128-SHA256",
+    "ECDHE-ECDSA-AES128-SHA",
+    "ECDHE-RSA-AES128-SHA",
+    "ECDHE-ECDSA-AES256-SHA384",
+    "ECDHE-RSA-AES256-SHA384",
+    "ECDHE-ECDSA-AES256-SHA",
+    "ECDHE-RSA-AES256-SHA",
+    "AES128-GCM-SHA256",
+    "AES256-GCM-SHA384",
+    "AES128-SHA256",
+    "AES256-SHA256",
+    "AES128-SHA",
+    "AES256-SHA",
+    "DES-CBC3-SHA",
+];
+
+/// The profile of that name; any other name means the default one, which is `Intermediate`.
+pub(super) fn named(name: &str) -> ProfileSpec {
+    let (ciphers, least): (&[&[&str]], _) = match name {
+        "Modern" => (&[&MODERN], "VersionTLS13"),
+        "Old" => (&[&MODERN, &INTERMEDIATE, &OLD], "VersionTLS10"),
+        _ => (&[&MODERN, &INTERMEDIATE], "VersionTLS12"),
+    };
+    ProfileSpec {
+        ciphers: ciphers.concat().into_iter().map(str::to_owned).collect(),
+        min_tls_version: least.to_owned(),
+        groups: GROUPS.map(str::to_owned).to_vec(),
+    }
+}
