@@ -212,16 +212,16 @@ fn migrations() {
     });
     // One that cannot count.
     catch(Invariant::I4, &arrived, &istio(), |plan| {
-        migration_status(plan).failed_workloads = 3
+        migration_status(plan).failed_workloads = 3;
     });
     catch(Invariant::I4, &arrived, &istio(), |plan| {
-        migration_status(plan).state = mainstay_api::MigrationState::Completed
+        migration_status(plan).state = mainstay_api::MigrationState::Completed;
     });
     let mut counted = arrived.clone();
     counted.settle();
     counted.roll(&support::workloads::deployment("shop", "b"));
     catch(Invariant::I5, &counted, &istio(), |plan| {
-        migration_status(plan).migrated_workloads = 0
+        migration_status(plan).migrated_workloads = 0;
     });
     // One that does not hear.
     let mut paused = world.clone();
@@ -239,7 +239,7 @@ fn migrations() {
     fast.stall(&first);
     fast.advance(400);
     catch(Invariant::I12, &fast, &second, |plan| {
-        add(plan, Action::MoveWorkload(step))
+        add(plan, Action::MoveWorkload(step));
     });
     catch(Invariant::I12, &arrived, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Failed;

@@ -144,7 +144,9 @@ impl Life {
                 let ledger = self.world.snapshot.ledger("mesh");
                 let moving = ledger.into_iter().flat_map(|ledger| ledger.moving(now));
                 let moving: Vec<WorkloadKey> = moving.map(|(_, key)| key.clone()).collect();
-                moving.iter().for_each(|key| self.world.roll(key));
+                for key in &moving {
+                    self.world.roll(key);
+                }
                 self.settle();
             }
             _ => {
@@ -517,8 +519,8 @@ fn invariants_hold_while_workloads_move() {
         }
         plans += life.plans;
         let done = &life.world.done;
-        let moved = |line: &&String| line.contains(": restart ") || line.contains(": relabel ");
-        moves += done.iter().filter(moved).count();
+        let is_move = |line: &&String| line.contains(": restart ") || line.contains(": relabel ");
+        moves += done.iter().filter(is_move).count();
         ended += done.iter().filter(|line| line.contains("MigrationEnded")).count();
     }
     assert!(

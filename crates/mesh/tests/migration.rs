@@ -1,5 +1,14 @@
 //! Moving workloads to a new revision, by plans alone: the proposal's unit and integration lists, each line a test.
 
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a panic is how a test fails, and settings are made where they are used"
+)]
+
 mod support;
 
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, WorkloadMigrationStatus, names};
@@ -630,7 +639,7 @@ fn stateful_and_daemon_sets_move_when_asked_for() {
     };
     world.workload(stuck.clone(), "", "");
     world.change_workload(&stuck, |object| {
-        object["spec"]["updateStrategy"] = json!({"type": "OnDelete"})
+        object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
     });
     let done = upgrade(&mut world, terms());
     assert_eq!(

@@ -1,5 +1,12 @@
 //! Workloads of a world: made, moved and rolled out as a cluster would do it, injection included.
 
+#![allow(
+    clippy::expect_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "a panic is how a test fails"
+)]
+
 use mainstay_mesh::plan::{Move, Relabel};
 use mainstay_mesh::references::{Labels, ReferrerKey};
 use mainstay_mesh::workload::{Workload, WorkloadKey, WorkloadKind};
@@ -141,7 +148,7 @@ impl World {
             .snapshot
             .revisions()
             .get(name)
-            .map(|revision| revision.name());
+            .map(mainstay_api::Resource::name);
         let tag = self
             .snapshot
             .tags()
