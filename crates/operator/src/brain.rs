@@ -10,11 +10,13 @@
 //! *Invariants:* no subject is worked on twice at once; nothing known goes back to an older version; no plan is made before
 //! every source was listed; a plan that changes nothing is not carried out again at once.
 
+mod cause;
 mod objects;
 mod outcome;
 mod releases;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +63,17 @@ pub struct Brain {
     max_concurrent: usize,
     next_pass: Timestamp,
     is_open: bool,
+    listener: Option<Listener>,
+}
+
+/// Hears which subject is woken, and by what.
+#[derive(Clone)]
+pub struct Listener(pub Arc<dyn Fn(&Subject, &str) + Send + Sync>);
+
+impl fmt::Debug for Listener {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 impl Brain {
@@ -83,6 +96,7 @@ impl Brain {
             max_concurrent: max_concurrent.max(1),
             next_pass: later(now, FULL_PASS),
             is_open: false,
+            listener: None,
         }
     }
 
@@ -116,16 +130,22 @@ impl Brain {
         self.look_at_all();
     }
 
+    /// Lets somebody hear which subject is woken by what.
+    pub fn listen(&mut self, listener: Listener) {
+        self.listener = Some(listener);
+    }
+
     /// Takes in what was seen.
     pub fn observe(&mut self, seen: Observation) {
+        let cause = self.listener.is_some().then(|| cause::of(&seen));
         let woken = self.snapshot.observe(seen);
-        self.wake(woken);
+        self.wake(woken, || cause.unwrap_or_default());
     }
 
     /// Takes in what a pod says.
     pub fn refer(&mut self, referrer: Referrer<'_>) {
         let woken = self.snapshot.refer(referrer);
-        self.wake(woken);
+        self.wake(woken, || cause::of_referrer(referrer));
     }
 
     /// A namespace or a pod is gone.
@@ -138,7 +158,11 @@ impl Brain {
         self.observe(Observation::Source(source, state));
     }
 
-    fn wake(&mut self, woken: Woken) {
+    fn wake(&mut self, woken: Woken, cause: impl FnOnce() -> String) {
+        if let (Some(listener), false) = (&self.listener, woken.is_empty()) {
+            let cause = cause();
+            woken.iter().for_each(|subject| listener.0(subject, &cause));
+        }
         for subject in woken {
             self.queue.wake(subject);
         }
@@ -146,7 +170,7 @@ impl Brain {
 
     fn look_at_all(&mut self) {
         let all: BTreeSet<Subject> = self.snapshot.subjects();
-        self.wake(all);
+        self.wake(all, || "a full pass".to_owned());
     }
 
     /// What to do next, if anything can be done now.

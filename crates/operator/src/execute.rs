@@ -42,6 +42,15 @@ impl Prober for () {
     }
 }
 
+/// What a step did to what the steps after it were planned for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Effect {
+    /// They hold as they are.
+    Small,
+    /// They are to be planned anew.
+    Large,
+}
+
 /// Everything a step may need.
 pub(crate) struct Executor {
     pub(crate) shared: Arc<Shared>,
@@ -56,29 +65,36 @@ pub(crate) struct Executor {
 }
 
 impl Executor {
-    /// Carries out a plan.
-    pub(crate) async fn execute(&self, plan: &Plan) -> Ended {
-        for step in &plan.steps {
+    /// Carries out a plan, and says how many of its steps were done.
+    ///
+    /// What follows a release that changed was planned for what was there before: it is left to the next plan.
+    pub(crate) async fn execute(&self, plan: &Plan) -> (usize, Ended) {
+        for (done, step) in plan.steps.iter().enumerate() {
             if self.stopping.load(Ordering::Relaxed) {
-                return Ended::Interrupted;
+                return (done, Ended::Interrupted);
             }
             tracing::info!(subject = %plan.subject, reason = %step.reason, "{}", step.action);
             // What a step leaves half done is in the cluster, and the next plan starts from there.
-            let done = AssertUnwindSafe(self.step(step)).catch_unwind().await;
-            let done = done.unwrap_or_else(|_| {
+            let result = AssertUnwindSafe(self.step(step)).catch_unwind().await;
+            let result = result.unwrap_or_else(|_| {
                 Err(Refused::ours(
                     ErrorClass::Other,
                     "internal error: the operator's own fault".into(),
                 ))
             });
-            if let Err(refused) = done {
-                return Ended::Failed(Box::new(Failed::of(step.action.clone(), refused)));
+            match result {
+                Ok(Effect::Small) => {}
+                Ok(Effect::Large) => return (done + 1, Ended::Done),
+                Err(refused) => {
+                    let failed = Failed::of(step.action.clone(), refused);
+                    return (done, Ended::Failed(Box::new(failed)));
+                }
             }
         }
-        Ended::Done
+        (plan.steps.len(), Ended::Done)
     }
 
-    async fn step(&self, step: &Step) -> Result<(), Refused> {
+    async fn step(&self, step: &Step) -> Result<Effect, Refused> {
         let done = self.act(&step.action).await;
         if let Err(refused) = &done
             && refused.is_stale()
@@ -94,7 +110,16 @@ impl Executor {
         done
     }
 
-    async fn act(&self, action: &Action) -> Result<(), Refused> {
+    async fn act(&self, action: &Action) -> Result<Effect, Refused> {
+        match action {
+            Action::Install(release) => return self.install(release).await,
+            Action::Uninstall(key) => return self.uninstall(key).await,
+            other => self.write(other).await?,
+        }
+        Ok(Effect::Small)
+    }
+
+    async fn write(&self, action: &Action) -> Result<(), Refused> {
         match action {
             Action::CreateRevision(new) => self.create(ObjectKind::IstioRevision, new).await,
             Action::CreateTag(new) => self.create(ObjectKind::IstioRevisionTag, new).await,
@@ -112,8 +137,7 @@ impl Executor {
                 self.seen(object, Some(answer));
                 Ok(())
             }
-            Action::Install(release) => self.install(release).await,
-            Action::Uninstall(key) => self.uninstall(key).await,
+            Action::Install(_) | Action::Uninstall(_) => Ok(()),
             Action::Event(event) => {
                 self.tell(event).await;
                 Ok(())

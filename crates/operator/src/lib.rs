@@ -13,6 +13,7 @@ mod clock;
 pub mod config;
 mod execute;
 pub mod fips;
+mod gauge;
 pub mod health;
 pub mod log;
 pub mod metrics;

@@ -44,6 +44,14 @@ impl Queue {
         *at = moment.min(*at);
     }
 
+    /// Lets a subject wait until this moment although it was woken.
+    pub(crate) fn postpone(&mut self, subject: &Subject, moment: Timestamp) {
+        if self.waiting.remove(subject) {
+            self.ready.retain(|waiting| waiting != subject);
+        }
+        self.wake_at(subject.clone(), moment);
+    }
+
     /// The next subject whose turn it is; it counts as being worked on until [`Queue::done`].
     pub(crate) fn take(&mut self, now: Timestamp) -> Option<Subject> {
         self.ripen(now);

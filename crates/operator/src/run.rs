@@ -24,9 +24,10 @@ use mainstay_mesh::{Library, Settings, Snapshot};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::brain::{Brain, Ended, Next};
+use crate::brain::{Brain, Ended, Listener, Next};
 use crate::clock::Clock;
 use crate::execute::{Executor, Prober};
+use crate::gauge::Gauges;
 use crate::render::Renderer;
 use crate::report::{Observer, Outcome, Report};
 use crate::watch::all::Watches;
@@ -149,12 +150,16 @@ pub async fn run(
             "a version is left out"
         );
     }
-    let brain = Brain::new(
+    let mut brain = Brain::new(
         clock.now(),
         Arc::new(settings),
         Arc::new(library),
         options.max_concurrent,
     );
+    let observer = options.observer.clone();
+    brain.listen(Listener(Arc::new(move |subject, by| {
+        observer.note(&Report::Woken { subject, by });
+    })));
     let shared = Arc::new(Shared::new(brain, options.observer.clone()));
     tokio::pin!(stop);
     let version = tokio::select! {
@@ -213,6 +218,7 @@ async fn lead(
         executor,
         inspect: options.inspect.clone(),
         running: FuturesUnordered::new(),
+        gauges: Gauges::default(),
     };
     let kept = async {
         match &mut lease {
@@ -263,6 +269,7 @@ struct Loop<'a> {
     executor: &'a Executor,
     inspect: Option<Inspect>,
     running: FuturesUnordered<BoxFuture<'a, Finished>>,
+    gauges: Gauges,
 }
 
 impl Loop<'_> {
@@ -272,9 +279,7 @@ impl Loop<'_> {
             self.start();
             let shared = &self.executor.shared;
             shared.observer.note(&Report::Turned);
-            shared
-                .observer
-                .note(&Report::Queued(shared.with(|brain| brain.depth())));
+            shared.with(|brain| self.gauges.tell(brain, &shared.observer));
             let pause = self.pause();
             tokio::select! {
                 () = shared.bell.notified(), if self.has_room() => {}
@@ -364,7 +369,10 @@ fn until(now: Timestamp, moment: Timestamp) -> Duration {
     Duration::try_from(moment.duration_since(now)).unwrap_or_default()
 }
 
-async fn carry_out(executor: &Executor, plan: Plan, begun: Instant) -> Finished {
-    let ended = executor.execute(&plan).await;
+async fn carry_out(executor: &Executor, mut plan: Plan, begun: Instant) -> Finished {
+    let (done, ended) = executor.execute(&plan).await;
+    if matches!(ended, Ended::Done) {
+        plan.steps.truncate(done);
+    }
     (plan, ended, begun.elapsed())
 }

@@ -85,6 +85,10 @@ impl Brain {
             .delay(subject)
             .max(failed.retry_after.unwrap_or_default());
         let retry_at = later(now, delay);
+        let is_news = self
+            .failed
+            .get(subject)
+            .is_none_or(|(_, retry_at)| *retry_at <= now);
         self.last.remove(subject);
         self.failed
             .insert(subject.clone(), (failed.action.clone(), retry_at));
@@ -95,5 +99,9 @@ impl Brain {
             retry_at,
         };
         self.observe(Observation::Failed(subject.clone(), failure));
+        // A failure is told at once. When telling fails too, one of the two would always be due.
+        if !is_news {
+            self.queue.postpone(subject, retry_at);
+        }
     }
 }

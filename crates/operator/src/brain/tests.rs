@@ -248,3 +248,16 @@ fn everything_is_looked_at_again_every_ten_minutes() {
     assert_eq!(next(&mut brain, at(600)), "Istio/a rests");
     assert_eq!(brain.wake_at(), at(1200));
 }
+
+#[test]
+fn when_telling_of_a_failure_fails_too_all_of_it_waits() {
+    let mut brain = brain(1);
+    see(&mut brain, istio("a", 1));
+    let tried = plan(&mut brain, ms(0));
+    brain.done(&tried, refusal(&tried, 0), ms(0));
+    let told = plan(&mut brain, ms(0));
+    brain.done(&told, refusal(&told, 0), ms(0));
+    assert_eq!(next(&mut brain, ms(0)), "-");
+    assert_eq!(brain.wake_at(), ms(10));
+    assert_eq!(next(&mut brain, ms(10)), CREATES);
+}

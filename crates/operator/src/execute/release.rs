@@ -9,12 +9,12 @@ use mainstay_cluster::write::Refused;
 use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::{Release, ReleaseKey};
 
-use super::Executor;
+use super::{Effect, Executor};
 use crate::report::Report;
 
 impl Executor {
     /// Makes the cluster hold what a release renders to.
-    pub(super) async fn install(&self, release: &Arc<Release>) -> Result<(), Refused> {
+    pub(super) async fn install(&self, release: &Arc<Release>) -> Result<Effect, Refused> {
         let rendered = self.shared.with(|brain| brain.rendered(release));
         let desired = match rendered {
             Some(desired) => desired,
@@ -23,19 +23,19 @@ impl Executor {
         self.follow(&desired).await;
         let known = self.shared.with(|brain| brain.known(&desired));
         let done = self.engine.install(&desired, known).await;
-        self.record(done)?;
+        let effect = self.record(done)?;
         self.shared
             .with(|brain| brain.release_installed(release, desired));
-        Ok(())
+        Ok(effect)
     }
 
     /// Removes what is there of a release.
-    pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<(), Refused> {
+    pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, Refused> {
         let known = self.shared.with(|brain| brain.release_leaving(key));
         let done = self.engine.uninstall(key, known).await;
-        self.record(done)?;
+        let effect = self.record(done)?;
         self.shared.with(|brain| brain.release_removed(key));
-        Ok(())
+        Ok(effect)
     }
 
     /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
@@ -66,9 +66,12 @@ impl Executor {
         self.watches.listed_kinds(ids()).await;
     }
 
-    fn record(&self, done: Result<Vec<Change>, Stopped>) -> Result<(), Refused> {
+    fn record(&self, done: Result<Vec<Change>, Stopped>) -> Result<Effect, Refused> {
         let (changes, result) = match done {
-            Ok(changes) => (changes, Ok(())),
+            Ok(changes) if changes.iter().any(|change| change.done.is_write()) => {
+                (changes, Ok(Effect::Large))
+            }
+            Ok(changes) => (changes, Ok(Effect::Small)),
             Err((changes, error)) => (changes, Err(refused(&error))),
         };
         for change in changes.iter().filter(|change| change.done.is_write()) {
