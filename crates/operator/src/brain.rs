@@ -22,6 +22,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
+use mainstay_api::MigrationStrategy;
 use mainstay_cluster::live::Live;
 use mainstay_mesh::plan::{Again, Plan, ReleaseKey, Step};
 use mainstay_mesh::references::{Referrer, ReferrerKey};
@@ -124,9 +125,24 @@ impl Brain {
         self.queue.running() < self.max_concurrent
     }
 
+    /// Whether some Istio moves workloads, so that they must be watched.
+    #[must_use]
+    pub fn moves_workloads(&self) -> bool {
+        let mut strategies = self
+            .snapshot
+            .istios()
+            .iter()
+            .filter_map(|istio| istio.spec.update_strategy.as_ref());
+        strategies.any(|strategy| {
+            let migration = strategy.workload_migration.as_ref();
+            migration.and_then(|migration| migration.strategy) == Some(MigrationStrategy::Batched)
+        })
+    }
+
     /// Lets plans be made: every watch has been listed, and nobody else leads.
     pub fn open(&mut self) {
         self.is_open = true;
+        self.find_releases();
         self.look_at_all();
     }
 

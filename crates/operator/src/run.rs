@@ -278,6 +278,9 @@ impl Loop<'_> {
         loop {
             self.start();
             let shared = &self.executor.shared;
+            if shared.with(|brain| brain.moves_workloads()) {
+                self.executor.watches.follow_workloads();
+            }
             shared.observer.note(&Report::Turned);
             shared.with(|brain| self.gauges.tell(brain, &shared.observer));
             let pause = self.pause();

@@ -14,21 +14,26 @@ pub(crate) mod all;
 pub(crate) mod light;
 mod request;
 mod sinks;
+mod workloads;
 
+use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
-use futures::{StreamExt, pin_mut};
+use futures::{FutureExt, StreamExt, pin_mut};
 use kube::Client;
 use kube::core::WatchEvent;
 use mainstay_cluster::write::Refused;
+use mainstay_mesh::ErrorClass;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
 pub(crate) use request::Target;
 
-/// The server ends a watch after so long; a watch that is silent for a little longer is dead.
-const WATCH_TIME: Duration = Duration::from_secs(290);
+/// A watch that is silent for so much longer than the server lets it live is dead.
 const MARGIN: Duration = Duration::from_secs(5);
+
+/// Where a list is a call of its own, it is repeated this seldom.
+const LIST_AGAIN: Duration = Duration::from_hours(1);
 
 /// How long a source may fail before it counts as failing: a server that restarts is no news.
 const PATIENCE: Duration = Duration::from_secs(15);
@@ -91,7 +96,15 @@ pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S) {
     };
     loop {
         let begun = Instant::now();
-        let ended = watch.session().await;
+        let ended = AssertUnwindSafe(watch.session()).catch_unwind().await;
+        let ended = ended.unwrap_or_else(|_| {
+            // Whatever was half done, a list sets right.
+            watch.at = Position::Unlisted;
+            Err(Refused::ours(
+                ErrorClass::Other,
+                "internal error: a watch panicked".into(),
+            ))
+        });
         watch.after(ended, begun.elapsed()).await;
     }
 }
@@ -146,12 +159,12 @@ impl<S: Sink> Watch<S> {
             self.healthy();
         }
         // Silence longer than the server allows itself is the end.
-        while let Ok(Some(event)) = timeout(WATCH_TIME + MARGIN, events.next()).await {
+        while let Ok(Some(event)) = timeout(self.target.life() + MARGIN, events.next()).await {
             self.event(event?)?;
         }
         match self.at {
             Position::Unlisted => Err(Refused::ours(
-                mainstay_mesh::ErrorClass::Transient,
+                ErrorClass::Transient,
                 "the list ended early".into(),
             )),
             Position::From(_) => Ok(()),
@@ -211,9 +224,12 @@ impl<S: Sink> Watch<S> {
     async fn after(&mut self, ended: Result<(), Refused>, lasted: Duration) {
         match ended {
             Ok(()) => {
-                if self.listed.elapsed() >= self.target.fresh
-                    && (self.can_stream || self.target.fresh > WATCH_TIME)
-                {
+                let oldest = if self.can_stream {
+                    self.target.fresh
+                } else {
+                    LIST_AGAIN
+                };
+                if self.listed.elapsed() >= oldest {
                     self.at = Position::Unlisted;
                 }
                 // A server that hangs up at once would be called without pause.

@@ -111,6 +111,20 @@ impl Brain {
         self.observe(Observation::Release(key.clone(), fact));
     }
 
+    /// What was installed before this process began: some of it may not be wanted any more.
+    pub(super) fn find_releases(&mut self) {
+        let found: Vec<ReleaseKey> = self
+            .owners()
+            .iter()
+            .flat_map(|owner| self.live.releases_of(owner))
+            .collect();
+        for key in found {
+            if self.snapshot.release(&key).is_none() {
+                self.observe(Observation::Release(key, ReleaseFact::Present));
+            }
+        }
+    }
+
     /// The owner is gone, and its releases with it.
     pub(super) fn forget_releases(&mut self, owner: &str) {
         self.installed.retain(|key, _| key.owner != owner);

@@ -9,10 +9,12 @@ use mainstay_api::{ObjectKind, names};
 use mainstay_cluster::desired::{Kinds, ObjectId};
 use mainstay_cluster::kinds::installed_kinds;
 use mainstay_mesh::snapshot::Source;
+use mainstay_mesh::workload::WorkloadKind;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 
 use super::sinks::{Managed, Namespaces, Outlet, Own, Pods};
+use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
 use crate::run::Shared;
 
@@ -22,7 +24,7 @@ const MARKED: &str = "labelSelector=managed-by%3Dsail-operator&";
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
 /// Lists of few objects are repeated with every watch, those of many now and then.
-const FEW: Duration = Duration::from_secs(200);
+const FEW: Duration = Duration::from_secs(180);
 const MANY: Duration = Duration::from_hours(1);
 
 /// Nobody waits longer than this for a kind to be listed.
@@ -43,6 +45,7 @@ struct State {
     tasks: JoinSet<()>,
     kinds: BTreeMap<(String, String), Receiver<bool>>,
     fixed: Vec<Receiver<bool>>,
+    has_workloads: bool,
 }
 
 impl Watches {
@@ -72,6 +75,31 @@ impl Watches {
             if let (false, Some(how)) = (is_known, kinds.get(&group, &kind)) {
                 self.follow_marked((group, version, kind), &how.plural);
             }
+        }
+    }
+
+    /// Follows all workloads from now on: some Istio moves them.
+    pub(crate) fn follow_workloads(&self) {
+        if self.with(|state| std::mem::replace(&mut state.has_workloads, true)) {
+            return;
+        }
+        let states = workloads::states();
+        for kind in WorkloadKind::ALL {
+            let target = Target {
+                path: format!("/apis/apps/v1/{}s", kind.name().to_lowercase()),
+                selector: "",
+                is_metadata: false,
+                is_optional: false,
+                fresh: MANY,
+            };
+            let sink = Workloads {
+                shared: self.shared.clone(),
+                kind,
+                states: states.clone(),
+                known: BTreeSet::new(),
+                listed: BTreeSet::new(),
+            };
+            self.spawn(target, sink);
         }
     }
 

@@ -6,8 +6,6 @@ use http::Request;
 use mainstay_cluster::write::Refused;
 use serde::Deserialize;
 
-use super::WATCH_TIME;
-
 /// What is to be followed.
 #[derive(Clone, Debug)]
 pub(crate) struct Target {
@@ -29,7 +27,17 @@ const PAGE: usize = 500;
 const METADATA: &str = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 const METADATA_LIST: &str = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1";
 
+/// The server ends a watch after at least so long, and at most twice that.
+const SHORTEST_LIFE: u64 = 200;
+
 impl Target {
+    /// How long a watch lives. Watches that begin together should not end together.
+    pub(super) fn life(&self) -> Duration {
+        let mix = |sum: u64, byte: u8| sum.wrapping_mul(31).wrapping_add(byte.into());
+        let spread = self.path.bytes().fold(7, mix) % SHORTEST_LIFE;
+        Duration::from_secs(SHORTEST_LIFE + spread)
+    }
+
     /// A list as the first events of a watch: what is there now, then a mark, then what changes.
     pub(super) fn stream(&self) -> Result<Request<Vec<u8>>, Refused> {
         self.get(
@@ -58,7 +66,7 @@ impl Target {
         let watch = if is_watch {
             format!(
                 "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
-                WATCH_TIME.as_secs()
+                self.life().as_secs()
             )
         } else {
             String::new()
@@ -124,7 +132,7 @@ mod tests {
     #[test]
     fn the_three_calls() {
         let pods = target(true);
-        let watch = "watch=true&allowWatchBookmarks=true&timeoutSeconds=290";
+        let watch = "watch=true&allowWatchBookmarks=true&timeoutSeconds=277";
         let list = "sendInitialEvents=true&resourceVersionMatch=NotOlderThan";
         check(
             pods.stream(),
