@@ -23,7 +23,7 @@ pub(crate) use takeover::{legacy_leftover, takeover};
 use at::At;
 pub use at::Path;
 use fields::Fields;
-use same::{is_empty, is_same};
+use same::{is_empty, is_same, is_zero};
 
 /// Why a write is needed.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -100,8 +100,8 @@ fn field(
     if is_empty(wanted) && (live.is_none_or(is_empty) || (owned.is_some() && records.is_shared(at))) {
         return None;
     }
-    // Text that its type leaves out when it is empty is recorded as ours, but not stored.
-    if live.is_none() && owned.is_some() && wanted.as_str() == Some("") {
+    // A record of what is not there: the server drops what is empty where empty and absent mean the same.
+    if owned.is_some() && live.is_none() && is_zero(wanted) {
         return None;
     }
     let (Some(live), Some(owned)) = (live, owned) else {

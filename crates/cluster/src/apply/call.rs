@@ -135,7 +135,7 @@ impl Caller {
         })??;
         let body = serde_json::from_slice::<Value>(&bytes);
         if !code.is_success() {
-            return Err(refused(question, code, &headers, body.unwrap_or_default()));
+            return Err(refused(question, code, &headers, &body.unwrap_or_default()));
         }
         body.map(|body| (code, body))
             .map_err(|source| ApplyError::Garbled {
@@ -214,7 +214,7 @@ fn segment(name: &str) -> String {
     text
 }
 
-fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: Value) -> ApplyError {
+fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: &Value) -> ApplyError {
     let message = status.get("message").and_then(Value::as_str);
     ApplyError::Refused {
         verb: question.verb,

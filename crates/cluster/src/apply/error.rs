@@ -26,7 +26,7 @@ pub enum ApplyError {
     #[error("{0} is being deleted")]
     Deleting(Box<ObjectId>),
     /// The API server refused.
-    #[error("{}{message}", context(.verb, .id))]
+    #[error("{}{message}", context(*.verb, .id))]
     Refused {
         /// What was asked.
         verb: Verb,
@@ -40,7 +40,7 @@ pub enum ApplyError {
         retry_after: Option<Duration>,
     },
     /// The API server could not be asked, or its answer not be read.
-    #[error("{}the API server cannot be reached", context(.verb, .id))]
+    #[error("{}the API server cannot be reached", context(*.verb, .id))]
     Unreachable {
         /// What was asked.
         verb: Verb,
@@ -51,7 +51,7 @@ pub enum ApplyError {
         source: Box<kube::Error>,
     },
     /// The API server said something that is no answer.
-    #[error("{}the API server's answer makes no sense", context(.verb, .id))]
+    #[error("{}the API server's answer makes no sense", context(*.verb, .id))]
     Garbled {
         /// What was asked.
         verb: Verb,
@@ -62,7 +62,7 @@ pub enum ApplyError {
         source: Option<serde_json::Error>,
     },
     /// The API server took too long. Whether it did what was asked is not known.
-    #[error("{}no answer within {} s", context(.verb, .id), .after.as_secs())]
+    #[error("{}no answer within {} s", context(*.verb, .id), .after.as_secs())]
     TimedOut {
         /// What was asked.
         verb: Verb,
@@ -89,7 +89,7 @@ pub enum Verb {
 }
 
 /// How Helm introduces an error.
-fn context(verb: &Verb, id: &ObjectId) -> String {
+fn context(verb: Verb, id: &ObjectId) -> String {
     match verb {
         Verb::Discover => format!("unable to recognize {:?}: ", id.group_kind()),
         Verb::Get => format!("could not get information about the resource {id}: "),

@@ -16,13 +16,23 @@ pub(super) fn is_empty(value: &Value) -> bool {
     }
 }
 
+/// Whether it is the value that a field has in Go before it is set.
+pub(super) fn is_zero(value: &Value) -> bool {
+    match value {
+        Value::Bool(value) => !value,
+        Value::Number(number) => number.as_f64() == Some(0.0),
+        Value::String(text) => text.is_empty(),
+        _ => is_empty(value),
+    }
+}
+
 /// Equal as the server sees it.
 pub(super) fn is_same(wanted: &Value, live: &Value, at: At<'_>) -> bool {
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(map)) => {
             let is_there = |(key, value): (&String, &Value)| {
                 map.get(key)
-                    .map_or(is_empty(value), |live| is_same(value, live, at.field(key)))
+                    .map_or(is_zero(value), |live| is_same(value, live, at.field(key)))
             };
             let is_filled_in = |(key, value): (&String, &Value)| {
                 wanted.contains_key(key)

@@ -26,6 +26,10 @@ fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>
     if is_empty(wanted) && (live.is_none_or(is_empty) || records.is_shared(at)) {
         return None;
     }
+    // An empty text is not stored; what else is empty may well be, and then absent means something else.
+    if live.is_none() && wanted.as_str() == Some("") {
+        return None;
+    }
     let Some(live) = live else {
         return Some(Difference::Missing(at.path()));
     };

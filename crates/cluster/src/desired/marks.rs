@@ -1,5 +1,5 @@
 //! How an object shows whose it is: takes an object, its release and its owner, gives it marked. Also the inventory, which names the
-//! kinds of a release so that any tool can find its objects (an ApplySet parent).
+//! kinds of a release so that any tool can find its objects (the parent of an `ApplySet`).
 
 use std::collections::BTreeSet;
 

@@ -1,0 +1,126 @@
+//! The real Helm: takes a cluster, installs charts into it, with a post-renderer that marks objects as the Sail Operator does.
+
+use std::io::Read as _;
+use std::os::unix::fs::symlink;
+use std::path::PathBuf;
+use std::process::Command;
+
+use mainstay_api::OwnerReference;
+use mainstay_testkit::built_peer;
+use mainstay_testkit::cluster::Cluster;
+use serde_json::{Value, json};
+use tempfile::TempDir;
+
+use crate::support::{NAMESPACE, chart, documents};
+
+/// The argument that makes this program the post-renderer.
+pub(crate) const POST_RENDER: &str = "post-render";
+/// Where the post-renderer finds the owner.
+const OWNER: &str = "POST_RENDER_OWNER";
+
+pub(crate) struct Helm {
+    folder: TempDir,
+    kubeconfig: PathBuf,
+    is_new: bool,
+    is_server_side: bool,
+    owner: Option<String>,
+}
+
+impl Helm {
+    /// Helm of a generation (`helm3`, `helm4`, `helm4 --server-side=true`); with an owner, objects are marked as the Sail Operator does.
+    pub(crate) fn new(generation: &str, cluster: &Cluster, owner: Option<&OwnerReference>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let (peer, flag) = generation.split_once(' ').unwrap_or((generation, ""));
+        // Its name is the name its fields are owned by.
+        symlink(built_peer(peer).unwrap(), folder.path().join("helm")).unwrap();
+        let helm = Self {
+            kubeconfig: cluster.kubeconfig("admin"),
+            is_new: peer == "helm4",
+            is_server_side: !flag.is_empty(),
+            owner: owner.map(|owner| json!(owner).to_string()),
+            folder,
+        };
+        helm.write_post_renderer();
+        helm
+    }
+
+    /// Helm 3 runs a program; Helm 4 runs a plugin, which is a program with a description.
+    fn write_post_renderer(&self) {
+        let plugin = self.folder.path().join("plugins/mark");
+        std::fs::create_dir_all(&plugin).unwrap();
+        let own = std::env::current_exe().unwrap();
+        let description = format!(
+            "apiVersion: v1\ntype: postrenderer/v1\nname: mark\nversion: 0.1.0\nruntime: subprocess\nruntimeConfig:\n  platformCommand:\n  - command: {}\n    args: [{POST_RENDER}]\n",
+            own.display()
+        );
+        std::fs::write(plugin.join("plugin.yaml"), description).unwrap();
+    }
+
+    pub(crate) fn install(&self, version: &str, name: &str, release: &str, values: &str) {
+        let file = self.folder.path().join("values.yaml");
+        std::fs::write(&file, values).unwrap();
+        let mut command = self.command();
+        command.args(["install", release]).arg(chart(version, name));
+        command
+            .args(["--skip-crds", "--disable-openapi-validation", "-f"])
+            .arg(file);
+        if self.is_new {
+            command.arg(format!("--server-side={}", self.is_server_side));
+        }
+        if let Some(owner) = &self.owner {
+            command.env(OWNER, owner);
+            if self.is_new {
+                command.args(["--post-renderer", "mark"]);
+            } else {
+                command
+                    .arg("--post-renderer")
+                    .arg(std::env::current_exe().unwrap());
+                command.args(["--post-renderer-args", POST_RENDER]);
+            }
+        }
+        run(command);
+    }
+
+    pub(crate) fn uninstall(&self, release: &str) {
+        let mut command = self.command();
+        command.args(["uninstall", release]);
+        run(command);
+    }
+
+    fn command(&self) -> Command {
+        let mut command = Command::new(self.folder.path().join("helm"));
+        command
+            .args(["--namespace", NAMESPACE])
+            .env("KUBECONFIG", &self.kubeconfig);
+        command.env("HELM_PLUGINS", self.folder.path().join("plugins"));
+        for (name, place) in [
+            ("HELM_CACHE_HOME", "cache"),
+            ("HELM_CONFIG_HOME", "config"),
+            ("HELM_DATA_HOME", "data"),
+        ] {
+            command.env(name, self.folder.path().join(place));
+        }
+        command
+    }
+}
+
+fn run(mut command: Command) {
+    let output = command.output().unwrap();
+    assert!(
+        output.status.success(),
+        "{command:?}: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+/// Reads manifests, writes them with an owner and a label.
+pub(crate) fn post_render() {
+    let owner: Value = serde_json::from_str(&std::env::var(OWNER).unwrap()).unwrap();
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    for mut object in documents(&text) {
+        object["metadata"]["labels"]["managed-by"] = json!("sail-operator");
+        object["metadata"]["ownerReferences"] = json!([owner]);
+        println!("---\n{object}");
+    }
+}

@@ -1,0 +1,377 @@
+//! Real releases for tests: takes a version, a chart and values, gives what it renders to; and a place to install it at, on any server.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::disallowed_methods,
+    dead_code,
+    unreachable_pub,
+    reason = "helpers of tests, of which each program uses some"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use kube::Client;
+use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
+use kube::core::{ApiResource, GroupVersionKind};
+use mainstay_api::OwnerReference;
+use mainstay_chart::{Generation, Lent, RenderOptions, Request, load_path, load_values, template};
+use mainstay_cluster::apply::{ApplyError, Change, Engine};
+use mainstay_cluster::desired::Desired;
+use mainstay_cluster::kinds::installed_kinds;
+use mainstay_cluster::live::Live;
+use mainstay_mesh::plan::ReleaseKey;
+use mainstay_template::NoHost;
+use mainstay_yaml::{Budget, to_json};
+use serde_json::{Value, json};
+
+/// Where everything is installed.
+pub(crate) const NAMESPACE: &str = "istio-system";
+
+/// The charts an operator installs, with the releases it calls them.
+pub(crate) const CHARTS: [(&str, &str); 5] = [
+    ("istiod", "default-istiod"),
+    ("base", "default-base"),
+    ("cni", "istio-cni"),
+    ("ztunnel", "ztunnel"),
+    ("revisiontags", "prod-revisiontags"),
+];
+
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// The folder of a chart as an operator installs it.
+pub(crate) fn chart(version: &str, name: &str) -> PathBuf {
+    root().join(format!("resources/{version}/operator/charts/{name}"))
+}
+
+/// Every version whose charts are here.
+pub(crate) fn versions() -> Vec<String> {
+    names(&root().join("resources"), Path::is_dir)
+}
+
+/// Every value set that charts are compared with Helm under.
+pub(crate) fn value_sets() -> Vec<String> {
+    names(&root().join("parity/values"), Path::is_file)
+}
+
+pub(crate) fn values(set: &str) -> String {
+    std::fs::read_to_string(root().join("parity/values").join(set)).unwrap()
+}
+
+fn names(folder: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
+    let mut names: Vec<String> = std::fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| keep(path))
+        .map(|path| path.file_name().unwrap().to_str().unwrap().to_owned())
+        .collect();
+    names.sort();
+    names
+}
+
+/// What a chart renders to, in the order of installation; nothing where the chart refuses the values.
+pub(crate) fn render(version: &str, name: &str, release: &str, values: &str) -> Option<Vec<Value>> {
+    let loaded = load_path(&chart(version, name), Generation::Helm4).unwrap();
+    let mut request = Request::new(Generation::Helm4);
+    request.values = load_values(values.as_bytes(), Generation::Helm4).unwrap();
+    request.render = RenderOptions::new(Generation::Helm4);
+    request.render.release.name = release.into();
+    request.render.release.namespace = NAMESPACE.into();
+    let lent = Lent {
+        host: &mut NoHost,
+        warn: &mut |_| {},
+        post_renderer: None,
+    };
+    let output = template(&loaded, &request, lent).ok()?;
+    Some(documents(&String::from_utf8(output.text).unwrap()))
+}
+
+/// The objects in a stream of YAML.
+pub(crate) fn documents(text: &str) -> Vec<Value> {
+    let parsed = text
+        .split("\n---")
+        .map(|text| text.trim_start_matches("---"))
+        .map(|text| mainstay_yaml::parse(text.as_bytes(), &Budget::default()).unwrap())
+        .map(|value| serde_json::from_str::<Value>(&to_json(&value).unwrap()).unwrap());
+    parsed.filter(|value| value["kind"].is_string()).collect()
+}
+
+/// A server with an owner and a namespace, an engine on it, and what it knows.
+pub(crate) struct Scene {
+    pub(crate) client: Client,
+    pub(crate) engine: Engine,
+    pub(crate) live: Live,
+    pub(crate) owner: OwnerReference,
+}
+
+impl Scene {
+    /// The owner is an object that exists: what has no owner is collected.
+    pub(crate) async fn new(client: Client) -> Self {
+        let mut scene = Self {
+            engine: Engine::new(client.clone()),
+            client,
+            live: Live::default(),
+            owner: OwnerReference::default(),
+        };
+        // Some value sets name another namespace.
+        for name in [NAMESPACE, "mesh-control"] {
+            scene
+                .make(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name}}))
+                .await;
+        }
+        scene.owner = scene.make_owner("owner").await;
+        scene
+    }
+
+    /// A new object that can own others.
+    pub(crate) async fn make_owner(&self, name: &str) -> OwnerReference {
+        let api_version = "rbac.authorization.k8s.io/v1";
+        let made = self
+            .make(&json!({"apiVersion": api_version, "kind": "ClusterRole", "metadata": {"name": name}}))
+            .await;
+        OwnerReference {
+            api_version: api_version.into(),
+            kind: "ClusterRole".into(),
+            name: name.into(),
+            uid: made["metadata"]["uid"].as_str().unwrap().into(),
+            controller: true,
+            block_owner_deletion: true,
+        }
+    }
+
+    pub(crate) fn api(&self, object: &Value) -> Api<DynamicObject> {
+        let version = object["apiVersion"].as_str().unwrap();
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let kind = GroupVersionKind::gvk(group, version, object["kind"].as_str().unwrap());
+        let mut resource = ApiResource::from_gvk(&kind);
+        if let Some(known) = installed_kinds().find(|known| known.kind == kind.kind) {
+            resource.plural = known.plural.into();
+        }
+        match object["metadata"]["namespace"].as_str() {
+            Some(namespace) => Api::namespaced_with(self.client.clone(), namespace, &resource),
+            None => Api::all_with(self.client.clone(), &resource),
+        }
+    }
+
+    pub(crate) async fn make(&self, object: &Value) -> Value {
+        let parsed = serde_json::from_value(object.clone()).unwrap();
+        let made = self.api(object).create(&PostParams::default(), &parsed).await;
+        serde_json::to_value(made.unwrap_or_else(|error| panic!("{error}: {object}"))).unwrap()
+    }
+
+    /// Changes an object as somebody else would.
+    pub(crate) async fn interfere(&self, object: &Value, patch: &Value, manager: &str) -> Value {
+        let params = PatchParams {
+            field_manager: Some(manager.into()),
+            ..PatchParams::default()
+        };
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let patched = self
+            .api(object)
+            .patch(
+                name,
+                &params,
+                &Patch::Json::<()>(serde_json::from_value(patch.clone()).unwrap()),
+            )
+            .await;
+        serde_json::to_value(patched.unwrap_or_else(|error| panic!("{error}: {patch} on {object}"))).unwrap()
+    }
+
+    pub(crate) async fn get(&self, object: &Value) -> Option<Value> {
+        let name = object["metadata"]["name"].as_str().unwrap();
+        let found = self.api(object).get_opt(name).await.unwrap()?;
+        Some(serde_json::to_value(found).unwrap())
+    }
+
+    pub(crate) fn key(&self, release: &str) -> ReleaseKey {
+        ReleaseKey {
+            owner: self.owner.uid.clone(),
+            namespace: NAMESPACE.into(),
+            name: release.into(),
+        }
+    }
+
+    pub(crate) async fn desired(&self, release: &str, rendered: Vec<Value>) -> Desired {
+        let desired = self
+            .engine
+            .desired(self.key(release), self.owner.clone(), rendered)
+            .await;
+        desired.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    /// Installs, and remembers what that brought.
+    pub(crate) async fn install(&mut self, desired: &Desired) -> Result<Vec<Change>, ApplyError> {
+        let known = self.live.extract(desired);
+        match self.engine.install(desired, known).await {
+            Ok(changes) => {
+                self.live.record(&changes);
+                Ok(changes)
+            }
+            Err((changes, error)) => {
+                self.live.record(&changes);
+                Err(error)
+            }
+        }
+    }
+
+    /// Whether the server also refuses what was refused when it is simply created, as Helm does it.
+    pub(crate) async fn is_refused(&self, desired: &Desired, error: &ApplyError) -> bool {
+        let ApplyError::Refused { id, .. } = error else {
+            return false;
+        };
+        let mut body = desired.get(id).unwrap().body.clone();
+        body["metadata"]["name"] = json!(format!("{}-again", id.name));
+        let params = PostParams {
+            dry_run: true,
+            ..PostParams::default()
+        };
+        let Ok(parsed) = serde_json::from_value(body.clone()) else {
+            return true;
+        };
+        self.api(&body).create(&params, &parsed).await.is_err()
+    }
+
+    pub(crate) async fn uninstall(&mut self, release: &str) -> Vec<Change> {
+        let key = self.key(release);
+        let done = self.engine.uninstall(&key, self.live.release(&key)).await;
+        let changes = done.unwrap_or_else(|(_, error)| panic!("{error}"));
+        self.live.record(&changes);
+        changes
+    }
+
+    /// Forgets everything, as a restart does, and lists what carries our mark, as watches do.
+    pub(crate) async fn restart(&mut self) {
+        self.live = Live::default();
+        for object in self.everything().await {
+            if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
+                let id = mainstay_cluster::desired::ObjectId::of(&object).unwrap();
+                self.live.observe(id, Some(std::sync::Arc::new(object)));
+            }
+        }
+    }
+
+    /// Every object of the kinds charts install.
+    pub(crate) async fn everything(&self) -> Vec<Value> {
+        let mut all = Vec::new();
+        for kind in installed_kinds() {
+            let gvk = GroupVersionKind::gvk(kind.group, kind.version, kind.kind);
+            let resource = ApiResource::from_gvk_with_plural(&gvk, kind.plural);
+            let api: Api<DynamicObject> = Api::all_with(self.client.clone(), &resource);
+            let Ok(list) = api.list(&ListParams::default()).await else {
+                continue;
+            };
+            all.extend(list.items.into_iter().map(|item| {
+                let mut item = serde_json::to_value(item).unwrap();
+                item["apiVersion"] = json!(kind.api_version());
+                item["kind"] = json!(kind.kind);
+                item
+            }));
+        }
+        all
+    }
+
+    /// What belongs to a release, by kind and name, without what differs from one installation to the next.
+    pub(crate) async fn state(&self, release: &str) -> BTreeMap<String, Value> {
+        let of_release = |object: &Value| {
+            object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
+                && object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_null()
+        };
+        let all = self.everything().await.into_iter().filter(of_release);
+        all.map(|object| {
+            let name = format!(
+                "{} {}",
+                object["kind"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap()
+            );
+            (name, masked(object))
+        })
+        .collect()
+    }
+
+    /// The version of every object of a release: equal before and after means that nothing was written.
+    pub(crate) async fn versions(&self, release: &str) -> BTreeMap<String, Value> {
+        let all = self.everything().await.into_iter().filter(|object| {
+            object["metadata"]["annotations"]["meta.helm.sh/release-name"] == json!(release)
+        });
+        all.map(|object| {
+            let name = format!(
+                "{} {}",
+                object["kind"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap()
+            );
+            (name, object["metadata"]["resourceVersion"].clone())
+        })
+        .collect()
+    }
+}
+
+/// Without what differs from one installation to the next.
+pub(crate) fn masked(mut object: Value) -> Value {
+    let metadata = object["metadata"].as_object_mut().unwrap();
+    for name in [
+        "uid",
+        "resourceVersion",
+        "creationTimestamp",
+        "managedFields",
+        "generation",
+    ] {
+        metadata.remove(name);
+    }
+    if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
+        annotations.remove("deprecated.daemonset.template.generation");
+        annotations.remove("deployment.kubernetes.io/revision");
+    }
+    if let Some(Value::Object(labels)) = metadata.get_mut("labels") {
+        labels.remove("applyset.kubernetes.io/part-of");
+    }
+    if object["kind"] == "Service" {
+        let spec = object["spec"].as_object_mut().unwrap();
+        spec.remove("clusterIP");
+        spec.remove("clusterIPs");
+    }
+    for list in ["containers", "initContainers"] {
+        let containers = object
+            .pointer_mut(&format!("/spec/template/spec/{list}"))
+            .and_then(Value::as_array_mut);
+        for container in containers.into_iter().flatten() {
+            // Filled in by the tag of the first image there was, and kept from then on.
+            container.as_object_mut().unwrap().remove("imagePullPolicy");
+        }
+    }
+    object.as_object_mut().unwrap().remove("status");
+    object
+}
+
+/// What was done, a line each.
+pub(crate) fn told(changes: &[Change]) -> Vec<String> {
+    let tell = |change: &Change| {
+        let why = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{:?} {} {}: {why}", change.done, change.id.kind, change.id.name)
+    };
+    changes.iter().map(tell).collect()
+}
+
+/// The definition of the one kind in the charts that is not Kubernetes' own.
+pub(crate) fn attachment_definition() -> Value {
+    json!({
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": "network-attachment-definitions.k8s.cni.cncf.io"},
+        "spec": {
+            "group": "k8s.cni.cncf.io",
+            "scope": "Namespaced",
+            "names": {
+                "kind": "NetworkAttachmentDefinition", "plural": "network-attachment-definitions",
+                "singular": "network-attachment-definition",
+            },
+            "versions": [{
+                "name": "v1", "served": true, "storage": true,
+                "schema": {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": true}},
+            }],
+        },
+    })
+}

@@ -1,0 +1,211 @@
+//! Releases on a real API server: our own installed twice, and Helm's taken over. Helm is the real one, in both its generations, with a
+//! post-renderer that marks objects as the Sail Operator does.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    clippy::disallowed_methods,
+    reason = "helpers of tests"
+)]
+
+#[path = "support/helm.rs"]
+mod helm;
+mod support;
+#[path = "support/twice.rs"]
+mod twice;
+
+use std::process::ExitCode;
+
+use mainstay_cluster::apply::Done;
+use mainstay_testkit::cluster::{Cluster, Options, PARTS};
+use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::{Tally, case_count};
+use serde_json::{Value, json};
+
+use helm::Helm;
+use support::{CHARTS, Scene, render, told};
+
+fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some(helm::POST_RENDER) {
+        helm::post_render();
+        return ExitCode::SUCCESS;
+    }
+    let trials = [
+        Trial {
+            name: "the_second_time_nothing_is_written",
+            begin: || Box::pin(the_second_time_nothing_is_written()),
+        },
+        Trial {
+            name: "what_the_sail_operator_installed_is_taken_over_without_a_write",
+            begin: || Box::pin(what_the_sail_operator_installed_is_taken_over_without_a_write()),
+        },
+        Trial {
+            name: "what_helm_installed_gets_an_owner_and_nothing_else",
+            begin: || Box::pin(what_helm_installed_gets_an_owner_and_nothing_else()),
+        },
+        Trial {
+            name: "an_upgrade_of_what_others_installed_ends_as_a_fresh_install",
+            begin: || Box::pin(an_upgrade_of_what_others_installed_ends_as_a_fresh_install()),
+        },
+    ];
+    let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3"]).collect();
+    trial::main(&peers, &trials)
+}
+
+/// A server on which nothing happens that is not asked for.
+async fn quiet() -> (Cluster, Scene) {
+    let options = Options {
+        controllers: Vec::new(),
+        ..Options::default()
+    };
+    let cluster = Cluster::start(options).await.unwrap();
+    let scene = Scene::new(cluster.client_called("admin", "mainstay").unwrap()).await;
+    (cluster, scene)
+}
+
+async fn the_second_time_nothing_is_written() {
+    let (_cluster, mut scene) = quiet().await;
+    let tally = twice::run(&mut scene, case_count(20), 6).await;
+    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+}
+
+/// The values a release is installed with.
+const VALUES: &[(&str, &str)] = &[
+    ("istiod", "{}"),
+    ("base", "defaultRevision: default\n"),
+    ("cni", "{}"),
+    ("ztunnel", "{}"),
+    ("revisiontags", "revisionTags: [prod]\nrevision: canary\n"),
+];
+
+fn values_of(chart: &str) -> &'static str {
+    VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
+}
+
+async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
+    let mut tally = Tally::default();
+    for generation in ["helm4", "helm3"] {
+        let (cluster, mut scene) = quiet().await;
+        let helm = Helm::new(generation, &cluster, Some(&scene.owner));
+        for version in ["1.28.2", "1.29.1"] {
+            for (chart, release) in CHARTS {
+                helm.install(version, chart, release, values_of(chart));
+                let before = scene.versions(release).await;
+                let rendered = render(version, chart, release, values_of(chart)).unwrap();
+                scene.restart().await;
+                let desired = scene.desired(release, rendered).await;
+                let changes = scene.install(&desired).await.unwrap();
+                tally.count(changes.is_empty(), || {
+                    format!("{generation} {version} {chart}: {:?}", told(&changes))
+                });
+                let after = scene.versions(release).await;
+                tally.count(before == after && !before.is_empty(), || {
+                    format!("{generation} {chart}: {before:?} {after:?}")
+                });
+                helm.uninstall(release);
+            }
+        }
+    }
+    println!("taken over from the Sail Operator: {tally}");
+    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+}
+
+async fn what_helm_installed_gets_an_owner_and_nothing_else() {
+    let mut tally = Tally::default();
+    for generation in ["helm4", "helm4 --server-side=true", "helm3"] {
+        let (cluster, mut scene) = quiet().await;
+        let helm = Helm::new(generation, &cluster, None);
+        for (chart, release) in CHARTS {
+            helm.install("1.29.1", chart, release, values_of(chart));
+            let before = scene.state(release).await;
+            let rendered = render("1.29.1", chart, release, values_of(chart)).unwrap();
+            scene.restart().await;
+            let desired = scene.desired(release, rendered).await;
+            let changes = scene.install(&desired).await.unwrap();
+            let applied = changes
+                .iter()
+                .filter(|change| change.done == Done::Applied)
+                .count();
+            tally.count(
+                applied == desired.objects.len() && changes.len() == applied + 1,
+                || {
+                    format!(
+                        "{generation} {chart}: {} objects, {:?}",
+                        desired.objects.len(),
+                        told(&changes)
+                    )
+                },
+            );
+            let after = scene.state(release).await;
+            tally.count(before.keys().eq(after.keys()), || {
+                format!("{generation} {chart}: {before:?} {after:?}")
+            });
+            for change in &changes {
+                let generation = change.live.as_ref().unwrap()["metadata"]["generation"].clone();
+                tally.count(generation.is_null() || generation == 1, || {
+                    format!("{chart} {}: {generation}", change.id)
+                });
+            }
+            let untouched = |mut state: std::collections::BTreeMap<String, Value>| {
+                for object in state.values_mut() {
+                    object["metadata"] = Value::Null;
+                }
+                json!(state)
+            };
+            let (before, after) = (untouched(before), untouched(after));
+            tally.count(before == after, || {
+                format!("{generation} {chart}: {before} {after}")
+            });
+            let again = scene.install(&desired).await.unwrap();
+            tally.count(again.is_empty(), || {
+                format!("{generation} {chart} again: {:?}", told(&again))
+            });
+        }
+    }
+    println!("taken over from Helm: {tally}");
+    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+}
+
+async fn an_upgrade_of_what_others_installed_ends_as_a_fresh_install() {
+    let mut tally = Tally::default();
+    for (generation, is_owned) in [
+        ("helm4", true),
+        ("helm4", false),
+        ("helm4 --server-side=true", false),
+        ("helm3", true),
+    ] {
+        let (cluster, mut scene) = quiet().await;
+        let helm = Helm::new(generation, &cluster, is_owned.then_some(&scene.owner));
+        for (chart, release) in CHARTS {
+            helm.install("1.28.2", chart, release, values_of(chart));
+            let rendered = render("1.28.2", chart, release, values_of(chart)).unwrap();
+            scene.restart().await;
+            let desired = scene.desired(release, rendered).await;
+            scene.install(&desired).await.unwrap();
+            let rendered = render("1.29.1", chart, release, values_of(chart)).unwrap();
+            scene.restart().await;
+            let desired = scene.desired(release, rendered).await;
+            let changes = scene.install(&desired).await.unwrap();
+            let again = scene.install(&desired).await.unwrap();
+            tally.count(again.is_empty(), || {
+                format!("{generation} {chart} again: {:?}", told(&again))
+            });
+            let upgraded = scene.state(release).await;
+            scene.uninstall(release).await;
+            scene.install(&desired).await.unwrap();
+            let fresh = scene.state(release).await;
+            tally.count(upgraded == fresh, || {
+                format!(
+                    "{generation} {chart}: {}\n  {:?}",
+                    twice::unequal(&upgraded, &fresh),
+                    told(&changes)
+                )
+            });
+            scene.uninstall(release).await;
+        }
+    }
+    println!("upgraded after a takeover: {tally}");
+    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+}
