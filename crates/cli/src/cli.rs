@@ -4,7 +4,7 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{charts, completion, crds, generate, sandbox, template, version};
+use crate::commands::{charts, completion, crds, generate, revision, sandbox, status, template, version};
 use crate::error::CliError;
 use crate::style::Color;
 
@@ -20,6 +20,7 @@ use crate::style::Color;
   mainstay template istiod ./charts/istiod -n istio-system
   mainstay generate --check --diff k8s/
   mainstay charts list
+  mainstay status --context prod
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
 struct Cli {
@@ -39,7 +40,11 @@ enum Command {
     Generate(Box<generate::Args>),
     /// Look at the Istio versions that can be rendered, and add more
     Charts(charts::Args),
-    /// Print the custom resource definitions: ours and Istio's
+    /// Say how a cluster's meshes are: revisions, tags, who uses them, what goes when, what is wrong
+    Status(Box<status::Args>),
+    /// Look at revisions: who keeps them in use and why, and what becomes of them
+    Revision(Box<revision::Args>),
+    /// Print or install the custom resource definitions: ours and Istio's
     Crds(crds::Args),
     /// Run a Kubernetes API on loopback, with nodes and working controllers, until Ctrl-C
     Sandbox(sandbox::Args),
@@ -61,6 +66,8 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Template(it) => template::run(&it),
         Command::Generate(it) => generate::run(&it),
         Command::Charts(it) => charts::run(&it),
+        Command::Status(it) => status::run(&it),
+        Command::Revision(it) => revision::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Sandbox(it) => sandbox::run(&it),
         Command::Completion(it) => completion::run(&it, command()),

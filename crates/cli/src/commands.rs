@@ -4,7 +4,9 @@ pub(crate) mod charts;
 pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod generate;
+pub(crate) mod revision;
 pub(crate) mod sandbox;
+pub(crate) mod status;
 pub(crate) mod template;
 pub(crate) mod version;
 
@@ -18,4 +20,55 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     stdout.write_all(bytes)?;
     stdout.flush()?;
     Ok(())
+}
+
+/// Writes `text` to stdout, with its colours where they are wanted. What came from a cluster may hold control characters: none but
+/// colours reach the terminal.
+pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
+    let mut stdout = anstream::stdout().lock();
+    stdout.write_all(harmless(text).as_bytes())?;
+    stdout.flush()?;
+    Ok(())
+}
+
+/// Text whose only control characters are ends of lines and changes of colour.
+fn harmless(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(first) = rest.chars().next() {
+        let (kept, length) = match (first, colour(rest)) {
+            (_, Some(length)) => (rest.get(..length), length),
+            ('\n', None) => (Some("\n"), 1),
+            (other, None) if other.is_control() => (Some("\u{fffd}"), other.len_utf8()),
+            (other, None) => (rest.get(..other.len_utf8()), other.len_utf8()),
+        };
+        out.push_str(kept.unwrap_or_default());
+        rest = rest.get(length..).unwrap_or_default();
+    }
+    out
+}
+
+/// The length of a change of colour at the beginning of `text`.
+fn colour(text: &str) -> Option<usize> {
+    let inner = text.strip_prefix("\u{1b}[")?;
+    let digits = inner.find(|c: char| !c.is_ascii_digit() && c != ';')?;
+    inner.get(digits..)?.starts_with('m').then_some(digits + 3)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::harmless;
+
+    #[test]
+    fn only_colours_and_ends_of_lines_pass() {
+        assert_eq!(
+            harmless("a\u{1b}[1;31mb\u{1b}[0m\nü"),
+            "a\u{1b}[1;31mb\u{1b}[0m\nü"
+        );
+        assert_eq!(
+            harmless("\u{1b}[2Jx\u{7}\ty\u{9b}z"),
+            "\u{fffd}[2Jx\u{fffd}\u{fffd}y\u{fffd}z"
+        );
+        assert_eq!(harmless("\u{1b}["), "\u{fffd}[");
+    }
 }

@@ -42,6 +42,10 @@ pub(crate) enum Kind {
     Io,
     /// Something could not be injected.
     Inject,
+    /// A cluster that cannot be reached, or refuses.
+    Cluster,
+    /// `status` found something wrong, and has said so.
+    Attention,
     /// `--check` found something to change: no failure, and nothing to say.
     WouldChange,
     /// The reader of our output went away: nothing to say.
@@ -58,6 +62,7 @@ impl Kind {
             Self::Manifest => "manifest",
             Self::Offline => "offline",
             Self::Inject | Self::WouldChange => "injection",
+            Self::Cluster | Self::Attention => "cluster",
             Self::Io | Self::Closed => "i/o",
         }
     }
@@ -66,6 +71,7 @@ impl Kind {
     fn code(self) -> u8 {
         match self {
             Self::Closed => 141,
+            Self::Attention => 2,
             _ => 1,
         }
     }
@@ -98,7 +104,7 @@ impl CliError {
     /// Ends with `code`, unless what ended it is no failure.
     #[must_use]
     pub(crate) fn unless_quiet_exit(mut self, code: u8) -> Self {
-        if !matches!(self.kind, Kind::Closed | Kind::WouldChange) {
+        if !matches!(self.kind, Kind::Closed | Kind::WouldChange | Kind::Attention) {
             self.exit = Some(code);
         }
         self
@@ -126,7 +132,7 @@ impl CliError {
     /// Tells the user, and gives the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self.kind {
-            Kind::Closed | Kind::WouldChange => String::new(),
+            Kind::Closed | Kind::WouldChange | Kind::Attention => String::new(),
             Kind::Help => self.message.clone(),
             _ => self.to_string(),
         };

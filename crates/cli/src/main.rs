@@ -5,8 +5,11 @@ mod cli;
 mod commands;
 mod error;
 mod host;
+mod kubeconfig;
 mod remote;
+mod report;
 mod style;
+mod table;
 
 use std::process::ExitCode;
 

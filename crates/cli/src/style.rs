@@ -29,6 +29,8 @@ impl Color {
 pub(crate) const ERROR: Style = AnsiColor::Red.on_default().bold();
 /// `Warning:`.
 pub(crate) const WARNING: Style = AnsiColor::Yellow.on_default().bold();
+/// What is as it should be.
+pub(crate) const GOOD: Style = AnsiColor::Green.on_default();
 /// `hint:`.
 pub(crate) const HINT: Style = AnsiColor::Cyan.on_default().bold();
 /// Line numbers, the bar beside a source line, and arrows.

@@ -1,8 +1,10 @@
-//! `mainstay crds`: takes the catalogue, prints the definitions a cluster needs: our kinds and Istio's own.
+//! `mainstay crds`: takes the catalogue, prints or installs the definitions a cluster needs: our kinds and Istio's own.
 
-use mainstay_api::crd::{VersionNames, definitions};
-use mainstay_catalog::{Catalog, Flavour, Version};
-use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
+mod install;
+
+use mainstay_catalog::Catalog;
+use mainstay_cluster::definitions::{DefinitionsError, istio_text, ours};
+use mainstay_cluster::deploy::document;
 
 use crate::catalogue::{ChartsFlag, version_or_default};
 use crate::commands::print;
@@ -10,11 +12,34 @@ use crate::error::{CliError, Kind};
 
 /// Arguments of `crds`.
 #[derive(clap::Args)]
-#[command(after_help = "Examples:
+#[command(
+    args_conflicts_with_subcommands = true,
+    after_help = "Examples:
   mainstay crds | kubectl apply --server-side -f -
   mainstay crds --only mainstay > crds.yaml
-  mainstay crds --only istio --version 1.28.2")]
+  mainstay crds --only istio --version 1.28.2
+  mainstay crds install --context prod"
+)]
 pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Option<Command>,
+
+    #[command(flatten)]
+    choice: Choice,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Install them into a cluster: only what differs is written, and it waits until they serve
+    #[command(after_help = "Examples:
+  mainstay crds install
+  mainstay crds install --only istio --version 1.28.2 --context prod")]
+    Install(install::Args),
+}
+
+/// Which definitions.
+#[derive(clap::Args)]
+struct Choice {
     /// Only those of one side
     #[arg(long, value_enum)]
     only: Option<Side>,
@@ -37,80 +62,45 @@ enum Side {
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let catalog = args.charts.open()?;
-    let mut out = String::new();
-    if args.only != Some(Side::Istio) {
-        out.push_str(&ours(&catalog)?);
+    match &args.command {
+        Some(Command::Install(it)) => install::run(it),
+        None => print_all(&args.choice),
     }
-    if args.only != Some(Side::Mainstay) {
-        out.push_str(&istios(&catalog, args.version.as_deref())?);
+}
+
+fn print_all(choice: &Choice) -> Result<(), CliError> {
+    let catalog = choice.charts.open()?;
+    let mut out = String::new();
+    if choice.only != Some(Side::Istio) {
+        out.push_str(&our_text(&catalog)?);
+    }
+    if choice.only != Some(Side::Mainstay) {
+        let text = istio_text(
+            &catalog,
+            &version_or_default(&catalog, choice.version.as_deref())?,
+        )?;
+        out.push_str(if text.starts_with("---") { "" } else { "---\n" });
+        out.push_str(&text);
     }
     print(out.as_bytes())
 }
 
 /// Our kinds, as documents.
-fn ours(catalog: &Catalog) -> Result<String, CliError> {
-    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
-    let concrete: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|name| version(name).is_some())
-        .collect();
-    let ambient: Vec<&str> = all.iter().copied().filter(|name| is_ambient(name)).collect();
-    let default = catalog.default_version()?.name();
-    let names = VersionNames {
-        all: &all,
-        concrete: &concrete,
-        ambient: &ambient,
-        default: &default,
-    };
+fn our_text(catalog: &Catalog) -> Result<String, CliError> {
     let failed =
         |error: mainstay_yaml::Error| CliError::new(Kind::Io, format!("cannot write a definition: {error}"));
-    let documents = definitions(&names).into_iter().map(|definition| {
-        let value = parse_json(definition.to_string(), Numbers::Exact, &Budget::default()).map_err(failed)?;
-        Ok(format!("---\n{}", to_yaml_v3(&value).map_err(failed)?))
-    });
-    documents.collect()
+    let mut out = String::new();
+    for definition in ours(catalog)? {
+        out.extend(["---\n", &document(&definition).map_err(failed)?]);
+    }
+    Ok(out)
 }
 
-fn version(name: &str) -> Option<Version> {
-    name.strip_prefix('v')?.parse().ok()
-}
-
-/// The ztunnel of Istio 1.24 is the first that the API takes.
-fn is_ambient(name: &str) -> bool {
-    let minor = name
-        .strip_prefix("v1.")
-        .and_then(|rest| rest.split(['.', '-']).next());
-    minor.is_none_or(|minor| minor.parse().is_ok_and(|minor: u32| minor >= 24))
-}
-
-/// Istio's kinds, as their chart has them.
-fn istios(catalog: &Catalog, version: Option<&str>) -> Result<String, CliError> {
-    const FILE: &str = "files/crd-all.gen.yaml";
-    let version = version_or_default(catalog, version)?;
-    let files = catalog.chart(&version, Flavour::Installer, "base")?;
-    let bytes = files.get(FILE).ok_or_else(|| {
-        CliError::new(
-            Kind::Chart,
-            format!("the base chart of Istio {version} has no {FILE}"),
-        )
-    })?;
-    let text = String::from_utf8_lossy(bytes).into_owned();
-    Ok(if text.starts_with("---") {
-        text
-    } else {
-        format!("---\n{text}")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn ambient_begins_at_1_24() {
-        assert!(is_ambient("v1.24.0") && is_ambient("v1.31-latest") && is_ambient("master"));
-        assert!(!is_ambient("v1.23.6") && !is_ambient("v1.22-latest"));
+impl From<DefinitionsError> for CliError {
+    fn from(error: DefinitionsError) -> Self {
+        match error {
+            DefinitionsError::Catalog(error) => error.into(),
+            other => Self::new(Kind::Chart, other.to_string()),
+        }
     }
 }

@@ -1,0 +1,72 @@
+//! `mainstay crds install`: takes a cluster, puts the definitions in place, tells what became of each.
+
+use mainstay_cluster::definitions::{InstallError, Outcome, install, istios, ours};
+use serde_json::Value;
+
+use super::{Choice, Side};
+use crate::catalogue::version_or_default;
+use crate::commands::print;
+use crate::error::{CliError, Kind};
+use crate::kubeconfig::{ClusterFlags, block_on};
+
+/// Arguments of `crds install`.
+#[derive(clap::Args)]
+pub(crate) struct Args {
+    #[command(flatten)]
+    choice: Choice,
+
+    #[command(flatten)]
+    cluster: ClusterFlags,
+}
+
+/// Runs it.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    let definitions = chosen(&args.choice)?;
+    block_on(async {
+        let client = args.cluster.client().await?;
+        let (mut written, mut unheard) = (0, None);
+        let done = install(&client, &definitions, |name, outcome| {
+            written += usize::from(outcome != Outcome::Unchanged);
+            let line = format!("{name} {}\n", word(outcome));
+            unheard = unheard.take().or(print(line.as_bytes()).err());
+        });
+        done.await?;
+        let total = definitions.len();
+        print(format!("{total} definitions serve, {written} written\n").as_bytes())?;
+        unheard.map_or(Ok(()), Err)
+    })
+}
+
+fn chosen(choice: &Choice) -> Result<Vec<Value>, CliError> {
+    let catalog = choice.charts.open()?;
+    let mut definitions = Vec::new();
+    if choice.only != Some(Side::Istio) {
+        definitions.extend(ours(&catalog)?);
+    }
+    if choice.only != Some(Side::Mainstay) {
+        let version = version_or_default(&catalog, choice.version.as_deref())?;
+        definitions.extend(istios(&catalog, &version)?);
+    }
+    Ok(definitions)
+}
+
+fn word(outcome: Outcome) -> &'static str {
+    match outcome {
+        Outcome::Created => "created",
+        Outcome::Updated => "updated",
+        Outcome::Adopted => "adopted",
+        Outcome::Unchanged => "unchanged",
+    }
+}
+
+impl From<InstallError> for CliError {
+    fn from(error: InstallError) -> Self {
+        let told = Self::new(Kind::Cluster, error.to_string());
+        match error {
+            InstallError::Refused { refused, .. } if refused.code == 403 => told.hint(
+                "writing definitions takes the right to create, get and patch customresourcedefinitions",
+            ),
+            _ => told,
+        }
+    }
+}

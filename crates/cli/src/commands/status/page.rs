@@ -1,0 +1,172 @@
+//! The page: takes a report, gives text for people. Colours are for whoever has them.
+
+use std::fmt::Write as _;
+
+use mainstay_mesh::Snapshot;
+
+use crate::report::{IstioReport, Report, RevisionReport, named, referrers};
+use crate::style::{ERROR, FRAME, GOOD, HINT, WARNING};
+use crate::table;
+
+/// How many names a line shows.
+const FEW: usize = 3;
+
+/// All of it.
+pub(super) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
+    let mut out = format!("Operator: {}\n", report.operator.message);
+    if report.istios.is_empty() && report.revisions.is_empty() {
+        out.push_str("\nNo mesh: there is no Istio and no IstioRevision.\n");
+    }
+    for istio in &report.istios {
+        out.push_str(&istio_section(istio, report));
+    }
+    let alone: Vec<&RevisionReport> = report.revisions_of("").collect();
+    if !alone.is_empty() {
+        out.push_str("\nRevisions of no Istio\n");
+        out.push_str(&revision_lines(&alone, ""));
+    }
+    out.push_str(&tag_section(report));
+    out.push_str(&use_section(report, snapshot, wide));
+    out.push_str(&component_section(report));
+    if !report.not_read.is_empty() {
+        let rows: Vec<Vec<String>> = report.not_read.iter().map(|line| vec![line.clone()]).collect();
+        out.extend(["\nNot read\n", &table::lines("  ", &rows)]);
+    }
+    out.push_str(&problem_section(report));
+    out
+}
+
+fn istio_section(istio: &IstioReport, report: &Report) -> String {
+    let mut out = format!(
+        "\nIstio {}  {}  {}  in namespace {}  {}\n",
+        istio.name,
+        istio.version,
+        istio.strategy,
+        istio.namespace,
+        coloured(&istio.state)
+    );
+    let revisions: Vec<&RevisionReport> = report.revisions_of(&istio.name).collect();
+    if revisions.is_empty() {
+        out.push_str("  no revision yet\n");
+    } else {
+        out.push_str(&revision_lines(&revisions, &istio.active_revision));
+    }
+    out
+}
+
+fn revision_lines(revisions: &[&RevisionReport], active: &str) -> String {
+    let head = [
+        "REVISION",
+        "VERSION",
+        "STATE",
+        "CONTROL PLANE",
+        "IN USE BY",
+        "WHAT BECOMES OF IT",
+    ];
+    let mut rows = vec![head.map(str::to_owned).to_vec()];
+    for revision in revisions {
+        let mark = if revision.name == active { "*" } else { "" };
+        let when = revision
+            .pruned_at
+            .as_ref()
+            .map(|at| format!(" ({at})"))
+            .unwrap_or_default();
+        rows.push(vec![
+            format!("{}{mark}", revision.name),
+            revision.version.clone(),
+            revision.state.clone(),
+            revision.control_plane.clone(),
+            revision.in_use_by.to_string(),
+            format!("{}{when}", revision.prospect),
+        ]);
+    }
+    table::lines("  ", &rows)
+}
+
+fn tag_section(report: &Report) -> String {
+    if report.tags.is_empty() {
+        return String::new();
+    }
+    let mut rows = vec![
+        ["TAG", "TARGET", "REVISION", "STATE", "IN USE BY"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    for tag in &report.tags {
+        rows.push(vec![
+            tag.name.clone(),
+            tag.target.clone(),
+            if tag.revision.is_empty() {
+                "-".to_owned()
+            } else {
+                tag.revision.clone()
+            },
+            tag.state.clone(),
+            tag.in_use_by.to_string(),
+        ]);
+    }
+    format!("\nTags\n{}", table::lines("  ", &rows))
+}
+
+/// Who refers to what, by name.
+fn use_section(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
+    let mut out = String::new();
+    for revision in &report.revisions {
+        let all: Vec<String> = referrers(snapshot, &revision.name)
+            .into_iter()
+            .map(|(who, _)| who.trim().to_owned())
+            .collect();
+        if !all.is_empty() {
+            let most = if wide { all.len() } else { FEW };
+            let _ = writeln!(out, "  {}: {}", revision.name, named(&all, most));
+        }
+    }
+    if out.is_empty() {
+        out
+    } else {
+        format!("\nReferrers\n{out}")
+    }
+}
+
+fn component_section(report: &Report) -> String {
+    let mut out = String::new();
+    for one in &report.components {
+        let _ = writeln!(
+            out,
+            "\n{} {}  {}  in namespace {}  {}  {}",
+            one.kind,
+            one.name,
+            one.version,
+            one.namespace,
+            one.ready,
+            coloured(&one.state)
+        );
+    }
+    out
+}
+
+fn problem_section(report: &Report) -> String {
+    if report.problems.is_empty() {
+        return format!("\n{GOOD}All is well.{GOOD:#}\n");
+    }
+    let mut out = format!("\n{ERROR}Needs attention{ERROR:#}\n");
+    for problem in &report.problems {
+        let _ = writeln!(
+            out,
+            "  {} {WARNING}{}{WARNING:#}: {}",
+            problem.object,
+            problem.reason,
+            table::one_line(&problem.message)
+        );
+        let _ = writeln!(out, "    {HINT}hint:{HINT:#} {}", problem.remedy);
+    }
+    out
+}
+
+fn coloured(state: &str) -> String {
+    match state {
+        "Healthy" => format!("{GOOD}{state}{GOOD:#}"),
+        "Pending" | "Deleting" => format!("{FRAME}{state}{FRAME:#}"),
+        _ => format!("{WARNING}{state}{WARNING:#}"),
+    }
+}

@@ -1,0 +1,66 @@
+//! Which cluster, and a client for it: takes `--kubeconfig` and `--context`, gives a client whose every call ends in time.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use mainstay_cluster::connect::{Fence, connect, guard};
+
+use crate::error::{CliError, Kind, chain};
+
+/// Long enough for a cluster far away, short enough for somebody who waits.
+const CONNECT: Duration = Duration::from_secs(10);
+
+/// The flags that name a cluster.
+#[derive(clap::Args, Clone, Debug, Default)]
+pub(crate) struct ClusterFlags {
+    /// The kubeconfig to use; otherwise $KUBECONFIG, then ~/.kube/config, then the account of the pod this runs in
+    #[arg(long, value_name = "FILE")]
+    kubeconfig: Option<PathBuf>,
+
+    /// The context of the kubeconfig to use
+    #[arg(long, value_name = "NAME")]
+    context: Option<String>,
+}
+
+impl ClusterFlags {
+    /// A client for it.
+    pub(crate) async fn client(&self) -> Result<Client, CliError> {
+        let mut config = self.config().await?;
+        config.connect_timeout = Some(CONNECT);
+        let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
+        Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
+    }
+
+    async fn config(&self) -> Result<Config, CliError> {
+        if self.kubeconfig.is_none() && self.context.is_none() {
+            return Config::infer().await.map_err(|error| {
+                CliError::new(Kind::Cluster, chain(&error))
+                    .hint("name a cluster with --kubeconfig or $KUBECONFIG")
+            });
+        }
+        let unread = |error: kube::config::KubeconfigError| CliError::new(Kind::Cluster, chain(&error));
+        let read = match &self.kubeconfig {
+            Some(path) => Kubeconfig::read_from(path),
+            None => Kubeconfig::read(),
+        };
+        let options = KubeConfigOptions {
+            context: self.context.clone(),
+            ..KubeConfigOptions::default()
+        };
+        Config::from_custom_kubeconfig(read.map_err(unread)?, &options)
+            .await
+            .map_err(unread)
+    }
+}
+
+/// Runs what has to wait for a cluster.
+pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,365 @@
+//! What there is to say about a mesh: takes a survey, gives plain data with the words the operator itself would use. Prints nothing.
+
+mod problem;
+mod referrers;
+
+use jiff::Timestamp;
+use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Resource, Status as _, names};
+use mainstay_cluster::survey::Survey;
+use mainstay_mesh::snapshot::Source;
+use mainstay_mesh::{Prospect, Snapshot, active_revision_name, grace_period, prospects};
+use serde::Serialize;
+
+pub(crate) use problem::{Problem, problems};
+pub(crate) use referrers::{Use, named, referrers};
+
+/// Everything.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Report {
+    /// When it was read.
+    pub(crate) at: String,
+    pub(crate) operator: Operator,
+    pub(crate) istios: Vec<IstioReport>,
+    pub(crate) revisions: Vec<RevisionReport>,
+    pub(crate) tags: Vec<TagReport>,
+    pub(crate) components: Vec<Component>,
+    /// What could not be read: whatever depends on it is not known.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(crate) not_read: Vec<String>,
+    pub(crate) problems: Vec<Problem>,
+}
+
+/// Who works.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Operator {
+    pub(crate) running: Option<bool>,
+    pub(crate) message: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct IstioReport {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) strategy: String,
+    pub(crate) active_revision: String,
+    pub(crate) state: String,
+    pub(crate) revisions: Vec<String>,
+    pub(crate) tags: Vec<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct RevisionReport {
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) istio: String,
+    pub(crate) state: String,
+    pub(crate) ready: String,
+    pub(crate) control_plane: String,
+    pub(crate) in_use_by: Use,
+    pub(crate) prospect: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) pruned_at: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct TagReport {
+    pub(crate) name: String,
+    pub(crate) target: String,
+    pub(crate) revision: String,
+    pub(crate) state: String,
+    pub(crate) owner: String,
+    pub(crate) in_use_by: Use,
+}
+
+/// A network plug-in or a node proxy.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct Component {
+    pub(crate) kind: String,
+    pub(crate) name: String,
+    pub(crate) version: String,
+    pub(crate) namespace: String,
+    pub(crate) state: String,
+    pub(crate) ready: String,
+}
+
+impl Report {
+    /// All there is to say about what was found.
+    pub(crate) fn of(survey: &Survey) -> Self {
+        let snapshot = &survey.snapshot;
+        let operator = operator(survey);
+        let mut problems = problems(survey);
+        problems.extend(problem::of_operator(&operator));
+        Self {
+            at: second(snapshot.now),
+            operator,
+            istios: snapshot
+                .istios()
+                .iter()
+                .map(|istio| istio_report(snapshot, istio))
+                .collect(),
+            revisions: revisions(snapshot),
+            tags: tags(snapshot),
+            components: components(snapshot),
+            not_read: not_read(snapshot),
+            problems,
+        }
+    }
+
+    /// The revisions of an Istio.
+    pub(crate) fn revisions_of<'a>(&'a self, istio: &'a str) -> impl Iterator<Item = &'a RevisionReport> {
+        self.revisions
+            .iter()
+            .filter(move |revision| revision.istio == istio)
+    }
+}
+
+fn operator(survey: &Survey) -> Operator {
+    let now = survey.snapshot.now;
+    let leaders = match &survey.leaders {
+        Ok(leaders) => leaders,
+        Err(message) => {
+            return Operator {
+                running: None,
+                message: format!("cannot be told: {message}"),
+            };
+        }
+    };
+    let alive = leaders.iter().find(|leader| leader.is_alive(now));
+    let message = match (alive, leaders.first()) {
+        (Some(leader), _) => format!("{} leads from namespace {}", leader.holder, leader.namespace),
+        (None, Some(last)) => {
+            let since = last.renewed.map_or_else(|| "never".to_owned(), second);
+            format!(
+                "not running: {} in namespace {} was last heard of at {since}",
+                last.holder, last.namespace
+            )
+        }
+        (None, None) => "not running: nobody holds the Lease sail-operator-lock in any namespace".to_owned(),
+    };
+    Operator {
+        running: Some(alive.is_some()),
+        message,
+    }
+}
+
+fn istio_report(snapshot: &Snapshot, istio: &Istio) -> IstioReport {
+    let owned = snapshot.revisions().owned_by(&istio.metadata.uid);
+    let tags = snapshot.tags().owned_by(&istio.metadata.uid);
+    IstioReport {
+        name: istio.name().to_owned(),
+        version: istio.spec.version.clone(),
+        namespace: istio.spec.namespace.clone(),
+        strategy: format!("{:?}", istio.spec.strategy()),
+        active_revision: active(snapshot, istio),
+        state: state(istio),
+        revisions: owned.map(|revision| revision.name().to_owned()).collect(),
+        tags: tags.map(|tag| tag.name().to_owned()).collect(),
+    }
+}
+
+/// What the operator would make the active one; what it last did where nobody can tell.
+fn active(snapshot: &Snapshot, istio: &Istio) -> String {
+    active_revision_name(snapshot, istio).unwrap_or_else(|_| istio.status.active_revision_name.clone())
+}
+
+fn revisions(snapshot: &Snapshot) -> Vec<RevisionReport> {
+    snapshot
+        .revisions()
+        .iter()
+        .map(|revision| revision_report(snapshot, revision))
+        .collect()
+}
+
+/// One revision.
+pub(crate) fn revision_report(snapshot: &Snapshot, revision: &IstioRevision) -> RevisionReport {
+    let owner = owner(snapshot, revision);
+    let prospect = owner.and_then(|istio| prospect(snapshot, istio, revision));
+    let (prospect, pruned_at) = foretell(snapshot, prospect);
+    RevisionReport {
+        name: revision.name().to_owned(),
+        version: revision.spec.version.clone(),
+        namespace: revision.spec.namespace.clone(),
+        istio: owner.map(|istio| istio.name().to_owned()).unwrap_or_default(),
+        state: state(revision),
+        ready: holds(revision, &ConditionType::Ready),
+        control_plane: control_plane(snapshot, revision),
+        in_use_by: Use::of_revision(snapshot, revision),
+        prospect,
+        pruned_at: pruned_at.map(second),
+    }
+}
+
+fn owner<'a>(snapshot: &'a Snapshot, revision: &IstioRevision) -> Option<&'a Istio> {
+    let owners = &revision.metadata.owner_references;
+    snapshot
+        .istios()
+        .iter()
+        .find(|istio| owners.iter().any(|owner| owner.uid == istio.metadata.uid))
+}
+
+fn prospect(snapshot: &Snapshot, istio: &Istio, revision: &IstioRevision) -> Option<Prospect> {
+    let active = active(snapshot, istio);
+    let found = prospects(snapshot, istio, &active, grace_period(istio))
+        .find(|(one, _)| one.name() == revision.name());
+    found.map(|(_, prospect)| prospect)
+}
+
+/// What becomes of a revision, in words, and when it goes.
+fn foretell(snapshot: &Snapshot, prospect: Option<Prospect>) -> (String, Option<Timestamp>) {
+    let text = match prospect {
+        None => "kept: no Istio owns it",
+        Some(Prospect::Active) => "active",
+        Some(Prospect::InUse) => "kept: it is in use",
+        Some(Prospect::Going) => "being deleted",
+        Some(Prospect::External) => "kept: other clusters may use it",
+        Some(Prospect::Unknown) => "kept: whether it is in use is not known",
+        Some(Prospect::Until(due)) if due <= snapshot.now => return ("pruned now".to_owned(), Some(due)),
+        Some(Prospect::Until(due)) => {
+            let left = due.as_second() - snapshot.now.as_second();
+            return (format!("pruned in {}", span(left)), Some(due));
+        }
+    };
+    (text.to_owned(), None)
+}
+
+/// Every source that could not be read, and why.
+fn not_read(snapshot: &Snapshot) -> Vec<String> {
+    let unread = Source::ALL.into_iter().filter_map(|source| {
+        let error = snapshot.readable(source).err()?;
+        Some(format!("{}: {error}", source.name()))
+    });
+    unread.collect()
+}
+
+fn control_plane(snapshot: &Snapshot, revision: &IstioRevision) -> String {
+    if revision.spec.is_remote() {
+        return "in another cluster".to_owned();
+    }
+    let name = names::istiod(revision.spec.revision());
+    match snapshot.deployment(&revision.spec.namespace, &name) {
+        Some(fact) => format!("{name}: {} of {} ready", fact.ready, fact.replicas),
+        None if snapshot.readable(Source::Deployments).is_err() => format!("{name}: not read"),
+        None => format!("{name}: not there"),
+    }
+}
+
+fn tags(snapshot: &Snapshot) -> Vec<TagReport> {
+    let report = |tag: &mainstay_api::IstioRevisionTag| TagReport {
+        name: tag.name().to_owned(),
+        target: format!("{}/{}", tag.spec.target_ref.kind, tag.spec.target_ref.name),
+        revision: tag.status.istio_revision.clone(),
+        state: state(tag),
+        owner: tag
+            .metadata
+            .controller()
+            .map(|owner| owner.name.clone())
+            .unwrap_or_default(),
+        in_use_by: Use::of_tag(snapshot, tag.name()),
+    };
+    snapshot.tags().iter().map(report).collect()
+}
+
+fn components(snapshot: &Snapshot) -> Vec<Component> {
+    fn component<S: Kind>(object: &Resource<S>, version: &str, namespace: &str, ready: String) -> Component {
+        Component {
+            kind: S::KIND.name().to_owned(),
+            name: object.name().to_owned(),
+            version: version.to_owned(),
+            namespace: namespace.to_owned(),
+            state: state(object),
+            ready,
+        }
+    }
+    let nodes = |namespace: &str, name: &str| match snapshot.daemonset(namespace, name) {
+        Some(fact) => format!("{} of {} nodes ready", fact.ready, fact.scheduled),
+        None if snapshot.readable(Source::DaemonSets).is_err() => "not read".to_owned(),
+        None => "not there".to_owned(),
+    };
+    let cnis = snapshot.cnis().iter().map(|cni| {
+        let ready = nodes(&cni.spec.namespace, names::CNI_DAEMONSET);
+        component(cni, &cni.spec.version, &cni.spec.namespace, ready)
+    });
+    let ztunnels = snapshot.ztunnels().iter().map(|ztunnel| {
+        let ready = nodes(&ztunnel.spec.namespace, names::ZTUNNEL_DAEMONSET);
+        component(ztunnel, &ztunnel.spec.version, &ztunnel.spec.namespace, ready)
+    });
+    cnis.chain(ztunnels).collect()
+}
+
+/// One word; an object nobody has looked at says nothing yet.
+fn state<S: Kind>(object: &Resource<S>) -> String {
+    if object.metadata.is_deleting() {
+        return "Deleting".to_owned();
+    }
+    match object.status.state().name() {
+        "" => "Pending".to_owned(),
+        state => state.to_owned(),
+    }
+}
+
+fn holds<S: Kind>(object: &Resource<S>, kind: &ConditionType) -> String {
+    let word = match object.status.conditions().get(kind).status {
+        mainstay_api::ConditionStatus::True => "yes",
+        mainstay_api::ConditionStatus::False => "no",
+        mainstay_api::ConditionStatus::Unknown => "unknown",
+    };
+    word.to_owned()
+}
+
+/// To the second, as Kubernetes writes it.
+pub(crate) fn second(moment: Timestamp) -> String {
+    Timestamp::from_second(moment.as_second())
+        .unwrap_or(moment)
+        .to_string()
+}
+
+/// So long, in its two largest units.
+pub(crate) fn span(seconds: i64) -> String {
+    let seconds = seconds.max(0);
+    let parts = [
+        (seconds / 86_400, "d"),
+        (seconds / 3600 % 24, "h"),
+        (seconds / 60 % 60, "m"),
+        (seconds % 60, "s"),
+    ];
+    let told: Vec<String> = parts
+        .iter()
+        .skip_while(|(count, _)| *count == 0)
+        .take(2)
+        .filter(|(count, _)| *count > 0)
+        .map(|(count, unit)| format!("{count}{unit}"))
+        .collect();
+    if told.is_empty() {
+        "0s".to_owned()
+    } else {
+        told.concat()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::span;
+
+    #[test]
+    fn spans_are_short() {
+        for (seconds, expected) in [
+            (-5, "0s"),
+            (0, "0s"),
+            (59, "59s"),
+            (60, "1m"),
+            (61, "1m1s"),
+            (3_601, "1h"),
+            (90_061, "1d1h"),
+        ] {
+            assert_eq!(span(seconds), expected);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `mainstay status`, `revision` and `crds install` as processes against a served simulator: what they print, byte for byte, and how they
+//! end. `BLESS=1` writes what they print now.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    clippy::print_stdout,
+    reason = "tests"
+)]
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use http::Request;
+use kube::Client;
+use kube::client::Body;
+use mainstay_catalog::Catalog;
+use mainstay_sim::Cluster;
+use mainstay_sim::auth::User;
+use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_yaml::{Budget, parse, to_json};
+use serde_json::{Value, json};
+
+/// The moment everything is told for.
+const NOW: &str = "--at=2026-11-15T12:00:10Z";
+
+/// A served cluster and kubeconfigs for it.
+struct Host {
+    cluster: Cluster,
+    _server: Server,
+    folder: tempfile::TempDir,
+}
+
+impl Host {
+    async fn start() -> Self {
+        let cluster = Cluster::default();
+        let options = ServeOptions {
+            speed: 0.0,
+            ..ServeOptions::default()
+        };
+        let server = Server::start(&cluster, &options).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        server
+            .write_kubeconfig(User::admin(), &folder.path().join("admin"))
+            .unwrap();
+        server
+            .write_kubeconfig(User::named("half-blind", &[]), &folder.path().join("half-blind"))
+            .unwrap();
+        server
+            .write_kubeconfig(User::named("nobody", &[]), &folder.path().join("nobody"))
+            .unwrap();
+        Self {
+            cluster,
+            _server: server,
+            folder,
+        }
+    }
+
+    /// Runs the binary as `user`; gives exit code, stdout and stderr as one text.
+    async fn run(&self, user: &str, arguments: &[&str]) -> String {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+        command
+            .args(arguments)
+            .arg("--kubeconfig")
+            .arg(self.folder.path().join(user));
+        command
+            .env_remove("KUBECONFIG")
+            .env("XDG_DATA_HOME", self.folder.path());
+        let output = tokio::task::spawn_blocking(move || command.output().unwrap())
+            .await
+            .unwrap();
+        let text = |bytes: &[u8]| String::from_utf8(bytes.to_vec()).unwrap();
+        let (out, err) = (text(&output.stdout), text(&output.stderr));
+        let error = if err.is_empty() {
+            String::new()
+        } else {
+            format!("--- stderr\n{err}")
+        };
+        format!(
+            "$ mainstay {}\n{out}{error}--- exit {}\n",
+            arguments.join(" "),
+            output.status.code().unwrap()
+        )
+    }
+
+    /// Makes what a fixture describes, statuses included.
+    async fn make(&self, fixture: &str) {
+        let client = Client::new(self.cluster.connect("fixture"), "default");
+        let mut made = BTreeMap::<(String, String), String>::new();
+        for mut object in documents(fixture) {
+            let status = object.as_object_mut().unwrap().remove("status");
+            for owner in object["metadata"]["ownerReferences"]
+                .as_array_mut()
+                .into_iter()
+                .flatten()
+            {
+                let key = (
+                    owner["kind"].as_str().unwrap().to_owned(),
+                    owner["name"].as_str().unwrap().to_owned(),
+                );
+                owner["uid"] = json!(made[&key]);
+            }
+            let path = folder_of(&object);
+            let mut stored = call(&client, "POST", &path, &object).await;
+            let (kind, name) = (
+                object["kind"].as_str().unwrap(),
+                object["metadata"]["name"].as_str().unwrap(),
+            );
+            made.insert(
+                (kind.to_owned(), name.to_owned()),
+                stored["metadata"]["uid"].as_str().unwrap_or_default().to_owned(),
+            );
+            if let Some(status) = status {
+                stored["status"] = status;
+                call(&client, "PUT", &format!("{path}/{name}/status"), &stored).await;
+            }
+        }
+    }
+}
+
+async fn call(client: &Client, method: &str, path: &str, body: &Value) -> Value {
+    let request = Request::builder()
+        .method(method)
+        .uri(path)
+        .header("content-type", "application/json");
+    let request = request.body(Body::from(body.to_string().into_bytes())).unwrap();
+    let answer = client.send(request).await.unwrap();
+    let success = answer.status().is_success();
+    let bytes = answer.into_body().collect_bytes().await.unwrap();
+    assert!(success, "{method} {path}: {}", String::from_utf8_lossy(&bytes));
+    serde_json::from_slice(&bytes).unwrap()
+}
+
+fn documents(file: &str) -> Vec<Value> {
+    let text = std::fs::read_to_string(folder().join(file)).unwrap();
+    let read = |document: &str| -> Value {
+        let value = parse(document.as_bytes(), &Budget::default()).unwrap();
+        serde_json::from_str(&to_json(&value).unwrap()).unwrap()
+    };
+    text.split("\n---\n").map(read).collect()
+}
+
+fn folder_of(object: &Value) -> String {
+    let api_version = object["apiVersion"].as_str().unwrap();
+    let root = if api_version.contains('/') { "apis" } else { "api" };
+    let plural = format!("{}s", object["kind"].as_str().unwrap().to_lowercase());
+    match object["metadata"]["namespace"].as_str() {
+        Some(namespace) => format!("/{root}/{api_version}/namespaces/{namespace}/{plural}"),
+        None => format!("/{root}/{api_version}/{plural}"),
+    }
+}
+
+fn folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/status")
+}
+
+/// Compares what was printed with what is stored.
+fn check(name: &str, printed: &str) {
+    let path = folder().join(format!("{name}.txt"));
+    if std::env::var_os("BLESS").is_some() {
+        std::fs::write(&path, printed).unwrap();
+    }
+    let expected = std::fs::read_to_string(&path).unwrap_or_default();
+    assert!(
+        printed == expected,
+        "{name}: printed\n{printed}\nexpected\n{expected}"
+    );
+}
+
+fn has_charts() -> bool {
+    let charts = !Catalog::embedded().unwrap().installable().is_empty();
+    if !charts {
+        println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
+    }
+    charts
+}
+
+#[tokio::test]
+async fn definitions_are_installed_and_left_alone_after() {
+    if !has_charts() {
+        return;
+    }
+    let host = Host::start().await;
+    check(
+        "status-without-definitions",
+        &host.run("admin", &["status", NOW]).await,
+    );
+    check("crds-refused", &host.run("nobody", &["crds", "install"]).await);
+    check(
+        "crds-ours",
+        &host.run("admin", &["crds", "install", "--only=mainstay"]).await,
+    );
+    check("crds-all", &host.run("admin", &["crds", "install"]).await);
+    check("crds-again", &host.run("admin", &["crds", "install"]).await);
+    check("status-empty", &host.run("admin", &["status", NOW]).await);
+    check("list-empty", &host.run("admin", &["revision", "list", NOW]).await);
+    check("status-refused", &host.run("nobody", &["status", NOW]).await);
+}
+
+#[tokio::test]
+async fn a_mesh_is_told_as_the_operator_sees_it() {
+    if !has_charts() {
+        return;
+    }
+    let host = Host::start().await;
+    host.run("admin", &["crds", "install", "--only=mainstay"]).await;
+    host.make("mesh.yaml").await;
+    for (name, arguments) in [
+        ("status", &["status", NOW][..]),
+        ("status-wide", &["status", "-o", "wide", NOW]),
+        ("status-json", &["status", "-o", "json", NOW]),
+        ("status-colour", &["status", "--color=always", NOW]),
+        ("status-later", &["status", "--at=2026-11-15T13:00:00Z"]),
+        ("list", &["revision", "list", NOW]),
+        ("list-wide", &["revision", "list", "-o", "wide", NOW]),
+        ("list-yaml", &["revision", "list", "-o", "yaml", NOW]),
+        ("describe", &["revision", "describe", "mesh-v1-29-1", NOW]),
+        ("describe-old", &["revision", "describe", "mesh-v1-27-9", NOW]),
+        (
+            "describe-json",
+            &["revision", "describe", "mesh-v1-28-2", "-o", "json", NOW],
+        ),
+        ("describe-unknown", &["revision", "describe", "nope", NOW]),
+        ("describe-tag", &["revision", "describe", "stable", NOW]),
+    ] {
+        check(name, &host.run("admin", arguments).await);
+    }
+    check(
+        "status-half-blind",
+        &host.run("half-blind", &["status", NOW]).await,
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_that_is_not_there_is_told() {
+    let host = Host::start().await;
+    let missing = host.run("missing", &["status", NOW]).await;
+    assert!(missing.contains("--- exit 1"), "{missing}");
+    assert!(missing.contains("--- stderr\nError: "), "{missing}");
+    let context = host.run("admin", &["status", "--context=other", NOW]).await;
+    check("unknown-context", &context);
+}
