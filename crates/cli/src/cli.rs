@@ -4,7 +4,9 @@ use std::ffi::OsString;
 
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
-use crate::commands::{charts, completion, crds, generate, revision, sandbox, status, template, version};
+use crate::commands::{
+    charts, completion, crds, generate, operator, revision, sandbox, status, template, version,
+};
 use crate::error::CliError;
 use crate::style::Color;
 
@@ -21,6 +23,7 @@ use crate::style::Color;
   mainstay generate --check --diff k8s/
   mainstay charts list
   mainstay status --context prod
+  mainstay operator run --help
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
 struct Cli {
@@ -46,6 +49,8 @@ enum Command {
     Revision(Box<revision::Args>),
     /// Print or install the custom resource definitions: ours and Istio's
     Crds(crds::Args),
+    /// Run the operator: a drop-in for the Sail Operator
+    Operator(operator::Args),
     /// Run a Kubernetes API on loopback, with nodes and working controllers, until Ctrl-C
     Sandbox(sandbox::Args),
     /// Print a completion script for a shell
@@ -56,7 +61,7 @@ enum Command {
 
 /// Runs the command that `argv` names.
 pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliError> {
-    let argv: Vec<OsString> = argv.into_iter().collect();
+    let argv = operator::with_two_dashes(argv.into_iter().collect());
     let matches = command()
         .try_get_matches_from(&argv)
         .map_err(|error| usage_error(error, &argv))?;
@@ -69,6 +74,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Status(it) => status::run(&it),
         Command::Revision(it) => revision::run(&it),
         Command::Crds(it) => crds::run(&it),
+        Command::Operator(it) => operator::run(&it),
         Command::Sandbox(it) => sandbox::run(&it),
         Command::Completion(it) => completion::run(&it, command()),
         Command::Version(it) => version::run(&it),
@@ -89,7 +95,8 @@ fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
 /// The whole tree. The arguments of `template` behave as Helm's do (`--flag=false`, the last of two wins, a value may
 /// begin with a dash), which the derive cannot say once for all of them.
 fn command() -> clap::Command {
-    Cli::command().mut_subcommand("template", |template| {
+    let tree = Cli::command().mut_subcommand("operator", |it| operator::as_go_flags(it, as_go_flag));
+    tree.mut_subcommand("template", |template| {
         template
             .args_override_self(true)
             .mut_args(|arg| match arg.get_action() {
@@ -113,7 +120,7 @@ fn as_go_flag(arg: clap::Arg) -> clap::Arg {
 }
 
 /// What Go's `strconv.ParseBool` takes.
-fn go_bool(text: &str) -> Result<bool, String> {
+pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
         "0" | "f" | "F" | "FALSE" | "false" | "False" => Ok(false),

@@ -46,6 +46,8 @@ pub(crate) enum Kind {
     Cluster,
     /// `status` found something wrong, and has said so.
     Attention,
+    /// A configuration file, or the environment.
+    Config,
     /// `--check` found something to change: no failure, and nothing to say.
     WouldChange,
     /// The reader of our output went away: nothing to say.
@@ -63,6 +65,7 @@ impl Kind {
             Self::Offline => "offline",
             Self::Inject | Self::WouldChange => "injection",
             Self::Cluster | Self::Attention => "cluster",
+            Self::Config => "configuration",
             Self::Io | Self::Closed => "i/o",
         }
     }

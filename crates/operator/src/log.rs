@@ -44,6 +44,11 @@ impl Default for LogOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Level(pub LevelFilter);
 
+impl Level {
+    /// Also what is of use only to who looks for a bug.
+    pub const DEBUG: Self = Self(LevelFilter::DEBUG);
+}
+
 impl FromStr for Level {
     type Err = String;
 

@@ -1,0 +1,30 @@
+//! `mainstay operator`: takes flags, starts the operator. Knows nothing of what it does.
+
+mod args;
+mod run;
+mod spelling;
+mod start;
+
+use crate::error::CliError;
+pub(crate) use spelling::{as_go_flags, with_two_dashes};
+
+/// Arguments of `operator`.
+#[derive(clap::Args)]
+#[command(arg_required_else_help = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    /// Watch a cluster and keep the mesh as its objects declare it
+    Run(Box<args::Args>),
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    match &args.command {
+        Command::Run(args) => run::run(args),
+    }
+}

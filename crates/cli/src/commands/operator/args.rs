@@ -1,0 +1,114 @@
+//! The flags of `operator run`: those of the Sail Operator by the same names, and a few of our own.
+
+use std::path::PathBuf;
+
+use mainstay_operator::config::DEFAULT_FILE;
+use mainstay_operator::log::{Encoder, Level, LogOptions, TimeEncoding};
+use mainstay_operator::server::Bind;
+
+/// Arguments of `operator run`.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Flags are those of the Sail Operator, in all spellings of Go (-flag, --flag, --flag=value).
+Environment: POD_NAMESPACE (else the service account's), KUBECONFIG (else the service account, else ~/.kube/config).
+Ends with 0 after SIGTERM or SIGINT (a second one ends it at once), and with 1 when the lease is lost.
+
+Examples:
+  mainstay operator run                                       # in a pod
+  POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false   # on a desk, against the current kubeconfig
+  mainstay operator run -zap-encoder=json -zap-log-level=debug
+  mainstay operator run --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:8081"
+)]
+pub(super) struct Args {
+    /// Where to serve /metrics over HTTPS; 0 turns it off
+    #[arg(long, default_value = ":8443", value_name = "ADDRESS")]
+    pub(super) metrics_bind_address: Bind,
+
+    /// Where to serve /healthz and /readyz; 0 turns it off
+    #[arg(long, default_value = ":8081", value_name = "ADDRESS")]
+    pub(super) health_probe_bind_address: Bind,
+
+    /// Folder with tls.crt and tls.key for /metrics, read again when they change; without it the certificate is self-signed
+    #[arg(long, value_name = "DIR")]
+    pub(super) metrics_cert_dir: Option<PathBuf>,
+
+    /// Images by version, as a pod's annotations dumped into a file; may be missing unless named
+    #[arg(long, value_name = "FILE", help = format!("Images by version (images.v1_29_1.istiod=…), as a pod's annotations dumped into a file [default: {DEFAULT_FILE}, if there is one]"))]
+    pub(super) config_file: Option<PathBuf>,
+
+    /// Take charts from this folder (DIR/VERSION/charts/CHART); it wins over what is built in
+    #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
+    pub(super) resource_directory: PathBuf,
+
+    /// Values a distributor puts under the user's, by version and kind
+    #[arg(long, value_name = "FILE")]
+    pub(super) vendor_defaults: Option<PathBuf>,
+
+    /// How many objects are worked on at once
+    #[arg(long, default_value_t = 1, value_name = "N")]
+    pub(super) max_concurrent_reconciles: i64,
+
+    /// Wait until nobody else leads; --leader-elect=false for exactly one process
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    pub(super) leader_elect: bool,
+
+    /// Log each request sent to the Kubernetes API
+    #[arg(long)]
+    pub(super) log_api_requests: bool,
+
+    /// Log what wakes each object
+    #[arg(long)]
+    pub(super) log_enqueue_events: bool,
+
+    /// The kubeconfig to use
+    #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
+    pub(super) kubeconfig: PathBuf,
+
+    /// Print the version and end
+    #[arg(long)]
+    pub(super) version: bool,
+
+    #[command(flatten)]
+    pub(super) zap: Zap,
+}
+
+/// The flags of zap, which logs elsewhere.
+#[derive(clap::Args)]
+pub(super) struct Zap {
+    /// For developers: console and debug; =false: JSON and info [default: console and info]
+    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    zap_devel: Option<bool>,
+
+    /// json or console
+    #[arg(long, value_name = "ENCODER")]
+    zap_encoder: Option<Encoder>,
+
+    /// debug, info, error, panic, or a number greater than 0 for ever more
+    #[arg(long, value_name = "LEVEL")]
+    zap_log_level: Option<Level>,
+
+    /// Accepted (info, error, panic) and without effect: errors name their causes instead
+    #[arg(long, value_name = "LEVEL", value_parser = ["info", "error", "panic"], ignore_case = true)]
+    zap_stacktrace_level: Option<String>,
+
+    /// epoch, millis, nanos, iso8601, rfc3339 or rfc3339nano
+    #[arg(long, default_value = "rfc3339", value_name = "ENCODING")]
+    zap_time_encoding: TimeEncoding,
+}
+
+impl Zap {
+    /// What they mean together.
+    pub(super) fn options(&self) -> LogOptions {
+        let default = LogOptions::default();
+        let (encoder, level) = match self.zap_devel {
+            None => (default.encoder, default.level),
+            Some(true) => (Encoder::Console, Level::DEBUG),
+            Some(false) => (Encoder::Json, default.level),
+        };
+        LogOptions {
+            level: self.zap_log_level.unwrap_or(level),
+            encoder: self.zap_encoder.unwrap_or(encoder),
+            time: self.zap_time_encoding,
+        }
+    }
+}

@@ -1,0 +1,227 @@
+//! `mainstay operator run`: takes flags, puts the operator together, lets it run until it is told to stop.
+
+use std::sync::Arc;
+
+use kube::Client;
+use mainstay_operator::health::Health;
+use mainstay_operator::log::{self, PlanLog};
+use mainstay_operator::metrics::Metrics;
+use mainstay_operator::probe::{HttpsProber, SystemResolver};
+use mainstay_operator::server::{Bind, Certificates, ClusterGate, Server, serve_health, serve_metrics};
+use mainstay_operator::settings::{self, Found};
+use mainstay_operator::{Clock, Observer, Options, tls};
+use tokio::signal::unix::{Signal, SignalKind, signal};
+use tokio::sync::watch;
+
+use super::args::Args;
+use super::start;
+use crate::commands::print;
+use crate::error::{CliError, Kind, chain};
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Who is served under this name in the cluster.
+const METRICS_SERVICE: &str = "sail-operator-metrics-service";
+
+/// Runs it.
+pub(super) fn run(args: &Args) -> Result<(), CliError> {
+    if args.version {
+        return print(format!("mainstay {VERSION}\n").as_bytes());
+    }
+    log::init(args.zap.options());
+    tracing::info!(version = VERSION, "mainstay operator");
+    let inputs = start::inputs(args)?;
+    let catalog = start::catalogue(args)?;
+    // One thread does everything but rendering: a plan takes less than a millisecond, and memory stays small.
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
+    let done = runtime.block_on(async {
+        let stop = Stop::on_signals()?;
+        let begin = async {
+            let client = start::client(args).await?;
+            let found = settings::find(&client, inputs)
+                .await
+                .map_err(|error| start::unsettled(&error))?;
+            Ok::<_, CliError>((client, found))
+        };
+        let mut stopped = stop.receiver.clone();
+        let (client, found) = tokio::select! {
+            begun = begin => begun?,
+            _ = stopped.wait_for(|stop| *stop) => return Ok(()),
+        };
+        operate(args, client, catalog, found, &stop).await
+    });
+    // What renders at this moment is of no use to anybody.
+    runtime.shutdown_background();
+    done
+}
+
+async fn operate(
+    args: &Args,
+    client: Client,
+    catalog: Arc<mainstay_catalog::Catalog>,
+    found: Found,
+    stop: &Stop,
+) -> Result<(), CliError> {
+    let parts = Parts {
+        health: Arc::default(),
+        metrics: Arc::new(Metrics::new(VERSION)),
+    };
+    let servers = parts.serve(args, &client, &found, &stop.receiver).await?;
+    if let Some(start) = found.tls {
+        let (client, sender) = (client.clone(), stop.sender.clone());
+        tokio::spawn(async move {
+            tracing::info!("{}", tls::changed(client, start).await);
+            let _ = sender.send(true);
+        });
+    }
+    let options = Options {
+        namespace: found.settings.operator_namespace.clone(),
+        identity: identity()?,
+        max_concurrent: usize::try_from(args.max_concurrent_reconciles)
+            .unwrap_or(1)
+            .max(1),
+        leader_elect: args.leader_elect,
+        observer: parts.observer(args),
+        prober: Arc::new(HttpsProber::new(SystemResolver)),
+        ..Options::default()
+    };
+    tracing::info!(
+        namespace = options.namespace,
+        identity = options.identity,
+        "starting"
+    );
+    let mut stopped = stop.receiver.clone();
+    let until = async move {
+        let _ = stopped.wait_for(|stop| *stop).await;
+    };
+    let ended =
+        mainstay_operator::run(client, catalog, found.settings, options, Clock::system(), until).await;
+    let _ = stop.sender.send(true);
+    for server in servers {
+        server.ended().await;
+    }
+    match &ended {
+        Ok(()) => tracing::info!("ended as asked"),
+        Err(error) => tracing::error!(error = error as &dyn std::error::Error, "ended"),
+    }
+    ended.map_err(|error| {
+        CliError::new(Kind::Cluster, chain(&error))
+            .hint("another process leads; this one must be started anew")
+    })
+}
+
+/// Whoever listens to the loop.
+struct Parts {
+    health: Arc<Health>,
+    metrics: Arc<Metrics>,
+}
+
+impl Parts {
+    fn observer(&self, args: &Args) -> Arc<dyn Observer> {
+        let log = PlanLog {
+            wakes: args.log_enqueue_events,
+        };
+        let all: Vec<Arc<dyn Observer>> = vec![self.health.clone(), self.metrics.clone(), Arc::new(log)];
+        Arc::new(all)
+    }
+
+    async fn serve(
+        &self,
+        args: &Args,
+        client: &Client,
+        found: &Found,
+        stop: &watch::Receiver<bool>,
+    ) -> Result<Vec<Server>, CliError> {
+        let mut servers = Vec::new();
+        let unserved = |error: &dyn std::error::Error| CliError::new(Kind::Io, chain(error));
+        if args.health_probe_bind_address != Bind::Off {
+            let served =
+                serve_health(&args.health_probe_bind_address, self.health.clone(), stop.clone()).await;
+            let server =
+                served.map_err(|error| unserved(&error).hint("--health-probe-bind-address names another"))?;
+            tracing::info!(address = %server.address, "serving /healthz and /readyz");
+            servers.push(server);
+        }
+        if args.metrics_bind_address != Bind::Off {
+            let certificates = certificates(args, found).map_err(|error| unserved(&error))?;
+            let gate = Arc::new(ClusterGate::new(client.clone()));
+            let served = serve_metrics(
+                &args.metrics_bind_address,
+                certificates,
+                gate,
+                self.metrics.clone(),
+                stop.clone(),
+            )
+            .await;
+            let server = served
+                .map_err(|error| unserved(&error).hint("--metrics-bind-address names another, 0 none"))?;
+            tracing::info!(address = %server.address, "serving /metrics over HTTPS, without HTTP/2");
+            servers.push(server);
+        }
+        Ok(servers)
+    }
+}
+
+fn certificates(
+    args: &Args,
+    found: &Found,
+) -> Result<Certificates, mainstay_operator::server::CertificateError> {
+    let profile = found.settings.tls.as_ref();
+    match &args.metrics_cert_dir {
+        Some(folder) => Certificates::from_folder(folder, profile),
+        None => {
+            let namespace = &found.settings.operator_namespace;
+            let service = format!("{METRICS_SERVICE}.{namespace}.svc");
+            Certificates::self_signed(vec!["localhost".into(), "127.0.0.1".into(), service], profile)
+        }
+    }
+}
+
+/// Who we are among several: the pod, and something that no earlier process in it had.
+fn identity() -> Result<String, CliError> {
+    let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let host = || {
+        std::fs::read_to_string("/proc/sys/kernel/hostname")
+            .ok()
+            .map(|name| name.trim().to_owned())
+    };
+    let name = set("POD_NAME")
+        .or_else(|| set("HOSTNAME"))
+        .or_else(host)
+        .unwrap_or_else(|| "mainstay".into());
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(|_| CliError::new(Kind::Io, "the system gives no random bytes"))?;
+    Ok(format!("{name}_{:032x}", u128::from_be_bytes(bytes)))
+}
+
+/// Turns true when the process is to end.
+struct Stop {
+    sender: watch::Sender<bool>,
+    receiver: watch::Receiver<bool>,
+}
+
+impl Stop {
+    /// With SIGTERM or SIGINT; a second one ends the process at once.
+    fn on_signals() -> Result<Self, CliError> {
+        let (sender, receiver) = watch::channel(false);
+        let (mut terminate, mut interrupt) =
+            (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
+        let told = sender.clone();
+        tokio::spawn(async move {
+            either(&mut terminate, &mut interrupt).await;
+            tracing::info!("told to stop: what runs is finished first");
+            let _ = told.send(true);
+            either(&mut terminate, &mut interrupt).await;
+            std::process::exit(1);
+        });
+        Ok(Self { sender, receiver })
+    }
+}
+
+async fn either(first: &mut Signal, second: &mut Signal) {
+    tokio::select! {
+        _ = first.recv() => {}
+        _ = second.recv() => {}
+    }
+}

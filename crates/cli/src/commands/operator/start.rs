@@ -1,0 +1,110 @@
+//! What the operator needs before it can begin: takes flags and the environment, gives a client, a catalogue and settings.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use mainstay_catalog::{Catalog, Origin};
+use mainstay_cluster::connect::connect;
+use mainstay_operator::config::{self, ConfigError, DEFAULT_FILE};
+use mainstay_operator::fips;
+use mainstay_operator::log::log_calls;
+use mainstay_operator::settings::{self, Inputs, NAMESPACE_FILE, SettingsError};
+
+use super::args::Args;
+use crate::error::{CliError, Kind, chain};
+
+/// Long enough for a cluster far away, short enough for a restart to be noticed.
+const CONNECT: Duration = Duration::from_secs(10);
+/// As servers see us in their logs.
+const USER_AGENT: &str = concat!("mainstay/", env!("CARGO_PKG_VERSION"));
+
+/// What flags, files and the environment say.
+pub(super) fn inputs(args: &Args) -> Result<Inputs, CliError> {
+    let namespace = std::env::var("POD_NAMESPACE").ok();
+    let (path, named) = match &args.config_file {
+        Some(path) => (path.as_path(), true),
+        None => (Path::new(DEFAULT_FILE), false),
+    };
+    let images = config::read(path, named).map_err(|error| misconfigured(&error))?;
+    tracing::info!(file = %path.display(), versions = images.len(), "config loaded");
+    Ok(Inputs {
+        operator_namespace: settings::operator_namespace(namespace, Path::new(NAMESPACE_FILE))
+            .map_err(|error| unsettled(&error))?,
+        images,
+        vendor_defaults: settings::vendor_defaults(args.vendor_defaults.as_deref())
+            .map_err(|error| unsettled(&error))?,
+        fips: settings::fips_mode(Path::new(fips::KERNEL_FILE)),
+    })
+}
+
+fn misconfigured(error: &ConfigError) -> CliError {
+    match error {
+        ConfigError::Line { path, what, at } => {
+            let said = CliError::new(Kind::Config, what.as_str());
+            said.at(&path.display().to_string(), at.line, at.column, at.source.clone())
+        }
+        ConfigError::Read { .. } => CliError::new(Kind::Config, chain(error)),
+    }
+}
+
+/// Settings that could not be found.
+pub(super) fn unsettled(error: &SettingsError) -> CliError {
+    let unreachable = "is the cluster there, and does the kubeconfig (or the service account) lead to it?";
+    match error {
+        SettingsError::Late | SettingsError::Platform(_) => {
+            CliError::new(Kind::Cluster, chain(error)).hint(unreachable)
+        }
+        SettingsError::Tls(_) => CliError::new(Kind::Cluster, chain(error)),
+        _ => CliError::new(Kind::Config, chain(error)),
+    }
+}
+
+/// The charts: those built in, and those of the folder.
+pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
+    let embedded = Catalog::embedded()?;
+    let folder = &args.resource_directory;
+    if folder.as_os_str().is_empty() {
+        tracing::info!("using embedded resources");
+        return Ok(Arc::new(embedded));
+    }
+    if !folder.is_dir() {
+        let message = format!("--resource-directory {}: no such folder", folder.display());
+        return Err(CliError::new(Kind::Usage, message));
+    }
+    tracing::info!(directory = %folder.display(), "using filesystem resources");
+    Ok(Arc::new(embedded.with_folder(Origin::Folder, folder)?))
+}
+
+/// A client, in controller-runtime's order: the flag, `KUBECONFIG`, the pod's account, `~/.kube/config`.
+pub(super) async fn client(args: &Args) -> Result<Client, CliError> {
+    let mut config = cluster(&args.kubeconfig).await?;
+    config.connect_timeout = Some(CONNECT);
+    let agent = http::HeaderValue::from_static(USER_AGENT);
+    config.headers.push((http::header::USER_AGENT, agent));
+    let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
+    Ok(if args.log_api_requests {
+        log_calls(client)
+    } else {
+        client
+    })
+}
+
+async fn cluster(kubeconfig: &PathBuf) -> Result<Config, CliError> {
+    let hint = "name a cluster with --kubeconfig or $KUBECONFIG, or run in a pod";
+    let failed = |error: &dyn std::error::Error| CliError::new(Kind::Cluster, chain(error)).hint(hint);
+    if !kubeconfig.as_os_str().is_empty() {
+        let read = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(&error))?;
+        let options = KubeConfigOptions::default();
+        return Config::from_custom_kubeconfig(read, &options)
+            .await
+            .map_err(|error| failed(&error));
+    }
+    let set = |name| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+    if !set("KUBECONFIG") && set("KUBERNETES_SERVICE_HOST") {
+        return Config::incluster().map_err(|error| failed(&error));
+    }
+    Config::infer().await.map_err(|error| failed(&error))
+}
