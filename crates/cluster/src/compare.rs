@@ -42,6 +42,21 @@ pub enum Difference {
     Leftover(Path),
 }
 
+impl Difference {
+    /// In one word, for counters: without the place, of which there are many.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Absent => "Absent",
+            Self::Unwanted => "Unwanted",
+            Self::Unowned => "Unowned",
+            Self::Changed(_) => "Changed",
+            Self::Missing(_) => "Missing",
+            Self::Leftover(_) => "Leftover",
+        }
+    }
+}
+
 impl fmt::Display for Difference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -73,7 +73,7 @@ impl Executor {
             if self.stopping.load(Ordering::Relaxed) {
                 return (done, Ended::Interrupted);
             }
-            tracing::info!(subject = %plan.subject, reason = %step.reason, "{}", step.action);
+            tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", step.action);
             // What a step leaves half done is in the cluster, and the next plan starts from there.
             let result = AssertUnwindSafe(self.step(step)).catch_unwind().await;
             let result = result.unwrap_or_else(|_| {

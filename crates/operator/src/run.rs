@@ -329,7 +329,6 @@ impl Loop<'_> {
                     });
                 }
                 Some(Next::Panicked(subject)) => {
-                    tracing::error!(%subject, "planning panicked");
                     observer.note(&Report::Reconciled {
                         plan: &Plan::empty(subject),
                         outcome: Outcome::Panicked,
@@ -344,10 +343,7 @@ impl Loop<'_> {
         let shared = &self.executor.shared;
         let outcome = match &ended {
             Ended::Done | Ended::Interrupted => Outcome::Done,
-            Ended::Failed(failed) => {
-                tracing::warn!(subject = %plan.subject, error = failed.message, "{} failed", failed.action);
-                Outcome::Failed(&failed.message)
-            }
+            Ended::Failed(failed) => Outcome::Failed(&failed.message),
         };
         shared.observer.note(&Report::Reconciled {
             plan: &plan,

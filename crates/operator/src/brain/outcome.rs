@@ -9,6 +9,7 @@ use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{Action, ErrorClass, Observation};
 
 use super::{Brain, later};
+use crate::log::redact;
 
 /// How a plan ended.
 #[derive(Clone, Debug)]
@@ -28,7 +29,7 @@ pub struct Failed {
     pub action: Action,
     /// What kind of failure it was.
     pub class: ErrorClass,
-    /// In the words of whoever refused.
+    /// In the words of whoever refused, without the values it may quote.
     pub message: String,
     /// Not to be tried again before.
     pub retry_after: Option<Duration>,
@@ -39,10 +40,10 @@ impl Failed {
     #[must_use]
     pub fn of(action: Action, refused: Refused) -> Self {
         Self {
-            action,
             class: refused.class,
-            message: refused.message,
+            message: redact(&refused.message, &action).into_owned(),
             retry_after: refused.retry_after,
+            action,
         }
     }
 }

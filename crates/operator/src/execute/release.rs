@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use mainstay_cluster::apply::{ApplyError, Change, Done, Stopped};
+use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::Desired;
 use mainstay_cluster::write::Refused;
 use mainstay_mesh::ErrorClass;
@@ -82,17 +83,15 @@ impl Executor {
     }
 
     fn report(&self, change: &Change) {
-        let reason = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
+        let reason = change.why.as_ref().map_or("Unknown", Difference::name);
         let action = match change.done {
             Done::Created => "create",
             Done::Deleted => "delete",
             _ => "apply",
         };
-        tracing::info!(object = %change.id, action, reason, "written");
-        self.shared.observer.note(&Report::Wrote {
-            action,
-            reason: &reason,
-        });
+        tracing::debug!(object = %change.id, action, why, "written");
+        self.shared.observer.note(&Report::Wrote { action, reason });
     }
 }
 

@@ -5,7 +5,6 @@ use std::time::Duration;
 use mainstay_mesh::plan::Action;
 use mainstay_mesh::{Plan, Step};
 
-use super::redact;
 use crate::report::{Observer, Outcome, Report};
 
 /// Says what the loop does.
@@ -38,13 +37,12 @@ fn say(plan: &Plan, outcome: Outcome<'_>, took: Duration) {
         Outcome::Idle => tracing::debug!(subject, milliseconds, "nothing to do"),
         Outcome::Done => tracing::info!(subject, actions, reasons, milliseconds, "reconciled"),
         Outcome::Failed(error) => {
-            let error = redact(error, plan);
             tracing::error!(
                 subject,
                 actions,
                 reasons,
                 milliseconds,
-                error = &*error,
+                error,
                 "reconciling failed"
             );
         }

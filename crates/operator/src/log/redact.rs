@@ -1,11 +1,10 @@
-//! Texts without what users put into values: takes a text somebody else wrote and the plan it is about, gives one that quotes no value.
+//! Texts without what users put into values: takes a text somebody else wrote and the action it is about, gives one that quotes no value.
 //!
 //! Values may hold secrets, and both a chart's `fail` and the API server's refusals quote what they were given.
 
 use std::borrow::Cow;
 
 use mainstay_api::Values;
-use mainstay_mesh::Plan;
 use mainstay_mesh::plan::Action;
 use serde_json::Value;
 
@@ -13,15 +12,13 @@ use serde_json::Value;
 const LEAST: usize = 6;
 const HIDDEN: &str = "(a value)";
 
-/// The text with every value of the plan hidden.
+/// The text with every value of the action hidden.
 #[must_use]
-pub fn redact<'a>(text: &'a str, plan: &Plan) -> Cow<'a, str> {
+pub fn redact<'a>(text: &'a str, action: &Action) -> Cow<'a, str> {
     let mut text = Cow::Borrowed(text);
-    for values in plan.actions().filter_map(values) {
-        for secret in leaves(values) {
-            if text.contains(secret) {
-                text = Cow::Owned(text.replace(secret, HIDDEN));
-            }
+    for secret in values(action).map(leaves).unwrap_or_default() {
+        if text.contains(secret) {
+            text = Cow::Owned(text.replace(secret, HIDDEN));
         }
     }
     text

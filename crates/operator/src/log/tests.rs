@@ -172,14 +172,32 @@ fn a_plan_that_does_something_is_one_line() {
         format!("INFO\toperator.log.plans\treconciled\t{{{rest}}}\n")
     );
     assert_eq!(tell(Outcome::Idle), "", "only for who debugs");
-    let failed = tell(Outcome::Failed(
-        "ConfigMap \"x\" is invalid: data: Invalid value: \"canary-7f3a\": short",
-    ));
-    let error = r#""error":"ConfigMap \"x\" is invalid: data: Invalid value: \"(a value)\": short""#;
+    let failed = tell(Outcome::Failed("no"));
     assert_eq!(
         failed,
-        format!("ERROR\toperator.log.plans\treconciling failed\t{{{rest},{error}}}\n")
+        format!("ERROR\toperator.log.plans\treconciling failed\t{{{rest},\"error\":\"no\"}}\n")
     );
+}
+
+#[test]
+fn what_others_say_quotes_no_value() {
+    let plan = plan();
+    let check = |text: &str, expected: &str| {
+        for action in plan.actions() {
+            assert_eq!(redact(text, action), expected);
+        }
+    };
+    check(
+        "data: Invalid value: \"canary-7f3a\": short",
+        "data: Invalid value: \"(a value)\": short",
+    );
+    check("nothing of ours", "nothing of ours");
+    let event = Action::Uninstall(ReleaseKey {
+        owner: String::new(),
+        namespace: String::new(),
+        name: String::new(),
+    });
+    assert_eq!(redact("canary-7f3a", &event), "canary-7f3a", "it has no values");
 }
 
 #[test]
