@@ -1,0 +1,39 @@
+//! Every scenario on a real API server, one named trial each: they share a server, and each takes away what it made.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails"
+)]
+
+#[path = "../scenarios/mod.rs"]
+mod scenarios;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::process::ExitCode;
+
+use mainstay_testkit::cluster::PARTS;
+use mainstay_testkit::trial::{self, Trial};
+use support::World;
+
+/// A trial per scenario.
+macro_rules! trials {
+    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($(Trial {
+            name: concat!(stringify!($room), "::", stringify!($name)),
+            begin: || Box::pin(async {
+                let world = World::real().await;
+                scenarios::$room::$name(world).await.end().await;
+            }),
+        }),+),+]
+    };
+}
+
+const TRIALS: &[Trial] = scenarios::each!(trials);
+
+fn main() -> ExitCode {
+    trial::main(&PARTS, TRIALS)
+}

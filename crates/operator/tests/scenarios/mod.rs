@@ -1,0 +1,93 @@
+//! What the operator must do, as scripts that run on any world: the integration scenarios of the contract, by their names. The list
+//! in `scenarios.txt` says which line of the contract each of them is.
+
+#![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
+
+pub mod base;
+pub mod cni;
+pub mod istio;
+pub mod revision;
+pub mod tag;
+pub mod update;
+pub mod ztunnel;
+
+/// Hands every scenario to a macro, room by room.
+macro_rules! each {
+    ($macro:ident) => {
+        $macro! {
+            istio {
+                refuses_another_istio_namespace,
+                creates_its_revision,
+                updates_its_revision,
+                a_release_stuck_pending_stops_nothing,
+                recreates_a_deleted_revision,
+                deletion_takes_everything_along,
+                a_version_at_its_end_of_life_is_refused,
+                the_clusters_tls_profile_is_applied,
+                the_users_tls_settings_stay,
+                default_validator_only_for_the_default_in_place,
+            }
+            update {
+                the_namespace_cannot_change,
+                in_place_without_workloads,
+                in_place_with_workloads,
+                revision_based_without_workloads,
+                revision_based_with_workloads,
+                from_in_place_to_revision_based_without_workloads,
+                from_in_place_to_revision_based_with_workloads,
+                from_revision_based_to_in_place_without_workloads,
+                from_revision_based_to_in_place_with_workloads,
+                the_default_tag_comes_by_itself,
+                managed_tags_move_when_the_new_revision_is_ready,
+            }
+            revision {
+                rules_between_fields_refuse_and_accept,
+                needs_a_network_plug_in,
+                needs_a_node_proxy,
+                a_namespace_that_comes_later,
+                readiness_follows_istiod,
+                what_it_owns_is_reverted,
+                what_others_change_is_left_alone,
+                namespaces_and_pods_refer_to_default,
+                namespaces_and_pods_refer_to_a_named_one,
+                two_control_planes_at_once,
+                a_tag_that_was_first_keeps_its_name,
+                gateway_classes_reach_their_config_map,
+                remote_control_plane_has_no_istiod,
+            }
+            tag {
+                of_an_istio_in_place,
+                of_an_istio_revision_based,
+                of_a_revision_in_place,
+                of_a_revision_revision_based,
+                name_of_an_istio_in_place,
+                target_that_is_not_there,
+                a_revision_of_the_same_name_afterwards,
+                target_in_another_namespace_then_deleted,
+            }
+            base {
+                comes_and_goes_with_the_default_revision,
+                comes_and_goes_with_the_default_tag,
+                its_objects_are_restored,
+                follows_the_tag_within_a_namespace,
+                follows_the_tag_to_another_namespace,
+            }
+            cni {
+                installs_updates_and_goes,
+                readiness_follows_the_daemon_set,
+                its_objects_are_restored,
+                a_namespace_that_comes_later,
+                only_one_by_name,
+            }
+            ztunnel {
+                installs_updates_and_goes,
+                readiness_follows_the_daemon_set,
+                its_objects_are_restored,
+                values_of_its_target,
+                target_that_is_not_there,
+                fips_asks_for_tls_1_2,
+            }
+        }
+    };
+}
+pub(crate) use each;

@@ -1,0 +1,293 @@
+//! Upgrades, with and without workloads: what is new, what stays while it is needed, what goes and when.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use mainstay_sim::script::Script;
+
+use crate::support::World;
+use crate::support::at::{self, At};
+use crate::support::made::{self, NEW, OLD};
+
+const OLD_REVISION: &str = "default-v1-28-2";
+const NEW_REVISION: &str = "default-v1-29-1";
+
+fn strategy(kind: &str, grace: u64) -> Value {
+    json!({"updateStrategy": {"type": kind, "inactiveRevisionDeletionGracePeriodSeconds": grace, "revisionTags": []}})
+}
+
+fn istio(world: &World, kind: &str, version: &str) -> Value {
+    made::istio("default", version, strategy(kind, world.grace()))
+}
+
+async fn upgrade(world: &World) {
+    world
+        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .await;
+}
+
+async fn switch(world: &World, kind: &str) {
+    let patch = json!({"spec": strategy(kind, world.grace())});
+    world.patch(&at::istio("default"), patch).await;
+}
+
+/// A namespace and a pod that a revision has injected.
+async fn workload(world: &World, revision: &str) -> String {
+    let namespace = world.namespace(&label(revision)).await;
+    world
+        .create(made::pod(
+            &namespace,
+            "before",
+            "",
+            &format!("istio.io/rev={revision}"),
+        ))
+        .await;
+    world
+        .until_condition(&at::revision(revision), "InUse=True/ReferencedByWorkloads")
+        .await;
+    namespace
+}
+
+fn label(revision: &str) -> String {
+    if revision == "default" {
+        "istio-injection=enabled".into()
+    } else {
+        format!("istio.io/rev={revision}")
+    }
+}
+
+/// The label names the new revision, and the pods are made again.
+async fn move_workload(world: &World, namespace: &str, to: &str) {
+    let other = if to == "default" {
+        "istio.io/rev="
+    } else {
+        "istio-injection="
+    };
+    world.label(namespace, &format!("{} {other}", label(to))).await;
+    world.delete(&At::inside("Pod", namespace, "before")).await;
+    world
+        .create(made::pod(namespace, "after", "", &format!("istio.io/rev={to}")))
+        .await;
+}
+
+/// The old revision stays while it is referred to, and for a grace period after; then it goes, and nothing of it is left.
+async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
+    world.until_state(&at::revision(new), "Healthy").await;
+    if let Some(namespace) = workload {
+        world
+            .pass(Duration::from_secs(world.grace() + world.grace() / 2))
+            .await;
+        world
+            .until_condition(&at::revision(old), "InUse=True/ReferencedByWorkloads")
+            .await;
+        move_workload(world, namespace, new).await;
+        world
+            .until_condition(&at::revision(new), "InUse=True/ReferencedByWorkloads")
+            .await;
+        world
+            .until_condition(&at::revision(old), "InUse=False/NotReferencedByAnything")
+            .await;
+        world.pass(Duration::from_secs(world.grace() / 3)).await;
+        assert!(
+            world.get(&at::revision(old)).await.is_some(),
+            "deleted at once"
+        );
+    }
+    world.until_gone(&at::revision(old)).await;
+    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    assert_eq!(istio["status"]["activeRevisionName"], new);
+    world
+        .until_object(&at::istio("default"), "counts one revision", |istio| {
+            istio["status"]["revisions"]["total"] == 1
+        })
+        .await;
+}
+
+pub async fn the_namespace_cannot_change(world: World) -> World {
+    for (name, object) in [
+        ("default", istio(&world, "InPlace", OLD)),
+        ("other", made::revision_based("other", OLD, 1, &[])),
+    ] {
+        world.create(object).await;
+        let patch = json!({"spec": {"namespace": "elsewhere"}});
+        let refusal = world.try_patch(&at::istio(name), patch).await.unwrap_err();
+        assert!(refusal.contains("Value is immutable"), "{refusal}");
+        world.until_state(&at::istio(name), "Healthy").await;
+    }
+    world
+}
+
+async fn in_place(world: World, workloads: bool) -> World {
+    world.create(istio(&world, "InPlace", OLD)).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    if workloads {
+        workload(&world, "default").await;
+    }
+    let before = world.get(&at::revision("default")).await.unwrap();
+    upgrade(&world).await;
+    let deployment = At::inside("Deployment", "istio-system", "istiod");
+    world
+        .until_object(&deployment, "runs the new image", |object| {
+            let image = object["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
+            image.is_some_and(|image| image.ends_with(":1.29.1"))
+        })
+        .await;
+    let after = world.until_state(&at::revision("default"), "Healthy").await;
+    assert_eq!(after["metadata"]["uid"], before["metadata"]["uid"]);
+    assert_eq!(after["spec"]["version"], NEW);
+    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    assert_eq!(istio["status"]["revisions"]["total"], 1);
+    world
+}
+
+pub async fn in_place_without_workloads(world: World) -> World {
+    in_place(world, false).await
+}
+
+pub async fn in_place_with_workloads(world: World) -> World {
+    in_place(world, true).await
+}
+
+async fn revision_based(world: World, workloads: bool) -> World {
+    world.create(istio(&world, "RevisionBased", OLD)).await;
+    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    assert_eq!(istio["status"]["activeRevisionName"], OLD_REVISION);
+    let namespace = match workloads {
+        true => Some(workload(&world, OLD_REVISION).await),
+        false => None,
+    };
+    upgrade(&world).await;
+    world.until_there(&at::revision(NEW_REVISION)).await;
+    assert!(
+        world.get(&at::revision(OLD_REVISION)).await.is_some(),
+        "the old one went with the new one's coming"
+    );
+    old_goes(&world, OLD_REVISION, NEW_REVISION, namespace.as_deref()).await;
+    world
+        .until_gone(&At::inside(
+            "Deployment",
+            "istio-system",
+            &format!("istiod-{OLD_REVISION}"),
+        ))
+        .await;
+    world
+}
+
+pub async fn revision_based_without_workloads(world: World) -> World {
+    revision_based(world, false).await
+}
+
+pub async fn revision_based_with_workloads(world: World) -> World {
+    revision_based(world, true).await
+}
+
+async fn from_in_place(world: World, workloads: bool) -> World {
+    world.create(istio(&world, "InPlace", NEW)).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    let namespace = match workloads {
+        true => Some(workload(&world, "default").await),
+        false => None,
+    };
+    switch(&world, "RevisionBased").await;
+    world.until_there(&at::revision(NEW_REVISION)).await;
+    old_goes(&world, "default", NEW_REVISION, namespace.as_deref()).await;
+    world
+}
+
+pub async fn from_in_place_to_revision_based_without_workloads(world: World) -> World {
+    from_in_place(world, false).await
+}
+
+pub async fn from_in_place_to_revision_based_with_workloads(world: World) -> World {
+    from_in_place(world, true).await
+}
+
+async fn from_revision_based(world: World, workloads: bool) -> World {
+    world.create(istio(&world, "RevisionBased", NEW)).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    let namespace = match workloads {
+        true => Some(workload(&world, NEW_REVISION).await),
+        false => None,
+    };
+    switch(&world, "InPlace").await;
+    world.until_there(&at::revision("default")).await;
+    old_goes(&world, NEW_REVISION, "default", namespace.as_deref()).await;
+    world
+}
+
+pub async fn from_revision_based_to_in_place_without_workloads(world: World) -> World {
+    from_revision_based(world, false).await
+}
+
+pub async fn from_revision_based_to_in_place_with_workloads(world: World) -> World {
+    from_revision_based(world, true).await
+}
+
+/// Ours: under `RevisionBased` an Istio that says nothing has the tag `default`, so that `istio-injection=enabled` works.
+pub async fn the_default_tag_comes_by_itself(world: World) -> World {
+    let object = made::istio(
+        "default",
+        NEW,
+        json!({"updateStrategy": {"type": "RevisionBased"}}),
+    );
+    let istio = world.create(object).await;
+    let tag = world
+        .until_condition(&at::tag("default"), "Reconciled=True/Reconciled")
+        .await;
+    assert_eq!(tag["status"]["istioRevision"], NEW_REVISION);
+    assert_eq!(
+        tag["metadata"]["ownerReferences"][0]["uid"],
+        istio["metadata"]["uid"]
+    );
+    let namespace = world.namespace("istio-injection=enabled").await;
+    world.until_state(&at::tag("default"), "Healthy").await;
+    world
+        .until_condition(&at::revision(NEW_REVISION), "InUse=True/ReferencedByWorkloads")
+        .await;
+    world.label(&namespace, "istio-injection=").await;
+    world
+        .until_condition(&at::tag("default"), "InUse=False/NotReferencedByAnything")
+        .await;
+    world
+}
+
+/// Ours: a managed tag waits for the new revision, and the old one goes when nobody is left on it.
+pub async fn managed_tags_move_when_the_new_revision_is_ready(world: World) -> World {
+    world
+        .create(made::revision_based("default", OLD, world.grace(), &["stable"]))
+        .await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    world
+        .until_object(&at::tag("stable"), "points to the old", |tag| {
+            tag["status"]["istioRevision"] == OLD_REVISION
+        })
+        .await;
+    world.namespace("istio.io/rev=stable").await;
+    let istiod = format!("istiod-{NEW_REVISION}");
+    world.behave("istio-system", &istiod, Script::never_ready());
+    upgrade(&world).await;
+    world
+        .until_condition(&at::revision(NEW_REVISION), "Ready=False/IstiodNotReady")
+        .await;
+    world.settle().await;
+    let tag = world.get(&at::tag("stable")).await.unwrap();
+    assert_eq!(
+        tag["status"]["istioRevision"], OLD_REVISION,
+        "moved to a revision that is not ready"
+    );
+    world.behave("istio-system", &istiod, Script::default());
+    for pod in world.list("Pod", &format!("istio.io/rev={NEW_REVISION}")).await {
+        let name = pod["metadata"]["name"].as_str().unwrap();
+        world.delete(&At::inside("Pod", "istio-system", name)).await;
+    }
+    world
+        .until_object(&at::tag("stable"), "points to the new", |tag| {
+            tag["status"]["istioRevision"] == NEW_REVISION
+        })
+        .await;
+    world.until_gone(&at::revision(OLD_REVISION)).await;
+    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    assert_eq!(istio["status"]["activeRevisionName"], NEW_REVISION);
+    world
+}

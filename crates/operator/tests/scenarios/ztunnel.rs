@@ -1,0 +1,132 @@
+//! The node proxy of ambient mode: installed, updated, repaired, taken away; alone and with a target.
+
+use serde_json::{Value, json};
+
+use mainstay_sim::script::Script;
+
+use super::revision::replace_pods;
+use crate::support::World;
+use crate::support::at::{self, At};
+use crate::support::made::{self, NEW, OLD};
+
+fn daemon_set() -> At {
+    At::inside("DaemonSet", "ztunnel", "ztunnel")
+}
+
+/// A variable of the proxy's container.
+fn variable<'a>(set: &'a Value, name: &str) -> Option<&'a Value> {
+    let list = set.pointer("/spec/template/spec/containers/0/env")?.as_array()?;
+    let found = list.iter().find(|one| one["name"] == name)?;
+    Some(&found["value"])
+}
+
+pub async fn installs_updates_and_goes(world: World) -> World {
+    world.create(made::ztunnel(json!({"version": OLD}))).await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    world
+        .patch(&at::ztunnel(), json!({"spec": {"version": NEW}}))
+        .await;
+    world
+        .until_object(&daemon_set(), "runs the new image", |set| {
+            let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str();
+            image.is_some_and(|image| image.contains(":1.29.1"))
+        })
+        .await;
+    let values = json!({"spec": {"values": {"ztunnel": {"env": {"SCENARIO": "update"}}}}});
+    world.patch(&at::ztunnel(), values).await;
+    world
+        .until_object(&daemon_set(), "has the variable", |set| {
+            variable(set, "SCENARIO") == Some(&json!("update"))
+        })
+        .await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    world.delete(&at::ztunnel()).await;
+    world.until_gone(&at::ztunnel()).await;
+    world.until_gone(&daemon_set()).await;
+    world
+}
+
+pub async fn readiness_follows_the_daemon_set(world: World) -> World {
+    world.behave("ztunnel", "ztunnel", Script::never_ready());
+    world.create(made::ztunnel(json!({}))).await;
+    world.until_state(&at::ztunnel(), "DaemonSetNotReady").await;
+    world.behave("ztunnel", "ztunnel", Script::default());
+    replace_pods(&world, "ztunnel", "app=ztunnel").await;
+    world.until_condition(&at::ztunnel(), "Ready=True/Ready").await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    world
+}
+
+pub async fn its_objects_are_restored(world: World) -> World {
+    world.create(made::ztunnel(json!({}))).await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    let path = "/spec/template/spec/containers/0/image";
+    let before = world.get(&daemon_set()).await.unwrap().pointer(path).cloned();
+    world
+        .edit(
+            &daemon_set(),
+            json!([{"op": "replace", "path": path, "value": "registry.example/evil:1"}]),
+        )
+        .await;
+    world
+        .until_object(&daemon_set(), "has its image back", |set| {
+            set.pointer(path) == before.as_ref()
+        })
+        .await;
+    let account = At::inside("ServiceAccount", "ztunnel", "ztunnel");
+    world.delete(&account).await;
+    world.until_there(&account).await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    world
+}
+
+pub async fn values_of_its_target(world: World) -> World {
+    let values = json!({"values": {"meshConfig": {"trustDomain": "scenario.example"}, "global": {"network": "net-7"}}});
+    world
+        .create(made::revision("mine", NEW, "istio-system", values))
+        .await;
+    world.until_state(&at::revision("mine"), "Healthy").await;
+    let target = json!({"targetRef": {"kind": "IstioRevision", "name": "mine"}});
+    world.create(made::ztunnel(target)).await;
+    let ztunnel = world.until_state(&at::ztunnel(), "Healthy").await;
+    assert_eq!(ztunnel["status"]["istioRevision"], "mine");
+    let set = world.get(&daemon_set()).await.unwrap();
+    let text = set["spec"].to_string();
+    assert!(text.contains("istiod-mine"), "{text}");
+    // What the target says changes, and so does the proxy.
+    let values = json!({"spec": {"values": {"global": {"network": "net-8"}}}});
+    world.patch(&at::revision("mine"), values).await;
+    world
+        .until_object(&daemon_set(), "has the new network", |set| {
+            set["spec"].to_string().contains("net-8")
+        })
+        .await;
+    world
+}
+
+pub async fn target_that_is_not_there(world: World) -> World {
+    let target = json!({"targetRef": {"kind": "Istio", "name": "mesh"}});
+    world.create(made::ztunnel(target)).await;
+    world
+        .until_condition(&at::ztunnel(), "Reconciled=False/ReconcileError")
+        .await;
+    world.create(made::istio("mesh", NEW, json!({}))).await;
+    let ztunnel = world.until_state(&at::ztunnel(), "Healthy").await;
+    assert_eq!(ztunnel["status"]["istioRevision"], "mesh");
+    world
+}
+
+pub async fn fips_asks_for_tls_1_2(world: World) -> World {
+    world.with_settings(|settings| settings.fips = true).await;
+    world.create(made::ztunnel(json!({}))).await;
+    world.until_state(&at::ztunnel(), "Healthy").await;
+    let set = world.get(&daemon_set()).await.unwrap();
+    assert_eq!(variable(&set, "TLS12_ENABLED"), Some(&json!("true")));
+    world.create(made::istio("default", NEW, json!({}))).await;
+    let revision = world.until_there(&at::revision("default")).await;
+    assert_eq!(
+        revision["spec"]["values"]["pilot"]["env"]["COMPLIANCE_POLICY"],
+        "fips-140-2"
+    );
+    world
+}

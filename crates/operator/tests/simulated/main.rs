@@ -1,0 +1,45 @@
+//! Every scenario on the simulator, one named test each.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a panic is how a test fails"
+)]
+
+#[path = "../scenarios/mod.rs"]
+mod scenarios;
+#[path = "../support/mod.rs"]
+mod support;
+
+use std::future::Future;
+
+use support::World;
+
+/// Runs a scenario in paused time.
+fn simulate<F: Future<Output = World>>(scenario: impl FnOnce(World) -> F) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let world = scenario(World::simulated().await).await;
+        world.end().await;
+    });
+}
+
+/// A test per scenario.
+macro_rules! tests {
+    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+        $(mod $room {
+            $(#[test]
+            fn $name() {
+                super::simulate(super::scenarios::$room::$name);
+            })+
+        })+
+    };
+}
+
+scenarios::each!(tests);

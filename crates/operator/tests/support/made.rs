@@ -1,0 +1,137 @@
+//! Objects for scenarios: takes the few words that matter, gives whole objects.
+
+use mainstay_api::crd::{VersionNames, definitions as of_versions};
+use mainstay_catalog::{Catalog, Version};
+use serde_json::{Map, Value, json};
+
+/// The newest version scenarios install.
+pub const NEW: &str = "v1.29.1";
+/// The one before it.
+pub const OLD: &str = "v1.28.2";
+
+/// Our definitions, with the versions of this build.
+pub fn definitions() -> Vec<Value> {
+    let catalog = Catalog::embedded().unwrap();
+    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
+    let is_version = |name: &&str| {
+        name.strip_prefix('v')
+            .is_some_and(|rest| rest.parse::<Version>().is_ok())
+    };
+    let concrete: Vec<&str> = all.iter().copied().filter(is_version).collect();
+    let old = ["v1.21", "v1.22", "v1.23"];
+    let ambient: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|name| !old.iter().any(|old| name.starts_with(old)))
+        .collect();
+    let default = catalog.default_version().unwrap().name();
+    of_versions(&VersionNames {
+        all: &all,
+        concrete: &concrete,
+        ambient: &ambient,
+        default: &default,
+    })
+}
+
+/// `a=b c=d` as a map.
+pub fn pairs(text: &str) -> Map<String, Value> {
+    text.split_whitespace()
+        .filter_map(|pair| pair.split_once('='))
+        .map(|(key, value)| (key.to_owned(), value.into()))
+        .collect()
+}
+
+fn custom(kind: &str, name: &str, spec: Value) -> Value {
+    json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
+}
+
+/// `extra` over `base`, object by object.
+pub fn merged(mut base: Value, extra: Value) -> Value {
+    match (&mut base, extra) {
+        (Value::Object(into), Value::Object(from)) => {
+            for (key, value) in from {
+                let old = into.remove(&key).unwrap_or(Value::Null);
+                into.insert(key, merged(old, value));
+            }
+            base
+        }
+        (_, extra) => extra,
+    }
+}
+
+/// An Istio in `istio-system`; `extra` goes over its spec.
+pub fn istio(name: &str, version: &str, extra: Value) -> Value {
+    let spec = json!({"version": version, "namespace": "istio-system"});
+    custom("Istio", name, merged(spec, extra))
+}
+
+/// An Istio that keeps a revision per version and makes no tags unless told to.
+pub fn revision_based(name: &str, version: &str, grace: u64, tags: &[&str]) -> Value {
+    let strategy = json!({
+        "type": "RevisionBased",
+        "inactiveRevisionDeletionGracePeriodSeconds": grace,
+        "revisionTags": tags,
+    });
+    istio(name, version, json!({"updateStrategy": strategy}))
+}
+
+/// A revision by itself, with the values the rules ask for; `extra` goes over its spec.
+pub fn revision(name: &str, version: &str, namespace: &str, extra: Value) -> Value {
+    let own = if name == "default" { "" } else { name };
+    let spec = json!({
+        "version": version,
+        "namespace": namespace,
+        "values": {"global": {"istioNamespace": namespace}, "revision": own},
+    });
+    custom("IstioRevision", name, merged(spec, extra))
+}
+
+pub fn tag(name: &str, kind: &str, target: &str) -> Value {
+    custom(
+        "IstioRevisionTag",
+        name,
+        json!({"targetRef": {"kind": kind, "name": target}}),
+    )
+}
+
+pub fn cni(extra: Value) -> Value {
+    let spec = json!({"version": NEW, "namespace": "istio-cni"});
+    custom("IstioCNI", "default", merged(spec, extra))
+}
+
+pub fn ztunnel(extra: Value) -> Value {
+    let spec = json!({"version": NEW, "namespace": "ztunnel"});
+    custom("ZTunnel", "default", merged(spec, extra))
+}
+
+pub fn namespace(name: &str, labels: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": pairs(labels)}})
+}
+
+/// A pod that is never run by anybody: only its labels and annotations matter.
+pub fn pod(namespace: &str, name: &str, labels: &str, annotations: &str) -> Value {
+    json!({
+        "apiVersion": "v1",
+        "kind": "Pod",
+        "metadata": {"name": name, "namespace": namespace, "labels": pairs(labels), "annotations": pairs(annotations)},
+        "spec": {"containers": [{"name": "app", "image": "registry.example/app:1"}]},
+    })
+}
+
+/// A workload whose pods carry these labels and annotations.
+pub fn deployment(namespace: &str, name: &str, labels: &str, annotations: &str) -> Value {
+    let mut labels = pairs(labels);
+    labels.insert("app".into(), name.into());
+    json!({
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {"name": name, "namespace": namespace},
+        "spec": {
+            "selector": {"matchLabels": {"app": name}},
+            "template": {
+                "metadata": {"labels": labels, "annotations": pairs(annotations)},
+                "spec": {"containers": [{"name": "app", "image": "registry.example/app:1"}]},
+            },
+        },
+    })
+}
