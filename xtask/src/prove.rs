@@ -4,6 +4,7 @@
 
 mod clusters;
 mod inject;
+mod operator;
 mod render;
 mod row;
 
@@ -16,7 +17,7 @@ pub(crate) use row::{Outcome, Rank, Row};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject
+    /// What to prove: render, clusters, inject, operator
     name: String,
     /// The share CI runs: minutes instead of the whole
     #[arg(long)]
@@ -29,7 +30,8 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "render" => render::rows(arguments.quick),
         "clusters" => clusters::rows(arguments.quick),
         "inject" => inject::rows(arguments.quick),
-        unknown => bail!("nothing is called {unknown:?}; there are render, clusters and inject"),
+        "operator" => operator::rows(arguments.quick),
+        unknown => bail!("nothing is called {unknown:?}; there are render, clusters, inject and operator"),
     };
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     println!(

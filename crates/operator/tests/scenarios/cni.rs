@@ -21,9 +21,7 @@ pub async fn installs_updates_and_goes(world: World) -> World {
         set["metadata"]["annotations"]["meta.helm.sh/release-name"],
         "istio-cni"
     );
-    world
-        .patch(&at::cni(), json!({"spec": {"version": NEW}}))
-        .await;
+    world.patch(&at::cni(), json!({"spec": {"version": NEW}})).await;
     world
         .until_object(&daemon_set(), "runs the new image", |set| {
             let image = set["spec"]["template"]["spec"]["containers"][0]["image"].as_str();

@@ -176,10 +176,7 @@ pub async fn the_clusters_tls_profile_is_applied(world: World) -> World {
     let values = revision_values(&world).await;
     let tls = &values["meshConfig"]["tlsDefaults"];
     assert_eq!(tls["minProtocolVersion"], "TLSV1_2", "{values}");
-    assert!(
-        values.to_string().contains("--tls-cipher-suites="),
-        "{values}"
-    );
+    assert!(values.to_string().contains("--tls-cipher-suites="), "{values}");
     world
 }
 

@@ -21,11 +21,21 @@ async fn healthy(world: &World, object: Value) {
 pub async fn rules_between_fields_refuse_and_accept(world: World) -> World {
     let refused = [
         (
-            made::revision("default", NEW, "istio-system", json!({"values": {"revision": "other"}})),
+            made::revision(
+                "default",
+                NEW,
+                "istio-system",
+                json!({"values": {"revision": "other"}}),
+            ),
             "spec.values.revision must match metadata.name or be empty when the name is 'default'",
         ),
         (
-            made::revision("mine", NEW, "istio-system", json!({"values": {"revision": "other"}})),
+            made::revision(
+                "mine",
+                NEW,
+                "istio-system",
+                json!({"values": {"revision": "other"}}),
+            ),
             "spec.values.revision must match metadata.name or be empty when the name is 'default'",
         ),
         (
@@ -103,9 +113,7 @@ pub async fn replace_pods(world: &World, namespace: &str, selector: &str) {
 pub async fn a_namespace_that_comes_later(world: World) -> World {
     let namespace = world.namespace("").await;
     let name = format!("{namespace}-later");
-    world
-        .create(made::revision("mine", NEW, &name, json!({})))
-        .await;
+    world.create(made::revision("mine", NEW, &name, json!({}))).await;
     let at = at::revision("mine");
     let object = world
         .until_condition(&at, "Reconciled=False/ReconcileError")
@@ -137,9 +145,7 @@ pub async fn readiness_follows_istiod(world: World) -> World {
     world.until_state(&at, "Healthy").await;
     world.behave("istio-system", "istiod-mine", Script::never_ready());
     replace_pods(&world, "istio-system", "app=istiod").await;
-    world
-        .until_condition(&at, "Ready=False/IstiodNotReady")
-        .await;
+    world.until_condition(&at, "Ready=False/IstiodNotReady").await;
     world.behave("istio-system", "istiod-mine", Script::default());
     replace_pods(&world, "istio-system", "app=istiod").await;
     world.until_state(&at, "Healthy").await;
@@ -188,7 +194,10 @@ pub async fn what_it_owns_is_reverted(world: World) -> World {
             })
             .await;
     }
-    for at in [inside("ConfigMap", "istio-mine"), inside("Service", "istiod-mine")] {
+    for at in [
+        inside("ConfigMap", "istio-mine"),
+        inside("Service", "istiod-mine"),
+    ] {
         world.delete(&at).await;
         world.until_there(&at).await;
     }
@@ -202,14 +211,16 @@ pub async fn what_others_change_is_left_alone(world: World) -> World {
     let autoscaler = inside("HorizontalPodAutoscaler", "istiod-mine");
     world
         .quiet("status of an autoscaler", async |world| {
-            let status = json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [], "currentMetrics": null});
+            let status =
+                json!({"currentReplicas": 2, "desiredReplicas": 2, "conditions": [], "currentMetrics": null});
             world.patch_status(&autoscaler, status).await;
         })
         .await;
     let budget = inside("PodDisruptionBudget", "istiod-mine");
     world
         .quiet("status of a budget", async |world| {
-            let now = json!({"disruptionsAllowed": 7, "currentHealthy": 7, "desiredHealthy": 1, "expectedPods": 7});
+            let now =
+                json!({"disruptionsAllowed": 7, "currentHealthy": 7, "desiredHealthy": 1, "expectedPods": 7});
             world.patch_status(&budget, now).await;
         })
         .await;
@@ -277,7 +288,12 @@ async fn referred_to(world: World, name: &str, label: &str, pod_label: &str) -> 
     world.until_condition(&at, unused).await;
 
     world
-        .create(made::pod(&namespace, "injected", "", &format!("istio.io/rev={name}")))
+        .create(made::pod(
+            &namespace,
+            "injected",
+            "",
+            &format!("istio.io/rev={name}"),
+        ))
         .await;
     world.until_condition(&at, used).await;
     world.delete(&At::inside("Pod", &namespace, "injected")).await;
@@ -360,7 +376,8 @@ pub async fn a_tag_that_was_first_keeps_its_name(world: World) -> World {
 }
 
 pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
-    let classes = json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
+    let classes =
+        json!({"values": {"gatewayClasses": {"istio": {"service": {"spec": {"type": "ClusterIP"}}}}}});
     healthy(&world, made::revision("mine", NEW, "istio-system", classes)).await;
     let map = world
         .until_there(&inside("ConfigMap", "istio-mine-gatewayclass-istio"))

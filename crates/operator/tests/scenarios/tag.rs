@@ -72,9 +72,7 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
     points_to(&world, expected).await;
     let kept = !in_place && kind == "IstioRevision";
     if kept {
-        world
-            .pass(Duration::from_secs(world.grace() * 2))
-            .await;
+        world.pass(Duration::from_secs(world.grace() * 2)).await;
         world.until_condition(&at::revision(old), USED).await;
     } else if !in_place {
         world.until_gone(&at::revision(old)).await;
@@ -84,9 +82,7 @@ async fn life(world: World, kind: &str, strategy: &str) -> World {
     world.until_condition(&at::tag("default"), UNUSED).await;
     if kept {
         // A tag that points there keeps a revision, also one that nothing refers to.
-        world
-            .pass(Duration::from_secs(world.grace() * 2))
-            .await;
+        world.pass(Duration::from_secs(world.grace() * 2)).await;
         world.until_condition(&at::revision(old), USED).await;
     }
     let pod = made::pod(&namespace, "labelled", "sidecar.istio.io/inject=true", "");
@@ -107,9 +103,11 @@ async fn points_to(world: &World, revision: &str) {
         })
         .await;
     world
-        .until_object(&at::injector("istio-revision-tag-default"), "names it", |object| {
-            object["metadata"]["labels"]["istio.io/rev"] == revision
-        })
+        .until_object(
+            &at::injector("istio-revision-tag-default"),
+            "names it",
+            |object| object["metadata"]["labels"]["istio.io/rev"] == revision,
+        )
         .await;
     let service = At::inside("Service", "istio-system", "istiod-revision-tag-default");
     world

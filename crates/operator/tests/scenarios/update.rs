@@ -89,10 +89,7 @@ async fn old_goes(world: &World, old: &str, new: &str, workload: Option<&str>) {
             .until_condition(&at::revision(old), "InUse=False/NotReferencedByAnything")
             .await;
         world.pass(Duration::from_secs(world.grace() / 3)).await;
-        assert!(
-            world.get(&at::revision(old)).await.is_some(),
-            "deleted at once"
-        );
+        assert!(world.get(&at::revision(old)).await.is_some(), "deleted at once");
     }
     world.until_gone(&at::revision(old)).await;
     let istio = world.until_state(&at::istio("default"), "Healthy").await;

@@ -8,6 +8,8 @@
     reason = "a panic is how a test fails"
 )]
 
+mod faults;
+mod quiet;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 #[path = "../support/mod.rs"]

@@ -15,8 +15,18 @@ pub struct At {
 /// Kind, group and version, plural, whether it lives in a namespace.
 const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Istio", "apis/sailoperator.io/v1", "istios", false),
-    ("IstioRevision", "apis/sailoperator.io/v1", "istiorevisions", false),
-    ("IstioRevisionTag", "apis/sailoperator.io/v1", "istiorevisiontags", false),
+    (
+        "IstioRevision",
+        "apis/sailoperator.io/v1",
+        "istiorevisions",
+        false,
+    ),
+    (
+        "IstioRevisionTag",
+        "apis/sailoperator.io/v1",
+        "istiorevisiontags",
+        false,
+    ),
     ("IstioCNI", "apis/sailoperator.io/v1", "istiocnis", false),
     ("ZTunnel", "apis/sailoperator.io/v1", "ztunnels", false),
     ("Namespace", "api/v1", "namespaces", false),
@@ -29,14 +39,49 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
     ("Deployment", "apis/apps/v1", "deployments", true),
     ("ReplicaSet", "apis/apps/v1", "replicasets", true),
     ("DaemonSet", "apis/apps/v1", "daemonsets", true),
-    ("HorizontalPodAutoscaler", "apis/autoscaling/v2", "horizontalpodautoscalers", true),
-    ("PodDisruptionBudget", "apis/policy/v1", "poddisruptionbudgets", true),
-    ("NetworkPolicy", "apis/networking.k8s.io/v1", "networkpolicies", true),
-    ("EndpointSlice", "apis/discovery.k8s.io/v1", "endpointslices", true),
+    (
+        "HorizontalPodAutoscaler",
+        "apis/autoscaling/v2",
+        "horizontalpodautoscalers",
+        true,
+    ),
+    (
+        "PodDisruptionBudget",
+        "apis/policy/v1",
+        "poddisruptionbudgets",
+        true,
+    ),
+    (
+        "NetworkPolicy",
+        "apis/networking.k8s.io/v1",
+        "networkpolicies",
+        true,
+    ),
+    (
+        "EndpointSlice",
+        "apis/discovery.k8s.io/v1",
+        "endpointslices",
+        true,
+    ),
     ("Role", "apis/rbac.authorization.k8s.io/v1", "roles", true),
-    ("RoleBinding", "apis/rbac.authorization.k8s.io/v1", "rolebindings", true),
-    ("ClusterRole", "apis/rbac.authorization.k8s.io/v1", "clusterroles", false),
-    ("ClusterRoleBinding", "apis/rbac.authorization.k8s.io/v1", "clusterrolebindings", false),
+    (
+        "RoleBinding",
+        "apis/rbac.authorization.k8s.io/v1",
+        "rolebindings",
+        true,
+    ),
+    (
+        "ClusterRole",
+        "apis/rbac.authorization.k8s.io/v1",
+        "clusterroles",
+        false,
+    ),
+    (
+        "ClusterRoleBinding",
+        "apis/rbac.authorization.k8s.io/v1",
+        "clusterrolebindings",
+        false,
+    ),
     (
         "MutatingWebhookConfiguration",
         "apis/admissionregistration.k8s.io/v1",
@@ -60,7 +105,13 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
 ];
 
 /// The kinds of the mesh, in the order in which a user takes them away: what points to others first.
-pub const MESH_KINDS: [&str; 5] = ["Istio", "IstioRevisionTag", "IstioRevision", "IstioCNI", "ZTunnel"];
+pub const MESH_KINDS: [&str; 5] = [
+    "Istio",
+    "IstioRevisionTag",
+    "IstioRevision",
+    "IstioCNI",
+    "ZTunnel",
+];
 
 /// Every kind that a chart of the mesh may bring.
 pub const INSTALLED_KINDS: [&str; 16] = [
@@ -106,7 +157,12 @@ impl At {
 
     /// Where this object is.
     pub fn of(object: &Value) -> Self {
-        let text = |pointer: &str| object.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
+        let text = |pointer: &str| {
+            object
+                .pointer(pointer)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
         Self::inside(text("/kind"), text("/metadata/namespace"), text("/metadata/name"))
     }
 

@@ -50,7 +50,11 @@ pub fn of_entry(entry: &mainstay_testkit::cluster::Entry) -> Option<Call> {
         _ => Sort::Write,
     };
     let line = format!("{} {}", entry.verb, entry.uri);
-    if entry.user == OPERATOR { counted(&line, sort) } else { None }
+    if entry.user == OPERATOR {
+        counted(&line, sort)
+    } else {
+        None
+    }
 }
 
 /// Leases are how operators take turns, and are written all the time.

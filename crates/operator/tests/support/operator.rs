@@ -28,7 +28,7 @@ pub struct Promises(Arc<Mutex<Kept>>);
 struct Kept {
     broken: Vec<String>,
     plans: usize,
-    slowest: Duration,
+    times: Vec<Duration>,
 }
 
 impl Promises {
@@ -39,11 +39,42 @@ impl Promises {
     }
 
     pub fn broken(&self) -> Vec<String> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).broken.clone()
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .broken
+            .clone()
     }
 
-    pub fn is_pending(&self) -> bool {
-        false
+    /// How many plans were made.
+    pub fn plans(&self) -> usize {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).plans
+    }
+
+    /// From now on.
+    pub fn forget_times(&self) {
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .times
+            .clear();
+    }
+
+    /// The slowest plan, the middle one, and how many were timed.
+    pub fn times(&self) -> (Duration, Duration, usize) {
+        let mut times = self
+            .0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .times
+            .clone();
+        times.sort_unstable();
+        let at = |index: usize| times.get(index).copied().unwrap_or_default();
+        (
+            at(times.len().saturating_sub(1)),
+            at(times.len() / 2),
+            times.len(),
+        )
     }
 }
 

@@ -6,8 +6,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use kube::Client;
 use mainstay_sim::context::{Question, Reply};
-use mainstay_sim::{Answering, Cluster, Options, Outside};
-use serde_json::json;
+use mainstay_sim::{Answering, Cluster, Options, Outside, snapshot};
+use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
 
@@ -35,6 +35,20 @@ impl Sim {
             seed,
             ..Options::default()
         });
+        Self::over(cluster, stride)
+    }
+
+    /// As another one was.
+    pub fn loaded(state: Vec<Value>) -> Self {
+        let cluster = Cluster::new(Options::default());
+        cluster.with(|inner| {
+            let loaded = snapshot::load(inner, state);
+            assert_eq!(loaded.skipped, [""; 0], "not loaded");
+        });
+        Self::over(cluster, STRIDE)
+    }
+
+    fn over(cluster: Cluster, stride: Duration) -> Self {
         cluster.run_workloads(3);
         cluster.set_outside(Arc::new(Injectors));
         let (begin, start) = (Instant::now(), cluster.now());
@@ -66,13 +80,35 @@ impl Sim {
         catch_up(&self.cluster, self.begin, self.start);
     }
 
+    /// Whether the operator's process has died by a fault; it is alive again afterwards.
+    pub fn bury(&self, client: &str) -> bool {
+        self.cluster.with(|state| {
+            let dead = state.faults.is_dead(client);
+            state.faults.revive(client);
+            dead
+        })
+    }
+
+    /// The past is forgotten: whoever asks for what came after it must list anew.
+    pub fn compact(&self) {
+        self.cluster.with(|state| {
+            let version = state.store.version() + 1;
+            state.store.advance_version(version);
+            state.store.compact(version);
+        });
+    }
+
     pub fn mark(&self) -> Mark {
         Mark::Trace(self.cluster.with(|state| state.trace.text().len()))
     }
 
     pub fn calls(&self, from: usize) -> Vec<Call> {
-        self.cluster
-            .with(|state| state.trace.text()[from..].lines().filter_map(calls::of_trace).collect())
+        self.cluster.with(|state| {
+            state.trace.text()[from..]
+                .lines()
+                .filter_map(calls::of_trace)
+                .collect()
+        })
     }
 }
 
@@ -103,7 +139,8 @@ struct Injectors;
 impl Outside for Injectors {
     fn ask(&self, question: Question) -> Answering {
         let response = json!({"uid": question.body["request"]["uid"], "allowed": true});
-        let review = json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        let review =
+            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
         Box::pin(std::future::ready(Reply::Answer(200, review.to_string())))
     }
 }

@@ -58,6 +58,12 @@ impl World {
         world
     }
 
+    /// The simulator as it is.
+    pub fn furnished(sim: Sim) -> Self {
+        let client = sim.client("tester");
+        Self::over(Backing::Sim(sim), client)
+    }
+
     /// An operator on the real API server that the trials of this program share.
     pub async fn real() -> Self {
         let real = Real::shared().await;
@@ -232,7 +238,11 @@ impl World {
             .split_whitespace()
             .filter_map(|pair| pair.split_once('='))
             .map(|(key, value)| {
-                let value = if value.is_empty() { Value::Null } else { value.into() };
+                let value = if value.is_empty() {
+                    Value::Null
+                } else {
+                    value.into()
+                };
                 (key.to_owned(), value)
             })
             .collect();
@@ -280,7 +290,11 @@ impl World {
             request = request.header("content-type", content);
         }
         let bytes = body.map(|body| body.to_string().into_bytes()).unwrap_or_default();
-        let reply = self.client.send(request.body(Body::from(bytes)).unwrap()).await.unwrap();
+        let reply = self
+            .client
+            .send(request.body(Body::from(bytes)).unwrap())
+            .await
+            .unwrap();
         let code = reply.status().as_u16();
         let bytes = reply.into_body().collect_bytes().await.unwrap();
         (code, serde_json::from_slice(&bytes).unwrap_or_default())
@@ -339,6 +353,7 @@ impl World {
                 );
             }
             tokio::time::sleep(self.glance()).await;
+            self.revive_operator().await;
         }
     }
 
@@ -361,9 +376,11 @@ impl World {
     }
 
     pub async fn until_gone(&self, at: &At) {
-        self.until(&format!("{at} is gone"), async |world| match world.get(at).await {
-            None => Ok(()),
-            Some(object) => Err(format!("there: {}", brief(&object))),
+        self.until(&format!("{at} is gone"), async |world| {
+            match world.get(at).await {
+                None => Ok(()),
+                Some(object) => Err(format!("there: {}", brief(&object))),
+            }
         })
         .await;
     }
@@ -389,7 +406,7 @@ impl World {
             let mark = self.mark();
             tokio::time::sleep(self.silence()).await;
             let asked = self.calls(&mark);
-            if calls::asked(&asked).is_empty() && !self.promises.is_pending() {
+            if calls::asked(&asked).is_empty() {
                 return;
             }
             assert!(
@@ -398,6 +415,53 @@ impl World {
                 calls::asked(&asked)
             );
         }
+    }
+
+    /// Waits until the operator has asked nothing for longer than it holds anything back; one that has died is started again.
+    pub async fn rest(&self) {
+        let begin = tokio::time::Instant::now();
+        loop {
+            let mark = self.mark();
+            for _ in 0..70 {
+                tokio::time::sleep(Duration::from_secs(1)).await;
+                self.revive_operator().await;
+            }
+            let asked = self.calls(&mark);
+            if calls::asked(&asked).is_empty() {
+                return;
+            }
+            assert!(
+                begin.elapsed() < Duration::from_mins(60),
+                "never quiet: {:#?}",
+                calls::asked(&asked)
+            );
+        }
+    }
+
+    /// As a Deployment would: a process that ended is started again.
+    async fn revive_operator(&self) {
+        if let Backing::Sim(sim) = &self.backing
+            && (sim.bury(calls::OPERATOR) || self.operator_ended())
+        {
+            self.restart_operator().await;
+        }
+    }
+
+    /// Every watch ends in time, and none can go on from where it was.
+    pub async fn expire_watches(&self) {
+        let Backing::Sim(sim) = &self.backing else {
+            panic!("only the simulator forgets on demand");
+        };
+        for _ in 0..75 {
+            sim.compact();
+            tokio::time::sleep(Duration::from_secs(5)).await;
+        }
+        self.rest().await;
+    }
+
+    /// From the beginning of the world.
+    pub fn mark_start(&self) -> Mark {
+        Mark::Trace(0)
     }
 
     /// From now on.
@@ -465,7 +529,11 @@ impl World {
             let mut left = Vec::new();
             for kind in INSTALLED_KINDS {
                 let found = world.list(kind, "managed-by=sail-operator").await;
-                left.extend(found.into_iter().map(|object| At::of(&named(kind, object)).to_string()));
+                left.extend(
+                    found
+                        .into_iter()
+                        .map(|object| At::of(&named(kind, object)).to_string()),
+                );
             }
             left.is_empty().then_some(()).ok_or(left.join(", "))
         })

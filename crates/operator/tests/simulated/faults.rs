@@ -1,0 +1,223 @@
+//! What goes wrong at every call of eight plays: takes a play, a call and a fault, runs it, and compares with the run in which nothing
+//! went wrong.
+//!
+//! ```text
+//! prepare ──dump──▶ state ──load──▶ twin:  operator starts, act, settle ──▶ end, calls
+//!                         └─load──▶ fault at call n: the same ──▶ end equal? promises kept? writes few? quiet afterwards?
+//! ```
+
+mod judge;
+mod kinds;
+mod plays;
+mod witness;
+
+use std::time::Duration;
+
+use mainstay_sim::snapshot;
+use mainstay_testkit::Random;
+use serde_json::Value;
+
+use crate::support::World;
+use crate::support::calls::{Call, Sort};
+use crate::support::sim::Sim;
+use crate::support::world::Backing;
+use judge::{End, masked};
+use kinds::Strike;
+use plays::{PLAYS, Play};
+use witness::Witness;
+
+/// What one run came to.
+struct Outcome {
+    end: End,
+    calls: Vec<Call>,
+    /// Writes after all had come to rest.
+    restless: Vec<String>,
+    broken: Vec<String>,
+}
+
+/// Runs a future in a paused world of its own.
+pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .start_paused(true)
+        .build()
+        .unwrap();
+    runtime.block_on(future)
+}
+
+/// The state from which all runs of a play begin.
+fn prepare(play: &Play) -> Vec<Value> {
+    run(async {
+        let world = World::simulated().await;
+        (play.before)(&world).await;
+        world.settle().await;
+        world.stop_operator().await;
+        world.promises.check();
+        let Backing::Sim(sim) = &world.backing else {
+            panic!("no simulator")
+        };
+        let state = sim.cluster.with(|state| snapshot::dump(state));
+        (play.disguise)(state)
+    })
+}
+
+/// One run from `state`; the operator is restarted whenever it dies.
+fn perform(play: &Play, state: &[Value], strike: Option<&Strike>) -> Outcome {
+    run(async {
+        let sim = Sim::loaded(state.to_vec());
+        let witness = Witness::new(play);
+        sim.cluster.add_controller(Box::new(witness.clone()));
+        if let Some(strike) = strike {
+            strike.arm(&sim.cluster);
+        }
+        let world = World::furnished(sim);
+        world.start_operator().await;
+        world.rest().await;
+        (play.act)(&world).await;
+        world.rest().await;
+        if strike.is_some_and(Strike::hides_events) {
+            world.expire_watches().await;
+        }
+        let before = world.mark_start();
+        let calls = world.calls(&before);
+        let mark = world.mark();
+        world.pass(PASSES).await;
+        let after = world.calls(&mark);
+        let mut broken = world.promises.broken();
+        broken.extend(witness.broken());
+        let Backing::Sim(sim) = &world.backing else {
+            panic!("no simulator")
+        };
+        Outcome {
+            end: masked(sim.cluster.with(|state| snapshot::dump(state))),
+            calls,
+            restless: crate::support::calls::writes(&after)
+                .into_iter()
+                .map(str::to_owned)
+                .collect(),
+            broken,
+        }
+    })
+}
+
+/// Long enough for three full passes.
+const PASSES: Duration = Duration::from_mins(31);
+
+/// How many writes more than without faults are forgiven: what was in flight is done again, and told in status and an event.
+const FORGIVEN: usize = 12;
+
+/// What a run did wrong.
+fn verdict(play: &Play, twin: &Outcome, strike: &Strike, state: &[Value]) -> Option<String> {
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        perform(play, state, Some(strike))
+    }));
+    let complaint = match outcome {
+        Err(panic) => Some(format!("never got there: {}", text_of(&*panic))),
+        Ok(run) => complaint(twin, &run),
+    };
+    complaint.map(|complaint| format!("{} × {strike}: {complaint}", play.name))
+}
+
+fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
+    if !run.broken.is_empty() {
+        return Some(format!("promises broken: {}", run.broken.join("; ")));
+    }
+    if let Some(difference) = twin.end.difference(&run.end) {
+        return Some(format!("another end: {difference}"));
+    }
+    if !run.restless.is_empty() {
+        return Some(format!("not quiet: {:?}", run.restless));
+    }
+    let (few, many) = (count(twin), count(run));
+    (many > few + FORGIVEN).then(|| format!("{many} writes instead of {few}"))
+}
+
+fn count(outcome: &Outcome) -> usize {
+    outcome
+        .calls
+        .iter()
+        .filter(|call| call.sort == Sort::Write)
+        .count()
+}
+
+fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_default()
+        .lines()
+        .take(12)
+        .collect::<Vec<_>>()
+        .join(" ¶ ")
+}
+
+/// All strikes of a play, or a sample of them.
+fn strikes(twin: &Outcome, share: Share, random: &mut Random) -> Vec<Strike> {
+    let mut all = kinds::all(&twin.calls);
+    if let Share::Sample(count) = share {
+        for at in (1..all.len()).rev() {
+            all.swap(at, random.below(at + 1));
+        }
+        all.truncate(count);
+    }
+    all
+}
+
+/// How much of the matrix.
+#[derive(Clone, Copy)]
+enum Share {
+    Whole,
+    Sample(usize),
+}
+
+impl Share {
+    /// `MAINSTAY_MATRIX=whole`, or a number of runs per play.
+    fn asked() -> Self {
+        match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
+            Some("whole") => Self::Whole,
+            Some(text) => Self::Sample(text.parse().unwrap()),
+            None => Self::Sample(4),
+        }
+    }
+}
+
+fn check(name: &str) {
+    let play = PLAYS.iter().find(|play| play.name == name).unwrap();
+    let state = prepare(play);
+    let twin = perform(play, &state, None);
+    assert_eq!(twin.broken, [""; 0], "without any fault");
+    assert_eq!(twin.restless, [""; 0], "not quiet, without any fault");
+    let mut random = Random::new(6);
+    let (mut runs, mut wrong) = (0, Vec::new());
+    for strike in strikes(&twin, Share::asked(), &mut random) {
+        runs += 1;
+        wrong.extend(verdict(play, &twin, &strike, &state));
+    }
+    let calls = twin.calls.len();
+    println!(
+        "matrix {name}: {calls} calls, {runs} runs, {} as without faults",
+        runs - wrong.len()
+    );
+    let shown: Vec<&String> = wrong.iter().take(12).collect();
+    assert!(wrong.is_empty(), "{} of {runs} runs: {shown:#?}", wrong.len());
+}
+
+/// A test per play.
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        $(#[test]
+        fn $name() {
+            check(stringify!($name));
+        })+
+    };
+}
+
+tests!(
+    install,
+    in_place_upgrade,
+    revision_upgrade,
+    tag_move,
+    prune,
+    name_clash,
+    deletion,
+    takeover,
+);

@@ -1,0 +1,111 @@
+//! Whether two runs ended alike: takes all objects of a cluster, gives them without what two runs may differ in.
+
+use std::collections::BTreeMap;
+
+use serde_json::Value;
+
+/// What a cluster came to, by kind and name.
+pub(super) struct End(BTreeMap<String, Value>);
+
+/// Made and named by others, or told to people: their number and names depend on when things happened.
+const NOT_COMPARED: [&str; 6] = ["Pod", "ReplicaSet", "EndpointSlice", "Event", "Lease", "Node"];
+
+/// Keys whose values are moments, identities or drawn by lot, wherever they stand.
+const MASKED: [&str; 15] = [
+    "uid",
+    "resourceVersion",
+    "creationTimestamp",
+    "deletionTimestamp",
+    "time",
+    "lastTransitionTime",
+    "lastUpdateTime",
+    "lastHeartbeatTime",
+    "lastProbeTime",
+    "startTime",
+    "clusterIP",
+    "clusterIPs",
+    "nodePort",
+    "observedGeneration",
+    "generation",
+];
+
+/// All objects, comparable.
+pub(super) fn masked(objects: Vec<Value>) -> End {
+    let compared = objects
+        .into_iter()
+        .filter(|object| !NOT_COMPARED.contains(&object["kind"].as_str().unwrap_or_default()));
+    End(compared
+        .map(|mut object| {
+            let name = crate::support::at::At::of(&object).to_string();
+            settled(&mut object);
+            mask(&mut object);
+            (name, object)
+        })
+        .collect())
+}
+
+/// A generation may differ; whether it was seen may not.
+fn settled(object: &mut Value) {
+    let seen = object["status"]["observedGeneration"].clone();
+    if !seen.is_null() {
+        let settled = seen == object["metadata"]["generation"];
+        object["status"]["settled"] = settled.into();
+    }
+}
+
+fn mask(value: &mut Value) {
+    match value {
+        Value::Object(map) => {
+            map.retain(|key, _| !MASKED.contains(&key.as_str()));
+            map.values_mut().for_each(mask);
+        }
+        Value::Array(list) => list.iter_mut().for_each(mask),
+        _ => {}
+    }
+}
+
+impl End {
+    /// The first object that differs, and where.
+    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+        let names = self.0.keys().chain(other.0.keys());
+        let mut names: Vec<&String> = names.collect();
+        names.sort();
+        names.dedup();
+        names
+            .into_iter()
+            .find_map(|name| match (self.0.get(name), other.0.get(name)) {
+                (Some(_), None) => Some(format!("{name} is missing")),
+                (None, Some(_)) => Some(format!("{name} should not be there")),
+                (Some(a), Some(b)) => first_difference(a, b).map(|at| format!("{name}{at}")),
+                (None, None) => None,
+            })
+    }
+}
+
+fn first_difference(a: &Value, b: &Value) -> Option<String> {
+    match (a, b) {
+        (Value::Object(a), Value::Object(b)) => {
+            let mut keys: Vec<&String> = a.keys().chain(b.keys()).collect();
+            keys.sort();
+            keys.dedup();
+            keys.into_iter().find_map(|key| {
+                let (a, b) = (
+                    a.get(key).unwrap_or(&Value::Null),
+                    b.get(key).unwrap_or(&Value::Null),
+                );
+                first_difference(a, b).map(|rest| format!("/{key}{rest}"))
+            })
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => a
+            .iter()
+            .zip(b)
+            .enumerate()
+            .find_map(|(at, (a, b))| first_difference(a, b).map(|rest| format!("/{at}{rest}"))),
+        _ if a == b => None,
+        _ => Some(format!(": {} instead of {}", short(b), short(a))),
+    }
+}
+
+fn short(value: &Value) -> String {
+    value.to_string().chars().take(160).collect()
+}

@@ -1,0 +1,198 @@
+//! What the operator must show: takes the share to run, gives a row per claim, each from the output of the tests and examples that
+//! judge it.
+
+mod bench;
+mod list;
+mod session;
+
+use super::row::{Rank, Row};
+use list::Scenarios;
+use session::Session;
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let mut rows = Vec::new();
+    let units = Session::of_libraries();
+    let simulated = Session::simulated(quick);
+    let real = Session::real();
+    rows.extend(scenario_rows(&units, &simulated, &real));
+    rows.extend(CLAIMS.iter().map(|claim| claim.row(&simulated, &real)));
+    rows.push(matrix_row(&simulated, quick));
+    rows.extend(bench::rows(quick));
+    rows
+}
+
+type Ran = anyhow::Result<Session>;
+
+/// One row per list of the contract.
+fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
+    let lists = match Scenarios::read() {
+        Ok(lists) => lists,
+        Err(error) => {
+            return vec![Row::broken(
+                "scenarios of the contract",
+                "a list",
+                Rank::Correctness,
+                &error,
+            )];
+        }
+    };
+    let row = |text: &str, list: &list::List, sessions: &[&Ran]| {
+        let passed = |test: &list::Test| {
+            sessions
+                .iter()
+                .flat_map(|ran| ran.iter())
+                .any(|ran| ran.passed(&test.name))
+        };
+        let missing: Vec<&str> = list
+            .lines
+            .iter()
+            .filter(|line| !line.tests.iter().all(passed))
+            .map(|line| line.text.as_str())
+            .collect();
+        for line in &missing {
+            println!("not shown: {line}");
+        }
+        let (all, tests) = (list.lines.len(), list.tests());
+        let figure = format!("{} of {all} lines, {tests} tests", all - missing.len());
+        Row::correct(text, figure, "all", missing.is_empty())
+    };
+    let (unit, integration) = (&lists.unit, &lists.integration);
+    vec![
+        row("scenarios of the contract, unit list", unit, &[units, simulated]),
+        row(
+            "scenarios of the contract, integration list, on the simulator",
+            integration,
+            &[simulated],
+        ),
+        row(
+            "scenarios of the contract, integration list, on a real API server",
+            integration,
+            &[real],
+        ),
+    ]
+}
+
+/// A claim that one test decides, on one of the two.
+struct Claim {
+    text: &'static str,
+    goal: &'static str,
+    test: &'static str,
+    /// The line with its figure begins with this.
+    line: &'static str,
+    real: bool,
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "takeover of what Helm and the Sail Operator installed, the operator running",
+        goal: "0 writes to Deployments, pods untouched",
+        test: "takeover::nothing_restarts",
+        line: "takeover: ",
+        real: true,
+    },
+    Claim {
+        text: "a reconcile with nothing to do",
+        goal: "0 writes, 0 reads",
+        test: "quiet::a_pass_that_finds_nothing_writes_and_reads_nothing",
+        line: "quiet passes: ",
+        real: false,
+    },
+    Claim {
+        text: "planning when there is nothing to do",
+        goal: "≤ 1 ms",
+        test: "quiet::planning_takes_no_time",
+        line: "quiet planning: ",
+        real: false,
+    },
+    Claim {
+        text: "a restart with nothing to do",
+        goal: "0 writes",
+        test: "quiet::a_restart_with_nothing_to_do_writes_nothing",
+        line: "quiet restart: ",
+        real: false,
+    },
+    Claim {
+        text: "pod and namespace events that change nothing",
+        goal: "0 calls",
+        test: "quiet::events_that_change_nothing_cost_no_call",
+        line: "quiet events: ",
+        real: false,
+    },
+    Claim {
+        text: "24 virtual hours with churn",
+        goal: "flat",
+        test: "quiet::a_day_of_churn_is_flat",
+        line: "quiet day: ",
+        real: false,
+    },
+    Claim {
+        text: "bad input on the simulator: every field",
+        goal: "refused, or a condition with a reason; others go on",
+        test: "input::every_field",
+        line: "bad input: ",
+        real: false,
+    },
+    Claim {
+        text: "bad input on a real API server: a sample",
+        goal: "refused, or a condition with a reason; others go on",
+        test: "input::a_sample",
+        line: "bad input: ",
+        real: true,
+    },
+];
+
+impl Claim {
+    fn row(&self, simulated: &Ran, real: &Ran) -> Row {
+        let ran = if self.real { real } else { simulated };
+        match ran {
+            Err(error) => Row::broken(self.text, self.goal, Rank::Correctness, error),
+            Ok(ran) => {
+                let figure = ran.after(self.line).unwrap_or("did not run").to_owned();
+                Row::correct(self.text, figure, self.goal, ran.passed(self.test))
+            }
+        }
+    }
+}
+
+/// The eight plays.
+const PLAYS: [&str; 8] = [
+    "install",
+    "in_place_upgrade",
+    "revision_upgrade",
+    "tag_move",
+    "prune",
+    "name_clash",
+    "deletion",
+    "takeover",
+];
+
+/// Sums the lines `matrix PLAY: C calls, R runs, E as without faults`.
+fn matrix_row(simulated: &Ran, quick: bool) -> Row {
+    let text = "faults at every call of 8 plays";
+    let goal = if quick {
+        "a sample, all as without faults"
+    } else {
+        "all runs as without faults"
+    };
+    let ran = match simulated {
+        Ok(ran) => ran,
+        Err(error) => return Row::broken(text, goal, Rank::Correctness, error),
+    };
+    let (mut calls, mut runs, mut equal) = (0, 0, 0);
+    for play in PLAYS {
+        let numbers: Vec<usize> = ran
+            .after(&format!("matrix {play}: "))
+            .into_iter()
+            .flat_map(|line| line.split(' ').filter_map(|word| word.parse().ok()))
+            .collect();
+        if let [c, r, e] = numbers.as_slice() {
+            calls += c;
+            runs += r;
+            equal += e;
+        }
+    }
+    let passed = PLAYS.iter().all(|play| ran.passed(&format!("faults::{play}")));
+    let figure = format!("{runs} runs over {calls} calls, {equal} as without faults");
+    Row::correct(text, figure, goal, passed && runs > 0)
+}

@@ -1,0 +1,197 @@
+//! The operator's cost in a large cluster: takes the lines of the example `bench`, gives rows with the goal and the peer's figure.
+//!
+//! The peer's figures were measured once on this load with the Sail Operator; they are given here, not measured again.
+
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+use super::super::row::{Rank, Row};
+use crate::build;
+
+/// A figure, its bound, and what the peer needs.
+struct Bound {
+    name: &'static str,
+    text: &'static str,
+    unit: &'static str,
+    most: f64,
+    peer: &'static str,
+}
+
+const BOUNDS: &[Bound] = &[
+    Bound {
+        name: "settled",
+        text: "memory, settled",
+        unit: "MiB",
+        most: 62.0,
+        peer: "493",
+    },
+    Bound {
+        name: "peak",
+        text: "memory, peak",
+        unit: "MiB",
+        most: 80.0,
+        peer: "1070",
+    },
+    Bound {
+        name: "install_writes_per_object",
+        text: "writes per object of an install",
+        unit: "",
+        most: 1.0,
+        peer: "-",
+    },
+    Bound {
+        name: "install_writes",
+        text: "writes of an install",
+        unit: "",
+        most: f64::INFINITY,
+        peer: "55",
+    },
+    Bound {
+        name: "install_reads",
+        text: "reads of an install",
+        unit: "",
+        most: f64::INFINITY,
+        peer: "197",
+    },
+    Bound {
+        name: "noop_writes",
+        text: "writes of a reconcile with nothing to do",
+        unit: "",
+        most: 0.0,
+        peer: "7",
+    },
+    Bound {
+        name: "noop_reads",
+        text: "reads of a reconcile with nothing to do",
+        unit: "",
+        most: 0.0,
+        peer: "58",
+    },
+    Bound {
+        name: "restart_writes",
+        text: "writes of a restart with nothing to do",
+        unit: "",
+        most: 0.0,
+        peer: "8",
+    },
+    Bound {
+        name: "restart_reads",
+        text: "reads of a restart beside its watches",
+        unit: "",
+        most: 0.0,
+        peer: "-",
+    },
+    Bound {
+        name: "events_cpu",
+        text: "CPU for 1,000 label changes on injected pods",
+        unit: "s",
+        most: 0.05,
+        peer: "1.6",
+    },
+    Bound {
+        name: "events_writes",
+        text: "writes for them",
+        unit: "",
+        most: 0.0,
+        peer: "about 30",
+    },
+    Bound {
+        name: "events_reads",
+        text: "reads for them",
+        unit: "",
+        most: 0.0,
+        peer: "-",
+    },
+    Bound {
+        name: "in_use_after",
+        text: "until InUse is true",
+        unit: "ms",
+        most: 50.0,
+        peer: "390",
+    },
+    Bound {
+        name: "unused_after",
+        text: "until InUse is false",
+        unit: "ms",
+        most: 50.0,
+        peer: "760",
+    },
+];
+
+/// A row per figure.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    match figures(quick) {
+        Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures, quick)).collect(),
+        Err(error) => vec![Row::broken(
+            "the operator in a large cluster",
+            "measured",
+            Rank::Performance,
+            &error,
+        )],
+    }
+}
+
+impl Bound {
+    fn row(&self, figures: &BTreeMap<String, f64>, quick: bool) -> Row {
+        let bound = if self.most.is_finite() {
+            format!("≤ {} {}", self.most, self.unit)
+        } else {
+            "reported".into()
+        };
+        let goal = format!("{} (Sail Operator, given: {})", bound.trim(), self.peer);
+        let Some(value) = figures.get(self.name) else {
+            return Row::fast(self.text, "not measured".into(), &goal, false);
+        };
+        let share = if quick { " (a tenth of the size)" } else { "" };
+        let figure = format!("{value:.3} {}{share}", self.unit);
+        Row::fast(self.text, figure.replace(".000", ""), &goal, *value <= self.most)
+    }
+}
+
+/// The lines `name value unit` of the example; the short share divides all counts by ten.
+fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
+    for arguments in [
+        &["build", "--release", "--package", "mainstay", "--bin", "mainstay"][..],
+        &[
+            "build",
+            "--release",
+            "--package",
+            "mainstay-operator",
+            "--example",
+            "bench",
+        ][..],
+    ] {
+        build::run_cargo(arguments)?;
+    }
+    let output = Command::new(build::cargo())
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--package",
+            "mainstay-operator",
+            "--example",
+            "bench",
+            "--",
+        ])
+        .arg(if quick { "10" } else { "1" })
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo run")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{text}");
+    if !output.status.success() {
+        bail!("the example bench failed");
+    }
+    Ok(text.lines().filter_map(figure).collect())
+}
+
+fn figure(line: &str) -> Option<(String, f64)> {
+    let (name, rest) = line.strip_prefix("figure ")?.split_once(' ')?;
+    let value = rest.split(' ').next()?.parse().ok()?;
+    Some((name.to_owned(), value))
+}

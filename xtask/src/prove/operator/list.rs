@@ -1,0 +1,132 @@
+//! The list of scenarios: takes `tests/scenarios.txt` of the operator, gives lines of the contract and the tests that are them.
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+/// The lists.
+pub(super) struct Scenarios {
+    pub(super) unit: List,
+    pub(super) integration: List,
+}
+
+/// One list.
+#[derive(Default)]
+pub(super) struct List {
+    pub(super) lines: Vec<Line>,
+}
+
+/// One line of the contract.
+pub(super) struct Line {
+    pub(super) text: String,
+    pub(super) tests: Vec<Test>,
+}
+
+/// A test.
+pub(super) struct Test {
+    pub(super) name: String,
+}
+
+impl List {
+    /// How many different tests it names.
+    pub(super) fn tests(&self) -> usize {
+        let names = self.lines.iter().flat_map(|line| &line.tests);
+        names
+            .map(|test| &test.name)
+            .collect::<std::collections::BTreeSet<_>>()
+            .len()
+    }
+}
+
+impl Scenarios {
+    pub(super) fn read() -> anyhow::Result<Self> {
+        let path = repository_root().join("crates/operator/tests/scenarios.txt");
+        let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
+        Self::parse(&text)
+    }
+
+    fn parse(text: &str) -> anyhow::Result<Self> {
+        let (mut unit, mut integration, mut ours) = (List::default(), List::default(), List::default());
+        let mut list = None;
+        for line in text
+            .lines()
+            .map(str::trim)
+            .filter(|line| !line.is_empty() && !line.starts_with('#'))
+        {
+            match line {
+                "[unit]" => list = Some(&mut unit),
+                "[integration]" => list = Some(&mut integration),
+                "[ours]" => list = Some(&mut ours),
+                line => list
+                    .as_mut()
+                    .context("a line before any list")?
+                    .lines
+                    .push(Line::parse(line)?),
+            }
+        }
+        integration.lines.append(&mut ours.lines);
+        Ok(Self { unit, integration })
+    }
+}
+
+impl Line {
+    fn parse(line: &str) -> anyhow::Result<Self> {
+        let (text, tests) = line
+            .split_once(" | ")
+            .with_context(|| format!("no tests: {line}"))?;
+        let tests: Vec<Test> = tests.split_whitespace().map(Test::parse).collect();
+        if tests.is_empty() {
+            bail!("no tests: {line}");
+        }
+        Ok(Self {
+            text: text.trim().to_owned(),
+            tests,
+        })
+    }
+}
+
+impl Test {
+    /// `package:name` or `name`; names are unique, so the package is for readers.
+    fn parse(text: &str) -> Self {
+        let plain = |(package, name): (&str, &str)| {
+            (!name.starts_with(':') && !package.contains("::")).then(|| name.to_owned())
+        };
+        Self {
+            name: text
+                .split_once(':')
+                .and_then(plain)
+                .unwrap_or_else(|| text.to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_names_its_tests() {
+        let lists = Scenarios::parse("# c\n[unit]\na: b | mesh:x y::z\n[ours]\nc | d\n").unwrap();
+        let names: Vec<&str> = lists
+            .unit
+            .lines
+            .iter()
+            .flat_map(|line| &line.tests)
+            .map(|test| test.name.as_str())
+            .collect();
+        assert_eq!(names, ["x", "y::z"]);
+        assert_eq!(lists.integration.lines.len(), 1);
+        assert_eq!(lists.unit.tests(), 2);
+    }
+
+    #[test]
+    fn a_line_without_a_test_is_no_line() {
+        assert!(Scenarios::parse("[unit]\na\n").is_err());
+        assert!(Scenarios::parse("a | b\n").is_err());
+    }
+
+    #[test]
+    fn the_list_of_this_repository_is_read() {
+        let lists = Scenarios::read().unwrap();
+        assert!(lists.unit.lines.len() > 40 && lists.integration.lines.len() > 50);
+    }
+}

@@ -1,0 +1,89 @@
+//! A run of test programs: takes their arguments, gives what passed and what was printed.
+
+use std::collections::BTreeSet;
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+use crate::build;
+
+/// What test programs said.
+pub(super) struct Session {
+    output: String,
+    passed: BTreeSet<String>,
+}
+
+impl Session {
+    /// The tests of the pure libraries.
+    pub(super) fn of_libraries() -> anyhow::Result<Self> {
+        let packages = [
+            "mainstay-mesh",
+            "mainstay-api",
+            "mainstay-catalog",
+            "mainstay-check",
+        ];
+        let packages: Vec<&str> = packages.iter().flat_map(|name| ["--package", name]).collect();
+        Self::run(
+            &[
+                &["test", "--quiet", "--no-fail-fast"],
+                packages.as_slice(),
+                &["--", "--format=pretty"],
+            ]
+            .concat(),
+            &[],
+        )
+    }
+
+    /// Scenarios, quiet, bad input and the matrix on the simulator; the whole is run with optimisation.
+    pub(super) fn simulated(quick: bool) -> anyhow::Result<Self> {
+        let base = ["test", "--package", "mainstay-operator", "--test", "simulated"];
+        let profile: &[&str] = if quick { &[] } else { &["--release"] };
+        let rest = ["--", "--show-output"];
+        let whole = [("MAINSTAY_MATRIX", "whole"), ("MAINSTAY_INPUT", "whole")];
+        Self::run(
+            &[&base, profile, &rest].concat(),
+            if quick { &[] } else { &whole },
+        )
+    }
+
+    /// The same on a real API server.
+    pub(super) fn real() -> anyhow::Result<Self> {
+        Self::run(&["test", "--package", "mainstay-operator", "--test", "real"], &[])
+    }
+
+    fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
+        println!("$ cargo {}", arguments.join(" "));
+        let output = Command::new(build::cargo())
+            .args(arguments)
+            .envs(environment.iter().copied())
+            .current_dir(repository_root())
+            .stderr(Stdio::inherit())
+            .output()
+            .context("starting cargo test")?;
+        let output = String::from_utf8_lossy(&output.stdout).into_owned();
+        println!("{output}");
+        if !output.contains("\ntest result: ") {
+            bail!("the test program did not come to its end");
+        }
+        let passed = output.lines().filter_map(passed).map(str::to_owned).collect();
+        Ok(Self { output, passed })
+    }
+
+    /// Whether a test of this name passed; a name without its rooms suffices.
+    pub(super) fn passed(&self, name: &str) -> bool {
+        let within = format!("::{name}");
+        self.passed.contains(name) || self.passed.iter().any(|test| test.ends_with(&within))
+    }
+
+    /// The rest of the first line that begins so.
+    pub(super) fn after(&self, beginning: &str) -> Option<&str> {
+        self.output.lines().find_map(|line| line.strip_prefix(beginning))
+    }
+}
+
+/// `test NAME ... ok`.
+fn passed(line: &str) -> Option<&str> {
+    let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
+    outcome.starts_with("ok").then_some(name)
+}
