@@ -2,22 +2,23 @@
 //! plan it makes is checked.
 
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
 use kube::Client;
-use mainstay_mesh::Settings;
+use mainstay_catalog::Catalog;
+use mainstay_mesh::{Plan, Settings, Snapshot};
+pub use mainstay_operator::Clock;
+use mainstay_operator::{Options, run};
+use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-/// What shows the time.
-pub type Clock = Arc<dyn Fn() -> Timestamp + Send + Sync>;
-
 pub fn clock(now: impl Fn() -> Timestamp + Send + Sync + 'static) -> Clock {
-    Arc::new(now)
+    Clock::new(now)
 }
 
 pub fn wall_clock() -> Clock {
-    clock(Timestamp::now)
+    Clock::system()
 }
 
 /// What every plan promises: gathered over all operators of a world.
@@ -78,15 +79,46 @@ impl Promises {
     }
 }
 
-/// A running operator.
+impl Promises {
+    /// Looks at a plan, and at how long it takes to make it.
+    fn inspect(&self, snapshot: &Snapshot, plan: &Plan) {
+        let begun = Instant::now();
+        let again = mainstay_mesh::plan(snapshot, &plan.subject);
+        let took = begun.elapsed();
+        let broken = mainstay_check::check(snapshot, plan);
+        drop(again);
+        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        kept.plans += 1;
+        kept.times.push(took);
+        kept.broken.extend(broken.iter().map(ToString::to_string));
+    }
+}
+
+/// A running operator; it is killed with this value.
 pub struct Running {
     task: JoinHandle<()>,
+    stop: Option<oneshot::Sender<()>>,
 }
 
 impl Running {
-    pub fn start(_client: Client, _settings: Settings, _clock: Clock, _promises: &Promises) -> Self {
+    pub fn start(client: Client, settings: Settings, clock: Clock, promises: &Promises) -> Self {
+        let catalog = Arc::new(Catalog::embedded().unwrap());
+        let promises = promises.clone();
+        let options = Options {
+            leader_elect: false,
+            inspect: Some(Arc::new(move |snapshot, plan| promises.inspect(snapshot, plan))),
+            ..Options::default()
+        };
+        let (stop, stopped) = oneshot::channel::<()>();
+        let task = tokio::spawn(async move {
+            let stopped = async {
+                let _ = stopped.await;
+            };
+            let _ = run(client, catalog, settings, options, clock, stopped).await;
+        });
         Self {
-            task: tokio::spawn(std::future::pending()),
+            task,
+            stop: Some(stop),
         }
     }
 
@@ -94,11 +126,20 @@ impl Running {
         self.task.is_finished()
     }
 
-    pub async fn stop(self) {
-        self.task.abort();
+    pub async fn stop(mut self) {
+        if let Some(stop) = self.stop.take() {
+            let _ = stop.send(());
+        }
+        let _ = (&mut self.task).await;
     }
 
     pub fn kill(self) {
+        drop(self);
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
         self.task.abort();
     }
 }
