@@ -8,10 +8,12 @@
     reason = "a panic is how a test fails"
 )]
 
+mod input;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 #[path = "../support/mod.rs"]
 mod support;
+mod takeover;
 
 use std::process::ExitCode;
 
@@ -32,8 +34,12 @@ macro_rules! trials {
     };
 }
 
-const TRIALS: &[Trial] = scenarios::each!(trials);
+const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
 fn main() -> ExitCode {
-    trial::main(&PARTS, TRIALS)
+    if takeover::post_render() {
+        return ExitCode::SUCCESS;
+    }
+    let peers = [PARTS.as_slice(), &takeover::PEERS].concat();
+    trial::main(&peers, &[SCENARIOS, input::TRIALS, takeover::TRIALS].concat())
 }

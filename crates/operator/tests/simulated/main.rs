@@ -9,6 +9,7 @@
 )]
 
 mod faults;
+mod input;
 mod quiet;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;

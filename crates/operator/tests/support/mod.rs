@@ -10,7 +10,9 @@
 #![allow(unreachable_pub, reason = "it is a room of each test, not a crate")]
 
 pub mod at;
+pub mod bad;
 pub mod calls;
+pub mod input;
 pub mod made;
 pub mod operator;
 pub mod real;

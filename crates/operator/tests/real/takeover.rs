@@ -1,0 +1,183 @@
+//! A mesh that Helm installed, release Secrets and all, as the Sail Operator has it install: our operator is started, and nothing
+//! restarts. The real `helm` installs; this program is its post-renderer.
+
+use std::io::Read as _;
+use std::path::Path;
+use std::process::Stdio;
+
+use mainstay_catalog::{Catalog, Flavour};
+use mainstay_sim::snapshot;
+use mainstay_testkit::peer;
+use mainstay_testkit::trial::Trial;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use crate::support::World;
+use crate::support::at::{self, At, INSTALLED_KINDS};
+use crate::support::calls;
+use crate::support::made::{self, NEW};
+use crate::support::world::Backing;
+
+/// Who installs.
+pub(crate) const PEERS: [&str; 1] = ["helm3"];
+
+pub(crate) const TRIALS: &[Trial] = &[Trial {
+    name: "takeover::nothing_restarts",
+    begin: || Box::pin(nothing_restarts()),
+}];
+
+/// Asks this program to be the post-renderer.
+const POST_RENDER: &str = "--post-render=";
+
+/// Adds owner and label to every object, as the Sail Operator's post-renderer does. Says whether it was asked to.
+pub(crate) fn post_render() -> bool {
+    let Some(owner) = std::env::args().find_map(|argument| argument.strip_prefix(POST_RENDER).map(str::to_owned))
+    else {
+        return false;
+    };
+    let owner: Value = serde_json::from_str(&owner).unwrap();
+    let mut text = String::new();
+    std::io::stdin().read_to_string(&mut text).unwrap();
+    for mut object in snapshot::parse(&text).unwrap() {
+        object["metadata"]["ownerReferences"] = json!([owner]);
+        object["metadata"]["labels"]["managed-by"] = "sail-operator".into();
+        println!("---\n{object}");
+    }
+    true
+}
+
+async fn nothing_restarts() {
+    let world = World::real().await;
+    world.create(made::istio("default", NEW, json!({}))).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    world.settle().await;
+    world.stop_operator().await;
+    remove_installed(&world).await;
+    let revision = world.get(&at::revision("default")).await.unwrap();
+    install(&world, "istiod", "istio-system", &revision, revision["spec"]["values"].clone()).await;
+    let mut values = revision["spec"]["values"].clone();
+    values["defaultRevision"] = "default".into();
+    install(&world, "base", "sail-operator", &revision, values).await;
+    let istiod = At::inside("Deployment", "istio-system", "istiod");
+    world
+        .until_object(&istiod, "is ready again", |object| object["status"]["readyReplicas"] == 1)
+        .await;
+    let before = identities(&world).await;
+    let mark = world.mark();
+    world.start_operator().await;
+    world.settle().await;
+    let seen = world.calls(&mark);
+    let writes = calls::writes(&seen);
+    let deployments = writes.iter().filter(|line| line.contains("/deployments")).count();
+    let after = identities(&world).await;
+    println!(
+        "takeover: {deployments} writes to Deployments, {} in all, {} objects with the same identity and version, pods untouched: {}",
+        writes.len(),
+        after.len(),
+        before == after
+    );
+    assert_eq!(writes, [""; 0]);
+    assert_eq!(before, after);
+    world.until_state(&at::istio("default"), "Healthy").await;
+    let secrets = world.list("Secret", "owner=helm").await;
+    assert_eq!(secrets.len(), 2, "the release Secrets are theirs");
+    for mut secret in secrets {
+        secret["kind"] = "Secret".into();
+        world.delete(&At::of(&secret)).await;
+    }
+    world.end().await;
+}
+
+/// Everything that carries the mark goes, and what was written to keep count of it.
+async fn remove_installed(world: &World) {
+    for selector in ["managed-by=sail-operator", "applyset.kubernetes.io/id"] {
+        for kind in INSTALLED_KINDS {
+            for mut object in world.list(kind, selector).await {
+                object["kind"] = kind.into();
+                let at = At::of(&object);
+                world.delete(&at).await;
+                world.until_gone(&at).await;
+            }
+        }
+    }
+    world
+        .until("istiod's pods are gone", async |world| {
+            let left = world.list("Pod", "app=istiod").await.len();
+            (left == 0).then_some(()).ok_or(format!("{left} left"))
+        })
+        .await;
+}
+
+/// Identity and version of everything installed, and of istiod's pods.
+async fn identities(world: &World) -> Vec<String> {
+    let mut found = Vec::new();
+    for (kind, selector) in INSTALLED_KINDS
+        .iter()
+        .map(|kind| (*kind, "managed-by=sail-operator"))
+        .chain([("Pod", "app=istiod")])
+    {
+        for object in world.list(kind, selector).await {
+            let metadata = &object["metadata"];
+            let (uid, name) = (&metadata["uid"], &metadata["name"]);
+            // A Deployment's status moves on by itself; its generation does not.
+            let version = if kind == "Deployment" || kind == "Pod" {
+                &metadata["generation"]
+            } else {
+                &metadata["resourceVersion"]
+            };
+            found.push(format!("{kind} {name} {uid} {version}"));
+        }
+    }
+    found
+}
+
+/// `helm install`, with the values the operator hands over and the owner its post-renderer adds.
+async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, values: Value) {
+    let Backing::Real(real) = &world.backing else {
+        panic!("no real server")
+    };
+    let folder = tempfile::tempdir().unwrap();
+    write_chart(chart, folder.path());
+    let file = folder.path().join("values.json");
+    std::fs::write(&file, values.to_string()).unwrap();
+    let owner = json!({
+        "apiVersion": "sailoperator.io/v1",
+        "kind": "IstioRevision",
+        "name": revision["metadata"]["name"],
+        "uid": revision["metadata"]["uid"],
+        "controller": true,
+        "blockOwnerDeletion": true,
+    });
+    let output = Command::new(peer("helm3").unwrap())
+        .arg("install")
+        .arg(format!("default-{chart}"))
+        .arg(folder.path().join(chart))
+        .args(["--namespace", namespace, "--skip-crds", "--disable-openapi-validation"])
+        .arg("--values")
+        .arg(&file)
+        .arg("--post-renderer")
+        .arg(std::env::current_exe().unwrap())
+        .arg("--post-renderer-args")
+        .arg(format!("{POST_RENDER}{owner}"))
+        .env("KUBECONFIG", real.cluster.kubeconfig("admin"))
+        .env("HOME", folder.path())
+        .stdin(Stdio::null())
+        .output()
+        .await
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "helm: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn write_chart(chart: &str, folder: &Path) {
+    let catalog = Catalog::embedded().unwrap();
+    let version = catalog.resolve(NEW).unwrap();
+    for (name, bytes) in catalog.chart(&version, Flavour::Operator, chart).unwrap() {
+        let path = folder.join(chart).join(&name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(path, bytes).unwrap();
+    }
+}
