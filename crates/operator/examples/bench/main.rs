@@ -1,0 +1,190 @@
+//! What the operator costs in a large cluster: takes a divisor of the size, fills a real API server, runs the operator beside it as a
+//! process of its own, and prints lines `figure NAME VALUE UNIT`. Requests are counted from the server's audit log; those of leader
+//! election are left out.
+//!
+//! ```text
+//! bench [DIVISOR]                the measurement
+//! bench --operate KUBECONFIG     the operator, where the `mainstay` binary is not there
+//! ```
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "a program for whoever measures"
+)]
+
+mod load;
+mod process;
+mod server;
+
+use std::process::ExitCode;
+use std::time::{Duration, Instant};
+
+use mainstay_testkit::cluster::PARTS;
+use mainstay_testkit::{built_peer, isolation};
+use serde_json::json;
+
+use load::Load;
+use process::Operator;
+use server::Server;
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()
+        .unwrap();
+    if let [flag, kubeconfig] = arguments.as_slice()
+        && flag == process::OPERATE
+    {
+        runtime.block_on(process::operate(kubeconfig));
+        return ExitCode::SUCCESS;
+    }
+    let divisor = arguments.first().map_or(1, |text| text.parse().unwrap());
+    for part in PARTS {
+        built_peer(part).unwrap();
+    }
+    isolation::enter().unwrap();
+    runtime.block_on(measure(divisor));
+    ExitCode::SUCCESS
+}
+
+fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
+    println!("figure {name} {value} {unit}");
+}
+
+async fn measure(divisor: usize) {
+    let server = Server::start().await;
+    let load = Load::of(divisor);
+    let begin = Instant::now();
+    load.fill(&server).await;
+    println!(
+        "{} namespaces, {} pods of {} bytes, after {:.0} s",
+        load.namespaces,
+        load.pods,
+        load.size(&server).await,
+        begin.elapsed().as_secs_f64()
+    );
+    let operator = Operator::start(&server);
+    server.quiet().await;
+    install(&server).await;
+    furnish(&server).await;
+    rest(&server, &operator).await;
+    events(&server, &operator, &load).await;
+    uses(&server).await;
+    figure("settled", format!("{:.1}", operator.memory("VmRSS")), "MiB");
+    figure("peak", format!("{:.1}", operator.memory("VmHWM")), "MiB");
+    restart(&server, operator).await;
+}
+
+/// One control plane from nothing.
+async fn install(server: &Server) {
+    let audit = server.audit();
+    let spec = json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": ["default"]}});
+    server.create("istios", &server::custom("Istio", "one", spec)).await;
+    server.until_healthy("istios", "one").await;
+    server.quiet().await;
+    let counts = audit.counts();
+    let objects = server.installed().await;
+    figure("install_writes", counts.writes, "requests");
+    figure("install_reads", counts.reads, "requests");
+    figure("install_objects", objects, "objects");
+    let own = counts.lines.iter().filter(|line| !line.contains("/status") && !line.contains("/events"));
+    let per_object = audit.most_writes_of_one(own.map(String::as_str));
+    figure("install_writes_per_object", per_object, "requests");
+    for line in &counts.lines {
+        println!("install: {line}");
+    }
+}
+
+/// Two more control planes and four more tags.
+async fn furnish(server: &Server) {
+    for (name, version) in [("two", "v1.28.2"), ("three", "v1.27.9")] {
+        let spec = json!({"version": version, "namespace": "istio-system"});
+        server.create("istios", &server::custom("Istio", name, spec)).await;
+        server.until_healthy("istios", name).await;
+    }
+    for (name, target) in [("stable", "one"), ("canary", "one"), ("old", "two"), ("older", "two")] {
+        let spec = json!({"targetRef": {"kind": "Istio", "name": target}});
+        server
+            .create("istiorevisiontags", &server::custom("IstioRevisionTag", name, spec))
+            .await;
+    }
+    server.quiet().await;
+}
+
+/// A change of an Istio that asks for nothing new.
+async fn rest(server: &Server, operator: &Operator) {
+    let audit = server.audit();
+    let before = operator.cpu();
+    server
+        .patch("istios", "one", &json!({"metadata": {"annotations": {"bench": "touched"}}}))
+        .await;
+    server.pass(Duration::from_secs(3)).await;
+    let counts = audit.counts();
+    figure("noop_writes", counts.writes, "requests");
+    figure("noop_reads", counts.reads, "requests");
+    figure("noop_cpu", format!("{:.3}", operator.cpu() - before), "s");
+}
+
+/// A thousand labels that mean nothing to us, on pods that are injected.
+async fn events(server: &Server, operator: &Operator, load: &Load) {
+    let audit = server.audit();
+    let before = operator.cpu();
+    load.relabel(server, 1_000).await;
+    server.pass(Duration::from_secs(3)).await;
+    let counts = audit.counts();
+    figure("events_cpu", format!("{:.3}", operator.cpu() - before), "s");
+    figure("events_writes", counts.writes, "requests");
+    figure("events_reads", counts.reads, "requests");
+}
+
+/// From the first reference to a revision to its condition, and from the last one's end; the middle of nine.
+async fn uses(server: &Server) {
+    let (mut first, mut last) = (Vec::new(), Vec::new());
+    for round in 0..9 {
+        let name = format!("user-{round}");
+        let begin = Instant::now();
+        server.label_namespace("bench-use", Some("three")).await;
+        server.until_in_use("three", "True").await;
+        first.push(begin.elapsed());
+        server.pass(Duration::from_millis(300)).await;
+        let begin = Instant::now();
+        server.label_namespace("bench-use", None).await;
+        server.until_in_use("three", "False").await;
+        last.push(begin.elapsed());
+        server.pass(Duration::from_millis(300)).await;
+        drop(name);
+    }
+    for (name, mut times) in [("in_use_after", first), ("unused_after", last)] {
+        times.sort_unstable();
+        figure(name, format!("{:.1}", times[4].as_secs_f64() * 1e3), "ms");
+        figure(
+            &format!("{name}_slowest"),
+            format!("{:.1}", times[8].as_secs_f64() * 1e3),
+            "ms",
+        );
+    }
+}
+
+/// A new process finds everything as it should be.
+async fn restart(server: &Server, operator: Operator) {
+    drop(operator);
+    let audit = server.audit();
+    let begin = Instant::now();
+    let operator = Operator::start(server);
+    server.quiet().await;
+    let counts = audit.counts();
+    figure("restart_writes", counts.writes, "requests");
+    figure("restart_reads", counts.reads, "requests");
+    figure("restart_watches", counts.watches, "requests");
+    figure("restart_cpu", format!("{:.3}", operator.cpu()), "s");
+    figure("restart_settled", format!("{:.1}", operator.memory("VmRSS")), "MiB");
+    figure("restart_peak", format!("{:.1}", operator.memory("VmHWM")), "MiB");
+    println!("restarted and quiet after {:.1} s", begin.elapsed().as_secs_f64());
+    for line in &counts.lines {
+        println!("restart: {line}");
+    }
+}

@@ -1,0 +1,126 @@
+//! The operator as a process of its own: takes a server, gives memory and processor time as the kernel counts them.
+
+use std::path::PathBuf;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use mainstay_catalog::Catalog;
+use mainstay_mesh::Settings;
+use mainstay_operator::{Clock, Options};
+
+use crate::server::{OPERATOR, Server};
+
+/// Asks this program to be the operator.
+pub(crate) const OPERATE: &str = "--operate";
+
+/// A running operator; it is killed with this value.
+pub(crate) struct Operator {
+    child: Child,
+    /// The kernel's number for it, which is not the one inside the namespace.
+    outer: u32,
+}
+
+/// The whole program if it was built, else this one.
+fn program() -> (PathBuf, Vec<String>) {
+    let own = std::env::current_exe().unwrap();
+    let whole = own.parent().unwrap().parent().unwrap().join("mainstay");
+    let run = ["operator", "run", "--metrics-bind-address=0", "--health-probe-bind-address=0"].map(str::to_owned);
+    if whole.is_file() && std::env::var_os("BENCH_LIBRARY").is_none() {
+        return (whole, run.to_vec());
+    }
+    (own, Vec::new())
+}
+
+impl Operator {
+    pub(crate) fn start(server: &Server) -> Self {
+        let kubeconfig = server.cluster.kubeconfig(OPERATOR);
+        let (program, mut arguments) = program();
+        if arguments.is_empty() {
+            arguments = vec![OPERATE.to_owned(), kubeconfig.display().to_string()];
+        }
+        println!("{} {}", program.display(), arguments.join(" "));
+        let log = std::fs::File::create(server.cluster.folder().join("operator.log")).unwrap();
+        let child = Command::new(program)
+            .args(arguments)
+            .env("KUBECONFIG", kubeconfig)
+            .env("POD_NAMESPACE", "sail-operator")
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log)
+            .spawn()
+            .unwrap();
+        let outer = outer(child.id());
+        Self { child, outer }
+    }
+
+    /// A line of the kernel's account of it (`VmRSS`, `VmHWM`), in MiB.
+    pub(crate) fn memory(&self, name: &str) -> f64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.outer)).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).unwrap();
+        let kilobytes: f64 = line.split_whitespace().next().unwrap().parse().unwrap();
+        kilobytes / 1024.0
+    }
+
+    /// Seconds of processor time so far.
+    pub(crate) fn cpu(&self) -> f64 {
+        let mut ticks = 0.0;
+        // The scheduler counts nanoseconds per thread; what ended is lost, but the operator's threads live as long as it does.
+        for thread in std::fs::read_dir(format!("/proc/{}/task", self.outer)).unwrap() {
+            let text = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
+            ticks += text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+        }
+        ticks / 1e9
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What the kernel calls a process that is called `inner` in our namespace of processes.
+fn outer(inner: u32) -> u32 {
+    let ours = std::fs::read_link("/proc/self/ns/pid").unwrap();
+    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
+        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+            continue;
+        };
+        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
+        let last = status
+            .lines()
+            .find_map(|line| line.strip_prefix("NSpid:"))
+            .and_then(|line| line.split_whitespace().last()?.parse::<u32>().ok());
+        let same = std::fs::read_link(entry.path().join("ns/pid")).is_ok_and(|theirs| theirs == ours);
+        if last == Some(inner) && same {
+            return number;
+        }
+    }
+    inner
+}
+
+/// The operator itself, from the library.
+pub(crate) async fn operate(kubeconfig: &str) {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    let client = Client::try_from(config).unwrap();
+    let settings = Settings {
+        operator_namespace: "sail-operator".into(),
+        ..Settings::default()
+    };
+    let catalog = Arc::new(Catalog::embedded().unwrap());
+    let run = mainstay_operator::run(
+        client,
+        catalog,
+        settings,
+        Options::default(),
+        Clock::system(),
+        std::future::pending(),
+    );
+    run.await.unwrap();
+}
