@@ -382,7 +382,7 @@ pub async fn gateway_classes_reach_their_config_map(world: World) -> World {
     let map = world
         .until_there(&inside("ConfigMap", "istio-mine-gatewayclass-istio"))
         .await;
-    assert_eq!(map["data"]["service"], "spec:\n  type: ClusterIP");
+    assert_eq!(map["data"]["service"], "spec:\n  type: ClusterIP\n");
     world
 }
 

@@ -102,6 +102,7 @@ pub struct Running {
 
 impl Running {
     pub fn start(client: Client, settings: Settings, clock: Clock, promises: &Promises) -> Self {
+        listen();
         let catalog = Arc::new(Catalog::embedded().unwrap());
         let promises = promises.clone();
         let options = Options {
@@ -141,5 +142,13 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// `MAINSTAY_LOG` shows what the operator says.
+fn listen() {
+    if std::env::var_os("MAINSTAY_LOG").is_some() {
+        let level = tracing::Level::DEBUG;
+        let _ = tracing_subscriber::fmt().with_max_level(level).with_test_writer().try_init();
     }
 }
