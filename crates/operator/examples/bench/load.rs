@@ -55,7 +55,10 @@ impl Load {
         numbers
             .for_each_concurrent(8, async |number| {
                 let pod = number % self.pods;
-                let path = format!("/api/v1/namespaces/{}/pods/pod-{pod}", name(pod % self.namespaces));
+                let path = format!(
+                    "/api/v1/namespaces/{}/pods/pod-{pod}",
+                    name(pod % self.namespaces)
+                );
                 let patch = json!({"metadata": {"labels": {"bench": format!("round-{number}")}}});
                 server.accepted("PATCH", &path, Some(&patch)).await;
             })

@@ -83,7 +83,9 @@ async fn measure(divisor: usize) {
 async fn install(server: &Server) {
     let audit = server.audit();
     let spec = json!({"version": "v1.29.1", "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased", "revisionTags": ["default"]}});
-    server.create("istios", &server::custom("Istio", "one", spec)).await;
+    server
+        .create("istios", &server::custom("Istio", "one", spec))
+        .await;
     server.until_healthy("istios", "one").await;
     server.quiet().await;
     let counts = audit.counts();
@@ -91,7 +93,10 @@ async fn install(server: &Server) {
     figure("install_writes", counts.writes, "requests");
     figure("install_reads", counts.reads, "requests");
     figure("install_objects", objects, "objects");
-    let own = counts.lines.iter().filter(|line| !line.contains("/status") && !line.contains("/events"));
+    let own = counts
+        .lines
+        .iter()
+        .filter(|line| !line.contains("/status") && !line.contains("/events"));
     let per_object = audit.most_writes_of_one(own.map(String::as_str));
     figure("install_writes_per_object", per_object, "requests");
     for line in &counts.lines {
@@ -103,13 +108,23 @@ async fn install(server: &Server) {
 async fn furnish(server: &Server) {
     for (name, version) in [("two", "v1.28.2"), ("three", "v1.27.9")] {
         let spec = json!({"version": version, "namespace": "istio-system"});
-        server.create("istios", &server::custom("Istio", name, spec)).await;
+        server
+            .create("istios", &server::custom("Istio", name, spec))
+            .await;
         server.until_healthy("istios", name).await;
     }
-    for (name, target) in [("stable", "one"), ("canary", "one"), ("old", "two"), ("older", "two")] {
+    for (name, target) in [
+        ("stable", "one"),
+        ("canary", "one"),
+        ("old", "two"),
+        ("older", "two"),
+    ] {
         let spec = json!({"targetRef": {"kind": "Istio", "name": target}});
         server
-            .create("istiorevisiontags", &server::custom("IstioRevisionTag", name, spec))
+            .create(
+                "istiorevisiontags",
+                &server::custom("IstioRevisionTag", name, spec),
+            )
             .await;
     }
     server.quiet().await;
@@ -120,7 +135,11 @@ async fn rest(server: &Server, operator: &Operator) {
     let audit = server.audit();
     let before = operator.cpu();
     server
-        .patch("istios", "one", &json!({"metadata": {"annotations": {"bench": "touched"}}}))
+        .patch(
+            "istios",
+            "one",
+            &json!({"metadata": {"annotations": {"bench": "touched"}}}),
+        )
         .await;
     server.pass(Duration::from_secs(3)).await;
     let counts = audit.counts();
@@ -181,7 +200,11 @@ async fn restart(server: &Server, operator: Operator) {
     figure("restart_reads", counts.reads, "requests");
     figure("restart_watches", counts.watches, "requests");
     figure("restart_cpu", format!("{:.3}", operator.cpu()), "s");
-    figure("restart_settled", format!("{:.1}", operator.memory("VmRSS")), "MiB");
+    figure(
+        "restart_settled",
+        format!("{:.1}", operator.memory("VmRSS")),
+        "MiB",
+    );
     figure("restart_peak", format!("{:.1}", operator.memory("VmHWM")), "MiB");
     println!("restarted and quiet after {:.1} s", begin.elapsed().as_secs_f64());
     for line in &counts.lines {

@@ -26,7 +26,13 @@ pub(crate) struct Operator {
 fn program() -> (PathBuf, Vec<String>) {
     let own = std::env::current_exe().unwrap();
     let whole = own.parent().unwrap().parent().unwrap().join("mainstay");
-    let run = ["operator", "run", "--metrics-bind-address=0", "--health-probe-bind-address=0"].map(str::to_owned);
+    let run = [
+        "operator",
+        "run",
+        "--metrics-bind-address=0",
+        "--health-probe-bind-address=0",
+    ]
+    .map(str::to_owned);
     if whole.is_file() && std::env::var_os("BENCH_LIBRARY").is_none() {
         return (whole, run.to_vec());
     }
@@ -58,7 +64,10 @@ impl Operator {
     /// A line of the kernel's account of it (`VmRSS`, `VmHWM`), in MiB.
     pub(crate) fn memory(&self, name: &str) -> f64 {
         let text = std::fs::read_to_string(format!("/proc/{}/status", self.outer)).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(&format!("{name}:"))).unwrap();
+        let line = text
+            .lines()
+            .find_map(|line| line.strip_prefix(&format!("{name}:")))
+            .unwrap();
         let kilobytes: f64 = line.split_whitespace().next().unwrap().parse().unwrap();
         kilobytes / 1024.0
     }
@@ -69,7 +78,11 @@ impl Operator {
         // The scheduler counts nanoseconds per thread; what ended is lost, but the operator's threads live as long as it does.
         for thread in std::fs::read_dir(format!("/proc/{}/task", self.outer)).unwrap() {
             let text = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
-            ticks += text.split(' ').next().and_then(|word| word.parse::<f64>().ok()).unwrap_or(0.0);
+            ticks += text
+                .split(' ')
+                .next()
+                .and_then(|word| word.parse::<f64>().ok())
+                .unwrap_or(0.0);
         }
         ticks / 1e9
     }
@@ -86,7 +99,11 @@ impl Drop for Operator {
 fn outer(inner: u32) -> u32 {
     let ours = std::fs::read_link("/proc/self/ns/pid").unwrap();
     for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(number) = entry.file_name().to_str().and_then(|name| name.parse::<u32>().ok()) else {
+        let Some(number) = entry
+            .file_name()
+            .to_str()
+            .and_then(|name| name.parse::<u32>().ok())
+        else {
             continue;
         };
         let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();

@@ -105,7 +105,8 @@ impl Server {
             .split_whitespace()
             .filter_map(|pair| pair.split_once('='))
             .collect();
-        let object = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+        let object =
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
         self.accepted("POST", "/api/v1/namespaces", Some(&object)).await;
     }
 
@@ -116,7 +117,8 @@ impl Server {
     }
 
     pub(crate) async fn create(&self, plural: &str, object: &Value) {
-        self.accepted("POST", &format!("{OURS}/{plural}"), Some(object)).await;
+        self.accepted("POST", &format!("{OURS}/{plural}"), Some(object))
+            .await;
     }
 
     pub(crate) async fn patch(&self, plural: &str, name: &str, patch: &Value) {
@@ -155,7 +157,10 @@ impl Server {
         let path = format!("{OURS}/istiorevisions/{revision}");
         for _ in 0..5_000 {
             let (_, object) = self.call("GET", &path, None).await;
-            let conditions = object["status"]["conditions"].as_array().cloned().unwrap_or_default();
+            let conditions = object["status"]["conditions"]
+                .as_array()
+                .cloned()
+                .unwrap_or_default();
             if conditions
                 .iter()
                 .any(|one| one["type"] == "InUse" && one["status"] == status)
@@ -172,7 +177,11 @@ impl Server {
         let mut count = 0;
         for path in INSTALLED {
             let (_, list) = self
-                .call("GET", &format!("{path}?labelSelector=managed-by%3Dsail-operator"), None)
+                .call(
+                    "GET",
+                    &format!("{path}?labelSelector=managed-by%3Dsail-operator"),
+                    None,
+                )
                 .await;
             count += list["items"].as_array().map_or(0, Vec::len);
         }
@@ -244,7 +253,9 @@ impl Counter {
                 _ => counts.writes += 1,
             }
             if entry.verb != "watch" {
-                counts.lines.push(format!("{} {} {}", entry.verb, entry.uri, entry.code));
+                counts
+                    .lines
+                    .push(format!("{} {} {}", entry.verb, entry.uri, entry.code));
             }
         }
         counts

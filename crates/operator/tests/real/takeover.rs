@@ -31,7 +31,8 @@ const POST_RENDER: &str = "--post-render=";
 
 /// Adds owner and label to every object, as the Sail Operator's post-renderer does. Says whether it was asked to.
 pub(crate) fn post_render() -> bool {
-    let Some(owner) = std::env::args().find_map(|argument| argument.strip_prefix(POST_RENDER).map(str::to_owned))
+    let Some(owner) =
+        std::env::args().find_map(|argument| argument.strip_prefix(POST_RENDER).map(str::to_owned))
     else {
         return false;
     };
@@ -54,13 +55,22 @@ async fn nothing_restarts() {
     world.stop_operator().await;
     remove_installed(&world).await;
     let revision = world.get(&at::revision("default")).await.unwrap();
-    install(&world, "istiod", "istio-system", &revision, revision["spec"]["values"].clone()).await;
+    install(
+        &world,
+        "istiod",
+        "istio-system",
+        &revision,
+        revision["spec"]["values"].clone(),
+    )
+    .await;
     let mut values = revision["spec"]["values"].clone();
     values["defaultRevision"] = "default".into();
     install(&world, "base", "sail-operator", &revision, values).await;
     let istiod = At::inside("Deployment", "istio-system", "istiod");
     world
-        .until_object(&istiod, "is ready again", |object| object["status"]["readyReplicas"] == 1)
+        .until_object(&istiod, "is ready again", |object| {
+            object["status"]["readyReplicas"] == 1
+        })
         .await;
     let before = identities(&world).await;
     let mark = world.mark();
@@ -152,7 +162,12 @@ async fn install(world: &World, chart: &str, namespace: &str, revision: &Value, 
         .arg("install")
         .arg(format!("default-{chart}"))
         .arg(folder.path().join(chart))
-        .args(["--namespace", namespace, "--skip-crds", "--disable-openapi-validation"])
+        .args([
+            "--namespace",
+            namespace,
+            "--skip-crds",
+            "--disable-openapi-validation",
+        ])
         .arg("--values")
         .arg(&file)
         .arg("--post-renderer")

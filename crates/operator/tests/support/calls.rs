@@ -35,11 +35,16 @@ pub fn of_trace(line: &str) -> Option<Call> {
     let call = rest.strip_prefix(OPERATOR)?.strip_prefix(": ")?;
     let (request, outcome) = call.split_once(" -> ")?;
     let sort = match request.split(' ').next()? {
-        "GET" | "HEAD" if outcome == "watch" => Sort::Watch,
+        "GET" | "HEAD" if outcome == "watch" || is_unserved(request, outcome) => Sort::Watch,
         "GET" | "HEAD" => Sort::Read,
         _ => Sort::Write,
     };
     counted(request, sort)
+}
+
+/// A watch of a kind that the server does not serve: the trace shows no query, but whole kinds are only ever watched.
+fn is_unserved(request: &str, outcome: &str) -> bool {
+    outcome.starts_with("404 ") && request.split('/').count() == 5
 }
 
 /// An entry of an audit log.

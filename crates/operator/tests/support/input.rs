@@ -63,10 +63,18 @@ async fn one_batch(world: &World, batch: &[&Bad], fate: &mut Fate) {
     for (number, bad) in batch.iter().enumerate() {
         let object = bad.object(&format!("bad-{number}"));
         let (code, body) = world
-            .call("POST", &collection(&object), "application/json", Some(object.clone()))
+            .call(
+                "POST",
+                &collection(&object),
+                "application/json",
+                Some(object.clone()),
+            )
             .await;
         if code >= 300 {
-            fate.wrong.push(format!("{bad}: refused only when meant: {code} {}", body["message"]));
+            fate.wrong.push(format!(
+                "{bad}: refused only when meant: {code} {}",
+                body["message"]
+            ));
             continue;
         }
         made.push((At::of(&object), *bad));

@@ -149,6 +149,9 @@ impl Drop for Running {
 fn listen() {
     if std::env::var_os("MAINSTAY_LOG").is_some() {
         let level = tracing::Level::DEBUG;
-        let _ = tracing_subscriber::fmt().with_max_level(level).with_test_writer().try_init();
+        let _ = tracing_subscriber::fmt()
+            .with_max_level(level)
+            .with_test_writer()
+            .try_init();
     }
 }
