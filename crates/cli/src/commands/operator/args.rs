@@ -1,5 +1,6 @@
 //! The flags of `operator run`: those of the Sail Operator by the same names, and a few of our own.
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use mainstay_operator::config::DEFAULT_FILE;
@@ -38,7 +39,7 @@ pub(super) struct Args {
 
     /// Take charts from this folder (DIR/VERSION/charts/CHART); it wins over what is built in
     #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
-    pub(super) resource_directory: PathBuf,
+    pub(super) resource_directory: OsString,
 
     /// Values a distributor puts under the user's, by version and kind
     #[arg(long, value_name = "FILE")]
@@ -62,7 +63,7 @@ pub(super) struct Args {
 
     /// The kubeconfig to use
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
-    pub(super) kubeconfig: PathBuf,
+    pub(super) kubeconfig: OsString,
 
     /// Print the version and end
     #[arg(long)]

@@ -1,6 +1,6 @@
 //! What the operator needs before it can begin: takes flags and the environment, gives a client, a catalogue and settings.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -65,7 +65,7 @@ pub(super) fn unsettled(error: &SettingsError) -> CliError {
 /// The charts: those built in, and those of the folder.
 pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
     let embedded = Catalog::embedded()?;
-    let folder = &args.resource_directory;
+    let folder = Path::new(&args.resource_directory);
     if folder.as_os_str().is_empty() {
         tracing::info!("using embedded resources");
         return Ok(Arc::new(embedded));
@@ -80,7 +80,7 @@ pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
 
 /// A client, in controller-runtime's order: the flag, `KUBECONFIG`, the pod's account, `~/.kube/config`.
 pub(super) async fn client(args: &Args) -> Result<Client, CliError> {
-    let mut config = cluster(&args.kubeconfig).await?;
+    let mut config = cluster(Path::new(&args.kubeconfig)).await?;
     config.connect_timeout = Some(CONNECT);
     let agent = http::HeaderValue::from_static(USER_AGENT);
     config.headers.push((http::header::USER_AGENT, agent));
@@ -92,7 +92,7 @@ pub(super) async fn client(args: &Args) -> Result<Client, CliError> {
     })
 }
 
-async fn cluster(kubeconfig: &PathBuf) -> Result<Config, CliError> {
+async fn cluster(kubeconfig: &Path) -> Result<Config, CliError> {
     let hint = "name a cluster with --kubeconfig or $KUBECONFIG, or run in a pod";
     let failed = |error: &dyn std::error::Error| CliError::new(Kind::Cluster, chain(error)).hint(hint);
     if !kubeconfig.as_os_str().is_empty() {
