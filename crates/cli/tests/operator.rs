@@ -340,10 +340,10 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
         },
     });
     stage.create("sailoperator.io/v1", "Istio", None, istio).await;
-    // A mesh that can not be: whoever refuses it may quote its values.
+    // The chart refuses this one, and quotes the value.
     let broken = json!({
         "metadata": {"name": "broken"},
-        "spec": {"version": "v1.29.1", "namespace": "nowhere", "profile": "demo", "values": {"global": {"hub": CANARY}}},
+        "spec": {"version": "v1.29.1", "namespace": "istio-system", "values": {"global": {"platform": CANARY}}},
     });
     stage.create("sailoperator.io/v1", "Istio", None, broken).await;
 
@@ -364,6 +364,7 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
+    assert_eq!(stage.state("Istio", "broken").await, "ReconcileError");
     assert_eq!(scrape(metrics, None).await, (401, "Unauthorized\n".into()));
     let token = token(&stage).await;
     let begun = Instant::now();
@@ -387,6 +388,7 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
         "Object queued",
         "told to stop",
         "ended as asked",
+        "(a value)",
     ] {
         assert!(said.contains(part), "{part} is not in\n{said}");
     }

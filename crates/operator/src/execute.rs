@@ -23,6 +23,7 @@ use serde_json::Value;
 
 use crate::brain::{Ended, Failed};
 use crate::clock::Clock;
+use crate::log::describe;
 use crate::render::Renderer;
 use crate::report::Report;
 use crate::run::Shared;
@@ -73,7 +74,7 @@ impl Executor {
             if self.stopping.load(Ordering::Relaxed) {
                 return (done, Ended::Interrupted);
             }
-            tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", step.action);
+            tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
             // What a step leaves half done is in the cluster, and the next plan starts from there.
             let result = AssertUnwindSafe(self.step(step)).catch_unwind().await;
             let result = result.unwrap_or_else(|_| {
@@ -155,7 +156,9 @@ impl Executor {
 
     /// News that cannot be told stop nothing.
     async fn tell(&self, event: &Event) {
-        match self.events.tell(event, self.clock.now()).await {
+        let mut event = event.clone();
+        event.message = self.shared.with(|brain| brain.discreet(&event.message));
+        match self.events.tell(&event, self.clock.now()).await {
             Ok(true) => self.shared.observer.note(&Report::Wrote {
                 action: "event",
                 reason: event.reason.name(),

@@ -17,6 +17,7 @@ use tracing_subscriber::registry::Registry;
 pub use calls::log_calls;
 pub use line::Lines;
 pub use plans::PlanLog;
+pub(crate) use plans::describe;
 pub use redact::redact;
 
 /// How to log.

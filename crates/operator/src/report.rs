@@ -78,7 +78,7 @@ pub enum Outcome<'a> {
     Idle,
     /// All of it was done.
     Done,
-    /// A step failed; the text is the one in the status.
+    /// A step failed; the text is the one in the status, without values.
     Failed(&'a str),
     /// Our own fault: a panic, caught.
     Panicked,

@@ -341,9 +341,13 @@ impl Loop<'_> {
 
     fn finish(&mut self, (plan, ended, took): Finished) {
         let shared = &self.executor.shared;
+        let discreet;
         let outcome = match &ended {
             Ended::Done | Ended::Interrupted => Outcome::Done,
-            Ended::Failed(failed) => Outcome::Failed(&failed.message),
+            Ended::Failed(failed) => {
+                discreet = failed.discreet();
+                Outcome::Failed(&discreet)
+            }
         };
         shared.observer.note(&Report::Reconciled {
             plan: &plan,

@@ -1,5 +1,6 @@
 //! How a plan ended, and what follows: takes the outcome, gives the next moment to try. The planner sees failures in its snapshot.
 
+use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
@@ -29,7 +30,7 @@ pub struct Failed {
     pub action: Action,
     /// What kind of failure it was.
     pub class: ErrorClass,
-    /// In the words of whoever refused, without the values it may quote.
+    /// In the words of whoever refused, values it quotes included: for the status of the object that holds them, not for logs.
     pub message: String,
     /// Not to be tried again before.
     pub retry_after: Option<Duration>,
@@ -41,14 +42,29 @@ impl Failed {
     pub fn of(action: Action, refused: Refused) -> Self {
         Self {
             class: refused.class,
-            message: redact(&refused.message, &action).into_owned(),
+            message: refused.message,
             retry_after: refused.retry_after,
             action,
         }
     }
 }
 
+impl Failed {
+    /// The words without values, for those who may not see the object.
+    #[must_use]
+    pub fn discreet(&self) -> Cow<'_, str> {
+        redact(&self.message, &self.action)
+    }
+}
+
 impl Brain {
+    /// A text about something that failed, without the values it may quote.
+    #[must_use]
+    pub fn discreet(&self, text: &str) -> String {
+        let actions = self.failed.values().map(|(action, _)| action);
+        actions.fold(text.to_owned(), |text, action| redact(&text, action).into_owned())
+    }
+
     /// A plan from [`Brain::next`] was carried out, or not.
     pub fn done(&mut self, plan: &Plan, ended: Ended, now: Timestamp) {
         self.snapshot.now = now;

@@ -51,11 +51,11 @@ fn say(plan: &Plan, outcome: Outcome<'_>, took: Duration) {
 }
 
 fn actions(plan: &Plan) -> String {
-    plan.actions().map(action).collect::<Vec<_>>().join(", ")
+    plan.actions().map(describe).collect::<Vec<_>>().join(", ")
 }
 
-/// An event's text may quote what somebody else said, so only its reason is shown.
-fn action(action: &Action) -> String {
+/// An action for the log. What an event or a probe says may quote what somebody else said, so it is not shown.
+pub(crate) fn describe(action: &Action) -> String {
     match action {
         Action::Event(event) => format!("event {}", event.reason),
         Action::AnnotateWebhook { ready, .. } => format!("annotate ready={ready}"),
