@@ -101,7 +101,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    fn new(brain: Brain, observer: Arc<dyn Observer>) -> Self {
+    pub(crate) fn new(brain: Brain, observer: Arc<dyn Observer>) -> Self {
         Self {
             brain: Mutex::new(brain),
             bell: Notify::new(),

@@ -183,11 +183,10 @@ impl<S: Sink> Watch<S> {
             }
             WatchEvent::Bookmark(mark) => {
                 let version = mark.metadata.resource_version;
-                if mark
-                    .metadata
-                    .annotations
-                    .contains_key("k8s.io/initial-events-end")
-                {
+                let annotations = &mark.metadata.annotations;
+                let ends_list = annotations.contains_key("k8s.io/initial-events-end");
+                // A list ends once; the mark may come twice.
+                if ends_list && self.at == Position::Unlisted {
                     self.done(version);
                 } else {
                     self.advance(&version);

@@ -258,3 +258,85 @@ impl Sink for Pods {
 fn name(object: &Value) -> Option<String> {
     object.pointer("/metadata/name")?.as_str().map(ToOwned::to_owned)
 }
+
+#[cfg(test)]
+mod tests {
+    use mainstay_mesh::{Library, Settings};
+    use serde_json::json;
+    use tokio::sync::watch::channel;
+
+    use super::*;
+    use crate::Brain;
+
+    fn outlet(source: Source) -> (Outlet, Arc<Shared>) {
+        let settings = Arc::new(Settings::default());
+        let brain = Brain::new(
+            jiff::Timestamp::UNIX_EPOCH,
+            settings,
+            Arc::new(Library::default()),
+            1,
+        );
+        let shared = Arc::new(Shared::new(brain, Arc::new(())));
+        let outlet = Outlet {
+            shared: shared.clone(),
+            source: Some(source),
+            synced: channel(false).0,
+        };
+        (outlet, shared)
+    }
+
+    fn light(name: &str) -> Light {
+        let annotations = json!({"istio.io/rev": "r"});
+        let labels = json!({"istio.io/rev": "r"});
+        let metadata = json!({"name": name, "namespace": "n", "annotations": annotations, "labels": labels});
+        serde_json::from_value(json!({"metadata": metadata})).unwrap()
+    }
+
+    fn running(shared: &Shared) -> usize {
+        shared.with(|brain| brain.snapshot().references().counts("r").running_pods)
+    }
+
+    #[test]
+    fn pods_that_a_new_list_lacks_are_gone() {
+        let (outlet, shared) = outlet(Source::Pods);
+        let mut pods = Pods {
+            outlet,
+            listed: BTreeSet::new(),
+            is_listing: true,
+        };
+        pods.begin();
+        pods.seen(light("a"));
+        pods.seen(light("b"));
+        pods.listed("1");
+        pods.seen(light("c"));
+        assert_eq!(running(&shared), 3);
+        pods.begin();
+        pods.seen(light("b"));
+        assert_eq!(running(&shared), 3, "not before the list is complete");
+        pods.listed("2");
+        assert_eq!(running(&shared), 1);
+        pods.gone(light("b"));
+        assert_eq!(running(&shared), 0);
+    }
+
+    #[test]
+    fn namespaces_that_a_new_list_lacks_are_gone() {
+        let (outlet, shared) = outlet(Source::Namespaces);
+        let mut namespaces = Namespaces {
+            outlet,
+            known: BTreeSet::new(),
+            listed: BTreeSet::new(),
+        };
+        let count = || shared.with(|brain| brain.snapshot().references().counts("r").namespaces);
+        namespaces.begin();
+        namespaces.seen(light("a"));
+        namespaces.listed("1");
+        namespaces.seen(light("b"));
+        assert_eq!(count(), 2);
+        namespaces.begin();
+        namespaces.seen(light("b"));
+        namespaces.listed("2");
+        assert_eq!(count(), 1);
+        assert!(shared.with(|brain| brain.snapshot().namespace("a").is_none()));
+    }
+}
