@@ -28,7 +28,7 @@ use serde_json::{Value, json};
 const CANARY: &str = "canary-5d1f0c";
 
 /// How long something may take on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(120);
+const PATIENCE: Duration = Duration::from_mins(2);
 
 /// A served cluster with our definitions.
 struct Stage {

@@ -47,10 +47,10 @@ impl Health {
     /// Whether the caches are filled, or why not.
     pub fn ready(&self) -> Result<(), String> {
         self.live()?;
-        match self.get().synced {
-            true => Ok(()),
-            false => Err("not everything was listed yet".into()),
+        if self.get().synced {
+            return Ok(());
         }
+        Err("not everything was listed yet".into())
     }
 
     fn get(&self) -> State {
@@ -92,7 +92,7 @@ mod tests {
         check(&health, "ok", "not everything was listed yet");
         health.note(&Report::Synced(true));
         check(&health, "ok", "ok");
-        tokio::time::advance(Duration::from_secs(60)).await;
+        tokio::time::advance(Duration::from_mins(1)).await;
         check(&health, "ok", "ok");
         tokio::time::advance(Duration::from_secs(1)).await;
         let late = "the loop has not turned for 61 s";

@@ -97,15 +97,15 @@ impl Metrics {
     }
 
     fn reconciled(&self, subject: &Subject, outcome: Outcome<'_>, took: Duration) {
-        let kind = ("kind", kind(subject).into());
+        let kind = || ("kind", Cow::Borrowed(kind(subject)));
         if outcome == Outcome::Panicked {
             self.panics.inc();
         }
         self.reconcile_seconds
-            .get_or_create(&[kind.clone()])
+            .get_or_create(&[kind()])
             .observe(took.as_secs_f64());
         self.reconciles
-            .get_or_create(&[kind, ("result", outcome.name().into())])
+            .get_or_create(&[kind(), ("result", outcome.name().into())])
             .inc();
     }
 

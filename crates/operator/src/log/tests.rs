@@ -18,9 +18,8 @@ fn said(options: LogOptions, act: impl FnOnce()) -> String {
     let subscriber = Registry::default().with(Lines::new(options, move || sink.clone()));
     tracing::subscriber::with_default(subscriber, act);
     let text = String::from_utf8(bytes.lock().unwrap().clone()).unwrap();
-    text.lines()
-        .map(|line| format!("{}\n", without_time(line)))
-        .collect()
+    let lines: Vec<_> = text.lines().map(without_time).collect();
+    lines.iter().flat_map(|line| [line.as_str(), "\n"]).collect()
 }
 
 #[derive(Clone)]
@@ -209,7 +208,7 @@ fn what_woke_an_object_is_said_on_request() {
     };
     let tell = |wakes| {
         said(options("info", Encoder::Console), || {
-            PlanLog { wakes }.note(&wake)
+            PlanLog { wakes }.note(&wake);
         })
     };
     assert_eq!(tell(false), "");

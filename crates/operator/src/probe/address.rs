@@ -62,13 +62,11 @@ impl Resolver for SystemResolver {
         async move {
             let found = tokio::net::lookup_host((host, port)).await?;
             let fit: Vec<_> = found.filter(|address| can_be_a_service(address.ip())).collect();
-            match fit.is_empty() {
-                false => Ok(fit),
-                true => Err(io::Error::new(
-                    io::ErrorKind::NotFound,
-                    "no address that a Service can have",
-                )),
+            if fit.is_empty() {
+                let what = "no address that a Service can have";
+                return Err(io::Error::new(io::ErrorKind::NotFound, what));
             }
+            Ok(fit)
         }
         .boxed()
     }

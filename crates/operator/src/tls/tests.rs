@@ -5,7 +5,7 @@ use serde_json::json;
 use super::*;
 
 /// What the mesh is told: least version, number of ciphers, first cipher.
-fn check(name: &str, spec: serde_json::Value, expected: &str) {
+fn check(name: &str, spec: &serde_json::Value, expected: &str) {
     let found = ClusterTls::of(&json!({"spec": spec})).and_then(|tls| tls.for_mesh());
     let shown = match found {
         Ok(None) => "nothing".to_owned(),
@@ -27,20 +27,20 @@ const GROUPS: &str = "X25519MLKEM768,X25519,secp256r1,secp384r1";
 
 #[test]
 fn upstreams_cases() {
-    check("no TLS profile set, no adherence policy", json!({}), "nothing");
+    check("no TLS profile set, no adherence policy", &json!({}), "nothing");
     check(
         "LegacyAdheringComponentsOnly does not honor profile",
-        json!({"tlsAdherence": "LegacyAdheringComponentsOnly", "tlsSecurityProfile": {"type": "Modern"}}),
+        &json!({"tlsAdherence": "LegacyAdheringComponentsOnly", "tlsSecurityProfile": {"type": "Modern"}}),
         "nothing",
     );
     check(
         "StrictAllComponents honors profile and populates cipher suites",
-        json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}),
+        &json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}}),
         &format!("1.3 3 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     check(
         "StrictAllComponents with nil profile uses default (intermediate)",
-        json!({"tlsAdherence": "StrictAllComponents"}),
+        &json!({"tlsAdherence": "StrictAllComponents"}),
         &format!("1.2 9 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
 }
@@ -50,39 +50,39 @@ fn the_rest_of_the_rules() {
     let strict = |profile: serde_json::Value| json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": profile});
     check(
         "old allows what Envoy cannot be told",
-        strict(json!({"type": "Old"})),
+        &strict(json!({"type": "Old"})),
         &format!("any 21 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     check(
         "a type nobody knows",
-        strict(json!({"type": "Future"})),
+        &strict(json!({"type": "Future"})),
         &format!("1.2 9 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     check(
         "an adherence nobody knows is strict",
-        json!({"tlsAdherence": "Future"}),
+        &json!({"tlsAdherence": "Future"}),
         &format!("1.2 9 TLS_AES_128_GCM_SHA256 {GROUPS}"),
     );
     let custom = json!({"type": "Custom", "custom": {"ciphers": ["NOPE", "ECDHE-RSA-AES128-GCM-SHA256"], "minTLSVersion": "VersionTLS12"}});
     check(
         "custom",
-        strict(custom),
+        &strict(custom),
         "1.2 1 TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 ",
     );
     check(
         "custom without content",
-        strict(json!({"type": "Custom"})),
+        &strict(json!({"type": "Custom"})),
         "fetching TLS profile from APIServer: custom TLS profile specified but Custom field is nil",
     );
     let version = json!({"type": "Custom", "custom": {"minTLSVersion": "VersionTLS99"}});
     check(
         "a version nobody knows",
-        strict(version),
+        &strict(version),
         "unknown tls version \"VersionTLS99\"",
     );
     check(
         "not an object",
-        json!({"tlsSecurityProfile": 5}),
+        &json!({"tlsSecurityProfile": 5}),
         "fetching TLS profile from APIServer: the object is not understood",
     );
 }

@@ -8,6 +8,7 @@ use mainstay_operator::log::{Encoder, Level, LogOptions, TimeEncoding};
 use mainstay_operator::server::Bind;
 
 /// Arguments of `operator run`.
+#[allow(clippy::struct_excessive_bools, reason = "each is a flag")]
 #[derive(clap::Args)]
 #[command(
     after_help = "Flags are those of the Sail Operator, in all spellings of Go (-flag, --flag, --flag=value).
@@ -77,39 +78,43 @@ pub(super) struct Args {
 #[derive(clap::Args)]
 pub(super) struct Zap {
     /// For developers: console and debug; =false: JSON and info [default: console and info]
-    #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
-    zap_devel: Option<bool>,
+    #[arg(long = "zap-devel", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
+    devel: Option<bool>,
 
     /// json or console
-    #[arg(long, value_name = "ENCODER")]
-    zap_encoder: Option<Encoder>,
+    #[arg(long = "zap-encoder", value_name = "ENCODER")]
+    encoder: Option<Encoder>,
 
     /// debug, info, error, panic, or a number greater than 0 for ever more
-    #[arg(long, value_name = "LEVEL")]
-    zap_log_level: Option<Level>,
+    #[arg(long = "zap-log-level", value_name = "LEVEL")]
+    log_level: Option<Level>,
 
     /// Accepted (info, error, panic) and without effect: errors name their causes instead
-    #[arg(long, value_name = "LEVEL", value_parser = ["info", "error", "panic"], ignore_case = true)]
-    zap_stacktrace_level: Option<String>,
+    #[arg(long = "zap-stacktrace-level", value_name = "LEVEL", value_parser = ["info", "error", "panic"], ignore_case = true)]
+    stacktrace_level: Option<String>,
 
     /// epoch, millis, nanos, iso8601, rfc3339 or rfc3339nano
-    #[arg(long, default_value = "rfc3339", value_name = "ENCODING")]
-    zap_time_encoding: TimeEncoding,
+    #[arg(
+        long = "zap-time-encoding",
+        default_value = "rfc3339",
+        value_name = "ENCODING"
+    )]
+    time_encoding: TimeEncoding,
 }
 
 impl Zap {
     /// What they mean together.
     pub(super) fn options(&self) -> LogOptions {
         let default = LogOptions::default();
-        let (encoder, level) = match self.zap_devel {
+        let (encoder, level) = match self.devel {
             None => (default.encoder, default.level),
             Some(true) => (Encoder::Console, Level::DEBUG),
             Some(false) => (Encoder::Json, default.level),
         };
         LogOptions {
-            level: self.zap_log_level.unwrap_or(level),
-            encoder: self.zap_encoder.unwrap_or(encoder),
-            time: self.zap_time_encoding,
+            level: self.log_level.unwrap_or(level),
+            encoder: self.encoder.unwrap_or(encoder),
+            time: self.time_encoding,
         }
     }
 }

@@ -7,7 +7,9 @@ use mainstay_operator::health::Health;
 use mainstay_operator::log::{self, PlanLog};
 use mainstay_operator::metrics::Metrics;
 use mainstay_operator::probe::{HttpsProber, SystemResolver};
-use mainstay_operator::server::{Bind, Certificates, ClusterGate, Server, serve_health, serve_metrics};
+use mainstay_operator::server::{
+    Bind, CertificateError, Certificates, ClusterGate, Server, serve_health, serve_metrics,
+};
 use mainstay_operator::settings::{self, Found};
 use mainstay_operator::{Clock, Observer, Options, tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -37,7 +39,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         .build()?;
     let done = runtime.block_on(async {
         let stop = Stop::on_signals()?;
-        let begin = async {
+        let prepare = async {
             let client = start::client(args).await?;
             let found = settings::find(&client, inputs)
                 .await
@@ -46,7 +48,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         };
         let mut stopped = stop.receiver.clone();
         let (client, found) = tokio::select! {
-            begun = begin => begun?,
+            prepared = prepare => prepared?,
             _ = stopped.wait_for(|stop| *stop) => return Ok(()),
         };
         operate(args, client, catalog, found, &stop).await
@@ -134,27 +136,20 @@ impl Parts {
         stop: &watch::Receiver<bool>,
     ) -> Result<Vec<Server>, CliError> {
         let mut servers = Vec::new();
-        let unserved = |error: &dyn std::error::Error| CliError::new(Kind::Io, chain(error));
-        if args.health_probe_bind_address != Bind::Off {
-            let served =
-                serve_health(&args.health_probe_bind_address, self.health.clone(), stop.clone()).await;
-            let server =
-                served.map_err(|error| unserved(&error).hint("--health-probe-bind-address names another"))?;
+        let bind = &args.health_probe_bind_address;
+        if *bind != Bind::Off {
+            let started = serve_health(bind, self.health.clone(), stop.clone()).await;
+            let server = started
+                .map_err(|error| unserved(&error).hint("--health-probe-bind-address names another"))?;
             tracing::info!(address = %server.address, "serving /healthz and /readyz");
             servers.push(server);
         }
-        if args.metrics_bind_address != Bind::Off {
+        let bind = &args.metrics_bind_address;
+        if *bind != Bind::Off {
             let certificates = certificates(args, found).map_err(|error| unserved(&error))?;
             let gate = Arc::new(ClusterGate::new(client.clone()));
-            let served = serve_metrics(
-                &args.metrics_bind_address,
-                certificates,
-                gate,
-                self.metrics.clone(),
-                stop.clone(),
-            )
-            .await;
-            let server = served
+            let started = serve_metrics(bind, certificates, gate, self.metrics.clone(), stop.clone()).await;
+            let server = started
                 .map_err(|error| unserved(&error).hint("--metrics-bind-address names another, 0 none"))?;
             tracing::info!(address = %server.address, "serving /metrics over HTTPS, without HTTP/2");
             servers.push(server);
@@ -163,19 +158,18 @@ impl Parts {
     }
 }
 
-fn certificates(
-    args: &Args,
-    found: &Found,
-) -> Result<Certificates, mainstay_operator::server::CertificateError> {
+fn unserved(error: &dyn std::error::Error) -> CliError {
+    CliError::new(Kind::Io, chain(error))
+}
+
+fn certificates(args: &Args, found: &Found) -> Result<Certificates, CertificateError> {
     let profile = found.settings.tls.as_ref();
-    match &args.metrics_cert_dir {
-        Some(folder) => Certificates::from_folder(folder, profile),
-        None => {
-            let namespace = &found.settings.operator_namespace;
-            let service = format!("{METRICS_SERVICE}.{namespace}.svc");
-            Certificates::self_signed(vec!["localhost".into(), "127.0.0.1".into(), service], profile)
-        }
+    if let Some(folder) = &args.metrics_cert_dir {
+        return Certificates::from_folder(folder, profile);
     }
+    let service = format!("{METRICS_SERVICE}.{}.svc", found.settings.operator_namespace);
+    let names = vec!["localhost".into(), "127.0.0.1".into(), service];
+    Certificates::self_signed(names, profile)
 }
 
 /// Who we are among several: the pod, and something that no earlier process in it had.

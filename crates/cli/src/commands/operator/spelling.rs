@@ -17,10 +17,10 @@ pub(crate) fn with_two_dashes(argv: Vec<OsString>) -> Vec<OsString> {
 fn doubled(word: OsString) -> OsString {
     let bytes = word.as_encoded_bytes();
     let single = bytes.len() > 2 && bytes.starts_with(b"-") && !bytes.starts_with(b"--");
-    match single && bytes.get(1).is_some_and(u8::is_ascii_alphabetic) {
-        true => [OsStr::new("-"), &word].into_iter().collect(),
-        false => word,
+    if single && bytes.get(1).is_some_and(u8::is_ascii_alphabetic) {
+        return [OsStr::new("-"), &word].into_iter().collect();
     }
+    word
 }
 
 /// Booleans as Go reads them, and the last of two wins.
