@@ -215,6 +215,12 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
         Form::Whole => whole_list(request, &page, &meta),
         Form::Metadata => {
             let items: Vec<Value> = page.objects.iter().map(|object| form::partial(object)).collect();
+            // Go writes a list that was never begun as null.
+            let items = if items.is_empty() {
+                Value::Null
+            } else {
+                items.into()
+            };
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items});
             Answer::json(200, &list)
         }
