@@ -99,8 +99,15 @@ fn escaped(token: &str) -> String {
 pub(super) struct Page<T> {
     #[serde(default)]
     pub(super) metadata: PageMeta,
-    #[serde(default = "Vec::new")]
+    #[serde(default = "Vec::new", deserialize_with = "null_or_list")]
     pub(super) items: Vec<T>,
+}
+
+/// A list of no metadata at all is null on a real server.
+fn null_or_list<'de, T: serde::de::DeserializeOwned, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<T>, D::Error> {
+    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[derive(Debug, Default, Deserialize)]
