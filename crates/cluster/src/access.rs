@@ -25,7 +25,10 @@ const ACTIONS: &[(&str, &str, &str, &str)] = &[
     // Who refers to a revision; only metadata is read.
     ("", "namespaces pods", "", "list watch"),
     // What people should know. The events of objects that live in no namespace are in `default`.
-    ("events.k8s.io", "events", "", "create patch"),
+    ("events.k8s.io", "events", "", "create get patch"),
+    // Moving workloads to a new revision: labels of namespaces, and pod templates. Deployments and DaemonSets are installed anyway.
+    ("", "namespaces", "", "patch"),
+    ("apps", "statefulsets", "", "list patch watch"),
     // Who may read metrics.
     ("authentication.k8s.io", "tokenreviews", "", "create"),
     ("authorization.k8s.io", "subjectaccessreviews", "", "create"),
@@ -36,7 +39,7 @@ const ACTIONS: &[(&str, &str, &str, &str)] = &[
 /// One process writes at a time. A name cannot limit a creation.
 const LEASE_ACTIONS: &[(&str, &str, &str, &str)] = &[
     ("coordination.k8s.io", "leases", "", "create"),
-    ("coordination.k8s.io", "leases", names::LEASE, "get patch update"),
+    ("coordination.k8s.io", "leases", names::LEASE, "get update"),
 ];
 
 /// What the operator does itself, in the whole cluster.
@@ -167,7 +170,7 @@ mod tests {
     fn the_lease_is_limited_by_name() {
         check(
             &namespace_rules(),
-            "- apiGroups: [\"coordination.k8s.io\"]\n  resources: [\"leases\"]\n  resourceNames: [\"sail-operator-lock\"]\n  verbs: [\"get\", \"patch\", \"update\"]\n",
+            "- apiGroups: [\"coordination.k8s.io\"]\n  resources: [\"leases\"]\n  resourceNames: [\"sail-operator-lock\"]\n  verbs: [\"get\", \"update\"]\n",
         );
     }
 

@@ -6,8 +6,8 @@ use http::Request;
 use http::header::ACCEPT;
 use kube::Client;
 use mainstay_api::OwnerReference;
-use serde::Deserialize;
 use serde::de::DeserializeOwned;
+use serde::{Deserialize, Deserializer};
 
 use crate::write::Refused;
 
@@ -46,8 +46,13 @@ pub(super) struct Metadata {
 struct Page<T> {
     #[serde(default)]
     metadata: PageMetadata,
-    #[serde(default = "Vec::new")]
+    #[serde(default = "Vec::new", deserialize_with = "null_or_list")]
     items: Vec<T>,
+}
+
+/// A list of no metadata at all is null on a real server.
+fn null_or_list<'de, T: DeserializeOwned, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<T>, D::Error> {
+    Ok(Option::<Vec<T>>::deserialize(deserializer)?.unwrap_or_default())
 }
 
 #[derive(Default, Deserialize)]
