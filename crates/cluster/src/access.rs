@@ -24,6 +24,14 @@ const INSTALLS: &str = "create delete get list patch watch";
 const ACTIONS: &[(&str, &str, &str, &str)] = &[
     // Who refers to a revision; only metadata is read.
     ("", "namespaces pods", "", "list watch"),
+    // Workloads that move to another revision: one change each, and one to a namespace that names the old one.
+    (
+        "apps",
+        "daemonsets deployments statefulsets",
+        "",
+        "list patch watch",
+    ),
+    ("", "namespaces", "", "patch"),
     // What people should know. The events of objects that live in no namespace are in `default`.
     ("events.k8s.io", "events", "", "create get patch"),
     // Moving workloads to a new revision: labels of namespaces, and pod templates. Deployments and DaemonSets are installed anyway.

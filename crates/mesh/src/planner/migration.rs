@@ -18,7 +18,7 @@ use crate::Snapshot;
 use crate::ledger::Tally;
 use crate::plan::Again;
 use crate::references::Crew;
-use crate::snapshot::wanted_migration;
+use crate::snapshot::{Source, SourceState, wanted_migration};
 use crate::workload::WorkloadKey;
 
 /// How many failures a status holds.
@@ -40,9 +40,29 @@ pub(super) fn follow(snapshot: &Snapshot, istio: &Istio, work: &mut Work<'_>) ->
         return Some(idle(String::new(), Reason::NotRevisionBased, message));
     }
     let migration = Migration::of(snapshot, istio)?;
+    // What was said stays until workloads can be read: an operator that has just started knows none of them.
+    match snapshot.source(Source::Workloads) {
+        SourceState::Pending => return None,
+        SourceState::Failing(error) => return Some(blind(&migration, error)),
+        SourceState::Ready => {}
+    }
     let progress = progress(snapshot, &migration, work);
     tell(&migration, &progress.status, work);
     Some(progress)
+}
+
+fn blind(migration: &Migration<'_>, error: &str) -> Progress {
+    let status = migration.istio.status.workload_migration.clone();
+    let message = format!("workloads cannot be read: {error}");
+    Progress {
+        status: status.unwrap_or_default(),
+        condition: Condition::new(
+            ConditionType::WorkloadsMigrated,
+            ConditionStatus::Unknown,
+            Reason::WorkloadsUnreadable,
+            message,
+        ),
+    }
 }
 
 fn idle(target_revision: String, reason: Reason, message: &str) -> Progress {
