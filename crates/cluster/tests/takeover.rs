@@ -10,6 +10,8 @@
     reason = "helpers of tests"
 )]
 
+#[path = "support/drift.rs"]
+mod drift;
 #[path = "support/helm.rs"]
 mod helm;
 mod support;
@@ -36,6 +38,10 @@ fn main() -> ExitCode {
         Trial {
             name: "the_second_time_nothing_is_written",
             begin: || Box::pin(the_second_time_nothing_is_written()),
+        },
+        Trial {
+            name: "what_others_do_is_undone_or_left",
+            begin: || Box::pin(what_others_do_is_undone_or_left()),
         },
         Trial {
             name: "what_the_sail_operator_installed_is_taken_over_without_a_write",
@@ -68,6 +74,12 @@ async fn quiet() -> (Cluster, Scene) {
 async fn the_second_time_nothing_is_written() {
     let (_cluster, mut scene) = quiet().await;
     let tally = twice::run(&mut scene, case_count(20), 6).await;
+    assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
+}
+
+async fn what_others_do_is_undone_or_left() {
+    let (_cluster, mut scene) = quiet().await;
+    let tally = drift::run(&mut scene).await;
     assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
 }
 

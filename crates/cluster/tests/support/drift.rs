@@ -1,0 +1,297 @@
+//! What others do to objects of a release, and what installing it again then writes: a table of kinds and edits, whatever the server.
+
+use std::sync::Arc;
+
+use mainstay_cluster::apply::Done;
+use mainstay_cluster::desired::Desired;
+use mainstay_testkit::Tally;
+use serde_json::{Value, json};
+
+use crate::support::{Scene, attachment_definition, masked, render, told};
+
+/// Releases that together hold every kind.
+const RELEASES: &[(&str, &str, &str)] = &[
+    (
+        "istiod",
+        "default-istiod",
+        "autoscaleMin: 2\nexperimental: {stableValidationPolicy: true}\nglobal: {networkPolicy: {enabled: true}}\n",
+    ),
+    ("base", "default-base", "defaultRevision: default\n"),
+    (
+        "cni",
+        "istio-cni",
+        "resourceQuotas: {enabled: true}\nplatform: openshift\nglobal: {platform: openshift}\n",
+    ),
+    (
+        "istiod",
+        "remote-istiod",
+        "revision: remote\nprofile: remote\nglobal: {remotePilotAddress: 10.1.2.3}\n",
+    ),
+];
+
+/// Edits of a field that the chart sets, by kind: each is undone by one write.
+const CHANGED: &[(&str, &str, &str)] = &[
+    ("ConfigMap", "/data/original-values", "\"x\""),
+    ("ClusterRole", "/rules/0/verbs", "[\"get\"]"),
+    ("Role", "/rules/0/verbs", "[\"get\"]"),
+    ("ClusterRoleBinding", "/subjects/0/name", "\"x\""),
+    ("RoleBinding", "/subjects/0/name", "\"x\""),
+    ("Service", "/spec/ports/0/name", "\"x\""),
+    ("Deployment", "/spec/template/spec/containers/0/image", "\"x\""),
+    (
+        "Deployment",
+        "/spec/template/spec/containers/0/env/0/value",
+        "\"x\"",
+    ),
+    ("DaemonSet", "/spec/template/spec/containers/0/image", "\"x\""),
+    ("PodDisruptionBudget", "/spec/minAvailable", "5"),
+    ("HorizontalPodAutoscaler", "/spec/maxReplicas", "9"),
+    (
+        "MutatingWebhookConfiguration",
+        "/webhooks/0/failurePolicy",
+        "\"Ignore\"",
+    ),
+    (
+        "MutatingWebhookConfiguration",
+        "/webhooks/0/namespaceSelector",
+        "{}",
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        "/webhooks/0/sideEffects",
+        "\"NoneOnDryRun\"",
+    ),
+    ("ValidatingAdmissionPolicy", "/spec/failurePolicy", "\"Ignore\""),
+    (
+        "ValidatingAdmissionPolicyBinding",
+        "/spec/policyName",
+        "\"x\"",
+    ),
+    ("NetworkPolicy", "/spec/podSelector", "{}"),
+    ("ResourceQuota", "/spec/hard/pods", "\"1\""),
+    ("EndpointSlice", "/endpoints/0/addresses", "[\"10.9.9.9\"]"),
+];
+
+/// Edits of what the chart does not set, or leaves to others: none is undone.
+const LEFT: &[(&str, &str, &str)] = &[
+    ("ConfigMap", "/data/theirs", "\"x\""),
+    ("Service", "/spec/sessionAffinity", "\"ClientIP\""),
+    ("Deployment", "/spec/minReadySeconds", "3"),
+    ("Deployment", "/spec/replicas", "4"),
+    (
+        "Deployment",
+        "/spec/template/metadata/annotations/restarted",
+        "\"now\"",
+    ),
+    ("DaemonSet", "/spec/minReadySeconds", "3"),
+    (
+        "HorizontalPodAutoscaler",
+        "/spec/behavior",
+        "{\"scaleDown\": {\"stabilizationWindowSeconds\": 60}}",
+    ),
+    (
+        "MutatingWebhookConfiguration",
+        "/webhooks/0/clientConfig/caBundle",
+        "\"eA==\"",
+    ),
+    ("MutatingWebhookConfiguration", "/webhooks/0/timeoutSeconds", "5"),
+    (
+        "ValidatingWebhookConfiguration",
+        "/webhooks/0/clientConfig/caBundle",
+        "\"eA==\"",
+    ),
+    (
+        "ValidatingWebhookConfiguration",
+        "/webhooks/0/failurePolicy",
+        "\"Fail\"",
+    ),
+    ("ServiceAccount", "/imagePullSecrets", "[{\"name\": \"pull\"}]"),
+    ("ServiceAccount", "/secrets", "[{\"name\": \"token\"}]"),
+    (
+        "PodDisruptionBudget",
+        "/spec/unhealthyPodEvictionPolicy",
+        "\"AlwaysAllow\"",
+    ),
+    (
+        "ValidatingAdmissionPolicy",
+        "/spec/matchConditions",
+        "[{\"name\": \"x\", \"expression\": \"true\"}]",
+    ),
+];
+
+/// Goes through the tables for every kind of every release.
+pub(crate) async fn run(scene: &mut Scene) -> Tally {
+    scene.make(&attachment_definition()).await;
+    let mut matrix = Matrix {
+        tally: Tally::default(),
+        unused: CHANGED.iter().chain(LEFT).map(|row| (row.0, row.1)).collect(),
+    };
+    for (chart, release, values) in RELEASES {
+        let rendered = render("1.29.1", chart, release, values).unwrap();
+        let desired = scene.desired(release, rendered).await;
+        scene.install(&desired).await.unwrap();
+        let mut seen = Vec::new();
+        for wanted in &desired.objects {
+            if !seen.contains(&wanted.id.kind) {
+                seen.push(wanted.id.kind.clone());
+                matrix.kind(scene, &desired, &wanted.body).await;
+            }
+        }
+        scene.uninstall(release).await;
+    }
+    println!("what others did: {}", matrix.tally);
+    assert!(
+        matrix.unused.is_empty(),
+        "no object has these: {:?}",
+        matrix.unused
+    );
+    matrix.tally
+}
+
+struct Matrix {
+    tally: Tally,
+    unused: Vec<(&'static str, &'static str)>,
+}
+
+impl Matrix {
+    async fn kind(&mut self, scene: &mut Scene, desired: &Desired, wanted: &Value) {
+        let kind = wanted["kind"].as_str().unwrap();
+        for row in CHANGED.iter().filter(|row| row.0 == kind) {
+            self.row(scene, desired, wanted, row, 1).await;
+        }
+        for row in LEFT.iter().filter(|row| row.0 == kind) {
+            self.row(scene, desired, wanted, row, 0).await;
+        }
+        let label = |name: &str| format!("/metadata/labels/{name}");
+        let mark = label("managed-by");
+        self.check(
+            scene,
+            desired,
+            wanted,
+            &json!([{"op": "remove", "path": mark}]),
+            1,
+        )
+        .await;
+        let release = label("app.kubernetes.io~1managed-by");
+        self.check(
+            scene,
+            desired,
+            wanted,
+            &json!([{"op": "replace", "path": release, "value": "x"}]),
+            1,
+        )
+        .await;
+        let theirs = label("theirs");
+        self.check(
+            scene,
+            desired,
+            wanted,
+            &json!([{"op": "add", "path": theirs, "value": "x"}]),
+            0,
+        )
+        .await;
+        let owners = "/metadata/ownerReferences";
+        self.check(
+            scene,
+            desired,
+            wanted,
+            &json!([{"op": "remove", "path": owners}]),
+            1,
+        )
+        .await;
+        let name = "/metadata/annotations/meta.helm.sh~1release-name";
+        self.check(
+            scene,
+            desired,
+            wanted,
+            &json!([{"op": "remove", "path": name}]),
+            1,
+        )
+        .await;
+        let ignored = json!([
+            {"op": "add", "path": "/metadata/annotations/sailoperator.io~1ignore", "value": "true"},
+            {"op": "remove", "path": mark},
+        ]);
+        self.check(scene, desired, wanted, &ignored, 0).await;
+        let seen = json!([
+            {"op": "remove", "path": "/metadata/annotations/sailoperator.io~1ignore"},
+            {"op": "add", "path": mark, "value": "sail-operator"},
+        ]);
+        scene.interfere(wanted, &seen, "kubectl").await;
+        self.deleted(scene, desired, wanted).await;
+    }
+
+    async fn row(
+        &mut self,
+        scene: &mut Scene,
+        desired: &Desired,
+        wanted: &Value,
+        row: &(&'static str, &'static str, &str),
+        writes: usize,
+    ) {
+        let (kind, path, value) = row;
+        let is_set = wanted.pointer(path).is_some();
+        let parent = path.rsplit_once('/').unwrap().0;
+        // Some objects of a kind lack what the row is about; another one has it.
+        if (writes == 1 && !is_set)
+            || (!parent.is_empty() && scene.get(wanted).await.unwrap().pointer(parent).is_none())
+        {
+            return;
+        }
+        self.unused.retain(|unused| unused != &(*kind, *path));
+        let value: Value = serde_json::from_str(value).unwrap();
+        let patch = json!([{"op": "add", "path": path, "value": value}]);
+        self.check(scene, desired, wanted, &patch, writes).await;
+    }
+
+    /// After the edit the object is installed again: so many writes, and then what we set is as it was.
+    async fn check(
+        &mut self,
+        scene: &mut Scene,
+        desired: &Desired,
+        wanted: &Value,
+        patch: &Value,
+        writes: usize,
+    ) {
+        let name = format!("{} {patch}", wanted["kind"]);
+        let before = masked(scene.get(wanted).await.unwrap());
+        let edited = scene.interfere(wanted, patch, "somebody").await;
+        scene.restart().await;
+        let id = mainstay_cluster::desired::ObjectId::of(wanted).unwrap();
+        let is_drift = desired.drift(&id, Some(&edited)).is_some();
+        let is_account = wanted["kind"] == "ServiceAccount";
+        self.tally.count(is_drift == (writes > 0 && !is_account), || {
+            format!("{name}: drift is {is_drift}")
+        });
+        let changes = scene.install(desired).await.unwrap();
+        let done = changes.iter().filter(|change| change.done.is_write()).count();
+        self.tally
+            .count(done == writes, || format!("{name}: {:?}", told(&changes)));
+        let after = scene.get(wanted).await.unwrap();
+        let expected = if writes == 0 { masked(edited) } else { before };
+        self.tally.count(masked(after.clone()) == expected, || {
+            format!("{name}: {expected} became {after}")
+        });
+    }
+
+    async fn deleted(&mut self, scene: &mut Scene, desired: &Desired, wanted: &Value) {
+        let before = masked(scene.get(wanted).await.unwrap());
+        let name = wanted["metadata"]["name"].as_str().unwrap();
+        let _ = scene
+            .api(wanted)
+            .delete(name, &kube::api::DeleteParams::default())
+            .await
+            .unwrap();
+        scene.restart().await;
+        let changes = scene.install(desired).await.unwrap();
+        let is_made = matches!(changes.as_slice(), [change] if change.done == Done::Created);
+        self.tally
+            .count(is_made, || format!("{name} deleted: {:?}", told(&changes)));
+        // What others added is gone with it; what we set is there.
+        let after = Arc::new(scene.get(wanted).await.unwrap());
+        let drift = desired.drift(&changes[0].id, Some(&after));
+        self.tally.count(drift.is_none(), || {
+            format!("{name} deleted: {drift:?}, before {before}")
+        });
+    }
+}
