@@ -216,7 +216,7 @@ impl<'a> Run<'a> {
             self.keep_inventory(desired, &known).await?;
         }
         for task in tasks {
-            self.execute(task).await?;
+            self.execute(desired, task).await?;
         }
         self.remove(&desired.key, known.leftovers).await
     }
@@ -246,7 +246,7 @@ impl<'a> Run<'a> {
                 .await?
                 .map(Arc::new),
         };
-        let decision = decide::decide(wanted, live.as_deref(), &desired.key)?;
+        let decision = decide::decide(wanted, live.as_deref(), desired)?;
         if let Decision::Leave = decision {
             if let (None, Some(live)) = (known, live) {
                 self.note(&wanted.id, Some(live), Done::Found, None);
@@ -260,7 +260,7 @@ impl<'a> Run<'a> {
         }))
     }
 
-    async fn execute(&mut self, task: Task<'_>) -> Result<(), ApplyError> {
+    async fn execute(&mut self, desired: &Desired, task: Task<'_>) -> Result<(), ApplyError> {
         let Task {
             wanted,
             live,
@@ -299,6 +299,11 @@ impl<'a> Run<'a> {
             force: live.is_some(),
         };
         let (is_new, object) = self.engine.caller.apply(apply).await?;
+        let places = decide::insisted(wanted, &object);
+        for place in &places {
+            tracing::warn!(object = %wanted.id, %place, "the server has it otherwise");
+        }
+        desired.insisted.remember(&wanted.id, uid(&object), places);
         let done = if is_new { Done::Created } else { Done::Applied };
         self.note(&wanted.id, Some(Arc::new(object)), done, Some(why));
         Ok(())
@@ -317,17 +322,20 @@ impl<'a> Run<'a> {
             body: inventory.body(known.leftovers.keys()),
             is_scaled: false,
         };
-        let decision = decide::decide(&wanted, live.as_deref(), &desired.key)?;
+        let decision = decide::decide(&wanted, live.as_deref(), desired)?;
         let is_good = live.as_ref().is_some_and(|live| inventory.is_covered_by(live));
         if is_good || matches!(decision, Decision::Leave) {
             return Ok(());
         }
         let wanted = &wanted;
-        self.execute(Task {
-            wanted,
-            live,
-            decision,
-        })
+        self.execute(
+            desired,
+            Task {
+                wanted,
+                live,
+                decision,
+            },
+        )
         .await
     }
 

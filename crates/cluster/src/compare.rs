@@ -55,6 +55,15 @@ impl Difference {
             Self::Leftover(_) => "Leftover",
         }
     }
+
+    /// Where it is, if it is in one place.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Absent | Self::Unwanted | Self::Unowned => None,
+            Self::Changed(path) | Self::Missing(path) | Self::Leftover(path) => Some(path),
+        }
+    }
 }
 
 impl fmt::Display for Difference {
@@ -73,13 +82,17 @@ impl fmt::Display for Difference {
 /// The first reason why applying `wanted` as `manager` would change `live`; `None` when the server would leave it as it is.
 #[must_use]
 pub fn difference(wanted: &Value, live: &Value, manager: &str) -> Option<Difference> {
-    let records = Records::of(live, manager, &[]);
+    difference_in(wanted, live, &Records::of(live, manager, &[]))
+}
+
+/// The same, by records that were read already.
+pub(crate) fn difference_in(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
     let Some(owned) = records.own() else {
         return Some(Difference::Unowned);
     };
     let root = At::root(wanted);
     let Value::Object(map) = wanted else { return None };
-    fields(map, live, owned, root, &records).or_else(|| leftovers(wanted, owned, root))
+    fields(map, live, owned, root, records).or_else(|| leftovers(wanted, owned, root, records))
 }
 
 /// Every field of a map. Who and where an object is was settled when it was found; the server never records these.
@@ -120,7 +133,13 @@ fn field(
         return None;
     }
     let (Some(live), Some(owned)) = (live, owned) else {
-        return Some(Difference::Missing(at.path()));
+        let is_changed = live.is_some_and(|live| !is_same(wanted, live, at));
+        let what = if is_changed {
+            Difference::Changed
+        } else {
+            Difference::Missing
+        };
+        return records.differ(what, at);
     };
     match (wanted, live) {
         (Value::Object(wanted), Value::Object(_)) if !owned.is_leaf() => {
@@ -130,7 +149,7 @@ fn field(
             .iter()
             .find_map(|value| entry(value, list, owned, at, records)),
         _ if is_same(wanted, live, at) => None,
-        _ => Some(Difference::Changed(at.path())),
+        _ => records.differ(Difference::Changed, at),
     }
 }
 
@@ -143,44 +162,40 @@ fn entry(
     records: &Records<'_>,
 ) -> Option<Difference> {
     let Some((key, element, inner)) = owned.elements().find(|(_, element, _)| element.is(wanted)) else {
-        return Some(Difference::Missing(at.entry(&format!("v:{wanted}")).path()));
+        return records.differ(Difference::Missing, at.entry(&format!("v:{wanted}")));
     };
     let at = at.entry(key);
     let Some(live) = list.iter().rfind(|live| element.is(live)) else {
-        return Some(Difference::Missing(at.path()));
+        return records.differ(Difference::Missing, at);
     };
     match wanted {
         Value::Object(wanted) if !inner.is_leaf() => fields(wanted, live, inner, at, records),
         // An entry that is owned as one, such as an owner.
         _ if is_same(wanted, live, at) => None,
-        _ => Some(Difference::Changed(at.path())),
+        _ => records.differ(Difference::Changed, at),
     }
 }
 
 /// What we own and `wanted` does not hold.
-fn leftovers(wanted: &Value, owned: Fields<'_>, at: At<'_>) -> Option<Difference> {
-    for (name, inner) in owned.names() {
+fn leftovers(wanted: &Value, owned: Fields<'_>, at: At<'_>, records: &Records<'_>) -> Option<Difference> {
+    let of_fields = owned.names().find_map(|(name, inner)| {
         let at = at.field(name);
         match wanted.get(name) {
-            None => return Some(Difference::Leftover(at.path())),
-            Some(value) => {
-                if let Some(found) = leftovers(value, inner, at) {
-                    return Some(found);
-                }
+            None => records.differ(Difference::Leftover, at),
+            Some(value) => leftovers(value, inner, at, records),
+        }
+    });
+    let entries = wanted.as_array().map(Vec::as_slice).unwrap_or_default();
+    let of_entries = || {
+        owned.elements().find_map(|(key, element, inner)| {
+            let at = at.entry(key);
+            match entries.iter().rfind(|entry| element.is(entry)) {
+                None => records.differ(Difference::Leftover, at),
+                Some(value) => leftovers(value, inner, at, records),
             }
-        }
-    }
-    for (key, element, inner) in owned.elements() {
-        let at = at.entry(key);
-        let entries = wanted.as_array().map(Vec::as_slice).unwrap_or_default();
-        let Some(value) = entries.iter().rfind(|entry| element.is(entry)) else {
-            return Some(Difference::Leftover(at.path()));
-        };
-        if let Some(found) = leftovers(value, inner, at) {
-            return Some(found);
-        }
-    }
-    None
+        })
+    };
+    of_fields.or_else(of_entries)
 }
 
 #[cfg(test)]

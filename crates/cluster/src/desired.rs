@@ -2,6 +2,7 @@
 //! Knows no cluster.
 
 mod id;
+mod insisted;
 mod kinds;
 mod marks;
 
@@ -12,6 +13,7 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
 pub use id::ObjectId;
+use insisted::Insisted;
 pub use kinds::{Kind, Kinds};
 pub use marks::Inventory;
 pub(crate) use marks::inventory_id;
@@ -29,6 +31,8 @@ pub struct Desired {
     /// The object that says what belongs to the release.
     pub inventory: Inventory,
     index: BTreeMap<ObjectId, usize>,
+    /// What the server makes of them otherwise.
+    pub(crate) insisted: Insisted,
 }
 
 /// One object of a release.
@@ -81,6 +85,7 @@ impl Desired {
             objects: Vec::with_capacity(rendered.len()),
             inventory,
             index: BTreeMap::new(),
+            insisted: Insisted::default(),
         };
         for object in rendered.into_iter().flat_map(flatten) {
             desired.add(object, kinds)?;

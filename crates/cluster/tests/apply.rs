@@ -1,128 +1,561 @@
-//! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it refuses.
+//! The engine against the simulator, by small releases: what it writes, what it leaves alone, what it refuses, and what it makes of faults.
 
 #![allow(
     clippy::unwrap_used,
     clippy::panic,
     clippy::indexing_slicing,
+    clippy::print_stdout,
     reason = "helpers of tests"
 )]
 
-use k8s_openapi::api::rbac::v1::ClusterRole;
-use kube::api::PostParams;
-use kube::{Api, Client};
-use mainstay_api::OwnerReference;
-use mainstay_cluster::apply::{Change, Done, Engine};
-use mainstay_cluster::desired::Desired;
-use mainstay_cluster::live::Live;
-use mainstay_mesh::plan::ReleaseKey;
+mod support;
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use kube::Client;
+use mainstay_cluster::apply::{ApplyError, Engine};
+use mainstay_mesh::ErrorClass;
 use mainstay_sim::Cluster;
+use mainstay_sim::context::Destination;
+use mainstay_sim::fault::{Counts, Fault, Rule, When};
 use serde_json::{Value, json};
 
-/// A cluster, an engine on it, and what it knows.
-struct Scene {
-    client: Client,
-    engine: Engine,
-    live: Live,
-    owner: OwnerReference,
-}
+use support::{NAMESPACE, Scene, told};
 
-impl Scene {
-    /// The owner is an object that exists: what has no owner is collected.
-    async fn new() -> Self {
-        let client = Client::new(Cluster::default().connect("mainstay"), "default");
-        let owner = json!({"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "owner"}});
-        let api: Api<ClusterRole> = Api::all(client.clone());
-        let made = api
-            .create(&PostParams::default(), &serde_json::from_value(owner).unwrap())
-            .await
-            .unwrap();
-        Self {
-            engine: Engine::new(client.clone()),
-            client,
-            live: Live::default(),
-            owner: OwnerReference {
-                api_version: "rbac.authorization.k8s.io/v1".into(),
-                kind: "ClusterRole".into(),
-                name: "owner".into(),
-                uid: made.metadata.uid.unwrap(),
-                controller: true,
-                block_owner_deletion: true,
-            },
-        }
-    }
+const RELEASE: &str = "prod-istiod";
 
-    fn key(&self) -> ReleaseKey {
-        ReleaseKey {
-            owner: self.owner.uid.clone(),
-            namespace: "default".into(),
-            name: "prod-istiod".into(),
-        }
-    }
-
-    async fn desired(&self, rendered: Vec<Value>) -> Desired {
-        self.engine
-            .desired(self.key(), self.owner.clone(), rendered)
-            .await
-            .unwrap()
-    }
-
-    async fn install(&mut self, desired: &Desired) -> Result<Vec<String>, String> {
-        let known = self.live.extract(desired);
-        match self.engine.install(desired, known).await {
-            Ok(changes) => {
-                self.live.record(&changes);
-                Ok(told(&changes))
-            }
-            Err((changes, error)) => {
-                self.live.record(&changes);
-                Err(error.to_string())
-            }
-        }
-    }
-}
-
-fn told(changes: &[Change]) -> Vec<String> {
-    let tell = |change: &Change| {
-        let why = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{:?} {} {}: {why}", change.done, change.id.kind, change.id.name)
-    };
-    changes.iter().map(tell).collect()
+async fn scene() -> (Cluster, Scene) {
+    let cluster = Cluster::default();
+    let mut scene = Scene::new(Client::new(cluster.connect("observer"), "default")).await;
+    scene.engine = Engine::new(Client::new(cluster.connect("mainstay"), "default"));
+    (cluster, scene)
 }
 
 fn config_map(name: &str, data: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}, "data": data})
 }
 
+/// Two objects in a namespace and one outside.
+fn rendered(value: &str) -> Vec<Value> {
+    vec![
+        config_map("a", &json!({"x": value})),
+        config_map("b", &json!({"x": value})),
+        json!({
+            "apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", "metadata": {"name": "r", "namespace": "ignored"},
+            "rules": [{"apiGroups": [""], "resources": ["pods"], "verbs": [value]}],
+        }),
+    ]
+}
+
+async fn install(scene: &mut Scene, rendered: Vec<Value>) -> Result<Vec<String>, ApplyError> {
+    let desired = scene.desired(RELEASE, rendered).await;
+    Ok(told(&scene.install(&desired).await?))
+}
+
 #[tokio::test]
 async fn a_release_is_installed_once() {
-    let mut scene = Scene::new().await;
-    let rendered = vec![config_map("a", &json!({"x": "1"})), config_map("b", &json!({}))];
-    let desired = scene.desired(rendered).await;
+    let (_cluster, mut scene) = scene().await;
     let expected = [
         "Created ConfigMap mainstay-prod-istiod: not there",
         "Created ConfigMap a: not there",
         "Created ConfigMap b: not there",
+        "Created ClusterRole r: not there",
     ];
-    assert_eq!(scene.install(&desired).await.unwrap(), expected);
-    assert_eq!(scene.install(&desired).await.unwrap(), [""; 0]);
-    let rendered = vec![config_map("a", &json!({"x": "2"}))];
-    let desired = scene.desired(rendered).await;
+    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
+    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), [""; 0]);
+    let fewer = vec![config_map("a", &json!({"x": "2"}))];
     let expected = [
         "Applied ConfigMap a: .data.x was changed",
+        "Deleted ClusterRole r: not wanted any more",
         "Deleted ConfigMap b: not wanted any more",
     ];
-    assert_eq!(scene.install(&desired).await.unwrap(), expected);
-    let changes = scene
-        .engine
-        .uninstall(&scene.key(), scene.live.release(&scene.key()))
+    assert_eq!(install(&mut scene, fewer).await.unwrap(), expected);
+    let expected = [
+        "Deleted ConfigMap a: not wanted any more",
+        "Deleted ConfigMap mainstay-prod-istiod: not wanted any more",
+    ];
+    assert_eq!(told(&scene.uninstall(RELEASE).await), expected);
+    assert!(scene.live.release(&scene.key(RELEASE)).is_empty());
+}
+
+#[tokio::test]
+async fn the_inventory_names_kinds_before_they_come_and_comes_back() {
+    let (_cluster, mut scene) = scene().await;
+    install(&mut scene, vec![config_map("a", &json!({}))])
         .await
         .unwrap();
-    assert!(
-        changes
-            .iter()
-            .all(|change| change.done == Done::Deleted && change.live.is_none())
+    let expected = [
+        "Applied ConfigMap mainstay-prod-istiod: .metadata.annotations.applyset.kubernetes.io/contains-group-kinds was changed",
+        "Applied ConfigMap a: .data is missing",
+        "Created ConfigMap b: not there",
+        "Created ClusterRole r: not there",
+    ];
+    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
+    let inventory = config_map("mainstay-prod-istiod", &json!({}));
+    let inventory = json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": inventory["metadata"]["name"], "namespace": NAMESPACE}});
+    let found = scene.get(&inventory).await.unwrap();
+    let annotations = &found["metadata"]["annotations"];
+    assert_eq!(
+        annotations["applyset.kubernetes.io/contains-group-kinds"],
+        "ClusterRole.rbac.authorization.k8s.io,ConfigMap"
     );
-    scene.live.record(&changes);
-    assert!(scene.live.release(&scene.key()).is_empty());
-    let _ = &scene.client;
+    assert_eq!(annotations["applyset.kubernetes.io/tooling"], "mainstay/v1");
+    let _ = scene
+        .api(&inventory)
+        .delete("mainstay-prod-istiod", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    scene.restart().await;
+    let expected = ["Created ConfigMap mainstay-prod-istiod: not there"];
+    assert_eq!(install(&mut scene, rendered("get")).await.unwrap(), expected);
+}
+
+/// What is there of that name already, and what is said about it. Nothing may be touched, not even what is free.
+async fn check_refused(metadata: Value, expected: &str) {
+    let (_cluster, mut scene) = scene().await;
+    let mut foreign = config_map("b", &json!({"x": "theirs"}));
+    foreign["metadata"] = metadata;
+    foreign["metadata"]["name"] = json!("b");
+    foreign["metadata"]["namespace"] = json!(NAMESPACE);
+    if foreign["metadata"]["ownerReferences"] == json!("other") {
+        foreign["metadata"]["ownerReferences"] = json!([scene.make_owner("other").await]);
+    }
+    let made = scene.make(&foreign).await;
+    let error = install(&mut scene, rendered("get")).await.unwrap_err();
+    let words = "unable to continue with install: ConfigMap \"b\" in namespace \"istio-system\" exists and cannot be imported into the current release: invalid ownership metadata; ";
+    assert_eq!(error.to_string(), format!("{words}{expected}"));
+    assert_eq!(error.class(), ErrorClass::Other);
+    assert_eq!(scene.get(&foreign).await.unwrap(), made);
+    assert_eq!(
+        scene.versions(RELEASE).await.len(),
+        usize::from(expected.starts_with("owner"))
+    );
+}
+
+#[tokio::test]
+async fn what_is_not_ours_is_refused_in_helms_words() {
+    check_refused(
+        json!({}),
+        "label validation error: missing key \"app.kubernetes.io/managed-by\": must be set to \"Helm\"; annotation validation error: \
+         missing key \"meta.helm.sh/release-name\": must be set to \"prod-istiod\"; annotation validation error: missing key \
+         \"meta.helm.sh/release-namespace\": must be set to \"istio-system\"",
+    )
+    .await;
+    let marks = |name: &str| {
+        json!({
+            "labels": {"app.kubernetes.io/managed-by": "Helm"},
+            "annotations": {"meta.helm.sh/release-name": name, "meta.helm.sh/release-namespace": NAMESPACE},
+        })
+    };
+    check_refused(
+        marks("other"),
+        "annotation validation error: key \"meta.helm.sh/release-name\" must equal \"prod-istiod\": current value is \"other\"",
+    )
+    .await;
+    let mut owned = marks(RELEASE);
+    owned["ownerReferences"] = json!("other");
+    check_refused(
+        owned,
+        "owner validation error: it is controlled by ClusterRole \"other\"",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn what_others_own_is_never_removed() {
+    let (_cluster, mut scene) = scene().await;
+    install(&mut scene, rendered("get")).await.unwrap();
+    let own = scene.get(&json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "a", "namespace": NAMESPACE}})).await.unwrap();
+    let like = |name: &str| {
+        let metadata = &own["metadata"];
+        let mut other = config_map(name, &json!({}));
+        other["metadata"] = json!({
+            "name": name, "namespace": NAMESPACE, "labels": metadata["labels"], "annotations": metadata["annotations"],
+            "ownerReferences": metadata["ownerReferences"],
+        });
+        other
+    };
+    let mut kept = Vec::new();
+    let mut other_owner = like("other-owner");
+    other_owner["metadata"]["ownerReferences"] = json!([scene.make_owner("other").await]);
+    kept.push(other_owner);
+    let mut other_release = like("other-release");
+    other_release["metadata"]["annotations"]["meta.helm.sh/release-name"] = json!("other");
+    kept.push(other_release);
+    let mut other_namespace = like("other-namespace");
+    other_namespace["metadata"]["annotations"]["meta.helm.sh/release-namespace"] = json!("other");
+    kept.push(other_namespace);
+    let mut no_release = like("no-release");
+    no_release["metadata"]["annotations"] = json!({});
+    kept.push(no_release);
+    let mut by_policy = like("by-policy");
+    by_policy["metadata"]["annotations"]["helm.sh/resource-policy"] = json!("keep");
+    for object in kept.iter().chain([&by_policy, &like("leftover")]) {
+        scene.make(object).await;
+    }
+    scene.restart().await;
+    let found = install(&mut scene, rendered("get")).await.unwrap();
+    assert_eq!(found, ["Deleted ConfigMap leftover: not wanted any more"]);
+    scene.uninstall(RELEASE).await;
+    assert!(
+        scene.get(&by_policy).await.is_none(),
+        "the policy is about what a release drops, not about its end"
+    );
+    for object in &kept {
+        assert!(scene.get(object).await.is_some(), "{object}");
+    }
+}
+
+#[tokio::test]
+async fn a_deletion_means_one_version() {
+    let (_cluster, mut scene) = scene().await;
+    install(&mut scene, rendered("get")).await.unwrap();
+    let b =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
+    scene
+        .interfere(
+            &b,
+            &json!([{"op": "add", "path": "/data/theirs", "value": "x"}]),
+            "somebody",
+        )
+        .await;
+    let error = install(&mut scene, vec![config_map("a", &json!({"x": "get"}))])
+        .await
+        .unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Conflict);
+    assert!(scene.get(&b).await.is_some());
+    scene.restart().await;
+    let found = install(&mut scene, vec![config_map("a", &json!({"x": "get"}))])
+        .await
+        .unwrap();
+    assert_eq!(found, ["Deleted ConfigMap b: not wanted any more"]);
+}
+
+#[tokio::test]
+async fn an_apply_means_one_object() {
+    let (_cluster, mut scene) = scene().await;
+    install(&mut scene, rendered("get")).await.unwrap();
+    let b =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
+    let _ = scene
+        .api(&b)
+        .delete("b", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    let mut foreign = b.clone();
+    foreign["data"] = json!({"x": "theirs"});
+    let made = scene.make(&foreign).await;
+    let error = install(&mut scene, rendered("list")).await.unwrap_err();
+    assert_eq!(error.class(), ErrorClass::Conflict, "{error}");
+    assert_eq!(scene.get(&b).await.unwrap(), made);
+}
+
+#[tokio::test]
+async fn what_is_being_deleted_is_waited_for() {
+    let (_cluster, mut scene) = scene().await;
+    install(&mut scene, rendered("get")).await.unwrap();
+    let b =
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "b", "namespace": NAMESPACE}});
+    scene
+        .interfere(
+            &b,
+            &json!([{"op": "add", "path": "/metadata/finalizers", "value": ["x.example/wait"]}]),
+            "somebody",
+        )
+        .await;
+    let _ = scene
+        .api(&b)
+        .delete("b", &kube::api::DeleteParams::default())
+        .await
+        .unwrap();
+    scene.restart().await;
+    let error = install(&mut scene, rendered("get")).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "ConfigMap \"b\" in namespace \"istio-system\" is being deleted"
+    );
+    assert_eq!(error.class(), ErrorClass::Transient);
+    scene.uninstall(RELEASE).await;
+    assert!(
+        !scene.live.release(&scene.key(RELEASE)).is_empty(),
+        "its finalizer holds it"
+    );
+    scene
+        .interfere(
+            &b,
+            &json!([{"op": "remove", "path": "/metadata/finalizers"}]),
+            "somebody",
+        )
+        .await;
+    scene.restart().await;
+    assert_eq!(install(&mut scene, rendered("get")).await.unwrap().len(), 4);
+}
+
+#[tokio::test]
+async fn what_makes_no_release_is_said() {
+    let (_cluster, scene) = scene().await;
+    let check = async |object: Value, expected: &str| {
+        let made = scene
+            .engine
+            .desired(scene.key(RELEASE), scene.owner.clone(), vec![object])
+            .await;
+        let words = "unable to build kubernetes objects from release manifest: ";
+        assert_eq!(made.unwrap_err().to_string(), format!("{words}{expected}"));
+    };
+    check(
+        json!({"kind": "ConfigMap"}),
+        "a rendered object has no apiVersion",
+    )
+    .await;
+    check(
+        json!({"apiVersion": "v1", "metadata": {"name": "x"}}),
+        "a rendered object has no kind",
+    )
+    .await;
+    check(
+        json!({"apiVersion": "v1", "kind": "ConfigMap"}),
+        "a rendered object has no metadata.name",
+    )
+    .await;
+    check(json!("text"), "a rendered object has no apiVersion").await;
+    check(
+        json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": {"name": "x"}}),
+        "resource mapping not found for name: \"x\" namespace: \"\" from \"\": no matches for kind \"Thing\" in version \"x.example/v1\"\nensure CRDs are installed first",
+    )
+    .await;
+    check(
+        json!({"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "x", "namespace": "y"}}),
+        "Secret \"x\" in namespace \"y\" cannot be installed: this operator neither reads nor writes Secrets",
+    )
+    .await;
+    let list = json!({"apiVersion": "v1", "kind": "List", "items": [config_map("x", &json!({})), config_map("x", &json!({}))]});
+    check(
+        list,
+        "ConfigMap \"x\" in namespace \"istio-system\" is rendered twice",
+    )
+    .await;
+    let deep = (0..200).fold(json!(1), |inner, _| json!([inner]));
+    check(
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "x"}, "data": deep}),
+        "ConfigMap \"x\" in namespace \"\" is nested too deeply",
+    )
+    .await;
+}
+
+#[tokio::test]
+async fn a_kind_is_learnt_from_the_server() {
+    let (_cluster, mut scene) = scene().await;
+    let mut definition = support::attachment_definition();
+    definition["metadata"]["name"] = json!("things.x.example");
+    definition["spec"]["group"] = json!("x.example");
+    definition["spec"]["scope"] = json!("Cluster");
+    definition["spec"]["names"] = json!({"kind": "Thing", "plural": "things", "singular": "thing"});
+    scene.make(&definition).await;
+    let thing = json!({"apiVersion": "x.example/v1", "kind": "Thing", "metadata": {"name": "x"}, "spec": {"list": [{"a": 1}]}});
+    let found = install(&mut scene, vec![thing.clone()]).await.unwrap();
+    assert_eq!(
+        found,
+        [
+            "Created ConfigMap mainstay-prod-istiod: not there",
+            "Created Thing x: not there"
+        ]
+    );
+    assert_eq!(install(&mut scene, vec![thing]).await.unwrap(), [""; 0]);
+    assert_eq!(scene.uninstall(RELEASE).await.len(), 2);
+}
+
+/// A webhook that has a say of its own: the server keeps it, and we do not write for ever.
+#[tokio::test]
+async fn a_server_that_insists_is_not_fought() {
+    let (cluster, mut scene) = scene().await;
+    cluster.handle_webhook(&Destination::Url("https://x.example/".into()), |review| {
+        // {"x": "forced"} over whatever is asked for, in base64.
+        let patch = "W3sib3AiOiJhZGQiLCJwYXRoIjoiL2RhdGEveCIsInZhbHVlIjoiZm9yY2VkIn1d";
+        json!({
+            "apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview",
+            "response": {"uid": review["request"]["uid"], "allowed": true, "patchType": "JSONPatch", "patch": patch},
+        })
+    });
+    scene
+        .make(&json!({
+            "apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": "insists"},
+            "webhooks": [{
+                "name": "insists.x.example", "sideEffects": "None", "admissionReviewVersions": ["v1"],
+                "clientConfig": {"url": "https://x.example/"},
+                "rules": [{"apiGroups": [""], "apiVersions": ["v1"], "resources": ["configmaps"], "operations": ["CREATE", "UPDATE"]}],
+                "objectSelector": {"matchLabels": {"insist": "yes"}},
+            }],
+        }))
+        .await;
+    let mut object = config_map("a", &json!({"x": "1", "y": "1"}));
+    object["metadata"]["labels"] = json!({"insist": "yes"});
+    let desired = scene.desired(RELEASE, vec![object]).await;
+    scene.install(&desired).await.unwrap();
+    let wanted = &desired.objects[0];
+    let live = scene.get(&wanted.body).await.unwrap();
+    assert_eq!(live["data"]["x"], "forced");
+    assert_eq!(told(&scene.install(&desired).await.unwrap()), [""; 0]);
+    assert_eq!(desired.drift(&wanted.id, Some(&live)), None);
+    let edited = scene
+        .interfere(
+            &wanted.body,
+            &json!([{"op": "replace", "path": "/data/y", "value": "theirs"}]),
+            "somebody",
+        )
+        .await;
+    scene.see(&edited);
+    assert!(desired.drift(&wanted.id, Some(&edited)).is_some());
+    let found = told(&scene.install(&desired).await.unwrap());
+    assert_eq!(found, ["Applied ConfigMap a: .data.y was changed"]);
+    assert_eq!(told(&scene.install(&desired).await.unwrap()), [""; 0]);
+}
+
+#[tokio::test]
+async fn what_a_server_answers_has_a_class() {
+    let check = async |fault: Fault, expected: (ErrorClass, Option<u64>, &str)| {
+        let (cluster, mut scene) = scene().await;
+        cluster.add_fault(Rule::once("mainstay", When::Call(0), fault));
+        let error = install(&mut scene, rendered("get")).await.unwrap_err();
+        let found = (
+            error.class(),
+            error.retry_after().map(|wait| wait.as_secs()),
+            error.to_string(),
+        );
+        assert_eq!((found.0, found.1, found.2.as_str()), expected);
+    };
+    let get = "could not get information about the resource ConfigMap \"a\" in namespace \"istio-system\": ";
+    check(
+        Fault::internal(),
+        (
+            ErrorClass::Other,
+            None,
+            &format!("{get}Internal error occurred: injected fault"),
+        ),
+    )
+    .await;
+    check(
+        Fault::throttled(7),
+        (
+            ErrorClass::Other,
+            Some(7),
+            &format!("{get}Too many requests, please try again later."),
+        ),
+    )
+    .await;
+    check(
+        Fault::throttled(86_400),
+        (
+            ErrorClass::Other,
+            Some(60),
+            &format!("{get}Too many requests, please try again later."),
+        ),
+    )
+    .await;
+    check(
+        Fault::LoseReply,
+        (
+            ErrorClass::Other,
+            None,
+            &format!("{get}the API server cannot be reached"),
+        ),
+    )
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_lasts_longer_than_its_deadline() {
+    let (cluster, mut scene) = scene().await;
+    scene.engine = scene.engine.with_deadline(Duration::from_secs(5));
+    cluster.add_fault(Rule::once(
+        "mainstay",
+        When::Call(0),
+        Fault::Slow(Duration::from_hours(1)),
+    ));
+    let error = install(&mut scene, rendered("get")).await.unwrap_err();
+    let expected = "could not get information about the resource ConfigMap \"a\" in namespace \"istio-system\": no answer within 5 s";
+    assert_eq!(error.to_string(), expected);
+}
+
+/// Every fault at every call of an install, an upgrade and a removal: trying again ends as if nothing had happened, and nothing is written
+/// that was written before.
+#[tokio::test]
+async fn after_any_fault_the_next_attempt_goes_on() {
+    let faults = [
+        Fault::LoseRequest,
+        Fault::LoseReply,
+        Fault::conflict(),
+        Fault::internal(),
+        Fault::Truncate,
+    ];
+    let twin = story(None).await;
+    let mut runs = 0;
+    for fault in faults {
+        for call in 0..twin.counts.calls {
+            let run = story(Some((call, fault.clone()))).await;
+            assert_eq!(run.states, twin.states, "{fault:?} at call {call}");
+            let (writes, expected) = (run.counts.writes, twin.counts.writes);
+            assert!(
+                writes <= expected + 1,
+                "{fault:?} at call {call}: {writes} writes instead of {expected}"
+            );
+            runs += 1;
+        }
+    }
+    println!("faults: {runs} runs");
+}
+
+struct Story {
+    states: Vec<Value>,
+    counts: Counts,
+}
+
+/// Installs, upgrades and removes, trying each until it succeeds, with what the watches show in between.
+async fn story(fault: Option<(u64, Fault)>) -> Story {
+    let (cluster, mut scene) = scene().await;
+    if let Some((call, fault)) = fault {
+        cluster.add_fault(Rule::once("mainstay", When::Call(call), fault));
+    }
+    let mut states = Vec::new();
+    for step in [
+        Some(rendered("get")),
+        Some(vec![config_map("a", &json!({"x": "2"}))]),
+        None,
+    ] {
+        for _ in 0..3 {
+            let is_done = match &step {
+                Some(rendered) => install(&mut scene, rendered.clone()).await.is_ok(),
+                None => {
+                    let key = scene.key(RELEASE);
+                    let done = scene.engine.uninstall(&key, scene.live.release(&key)).await;
+                    let (changes, is_done) = match done {
+                        Ok(changes) => (changes, true),
+                        Err((changes, _)) => (changes, false),
+                    };
+                    scene.live.record(&changes);
+                    is_done
+                }
+            };
+            if is_done {
+                break;
+            }
+            scene.restart().await;
+        }
+        states.push(without_owners(scene.state(RELEASE).await));
+    }
+    Story {
+        states,
+        counts: cluster.with(|state| state.faults.counts("mainstay")),
+    }
+}
+
+/// Owners are other objects in every run.
+fn without_owners(mut state: BTreeMap<String, Value>) -> Value {
+    for object in state.values_mut() {
+        object["metadata"]
+            .as_object_mut()
+            .unwrap()
+            .remove("ownerReferences");
+    }
+    json!(state)
 }

@@ -134,7 +134,7 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
             let before = scene.state(release).await;
             let rendered = render("1.29.1", chart, release, values_of(chart)).unwrap();
             scene.restart().await;
-            let desired = scene.desired(release, rendered).await;
+            let desired = scene.desired(release, rendered.clone()).await;
             let changes = scene.install(&desired).await.unwrap();
             let applied = changes
                 .iter()
@@ -170,6 +170,7 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
             tally.count(before == after, || {
                 format!("{generation} {chart}: {before} {after}")
             });
+            let desired = scene.desired(release, rendered).await;
             let again = scene.install(&desired).await.unwrap();
             tally.count(again.is_empty(), || {
                 format!("{generation} {chart} again: {:?}", told(&again))
@@ -198,8 +199,9 @@ async fn an_upgrade_of_what_others_installed_ends_as_a_fresh_install() {
             scene.install(&desired).await.unwrap();
             let rendered = render("1.29.1", chart, release, values_of(chart)).unwrap();
             scene.restart().await;
-            let desired = scene.desired(release, rendered).await;
+            let desired = scene.desired(release, rendered.clone()).await;
             let changes = scene.install(&desired).await.unwrap();
+            let desired = scene.desired(release, rendered).await;
             let again = scene.install(&desired).await.unwrap();
             tally.count(again.is_empty(), || {
                 format!("{generation} {chart} again: {:?}", told(&again))

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::error::ApplyError;
 use super::{MANAGER, rules};
-use crate::compare::{self, Difference, Records};
+use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
     APPLY_SET_PART, Desired, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId, Wanted,
 };
@@ -36,27 +36,44 @@ pub(super) enum Decision {
 pub(super) fn decide(
     wanted: &Wanted,
     live: Option<&Value>,
-    key: &ReleaseKey,
+    desired: &Desired,
 ) -> Result<Decision, ApplyError> {
     let Some(live) = live else {
         return Ok(Decision::Create);
     };
-    check_ownership(&wanted.id, live, key)?;
+    check_ownership(&wanted.id, live, &desired.key)?;
     if is_deleting(live) {
         return Err(ApplyError::Deleting(Box::new(wanted.id.clone())));
     }
     if is_ignored(live) {
         return Ok(Decision::Leave);
     }
-    Ok(differing(wanted, live))
+    let places = desired.insisted.places(&wanted.id, uid(live));
+    Ok(differing(wanted, live, &places))
 }
 
-fn differing(wanted: &Wanted, live: &Value) -> Decision {
-    let records = Records::of(live, MANAGER, LEGACY);
+/// Where an object that we just applied is not as we want it.
+pub(super) fn insisted(wanted: &Wanted, live: &Value) -> Vec<Path> {
+    let mut places = Vec::new();
+    while places.len() < MOST_PLACES {
+        let Decision::Apply { why, .. } = differing(wanted, live, &places) else {
+            break;
+        };
+        let Some(place) = why.path() else { break };
+        places.push(place.clone());
+    }
+    places
+}
+
+/// A server that insists on more than this has its way once more each time.
+const MOST_PLACES: usize = 100;
+
+fn differing(wanted: &Wanted, live: &Value, places: &[Path]) -> Decision {
+    let records = Records::of(live, MANAGER, LEGACY).except(places);
     let body = rules::yielded(wanted, live, &records);
     let leftover = compare::legacy_leftover(&body, live, &records);
     let changed = if records.has_own() {
-        compare::difference(&body, live, MANAGER)
+        compare::difference_in(&body, live, &records)
     } else {
         compare::takeover(&without_set(&body), live, &records)
     };
@@ -185,7 +202,7 @@ impl Desired {
         if rules::is_left_to_others(id) {
             return None;
         }
-        match decide(wanted, Some(live), &self.key) {
+        match decide(wanted, Some(live), self) {
             Ok(Decision::Leave) | Err(ApplyError::Deleting(_)) => None,
             Ok(Decision::Create) => Some(Difference::Absent),
             Ok(Decision::Apply { why, .. }) => Some(why),

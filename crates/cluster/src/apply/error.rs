@@ -107,6 +107,10 @@ impl ApplyError {
     #[must_use]
     pub fn class(&self) -> ErrorClass {
         match self {
+            // Another object has the name by now.
+            Self::Refused {
+                code: 422, message, ..
+            } if message.contains("metadata.uid: Invalid value") => ErrorClass::Conflict,
             Self::Refused { code, message, .. } => ErrorClass::of_status(*code, message),
             Self::Deleting(_) => ErrorClass::Transient,
             Self::Desired(_)

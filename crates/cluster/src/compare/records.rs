@@ -2,7 +2,8 @@
 
 use serde_json::{Map, Value};
 
-use super::at::At;
+use super::Difference;
+use super::at::{At, Path};
 use super::fields::Fields;
 
 /// The `managedFields` of an object, seen from a manager and those it takes over from.
@@ -12,6 +13,8 @@ pub(crate) struct Records<'a> {
     legacy: &'a [&'a str],
     /// What all of `legacy` recorded, as one.
     before: Option<Value>,
+    /// Places that are as they are, whatever we want.
+    excepted: &'a [Path],
 }
 
 impl<'a> Records<'a> {
@@ -23,6 +26,7 @@ impl<'a> Records<'a> {
             manager,
             legacy,
             before: None,
+            excepted: &[],
         };
         let mut before = None;
         for entry in records.entries.iter().filter(|entry| records.is_legacy(entry)) {
@@ -32,6 +36,22 @@ impl<'a> Records<'a> {
         }
         records.before = before;
         records
+    }
+
+    /// The same, with places where nothing is a difference.
+    pub(crate) fn except(mut self, places: &'a [Path]) -> Self {
+        self.excepted = places;
+        self
+    }
+
+    /// A difference at a place, unless the place is excepted.
+    pub(super) fn differ(&self, what: fn(Path) -> Difference, at: At<'_>) -> Option<Difference> {
+        let path = at.path();
+        let is_excepted = self
+            .excepted
+            .iter()
+            .any(|place| path.steps().starts_with(place.steps()));
+        (!is_excepted).then(|| what(path))
     }
 
     fn is_own(&self, entry: &Value) -> bool {

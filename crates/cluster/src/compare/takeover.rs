@@ -31,7 +31,7 @@ fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>
         return None;
     }
     let Some(live) = live else {
-        return Some(Difference::Missing(at.path()));
+        return records.differ(Difference::Missing, at);
     };
     match (wanted, live) {
         (Value::Object(_), Value::Object(_)) if at.is_metadata() || records.is_shared(at) => {
@@ -41,7 +41,7 @@ fn field(wanted: &Value, live: Option<&Value>, at: At<'_>, records: &Records<'_>
             wanted.iter().find_map(|value| entry(value, list, at, records))
         }
         _ if is_same(wanted, live, at) => None,
-        _ => Some(Difference::Changed(at.path())),
+        _ => records.differ(Difference::Changed, at),
     }
 }
 
@@ -53,17 +53,23 @@ fn entry(wanted: &Value, list: &[Value], at: At<'_>, records: &Records<'_>) -> O
     });
     let found = recorded.and_then(|(key, element)| Some((key, list.iter().rfind(|live| element.is(live))?)));
     match found {
-        None => Some(Difference::Missing(at.entry(&format!("v:{wanted}")).path())),
+        None => records.differ(Difference::Missing, at.entry(&format!("v:{wanted}"))),
         Some((key, live)) => field(wanted, Some(live), at.entry(key), records),
     }
 }
 
 /// The first field that an installer before us recorded, that nobody wants any more, and that the server would not fill in by itself.
 pub(crate) fn legacy_leftover(wanted: &Value, live: &Value, records: &Records<'_>) -> Option<Difference> {
-    leftover(Some(wanted), live, records.before()?, At::root(wanted))
+    leftover(Some(wanted), live, records.before()?, At::root(wanted), records)
 }
 
-fn leftover(wanted: Option<&Value>, live: &Value, recorded: Fields<'_>, at: At<'_>) -> Option<Difference> {
+fn leftover(
+    wanted: Option<&Value>,
+    live: &Value,
+    recorded: Fields<'_>,
+    at: At<'_>,
+    records: &Records<'_>,
+) -> Option<Difference> {
     let of_fields = recorded.names().find_map(|(name, inner)| {
         // What is recorded and not there any more is nothing to remove.
         let value = live.get(name)?;
@@ -73,9 +79,9 @@ fn leftover(wanted: Option<&Value>, live: &Value, recorded: Fields<'_>, at: At<'
             return None;
         }
         if wanted.is_none() && inner.is_leaf() {
-            return Some(Difference::Leftover(at.path()));
+            return records.differ(Difference::Leftover, at);
         }
-        leftover(wanted, value, inner, at)
+        leftover(wanted, value, inner, at, records)
     });
     of_fields.or_else(|| {
         recorded.elements().find_map(|(key, element, inner)| {
@@ -83,8 +89,8 @@ fn leftover(wanted: Option<&Value>, live: &Value, recorded: Fields<'_>, at: At<'
             let at = at.entry(key);
             let entries = wanted.and_then(Value::as_array)?;
             match entries.iter().rfind(|entry| element.is(entry)) {
-                None => Some(Difference::Leftover(at.path())),
-                wanted => leftover(wanted, value, inner, at),
+                None => records.differ(Difference::Leftover, at),
+                wanted => leftover(wanted, value, inner, at, records),
             }
         })
     })

@@ -62,11 +62,7 @@ const CHANGED: &[(&str, &str, &str)] = &[
         "\"NoneOnDryRun\"",
     ),
     ("ValidatingAdmissionPolicy", "/spec/failurePolicy", "\"Ignore\""),
-    (
-        "ValidatingAdmissionPolicyBinding",
-        "/spec/policyName",
-        "\"x\"",
-    ),
+    ("ValidatingAdmissionPolicyBinding", "/spec/policyName", "\"x\""),
     ("NetworkPolicy", "/spec/podSelector", "{}"),
     ("ResourceQuota", "/spec/hard/pods", "\"1\""),
     ("EndpointSlice", "/endpoints/0/addresses", "[\"10.9.9.9\"]"),
@@ -217,7 +213,8 @@ impl Matrix {
             {"op": "remove", "path": "/metadata/annotations/sailoperator.io~1ignore"},
             {"op": "add", "path": mark, "value": "sail-operator"},
         ]);
-        scene.interfere(wanted, &seen, "kubectl").await;
+        let seen = scene.interfere(wanted, &seen, "kubectl").await;
+        scene.see(&seen);
         self.deleted(scene, desired, wanted).await;
     }
 
@@ -256,7 +253,7 @@ impl Matrix {
         let name = format!("{} {patch}", wanted["kind"]);
         let before = masked(scene.get(wanted).await.unwrap());
         let edited = scene.interfere(wanted, patch, "somebody").await;
-        scene.restart().await;
+        scene.see(&edited);
         let id = mainstay_cluster::desired::ObjectId::of(wanted).unwrap();
         let is_drift = desired.drift(&id, Some(&edited)).is_some();
         let is_account = wanted["kind"] == "ServiceAccount";
@@ -282,7 +279,9 @@ impl Matrix {
             .delete(name, &kube::api::DeleteParams::default())
             .await
             .unwrap();
-        scene.restart().await;
+        scene
+            .live
+            .observe(mainstay_cluster::desired::ObjectId::of(wanted).unwrap(), None);
         let changes = scene.install(desired).await.unwrap();
         let is_made = matches!(changes.as_slice(), [change] if change.done == Done::Created);
         self.tally

@@ -12,6 +12,7 @@
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
@@ -19,7 +20,7 @@ use kube::core::{ApiResource, GroupVersionKind};
 use mainstay_api::OwnerReference;
 use mainstay_chart::{Generation, Lent, RenderOptions, Request, load_path, load_values, template};
 use mainstay_cluster::apply::{ApplyError, Change, Engine};
-use mainstay_cluster::desired::Desired;
+use mainstay_cluster::desired::{Desired, ObjectId};
 use mainstay_cluster::kinds::installed_kinds;
 use mainstay_cluster::live::Live;
 use mainstay_mesh::plan::ReleaseKey;
@@ -248,9 +249,18 @@ impl Scene {
         self.live = Live::default();
         for object in self.everything().await {
             if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
-                let id = mainstay_cluster::desired::ObjectId::of(&object).unwrap();
-                self.live.observe(id, Some(std::sync::Arc::new(object)));
+                self.see(&object);
             }
+        }
+    }
+
+    /// What a watch shows of an object that changed.
+    pub(crate) fn see(&mut self, object: &Value) {
+        let id = ObjectId::of(object).unwrap();
+        if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
+            self.live.observe(id, Some(Arc::new(object.clone())));
+        } else {
+            self.live.remove(&id, object);
         }
     }
 

@@ -46,6 +46,8 @@ pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> Tally {
                 format!("{name}, at once again: {:?}", told(&again))
             });
             scene.restart().await;
+            // Rendered anew, as after a restart: what was learnt about this server is forgotten too.
+            let desired = scene.desired(chart.1, rendered.clone()).await;
             let again = scene.install(&desired).await.unwrap();
             tally.count(again.is_empty(), || {
                 format!("{name}, after a restart: {:?}", told(&again))
