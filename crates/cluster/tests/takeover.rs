@@ -23,11 +23,11 @@ use std::process::ExitCode;
 use mainstay_cluster::apply::Done;
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
 use mainstay_testkit::trial::{self, Trial};
-use mainstay_testkit::{Tally, case_count};
+use mainstay_testkit::{Random, Tally, case_count};
 use serde_json::{Value, json};
 
 use helm::Helm;
-use support::{CHARTS, Scene, render, told};
+use support::{CHARTS, Scene, attachment_definition, render, told, value_sets, values, versions};
 
 fn main() -> ExitCode {
     if std::env::args().nth(1).as_deref() == Some(helm::POST_RENDER) {
@@ -96,31 +96,72 @@ fn values_of(chart: &str) -> &'static str {
     VALUES.iter().find(|(name, _)| *name == chart).unwrap().1
 }
 
+/// What a running control plane does to its own webhooks.
+async fn play_istiod(scene: &Scene, release: &str) {
+    for object in scene.everything().await {
+        let is_validator = object["kind"] == "ValidatingWebhookConfiguration";
+        let is_webhook = is_validator || object["kind"] == "MutatingWebhookConfiguration";
+        if !is_webhook || object["metadata"]["annotations"]["meta.helm.sh/release-name"] != json!(release) {
+            continue;
+        }
+        for index in 0..object["webhooks"].as_array().unwrap().len() {
+            let at = format!("/webhooks/{index}");
+            let mut patch =
+                vec![json!({"op": "add", "path": format!("{at}/clientConfig/caBundle"), "value": "eA=="})];
+            if is_validator {
+                patch.push(json!({"op": "add", "path": format!("{at}/failurePolicy"), "value": "Fail"}));
+            }
+            scene.interfere(&object, &json!(patch), "pilot-discovery").await;
+        }
+    }
+}
+
 async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
     let mut tally = Tally::default();
+    let mut random = Random::new(3);
+    let (versions, sets) = (versions(), value_sets());
     for generation in ["helm4", "helm3"] {
         let (cluster, mut scene) = quiet().await;
+        scene.make(&attachment_definition()).await;
         let helm = Helm::new(generation, &cluster, Some(&scene.owner));
-        for version in ["1.28.2", "1.29.1"] {
-            for (chart, release) in CHARTS {
-                helm.install(version, chart, release, values_of(chart));
-                let before = scene.versions(release).await;
-                let rendered = render(version, chart, release, values_of(chart)).unwrap();
-                scene.restart().await;
-                let desired = scene.desired(release, rendered).await;
-                let changes = scene.install(&desired).await.unwrap();
-                tally.count(changes.is_empty(), || {
-                    format!("{generation} {version} {chart}: {:?}", told(&changes))
-                });
-                let after = scene.versions(release).await;
-                tally.count(before == after && !before.is_empty(), || {
-                    format!("{generation} {chart}: {before:?} {after:?}")
-                });
-                helm.uninstall(release);
+        let mut cases: Vec<(String, &str, &str, String)> = Vec::new();
+        for (chart, release) in CHARTS {
+            cases.push(("1.29.1".into(), chart, release, values_of(chart).into()));
+        }
+        while cases.len() < CHARTS.len() + case_count(12) {
+            let (chart, release) = *random.pick(&CHARTS);
+            let set: &String = random.pick(&sets);
+            let values = values(set);
+            cases.push((random.pick(&versions).clone(), chart, release, values));
+        }
+        for (index, (version, chart, release, values)) in cases.iter().enumerate() {
+            let name = format!("{generation} {version} {chart} {values}");
+            let Some(rendered) = render(version, chart, release, values) else {
+                continue;
+            };
+            if rendered.is_empty() || helm.try_to("install", (version, chart), release, values).is_err() {
+                continue;
             }
+            // Half of them as they are after some reconciles of a running control plane.
+            if index % 2 == 0 {
+                helm.upgrade(version, chart, release, values);
+                play_istiod(&scene, release).await;
+                helm.upgrade(version, chart, release, values);
+            }
+            let before = scene.versions(release).await;
+            scene.restart().await;
+            let desired = scene.desired(release, rendered).await;
+            let changes = scene.install(&desired).await.unwrap();
+            tally.count(changes.is_empty(), || format!("{name}: {:?}", told(&changes)));
+            let after = scene.versions(release).await;
+            tally.count(before == after && !before.is_empty(), || {
+                format!("{name}: {before:?} {after:?}")
+            });
+            helm.uninstall(release);
         }
     }
     println!("taken over from the Sail Operator: {tally}");
+    assert!(tally.run > 40, "{tally}");
     assert!(tally.differences.is_empty(), "{}", tally.differences.join("\n"));
 }
 

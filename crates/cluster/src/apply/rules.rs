@@ -3,36 +3,49 @@
 
 use std::borrow::Cow;
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use crate::compare::Records;
 use crate::desired::{ObjectId, Wanted};
 
-/// A field that others may take over: group, kind, and the way to it (`*` is every entry of a list, by its name).
-type Yielded = (&'static str, &'static str, &'static [&'static str]);
+/// How far a field is left to others.
+#[derive(Clone, Copy)]
+enum Left {
+    /// Ours until somebody else sets it.
+    OnceSet,
+    /// As it is, from the moment it exists.
+    Always,
+}
+
+/// A field that others may set: group, kind, and the way to it (`*` is every entry of a list, by its name).
+type Row = (&'static str, &'static str, &'static [&'static str], Left);
 
 const ADMISSION: &str = "admissionregistration.k8s.io";
+const MUTATING: &str = "MutatingWebhookConfiguration";
+const VALIDATING: &str = "ValidatingWebhookConfiguration";
 
-/// Ours when an object is made, and from then on only while nobody else has set them: istiod writes its authority and, once it can
-/// validate, a stricter policy; platforms add pull secrets.
-const YIELDED: &[Yielded] = &[
+/// istiod writes its authority and, once it can validate, a stricter policy; platforms add pull secrets.
+const TABLE: &[Row] = &[
     (
         ADMISSION,
-        "MutatingWebhookConfiguration",
+        MUTATING,
         &["webhooks", "*", "clientConfig", "caBundle"],
+        Left::OnceSet,
     ),
     (
         ADMISSION,
-        "ValidatingWebhookConfiguration",
+        VALIDATING,
         &["webhooks", "*", "clientConfig", "caBundle"],
+        Left::OnceSet,
     ),
     (
         ADMISSION,
-        "ValidatingWebhookConfiguration",
+        VALIDATING,
         &["webhooks", "*", "failurePolicy"],
+        Left::Always,
     ),
-    ("", "ServiceAccount", &["secrets"]),
-    ("", "ServiceAccount", &["imagePullSecrets"]),
+    ("", "ServiceAccount", &["secrets"], Left::OnceSet),
+    ("", "ServiceAccount", &["imagePullSecrets"], Left::OnceSet),
 ];
 
 /// Kinds whose updates are nobody's drift: platforms write them all the time.
@@ -43,12 +56,20 @@ pub(super) fn is_left_to_others(id: &ObjectId) -> bool {
     LEFT_TO_OTHERS.contains(&(&id.group, &id.kind))
 }
 
-/// The wanted object without what others have taken over.
+/// The wanted object, less what is left to others.
 pub(super) fn yielded<'a>(wanted: &'a Wanted, live: &Value, records: &Records<'_>) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(&wanted.body);
-    for (group, kind, path) in YIELDED {
+    for (group, kind, path, left) in TABLE {
         if *group == wanted.id.group && *kind == wanted.id.kind {
-            yield_at(body.to_mut(), live, path, &mut Vec::new(), records);
+            walk(
+                body.to_mut(),
+                live,
+                path,
+                &mut Vec::new(),
+                &mut |map, live, name, at| {
+                    leave(map, live, name, *left, records.owns(at));
+                },
+            );
         }
     }
     if wanted.is_scaled {
@@ -57,27 +78,38 @@ pub(super) fn yielded<'a>(wanted: &'a Wanted, live: &Value, records: &Records<'_
     body
 }
 
-/// Drops the field at `path` where it is set and is not ours; `at` is the way so far, as the server records it.
-fn yield_at(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, records: &Records<'_>) {
+/// One field that exists: to stop wanting what is recorded as ours would be to remove it, so that is wanted as it is.
+fn leave(map: &mut Map<String, Value>, live: &Value, name: &str, left: Left, is_ours: bool) {
+    match left {
+        Left::Always if is_ours => {
+            map.insert(name.to_owned(), live.clone());
+        }
+        Left::OnceSet if is_ours => {}
+        Left::Always | Left::OnceSet => {
+            map.remove(name);
+        }
+    }
+}
+
+type Visit<'v> = &'v mut dyn FnMut(&mut Map<String, Value>, &Value, &str, &[String]);
+
+/// Visits the field at `path` wherever it exists; `at` is the way so far, as the server records it.
+fn walk(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String>, visit: Visit<'_>) {
     match (path, wanted) {
         ([name], Value::Object(map)) => {
-            at.push(format!("f:{name}"));
-            if live.get(*name).is_some() && map.contains_key(*name) && !records.owns(at) {
-                map.remove(*name);
+            if let Some(live) = live.get(*name) {
+                at.push(format!("f:{name}"));
+                visit(map, live, name, at);
+                at.pop();
             }
-            at.pop();
         }
         (["*", rest @ ..], Value::Array(entries)) => {
             for entry in entries {
                 let name = entry.get("name").cloned().unwrap_or_default();
-                let same = live
-                    .as_array()
-                    .into_iter()
-                    .flatten()
-                    .find(|one| one.get("name") == Some(&name));
-                if let Some(same) = same {
+                let mut others = live.as_array().into_iter().flatten();
+                if let Some(same) = others.find(|one| one.get("name") == Some(&name)) {
                     at.push(format!("k:{{\"name\":{name}}}"));
-                    yield_at(entry, same, rest, at, records);
+                    walk(entry, same, rest, at, visit);
                     at.pop();
                 }
             }
@@ -85,7 +117,7 @@ fn yield_at(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String
         ([name, rest @ ..], Value::Object(map)) => {
             if let (Some(inner), Some(live)) = (map.get_mut(*name), live.get(*name)) {
                 at.push(format!("f:{name}"));
-                yield_at(inner, live, rest, at, records);
+                walk(inner, live, rest, at, visit);
                 at.pop();
             }
         }
@@ -93,15 +125,15 @@ fn yield_at(wanted: &mut Value, live: &Value, path: &[&str], at: &mut Vec<String
     }
 }
 
-/// An autoscaler decides how many replicas there are. While the number is recorded as ours we go on wanting it as it is: to stop wanting
-/// it would reset it.
+/// An autoscaler decides how many replicas there are.
 fn keep_replicas(body: &mut Value, live: &Value, records: &Records<'_>) {
-    let Some(Value::Object(spec)) = body.get_mut("spec") else {
-        return;
-    };
-    let at = ["f:spec".to_owned(), "f:replicas".to_owned()];
-    match live.pointer("/spec/replicas") {
-        Some(number) if records.owns(&at) => spec.insert("replicas".into(), number.clone()),
-        _ => spec.remove("replicas"),
-    };
+    walk(
+        body,
+        live,
+        &["spec", "replicas"],
+        &mut Vec::new(),
+        &mut |spec, live, name, at| {
+            leave(spec, live, name, Left::Always, records.owns(at));
+        },
+    );
 }

@@ -17,6 +17,8 @@ use crate::support::{NAMESPACE, chart, documents};
 pub(crate) const POST_RENDER: &str = "post-render";
 /// Where the post-renderer finds the owner.
 const OWNER: &str = "POST_RENDER_OWNER";
+/// Where the post-renderer finds whether a release is upgraded.
+const IS_UPGRADE: &str = "POST_RENDER_IS_UPGRADE";
 
 pub(crate) struct Helm {
     folder: TempDir,
@@ -57,10 +59,28 @@ impl Helm {
     }
 
     pub(crate) fn install(&self, version: &str, name: &str, release: &str, values: &str) {
+        let done = self.try_to("install", (version, name), release, values);
+        assert!(done.is_ok(), "{done:?}");
+    }
+
+    /// What the Sail Operator does on every reconcile.
+    pub(crate) fn upgrade(&self, version: &str, name: &str, release: &str, values: &str) {
+        let done = self.try_to("upgrade", (version, name), release, values);
+        assert!(done.is_ok(), "{done:?}");
+    }
+
+    /// Installs or upgrades; otherwise what Helm says.
+    pub(crate) fn try_to(
+        &self,
+        verb: &str,
+        (version, name): (&str, &str),
+        release: &str,
+        values: &str,
+    ) -> Result<(), String> {
         let file = self.folder.path().join("values.yaml");
         std::fs::write(&file, values).unwrap();
         let mut command = self.command();
-        command.args(["install", release]).arg(chart(version, name));
+        command.args([verb, release]).arg(chart(version, name));
         command
             .args(["--skip-crds", "--disable-openapi-validation", "-f"])
             .arg(file);
@@ -68,7 +88,9 @@ impl Helm {
             command.arg(format!("--server-side={}", self.is_server_side));
         }
         if let Some(owner) = &self.owner {
-            command.env(OWNER, owner);
+            command
+                .env(OWNER, owner)
+                .env(IS_UPGRADE, (verb == "upgrade").to_string());
             if self.is_new {
                 command.args(["--post-renderer", "mark"]);
             } else {
@@ -78,13 +100,14 @@ impl Helm {
                 command.args(["--post-renderer-args", POST_RENDER]);
             }
         }
-        run(command);
+        run(command)
     }
 
     pub(crate) fn uninstall(&self, release: &str) {
         let mut command = self.command();
         command.args(["uninstall", release]);
-        run(command);
+        let done = run(command);
+        assert!(done.is_ok(), "{done:?}");
     }
 
     fn command(&self) -> Command {
@@ -104,23 +127,28 @@ impl Helm {
     }
 }
 
-fn run(mut command: Command) {
+fn run(mut command: Command) -> Result<(), String> {
     let output = command.output().unwrap();
-    assert!(
-        output.status.success(),
-        "{command:?}: {}",
-        String::from_utf8_lossy(&output.stderr)
-    );
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(String::from_utf8_lossy(&output.stderr).into_owned())
 }
 
-/// Reads manifests, writes them with an owner and a label.
+/// Reads manifests, writes them with an owner and a label; on upgrades validators lose their policy, which istiod sets.
 pub(crate) fn post_render() {
     let owner: Value = serde_json::from_str(&std::env::var(OWNER).unwrap()).unwrap();
+    let is_upgrade = std::env::var(IS_UPGRADE).as_deref() == Ok("true");
     let mut text = String::new();
     std::io::stdin().read_to_string(&mut text).unwrap();
     for mut object in documents(&text) {
         object["metadata"]["labels"]["managed-by"] = json!("sail-operator");
         object["metadata"]["ownerReferences"] = json!([owner]);
+        if is_upgrade && object["kind"] == "ValidatingWebhookConfiguration" {
+            for webhook in object["webhooks"].as_array_mut().unwrap() {
+                webhook.as_object_mut().unwrap().remove("failurePolicy");
+            }
+        }
         println!("---\n{object}");
     }
 }
