@@ -523,18 +523,10 @@ async fn story(fault: Option<(u64, Fault)>) -> Story {
         None,
     ] {
         for _ in 0..3 {
-            let is_done = match &step {
-                Some(rendered) => install(&mut scene, rendered.clone()).await.is_ok(),
-                None => {
-                    let key = scene.key(RELEASE);
-                    let done = scene.engine.uninstall(&key, scene.live.release(&key)).await;
-                    let (changes, is_done) = match done {
-                        Ok(changes) => (changes, true),
-                        Err((changes, _)) => (changes, false),
-                    };
-                    scene.live.record(&changes);
-                    is_done
-                }
+            let is_done = if let Some(rendered) = &step {
+                install(&mut scene, rendered.clone()).await.is_ok()
+            } else {
+                remove(&mut scene).await
             };
             if is_done {
                 break;
@@ -547,6 +539,18 @@ async fn story(fault: Option<(u64, Fault)>) -> Story {
         states,
         counts: cluster.with(|state| state.faults.counts("mainstay")),
     }
+}
+
+/// Removes what is known; says whether that went well.
+async fn remove(scene: &mut Scene) -> bool {
+    let key = scene.key(RELEASE);
+    let done = scene.engine.uninstall(&key, scene.live.release(&key)).await;
+    let (changes, is_done) = match done {
+        Ok(changes) => (changes, true),
+        Err((changes, _)) => (changes, false),
+    };
+    scene.live.record(&changes);
+    is_done
 }
 
 /// Owners are other objects in every run.

@@ -1,6 +1,11 @@
 //! Releases of the real charts on the simulator: installed twice, over one another, and removed.
 
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "helpers of tests")]
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::print_stdout,
+    reason = "helpers of tests"
+)]
 
 mod support;
 

@@ -83,6 +83,6 @@ fn an_autoscaler_of_the_release_takes_the_replicas() {
         "spec": {"scaleTargetRef": {"apiVersion": "apps/v1", "kind": "Deployment", "name": "a"}},
     });
     let desired = desired(vec![workload("a"), workload("b"), scaler]);
-    let scaled: Vec<bool> = desired.objects.iter().map(|one| one.is_scaled).collect();
-    assert_eq!(scaled, [true, false, false]);
+    let found: Vec<bool> = desired.objects.iter().map(|one| one.is_scaled).collect();
+    assert_eq!(found, [true, false, false]);
 }

@@ -237,8 +237,8 @@ impl Matrix {
         }
         self.unused.retain(|unused| unused != &(*kind, *path));
         let value: Value = serde_json::from_str(value).unwrap();
-        let patch = json!([{"op": "add", "path": path, "value": value}]);
-        self.check(scene, desired, wanted, &patch, writes).await;
+        let edit = json!([{"op": "add", "path": path, "value": value}]);
+        self.check(scene, desired, wanted, &edit, writes).await;
     }
 
     /// After the edit the object is installed again: so many writes, and then what we set is as it was.
