@@ -9,8 +9,9 @@
 )]
 
 use std::collections::BTreeMap;
+use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use http::Request;
 use kube::Client;
@@ -230,6 +231,52 @@ async fn a_mesh_is_told_as_the_operator_sees_it() {
         "status-half-blind",
         &host.run("half-blind", &["status", NOW]).await,
     );
+}
+
+/// A watched page comes again when something changes, and not before.
+#[tokio::test]
+async fn a_watched_page_follows_the_cluster() {
+    if !has_charts() {
+        return;
+    }
+    let host = Host::start().await;
+    host.run("admin", &["crds", "install", "--only=mainstay"]).await;
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command
+        .args(["status", "--watch", "--at=2026-11-15T13:00:00Z", "--kubeconfig"])
+        .arg(host.folder.path().join("admin"));
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+    let (send, mut pages) = tokio::sync::mpsc::unbounded_channel();
+    std::thread::spawn(move || {
+        // A page ends with its last hint or with the news that all is well; here always with the operator's hint.
+        let mut page = Vec::new();
+        while let Some(Ok(line)) = lines.next() {
+            let last = line.contains("hint: helm install");
+            page.push(line);
+            if last && send.send(std::mem::take(&mut page)).is_err() {
+                return;
+            }
+        }
+    });
+    let first = pages.recv().await.unwrap();
+    assert!(
+        first.contains(&"No mesh: there is no Istio and no IstioRevision.".to_owned()),
+        "{first:?}"
+    );
+    host.make("mesh.yaml").await;
+    let second = loop {
+        let page = pages.recv().await.unwrap();
+        if page.iter().any(|line| line.starts_with("Istio old")) {
+            break page;
+        }
+    };
+    assert!(
+        !second.iter().any(|line| line.starts_with("No mesh")),
+        "{second:?}"
+    );
+    child.kill().unwrap();
+    child.wait().unwrap();
 }
 
 #[tokio::test]

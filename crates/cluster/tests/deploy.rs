@@ -86,7 +86,7 @@ async fn install_chart(host: &Host, values: &str) -> usize {
 }
 
 async fn the_chart_is_accepted(host: Host) {
-    assert_eq!(install_chart(&host, "").await, 13);
+    assert_eq!(install_chart(&host, "").await, 14);
     let more =
         "replicas: 2\npodDisruptionBudget: {enabled: true}\noperator: {images: {v1_29_1: {istiod: a/b:c}}}\n";
     install_chart(&host, more).await;

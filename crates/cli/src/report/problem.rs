@@ -1,5 +1,7 @@
 //! What is wrong and what to do about it: takes a survey, gives a line per cause. The reasons are the operator's; the remedies are here.
 
+use std::collections::BTreeSet;
+
 use mainstay_api::{
     Condition, ConditionStatus, ConditionType, Kind, ObjectMeta, Reason, Resource, Status as _,
 };
@@ -19,6 +21,9 @@ pub(crate) struct Problem {
     pub(crate) message: String,
     pub(crate) remedy: String,
 }
+
+/// The state of what nobody has looked at.
+const PENDING: &str = "Pending";
 
 /// What to do, by reason; `NAME` and `NAMESPACE` are the object's.
 const REMEDIES: &[(Reason, &str)] = &[
@@ -101,12 +106,15 @@ pub(crate) fn problems(survey: &Survey) -> Vec<Problem> {
     for revision in snapshot.revisions().iter() {
         out.extend(of_object(revision, &revision.spec.namespace));
     }
+    // What an Istio says of its revision is said there already.
+    let told: BTreeSet<String> = out.iter().map(|problem| problem.message.clone()).collect();
     for istio in snapshot.istios().iter() {
         out.extend(refused_spec(snapshot, istio));
-        // What an Istio says of its revision is said there already.
-        let told: Vec<String> = out.iter().map(|problem| problem.message.clone()).collect();
         let own = of_object(istio, &istio.spec.namespace);
-        out.extend(own.into_iter().filter(|problem| !told.contains(&problem.message)));
+        out.extend(
+            own.into_iter()
+                .filter(|problem| is_pending(problem) || !told.contains(&problem.message)),
+        );
     }
     for tag in snapshot.tags().iter() {
         out.extend(of_object(tag, &tag.status.istiod_namespace));
@@ -160,12 +168,16 @@ fn of_object<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Problem> {
     if is_unseen(object) {
         out.push(Problem {
             object: name,
-            reason: "Pending".to_owned(),
+            reason: PENDING.to_owned(),
             message: "the operator has not looked at this version of it yet".to_owned(),
             remedy: "wait; if it stays so, look at the operator's log".to_owned(),
         });
     }
     out
+}
+
+fn is_pending(problem: &Problem) -> bool {
+    problem.reason == PENDING
 }
 
 fn is_unseen<S: Kind>(object: &Resource<S>) -> bool {
