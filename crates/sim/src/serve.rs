@@ -10,6 +10,7 @@
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
+use std::time::Duration;
 
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -18,6 +19,7 @@ use tokio::task::JoinHandle;
 use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
+mod certificate;
 mod gate;
 mod kubeconfig;
 mod listen;
@@ -84,6 +86,7 @@ pub enum ServeError {
 pub struct Server {
     address: SocketAddr,
     authority: String,
+    signer: tls::Authority,
     cluster: Cluster,
     stop: watch::Sender<bool>,
     tasks: Vec<JoinHandle<()>>,
@@ -105,6 +108,7 @@ impl Server {
             authenticator: Authenticator::new(cluster),
             pace: pace.clone(),
             tls: identity.acceptor,
+            clients: identity.clients,
             most_connections: options.most_connections,
         };
         let tasks = vec![
@@ -113,7 +117,8 @@ impl Server {
         ];
         Ok(Self {
             address,
-            authority: identity.authority,
+            authority: identity.authority.pem(),
+            signer: identity.authority,
             cluster: cluster.clone(),
             stop,
             tasks,
@@ -142,7 +147,32 @@ impl Server {
     pub fn kubeconfig(&self, user: User) -> Result<String, ServeError> {
         let name = user.name.clone();
         let secret = gate::issue(&self.cluster, user)?;
+        let secret = kubeconfig::Secret::Token(&secret);
         Ok(kubeconfig::text(&self.url(), &self.authority, &name, &secret))
+    }
+
+    /// A kubeconfig of `user` with a client certificate that is good for `lifetime` by the cluster's clock: the common name is the user's, the
+    /// organisations are the groups. A uid and extras have no place in it.
+    pub fn kubeconfig_with_certificate(&self, user: &User, lifetime: Duration) -> Result<String, ServeError> {
+        let now = self.cluster.with(|state| state.now());
+        let key = rcgen::KeyPair::generate()?;
+        let made = certificate::issue(
+            &self.signer,
+            user,
+            &key,
+            (now, now.plus(lifetime)),
+            gate::serial()?,
+        )?;
+        let secret = kubeconfig::Secret::Certificate {
+            certificate: &certificate::pem("CERTIFICATE", &made),
+            key: &key.serialize_pem(),
+        };
+        Ok(kubeconfig::text(
+            &self.url(),
+            &self.authority,
+            &user.name,
+            &secret,
+        ))
     }
 
     /// Writes such a kubeconfig to a new file that nobody else may read; an existing file is left alone and is an error.

@@ -8,7 +8,10 @@
 )]
 
 use std::sync::Arc;
+use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use http::{Request, StatusCode, header};
 use http_body_util_lite::{Full, collect};
@@ -17,7 +20,7 @@ use mainstay_sim::auth::{MASTERS, User};
 use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_sim::{Cluster, Options};
 use rustls::pki_types::pem::PemObject as _;
-use rustls::pki_types::{CertificateDer, ServerName};
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, ServerName};
 use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
@@ -76,17 +79,32 @@ struct Client {
     token: String,
 }
 
+/// A certificate and its key.
+type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
+
 /// A TLS connection that offers one protocol.
 async fn dial(server: &Server, protocol: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
+    dial_as(server, protocol, None).await
+}
+
+/// The same with a client certificate.
+async fn dial_as(
+    server: &Server,
+    protocol: &[u8],
+    shown: Option<Shown>,
+) -> tokio_rustls::client::TlsStream<TcpStream> {
     let mut roots = rustls::RootCertStore::empty();
     let authority = CertificateDer::from_pem_slice(server.authority().as_bytes()).unwrap();
     roots.add(authority).unwrap();
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let mut config = rustls::ClientConfig::builder_with_provider(provider)
+    let builder = rustls::ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
         .unwrap()
-        .with_root_certificates(roots)
-        .with_no_client_auth();
+        .with_root_certificates(roots);
+    let mut config = match shown {
+        Some((certificate, key)) => builder.with_client_auth_cert(vec![certificate], key).unwrap(),
+        None => builder.with_no_client_auth(),
+    };
     config.alpn_protocols = vec![protocol.to_vec()];
     let stream = TcpStream::connect(server.address()).await.unwrap();
     let name = ServerName::try_from("127.0.0.1").unwrap();
@@ -109,7 +127,15 @@ impl Client {
     }
 
     async fn with_token(server: &Server, token: &str) -> Self {
-        let stream = dial(server, b"h2").await;
+        Self::with_both(server, token, None).await
+    }
+
+    async fn with_certificate(server: &Server, shown: Shown) -> Self {
+        Self::with_both(server, "", Some(shown)).await
+    }
+
+    async fn with_both(server: &Server, token: &str, shown: Option<Shown>) -> Self {
+        let stream = dial_as(server, b"h2", shown).await;
         assert_eq!(stream.get_ref().1.alpn_protocol(), Some(b"h2".as_slice()));
         let handshake = hyper::client::conn::http2::handshake(TokioExecutor::new(), TokioIo::new(stream));
         let (send, connection) = handshake.await.unwrap();
@@ -217,6 +243,147 @@ async fn users_are_told_apart() {
     let mut alice = Client::of(&server, User::named("alice", &["team-a"])).await;
     assert_eq!(alice.get(MAPS).await.0, 403);
     assert_eq!(alice.get("/version").await.0, 200);
+}
+
+/// What a kubeconfig shows.
+fn shown(kubeconfig: &str) -> Shown {
+    let pem = |key: &str| {
+        let line = kubeconfig
+            .lines()
+            .find(|line| line.trim_start().starts_with(key))
+            .unwrap();
+        STANDARD.decode(line.rsplit(' ').next().unwrap()).unwrap()
+    };
+    (
+        CertificateDer::from_pem_slice(&pem("client-certificate-data:")).unwrap(),
+        PrivateKeyDer::from_pem_slice(&pem("client-key-data:")).unwrap(),
+    )
+}
+
+async fn whoami(client: &mut Client) -> (StatusCode, Value) {
+    let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+    let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
+    let (code, mut answer) = client.post(path, review).await;
+    match code.as_u16() {
+        201 => (code, answer["status"]["userInfo"].take()),
+        _ => (code, answer["message"].take()),
+    }
+}
+
+#[tokio::test]
+async fn a_certificate_says_who_calls_until_it_expires() {
+    let still = ServeOptions {
+        speed: 0.0,
+        ..ServeOptions::default()
+    };
+    let (cluster, server) = serve(&still).await;
+    let carol = User::named("carol", &["team-a", "team-x"]);
+    let hour = Duration::from_secs(3600);
+    let certificate = shown(&server.kubeconfig_with_certificate(&carol, hour).unwrap());
+    let mut client =
+        Client::with_certificate(&server, (certificate.0.clone(), certificate.1.clone_key())).await;
+    let (code, info) = whoami(&mut client).await;
+    assert_eq!(code, 201, "{info}");
+    assert_eq!(
+        (&info["username"], &info["groups"]),
+        (
+            &json!("carol"),
+            &json!(["team-a", "team-x", "system:authenticated"])
+        )
+    );
+    let id = info["extra"]["authentication.kubernetes.io/credential-id"][0]
+        .as_str()
+        .unwrap();
+    assert!(id.starts_with("X509SHA256=") && id.len() == 75, "{id}");
+    let (code, status) = client.get(MAPS).await;
+    let text = "configmaps is forbidden: User \"carol\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
+    assert_eq!((code, &status["message"]), (StatusCode::FORBIDDEN, &json!(text)));
+
+    // The connection stays, the certificate does not.
+    cluster.advance(hour + Duration::from_secs(1));
+    assert_eq!(
+        whoami(&mut client).await,
+        (StatusCode::UNAUTHORIZED, json!("Unauthorized"))
+    );
+    let mut late = Client::with_certificate(&server, certificate).await;
+    assert_eq!(late.get("/version").await.0, StatusCode::UNAUTHORIZED);
+    let admin = User::named("root", &[MASTERS]);
+    let fresh = shown(&server.kubeconfig_with_certificate(&admin, hour).unwrap());
+    assert_eq!(
+        Client::with_certificate(&server, fresh).await.get(MAPS).await.0,
+        200
+    );
+}
+
+#[tokio::test]
+async fn a_certificate_of_another_authority_is_worth_nothing() {
+    let (_cluster, server) = serve(&ServeOptions::default()).await;
+    let (_other_cluster, other) = serve(&ServeOptions::default()).await;
+    let root = User::named("root", &[MASTERS]);
+    let foreign = || {
+        shown(
+            &other
+                .kubeconfig_with_certificate(&root, Duration::from_secs(3600))
+                .unwrap(),
+        )
+    };
+    let mut mallory = Client::with_certificate(&server, foreign()).await;
+    let (code, status) = mallory.get("/version").await;
+    assert_eq!(
+        (code, &status["message"]),
+        (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
+    );
+    // Who also has a token is who the token says.
+    let token = token(&server, User::named("alice", &[]));
+    let mut alice = Client::with_both(&server, &token, Some(foreign())).await;
+    assert_eq!(whoami(&mut alice).await.1["username"], "alice");
+    // A good certificate comes before a bad token; one that names nobody is as good as none.
+    let good = shown(
+        &server
+            .kubeconfig_with_certificate(&root, Duration::from_secs(3600))
+            .unwrap(),
+    );
+    let mut root = Client::with_both(&server, "guessed", Some(good)).await;
+    assert_eq!(whoami(&mut root).await.1["username"], "root");
+    let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_secs(60));
+    let mut nobody = Client::with_certificate(&server, shown(&nameless.unwrap())).await;
+    let (code, status) = nobody.get(MAPS).await;
+    assert_eq!(code, 403);
+    assert!(
+        status["message"]
+            .as_str()
+            .unwrap()
+            .contains("\"system:anonymous\""),
+        "{status}"
+    );
+}
+
+#[tokio::test]
+async fn tokens_of_service_accounts_expire() {
+    let still = ServeOptions {
+        speed: 0.0,
+        ..ServeOptions::default()
+    };
+    let (cluster, server) = serve(&still).await;
+    let mut root = Client::of(&server, admin()).await;
+    let path = "/api/v1/namespaces/default/serviceaccounts/default/token";
+    let request = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": {"expirationSeconds": 600}});
+    let (code, made) = root.post(path, request).await;
+    assert_eq!(code, 201, "{made}");
+    let token = made["status"]["token"].as_str().unwrap();
+    let mut account = Client::with_token(&server, token).await;
+    assert_eq!(
+        whoami(&mut account).await.1["username"],
+        "system:serviceaccount:default:default"
+    );
+    // Clocks may differ by a minute.
+    cluster.advance(Duration::from_secs(659));
+    assert_eq!(whoami(&mut account).await.0, 201);
+    cluster.advance(Duration::from_secs(2));
+    assert_eq!(
+        whoami(&mut account).await,
+        (StatusCode::UNAUTHORIZED, json!("Unauthorized"))
+    );
 }
 
 #[tokio::test]

@@ -1,6 +1,10 @@
 //! Client certificates: takes the DER of one that was verified already, gives the user its subject names: common name and
 //! organisations.
 
+use std::fmt::Write as _;
+
+use sha2::{Digest as _, Sha256};
+
 use super::User;
 
 /// DER tags in the order in which they are met.
@@ -10,21 +14,41 @@ const EXPLICIT_VERSION: u8 = 0xA0;
 const OBJECT_ID: u8 = 0x06;
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0A];
+/// 1.3.6.1.4.1.57683.2, under which Kubernetes keeps a user's uid.
+const UID: [u8; 9] = [0x2B, 0x06, 0x01, 0x04, 0x01, 0x83, 0xC2, 0x53, 0x02];
 
 /// The user of a certificate: its common name, in the groups its organisations name; `None` when it names nobody.
 #[must_use]
 pub fn user_of_certificate(der: &[u8]) -> Option<User> {
-    let mut name = String::new();
-    let mut groups = Vec::new();
+    let (mut name, mut groups, mut uids) = (String::new(), Vec::new(), Vec::new());
     for (oid, text) in subject(der)? {
         match oid {
             _ if oid == COMMON_NAME => name = text,
             _ if oid == ORGANIZATION => groups.push(text),
+            _ if oid == UID => uids.push(text),
             _ => {}
         }
     }
+    if name.is_empty() || uids.len() > 1 || uids.iter().any(String::is_empty) {
+        return None;
+    }
     let groups: Vec<&str> = groups.iter().map(String::as_str).collect();
-    (!name.is_empty()).then(|| User::named(&name, &groups))
+    let mut user = User::named(&name, &groups);
+    user.uid = uids.pop().unwrap_or_default();
+    user.extra.insert(CREDENTIAL.into(), vec![identifier(der)]);
+    Some(user)
+}
+
+/// Under which the user's extras name the certificate.
+const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
+
+fn identifier(der: &[u8]) -> String {
+    let sum = Sha256::digest(der);
+    let hex: String = sum.iter().fold(String::new(), |mut text, byte| {
+        let _ = write!(text, "{byte:02x}");
+        text
+    });
+    format!("X509SHA256={hex}")
 }
 
 /// The attributes of the subject, in order.
@@ -74,4 +98,126 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     };
     let (content, rest) = rest.split_at_checked(length)?;
     Some((*tag, content, rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One element of at most 65535 bytes.
+    fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
+        let content = parts.concat();
+        let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
+        [&[tag, 0x82, high, low][..], &content].concat()
+    }
+
+    fn attribute(oid: &[u8], text: &[u8]) -> Vec<u8> {
+        let pair = [der(OBJECT_ID, &[oid]), der(0x0C, &[text])].concat();
+        der(SET, &[&der(SEQUENCE, &[&pair])])
+    }
+
+    fn certificate(names: &[(&[u8], &str)]) -> Vec<u8> {
+        let names: Vec<u8> = names
+            .iter()
+            .flat_map(|(oid, text)| attribute(oid, text.as_bytes()))
+            .collect();
+        let skipped = der(SEQUENCE, &[]);
+        let signed = [
+            der(EXPLICIT_VERSION, &[&der(0x02, &[&[2]])]),
+            der(0x02, &[&[1]]),
+            skipped.clone(),
+            skipped.clone(),
+            skipped,
+            der(SEQUENCE, &[&names]),
+        ];
+        der(SEQUENCE, &[&der(SEQUENCE, &[&signed.concat()])])
+    }
+
+    fn check(names: &[(&[u8], &str)], expected: Option<(&str, &[&str], &str)>) {
+        let user = user_of_certificate(&certificate(names));
+        let found = user.as_ref().map(|user| {
+            let groups: Vec<&str> = user.groups.iter().map(String::as_str).collect();
+            (user.name.as_str(), groups, user.uid.as_str())
+        });
+        let expected = expected.map(|(name, groups, uid)| (name, groups.to_vec(), uid));
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_subject_names_a_user() {
+        check(
+            &[(&COMMON_NAME, "ann")],
+            Some(("ann", &["system:authenticated"], "")),
+        );
+        check(
+            &[
+                (&ORGANIZATION, "a"),
+                (&ORGANIZATION, "b"),
+                (&[0x55, 0x04, 0x06], "XX"),
+                (&COMMON_NAME, "ann"),
+                (&UID, "7"),
+            ],
+            Some(("ann", &["a", "b", "system:authenticated"], "7")),
+        );
+        // As in Go the last one counts.
+        check(
+            &[(&COMMON_NAME, "ann"), (&COMMON_NAME, "bob")],
+            Some(("bob", &["system:authenticated"], "")),
+        );
+        check(&[(&ORGANIZATION, "system:masters")], None);
+        check(&[(&COMMON_NAME, "")], None);
+        check(&[], None);
+        check(&[(&COMMON_NAME, "ann"), (&UID, "")], None);
+        check(&[(&COMMON_NAME, "ann"), (&UID, "1"), (&UID, "2")], None);
+    }
+
+    #[test]
+    fn the_certificate_is_named_by_its_sum() {
+        let der = certificate(&[(&COMMON_NAME, "ann")]);
+        let user = user_of_certificate(&der).unwrap();
+        let sum: String = Sha256::digest(&der)
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect();
+        assert_eq!(
+            user.extra.get(CREDENTIAL),
+            Some(&vec![format!("X509SHA256={sum}")])
+        );
+    }
+
+    #[test]
+    fn hostile_bytes_name_nobody() {
+        let good = certificate(&[(&ORGANIZATION, "a"), (&COMMON_NAME, "ann")]);
+        for end in 0..good.len() {
+            assert_eq!(
+                user_of_certificate(good.get(..end).unwrap()),
+                None,
+                "cut at {end}"
+            );
+        }
+        for at in 0..good.len() {
+            for value in [0x00, 0x30, 0x7F, 0x80, 0x84, 0x88, 0xFF] {
+                let mut bad = good.clone();
+                bad[at] = value;
+                // Whatever it says, it says it without a panic.
+                let _ = user_of_certificate(&bad);
+            }
+        }
+        let huge = [&[SEQUENCE, 0x88][..], &[0xFF; 8], &good].concat();
+        assert_eq!(user_of_certificate(&huge), None);
+        let wide = [&[SEQUENCE, 0xFF][..], &[0xFF; 127], &good].concat();
+        assert_eq!(user_of_certificate(&wide), None);
+        assert_eq!(
+            user_of_certificate(&[SEQUENCE, 0x80]),
+            None,
+            "no indefinite lengths"
+        );
+        let deep = [SEQUENCE, 0x80].repeat(100_000);
+        assert_eq!(user_of_certificate(&deep), None);
+        let nested = (0..10_000).fold(Vec::new(), |inner: Vec<u8>, _| {
+            let [high, low] = u16::try_from(inner.len()).unwrap_or(u16::MAX).to_be_bytes();
+            [&[SEQUENCE, 0x82, high, low][..], &inner].concat()
+        });
+        assert_eq!(user_of_certificate(&nested), None);
+    }
 }

@@ -27,6 +27,12 @@ pub(super) fn issue(cluster: &Cluster, user: User) -> Result<String, ServeError>
     Ok(secret)
 }
 
+/// A number that no other certificate has.
+pub(super) fn serial() -> Result<[u8; 8], ServeError> {
+    let bytes = random()?;
+    Ok(bytes.first_chunk().copied().unwrap_or_default())
+}
+
 fn random() -> Result<[u8; LENGTH], ServeError> {
     let mut bytes = [0; LENGTH];
     let provider = rustls::crypto::ring::default_provider();

@@ -10,9 +10,37 @@ use base64::engine::general_purpose::STANDARD;
 /// How the file begins, so that a later sandbox knows whose it is.
 pub const KUBECONFIG_MARK: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
+/// How a user proves who it is.
+pub(super) enum Secret<'a> {
+    /// By a bearer token.
+    Token(&'a str),
+    /// By a client certificate and its key, as PEM.
+    Certificate {
+        /// The certificate.
+        certificate: &'a str,
+        /// Its key.
+        key: &'a str,
+    },
+}
+
+impl Secret<'_> {
+    /// The lines of a kubeconfig's user.
+    fn lines(&self) -> String {
+        match self {
+            Self::Token(token) => format!("token: {token}"),
+            Self::Certificate { certificate, key } => format!(
+                "client-certificate-data: {}\n    client-key-data: {}",
+                STANDARD.encode(certificate),
+                STANDARD.encode(key)
+            ),
+        }
+    }
+}
+
 /// The kubeconfig of one user.
-pub(super) fn text(url: &str, authority: &str, user: &str, secret: &str) -> String {
+pub(super) fn text(url: &str, authority: &str, user: &str, secret: &Secret<'_>) -> String {
     let authority = STANDARD.encode(authority);
+    let secret = secret.lines();
     // A JSON string is a YAML string, whatever the name.
     let user = serde_json::Value::from(user);
     format!(
@@ -29,7 +57,7 @@ clusters:
 users:
 - name: {user}
   user:
-    token: {secret}
+    {secret}
 contexts:
 - name: sandbox
   context:

@@ -8,15 +8,17 @@ use hyper::body::Incoming;
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use hyper_util::server::conn::auto::Builder;
+use rustls::pki_types::CertificateDer;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Semaphore, watch};
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
 
+use super::tls::Clients;
 use super::{Pace, protobuf};
 use crate::api::{Answer, Call};
-use crate::auth::Authenticator;
+use crate::auth::{Authenticator, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
 use crate::connection::{TransportError, respond};
@@ -38,6 +40,7 @@ pub(super) struct Host {
     pub(super) authenticator: Authenticator,
     pub(super) pace: Pace,
     pub(super) tls: TlsAcceptor,
+    pub(super) clients: Clients,
     pub(super) most_connections: usize,
 }
 
@@ -72,7 +75,10 @@ async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiv
     let Ok(Ok(stream)) = timeout(HANDSHAKE, host.tls.accept(stream)).await else {
         return;
     };
-    let service = service_fn(move |request| handle(Arc::clone(&host), request));
+    let shown = stream.get_ref().1.peer_certificates().unwrap_or_default();
+    let shown: Arc<[CertificateDer<'static>]> =
+        shown.iter().cloned().map(CertificateDer::into_owned).collect();
+    let service = service_fn(move |request| handle(Arc::clone(&host), Arc::clone(&shown), request));
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
@@ -90,9 +96,27 @@ async fn converse(stream: TcpStream, host: Arc<Host>, mut stopped: watch::Receiv
     let _ = timeout(FAREWELL, connection).await;
 }
 
-async fn handle(host: Arc<Host>, request: Request<Incoming>) -> Result<Response<Body>, TransportError> {
+/// Who sent `headers` over a connection on which these certificates were shown. One that nobody here vouches for, or that has expired, is
+/// worse than none: without a token it is refused, where silence would be anonymous.
+fn who(host: &Host, shown: &[CertificateDer<'_>], headers: &http::HeaderMap) -> Result<User, Status> {
+    let now = host.cluster.with(|state| state.now().as_seconds());
+    let now = Duration::from_secs(u64::try_from(now).unwrap_or_default());
+    let vouched = host.clients.vouch(shown, now);
+    let user = host.authenticator.authenticate(headers, vouched)?;
+    let strange = !shown.is_empty() && vouched.is_none();
+    if strange && user == User::anonymous() {
+        return Err(Status::unauthorized());
+    }
+    Ok(user)
+}
+
+async fn handle(
+    host: Arc<Host>,
+    shown: Arc<[CertificateDer<'static>]>,
+    request: Request<Incoming>,
+) -> Result<Response<Body>, TransportError> {
     host.pace.catch_up(&host.cluster);
-    let user = match host.authenticator.authenticate(request.headers(), None) {
+    let user = match who(&host, &shown, request.headers()) {
         Ok(user) => user,
         Err(status) => return Ok(respond(Answer::of_status(&status))),
     };

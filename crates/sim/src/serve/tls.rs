@@ -1,14 +1,23 @@
-//! Throw-away certificates: takes nothing, gives an authority and a TLS acceptor for loopback. Nothing of it outlives the process.
+//! Throw-away certificates: takes nothing, gives an authority, a TLS acceptor for loopback, and certificates for clients. Nothing of it
+//! outlives the process.
+//!
+//! Whoever connects may show a certificate, any certificate: as with the real server the handshake asks for one, and who signed it is judged
+//! per request ([`Clients::vouch`]), so that a stranger hears `Unauthorized` and not a broken connection.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
+use std::time::Duration;
 
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, SanType,
 };
-use rustls::ServerConfig;
-use rustls::pki_types::{PrivateKeyDer, PrivatePkcs8KeyDer};
+use rustls::client::danger::HandshakeSignatureValid;
+use rustls::crypto::CryptoProvider;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer, PrivatePkcs8KeyDer, UnixTime};
+use rustls::server::WebPkiClientVerifier;
+use rustls::server::danger::{ClientCertVerified, ClientCertVerifier};
+use rustls::{DigitallySignedStruct, DistinguishedName, RootCertStore, ServerConfig, SignatureScheme};
 use tokio_rustls::TlsAcceptor;
 
 use super::ServeError;
@@ -22,39 +31,134 @@ const NAMES: [&str; 5] = [
     "kubernetes.default.svc.cluster.local",
 ];
 
+/// The common name of the authority.
+pub(super) const AUTHORITY_NAME: &str = "mainstay sandbox";
+
 /// What the server shows, and who vouches for it.
 pub(super) struct Identity {
-    /// The authority's certificate, as PEM.
-    pub(super) authority: String,
+    /// Signs for the server and its clients.
+    pub(super) authority: Authority,
     /// Takes connections.
     pub(super) acceptor: TlsAcceptor,
+    /// Knows the clients.
+    pub(super) clients: Clients,
+}
+
+/// Who signs certificates.
+pub(super) struct Authority(CertifiedIssuer<'static, KeyPair>);
+
+impl std::fmt::Debug for Authority {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Authority")
+    }
+}
+
+impl Authority {
+    /// Its certificate, as PEM.
+    pub(super) fn pem(&self) -> String {
+        self.0.pem()
+    }
+
+    /// What it signs with.
+    pub(super) fn key(&self) -> &KeyPair {
+        self.0.key()
+    }
+}
+
+/// Judges certificates of clients.
+#[derive(Clone, Debug)]
+pub(super) struct Clients(Arc<dyn ClientCertVerifier>);
+
+impl Clients {
+    fn of(authority: &Authority, provider: &Arc<CryptoProvider>) -> Result<Self, ServeError> {
+        let mut roots = RootCertStore::empty();
+        roots.add(authority.0.der().clone())?;
+        let builder = WebPkiClientVerifier::builder_with_provider(Arc::new(roots), Arc::clone(provider));
+        let verifier = builder
+            .build()
+            .map_err(|error| rustls::Error::General(error.to_string()))?;
+        Ok(Self(verifier))
+    }
+
+    /// The certificate at the head of `chain`, if our authority vouches for it at this time.
+    pub(super) fn vouch<'c>(&self, chain: &'c [CertificateDer<'_>], now: Duration) -> Option<&'c [u8]> {
+        let (first, rest) = chain.split_first()?;
+        let now = UnixTime::since_unix_epoch(now);
+        let verified = self.0.verify_client_cert(first, rest, now);
+        verified.ok().map(|_| first.as_ref())
+    }
+}
+
+/// Lets every certificate through whose owner has its key.
+#[derive(Debug)]
+struct Anyone(Clients);
+
+impl ClientCertVerifier for Anyone {
+    fn root_hint_subjects(&self) -> &[DistinguishedName] {
+        self.0.0.root_hint_subjects()
+    }
+
+    fn client_auth_mandatory(&self) -> bool {
+        false
+    }
+
+    fn verify_client_cert(
+        &self,
+        _: &CertificateDer<'_>,
+        _: &[CertificateDer<'_>],
+        _: UnixTime,
+    ) -> Result<ClientCertVerified, rustls::Error> {
+        Ok(ClientCertVerified::assertion())
+    }
+
+    fn verify_tls12_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.0.verify_tls12_signature(message, certificate, signature)
+    }
+
+    fn verify_tls13_signature(
+        &self,
+        message: &[u8],
+        certificate: &CertificateDer<'_>,
+        signature: &DigitallySignedStruct,
+    ) -> Result<HandshakeSignatureValid, rustls::Error> {
+        self.0.0.verify_tls13_signature(message, certificate, signature)
+    }
+
+    fn supported_verify_schemes(&self) -> Vec<SignatureScheme> {
+        self.0.0.supported_verify_schemes()
+    }
 }
 
 impl Identity {
     /// A new authority and a server certificate signed by it.
     pub(super) fn make() -> Result<Self, ServeError> {
-        let authority = CertifiedIssuer::self_signed(authority(), KeyPair::generate()?)?;
+        let authority = Authority(CertifiedIssuer::self_signed(authority(), KeyPair::generate()?)?);
         let key = KeyPair::generate()?;
-        let certificate = server()?.signed_by(&key, &authority)?;
+        let certificate = server()?.signed_by(&key, &authority.0)?;
         let provider = Arc::new(rustls::crypto::ring::default_provider());
         let key = PrivateKeyDer::Pkcs8(PrivatePkcs8KeyDer::from(key.serialize_der()));
+        let clients = Clients::of(&authority, &provider)?;
         let mut config = ServerConfig::builder_with_provider(provider)
             .with_safe_default_protocol_versions()?
-            .with_no_client_auth()
+            .with_client_cert_verifier(Arc::new(Anyone(clients.clone())))
             .with_single_cert(vec![certificate.der().clone()], key)?;
         config.alpn_protocols = vec![b"h2".to_vec(), b"http/1.1".to_vec()];
         Ok(Self {
-            authority: authority.pem(),
+            authority,
             acceptor: TlsAcceptor::from(Arc::new(config)),
+            clients,
         })
     }
 }
 
 fn authority() -> CertificateParams {
     let mut params = CertificateParams::default();
-    params
-        .distinguished_name
-        .push(DnType::CommonName, "mainstay sandbox");
+    params.distinguished_name.push(DnType::CommonName, AUTHORITY_NAME);
     params.is_ca = IsCa::Ca(BasicConstraints::Constrained(0));
     params.key_usages = vec![KeyUsagePurpose::KeyCertSign, KeyUsagePurpose::DigitalSignature];
     params

@@ -11,6 +11,7 @@ use mainstay_testkit::trial::Trial;
 pub(crate) const TRIALS: &[Trial] = trials![
     "kubectl::the_session_on_a_real_cluster" => on_a_real_cluster(),
     "kubectl::the_session_on_the_simulator" => on_the_simulator(),
+    "kubectl::certificates_on_the_simulator" => certificates(),
 ];
 
 async fn on_a_real_cluster() {
@@ -33,6 +34,56 @@ async fn on_the_simulator() {
     server.write_kubeconfig(admin, &kubeconfig).unwrap();
     judge("simulated", kubeconfig).await;
     server.stop().await;
+}
+
+/// What kubectl prints with client certificates; a real server with `--client-ca-file` gave the same words.
+async fn certificates() {
+    let serve = async || {
+        let cluster = mainstay_sim::Cluster::default();
+        let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
+        (cluster, server)
+    };
+    let ((cluster, server), (_, other)) = (serve().await, serve().await);
+    let hour = std::time::Duration::from_secs(3600);
+    let carol = User::named("carol", &["team-a", "team-x"]);
+    let good = server.kubeconfig_with_certificate(&carol, hour).unwrap();
+    let foreign = other.kubeconfig_with_certificate(&User::named("mallory", &[MASTERS]), hour);
+    let foreign = with_user_of(&good, &foreign.unwrap());
+    let forbidden = "Error from server (Forbidden): pods is forbidden: User \"carol\" cannot list resource \"pods\" in API group \"\" in the namespace \"default\"\n";
+    let unauthorized = "error: You must be logged in to the server (Unauthorized)\n";
+    assert_eq!(kubectl(&good, &["get", "pods"]).await, forbidden);
+    let who = kubectl(&good, &["auth", "whoami"]).await;
+    assert!(
+        who.contains("carol") && who.contains("[team-a team-x system:authenticated]"),
+        "{who}"
+    );
+    assert_eq!(kubectl(&foreign, &["get", "pods"]).await, unauthorized);
+    cluster.advance(hour * 2);
+    assert_eq!(kubectl(&good, &["get", "pods"]).await, unauthorized);
+}
+
+/// A kubeconfig with the credentials of another one.
+fn with_user_of(kubeconfig: &str, other: &str) -> String {
+    let secret = |text: &str, key: &str| {
+        let line = text.lines().find(|line| line.trim_start().starts_with(key));
+        line.unwrap().to_owned()
+    };
+    ["client-certificate-data:", "client-key-data:"]
+        .iter()
+        .fold(kubeconfig.to_owned(), |text, key| {
+            text.replace(&secret(kubeconfig, key), &secret(other, key))
+        })
+}
+
+/// Everything that kubectl prints.
+async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("kubeconfig");
+    std::fs::write(&path, kubeconfig).unwrap();
+    let mut command = tokio::process::Command::new(built_peer("kubectl").unwrap());
+    command.arg("--kubeconfig").arg(&path).args(arguments);
+    let output = command.env("HOME", folder.path()).output().await.unwrap();
+    String::from_utf8([output.stdout, output.stderr].concat()).unwrap()
 }
 
 /// Plays the session and compares; `BLESS_KUBECTL` names a folder that gets what was printed.

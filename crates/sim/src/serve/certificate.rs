@@ -1,0 +1,153 @@
+//! A client certificate: takes a user, a key and who signs, gives DER. Written here because a user is in several groups, and the library at
+//! hand knows one organisation per subject.
+
+use rcgen::{PublicKeyData as _, SigningKey as _};
+
+use super::tls::{AUTHORITY_NAME, Authority};
+use crate::auth::{AUTHENTICATED, User};
+use crate::clock::Instant;
+
+const SEQUENCE: u8 = 0x30;
+const SET: u8 = 0x31;
+const INTEGER: u8 = 0x02;
+const BITS: u8 = 0x03;
+const BYTES: u8 = 0x04;
+const OBJECT_ID: u8 = 0x06;
+const UTF8: u8 = 0x0C;
+const SHORT_TIME: u8 = 0x17;
+const LONG_TIME: u8 = 0x18;
+const VERSION: u8 = 0xA0;
+const EXTENSIONS: u8 = 0xA3;
+
+const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
+const ORGANIZATION: &[u8] = &[0x55, 0x04, 0x0A];
+/// ECDSA with SHA-256.
+const SIGNATURE: &[u8] = &[0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x04, 0x03, 0x02];
+const KEY_USAGE: &[u8] = &[0x55, 0x1D, 0x25];
+const CLIENT_AUTH: &[u8] = &[0x2B, 0x06, 0x01, 0x05, 0x05, 0x07, 0x03, 0x02];
+
+/// A certificate of `user` for `key`, good from `span.0` to `span.1`, numbered `serial`.
+pub(super) fn issue(
+    authority: &Authority,
+    user: &User,
+    key: &rcgen::KeyPair,
+    span: (Instant, Instant),
+    serial: [u8; 8],
+) -> Result<Vec<u8>, rcgen::Error> {
+    let algorithm = der(SEQUENCE, &[&der(OBJECT_ID, &[SIGNATURE])]);
+    let signed = der(
+        SEQUENCE,
+        &[
+            &der(VERSION, &[&der(INTEGER, &[&[2]])]),
+            // A leading bit would make it negative.
+            &der(INTEGER, &[&[1], &serial]),
+            &algorithm,
+            &der(SEQUENCE, &[&attribute(COMMON_NAME, AUTHORITY_NAME)]),
+            &der(SEQUENCE, &[&time(span.0), &time(span.1)]),
+            &subject(user),
+            &key.subject_public_key_info(),
+            &der(EXTENSIONS, &[&der(SEQUENCE, &[&usage()])]),
+        ],
+    );
+    let signature = authority.key().sign(&signed)?;
+    Ok(der(
+        SEQUENCE,
+        &[&signed, &algorithm, &der(BITS, &[&[0], &signature])],
+    ))
+}
+
+/// The user's name, and its groups but the one that everybody with a certificate is in.
+fn subject(user: &User) -> Vec<u8> {
+    let groups = user.groups.iter().filter(|group| *group != AUTHENTICATED);
+    let mut names: Vec<Vec<u8>> = groups.map(|group| attribute(ORGANIZATION, group)).collect();
+    names.push(attribute(COMMON_NAME, &user.name));
+    der(SEQUENCE, &[&names.concat()])
+}
+
+fn attribute(kind: &[u8], value: &str) -> Vec<u8> {
+    let pair = [der(OBJECT_ID, &[kind]), der(UTF8, &[value.as_bytes()])].concat();
+    der(SET, &[&der(SEQUENCE, &[&pair])])
+}
+
+fn usage() -> Vec<u8> {
+    let purposes = der(SEQUENCE, &[&der(OBJECT_ID, &[CLIENT_AUTH])]);
+    der(
+        SEQUENCE,
+        &[&der(OBJECT_ID, &[KEY_USAGE]), &der(BYTES, &[&purposes])],
+    )
+}
+
+/// Years before 2050 are written with two digits, later ones with four.
+fn time(at: Instant) -> Vec<u8> {
+    let digits: String = at.rfc3339().chars().filter(char::is_ascii_digit).collect();
+    let text = format!("{digits}Z");
+    match text.strip_prefix("20") {
+        Some(short) if short < "5" => der(SHORT_TIME, &[short.as_bytes()]),
+        _ => der(LONG_TIME, &[text.as_bytes()]),
+    }
+}
+
+/// One element.
+fn der(tag: u8, content: &[&[u8]]) -> Vec<u8> {
+    let length: usize = content.iter().map(|part| part.len()).sum();
+    let mut out = vec![tag];
+    match u8::try_from(length) {
+        Ok(short) if short < 0x80 => out.push(short),
+        _ => {
+            let digits = length.to_be_bytes();
+            let zeros = digits.iter().take_while(|digit| **digit == 0).count();
+            let digits = digits.get(zeros..).unwrap_or_default();
+            // A length has at most eight digits.
+            out.push(0x80 | u8::try_from(digits.len()).unwrap_or_default());
+            out.extend(digits);
+        }
+    }
+    out.extend(content.concat());
+    out
+}
+
+/// DER as PEM, under `label`.
+pub(super) fn pem(label: &str, der: &[u8]) -> String {
+    use base64::Engine as _;
+    let text = base64::engine::general_purpose::STANDARD.encode(der);
+    let mut out = format!("-----BEGIN {label}-----\n");
+    let mut rest = text.as_str();
+    while let Some((line, more)) = rest.split_at_checked(64) {
+        out.extend([line, "\n"]);
+        rest = more;
+    }
+    if !rest.is_empty() {
+        out.extend([rest, "\n"]);
+    }
+    out + &format!("-----END {label}-----\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lengths_are_written_as_short_as_can_be() {
+        assert_eq!(der(4, &[b"ab"]), [4, 2, b'a', b'b']);
+        assert_eq!(der(4, &[&[0; 127]]).get(..2), Some(&[4, 127][..]));
+        assert_eq!(der(4, &[&[0; 128]]).get(..3), Some(&[4, 0x81, 128][..]));
+        assert_eq!(der(4, &[&[0; 300]]).get(..4), Some(&[4, 0x82, 1, 44][..]));
+    }
+
+    #[test]
+    fn times_have_two_spellings() {
+        let at = |text: &str| time(Instant::parse(text).unwrap());
+        assert_eq!(at("2049-12-31T23:59:59Z"), der(SHORT_TIME, &[b"491231235959Z"]));
+        assert_eq!(at("2050-01-01T00:00:00Z"), der(LONG_TIME, &[b"20500101000000Z"]));
+        assert_eq!(at("1970-01-01T00:00:00Z"), der(LONG_TIME, &[b"19700101000000Z"]));
+    }
+
+    #[test]
+    fn lines_of_pem_are_64_long() {
+        assert_eq!(
+            pem("X", &[0; 48]),
+            format!("-----BEGIN X-----\n{}\n-----END X-----\n", "A".repeat(64))
+        );
+        assert_eq!(pem("X", &[0; 3]), "-----BEGIN X-----\nAAAA\n-----END X-----\n");
+    }
+}
