@@ -13,7 +13,8 @@ mod pods;
 pub mod policy;
 mod webhook;
 
-pub use webhook::{Handler, Handlers, Hooks};
+pub(crate) use webhook::attempt;
+pub use webhook::{Errands, Handler, Handlers, Hooks};
 #[cfg(feature = "serve")]
 pub use webhook::{Https, Resolver};
 

@@ -125,7 +125,46 @@ impl Cluster {
 
     /// Who answers what the cluster cannot answer itself.
     pub fn set_outside(&self, outside: Arc<dyn Outside>) {
-        self.lock(|inner| inner.outside = Some(outside));
+        self.lock(|inner| {
+            inner.outside = Some(outside);
+            inner.state.hooks.errands.somebody = true;
+        });
+    }
+
+    /// Asks outside what the controllers wait for, until they wait for nothing; for clusters in this process. A [`Server`] does it by itself.
+    ///
+    /// [`Server`]: crate::serve::Server
+    pub async fn answer_controllers(&self) {
+        for _ in 0..MOST_ROUNDS {
+            let questions = self.take_questions();
+            if questions.is_empty() {
+                return;
+            }
+            for question in questions {
+                let reply = self.ask_outside(&question).await;
+                self.accept(&question, reply);
+            }
+        }
+    }
+
+    /// What controllers want to know from outside and nobody was sent for yet.
+    pub(crate) fn take_questions(&self) -> Vec<Question> {
+        self.with(|state| state.hooks.errands.take())
+    }
+
+    pub(crate) async fn ask_outside(&self, question: &Question) -> Reply {
+        match self.outside() {
+            Some(outside) => outside.ask(question.clone()).await,
+            None => Reply::Failed(question.to.unanswered()),
+        }
+    }
+
+    /// Hands an answer to the controller that waits for it.
+    pub(crate) fn accept(&self, question: &Question, reply: Reply) {
+        self.lock(|inner| {
+            inner.state.hooks.errands.accept(question, reply);
+            inner.settle();
+        });
     }
 
     pub(crate) fn outside(&self) -> Option<Arc<dyn Outside>> {

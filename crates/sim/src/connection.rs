@@ -11,7 +11,6 @@ use crate::api::{self, Answer, Call, Outcome, Query};
 use crate::auth::{Impersonation, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
-use crate::context::Reply;
 use crate::fault::{Fault, Sort};
 use crate::status::Status;
 use crate::trace::digest;
@@ -161,10 +160,7 @@ impl Connection {
             }
             match self.cluster.with(|state| api::handle(state, call)) {
                 Outcome::Ask(question) => {
-                    let answer = match self.cluster.outside() {
-                        Some(outside) => outside.ask(question.clone()).await,
-                        None => Reply::Failed(question.to.unanswered()),
-                    };
+                    let answer = self.cluster.ask_outside(&question).await;
                     call.answers.push((question, answer));
                 }
                 done => return done,

@@ -1,7 +1,7 @@
 //! Seeded randomness: takes a seed, gives numbers, uids and name suffixes. The same seed gives the same line.
 
 /// A small deterministic generator (SplitMix64): quality enough for names and schedules, not for secrets.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }

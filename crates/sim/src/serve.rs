@@ -20,6 +20,7 @@ use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
 mod certificate;
+mod errands;
 mod gate;
 mod kubeconfig;
 mod listen;
@@ -113,7 +114,8 @@ impl Server {
         };
         let tasks = vec![
             tokio::spawn(listen::run(listener, host, stopped.clone())),
-            tokio::spawn(pace.run(cluster.clone(), stopped)),
+            tokio::spawn(pace.run(cluster.clone(), stopped.clone())),
+            tokio::spawn(errands::run(cluster.clone(), stopped)),
         ];
         Ok(Self {
             address,

@@ -22,6 +22,9 @@ struct Inner {
     token: String,
 }
 
+/// The reason of a status that no client ever sees.
+const MUST_ASK: &str = "MustAsk";
+
 /// `deployments.apps`, or `pods` for the core group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Qualified<'a> {
@@ -289,6 +292,18 @@ impl Status {
     #[must_use]
     pub fn too_many_requests(message: &str, retry_after: u64) -> Self {
         Self::new(429, "TooManyRequests", message).detail("retryAfterSeconds", retry_after)
+    }
+
+    /// Not a refusal: somebody outside must be asked first, then the write is tried again.
+    #[must_use]
+    pub fn must_ask() -> Self {
+        Self::new(500, MUST_ASK, "a webhook must be asked first")
+    }
+
+    /// Whether this is [`Status::must_ask`].
+    #[must_use]
+    pub fn is_must_ask(&self) -> bool {
+        self.reason() == MUST_ASK
     }
 
     /// Something inside broke.

@@ -20,6 +20,7 @@ use crate::{convert, defaults, patch, tree, write};
 mod call;
 mod condition;
 mod configuration;
+mod errand;
 #[cfg(feature = "serve")]
 mod https;
 mod review;
@@ -27,6 +28,8 @@ mod review;
 pub use call::{Handler, Handlers};
 use configuration::Hook;
 pub use configuration::Hooks;
+pub use errand::Errands;
+pub(crate) use errand::attempt;
 #[cfg(feature = "serve")]
 pub use https::{Https, Resolver};
 use review::Verdict;

@@ -15,6 +15,8 @@ use crate::write::{self, DeleteOptions, Target};
 #[derive(Debug, Default)]
 pub struct Definitions {
     seen: u64,
+    /// Answers from outside that were heard of.
+    answered: u64,
 }
 
 impl Controller for Definitions {
@@ -23,7 +25,8 @@ impl Controller for Definitions {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        if state.store.version() == self.seen {
+        let answered = std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered;
+        if state.store.version() == self.seen && !answered {
             return false;
         }
         self.seen = state.store.version();

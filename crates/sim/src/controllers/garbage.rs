@@ -21,6 +21,9 @@ const FOREGROUND: &str = "foregroundDeletion";
 #[derive(Debug, Default)]
 pub struct Garbage {
     seen: u64,
+    /// Places where a write waits for an answer from outside, and the answers that were heard of.
+    held: BTreeSet<Place>,
+    answered: u64,
 }
 
 impl Controller for Garbage {
@@ -29,10 +32,17 @@ impl Controller for Garbage {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let (places, gone) = self.changed(state);
+        let (mut places, gone) = self.changed(state);
+        if std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered {
+            places.append(&mut self.held);
+        }
         let before = state.store.version();
         for place in &places {
+            let waited = state.hooks.errands.waited;
             handle_owner(state, place);
+            if state.hooks.errands.waited != waited {
+                self.held.insert(place.clone());
+            }
         }
         let mut dependents: BTreeSet<Place> = gone
             .iter()
@@ -41,7 +51,11 @@ impl Controller for Garbage {
             .collect();
         dependents.extend(places);
         for place in dependents {
+            let waited = state.hooks.errands.waited;
             handle_dependent(state, &place);
+            if state.hooks.errands.waited != waited {
+                self.held.insert(place);
+            }
         }
         state.store.version() != before
     }

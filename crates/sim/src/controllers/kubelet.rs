@@ -255,7 +255,11 @@ impl Kubelet {
             };
             if guest.stop.is_some_and(|stop| stop <= now) {
                 told::stopping(state, &key, &guest.node);
+                let waited = state.hooks.errands.waited;
                 finish(state, &target, &guest.uid);
+                if state.hooks.errands.waited != waited {
+                    self.set_alarm(&key, Some(now.plus(PATIENCE)));
+                }
                 continue;
             }
             let before = guest.life.stage();
@@ -269,12 +273,21 @@ impl Kubelet {
                 ip: &ip,
                 node_ip: &node_ip,
             };
+            let waited = state.hooks.errands.waited;
             write_status(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
             told::turned(state, &key, &guest.node, turn);
+            let next = if state.hooks.errands.waited == waited {
+                next
+            } else {
+                Some(now.plus(PATIENCE))
+            };
             self.set_alarm(&key, next);
         }
     }
 }
+
+/// How soon a write is tried again that waits for an answer from outside.
+const PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
 
 /// The pod has stopped: it leaves the store.
 fn finish(state: &mut State, target: &Target<'_>, uid: &str) {

@@ -89,6 +89,8 @@ pub struct Workloads {
     seen: u64,
     index: Index,
     queues: [Queue; PARTS.len()],
+    /// Answers from outside that were heard of.
+    answered: u64,
 }
 
 impl Controller for Workloads {
@@ -99,6 +101,9 @@ impl Controller for Workloads {
     fn step(&mut self, state: &mut State) -> bool {
         let before = state.store.version();
         self.ingest(state);
+        if std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered {
+            self.queues.iter_mut().for_each(Queue::wake_held);
+        }
         for at in 0..PARTS.len() {
             self.run(state, at);
             self.ingest(state);
@@ -121,6 +126,7 @@ impl Workloads {
         for key in queue.take(now) {
             match (part.sync)(state, &self.index, &key) {
                 Ok(again) => queue.done(&key, again),
+                Err(error) if error.is_must_ask() => queue.hold(&key),
                 Err(_) => queue.failed(&key, now),
             }
         }

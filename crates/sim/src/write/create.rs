@@ -23,6 +23,20 @@ const TRIES: usize = 8;
 pub fn create(
     state: &mut State,
     target: &Target<'_>,
+    value: Value,
+    context: &mut Context,
+) -> Result<Arc<Object>> {
+    if !context.inside {
+        return create_now(state, target, value, context);
+    }
+    admission::attempt(state, context, &mut |state, context| {
+        create_now(state, target, value.clone(), context)
+    })
+}
+
+pub(super) fn create_now(
+    state: &mut State,
+    target: &Target<'_>,
     mut value: Value,
     context: &mut Context,
 ) -> Result<Arc<Object>> {

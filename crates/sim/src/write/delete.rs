@@ -93,6 +93,17 @@ pub fn delete(
     options: &DeleteOptions,
     context: &mut Context,
 ) -> Result<Deleted> {
+    admission::attempt(state, context, &mut |state, context| {
+        delete_once(state, target, options, context)
+    })
+}
+
+fn delete_once(
+    state: &mut State,
+    target: &Target<'_>,
+    options: &DeleteOptions,
+    context: &mut Context,
+) -> Result<Deleted> {
     let Some((live, old)) = current(state, target) else {
         return Err(target.not_found());
     };

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, create, current, freeze, keep, settle_namespace, warn};
+use super::{Target, current, freeze, keep, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -33,6 +33,18 @@ pub fn update(
     may_create: bool,
     change: &mut Change<'_>,
 ) -> Result<Updated> {
+    admission::attempt(state, context, &mut |state, context| {
+        update_once(state, target, context, may_create, change)
+    })
+}
+
+fn update_once(
+    state: &mut State,
+    target: &Target<'_>,
+    context: &mut Context,
+    may_create: bool,
+    change: &mut Change<'_>,
+) -> Result<Updated> {
     let Some((live, old)) = current(state, target) else {
         if !may_create || !context.subresource.is_empty() {
             return Err(target.not_found());
@@ -53,7 +65,7 @@ pub fn update(
         if context.applied {
             tree::remove(&mut value, &["metadata", "resourceVersion"]);
         }
-        let object = create(state, target, value, context)?;
+        let object = super::create::create_now(state, target, value, context)?;
         return Ok(Updated {
             object,
             created: true,

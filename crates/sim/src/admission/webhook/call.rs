@@ -53,7 +53,8 @@ pub(super) fn send(
         }
         None => match missing(state, &hook.to) {
             Some(why) => Reply::Failed(why),
-            None if context.inside => Reply::Failed(hook.to.unanswered()),
+            None if context.inside && !state.hooks.errands.somebody => Reply::Failed(hook.to.unanswered()),
+            None if let Some(reply) = state.hooks.errands.reply(&body).filter(|_| context.inside) => reply,
             None => {
                 let question = Question {
                     to: hook.to.clone(),
@@ -61,9 +62,7 @@ pub(super) fn send(
                     seconds: hook.timeout,
                     body,
                 };
-                context
-                    .ask(question)
-                    .ok_or_else(|| Status::internal("a webhook must be asked first"))?
+                context.ask(question).ok_or_else(Status::must_ask)?
             }
         },
     };

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::{Case, Handlers};
+use super::{Case, Errands, Handlers};
 use crate::admission::Operation;
 use crate::auth::texts;
 use crate::context::{Context, Destination};
@@ -31,6 +31,8 @@ pub struct Hooks {
     pub(super) validating: Arc<Vec<Arc<Hook>>>,
     /// Webhooks in this process.
     pub handlers: Handlers,
+    /// What controllers want to know from outside.
+    pub errands: Errands,
 }
 
 impl Hooks {

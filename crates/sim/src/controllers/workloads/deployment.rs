@@ -148,6 +148,9 @@ impl Rollout<'_> {
 
     /// Another object has the name: hash once more. Anything else shows in the status.
     fn cannot_make(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
+        if error.is_must_ask() {
+            return Err(error);
+        }
         if error.reason() == "AlreadyExists" {
             let count = tree::int(&self.deployment, &["status", "collisionCount"]).unwrap_or(0);
             tree::set(&mut self.deployment, &["status", "collisionCount"], count + 1);

@@ -16,6 +16,8 @@ pub(super) struct Queue {
     sleeping: BTreeSet<(Instant, Box<str>)>,
     alarms: BTreeMap<Box<str>, Instant>,
     failures: HashMap<Box<str>, u32>,
+    /// Keys whose writes wait for an answer from outside.
+    held: BTreeSet<Box<str>>,
 }
 
 impl Queue {
@@ -42,6 +44,16 @@ impl Queue {
     pub(super) fn done(&mut self, key: &str, again: Option<Instant>) {
         self.failures.remove(key);
         self.set_alarm(key, again);
+    }
+
+    /// The key waits for an answer from outside.
+    pub(super) fn hold(&mut self, key: &str) {
+        self.held.insert(key.into());
+    }
+
+    /// An answer came: those who waited for one look again.
+    pub(super) fn wake_held(&mut self) {
+        self.waiting.append(&mut self.held);
     }
 
     /// Looking at the key failed: it sleeps longer each time.
