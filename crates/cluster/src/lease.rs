@@ -137,15 +137,11 @@ impl Lease {
     }
 
     async fn try_hold(&mut self) -> Result<bool, Refused> {
-        let seen = match self.seen.take().filter(|seen| holder(seen) == self.identity) {
-            Some(seen) => seen,
-            None => {
-                let Some(found) = self.get().await? else {
-                    self.seen = Some(self.create().await?);
-                    return Ok(true);
-                };
-                found
-            }
+        let ours = self.seen.take().filter(|seen| holder(seen) == self.identity);
+        let found = if ours.is_some() { ours } else { self.get().await? };
+        let Some(seen) = found else {
+            self.seen = Some(self.create().await?);
+            return Ok(true);
         };
         if self.is_taken(&seen) {
             return Ok(false);

@@ -67,9 +67,12 @@ pub struct Brain {
     listener: Option<Listener>,
 }
 
+/// What a [`Listener`] does with a subject and what woke it.
+pub type Hear = Arc<dyn Fn(&Subject, &str) + Send + Sync>;
+
 /// Hears which subject is woken, and by what.
 #[derive(Clone)]
-pub struct Listener(pub Arc<dyn Fn(&Subject, &str) + Send + Sync>);
+pub struct Listener(pub Hear);
 
 impl fmt::Debug for Listener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -177,7 +180,9 @@ impl Brain {
     fn wake(&mut self, woken: Woken, cause: impl FnOnce() -> String) {
         if let (Some(listener), false) = (&self.listener, woken.is_empty()) {
             let cause = cause();
-            woken.iter().for_each(|subject| listener.0(subject, &cause));
+            for subject in &woken {
+                listener.0(subject, &cause);
+            }
         }
         for subject in woken {
             self.queue.wake(subject);

@@ -35,12 +35,14 @@ const MARGIN: Duration = Duration::from_secs(5);
 /// Where a list is a call of its own, it is repeated this seldom.
 const LIST_AGAIN: Duration = Duration::from_hours(1);
 
-/// How long a source may fail before it counts as failing: a server that restarts is no news.
+/// How long a source may fail before it counts as failing.
 const PATIENCE: Duration = Duration::from_secs(15);
+/// The same once it was listed, as long as nobody says that we may not read it: a server that restarts is no news.
+const LONG_PATIENCE: Duration = Duration::from_mins(1);
 
-/// Pauses between attempts: as kube's own watcher has them.
+/// Pauses between attempts.
 const FIRST_PAUSE: Duration = Duration::from_millis(800);
-const LAST_PAUSE: Duration = Duration::from_secs(30);
+const LAST_PAUSE: Duration = Duration::from_secs(15);
 /// A kind that the server does not serve may come with a definition later.
 const ABSENT_PAUSE: Duration = Duration::from_mins(5);
 
@@ -91,6 +93,7 @@ pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S) {
         at: Position::Unlisted,
         can_stream: true,
         listed: Instant::now(),
+        was_listed: false,
         pause: FIRST_PAUSE,
         failing: None,
     };
@@ -116,6 +119,7 @@ struct Watch<S: Sink> {
     at: Position,
     can_stream: bool,
     listed: Instant,
+    was_listed: bool,
     pause: Duration,
     failing: Option<Instant>,
 }
@@ -209,6 +213,7 @@ impl<S: Sink> Watch<S> {
     fn done(&mut self, version: String) {
         self.sink.listed(&version);
         self.listed = Instant::now();
+        self.was_listed = true;
         self.at = Position::From(version);
         self.healthy();
     }
@@ -263,7 +268,13 @@ impl<S: Sink> Watch<S> {
         }
         tracing::debug!(path = self.target.path, error = %refused, "watch failed");
         let since = *self.failing.get_or_insert_with(Instant::now);
-        if since.elapsed() >= PATIENCE {
+        let is_denied = matches!(refused.code, 401 | 403 | 404);
+        let patience = if self.was_listed && !is_denied {
+            LONG_PATIENCE
+        } else {
+            PATIENCE
+        };
+        if since.elapsed() >= patience {
             self.sink.failing(&refused.message);
         }
         self.wait(refused.retry_after).await;

@@ -212,7 +212,7 @@ fn a_list_replaces_what_was_known_but_for_what_is_newer() {
         .snapshot()
         .istios()
         .iter()
-        .map(|istio| istio.name())
+        .map(mainstay_api::Resource::name)
         .collect();
     assert_eq!(names, ["a", "c"], "b is gone, c was written after the list");
 }

@@ -24,7 +24,7 @@ const MARKED: &str = "labelSelector=managed-by%3Dsail-operator&";
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
 /// Lists of few objects are repeated with every watch, those of many now and then.
-const FEW: Duration = Duration::from_secs(180);
+const FEW: Duration = Duration::from_mins(3);
 const MANY: Duration = Duration::from_hours(1);
 
 /// Nobody waits longer than this for a kind to be listed.

@@ -36,6 +36,7 @@ impl Workloads {
         self.shared.with(|brain| brain.observe(seen));
     }
 
+    #[allow(clippy::needless_pass_by_value, reason = "as in the other sinks")]
     fn state(&self, state: SourceState) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
         for (kind, known) in states.iter_mut() {
