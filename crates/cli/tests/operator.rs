@@ -419,6 +419,37 @@ async fn it_serves_works_says_no_secret_and_ends_as_told() {
 }
 
 #[tokio::test]
+async fn missing_definitions_are_said() {
+    let cluster = Cluster::new(Options::default());
+    let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
+    let stage = Stage {
+        admin: Client::new(cluster.connect("admin"), "default"),
+        folder: tempfile::tempdir().unwrap(),
+        cluster,
+        server,
+    };
+    std::fs::write(
+        stage.kubeconfig(),
+        stage.server.kubeconfig(User::admin()).unwrap(),
+    )
+    .unwrap();
+    let mut operator = Operator::start(&stage, &["--leader-elect=false"]);
+    let health = operator.address("serving /healthz").await;
+    let hint = "lacks our custom resource definitions: `mainstay crds install` brings them";
+    operator
+        .wait("the hint", |operator| operator.said().contains(hint))
+        .await;
+    assert_eq!(
+        get(health, "/readyz").await,
+        (500, "not everything was listed yet\n".into())
+    );
+    assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
+    operator.signal(Signal::SIGTERM);
+    let (code, said) = operator.ended().await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
 async fn losing_the_lease_ends_it_with_1() {
     let stage = Stage::new().await;
     let mut operator = Operator::start(&stage, &[]);

@@ -1,6 +1,7 @@
 //! `mainstay operator run`: takes flags, puts the operator together, lets it run until it is told to stop.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use kube::Client;
 use mainstay_operator::health::Health;
@@ -21,6 +22,8 @@ use crate::commands::print;
 use crate::error::{CliError, Kind, chain};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
+/// Whoever has listed nothing after so long waits for something.
+const PATIENCE: Duration = Duration::from_secs(10);
 /// Who is served under this name in the cluster.
 const METRICS_SERVICE: &str = "sail-operator-metrics-service";
 
@@ -70,6 +73,7 @@ async fn operate(
         metrics: Arc::new(Metrics::new(VERSION)),
     };
     let servers = parts.serve(args, &client, &found, &stop.receiver).await?;
+    tokio::spawn(tell_if_definitions_miss(client.clone(), parts.health.clone()));
     if let Some(start) = found.tls {
         let (client, sender) = (client.clone(), stop.sender.clone());
         tokio::spawn(async move {
@@ -111,6 +115,24 @@ async fn operate(
         CliError::new(Kind::Cluster, chain(&error))
             .hint("another process leads; this one must be started anew")
     })
+}
+
+/// The most common reason why nothing can be listed, said once.
+async fn tell_if_definitions_miss(client: Client, health: Arc<Health>) {
+    tokio::time::sleep(PATIENCE).await;
+    if health.ready().is_ok() {
+        return;
+    }
+    let group = format!("{}/v1", mainstay_api::names::GROUP);
+    match client.list_api_group_resources(&group).await {
+        Err(kube::Error::Api(status)) if status.code == 404 => {
+            tracing::warn!(
+                group,
+                "the cluster lacks our custom resource definitions: `mainstay crds install` brings them"
+            );
+        }
+        _ => tracing::warn!("not everything was listed yet; --zap-log-level=debug says what fails"),
+    }
 }
 
 /// Whoever listens to the loop.
