@@ -6,7 +6,7 @@ mod insisted;
 mod kinds;
 mod marks;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mainstay_api::OwnerReference;
 use mainstay_mesh::plan::ReleaseKey;
@@ -110,7 +110,8 @@ impl Desired {
         if self.index.insert(id.clone(), self.objects.len()).is_some() {
             return Err(DesiredError::Twice(Box::new(id)));
         }
-        let body = marks::marked(body, &id, &self.key, &self.owner);
+        let mut body = marks::marked(body, &id, &self.key, &self.owner);
+        drop_hidden_variables(&mut body);
         self.objects.push(Wanted {
             id,
             body,
@@ -173,6 +174,30 @@ fn flatten(object: Value) -> Vec<Value> {
         Value::Null => Vec::new(),
         object => vec![object],
     }
+}
+
+/// Of variables that are set twice the last one counts, and an apply refuses both: charts append what users set to what they set
+/// themselves.
+fn drop_hidden_variables(body: &mut Value) {
+    for list in ["containers", "initContainers"] {
+        let containers = body.pointer_mut(&format!("/spec/template/spec/{list}"));
+        for container in containers.and_then(Value::as_array_mut).into_iter().flatten() {
+            if let Some(Value::Array(variables)) = container.get_mut("env") {
+                keep_last(variables);
+            }
+        }
+    }
+}
+
+/// Of entries with one name, the last.
+fn keep_last(entries: &mut Vec<Value>) {
+    let mut names = BTreeSet::new();
+    entries.reverse();
+    entries.retain(|entry| {
+        let name = entry.get("name").and_then(Value::as_str);
+        name.is_none_or(|name| names.insert(name.to_owned()))
+    });
+    entries.reverse();
 }
 
 /// How deep an object may be; what a server answers is read no deeper either.

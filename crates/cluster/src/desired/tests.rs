@@ -86,3 +86,19 @@ fn an_autoscaler_of_the_release_takes_the_replicas() {
     let found: Vec<bool> = desired.objects.iter().map(|one| one.is_scaled).collect();
     assert_eq!(found, [true, false, false]);
 }
+
+#[test]
+fn of_variables_set_twice_the_last_one_counts() {
+    let variable = |name: &str, value: &str| json!({"name": name, "value": value});
+    let workload = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "a"},
+        "spec": {"template": {"spec": {"containers": [
+            {"name": "c", "env": [variable("A", "1"), variable("B", "1"), variable("A", "2")]},
+        ]}}},
+    });
+    let desired = desired(vec![workload]);
+    let found = desired.objects[0]
+        .body
+        .pointer("/spec/template/spec/containers/0/env");
+    assert_eq!(found, Some(&json!([variable("B", "1"), variable("A", "2")])));
+}
