@@ -135,6 +135,13 @@ fn operator(survey: &Survey) -> Operator {
     let alive = leaders.iter().find(|leader| leader.is_alive(now));
     let message = match (alive, leaders.first()) {
         (Some(leader), _) => format!("{} leads from namespace {}", leader.holder, leader.namespace),
+        (None, Some(last)) if last.holder.is_empty() => {
+            let since = last.renewed.map_or_else(|| "some time".to_owned(), second);
+            format!(
+                "not running: the last one in namespace {} stopped at {since}",
+                last.namespace
+            )
+        }
         (None, Some(last)) => {
             let since = last.renewed.map_or_else(|| "never".to_owned(), second);
             format!(

@@ -227,6 +227,12 @@ async fn a_mesh_is_told_as_the_operator_sees_it() {
     ] {
         check(name, &host.run("admin", arguments).await);
     }
+    let client = Client::new(host.cluster.connect("fixture"), "default");
+    let lease = "/apis/coordination.k8s.io/v1/namespaces/istio-system/leases/sail-operator-lock";
+    let mut stopped = call(&client, "GET", lease, &Value::Null).await;
+    stopped["spec"]["holderIdentity"] = json!("");
+    call(&client, "PUT", lease, &stopped).await;
+    check("status-stopped", &host.run("admin", &["status", NOW]).await);
     check(
         "status-half-blind",
         &host.run("half-blind", &["status", NOW]).await,
