@@ -1,0 +1,282 @@
+//! The small writes, the fence, the deadline and Events, on the simulator.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "helpers of tests"
+)]
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use http::Method;
+use jiff::Timestamp;
+use kube::Client;
+use mainstay_api::{ObjectKind, OwnerReference, Reason};
+use mainstay_cluster::connect::{Fence, guard};
+use mainstay_cluster::event::Events;
+use mainstay_cluster::write::{Body, Writer};
+use mainstay_mesh::plan::{Event, Seen};
+use mainstay_mesh::{ErrorClass, Subject};
+use mainstay_sim::Cluster;
+use mainstay_sim::fault::{Fault, Rule, When};
+use serde_json::{Value, json};
+
+const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
+
+/// A cluster that knows tags, of any shape.
+async fn cluster() -> (Cluster, Writer) {
+    let cluster = Cluster::default();
+    let writer = Writer::new(Client::new(cluster.connect("us"), "default"));
+    let schema = json!({"type": "object", "x-kubernetes-preserve-unknown-fields": true});
+    let names =
+        json!({"plural": "istiorevisiontags", "singular": "istiorevisiontag", "kind": "IstioRevisionTag"});
+    let version = json!({"name": "v1", "served": true, "storage": true, "subresources": {"status": {}}, "schema": {"openAPIV3Schema": schema}});
+    let definition = json!({
+        "apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+        "metadata": {"name": "istiorevisiontags.sailoperator.io"},
+        "spec": {"group": "sailoperator.io", "scope": "Cluster", "names": names, "versions": [version]},
+    });
+    writer
+        .call(Method::POST, DEFINITIONS, Some(Body::Json(definition)))
+        .await
+        .unwrap();
+    (cluster, writer)
+}
+
+/// An owner that exists: what has none is collected.
+async fn owner(writer: &Writer) -> OwnerReference {
+    let namespace = writer
+        .call(Method::GET, "/api/v1/namespaces/default", None)
+        .await
+        .unwrap();
+    OwnerReference {
+        api_version: "v1".into(),
+        kind: "Namespace".into(),
+        name: "default".into(),
+        uid: namespace["metadata"]["uid"].as_str().unwrap().to_owned(),
+        ..OwnerReference::default()
+    }
+}
+
+fn seen(object: &Value) -> Seen {
+    let text = |at: &str| object.pointer(at).unwrap().as_str().unwrap().to_owned();
+    Seen {
+        subject: Subject::tag(text("/metadata/name")),
+        uid: text("/metadata/uid"),
+        resource_version: text("/metadata/resourceVersion"),
+    }
+}
+
+async fn made(writer: &Writer) -> Value {
+    let finalizers = ["sailoperator.io/sail-operator".to_owned()];
+    writer
+        .create(
+            ObjectKind::IstioRevisionTag,
+            ("t", &owner(writer).await, &finalizers),
+            json!({"a": 1}),
+        )
+        .await
+        .unwrap()
+}
+
+#[tokio::test]
+async fn each_write_names_the_version_it_means() {
+    let (_, writer) = cluster().await;
+    let old = seen(&made(&writer).await);
+    let now = writer.set_status(&old, json!({"state": "x"})).await.unwrap();
+    assert_eq!(now["status"], json!({"state": "x"}));
+
+    let refused = writer.set_status(&old, json!({"state": "y"})).await.unwrap_err();
+    assert_eq!(
+        (refused.code, refused.class),
+        (409, ErrorClass::Conflict),
+        "{refused}"
+    );
+    let refused = writer.update(&old, &[], json!({"a": 2})).await.unwrap_err();
+    assert!(refused.is_stale(), "{refused}");
+    let refused = writer.set_finalizers(&old, &[]).await.unwrap_err();
+    assert!(refused.is_stale(), "{refused}");
+    let refused = writer.delete(&old).await.unwrap_err();
+    assert_eq!(refused.code, 409, "{refused}");
+    let other = Seen {
+        uid: "another".into(),
+        ..seen(&now)
+    };
+    let refused = writer.set_finalizers(&other, &[]).await.unwrap_err();
+    assert!(refused.is_stale(), "{refused}");
+
+    let now = writer
+        .update(&seen(&now), &[owner(&writer).await], json!({"a": 2}))
+        .await
+        .unwrap();
+    assert_eq!(
+        (&now["spec"], &now["status"]),
+        (&json!({"a": 2}), &json!({"state": "x"}))
+    );
+    let now = writer
+        .delete(&seen(&now))
+        .await
+        .unwrap()
+        .expect("its finalizer holds it");
+    assert!(now["metadata"]["deletionTimestamp"].is_string());
+    writer.set_finalizers(&seen(&now), &[]).await.unwrap();
+    assert_eq!(writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap(), None);
+    assert_eq!(
+        writer.delete(&seen(&now)).await.unwrap(),
+        None,
+        "gone is as good as deleted"
+    );
+}
+
+#[tokio::test]
+async fn what_exists_is_not_created_again() {
+    let (_, writer) = cluster().await;
+    made(&writer).await;
+    let again = writer
+        .create(
+            ObjectKind::IstioRevisionTag,
+            ("t", &owner(&writer).await, &[]),
+            json!({}),
+        )
+        .await;
+    let refused = again.unwrap_err();
+    assert_eq!(
+        refused.message,
+        "istiorevisiontags.sailoperator.io \"t\" already exists"
+    );
+    assert!(refused.is_stale());
+}
+
+#[tokio::test]
+async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
+    let (cluster, free) = cluster().await;
+    let owner = owner(&free).await;
+    let called = Arc::new(Mutex::new(Vec::new()));
+    let told = called.clone();
+    let fence = Fence::closed();
+    let client = Client::new(cluster.connect("fenced"), "default");
+    let meter = Arc::new(move |verb, code| told.lock().unwrap().push((verb, code)));
+    let writer = Writer::new(guard(client, fence.clone(), meter));
+    let create = || async {
+        writer
+            .create(ObjectKind::IstioRevisionTag, ("t", &owner, &[]), json!({}))
+            .await
+    };
+    assert_eq!(
+        create().await.unwrap_err().message,
+        "not the leader: nothing is written"
+    );
+    assert_eq!(writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap(), None);
+    assert_eq!(cluster.with(|state| state.faults.counts("fenced").writes), 0);
+    fence.hold_open(tokio::time::Instant::now() + Duration::from_secs(10));
+    create().await.unwrap();
+    fence.close();
+    assert!(create().await.is_err());
+    assert_eq!(
+        *called.lock().unwrap(),
+        [("create", 0), ("get", 404), ("create", 201), ("create", 0)]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn no_call_takes_longer_than_its_deadline() {
+    let (cluster, _) = cluster().await;
+    let slow = Fault::Slow(Duration::from_secs(3600));
+    cluster.add_fault(Rule::once("slow", When::Call(0), slow));
+    let client = Client::new(cluster.connect("slow"), "default");
+    let writer = Writer::new(guard(client, Fence::open(), Arc::new(|_, _| ())));
+    let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
+    assert_eq!(refused.message, "no answer within 30 seconds");
+}
+
+#[tokio::test]
+async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
+    let (cluster, writer) = cluster().await;
+    for (told, waits) in [(0, None), (7, Some(7)), (86_400, Some(60))] {
+        cluster.with(|state| {
+            state.faults.add(Rule::once(
+                "us",
+                When::Like("GET ".into()),
+                Fault::throttled(told),
+            ))
+        });
+        let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
+        assert_eq!(refused.retry_after.map(|wait| wait.as_secs()), waits);
+    }
+}
+
+fn news(message: &str) -> Event {
+    let about = Seen {
+        subject: Subject::tag("t"),
+        uid: "u".into(),
+        resource_version: "1".into(),
+    };
+    Event {
+        about,
+        warning: true,
+        reason: Reason::ReconcileError,
+        message: message.to_owned(),
+    }
+}
+
+async fn told(writer: &Writer) -> Vec<(String, i64)> {
+    let list = writer
+        .call(
+            Method::GET,
+            "/apis/events.k8s.io/v1/namespaces/default/events",
+            None,
+        )
+        .await
+        .unwrap();
+    let row = |event: &Value| {
+        let count = event["series"]["count"].as_i64().unwrap_or(1);
+        (event["note"].as_str().unwrap().to_owned(), count)
+    };
+    list["items"].as_array().unwrap().iter().map(row).collect()
+}
+
+#[tokio::test]
+async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
+    let (_, writer) = cluster().await;
+    let events = Events::new(writer.clone(), "one");
+    let now = Timestamp::UNIX_EPOCH;
+    let mut written = Vec::new();
+    for _ in 0..20 {
+        written.push(events.tell(&news("a"), now).await.unwrap());
+    }
+    assert_eq!(
+        written.iter().filter(|written| **written).count(),
+        5,
+        "1, 2, 4, 8, 16"
+    );
+    assert_eq!(told(&writer).await, [("a".to_owned(), 16)]);
+    let later = now.checked_add(Duration::from_mins(30)).unwrap();
+    assert!(
+        events.tell(&news("a"), later).await.unwrap(),
+        "now and then it is told again"
+    );
+    assert_eq!(told(&writer).await, [("a".to_owned(), 21)]);
+
+    let restarted = Events::new(writer.clone(), "two");
+    restarted.tell(&news("a"), later).await.unwrap();
+    assert_eq!(
+        told(&writer).await,
+        [("a".to_owned(), 22)],
+        "it goes on where the other stopped"
+    );
+    restarted.tell(&news("b"), later).await.unwrap();
+    assert_eq!(told(&writer).await.len(), 2, "other news are another event");
+}
+
+#[tokio::test]
+async fn news_of_any_length_can_be_told() {
+    let (_, writer) = cluster().await;
+    let events = Events::new(writer.clone(), &"i".repeat(300));
+    events
+        .tell(&news(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
+        .await
+        .unwrap();
+    assert_eq!(told(&writer).await[0].0, "ä".repeat(500));
+}
