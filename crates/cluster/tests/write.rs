@@ -183,7 +183,7 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
 #[tokio::test(start_paused = true)]
 async fn no_call_takes_longer_than_its_deadline() {
     let (cluster, _) = cluster().await;
-    let slow = Fault::Slow(Duration::from_secs(3600));
+    let slow = Fault::Slow(Duration::from_hours(1));
     cluster.add_fault(Rule::once("slow", When::Call(0), slow));
     let client = Client::new(cluster.connect("slow"), "default");
     let writer = Writer::new(guard(client, Fence::open(), Arc::new(|_, _| ())));
@@ -200,7 +200,7 @@ async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
                 "us",
                 When::Like("GET ".into()),
                 Fault::throttled(told),
-            ))
+            ));
         });
         let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
         assert_eq!(refused.retry_after.map(|wait| wait.as_secs()), waits);

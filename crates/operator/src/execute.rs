@@ -77,16 +77,11 @@ impl Executor {
             tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
             // What a step leaves half done is in the cluster, and the next plan starts from there.
             let result = AssertUnwindSafe(self.step(step)).catch_unwind().await;
-            let result = result.unwrap_or_else(|_| {
-                Err(Refused::ours(
-                    ErrorClass::Other,
-                    "internal error: the operator's own fault".into(),
-                ))
-            });
             match result {
-                Ok(Effect::Small) => {}
-                Ok(Effect::Large) => return (done + 1, Ended::Done),
-                Err(refused) => {
+                Ok(Ok(Effect::Small)) => {}
+                Ok(Ok(Effect::Large)) => return (done + 1, Ended::Done),
+                Err(_) => return (done, Ended::Failed(Box::new(Failed::panic(step.action.clone())))),
+                Ok(Err(refused)) => {
                     let failed = Failed::of(step.action.clone(), refused);
                     return (done, Ended::Failed(Box::new(failed)));
                 }

@@ -344,6 +344,7 @@ impl Loop<'_> {
         let discreet;
         let outcome = match &ended {
             Ended::Done | Ended::Interrupted => Outcome::Done,
+            Ended::Failed(failed) if failed.panicked => Outcome::Panicked,
             Ended::Failed(failed) => {
                 discreet = failed.discreet();
                 Outcome::Failed(&discreet)

@@ -10,6 +10,10 @@
 
 mod stage;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use mainstay_operator::{Observer, Options, Outcome, Report};
 use serde_json::json;
 
 use stage::{Stage, istio};
@@ -141,5 +145,51 @@ async fn what_somebody_changes_is_put_right_and_what_somebody_deletes_comes_back
     stage.delete(config).await;
     stage.pass(5).await;
     assert_eq!(stage.get(config).await.unwrap()["data"], right);
+    operator.stop().await;
+}
+
+/// Panics in the middle of a step, once, and counts what the loop makes of it.
+#[derive(Default)]
+struct Clumsy {
+    statuses: AtomicUsize,
+    caught: AtomicUsize,
+}
+
+impl Observer for Clumsy {
+    fn note(&self, report: &Report<'_>) {
+        match report {
+            Report::Wrote { action: "status", .. } => {
+                assert_ne!(self.statuses.fetch_add(1, Ordering::Relaxed), 0, "on purpose");
+            }
+            Report::Reconciled {
+                outcome: Outcome::Panicked,
+                ..
+            } => {
+                self.caught.fetch_add(1, Ordering::Relaxed);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_panic_in_a_step_is_caught_counted_and_made_up_for() {
+    let stage = Stage::new().await;
+    let clumsy = Arc::new(Clumsy::default());
+    stage
+        .create(&istio("default", json!({"version": "v1.29.1"})))
+        .await;
+    let options = Options {
+        leader_elect: false,
+        observer: clumsy.clone(),
+        ..Options::default()
+    };
+    let operator = stage.start_with("mainstay", options);
+    stage
+        .until(60, "healthy", |stage| {
+            stage.state("istios", "default") == "Healthy"
+        })
+        .await;
+    assert_eq!(clumsy.caught.load(Ordering::Relaxed), 1);
     operator.stop().await;
 }

@@ -34,6 +34,8 @@ pub struct Failed {
     pub message: String,
     /// Not to be tried again before.
     pub retry_after: Option<Duration>,
+    /// Whether it is our own fault: a panic, caught.
+    pub panicked: bool,
 }
 
 impl Failed {
@@ -44,7 +46,20 @@ impl Failed {
             class: refused.class,
             message: refused.message,
             retry_after: refused.retry_after,
+            panicked: false,
             action,
+        }
+    }
+
+    /// This action panicked.
+    #[must_use]
+    pub fn panic(action: Action) -> Self {
+        Self {
+            action,
+            class: ErrorClass::Other,
+            message: "internal error: the operator's own fault".into(),
+            retry_after: None,
+            panicked: true,
         }
     }
 }

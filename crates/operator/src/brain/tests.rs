@@ -71,6 +71,7 @@ fn refusal(plan: &Plan, step: usize) -> Ended {
         class: ErrorClass::Other,
         message: "no".into(),
         retry_after: None,
+        panicked: false,
     }))
 }
 
