@@ -33,7 +33,7 @@ pub struct Errands {
 #[derive(Debug)]
 struct Errand {
     question: Question,
-    /// The question without what is drawn and timed: the same write asks the same.
+    /// What tells the write from others.
     stem: Value,
     /// Where the write drew from.
     random: Random,
@@ -58,12 +58,7 @@ impl Errands {
     /// The answer to a question.
     pub(crate) fn accept(&mut self, question: &Question, reply: Reply) {
         self.answered += 1;
-        let uid = uid(&question.body);
-        if let Some(errand) = self
-            .list
-            .iter_mut()
-            .find(|errand| self::uid(&errand.question.body) == uid)
-        {
+        if let Some(errand) = self.list.iter_mut().find(|errand| errand.question == *question) {
             errand.reply = Some(reply);
         }
     }
@@ -125,37 +120,54 @@ pub(crate) fn attempt<T>(
     Err(Status::must_ask())
 }
 
-/// Notes a question that is not noted yet.
+/// Notes a question that is not noted yet. One about the same write as it was then is out of date.
 fn wait(state: &mut State, question: Question, random: Random, at: i64) {
     let errands = &mut state.hooks.errands;
     errands.waited += 1;
-    let known = errands
+    let own = |errand: &Errand| uid(&errand.question.body) == uid(&question.body);
+    if errands
         .list
         .iter()
-        .any(|errand| uid(&errand.question.body) == uid(&question.body));
-    if !known {
-        errands.list.push(Errand {
-            stem: stem(&question),
-            question,
-            random,
-            sent: false,
-            reply: None,
-            at,
-        });
+        .any(|errand| own(errand) && timeless(&errand.question.body) == timeless(&question.body))
+    {
+        return;
     }
+    errands.list.retain(|errand| !own(errand));
+    errands.list.push(Errand {
+        stem: stem(&question),
+        question,
+        random,
+        sent: false,
+        reply: None,
+        at,
+    });
 }
 
+/// What tells one write from others, without anything drawn: whoever makes an object may draw more than its name.
 fn stem(question: &Question) -> Value {
-    let mut body = question.body.clone();
-    tree::remove(&mut body, &["request", "uid"]);
-    if tree::text(&body, &["request", "operation"]) == "CREATE" {
-        tree::remove(&mut body, &["request", "name"]);
-        for field in ["name", "uid"] {
-            tree::remove(&mut body, &["request", "object", "metadata", field]);
-        }
-    }
+    let request = &question.body["request"];
+    let meta = &request["object"]["metadata"];
+    let name = match tree::text(meta, &["generateName"]) {
+        "" => tree::text(request, &["name"]),
+        prefix => prefix,
+    };
+    serde_json::json!([
+        question.to.url(),
+        request["operation"],
+        request["resource"],
+        request["subResource"],
+        request["namespace"],
+        name,
+        meta["ownerReferences"],
+        request["userInfo"],
+    ])
+}
+
+/// A question without the times in it.
+fn timeless(body: &Value) -> Value {
+    let mut body = body.clone();
     for field in ["creationTimestamp", "managedFields"] {
         tree::remove(&mut body, &["request", "object", "metadata", field]);
     }
-    serde_json::json!([question.to.url(), body])
+    body
 }
