@@ -1,9 +1,11 @@
 //! `mainstay sandbox`: takes nothing but a wish for a cluster, gives one on loopback until it is told to stop.
 
 mod home;
+mod outside;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime};
 
 use mainstay_sim::auth::User;
@@ -109,6 +111,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
         events: true,
         ..Options::default()
     });
+    cluster.set_outside(Arc::new(outside::Loopback::new()));
     let mut loaded = snapshot::Loaded::default();
     if let Some(path) = &args.snapshot {
         let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;
