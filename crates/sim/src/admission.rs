@@ -13,10 +13,10 @@ mod pods;
 pub mod policy;
 mod webhook;
 
-pub(crate) use webhook::attempt;
 pub use webhook::{Errands, Handler, Handlers, Hooks};
 #[cfg(feature = "serve")]
 pub use webhook::{Https, Resolver};
+pub(crate) use webhook::{attempt, condition_problem};
 
 /// What is being done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -26,6 +26,7 @@ mod https;
 mod review;
 
 pub use call::{Handler, Handlers};
+pub(crate) use condition::problem as condition_problem;
 use configuration::Hook;
 pub use configuration::Hooks;
 pub use errand::Errands;

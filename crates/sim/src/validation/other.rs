@@ -171,6 +171,7 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
             errors.invalid(&path.child("timeoutSeconds"), seconds, detail);
         }
         client_config(webhook, &path.child("clientConfig"), errors);
+        conditions(webhook, &path.child("matchConditions"), errors);
         let versions = tree::list(webhook, &["admissionReviewVersions"]);
         if versions.is_empty() {
             let detail = "must specify one of v1, v1beta1";
@@ -184,6 +185,40 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
         }
     }
 }
+
+/// Conditions have names of their own and expressions that compile.
+fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
+    let all = tree::list(webhook, &["matchConditions"]);
+    if all.len() > MOST_CONDITIONS {
+        errors.too_many(path, all.len(), MOST_CONDITIONS);
+    }
+    let mut seen = BTreeSet::new();
+    for (at, condition) in all.iter().enumerate() {
+        let path = path.index(at);
+        let (name, expression) = (
+            tree::text(condition, &["name"]),
+            tree::text(condition, &["expression"]),
+        );
+        if expression.trim().is_empty() {
+            errors.required(&path.child("expression"), "");
+        } else if let Some(problem) = crate::admission::condition_problem(expression) {
+            errors.invalid(&path.child("expression"), expression, problem);
+        }
+        if name.is_empty() {
+            errors.required(&path.child("name"), "");
+            continue;
+        }
+        for wrong in names::qualified(name) {
+            errors.invalid(&path.child("name"), name, wrong);
+        }
+        if !seen.insert(name) {
+            errors.duplicate(&path.child("name"), name);
+        }
+    }
+}
+
+/// As many as a webhook may have.
+const MOST_CONDITIONS: usize = 64;
 
 fn operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     for (at, rule) in tree::list(webhook, &["rules"]).iter().enumerate() {

@@ -1,33 +1,26 @@
 //! Conditions on a webhook: takes CEL expressions and a write, says whether the webhook is to be asked.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use kube_cel::KubeCelExt as _;
-use kube_cel::cel::objects::{Key, Map};
-use kube_cel::cel::{Context as Scope, ExecutionError, Program, Value as Cel};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::configuration::Hook;
 use super::{Case, review};
+use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
 use crate::context::Context;
 use crate::resource::Resource;
 use crate::tree;
 
-/// Longer or deeper expressions are refused: the parser works by recursion.
-const LONGEST: usize = 8 * 1024;
-const DEEPEST: usize = 64;
+/// The names expressions may use; `authorizer` is not among them.
+const NAMES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
+/// What all conditions of one webhook may cost together.
+const BUDGET: u64 = 2_500_000;
 
 /// One condition, compiled once.
+#[derive(Debug)]
 pub(super) struct Condition {
     program: Result<Program, String>,
     expression: String,
-}
-
-impl std::fmt::Debug for Condition {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(&self.expression)
-    }
 }
 
 impl Condition {
@@ -39,13 +32,19 @@ impl Condition {
         }
     }
 
-    fn holds(&self, scope: &Scope<'_>) -> Result<bool, String> {
+    fn holds<'a>(&'a self, names: &Given<'a>, budget: &mut u64) -> Result<bool, String> {
         let program = self.program.as_ref().map_err(Clone::clone)?;
-        match program.execute(scope) {
-            Ok(Cel::Bool(yes)) => Ok(yes),
+        let limit = CALL_COST.min(*budget);
+        let mut left = limit;
+        let outcome = program.run(names, &mut left);
+        *budget -= limit - left;
+        match outcome {
+            Ok(Val::Bool(yes)) => Ok(yes),
             Ok(_) => Err(self.failed("the result is no bool")),
-            Err(ExecutionError::NoSuchKey(key)) => Err(self.failed(&format!("no such key: {key}"))),
-            Err(error) => Err(self.failed(&error.to_string())),
+            Err(Failure::Cost) if limit < CALL_COST => {
+                Err("validation failed due to running out of cost budget, no further validation rules will be run".into())
+            }
+            Err(failure) => Err(self.failed(&failure.to_string())),
         }
     }
 
@@ -54,22 +53,20 @@ impl Condition {
     }
 }
 
+/// The program of an expression, or what is wrong with it in the words of who refuses it.
 fn compile(expression: &str) -> Result<Program, String> {
-    let mut depth = 0_usize;
-    for letter in expression.chars() {
-        match letter {
-            '(' | '[' | '{' | '!' | '-' | '?' => depth += 1,
-            ')' | ']' | '}' => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > DEEPEST {
-            return Err("the expression is nested too deeply".to_owned());
-        }
+    let names = NAMES.map(|name| (name, Type::Dyn));
+    let compiled = cel::compile(expression, &names);
+    let (program, kind) = compiled.map_err(|report| format!("compilation failed: {report}"))?;
+    match kind {
+        Type::Bool => Ok(program),
+        other => Err(format!("must evaluate to bool but got {}", other.name())),
     }
-    if expression.len() > LONGEST {
-        return Err("the expression is too long".to_owned());
-    }
-    Program::compile(expression).map_err(|error| error.to_string())
+}
+
+/// What is wrong with an expression of a webhook's condition.
+pub(crate) fn problem(expression: &str) -> Option<String> {
+    compile(expression).err()
 }
 
 /// Whether all conditions hold. One that does not outweighs those that fail.
@@ -84,16 +81,20 @@ pub(super) fn decide(
     let mut request = request.get_mut("request").map(Value::take).unwrap_or_default();
     let mut part = |key: &str| {
         let part = request.as_object_mut().and_then(|map| map.remove(key));
-        to_cel(&part.unwrap_or_default())
+        part.unwrap_or_default()
     };
-    let (object, old) = (part("object"), part("oldObject"));
-    let mut scope = Scope::default().with_all();
-    scope.add_variable_from_value("object", object);
-    scope.add_variable_from_value("oldObject", old);
-    scope.add_variable_from_value("request", to_cel(&request));
+    let (object, old, namespace) = (part("object"), part("oldObject"), json!({}));
+    let names = Given(vec![
+        ("object", Val::of(&object, None)),
+        ("oldObject", Val::of(&old, None)),
+        ("request", Val::of(&request, None)),
+        // Webhooks are not told about it.
+        ("namespaceObject", Val::of(&namespace, None)),
+    ]);
+    let mut budget = BUDGET;
     let mut errors = Vec::new();
     for condition in conditions {
-        match condition.holds(&scope) {
+        match condition.holds(&names, &mut budget) {
             Ok(true) => {}
             Ok(false) => return Ok(false),
             Err(error) => errors.push(error),
@@ -103,27 +104,5 @@ pub(super) fn decide(
         [] => Ok(true),
         [one] => Err(one.clone()),
         many => Err(format!("[{}]", many.join(", "))),
-    }
-}
-
-/// Whole numbers are ints to CEL, whatever their sign.
-fn to_cel(value: &Value) -> Cel {
-    match value {
-        Value::Null => Cel::Null,
-        Value::Bool(flag) => Cel::Bool(*flag),
-        Value::Number(number) => match number.as_i64() {
-            Some(whole) => Cel::Int(whole),
-            None => Cel::Float(number.as_f64().unwrap_or(0.0)),
-        },
-        Value::String(text) => Cel::String(Arc::new(text.clone())),
-        Value::Array(items) => Cel::List(Arc::new(items.iter().map(to_cel).collect())),
-        Value::Object(map) => {
-            let pairs = map
-                .iter()
-                .map(|(key, value)| (Key::String(Arc::new(key.clone())), to_cel(value)));
-            Cel::Map(Map {
-                map: Arc::new(pairs.collect::<HashMap<_, _>>()),
-            })
-        }
     }
 }
