@@ -175,14 +175,11 @@ mod tests {
     fn the_certificate_is_named_by_its_sum() {
         let der = certificate(&[(&COMMON_NAME, "ann")]);
         let user = user_of_certificate(&der).unwrap();
-        let sum: String = Sha256::digest(&der)
-            .iter()
-            .map(|byte| format!("{byte:02x}"))
-            .collect();
-        assert_eq!(
-            user.extra.get(CREDENTIAL),
-            Some(&vec![format!("X509SHA256={sum}")])
-        );
+        let named = user.extra.get(CREDENTIAL).unwrap();
+        assert_eq!(named, &[identifier(&der)]);
+        // The sum of nothing is known.
+        let nothing = "X509SHA256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
+        assert_eq!(identifier(b""), nothing);
     }
 
     #[test]

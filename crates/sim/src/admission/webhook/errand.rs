@@ -145,21 +145,20 @@ fn wait(state: &mut State, question: Question, random: Random, at: i64) {
 
 /// What tells one write from others, without anything drawn: whoever makes an object may draw more than its name.
 fn stem(question: &Question) -> Value {
-    let request = &question.body["request"];
-    let meta = &request["object"]["metadata"];
-    let name = match tree::text(meta, &["generateName"]) {
-        "" => tree::text(request, &["name"]),
-        prefix => prefix,
+    let part = |path: &[&str]| {
+        let path = [&["request"], path].concat();
+        tree::get(&question.body, &path).cloned().unwrap_or_default()
     };
+    let drawn = part(&["object", "metadata", "generateName"]);
     serde_json::json!([
         question.to.url(),
-        request["operation"],
-        request["resource"],
-        request["subResource"],
-        request["namespace"],
-        name,
-        meta["ownerReferences"],
-        request["userInfo"],
+        part(&["operation"]),
+        part(&["resource"]),
+        part(&["subResource"]),
+        part(&["namespace"]),
+        if drawn.is_string() { drawn } else { part(&["name"]) },
+        part(&["object", "metadata", "ownerReferences"]),
+        part(&["userInfo"]),
     ])
 }
 
