@@ -278,7 +278,7 @@ async fn a_certificate_says_who_calls_until_it_expires() {
     };
     let (cluster, server) = serve(&still).await;
     let carol = User::named("carol", &["team-a", "team-x"]);
-    let hour = Duration::from_secs(3600);
+    let hour = Duration::from_hours(1);
     let certificate = shown(&server.kubeconfig_with_certificate(&carol, hour).unwrap());
     let mut client =
         Client::with_certificate(&server, (certificate.0.clone(), certificate.1.clone_key())).await;
@@ -323,7 +323,7 @@ async fn a_certificate_of_another_authority_is_worth_nothing() {
     let foreign = || {
         shown(
             &other
-                .kubeconfig_with_certificate(&root, Duration::from_secs(3600))
+                .kubeconfig_with_certificate(&root, Duration::from_hours(1))
                 .unwrap(),
         )
     };
@@ -340,12 +340,12 @@ async fn a_certificate_of_another_authority_is_worth_nothing() {
     // A good certificate comes before a bad token; one that names nobody is as good as none.
     let good = shown(
         &server
-            .kubeconfig_with_certificate(&root, Duration::from_secs(3600))
+            .kubeconfig_with_certificate(&root, Duration::from_hours(1))
             .unwrap(),
     );
     let mut root = Client::with_both(&server, "guessed", Some(good)).await;
     assert_eq!(whoami(&mut root).await.1["username"], "root");
-    let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_secs(60));
+    let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_mins(1));
     let mut nobody = Client::with_certificate(&server, shown(&nameless.unwrap())).await;
     let (code, status) = nobody.get(MAPS).await;
     assert_eq!(code, 403);

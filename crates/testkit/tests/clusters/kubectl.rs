@@ -36,6 +36,9 @@ async fn on_the_simulator() {
     server.stop().await;
 }
 
+/// A request without discovery before it.
+const RAW: &[&str] = &["get", "--raw", "/api/v1/namespaces/default/pods"];
+
 /// What kubectl prints with client certificates; a real server with `--client-ca-file` gave the same words.
 async fn certificates() {
     let serve = async || {
@@ -44,7 +47,7 @@ async fn certificates() {
         (cluster, server)
     };
     let ((cluster, server), (_, other)) = (serve().await, serve().await);
-    let hour = std::time::Duration::from_secs(3600);
+    let hour = std::time::Duration::from_hours(1);
     let carol = User::named("carol", &["team-a", "team-x"]);
     let good = server.kubeconfig_with_certificate(&carol, hour).unwrap();
     let foreign = other.kubeconfig_with_certificate(&User::named("mallory", &[MASTERS]), hour);
@@ -57,9 +60,9 @@ async fn certificates() {
         who.contains("carol") && who.contains("[team-a team-x system:authenticated]"),
         "{who}"
     );
-    assert_eq!(kubectl(&foreign, &["get", "pods"]).await, unauthorized);
+    assert_eq!(kubectl(&foreign, RAW).await, unauthorized);
     cluster.advance(hour * 2);
-    assert_eq!(kubectl(&good, &["get", "pods"]).await, unauthorized);
+    assert_eq!(kubectl(&good, RAW).await, unauthorized);
 }
 
 /// A kubeconfig with the credentials of another one.
