@@ -56,6 +56,13 @@ pub async fn readiness_follows_the_daemon_set(world: World) -> World {
 pub async fn its_objects_are_restored(world: World) -> World {
     world.create(made::cni(json!({}))).await;
     world.until_state(&at::cni(), "Healthy").await;
+    world
+        .quiet("pull secrets of a service account", async |world| {
+            let account = At::inside("ServiceAccount", "istio-cni", "istio-cni");
+            let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
+            world.patch(&account, secrets).await;
+        })
+        .await;
     let path = "/spec/template/spec/containers/0/image";
     let before = world.get(&daemon_set()).await.unwrap().pointer(path).cloned();
     world
@@ -75,13 +82,6 @@ pub async fn its_objects_are_restored(world: World) -> World {
     let role = At::cluster("ClusterRole", "istio-cni");
     world.delete(&role).await;
     world.until_there(&role).await;
-    world
-        .quiet("pull secrets of a service account", async |world| {
-            let account = At::inside("ServiceAccount", "istio-cni", "istio-cni");
-            let secrets = json!({"imagePullSecrets": [{"name": "pull"}]});
-            world.patch(&account, secrets).await;
-        })
-        .await;
     world
 }
 

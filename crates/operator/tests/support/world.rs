@@ -71,6 +71,7 @@ impl World {
         let world = Self::over(Backing::Real(real), client);
         world.furnish().await;
         world.start_operator().await;
+        world.sweep().await;
         world
     }
 
@@ -508,6 +509,17 @@ impl World {
     }
 
     // ---- the end
+
+    /// Takes away what a trial that failed has left.
+    async fn sweep(&self) {
+        for kind in MESH_KINDS {
+            for object in self.list(kind, "").await {
+                let at = At::of(&named(kind, object));
+                self.delete(&at).await;
+                self.until_gone(&at).await;
+            }
+        }
+    }
 
     /// Takes everything of the mesh away as a user would, and looks that nothing is left of it.
     pub async fn end(self) {
