@@ -2,6 +2,7 @@
 
 use mainstay_api::crd::{VersionNames, definitions as of_versions};
 use mainstay_catalog::{Catalog, Version};
+use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
 use serde_json::{Map, Value, json};
 
 /// The newest version scenarios install.
@@ -31,6 +32,42 @@ pub fn definitions() -> Vec<Value> {
         ambient: &ambient,
         default: &default,
     })
+}
+
+/// The operator's roles, as the chart that ships them has them, bound to the user `name`.
+pub fn roles(name: &str, namespace: &str) -> Vec<Value> {
+    let group = "rbac.authorization.k8s.io";
+    let rules = |rules: &[Rule]| -> Vec<Value> { rules.iter().map(rule).collect() };
+    let everywhere = [operator_rules(), granted_rules()].concat();
+    let subjects = json!([{"kind": "User", "apiGroup": group, "name": name}]);
+    let object = |kind: &str, rest: Value| {
+        let home = if kind.starts_with("Cluster") {
+            ""
+        } else {
+            namespace
+        };
+        let mut metadata = json!({"name": "scenario-operator"});
+        if !home.is_empty() {
+            metadata["namespace"] = home.into();
+        }
+        let base = json!({"apiVersion": format!("{group}/v1"), "kind": kind, "metadata": metadata});
+        merged(base, rest)
+    };
+    let bound = |kind: &str| json!({"subjects": subjects, "roleRef": {"apiGroup": group, "kind": kind, "name": "scenario-operator"}});
+    vec![
+        object("ClusterRole", json!({"rules": rules(&everywhere)})),
+        object("ClusterRoleBinding", bound("ClusterRole")),
+        object("Role", json!({"rules": rules(&namespace_rules())})),
+        object("RoleBinding", bound("Role")),
+    ]
+}
+
+fn rule(rule: &Rule) -> Value {
+    let mut value = json!({"apiGroups": rule.groups, "resources": rule.resources, "verbs": rule.verbs});
+    if !rule.names.is_empty() {
+        value["resourceNames"] = json!(rule.names);
+    }
+    value
 }
 
 /// `a=b c=d` as a map.

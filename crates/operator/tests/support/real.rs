@@ -33,7 +33,8 @@ impl Real {
             users: vec![
                 User::new("admin", "system:masters"),
                 User::new("tester", "system:masters"),
-                User::new(OPERATOR, "system:masters"),
+                // What it may do, the roles say that are made for it.
+                User::new(OPERATOR, "operators"),
             ],
             audit: true,
             // Injection is not what is tried here, and nobody answers for istiod.

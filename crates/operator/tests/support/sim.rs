@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
+use mainstay_sim::auth::User;
 use mainstay_sim::context::{Question, Reply};
 use mainstay_sim::{Answering, Cluster, Options, Outside, snapshot};
 use serde_json::{Value, json};
@@ -23,6 +24,8 @@ pub struct Sim {
 
 /// How often the cluster's clock is moved.
 const STRIDE: Duration = Duration::from_secs(1);
+/// The same where much time passes in which nothing happens.
+const LONG_STRIDE: Duration = Duration::from_secs(4);
 
 impl Sim {
     pub fn new(seed: u64) -> Self {
@@ -45,7 +48,7 @@ impl Sim {
             let loaded = snapshot::load(inner, state);
             assert_eq!(loaded.skipped, [""; 0], "not loaded");
         });
-        Self::over(cluster, STRIDE)
+        Self::over(cluster, LONG_STRIDE)
     }
 
     fn over(cluster: Cluster, stride: Duration) -> Self {
@@ -64,6 +67,12 @@ impl Sim {
     /// A client of an administrator.
     pub fn client(&self, name: &str) -> Client {
         Client::new(self.cluster.connect(name), "default")
+    }
+
+    /// A client of somebody who may do what his roles allow.
+    pub fn limited_client(&self, name: &str) -> Client {
+        let user = User::named(name, &["operators"]);
+        Client::new(self.cluster.connect_as(name, user), "default")
     }
 
     /// What the operator takes for the time.

@@ -111,6 +111,11 @@ impl World {
                 self.create(super::made::namespace(name, "")).await;
             }
         }
+        for object in super::made::roles(calls::OPERATOR, OPERATOR_NAMESPACE) {
+            if self.get(&At::of(&object)).await.is_none() {
+                self.create(object).await;
+            }
+        }
     }
 
     // ---- the operator
@@ -118,7 +123,7 @@ impl World {
     /// Starts the operator; it runs until [`stop_operator`](Self::stop_operator) or the end of the world.
     pub async fn start_operator(&self) {
         let client = match &self.backing {
-            Backing::Sim(sim) => sim.client(calls::OPERATOR),
+            Backing::Sim(sim) => sim.limited_client(calls::OPERATOR),
             Backing::Real(real) => real.client(calls::OPERATOR),
         };
         let clock = match &self.backing {
