@@ -34,6 +34,10 @@ pub fn of_trace(line: &str) -> Option<Call> {
     let (_, rest) = line.split_once(' ')?;
     let call = rest.strip_prefix(OPERATOR)?.strip_prefix(": ")?;
     let (request, outcome) = call.split_once(" -> ")?;
+    // Whoever is dead asks nothing, whatever it still tries.
+    if outcome == "crashed" {
+        return None;
+    }
     let sort = match request.split(' ').next()? {
         "GET" | "HEAD" if outcome == "watch" || is_unserved(request, outcome) => Sort::Watch,
         "GET" | "HEAD" => Sort::Read,

@@ -39,6 +39,7 @@ pub(super) fn masked(objects: Vec<Value>) -> End {
             let name = crate::support::at::At::of(&object).to_string();
             settled(&mut object);
             mask(&mut object);
+            sort_managers(&mut object);
             (name, object)
         })
         .collect())
@@ -57,10 +58,34 @@ fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
             map.retain(|key, _| !MASKED.contains(&key.as_str()));
+            *map = std::mem::take(map)
+                .into_iter()
+                .map(|(key, value)| (without_identity(key), value))
+                .collect();
             map.values_mut().for_each(mask);
         }
         Value::Array(list) => list.iter_mut().for_each(mask),
         _ => {}
+    }
+}
+
+/// Records of owners name them by identity.
+fn without_identity(key: String) -> String {
+    if key.starts_with("k:{\"uid\":") {
+        "k:{uid}".into()
+    } else {
+        key
+    }
+}
+
+/// Records are kept in the order of their times.
+fn sort_managers(object: &mut Value) {
+    let managers = object.pointer_mut("/metadata/managedFields");
+    if let Some(Value::Array(managers)) = managers {
+        managers.sort_by_key(|entry| {
+            let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
+            (text("manager"), text("operation"), text("subresource"))
+        });
     }
 }
 
