@@ -72,9 +72,8 @@ fn request(stream: &mut impl std::io::BufRead) -> Option<Value> {
         stream.read_line(&mut line).ok()?;
         match line.trim_end().to_ascii_lowercase().split_once(": ") {
             Some(("content-length", value)) => length = value.parse().ok()?,
-            Some(_) => {}
             None if line.trim_end().is_empty() => break,
-            None => {}
+            _ => {}
         }
     }
     let mut body = vec![0; length];
