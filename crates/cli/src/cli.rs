@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, generate, operator, revision, sandbox, status, template, version,
+    charts, completion, crds, generate, migration, operator, revision, sandbox, status, template, version,
 };
 use crate::error::CliError;
 use crate::style::Color;
@@ -23,6 +23,7 @@ use crate::style::Color;
   mainstay generate --check --diff k8s/
   mainstay charts list
   mainstay status --context prod
+  mainstay migration plan --to v1.29.1
   mainstay operator run --help
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
@@ -47,6 +48,8 @@ enum Command {
     Status(Box<status::Args>),
     /// Look at revisions: who keeps them in use and why, and what becomes of them
     Revision(Box<revision::Args>),
+    /// Move workloads to a new revision: what will happen, what does, and what did
+    Migration(Box<migration::Args>),
     /// Print or install the custom resource definitions: ours and Istio's
     Crds(crds::Args),
     /// Run the operator: a drop-in for the Sail Operator
@@ -73,6 +76,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Charts(it) => charts::run(&it),
         Command::Status(it) => status::run(&it),
         Command::Revision(it) => revision::run(&it),
+        Command::Migration(it) => migration::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Operator(it) => operator::run(&it),
         Command::Sandbox(it) => sandbox::run(&it),

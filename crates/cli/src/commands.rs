@@ -4,6 +4,7 @@ pub(crate) mod charts;
 pub(crate) mod completion;
 pub(crate) mod crds;
 pub(crate) mod generate;
+pub(crate) mod migration;
 pub(crate) mod operator;
 pub(crate) mod revision;
 pub(crate) mod sandbox;

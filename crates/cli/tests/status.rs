@@ -239,6 +239,60 @@ async fn a_mesh_is_told_as_the_operator_sees_it() {
     );
 }
 
+#[tokio::test]
+async fn a_migration_is_planned_told_paused_and_tried_again() {
+    if !has_charts() {
+        return;
+    }
+    let host = Host::start().await;
+    host.run("admin", &["crds", "install", "--only=mainstay"]).await;
+    check(
+        "migration-none",
+        &host.run("admin", &["migration", "status", NOW]).await,
+    );
+    host.make("migration.yaml").await;
+    for (name, arguments) in [
+        ("migration-plan", &["migration", "plan", NOW][..]),
+        (
+            "migration-plan-json",
+            &["migration", "plan", "mesh", "-o", "json", NOW],
+        ),
+        (
+            "migration-plan-other",
+            &["migration", "plan", "--to", "v1.28.2", "--ready-after", "1m", NOW],
+        ),
+        (
+            "migration-plan-unknown",
+            &["migration", "plan", "--to", "v9.9.9", NOW],
+        ),
+        ("migration-status", &["migration", "status", NOW]),
+        (
+            "migration-status-yaml",
+            &["migration", "status", "-o", "yaml", NOW],
+        ),
+        ("migration-nobody", &["migration", "status", "nope", NOW]),
+        ("migration-pause", &["migration", "pause"]),
+        ("migration-pause-again", &["migration", "pause", "mesh"]),
+        ("migration-plan-paused", &["migration", "plan", NOW]),
+        ("migration-resume", &["migration", "resume"]),
+        (
+            "migration-retry-wrong",
+            &["migration", "retry", "--workload", "shop/cart", NOW],
+        ),
+        ("migration-retry", &["migration", "retry", NOW]),
+        ("migration-plan-after", &["migration", "plan", NOW]),
+    ] {
+        check(name, &host.run("admin", arguments).await);
+    }
+    let client = Client::new(host.cluster.connect("fixture"), "default");
+    let web = "/apis/apps/v1/namespaces/silent/deployments/web";
+    let stored = call(&client, "GET", web, &Value::Null).await;
+    assert_eq!(
+        stored["metadata"]["annotations"]["sailoperator.io/migration"],
+        Value::Null
+    );
+}
+
 /// A watched page comes again when something changes, and not before.
 #[tokio::test]
 async fn a_watched_page_follows_the_cluster() {

@@ -9,6 +9,7 @@ mod owned;
 use kube::Client;
 use mainstay_api::{Kind, ObjectKind, Resource, names};
 use mainstay_mesh::snapshot::{DaemonSet, Deployment, Source, SourceState, Webhook};
+use mainstay_mesh::workload::{RawWorkload, WorkloadKind};
 use mainstay_mesh::{Observation, Snapshot};
 use serde::Deserialize;
 use serde_json::Value;
@@ -98,6 +99,24 @@ pub async fn survey(client: &Client, snapshot: Snapshot) -> Result<Survey, Surve
     Ok(survey)
 }
 
+/// Reads all workloads too: only who looks at a migration needs them.
+pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
+    let mut state = Ok(());
+    for kind in WorkloadKind::ALL {
+        let path = format!("/apis/apps/v1/{}s", kind.name().to_lowercase());
+        match list::<RawWorkload>(client, &path, "", Listed::Whole).await {
+            Ok(items) => {
+                for item in items {
+                    let seen = Observation::Workload(item.key(kind), Some(item.trimmed(kind)));
+                    survey.snapshot.observe(seen);
+                }
+            }
+            Err(refused) => state = Err(refused),
+        }
+    }
+    survey.listed(Source::Workloads, state);
+}
+
 impl Survey {
     async fn read_own<S: Kind>(
         &mut self,
@@ -151,6 +170,7 @@ impl Survey {
         let listed = list::<list::Bare>(client, "/api/v1/pods", RUNNING, Listed::Metadata).await;
         let state = listed.map(|items| {
             for list::Bare { metadata } in items {
+                let workload = metadata.workload();
                 self.snapshot.observe(Observation::Pod {
                     namespace: metadata.namespace,
                     name: metadata.name,
@@ -158,8 +178,7 @@ impl Survey {
                     annotations: metadata.annotations,
                     finished: false,
                     leaving: metadata.deletion_timestamp.is_some(),
-                    // Only moving workloads needs it, and nothing is moved from here.
-                    workload: None,
+                    workload,
                 });
             }
         });

@@ -45,7 +45,7 @@ pub mod workload;
 
 pub use library::{Library, LibraryError, Resolution};
 pub use plan::{Action, Again, Plan, Step};
-pub use planner::{Prospect, active_revision_name, grace_period, plan, prospects};
+pub use planner::{Preview, Prospect, active_revision_name, grace_period, plan, preview, prospects};
 pub use references::References;
 pub use settings::{Images, Platform, Settings, TlsProfile, TlsVersion};
 pub use snapshot::{Observation, Snapshot, Woken};

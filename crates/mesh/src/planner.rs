@@ -11,6 +11,7 @@ mod in_use;
 mod istio;
 mod migration;
 mod moving;
+mod preview;
 mod prune;
 mod readiness;
 mod release;
@@ -29,6 +30,7 @@ use crate::plan::Plan;
 use crate::{Snapshot, Subject};
 
 pub use istio::{active_revision_name, grace_period};
+pub use preview::{Preview, preview};
 pub use prune::{Prospect, prospects};
 
 /// What to do about `subject`. Nothing before every source was listed: a half-filled snapshot must not delete anything.

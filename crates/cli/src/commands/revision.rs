@@ -80,7 +80,7 @@ pub(crate) enum Format {
 }
 
 /// The moment things are told for.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 pub(crate) struct At {
     /// Tell what holds at this moment instead of now
     #[arg(long, hide = true, value_name = "TIME")]

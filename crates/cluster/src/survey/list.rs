@@ -6,6 +6,7 @@ use http::Request;
 use http::header::ACCEPT;
 use kube::Client;
 use mainstay_api::OwnerReference;
+use mainstay_mesh::workload::WorkloadKey;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -39,6 +40,14 @@ pub(super) struct Metadata {
     pub(super) annotations: BTreeMap<String, String>,
     pub(super) deletion_timestamp: Option<String>,
     pub(super) owner_references: Vec<OwnerReference>,
+}
+
+impl Metadata {
+    /// The workload a pod belongs to.
+    pub(super) fn workload(&self) -> Option<WorkloadKey> {
+        let owner = self.owner_references.iter().find(|owner| owner.controller)?;
+        WorkloadKey::behind(&self.namespace, (&owner.kind, &owner.name), &self.labels)
+    }
 }
 
 #[derive(Deserialize)]

@@ -34,12 +34,17 @@ pub(super) struct Hold {
     pub(super) reason: Reason,
     /// In a sentence.
     pub(super) message: String,
+    /// How it would go, if that can be understood.
+    pub(super) terms: Option<Terms>,
 }
 
 impl Hold {
     fn new(reason: Reason, message: impl Into<String>) -> Self {
-        let message = message.into();
-        Self { reason, message }
+        Self {
+            reason,
+            message: message.into(),
+            terms: None,
+        }
     }
 }
 
@@ -89,11 +94,24 @@ fn terms(
     (wanted, target): (&WorkloadMigration, &str),
 ) -> Result<Terms, Hold> {
     let settings = read(wanted).map_err(|message| Hold::new(Reason::InvalidMigrationSettings, message))?;
+    match open(snapshot, istio, (wanted, target)) {
+        Ok(()) => Ok(settings),
+        Err(hold) => Err(Hold {
+            terms: Some(settings),
+            ..hold
+        }),
+    }
+}
+
+/// Whether anything may start.
+fn open(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    (wanted, target): (&WorkloadMigration, &str),
+) -> Result<(), Hold> {
     if let Err(error) = snapshot.readable(Source::Workloads) {
-        return Err(Hold::new(
-            Reason::WorkloadsUnreadable,
-            format!("workloads: {error}"),
-        ));
+        let message = format!("workloads: {error}");
+        return Err(Hold::new(Reason::WorkloadsUnreadable, message));
     }
     within_maximum(snapshot, istio, wanted)?;
     let ready = snapshot.revisions().get(target).is_some_and(|revision| {
@@ -104,12 +122,10 @@ fn terms(
         return Err(Hold::new(Reason::TargetRevisionNotReady, message));
     }
     if wanted.paused {
-        return Err(Hold::new(
-            Reason::MigrationPaused,
-            "spec.updateStrategy.workloadMigration.paused is true",
-        ));
+        let message = "spec.updateStrategy.workloadMigration.paused is true";
+        return Err(Hold::new(Reason::MigrationPaused, message));
     }
-    Ok(settings)
+    Ok(())
 }
 
 /// The settings as numbers. Nothing moves on terms nobody understands.

@@ -1,0 +1,175 @@
+//! Pages about a migration: takes a preview or a status, gives text for people or data for programs.
+
+use jiff::SignedDuration;
+use mainstay_api::{ConditionType, GoDuration, Istio, MigrationState};
+use mainstay_mesh::Preview;
+use mainstay_mesh::workload::WorkloadKey;
+use serde_json::{Value, json};
+
+use crate::style::{ERROR, FRAME, GOOD, WARNING};
+use crate::table;
+
+/// How long it takes if every workload is ready after `each`: batches wait for their slowest, and for each other.
+fn estimate(preview: &Preview, each: SignedDuration) -> SignedDuration {
+    let batches = i32::try_from(preview.batches.len()).unwrap_or(i32::MAX);
+    let running = each.saturating_mul(batches);
+    running.saturating_add(preview.delay.saturating_mul((batches - 1).max(0)))
+}
+
+/// A plan for people.
+pub(super) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) -> String {
+    let mut out = String::new();
+    for note in notes {
+        out.push_str(&format!("{WARNING}{note}{WARNING:#}\n"));
+    }
+    if let Some((reason, message)) = &preview.held {
+        out.push_str(&format!("{WARNING}held back{WARNING:#} ({reason}): {message}\n"));
+    }
+    let total: usize = preview.batches.iter().map(Vec::len).sum();
+    let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
+    out.push_str(&format!(
+        "{} to {FRAME}{}{FRAME:#} in {}, {} skipped, {} failed\n",
+        many(total, "workload"),
+        preview.target,
+        if preview.batches.len() == 1 {
+            "1 batch".to_owned()
+        } else {
+            format!("{} batches", preview.batches.len())
+        },
+        preview.skipped.len(),
+        preview.failed.len()
+    ));
+    if !preview.namespaces.is_empty() {
+        out.push_str(&format!(
+            "\nRelabelled first: {}\n",
+            preview.namespaces.join(", ")
+        ));
+    }
+    if !preview.batches.is_empty() {
+        let mut rows = vec![vec!["BATCH".to_owned(), "WORKLOADS".to_owned()]];
+        for (index, batch) in preview.batches.iter().enumerate() {
+            let names: Vec<String> = batch.iter().map(WorkloadKey::to_string).collect();
+            rows.push(vec![(index + 1).to_string(), names.join(" ")]);
+        }
+        out.push_str(&format!("\n{}", table::lines("", &rows)));
+    }
+    out.push_str(&left_alone(preview));
+    if total > 0 {
+        let span = GoDuration::from(estimate(preview, each));
+        let (each, delay) = (GoDuration::from(each), GoDuration::from(preview.delay));
+        out.push_str(&format!(
+            "\nAbout {span}, if every workload is ready after {each}; {delay} between batches\n"
+        ));
+    }
+    out
+}
+
+fn left_alone(preview: &Preview) -> String {
+    let mut rows = Vec::new();
+    for (key, reason) in &preview.skipped {
+        rows.push(vec![key.to_string(), reason.to_string()]);
+    }
+    for key in &preview.failed {
+        rows.push(vec![
+            key.to_string(),
+            "failed; `mainstay migration retry` tries again".to_owned(),
+        ]);
+    }
+    for (namespace, pod) in &preview.loose {
+        rows.push(vec![
+            format!("Pod/{namespace}/{pod}"),
+            "made by no workload: restart it yourself".to_owned(),
+        ]);
+    }
+    if rows.is_empty() {
+        return String::new();
+    }
+    format!("\nLeft alone\n{}", table::lines("  ", &rows))
+}
+
+/// A plan for programs.
+pub(super) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
+    let name =
+        |key: &WorkloadKey| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name});
+    let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name, "reason": reason});
+    json!({
+        "targetRevision": preview.target,
+        "namespaces": preview.namespaces,
+        "batches": preview.batches.iter().map(|batch| batch.iter().map(name).collect()).collect::<Vec<Vec<Value>>>(),
+        "moving": preview.moving.iter().map(name).collect::<Vec<_>>(),
+        "migrated": preview.migrated,
+        "failed": preview.failed.iter().map(name).collect::<Vec<_>>(),
+        "skipped": preview.skipped.iter().map(with_reason).collect::<Vec<_>>(),
+        "unmanagedPods": preview.loose.iter().map(|(namespace, pod)| json!({"namespace": namespace, "name": pod})).collect::<Vec<_>>(),
+        "held": preview.held.as_ref().map(|(reason, message)| json!({"reason": reason, "message": message})),
+        "estimatedSeconds": estimate(preview, each).as_secs(),
+    })
+}
+
+/// How far it is, for people.
+pub(super) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
+    let Some(status) = &istio.status.workload_migration else {
+        return format!("Istio {} moves no workloads\n", istio.name());
+    };
+    let style = match status.state {
+        MigrationState::Completed => GOOD,
+        MigrationState::Failed => ERROR,
+        _ => WARNING,
+    };
+    let batched = status.batched.unwrap_or_default();
+    let mut out = format!(
+        "Istio {}  {style}{:?}{style:#}  to {}\n",
+        istio.name(),
+        status.state,
+        if status.target_revision.is_empty() {
+            "-"
+        } else {
+            &status.target_revision
+        }
+    );
+    let rows = vec![
+        ["MOVED", "FAILED", "SKIPPED", "OF", "BATCH", "STARTED", "ENDED"]
+            .map(str::to_owned)
+            .to_vec(),
+        vec![
+            status.migrated_workloads.to_string(),
+            status.failed_workloads.to_string(),
+            status.skipped_workloads.to_string(),
+            status.total_workloads.to_string(),
+            format!("{}/{}", batched.current_batch, batched.total_batches),
+            status
+                .start_time
+                .map_or_else(|| "-".to_owned(), |time| time.to_string()),
+            status
+                .completion_time
+                .map_or_else(|| "-".to_owned(), |time| time.to_string()),
+        ],
+    ];
+    out.push_str(&table::lines("  ", &rows));
+    let condition = istio.status.conditions.get(&ConditionType::WorkloadsMigrated);
+    if !condition.message.is_empty() {
+        out.push_str(&format!("  {}: {}\n", condition.reason, condition.message));
+    }
+    if let Some(next) = batched.next_batch_time {
+        out.push_str(&format!("  the next batch begins at {next}\n"));
+    }
+    if let Some(preview) = preview.filter(|preview| !preview.moving.is_empty()) {
+        let names: Vec<String> = preview.moving.iter().map(WorkloadKey::to_string).collect();
+        out.push_str(&format!("  being moved: {}\n", names.join(" ")));
+    }
+    if !status.failures.is_empty() {
+        let rows: Vec<Vec<String>> = status
+            .failures
+            .iter()
+            .map(|failure| {
+                vec![
+                    format!("{}/{}/{}", failure.kind, failure.namespace, failure.name),
+                    failure.timestamp.to_string(),
+                    failure.reason.clone(),
+                ]
+            })
+            .collect();
+        out.push_str(&format!("\nFailed\n{}", table::lines("  ", &rows)));
+    }
+    out
+}
