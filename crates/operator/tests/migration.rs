@@ -102,15 +102,15 @@ async fn migration(stage: &Stage) -> Value {
     stage.get(ISTIO).await.unwrap()["status"]["workloadMigration"].clone()
 }
 
-async fn until(stage: &Stage, seconds: u64, state: &str) {
+async fn until(stage: &Stage, seconds: u64, wanted: &str) {
     for _ in 0..seconds {
-        if migration(stage).await["state"] == state {
+        if migration(stage).await["state"] == wanted {
             return;
         }
         stage.pass(1).await;
     }
     panic!(
-        "not {state}: {:#}\n{}",
+        "not {wanted}: {:#}\n{}",
         migration(stage).await,
         stage.trace_of("mainstay")
     );

@@ -160,7 +160,12 @@ async fn look(client: &Client, charts: &ChartsFlag, at: &At) -> Result<Survey, C
 /// The Istio that is meant.
 fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
     let mut all = found.snapshot.istios().iter();
-    let names: Vec<&str> = found.snapshot.istios().iter().map(|istio| istio.name()).collect();
+    let names: Vec<&str> = found
+        .snapshot
+        .istios()
+        .iter()
+        .map(mainstay_api::Resource::name)
+        .collect();
     let listed = names.join(", ");
     match (name, all.next(), all.next()) {
         (Some(name), ..) => found.snapshot.istios().get(name).cloned().ok_or_else(|| {

@@ -1,5 +1,7 @@
 //! Pages about a migration: takes a preview or a status, gives text for people or data for programs.
 
+use std::fmt::Write as _;
+
 use jiff::SignedDuration;
 use mainstay_api::{ConditionType, GoDuration, Istio, MigrationState};
 use mainstay_mesh::Preview;
@@ -20,15 +22,16 @@ fn estimate(preview: &Preview, each: SignedDuration) -> SignedDuration {
 pub(super) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) -> String {
     let mut out = String::new();
     for note in notes {
-        out.push_str(&format!("{WARNING}{note}{WARNING:#}\n"));
+        let _ = writeln!(out, "{WARNING}{note}{WARNING:#}");
     }
     if let Some((reason, message)) = &preview.held {
-        out.push_str(&format!("{WARNING}held back{WARNING:#} ({reason}): {message}\n"));
+        let _ = writeln!(out, "{WARNING}held back{WARNING:#} ({reason}): {message}");
     }
     let total: usize = preview.batches.iter().map(Vec::len).sum();
     let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
-    out.push_str(&format!(
-        "{} to {FRAME}{}{FRAME:#} in {}, {} skipped, {} failed\n",
+    let _ = writeln!(
+        out,
+        "{} to {FRAME}{}{FRAME:#} in {}, {} skipped, {} failed",
         many(total, "workload"),
         preview.target,
         if preview.batches.len() == 1 {
@@ -38,12 +41,9 @@ pub(super) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
         },
         preview.skipped.len(),
         preview.failed.len()
-    ));
+    );
     if !preview.namespaces.is_empty() {
-        out.push_str(&format!(
-            "\nRelabelled first: {}\n",
-            preview.namespaces.join(", ")
-        ));
+        let _ = write!(out, "\nRelabelled first: {}\n", preview.namespaces.join(", "));
     }
     if !preview.batches.is_empty() {
         let mut rows = vec![vec!["BATCH".to_owned(), "WORKLOADS".to_owned()]];
@@ -51,15 +51,16 @@ pub(super) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
             let names: Vec<String> = batch.iter().map(WorkloadKey::to_string).collect();
             rows.push(vec![(index + 1).to_string(), names.join(" ")]);
         }
-        out.push_str(&format!("\n{}", table::lines("", &rows)));
+        let _ = write!(out, "\n{}", table::lines("", &rows));
     }
     out.push_str(&left_alone(preview));
     if total > 0 {
         let span = GoDuration::from(estimate(preview, each));
         let (each, delay) = (GoDuration::from(each), GoDuration::from(preview.delay));
-        out.push_str(&format!(
+        let _ = write!(
+            out,
             "\nAbout {span}, if every workload is ready after {each}; {delay} between batches\n"
-        ));
+        );
     }
     out
 }
@@ -148,14 +149,14 @@ pub(super) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
     out.push_str(&table::lines("  ", &rows));
     let condition = istio.status.conditions.get(&ConditionType::WorkloadsMigrated);
     if !condition.message.is_empty() {
-        out.push_str(&format!("  {}: {}\n", condition.reason, condition.message));
+        let _ = writeln!(out, "  {}: {}", condition.reason, condition.message);
     }
     if let Some(next) = batched.next_batch_time {
-        out.push_str(&format!("  the next batch begins at {next}\n"));
+        let _ = writeln!(out, "  the next batch begins at {next}");
     }
     if let Some(preview) = preview.filter(|preview| !preview.moving.is_empty()) {
         let names: Vec<String> = preview.moving.iter().map(WorkloadKey::to_string).collect();
-        out.push_str(&format!("  being moved: {}\n", names.join(" ")));
+        let _ = writeln!(out, "  being moved: {}", names.join(" "));
     }
     if !status.failures.is_empty() {
         let rows: Vec<Vec<String>> = status
@@ -169,7 +170,7 @@ pub(super) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
                 ]
             })
             .collect();
-        out.push_str(&format!("\nFailed\n{}", table::lines("  ", &rows)));
+        let _ = write!(out, "\nFailed\n{}", table::lines("  ", &rows));
     }
     out
 }

@@ -1,6 +1,8 @@
 //! A migration as it goes: takes one status after the other, gives what to print next: a bar that is redrawn on a terminal, a line per
 //! change otherwise, a JSON line for programs.
 
+use std::fmt::Write as _;
+
 use std::io::IsTerminal as _;
 
 use mainstay_api::{Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus};
@@ -62,9 +64,7 @@ impl Display {
                 reason,
                 ..
             } = failure;
-            out.push_str(&format!(
-                "{ERROR}failed{ERROR:#} {kind}/{namespace}/{name}: {reason}\n"
-            ));
+            let _ = writeln!(out, "{ERROR}failed{ERROR:#} {kind}/{namespace}/{name}: {reason}");
         }
         out.push_str(&if self.is_live {
             bar(istio, status)
