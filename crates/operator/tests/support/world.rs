@@ -311,7 +311,8 @@ impl World {
     /// How long to wait for what should happen.
     fn patience(&self) -> Duration {
         match &self.backing {
-            Backing::Sim(_) => Duration::from_secs(300),
+            // Whatever is missed is seen at the latest when a watch begins anew, after five minutes.
+            Backing::Sim(_) => Duration::from_secs(900),
             Backing::Real(_) => Duration::from_secs(20),
         }
     }
