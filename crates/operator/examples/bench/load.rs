@@ -55,12 +55,12 @@ impl Load {
         numbers
             .for_each_concurrent(8, async |number| {
                 let pod = number % self.pods;
-                let path = format!(
+                let place = format!(
                     "/api/v1/namespaces/{}/pods/pod-{pod}",
                     name(pod % self.namespaces)
                 );
-                let patch = json!({"metadata": {"labels": {"bench": format!("round-{number}")}}});
-                server.accepted("PATCH", &path, Some(&patch)).await;
+                let change = json!({"metadata": {"labels": {"bench": format!("round-{number}")}}});
+                server.accepted("PATCH", &place, Some(&change)).await;
             })
             .await;
     }

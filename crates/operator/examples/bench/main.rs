@@ -97,7 +97,7 @@ async fn install(server: &Server) {
         .lines
         .iter()
         .filter(|line| !line.contains("/status") && !line.contains("/events"));
-    let per_object = audit.most_writes_of_one(own.map(String::as_str));
+    let per_object = server::Counter::most_writes_of_one(own.map(String::as_str));
     figure("install_writes_per_object", per_object, "requests");
     for line in &counts.lines {
         println!("install: {line}");

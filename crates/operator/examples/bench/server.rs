@@ -31,6 +31,7 @@ pub(crate) struct Counts {
     pub(crate) lines: Vec<String>,
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "specs are made where they are used")]
 pub(crate) fn custom(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
@@ -262,7 +263,7 @@ impl Counter {
     }
 
     /// How often the object written most was written.
-    pub(crate) fn most_writes_of_one<'a>(&self, lines: impl Iterator<Item = &'a str>) -> usize {
+    pub(crate) fn most_writes_of_one<'a>(lines: impl Iterator<Item = &'a str>) -> usize {
         let mut objects: BTreeMap<String, usize> = BTreeMap::new();
         for line in lines {
             let mut words = line.split(' ');

@@ -150,9 +150,10 @@ async fn revision_based(world: World, workloads: bool) -> World {
     world.create(istio(&world, "RevisionBased", OLD)).await;
     let istio = world.until_state(&at::istio("default"), "Healthy").await;
     assert_eq!(istio["status"]["activeRevisionName"], OLD_REVISION);
-    let namespace = match workloads {
-        true => Some(workload(&world, OLD_REVISION).await),
-        false => None,
+    let namespace = if workloads {
+        Some(workload(&world, OLD_REVISION).await)
+    } else {
+        None
     };
     upgrade(&world).await;
     world.until_there(&at::revision(NEW_REVISION)).await;
@@ -182,9 +183,10 @@ pub async fn revision_based_with_workloads(world: World) -> World {
 async fn from_in_place(world: World, workloads: bool) -> World {
     world.create(istio(&world, "InPlace", NEW)).await;
     world.until_state(&at::istio("default"), "Healthy").await;
-    let namespace = match workloads {
-        true => Some(workload(&world, "default").await),
-        false => None,
+    let namespace = if workloads {
+        Some(workload(&world, "default").await)
+    } else {
+        None
     };
     switch(&world, "RevisionBased").await;
     world.until_there(&at::revision(NEW_REVISION)).await;
@@ -203,9 +205,10 @@ pub async fn from_in_place_to_revision_based_with_workloads(world: World) -> Wor
 async fn from_revision_based(world: World, workloads: bool) -> World {
     world.create(istio(&world, "RevisionBased", NEW)).await;
     world.until_state(&at::istio("default"), "Healthy").await;
-    let namespace = match workloads {
-        true => Some(workload(&world, NEW_REVISION).await),
-        false => None,
+    let namespace = if workloads {
+        Some(workload(&world, NEW_REVISION).await)
+    } else {
+        None
     };
     switch(&world, "InPlace").await;
     world.until_there(&at::revision("default")).await;

@@ -173,7 +173,7 @@ async fn churn(world: &World, namespace: &str, round: usize, random: &mut Random
         }
     }
     world.label(namespace, &format!("round=r{round}")).await;
-    if round % 12 == 0 {
+    if round.is_multiple_of(12) {
         world.behave("istio-system", "istiod-default-v1-29-1", Script::default());
         crate::scenarios::revision::replace_pods(world, "istio-system", "app=istiod").await;
     }

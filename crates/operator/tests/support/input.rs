@@ -121,7 +121,7 @@ async fn verdict(world: &World, at: &At) -> Result<bool, String> {
             }
             return Ok(text("status") == "True");
         }
-        if begin.elapsed() > std::time::Duration::from_secs(60) {
+        if begin.elapsed() > std::time::Duration::from_mins(1) {
             return Err(format!("nothing is said: {}", brief(&object)));
         }
         tokio::time::sleep(std::time::Duration::from_millis(100)).await;

@@ -78,6 +78,7 @@ pub fn pairs(text: &str) -> Map<String, Value> {
         .collect()
 }
 
+#[allow(clippy::needless_pass_by_value, reason = "specs are made where they are used")]
 fn custom(kind: &str, name: &str, spec: Value) -> Value {
     json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": name}, "spec": spec})
 }
