@@ -351,30 +351,25 @@ impl<'a> Run<'a> {
         leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
         for (id, live) in leftovers {
             let kind = self.engine.kind_of(&id).await?;
-            let answer = match self.engine.caller.delete(&id, &kind, &live).await {
-                Err(error) if error.is_conflict() => self.remove_as_it_is(key, (&id, &kind)).await?,
-                answer => answer?,
-            };
+            let mut answer = self.engine.caller.delete(&id, &kind, &live).await;
+            // The version we knew was not the newest: a watch may have missed something. What is there now is judged anew.
+            if answer.as_ref().is_err_and(ApplyError::is_conflict) {
+                answer = match self.engine.caller.get(&id, &kind).await? {
+                    Some(fresh) if decide::may_delete(&fresh, key) => {
+                        self.engine.caller.delete(&id, &kind, &fresh).await
+                    }
+                    Some(foreign) => {
+                        self.note(&id, Some(Arc::new(foreign)), Done::Found, None);
+                        continue;
+                    }
+                    None => Ok(None),
+                };
+            }
+            let answer = answer?;
             let lingering = answer.filter(decide::is_deleting).map(Arc::new);
             self.note(&id, lingering, Done::Deleted, Some(Difference::Unwanted));
         }
         Ok(())
-    }
-
-    /// The version we knew was not the newest: a watch may have missed something. What is there now is judged anew.
-    async fn remove_as_it_is(
-        &mut self,
-        key: &ReleaseKey,
-        (id, kind): (&ObjectId, &Kind),
-    ) -> Result<Option<Value>, ApplyError> {
-        let Some(fresh) = self.engine.caller.get(id, kind).await? else {
-            return Ok(None);
-        };
-        if decide::may_delete(&fresh, key) {
-            self.engine.caller.delete(id, kind, &fresh).await
-        } else {
-            Ok(None)
-        }
     }
 
     fn note(&mut self, id: &ObjectId, live: Option<Arc<Value>>, done: Done, why: Option<Difference>) {
