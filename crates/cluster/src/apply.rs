@@ -351,21 +351,15 @@ impl<'a> Run<'a> {
         leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
         for (id, live) in leftovers {
             let kind = self.engine.kind_of(&id).await?;
-            let mut answer = self.engine.caller.delete(&id, &kind, &live).await;
-            // The version we knew was not the newest: a watch may have missed something. What is there now is judged anew.
-            if answer.as_ref().is_err_and(ApplyError::is_conflict) {
-                answer = match self.engine.caller.get(&id, &kind).await? {
-                    Some(fresh) if decide::may_delete(&fresh, key) => {
-                        self.engine.caller.delete(&id, &kind, &fresh).await
-                    }
-                    Some(foreign) => {
-                        self.note(&id, Some(Arc::new(foreign)), Done::Found, None);
-                        continue;
-                    }
-                    None => Ok(None),
-                };
-            }
-            let answer = answer?;
+            let answer = match self.engine.caller.delete(&id, &kind, &live).await {
+                // A watch may have missed something: the next attempt judges what is there now.
+                Err(error) if error.is_conflict() => {
+                    let fresh = self.engine.caller.get(&id, &kind).await?;
+                    self.note(&id, fresh.map(Arc::new), Done::Found, None);
+                    return Err(error);
+                }
+                answer => answer?,
+            };
             let lingering = answer.filter(decide::is_deleting).map(Arc::new);
             self.note(&id, lingering, Done::Deleted, Some(Difference::Unwanted));
         }
