@@ -25,8 +25,9 @@ const LAYERS: &[(&str, u8)] = &[
     ("mainstay-testkit", 8),
     ("mainstay-cluster", 8),
     ("mainstay-operator", 9),
-    ("mainstay", 10),
-    ("xtask", 11),
+    ("mainstay-rehearsal", 10),
+    ("mainstay", 11),
+    ("xtask", 12),
 ];
 
 /// What only tests may use.

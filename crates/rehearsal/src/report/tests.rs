@@ -1,0 +1,47 @@
+//! Reports as data: what is written is read back, and names stay.
+
+use super::{Moment, Report};
+
+#[test]
+fn a_report_survives_json() {
+    let report = Report::sample();
+    let text = serde_json::to_string(&report).unwrap();
+    assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
+}
+
+#[test]
+fn names_are_those_of_json() {
+    let value = serde_json::to_value(Report::sample()).unwrap();
+    for (at, wanted) in [
+        ("/upgrade/toRevision", "\"default-v1-29-1\""),
+        ("/method", "\"embedded\""),
+        ("/findings/0/kind", "\"workloadFails\""),
+        ("/phases/0/kind", "\"controlPlane\""),
+        ("/workloads/1/fewestReady", "0"),
+        ("/totals/servicesInterrupted", "1"),
+    ] {
+        assert_eq!(
+            value.pointer(at).map(ToString::to_string).as_deref(),
+            Some(wanted),
+            "{at}"
+        );
+    }
+}
+
+#[test]
+fn moments_read_well() {
+    for (millis, text) in [
+        (0, "0s"),
+        (49, "0s"),
+        (400, "0.4s"),
+        (4_000, "4s"),
+        (9_960, "10s"),
+        (59_499, "59s"),
+        (59_500, "1m00s"),
+        (185_000, "3m05s"),
+        (3_599_999, "1h00m"),
+        (7_620_000, "2h07m"),
+    ] {
+        assert_eq!(Moment(millis).to_string(), text);
+    }
+}
