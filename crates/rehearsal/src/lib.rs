@@ -1,8 +1,9 @@
 //! Rehearsals of upgrades: takes a copy of a cluster and another version, gives a [`Report`] of what the upgrade will do, without touching
 //! anything.
 //!
-//! *Absent on purpose:* terminals, files and drawings; they are the command line's.
+//! *Absent on purpose:* terminals and files; they are the command line's.
 
+pub mod html;
 pub mod report;
 
 pub use report::Report;

@@ -1,0 +1,90 @@
+//! A report as one page to send around: takes a [`Report`], gives HTML that needs nothing else: no script, no font, no image, no network.
+//!
+//! Names come from clusters and files and may hold anything: every text passes [`text`]. The page's size is bounded whatever the report holds:
+//! rows beyond a bound are counted instead of drawn, failures last.
+
+mod changes;
+mod gantt;
+mod headline;
+mod scale;
+mod services;
+mod tables;
+#[cfg(test)]
+mod tests;
+mod text;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use sha2::{Digest as _, Sha256};
+
+use crate::report::Report;
+use text::text;
+
+/// How everything looks, on a bright screen, a dark one and on paper.
+const STYLE: &str = include_str!("html/style.css");
+
+/// The patterns every drawing may fill with: what failed is told by more than its colour.
+const PATTERNS: &str = r#"<svg class="patterns" aria-hidden="true" width="0" height="0"><defs>
+<pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="hatch-ground" width="6" height="6"/><rect class="hatch-line" width="2.5" height="6"/></pattern>
+<pattern id="dots" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="dots-ground" width="6" height="6"/><circle class="dots-dot" cx="3" cy="3" r="1.3"/></pattern>
+</defs></svg>
+"#;
+
+/// The whole page.
+#[must_use]
+pub fn page(report: &Report) -> String {
+    let mut out = head(report);
+    out.push_str(PATTERNS);
+    out.push_str("<main>\n");
+    for section in [
+        headline::section,
+        tables::findings,
+        gantt::section,
+        services::section,
+        changes::section,
+        tables::rest,
+    ] {
+        out.push_str(&section(report));
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+fn head(report: &Report) -> String {
+    let upgrade = &report.upgrade;
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; style-src 'sha256-{}'; base-uri 'none'; form-action 'none'\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n\
+         <meta name=\"referrer\" content=\"no-referrer\">\n\
+         <title>Rehearsal: {} {} to {}</title>\n<style>{STYLE}</style>\n</head>\n<body>\n",
+        STANDARD.encode(Sha256::digest(STYLE)),
+        text(&upgrade.istio),
+        text(&upgrade.from),
+        text(&upgrade.to),
+    )
+}
+
+/// A section of the page.
+fn section(id: &str, title: &str, lead: &str, body: &str) -> String {
+    let lead = if lead.is_empty() {
+        String::new()
+    } else {
+        format!("<p class=\"lead\">{}</p>\n", text(lead))
+    };
+    format!(
+        "<section id=\"{id}\">\n<h2>{}</h2>\n{lead}{body}</section>\n",
+        text(title)
+    )
+}
+
+/// `1 batch`, `2 batches`.
+fn many(count: usize, one: &str) -> String {
+    let end = match (count, one) {
+        (1, _) => "",
+        (_, one) if one.ends_with("ch") => "es",
+        _ => "s",
+    };
+    format!("{count} {one}{end}")
+}

@@ -1,0 +1,116 @@
+//! What changes in the control plane: takes a report, gives an object per fold, its fields inside.
+
+use std::fmt::Write as _;
+
+use super::many;
+use super::tables::qualified;
+use super::text::{short, text};
+use crate::report::{Change, FieldChange, ObjectChange, Report};
+
+/// No more objects are shown, and no more letters of what differs in all of them.
+const MOST_OBJECTS: usize = 500;
+const MOST_LETTERS: usize = 600_000;
+/// And of one field.
+const MOST_OF_ONE: usize = 20_000;
+
+/// Old control plane against new one.
+pub(super) fn section(report: &Report) -> String {
+    if report.objects.is_empty() {
+        return String::new();
+    }
+    let count = |change| report.objects.iter().filter(|one| one.change == change).count();
+    let lead = format!(
+        "From {} to {}, the revision's own name left aside: {} added, {} changed, {} removed.",
+        report.upgrade.from_revision,
+        report.upgrade.to_revision,
+        many(count(Change::Added), "object"),
+        count(Change::Changed),
+        count(Change::Removed)
+    );
+    super::section(
+        "changes",
+        "What changes in the control plane",
+        &lead,
+        &folds(report),
+    )
+}
+
+fn folds(report: &Report) -> String {
+    let mut body = String::new();
+    let mut room = MOST_LETTERS;
+    for object in report.objects.iter().take(MOST_OBJECTS) {
+        body.push_str(&fold(object, &mut room));
+    }
+    let more = report.objects.len().saturating_sub(MOST_OBJECTS);
+    if more > 0 {
+        let _ = writeln!(body, "<p class=\"lead\">{more} more are in the JSON output.</p>");
+    }
+    body
+}
+
+fn fold(object: &ObjectChange, room: &mut usize) -> String {
+    let (class, word) = match object.change {
+        Change::Added => ("good", "Added"),
+        Change::Removed => ("bad", "Removed"),
+        Change::Changed => ("note", "Changed"),
+    };
+    let name = qualified(&object.namespace, &object.name);
+    let head = format!(
+        "<span class=\"badge {class}\">{word}</span> <span class=\"kind\">{}</span> {}",
+        short(&object.kind, 100),
+        short(&name, 300)
+    );
+    if object.fields.is_empty() {
+        return format!("<p class=\"unfolded\">{head}</p>\n");
+    }
+    let mut out = format!(
+        "<details><summary>{head} <span class=\"count\">{}</span></summary>\n<dl class=\"fields\">\n",
+        many(object.fields.len(), "field")
+    );
+    for (index, field) in object.fields.iter().enumerate() {
+        let before = out.len();
+        if *room == 0 {
+            let left = object.fields.len() - index;
+            let _ = writeln!(out, "<dt>{left} more are in the JSON output</dt>");
+            break;
+        }
+        out.push_str(&difference(field));
+        *room = room.saturating_sub(out.len() - before);
+    }
+    out.push_str("</dl>\n</details>\n");
+    out
+}
+
+fn difference(field: &FieldChange) -> String {
+    let mut out = format!("<dt>{}</dt><dd><pre>", short(&field.path, 500));
+    match &field.diff {
+        Some(diff) => out.push_str(&lines(diff)),
+        None => {
+            for (value, class, mark) in [(&field.old, "del", '-'), (&field.new, "ins", '+')] {
+                if let Some(value) = value {
+                    let _ = writeln!(out, "<span class=\"{class}\">{mark} {}</span>", text(value));
+                }
+            }
+        }
+    }
+    out.push_str("</pre></dd>\n");
+    out
+}
+
+fn lines(diff: &str) -> String {
+    let mut out = String::new();
+    for line in diff.lines() {
+        if out.len() > MOST_OF_ONE {
+            out.push_str("…\n");
+            break;
+        }
+        let class = match line.chars().next() {
+            Some('-') if !line.starts_with("---") => "del",
+            Some('+') if !line.starts_with("+++") => "ins",
+            Some('@') => "at",
+            _ => "same",
+        };
+        let _ = writeln!(out, "<span class=\"{class}\">{}</span>", text(line));
+    }
+    out
+}

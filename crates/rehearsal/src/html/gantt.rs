@@ -1,0 +1,387 @@
+//! The upgrade over time: takes a report, gives a drawing with a bar per phase and per workload, batch by batch. Of many workloads it draws
+//! stretches of batches first, and every workload inside a fold per stretch.
+
+use std::fmt::Write as _;
+
+use super::scale::{Px, Scale};
+use super::text::{Text, short, text};
+use super::{many, section as section_of};
+use crate::report::{Moment, Phase, PhaseKind, Report, Span, SpanResult};
+
+/// Up to so many workloads are drawn in one drawing.
+const FEW: usize = 300;
+/// Otherwise about so many stretches are drawn.
+const STRETCHES: usize = 40;
+/// No more bars of workloads are drawn, those that failed first.
+const MOST_BARS: usize = 10_000;
+
+const WIDTH: u64 = 1_100;
+const LABELS: u64 = 250;
+/// Room for the last mark of the axis.
+const MARGIN: u64 = 24;
+const ROW: u64 = 22;
+const BAR: u64 = 12;
+const AXIS: u64 = 26;
+/// About how wide a letter is.
+const LETTER: u64 = 7;
+/// The same for the ground under a note, in tenths of a pixel: nearer.
+const PLATE: u64 = 58;
+const LONGEST_LABEL: usize = 34;
+const LONGEST_NOTE: usize = 60;
+
+/// The class of a note for which there is no room beside its bar.
+const INSIDE: &str = " inside";
+
+/// The section.
+pub(super) fn section(report: &Report) -> String {
+    let scale = scale_of(report);
+    let spans = &report.workloads;
+    let mut body = String::new();
+    if spans.len() <= FEW {
+        let mut drawing = Drawing::new(scale);
+        drawing.phases(&report.phases);
+        for batch in spans.chunk_by(|a, b| a.batch == b.batch) {
+            drawing.batch(batch);
+        }
+        body.push_str(&drawing.finish("Phases and workloads over time"));
+    } else {
+        let mut drawing = Drawing::new(scale);
+        drawing.phases(&report.phases);
+        let stretches = stretches(spans);
+        for stretch in &stretches {
+            drawing.stretch(stretch);
+        }
+        body.push_str(&drawing.finish("Phases and batches over time"));
+        body.push_str(&folds(&stretches, scale));
+    }
+    body.push_str(LEGEND);
+    let lead = format!(
+        "{} in {}; from the change of the version on.",
+        many(spans.len(), "workload"),
+        many(report.batches.len(), "batch")
+    );
+    section_of("timeline", "Timeline", &lead, &body)
+}
+
+const LEGEND: &str = r#"<p class="legend"><svg width="26" height="12" aria-hidden="true"><rect class="bar phase" width="26" height="12" rx="2"/></svg> phase
+<svg width="26" height="12" aria-hidden="true"><rect class="bar migrated" width="26" height="12" rx="2"/></svg> moved
+<svg width="26" height="12" aria-hidden="true"><rect class="bar failed" width="26" height="12" rx="2"/></svg> failed
+<svg width="26" height="12" aria-hidden="true"><rect class="bar unfinished" width="26" height="12" rx="2"/></svg> not ended
+<svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no pod ready for a while</p>
+"#;
+
+/// All drawings of a report have one scale.
+fn scale_of(report: &Report) -> Scale {
+    let ends = report.phases.iter().map(|phase| phase.end);
+    let ends = ends.chain(report.workloads.iter().map(|span| span.end));
+    let end = ends.max().unwrap_or_default().max(report.totals.duration);
+    Scale::new(end, Px::whole(LABELS), Px::whole(WIDTH - LABELS - MARGIN))
+}
+
+/// Parts of about the same size; a batch is parted only if it is larger than that.
+fn stretches(spans: &[Span]) -> Vec<&[Span]> {
+    let size = spans.len().div_ceil(STRETCHES).max(1);
+    let mut found = Vec::new();
+    let mut rest = spans;
+    while !rest.is_empty() {
+        let mut length = 0;
+        for batch in rest.chunk_by(|a, b| a.batch == b.batch) {
+            if length > 0 && length + batch.len() > size {
+                break;
+            }
+            length += batch.len();
+        }
+        let (stretch, tail) = rest.split_at(length.min(size.max(FEW)));
+        found.push(stretch);
+        rest = tail;
+    }
+    found
+}
+
+fn folds(stretches: &[&[Span]], scale: Scale) -> String {
+    let failed = stretches
+        .iter()
+        .flat_map(|stretch| stretch.iter())
+        .filter(|span| is_trouble(span))
+        .count();
+    let mut trouble = failed.min(MOST_BARS);
+    let mut others = MOST_BARS - trouble;
+    let mut out = String::new();
+    for stretch in stretches {
+        let mut drawing = Drawing::new(scale);
+        let mut left = 0;
+        for span in *stretch {
+            let room = if is_trouble(span) {
+                &mut trouble
+            } else {
+                &mut others
+            };
+            if *room == 0 {
+                left += 1;
+                continue;
+            }
+            *room -= 1;
+            drawing.workload(span);
+        }
+        let drawn = if drawing.rows > 0 {
+            drawing.finish("Workloads over time")
+        } else {
+            String::new()
+        };
+        let more = match left {
+            0 => String::new(),
+            left => format!(
+                "<p class=\"lead\">{} not drawn; the JSON output has them all.</p>\n",
+                many(left, "more workload")
+            ),
+        };
+        let _ = write!(
+            out,
+            "<details class=\"stretch\"><summary>{} <span class=\"count\">{}</span></summary>\n{drawn}{more}</details>\n",
+            text(&batches(stretch)),
+            text(&sums(stretch)),
+        );
+    }
+    out
+}
+
+fn is_trouble(span: &Span) -> bool {
+    span.result != SpanResult::Migrated
+}
+
+/// Which batches a stretch is of.
+fn batches(stretch: &[Span]) -> String {
+    let number = |span: Option<&Span>| span.map_or(0, |span| span.batch);
+    match (number(stretch.first()), number(stretch.last())) {
+        (0, 0) => "Never restarted".to_owned(),
+        (first, last) if first == last => format!("Batch {first}"),
+        (first, last) => format!("Batches {first}–{last}"),
+    }
+}
+
+fn sums(stretch: &[Span]) -> String {
+    let failed = stretch.iter().filter(|span| is_trouble(span)).count();
+    let all = many(stretch.len(), "workload");
+    match failed {
+        0 => all,
+        failed => format!("{all}, {failed} failed"),
+    }
+}
+
+/// Rows under one another, before their frame is known.
+struct Drawing {
+    scale: Scale,
+    rows: u64,
+    body: String,
+    ground: String,
+}
+
+/// One bar and what stands beside it.
+struct Bar<'a> {
+    class: &'a str,
+    start: Moment,
+    end: Moment,
+    label: Text<'a>,
+    note: Text<'a>,
+    title: &'a str,
+    down: bool,
+}
+
+impl Drawing {
+    fn new(scale: Scale) -> Self {
+        Self {
+            scale,
+            rows: 0,
+            body: String::new(),
+            ground: String::new(),
+        }
+    }
+
+    fn top(&self) -> u64 {
+        AXIS + self.rows * ROW
+    }
+
+    fn phases(&mut self, phases: &[Phase]) {
+        for phase in phases.iter().take(100) {
+            let name = match phase.kind {
+                PhaseKind::ControlPlane => "Control plane",
+                PhaseKind::Tags => "Tags",
+                PhaseKind::Namespaces => "Namespaces",
+                PhaseKind::Batches => "Workloads",
+                PhaseKind::Pruning => "Pruning",
+            };
+            let lasted = phase.end.since(phase.start);
+            let note = format!("{lasted} · {}", phase.detail);
+            self.row(&Bar {
+                class: "phase",
+                start: phase.start,
+                end: phase.end,
+                label: short(name, LONGEST_LABEL),
+                note: short(&note, LONGEST_NOTE),
+                title: &format!("{name}: {}, from {} to {}", phase.detail, phase.start, phase.end),
+                down: false,
+            });
+        }
+    }
+
+    /// A head, then its workloads.
+    fn batch(&mut self, batch: &[Span]) {
+        let start = batch.iter().map(|span| span.start).min().unwrap_or_default();
+        let end = batch.iter().map(|span| span.end).max().unwrap_or_default();
+        let (x, right) = (self.scale.x(start), self.scale.x(end));
+        let height = ROW * (batch.len() as u64 + 1);
+        let _ = writeln!(
+            self.ground,
+            "<rect class=\"band\" x=\"{x}\" y=\"{}\" width=\"{}\" height=\"{height}\"/>",
+            self.top(),
+            right.minus(x)
+        );
+        let _ = writeln!(
+            self.body,
+            "<text class=\"head\" x=\"0\" y=\"{}\">{} <tspan class=\"quiet\">{}</tspan></text>",
+            self.top() + 16,
+            text(&batches(batch)),
+            text(&sums(batch))
+        );
+        self.rows += 1;
+        for span in batch {
+            self.workload(span);
+        }
+    }
+
+    fn workload(&mut self, span: &Span) {
+        let class = class_of(span);
+        let mut name = format!("{}/{}", span.namespace, span.name);
+        if span.kind != "Deployment" {
+            let _ = write!(name, " ({})", span.kind);
+        }
+        let lasted = span.end.since(span.start);
+        let note = match span.message.as_str() {
+            "" => lasted.to_string(),
+            message => format!("{lasted} · {message}"),
+        };
+        let title = format!(
+            "{} {}/{}, batch {}: from {} to {}, {} ready of {} at worst. {}",
+            span.kind,
+            span.namespace,
+            span.name,
+            span.batch,
+            span.start,
+            span.end,
+            span.fewest_ready,
+            span.replicas,
+            span.message
+        );
+        self.row(&Bar {
+            class,
+            start: span.start,
+            end: span.end,
+            label: short(&name, LONGEST_LABEL),
+            note: short(&note, LONGEST_NOTE),
+            title: &title,
+            down: span.replicas > 0 && span.fewest_ready == 0,
+        });
+    }
+
+    /// Many workloads as one bar.
+    fn stretch(&mut self, stretch: &[Span]) {
+        let start = stretch.iter().map(|span| span.start).min().unwrap_or_default();
+        let end = stretch.iter().map(|span| span.end).max().unwrap_or_default();
+        let worst = stretch.iter().map(class_of).max_by_key(|class| match *class {
+            "failed" => 2,
+            "unfinished" => 1,
+            _ => 0,
+        });
+        let (name, note) = (batches(stretch), sums(stretch));
+        self.row(&Bar {
+            class: worst.unwrap_or("migrated"),
+            start,
+            end,
+            label: short(&name, LONGEST_LABEL),
+            note: short(&note, LONGEST_NOTE),
+            title: &format!("{name}: {note}, from {start} to {end}"),
+            down: false,
+        });
+    }
+
+    fn row(&mut self, bar: &Bar<'_>) {
+        let top = self.top();
+        let (x, right) = (self.scale.x(bar.start), self.scale.x(bar.end));
+        let width = right.minus(x).max(Px::whole(2));
+        let (class, note) = self.place(bar, x, x.plus(width));
+        let _ = write!(
+            self.body,
+            "<g><title>{}</title><text class=\"label\" x=\"12\" y=\"{}\">{}</text><rect class=\"bar {}\" x=\"{x}\" y=\"{}\" width=\"{width}\" height=\"{BAR}\" rx=\"2\"/>",
+            short(bar.title, 500),
+            top + 15,
+            bar.label,
+            bar.class,
+            top + 5,
+        );
+        if bar.down {
+            let _ = write!(
+                self.body,
+                "<path class=\"down\" d=\"M{} {}h8l-4 6z\"/>",
+                x,
+                top + 1
+            );
+        }
+        if class == INSIDE {
+            let _ = write!(
+                self.body,
+                "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
+                note.minus(Px::whole(3)),
+                top + 4,
+                Px(bar.note.width() as u64 * PLATE).plus(Px::whole(6)),
+                BAR + 2,
+            );
+        }
+        let _ = writeln!(
+            self.body,
+            "<text class=\"note{class}\" x=\"{note}\" y=\"{}\">{}</text></g>",
+            top + 15,
+            bar.note
+        );
+        self.rows += 1;
+    }
+
+    /// Beside the bar where there is room: after it, before it, else inside.
+    fn place(&self, bar: &Bar<'_>, x: Px, right: Px) -> (&'static str, Px) {
+        let gap = Px::whole(6);
+        let needed = Px::whole(bar.note.width() as u64 * LETTER).plus(gap);
+        if right.plus(needed) <= self.scale.right().plus(Px::whole(MARGIN)) {
+            (" after", right.plus(gap))
+        } else if x.minus(self.scale.left()) >= needed {
+            (" before", x.minus(gap))
+        } else {
+            (INSIDE, x.plus(gap).plus(gap))
+        }
+    }
+
+    fn finish(self, title: &str) -> String {
+        let height = self.top() + 6;
+        let mut out = format!(
+            "<div class=\"scroll\"><svg class=\"gantt\" role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {WIDTH} {height}\">\n",
+            text(title)
+        );
+        for mark in self.scale.marks() {
+            let x = self.scale.x(mark);
+            let _ = writeln!(
+                out,
+                "<line class=\"grid\" x1=\"{x}\" y1=\"{AXIS}\" x2=\"{x}\" y2=\"{height}\"/><text class=\"mark\" x=\"{x}\" y=\"16\">{mark}</text>"
+            );
+        }
+        out.push_str(&self.ground);
+        out.push_str(&self.body);
+        out.push_str("</svg></div>\n");
+        out
+    }
+}
+
+fn class_of(span: &Span) -> &'static str {
+    match span.result {
+        SpanResult::Migrated => "migrated",
+        SpanResult::Failed => "failed",
+        SpanResult::Unfinished => "unfinished",
+    }
+}

@@ -1,0 +1,120 @@
+//! From moments to places: takes how long something lasted and how wide a drawing is, gives x coordinates and the marks of an axis. All in
+//! tenths of a pixel, so that the same report gives the same bytes everywhere.
+
+use std::fmt;
+
+use crate::report::Moment;
+
+/// Steps an axis may have, in seconds; beyond the last, whole days.
+const STEPS: [u64; 20] = [
+    1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 28_800, 43_200,
+    86_400,
+];
+
+/// No axis has more marks than this.
+const MOST_MARKS: u64 = 8;
+
+/// Tenths of a pixel.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Px(pub(super) u64);
+
+impl Px {
+    /// So many whole pixels.
+    pub(super) const fn whole(pixels: u64) -> Self {
+        Self(pixels.saturating_mul(10))
+    }
+
+    pub(super) const fn plus(self, other: Self) -> Self {
+        Self(self.0.saturating_add(other.0))
+    }
+
+    pub(super) const fn minus(self, other: Self) -> Self {
+        Self(self.0.saturating_sub(other.0))
+    }
+}
+
+impl fmt::Display for Px {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.0 % 10 {
+            0 => write!(f, "{}", self.0 / 10),
+            rest => write!(f, "{}.{rest}", self.0 / 10),
+        }
+    }
+}
+
+/// A time axis.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Scale {
+    end: u64,
+    left: Px,
+    width: Px,
+}
+
+impl Scale {
+    /// From 0 to `end`, in a stretch that begins at `left`.
+    pub(super) fn new(end: Moment, left: Px, width: Px) -> Self {
+        Self {
+            end: end.0.max(1_000),
+            left,
+            width,
+        }
+    }
+
+    /// Where a moment is.
+    pub(super) fn x(&self, at: Moment) -> Px {
+        let share = u128::from(at.0.min(self.end)) * u128::from(self.width.0) / u128::from(self.end);
+        self.left.plus(Px(u64::try_from(share).unwrap_or(self.width.0)))
+    }
+
+    /// Where it ends.
+    pub(super) fn right(&self) -> Px {
+        self.left.plus(self.width)
+    }
+
+    /// Where it begins.
+    pub(super) fn left(&self) -> Px {
+        self.left
+    }
+
+    /// The moments an axis marks.
+    pub(super) fn marks(&self) -> Vec<Moment> {
+        let fits = |step: &u64| self.end / (step * 1000) <= MOST_MARKS;
+        let day = 86_400;
+        let days = || (self.end / 1000).div_ceil(day * MOST_MARKS).max(1) * day;
+        let step = STEPS.into_iter().find(fits).unwrap_or_else(days);
+        (0..=MOST_MARKS)
+            .map(|number| Moment::seconds(number.saturating_mul(step)))
+            .take_while(|mark| mark.0 <= self.end)
+            .collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn marks(seconds: u64) -> Vec<String> {
+        let scale = Scale::new(Moment::seconds(seconds), Px::whole(0), Px::whole(100));
+        scale.marks().iter().map(ToString::to_string).collect()
+    }
+
+    #[test]
+    fn an_axis_has_few_round_marks() {
+        assert_eq!(marks(0), ["0s", "1s"]);
+        assert_eq!(
+            marks(70),
+            ["0s", "10s", "20s", "30s", "40s", "50s", "1m00s", "1m10s"]
+        );
+        assert_eq!(marks(40 * 86_400).len(), 9);
+        assert!(marks(u64::MAX / 1000).len() <= 9);
+    }
+
+    #[test]
+    fn places_stay_inside() {
+        let scale = Scale::new(Moment(400), Px::whole(10), Px::whole(100));
+        assert_eq!(scale.x(Moment(0)), Px::whole(10));
+        assert_eq!(scale.x(Moment(250)).to_string(), "35");
+        assert_eq!(scale.x(Moment(u64::MAX)), Px::whole(110));
+        assert_eq!(Px(1234).to_string(), "123.4");
+    }
+}

@@ -1,0 +1,222 @@
+//! Tables: takes a report, gives findings, and what else a person may look up.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+
+use super::text::{short, text};
+use super::{many, section};
+use crate::report::{Moment, Report, Severity, SpanResult};
+
+/// No table has more rows.
+const MOST_ROWS: usize = 1_000;
+
+/// What is wrong, worst first.
+pub(super) fn findings(report: &Report) -> String {
+    if report.findings.is_empty() {
+        return section(
+            "findings",
+            "Findings",
+            "Nothing stands in the way of this upgrade.",
+            "",
+        );
+    }
+    let mut body = String::from(
+        "<div class=\"scroll\"><table class=\"findings\"><thead><tr><th>Severity</th><th>Subject</th><th>What</th><th>What to do</th></tr></thead><tbody>\n",
+    );
+    for finding in report.findings.iter().take(MOST_ROWS) {
+        let (class, mark, word) = match finding.severity {
+            Severity::Error => ("bad", "×", "Error"),
+            Severity::Warning => ("warn", "!", "Warning"),
+            Severity::Info => ("note", "i", "Note"),
+        };
+        let _ = writeln!(
+            body,
+            "<tr><td><span class=\"badge {class}\"><span aria-hidden=\"true\">{mark}</span> {word}</span></td><td class=\"name\">{}</td><td>{}</td><td>{}</td></tr>",
+            text(&finding.subject),
+            text(&finding.what),
+            text(&finding.remedy)
+        );
+    }
+    body.push_str("</tbody></table></div>\n");
+    body.push_str(&left_out(report.findings.len()));
+    let count = |severity| {
+        report
+            .findings
+            .iter()
+            .filter(|one| one.severity == severity)
+            .count()
+    };
+    let lead = format!(
+        "{}, {}, {}.",
+        many(count(Severity::Error), "error"),
+        many(count(Severity::Warning), "warning"),
+        many(count(Severity::Info), "note")
+    );
+    section("findings", "Findings", &lead, &body)
+}
+
+/// What is told when a table has more rows than are drawn.
+fn left_out(count: usize) -> String {
+    match count.saturating_sub(MOST_ROWS) {
+        0 => String::new(),
+        more => format!("<p class=\"lead\">{more} more are in the JSON output.</p>\n"),
+    }
+}
+
+/// Everything else, folded.
+pub(super) fn rest(report: &Report) -> String {
+    let mut body = String::new();
+    body.push_str(&fold(
+        "Workloads by namespace",
+        &["Namespace", "Workloads", "Moved", "Failed", "Begins", "Ends"],
+        &by_namespace(report),
+    ));
+    let rows: Vec<_> = report
+        .skipped
+        .iter()
+        .map(|one| {
+            vec![
+                format!("{} {}/{}", one.kind, one.namespace, one.name),
+                one.reason.clone(),
+            ]
+        })
+        .collect();
+    body.push_str(&fold("Left alone", &["Workload", "Reason"], &rows));
+    let rows: Vec<_> = report
+        .namespaces
+        .iter()
+        .map(|one| {
+            vec![
+                one.name.clone(),
+                one.from.clone(),
+                one.to.clone(),
+                one.at.to_string(),
+            ]
+        })
+        .collect();
+    body.push_str(&fold(
+        "Relabelled namespaces",
+        &["Namespace", "From", "To", "At"],
+        &rows,
+    ));
+    let rows: Vec<_> = report
+        .pruned
+        .iter()
+        .map(|one| {
+            vec![
+                one.kind.clone(),
+                qualified(&one.namespace, &one.name),
+                one.at.to_string(),
+            ]
+        })
+        .collect();
+    body.push_str(&fold("Removed", &["Kind", "Object", "At"], &rows));
+    let rows: Vec<_> = report
+        .writes
+        .iter()
+        .map(|one| vec![one.verb.clone(), one.kind.clone(), one.count.to_string()])
+        .collect();
+    body.push_str(&fold(
+        "Writes of the operator",
+        &["Verb", "Kind", "How often"],
+        &rows,
+    ));
+    body.push_str(&fold(
+        "What it was rehearsed on",
+        &["What", "How much"],
+        &input(report),
+    ));
+    section("details", "Details", "", &body)
+}
+
+/// An object's name with its namespace, if it has one.
+pub(super) fn qualified(namespace: &str, name: &str) -> String {
+    if namespace.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{namespace}/{name}")
+    }
+}
+
+fn input(report: &Report) -> Vec<Vec<String>> {
+    let input = &report.input;
+    let mut rows: Vec<Vec<String>> = input
+        .objects
+        .iter()
+        .map(|one| vec![one.kind.clone(), one.count.to_string()])
+        .collect();
+    rows.extend(
+        input
+            .missing
+            .iter()
+            .map(|kind| vec![kind.clone(), "not there".to_owned()]),
+    );
+    rows.push(vec![
+        "readiness observed".to_owned(),
+        many(input.observed_readiness, "workload"),
+    ]);
+    rows.push(vec![
+        "readiness otherwise".to_owned(),
+        input.default_readiness.to_string(),
+    ]);
+    rows
+}
+
+#[derive(Default)]
+struct Sums {
+    workloads: usize,
+    moved: usize,
+    failed: usize,
+    start: Option<Moment>,
+    end: Moment,
+}
+
+fn by_namespace(report: &Report) -> Vec<Vec<String>> {
+    let mut all: BTreeMap<&str, Sums> = BTreeMap::new();
+    for span in &report.workloads {
+        let sums = all.entry(&span.namespace).or_default();
+        sums.workloads += 1;
+        sums.moved += usize::from(span.result == SpanResult::Migrated);
+        sums.failed += usize::from(span.result == SpanResult::Failed);
+        sums.start = Some(sums.start.map_or(span.start, |start| start.min(span.start)));
+        sums.end = sums.end.max(span.end);
+    }
+    let row = |(name, sums): (&str, Sums)| {
+        vec![
+            name.to_owned(),
+            sums.workloads.to_string(),
+            sums.moved.to_string(),
+            sums.failed.to_string(),
+            sums.start.unwrap_or_default().to_string(),
+            sums.end.to_string(),
+        ]
+    };
+    all.into_iter().map(row).collect()
+}
+
+fn fold(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
+    if rows.is_empty() {
+        return String::new();
+    }
+    let mut out = format!(
+        "<details><summary>{title} <span class=\"count\">{}</span></summary>\n<div class=\"scroll\"><table><thead><tr>",
+        rows.len()
+    );
+    for cell in head {
+        let _ = write!(out, "<th>{cell}</th>");
+    }
+    out.push_str("</tr></thead><tbody>\n");
+    for row in rows.iter().take(MOST_ROWS) {
+        out.push_str("<tr>");
+        for cell in row {
+            let _ = write!(out, "<td>{}</td>", short(cell, 300));
+        }
+        out.push_str("</tr>\n");
+    }
+    let _ = write!(
+        out,
+        "</tbody></table></div>\n{}</details>\n",
+        left_out(rows.len())
+    );
+    out
+}
