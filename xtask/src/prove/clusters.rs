@@ -154,16 +154,9 @@ struct Session {
 impl Session {
     fn run(quick: bool) -> anyhow::Result<Self> {
         let trials = CLAIMS.iter().filter(|claim| claim.quick || !quick);
+        // The whole workspace decides the features, so that what its tests were built from serves here too.
         let output = Command::new(build::cargo())
-            .args([
-                "test",
-                "--quiet",
-                "--package",
-                "mainstay-testkit",
-                "--test",
-                "clusters",
-                "--",
-            ])
+            .args(["test", "--quiet", "--workspace", "--test", "clusters", "--"])
             .args(trials.map(|claim| claim.trial))
             .current_dir(repository_root())
             .env("MAINSTAY_SEEDS", "100")

@@ -54,6 +54,7 @@ macro_rules! each {
                 a_tag_that_was_first_keeps_its_name,
                 gateway_classes_reach_their_config_map,
                 remote_control_plane_has_no_istiod,
+                the_endpoint_slice_of_a_remote_istiod_is_reverted,
             }
             tag {
                 of_an_istio_in_place,

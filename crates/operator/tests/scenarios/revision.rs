@@ -404,3 +404,25 @@ pub async fn remote_control_plane_has_no_istiod(world: World) -> World {
     assert!(world.get(&inside("Deployment", "istiod-mine")).await.is_none());
     world
 }
+
+/// Where a remote istiod is told by its address, a slice of ours says so, and stays as it was made.
+pub async fn the_endpoint_slice_of_a_remote_istiod_is_reverted(world: World) -> World {
+    let values = json!({"values": {"profile": "remote", "global": {"remotePilotAddress": "192.0.2.7"}}});
+    world
+        .create(made::revision("mine", NEW, "istio-system", values))
+        .await;
+    let slice = inside("EndpointSlice", "istiod-mine");
+    let address = "/endpoints/0/addresses/0";
+    let as_made = |object: &Value| object.pointer(address) == Some(&json!("192.0.2.7"));
+    world.until_object(&slice, "leads to istiod", as_made).await;
+    world
+        .edit(
+            &slice,
+            json!([{"op": "replace", "path": address, "value": "192.0.2.66"}]),
+        )
+        .await;
+    world.until_object(&slice, "leads to istiod again", as_made).await;
+    world.delete(&slice).await;
+    world.until_there(&slice).await;
+    world
+}

@@ -37,7 +37,7 @@ impl Session {
 
     /// Scenarios, quiet, bad input and the matrix on the simulator; the whole is run with optimisation.
     pub(super) fn simulated(quick: bool) -> anyhow::Result<Self> {
-        let base = ["test", "--package", "mainstay-operator", "--test", "simulated"];
+        let base = ["test", "--workspace", "--test", "simulated"];
         let profile: &[&str] = if quick { &[] } else { &["--release"] };
         let rest = ["--", "--show-output"];
         let whole = [("MAINSTAY_MATRIX", "whole"), ("MAINSTAY_INPUT", "whole")];
@@ -49,9 +49,11 @@ impl Session {
 
     /// The same on a real API server.
     pub(super) fn real() -> anyhow::Result<Self> {
-        Self::run(&["test", "--package", "mainstay-operator", "--test", "real"], &[])
+        Self::run(&["test", "--workspace", "--test", "real"], &[])
     }
 
+    /// The test programs have names of their own in the workspace: asked for by those alone, they are built from what
+    /// `cargo test --workspace` has already built.
     fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         println!("$ cargo {}", arguments.join(" "));
         let output = Command::new(build::cargo())
