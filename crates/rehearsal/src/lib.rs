@@ -5,5 +5,7 @@
 
 pub mod html;
 pub mod report;
+pub mod stage;
 
 pub use report::Report;
+pub use stage::Stage;
