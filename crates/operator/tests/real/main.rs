@@ -20,6 +20,7 @@ use std::process::ExitCode;
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::trial::{self, Trial};
 use support::World;
+use support::real::ISTIODS;
 
 /// A trial per scenario.
 macro_rules! trials {
@@ -34,12 +35,30 @@ macro_rules! trials {
     };
 }
 
+/// The same for a migration: real istiods inject.
+macro_rules! migrations {
+    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($(Trial {
+            name: concat!("migration::", stringify!($room), "::", stringify!($name)),
+            begin: || Box::pin(async {
+                let world = World::real_injecting().await;
+                scenarios::migration::$room::$name(world).await.end().await;
+            }),
+        }),+),+]
+    };
+}
+
+const MIGRATIONS: &[Trial] = scenarios::migration::each_migration!(migrations);
+
 const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
 fn main() -> ExitCode {
     if takeover::post_render() {
         return ExitCode::SUCCESS;
     }
-    let peers = [PARTS.as_slice(), &takeover::PEERS].concat();
-    trial::main(&peers, &[SCENARIOS, input::TRIALS, takeover::TRIALS].concat())
+    let peers = [PARTS.as_slice(), &takeover::PEERS, &ISTIODS].concat();
+    trial::main(
+        &peers,
+        &[SCENARIOS, input::TRIALS, takeover::TRIALS, MIGRATIONS].concat(),
+    )
 }

@@ -6,6 +6,7 @@
 pub mod base;
 pub mod cni;
 pub mod istio;
+pub mod migration;
 pub mod revision;
 pub mod tag;
 pub mod update;

@@ -21,14 +21,17 @@ use std::future::Future;
 use support::World;
 
 /// Runs a scenario in paused time.
-fn simulate<F: Future<Output = World>>(scenario: impl FnOnce(World) -> F) {
+fn simulate<F: Future<Output = World>>(
+    world: impl Future<Output = World>,
+    scenario: impl FnOnce(World) -> F,
+) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .start_paused(true)
         .build()
         .unwrap();
     runtime.block_on(async {
-        let world = scenario(World::simulated().await).await;
+        let world = scenario(world.await).await;
         world.end().await;
     });
 }
@@ -39,10 +42,30 @@ macro_rules! tests {
         $(mod $room {
             $(#[test]
             fn $name() {
-                super::simulate(super::scenarios::$room::$name);
+                super::simulate(super::World::simulated(), super::scenarios::$room::$name);
             })+
         })+
     };
 }
 
 scenarios::each!(tests);
+
+/// A test per scenario of a migration.
+macro_rules! migrations {
+    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+        mod migration {
+            use super::*;
+
+            $(mod $room {
+                use super::*;
+
+                $(#[test]
+                fn $name() {
+                    simulate(World::simulated_injecting(), scenarios::migration::$room::$name);
+                })+
+            })+
+        }
+    };
+}
+
+scenarios::migration::each_migration!(migrations);

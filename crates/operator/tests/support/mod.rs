@@ -12,6 +12,8 @@
 pub mod at;
 pub mod bad;
 pub mod calls;
+pub mod diary;
+pub mod history;
 pub mod input;
 pub mod made;
 pub mod operator;

@@ -1,4 +1,6 @@
-//! A real API server behind worlds: one for all trials of a program, with controllers, a hollow kubelet and an audit log.
+//! A real API server behind worlds: one for all trials that follow each other, with controllers, a hollow kubelet and an audit log.
+//!
+//! With or without injection: without, nobody asks webhooks; with it, real istiods run behind their pods and are asked.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,28 +8,43 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use kube::Client;
 use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{Cluster, Options, User, WORKLOAD_CONTROLLERS};
-use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
-use tokio::sync::OnceCell;
+use mainstay_testkit::istiod::Istiods;
+use mainstay_testkit::kubelet::{Backing, Kubelet, KubeletOptions};
+use tokio::sync::Mutex;
 
 use super::calls::{Mark, OPERATOR};
 
 /// The control plane as processes.
 pub struct Real {
     pub cluster: Cluster,
+    /// Whether istiods inject.
+    pub injects: bool,
     kubelet: Kubelet,
     serial: AtomicU64,
 }
 
-static SHARED: OnceCell<Arc<Real>> = OnceCell::const_new();
+static SHARED: Mutex<Option<Arc<Real>>> = Mutex::const_new(None);
+
+/// The versions that have a real istiod.
+pub const ISTIODS: [&str; 2] = ["pilot-discovery-1.28.2", "pilot-discovery-1.29.1"];
+
+/// Without injection nobody answers for istiod.
+const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 impl Real {
-    /// The one that is running, or a new one.
-    pub async fn shared() -> Arc<Self> {
-        Arc::clone(SHARED.get_or_init(async || Arc::new(Self::start().await)).await)
+    /// The one that is running, or a new one: never two at a time, they are large.
+    pub async fn shared(injects: bool) -> Arc<Self> {
+        let mut shared = SHARED.lock().await;
+        if let Some(real) = shared.as_ref().filter(|real| real.injects == injects) {
+            return Arc::clone(real);
+        }
+        shared.take();
+        let real = Arc::new(Self::start(injects).await);
+        Arc::clone(shared.insert(real))
     }
 
     /// One of its own.
-    pub async fn start() -> Self {
+    pub async fn start(injects: bool) -> Self {
         let options = Options {
             controllers: WORKLOAD_CONTROLLERS.to_vec(),
             users: vec![
@@ -37,15 +54,18 @@ impl Real {
                 User::new(OPERATOR, "operators"),
             ],
             audit: true,
-            // Injection is not what is tried here, and nobody answers for istiod.
-            api_server_flags: vec![
-                "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook".into(),
-            ],
+            api_server_flags: (!injects).then(|| NO_WEBHOOKS.into()).into_iter().collect(),
         };
         let cluster = Cluster::start(options).await.unwrap();
-        let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
+        let istiods = injects.then(|| Arc::new(Istiods::new(&cluster).unwrap()) as Arc<dyn Backing>);
+        let options = KubeletOptions {
+            backing: istiods,
+            ..KubeletOptions::default()
+        };
+        let kubelet = Kubelet::start(&cluster, options).await.unwrap();
         Self {
             cluster,
+            injects,
             kubelet,
             serial: AtomicU64::new(0),
         }

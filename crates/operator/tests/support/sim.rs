@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kube::Client;
 use mainstay_sim::auth::User;
-use mainstay_sim::context::{Question, Reply};
+use mainstay_sim::context::{Destination, Question, Reply};
 use mainstay_sim::{Answering, Cluster, Options, Outside, snapshot};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -61,6 +63,20 @@ impl Sim {
             begin,
             start,
             pacer,
+        }
+    }
+
+    /// The istiods of the Istio `default` answer their injection webhooks from now on.
+    pub fn inject(&self) {
+        for revision in REVISIONS {
+            let name = if revision == "default" {
+                "istiod".to_owned()
+            } else {
+                format!("istiod-{revision}")
+            };
+            let to = Destination::service("istio-system", &name, "/inject");
+            self.cluster
+                .handle_webhook(&to, move |review| reviewed(&review, injection(&review, revision)));
         }
     }
 
@@ -147,9 +163,35 @@ struct Injectors;
 
 impl Outside for Injectors {
     fn ask(&self, question: Question) -> Answering {
-        let response = json!({"uid": question.body["request"]["uid"], "allowed": true});
-        let review =
-            json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response});
+        let review = reviewed(&question.body, json!({"allowed": true}));
         Box::pin(std::future::ready(Reply::Answer(200, review.to_string())))
     }
+}
+
+/// Whose istiods answer.
+const REVISIONS: [&str; 4] = ["default", "default-v1-27-9", "default-v1-28-2", "default-v1-29-1"];
+
+/// What Istio knows of how traffic is caught.
+const MODES: [&str; 3] = ["REDIRECT", "TPROXY", "NONE"];
+const MODE: &str = "sidecar.istio.io/interceptionMode";
+
+/// As istiod answers: it marks pods, and refuses what it cannot read.
+fn injection(review: &Value, revision: &str) -> Value {
+    let annotations = &review["request"]["object"]["metadata"]["annotations"];
+    if let Some(mode) = annotations[MODE].as_str().filter(|mode| !MODES.contains(mode)) {
+        let message = format!("invalid value '{mode}' for annotation '{MODE}'");
+        return json!({"allowed": false, "status": {"message": message}});
+    }
+    let missing = annotations
+        .is_null()
+        .then(|| json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
+    let mark = json!({"op": "add", "path": "/metadata/annotations/istio.io~1rev", "value": revision});
+    let patch: Vec<Value> = missing.into_iter().chain([mark]).collect();
+    let patch = STANDARD.encode(Value::from(patch).to_string());
+    json!({"allowed": true, "patchType": "JSONPatch", "patch": patch})
+}
+
+fn reviewed(review: &Value, mut response: Value) -> Value {
+    response["uid"] = review["request"]["uid"].clone();
+    json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }

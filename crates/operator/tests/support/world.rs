@@ -50,6 +50,16 @@ impl World {
         world
     }
 
+    /// An operator on the simulator, whose istiods inject pods.
+    pub async fn simulated_injecting() -> Self {
+        let world = Self::without_operator(Sim::new(0)).await;
+        if let Backing::Sim(sim) = &world.backing {
+            sim.inject();
+        }
+        world.start_operator().await;
+        world
+    }
+
     /// The simulator with our kinds in it, and nobody who serves them yet.
     pub async fn without_operator(sim: Sim) -> Self {
         let client = sim.client("tester");
@@ -66,7 +76,15 @@ impl World {
 
     /// An operator on the real API server that the trials of this program share.
     pub async fn real() -> Self {
-        let real = Real::shared().await;
+        Self::on(Real::shared(false).await).await
+    }
+
+    /// The same with real istiods that inject pods.
+    pub async fn real_injecting() -> Self {
+        Self::on(Real::shared(true).await).await
+    }
+
+    async fn on(real: Arc<Real>) -> Self {
         let client = real.client("tester");
         let world = Self::over(Backing::Real(real), client);
         world.furnish().await;
@@ -287,6 +305,16 @@ impl World {
         }
     }
 
+    /// A client of the tester.
+    pub fn client(&self) -> Client {
+        self.client.clone()
+    }
+
+    /// Whether time is the machine's.
+    pub fn is_real(&self) -> bool {
+        matches!(self.backing, Backing::Real(_))
+    }
+
     /// The raw conversation: method, path and body in, code and body out.
     pub async fn call(&self, method: &str, path: &str, content: &str, body: Option<Value>) -> (u16, Value) {
         if let Backing::Sim(sim) = &self.backing {
@@ -314,6 +342,8 @@ impl World {
         match &self.backing {
             // Whatever is missed is seen at the latest when a watch begins anew, after five minutes.
             Backing::Sim(_) => Duration::from_mins(15),
+            // A process must start, and those of others may be busy.
+            Backing::Real(real) if real.injects => Duration::from_secs(90),
             Backing::Real(_) => Duration::from_secs(20),
         }
     }
@@ -526,6 +556,16 @@ impl World {
                 self.until_gone(&at).await;
             }
         }
+        let own = |space: &Value| Some(space["metadata"]["name"].as_str()?.to_owned());
+        let spaces: Vec<String> = self.list("Namespace", "").await.iter().filter_map(own).collect();
+        let left: Vec<String> = spaces
+            .into_iter()
+            .filter(|name| name.starts_with("app-"))
+            .collect();
+        for namespace in &left {
+            self.delete(&At::cluster("Namespace", namespace)).await;
+        }
+        self.until_left(&left).await;
     }
 
     /// Takes everything of the mesh away as a user would, and looks that nothing is left of it.
@@ -558,12 +598,22 @@ impl World {
         })
         .await;
         let namespaces = self.namespaces.take();
-        for namespace in namespaces {
-            self.delete(&At::cluster("Namespace", &namespace)).await;
+        for namespace in &namespaces {
+            self.delete(&At::cluster("Namespace", namespace)).await;
         }
+        self.until_left(&namespaces).await;
         self.promises.check();
         assert!(!self.operator_ended(), "the operator ended by itself");
         self.stop_operator().await;
+    }
+
+    /// Workloads must not be there any more when the next scenario counts its own.
+    async fn until_left(&self, namespaces: &[String]) {
+        if matches!(&self.backing, Backing::Real(real) if real.injects) {
+            for namespace in namespaces {
+                self.until_gone(&At::cluster("Namespace", namespace)).await;
+            }
+        }
     }
 
     /// What a reader of a failure wants to see.

@@ -1,0 +1,272 @@
+//! Workloads that move: what the proposal's integration and end-to-end lists ask for, as scenarios that run on any world with injection.
+//! The list in `migration.txt` says which line of the proposal each of them is. Here: a mesh, workloads in it, and questions about both.
+
+pub mod availability;
+pub mod batches;
+pub mod edges;
+pub mod flow;
+pub mod readiness;
+pub mod recovery;
+pub mod revisions;
+pub mod tags;
+pub mod versions;
+
+use std::collections::BTreeSet;
+
+use serde_json::{Value, json};
+
+use crate::support::World;
+use crate::support::at::{self, At};
+use crate::support::made::{self, NEW, OLD};
+
+pub const OLD_REVISION: &str = "default-v1-28-2";
+pub const NEW_REVISION: &str = "default-v1-29-1";
+
+/// Hands every scenario of a migration to a macro, room by room.
+macro_rules! each_migration {
+    ($macro:ident) => {
+        $macro! {
+            flow {
+                namespace_labels_lead_and_workloads_follow,
+                templates_that_name_a_revision_name_the_new_one,
+                injection_enabled_follows_the_default_tag,
+                one_version_string_moves_every_kind_of_label,
+            }
+            batches {
+                ten_deployments_three_at_a_time,
+            }
+            readiness {
+                whoever_is_ready_in_time_has_moved,
+                whoever_is_never_ready_fails_and_stops_nobody,
+            }
+            versions {
+                above_the_highest_version_nothing_moves_until_it_is_raised,
+            }
+            revisions {
+                several_old_ones_end_in_one,
+                templates_that_differ_from_their_namespace,
+            }
+            tags {
+                a_tag_moves_first_and_labels_stay,
+            }
+            edges {
+                nothing_to_move_is_completed_at_once,
+                what_is_already_there_is_left_alone,
+                a_deployment_deleted_on_its_way,
+                an_istio_deleted_on_the_way,
+                an_operator_killed_on_the_way,
+            }
+            recovery {
+                a_budget_and_pods_that_never_come_up,
+                an_injector_that_refuses,
+            }
+            availability {
+                every_service_is_served_at_every_instant,
+            }
+        }
+    };
+}
+pub(crate) use each_migration;
+
+/// Seconds between two batches.
+pub fn delay(world: &World) -> u64 {
+    if world.is_real() { 1 } else { 10 }
+}
+
+/// Seconds a workload has to come up: long enough for a busy machine, short enough to be waited for.
+pub fn timeout(world: &World) -> u64 {
+    if world.is_real() { 12 } else { 60 }
+}
+
+/// A migration by batches of this size, with these settings on top.
+pub fn batched(world: &World, size: u64, extra: Value) -> Value {
+    let settings = json!({
+        "batchSize": size,
+        "delayBetweenBatches": format!("{}s", delay(world)),
+        "readinessTimeout": format!("{}s", timeout(world)),
+    });
+    made::merged(json!({"strategy": "Batched", "batched": settings}), extra)
+}
+
+/// An Istio with a revision per version that moves its workloads.
+pub fn istio(world: &World, migration: Value) -> Value {
+    let strategy = json!({
+        "type": "RevisionBased",
+        "inactiveRevisionDeletionGracePeriodSeconds": world.grace(),
+        "workloadMigration": migration,
+    });
+    made::istio("default", OLD, json!({"updateStrategy": strategy}))
+}
+
+/// A mesh on the old version, healthy.
+pub async fn mesh(world: &World, migration: Value) {
+    world.create(istio(world, migration)).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    world
+        .until_state(&at::tag("default"), "NotReferencedByAnything")
+        .await;
+}
+
+/// One version string.
+pub async fn upgrade(world: &World) {
+    world
+        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .await;
+}
+
+/// A Deployment of two pods whose template has these labels; its Service has the same name.
+pub async fn app(world: &World, namespace: &str, name: &str, labels: &str) {
+    app_with(world, namespace, name, labels, json!({"replicas": 2})).await;
+}
+
+/// The same with more in its spec.
+pub async fn app_with(world: &World, namespace: &str, name: &str, labels: &str, spec: Value) {
+    // Namespaces wait for as long as pods may take to end.
+    let short = json!({"template": {"spec": {"terminationGracePeriodSeconds": 1}}});
+    let deployment = made::deployment(namespace, name, labels, "");
+    let deployment = made::merged(deployment, json!({"spec": made::merged(short, spec)}));
+    world.create(deployment).await;
+    world
+        .create(json!({
+            "apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
+            "spec": {"selector": {"app": name}, "ports": [{"port": 80}]},
+        }))
+        .await;
+}
+
+pub fn deployment(namespace: &str, name: &str) -> At {
+    At::inside("Deployment", namespace, name)
+}
+
+/// A namespace with these labels, and workloads in it that the old revision has injected.
+pub async fn shop(world: &World, labels: &str, apps: &[&str]) -> String {
+    let namespace = world.namespace(labels).await;
+    for name in apps {
+        app(world, &namespace, name, "").await;
+    }
+    until_served_by(world, &namespace, OLD_REVISION).await;
+    namespace
+}
+
+/// Waits until every workload of a namespace is complete, every Service has all endpoints, and one revision has injected every pod.
+pub async fn until_served_by(world: &World, namespace: &str, revision: &str) {
+    world
+        .until(&format!("{namespace} is served by {revision}"), async |world| {
+            for deployment in items(world, "Deployment", namespace).await {
+                let name = deployment["metadata"]["name"].as_str().unwrap().to_owned();
+                let (status, wanted) = (&deployment["status"], &deployment["spec"]["replicas"]);
+                let complete = status["observedGeneration"] == deployment["metadata"]["generation"]
+                    && ["replicas", "updatedReplicas", "availableReplicas"]
+                        .iter()
+                        .all(|count| status[*count] == *wanted);
+                if !complete {
+                    return Err(format!("{name}: {status}"));
+                }
+                let ready = endpoints(world, namespace, &name).await;
+                if Some(ready) != wanted.as_u64() {
+                    return Err(format!("{name}: {ready} endpoints"));
+                }
+            }
+            let by = injected_by(world, namespace).await;
+            let one = by.iter().map(String::as_str).eq([revision]);
+            one.then_some(()).ok_or(format!("injected by {by:?}"))
+        })
+        .await;
+}
+
+async fn endpoints(world: &World, namespace: &str, service: &str) -> u64 {
+    let mut ready = 0;
+    for slice in items(world, "EndpointSlice", namespace).await {
+        if slice["metadata"]["labels"]["kubernetes.io/service-name"] == service {
+            let endpoints = slice["endpoints"].as_array();
+            ready += endpoints
+                .into_iter()
+                .flatten()
+                .filter(|one| one["conditions"]["ready"] == true)
+                .count() as u64;
+        }
+    }
+    ready
+}
+
+/// What there is of a kind in a namespace.
+pub async fn items(world: &World, kind: &str, namespace: &str) -> Vec<Value> {
+    let path = At::inside(kind, namespace, "").collection();
+    let (code, mut list) = world.call("GET", &path, "", None).await;
+    assert_eq!(code, 200, "{path}: {list}");
+    match list["items"].take() {
+        Value::Array(items) => items,
+        _ => Vec::new(),
+    }
+}
+
+/// Who injected the pods that stay; `-` for nobody.
+pub async fn injected_by(world: &World, namespace: &str) -> BTreeSet<String> {
+    let pods = items(world, "Pod", namespace).await;
+    let stays = |pod: &&Value| pod["metadata"]["deletionTimestamp"].is_null();
+    let by = |pod: &Value| {
+        let revision = pod["metadata"]["annotations"]["istio.io/rev"].as_str();
+        revision.unwrap_or("-").to_owned()
+    };
+    pods.iter().filter(stays).map(by).collect()
+}
+
+/// What the Istio says of its migration.
+pub async fn status(world: &World) -> Value {
+    let istio = world.get(&at::istio("default")).await.unwrap();
+    istio["status"]["workloadMigration"].clone()
+}
+
+/// Waits until the migration to the new revision is in this state; gives what is said of it.
+pub async fn until_migration(world: &World, state: &str) -> Value {
+    let istio = world
+        .until_object(&at::istio("default"), &format!("migration {state}"), |istio| {
+            let migration = &istio["status"]["workloadMigration"];
+            migration["state"] == state && migration["targetRevision"] == NEW_REVISION
+        })
+        .await;
+    istio["status"]["workloadMigration"].clone()
+}
+
+/// `migrated+failed+skipped of total` of a status.
+pub fn counts(status: &Value) -> String {
+    let count = |key: &str| status[key].as_i64().unwrap_or_default();
+    format!(
+        "{}+{}+{} of {}",
+        count("migratedWorkloads"),
+        count("failedWorkloads"),
+        count("skippedWorkloads"),
+        count("totalWorkloads")
+    )
+}
+
+/// `current of total` batches of a status.
+pub fn batch(status: &Value) -> String {
+    let count = |key: &str| status["batched"][key].as_i64().unwrap_or_default();
+    format!("{} of {}", count("currentBatch"), count("totalBatches"))
+}
+
+/// Labels and annotations of a workload's template.
+pub async fn template(world: &World, namespace: &str, name: &str) -> Value {
+    let object = world.get(&deployment(namespace, name)).await.unwrap();
+    object["spec"]["template"]["metadata"].clone()
+}
+
+/// The value of a namespace's label; null where there is none.
+pub async fn space_label(world: &World, namespace: &str, key: &str) -> Value {
+    let object = world.get(&At::cluster("Namespace", namespace)).await.unwrap();
+    object["metadata"]["labels"][key].clone()
+}
+
+/// The old control plane goes: its revision, its istiod, its webhooks.
+pub async fn until_old_is_gone(world: &World) {
+    world.until_gone(&at::revision(OLD_REVISION)).await;
+    let istiod = format!("istiod-{OLD_REVISION}");
+    world.until_gone(&deployment("istio-system", &istiod)).await;
+    let injector = format!("istio-sidecar-injector-{OLD_REVISION}");
+    world.until_gone(&at::injector(&injector)).await;
+    let istio = world.until_state(&at::istio("default"), "Healthy").await;
+    assert_eq!(istio["status"]["activeRevisionName"], NEW_REVISION);
+}
+
+pub const RESTARTED: &str = "kubectl.kubernetes.io/restartedAt";

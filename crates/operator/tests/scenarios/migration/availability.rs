@@ -1,0 +1,67 @@
+//! Zero downtime: every Service has what its workload promises, at every instant of the upgrade.
+
+use std::time::Duration;
+
+use mainstay_sim::script::Script;
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+/// Workloads of every manner of rolling: how many pods, how many may be missing, how many more there may be.
+const MANNERS: [(&str, u64, &str, &str); 5] = [
+    ("cautious", 3, "0", "1"),
+    ("usual", 4, "25%", "25%"),
+    ("thrifty", 3, "1", "0"),
+    ("brisk", 4, "50%", "100%"),
+    ("single", 1, "25%", "25%"),
+];
+
+/// A number stays one.
+fn number(text: &str) -> Value {
+    text.parse::<i64>().map_or_else(|_| text.into(), Value::from)
+}
+
+pub async fn every_service_is_served_at_every_instant(world: World) -> World {
+    mesh(&world, batched(&world, 2, json!({}))).await;
+    let spaces = [
+        world.namespace(&format!("istio.io/rev={OLD_REVISION}")).await,
+        world.namespace("istio-injection=enabled").await,
+    ];
+    for space in &spaces {
+        for (name, replicas, missing, more) in MANNERS {
+            world.behave(
+                space,
+                name,
+                Script::default().stopping_after(Duration::from_secs(1)),
+            );
+            let rolling = json!({"maxUnavailable": number(missing), "maxSurge": number(more)});
+            let spec = json!({"replicas": replicas, "strategy": {"rollingUpdate": rolling}});
+            app_with(&world, space, name, "", spec).await;
+        }
+    }
+    for space in &spaces {
+        until_served_by(&world, space, OLD_REVISION).await;
+    }
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    assert_eq!(
+        counts(&until_migration(&world, "Completed").await),
+        "10+0+0 of 10"
+    );
+    for space in &spaces {
+        until_served_by(&world, space, NEW_REVISION).await;
+    }
+    until_old_is_gone(&world).await;
+    let history = diary.close(&world).await;
+    let seen = history.availability();
+    seen.check(10);
+    assert!(history.most_disturbed() <= 2, "gradually");
+    // Where one may be missing, one was: the instrument sees it.
+    for space in &spaces {
+        let low = seen.services[&format!("{space}/thrifty")];
+        assert_eq!((low.floor, low.pods), (2, 2), "{low:?}");
+    }
+    world
+}

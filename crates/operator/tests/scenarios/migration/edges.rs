@@ -1,0 +1,165 @@
+//! Edges: nothing to do, nothing left to do, and things that go while others are under way.
+
+use std::time::Duration;
+
+use mainstay_sim::script::Script;
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+pub async fn nothing_to_move_is_completed_at_once(world: World) -> World {
+    let diary = Diary::begin(&world).await;
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    // Nobody asks this one to be in the mesh.
+    let plain = world.namespace("").await;
+    app(&world, &plain, "plain", "").await;
+    until_served_by(&world, &plain, "-").await;
+    upgrade(&world).await;
+    let status = until_migration(&world, "Completed").await;
+    assert_eq!(
+        (counts(&status), batch(&status)),
+        ("0+0+0 of 0".into(), "0 of 0".into())
+    );
+    until_old_is_gone(&world).await;
+    let history = diary.close(&world).await;
+    assert!(
+        !history.states().contains(&"InProgress".to_owned()),
+        "{:?}",
+        history.states()
+    );
+    assert_eq!(history.template_changes(&plain, "plain"), 0);
+    world
+}
+
+pub async fn what_is_already_there_is_left_alone(world: World) -> World {
+    mesh(&world, json!({"strategy": ""})).await;
+    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    upgrade(&world).await;
+    world.until_state(&at::revision(NEW_REVISION), "Healthy").await;
+    // People have moved it by hand.
+    world.label(&space, &format!("istio.io/rev={NEW_REVISION}")).await;
+    for name in ["cart", "web"] {
+        let restart =
+            json!({"spec": {"template": {"metadata": {"annotations": {RESTARTED: "2026-01-01T00:00:00Z"}}}}});
+        world.patch(&deployment(&space, name), restart).await;
+    }
+    until_served_by(&world, &space, NEW_REVISION).await;
+    world.settle().await;
+    let (diary, mark) = (Diary::begin(&world).await, world.mark());
+    let on = json!({"spec": {"updateStrategy": {"workloadMigration": batched(&world, 1, json!({}))}}});
+    world.patch(&at::istio("default"), on).await;
+    assert_eq!(counts(&until_migration(&world, "Completed").await), "0+0+0 of 0");
+    world.settle().await;
+    let writes: Vec<String> = world
+        .calls(&mark)
+        .iter()
+        .map(|call| call.line.clone())
+        .filter(|line| line.contains(&space))
+        .collect();
+    assert_eq!(writes, [""; 0], "nothing of it is written");
+    let history = diary.close(&world).await;
+    assert_eq!(history.sent(), []);
+    assert!(
+        !history.states().contains(&"InProgress".to_owned()),
+        "{:?}",
+        history.states()
+    );
+    world
+}
+
+pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    let space = shop(
+        &world,
+        &format!("istio.io/rev={OLD_REVISION}"),
+        &["a-leaves", "b-waits", "c-stays"],
+    )
+    .await;
+    world.behave(&space, "a-leaves", Script::never_ready());
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    world
+        .until_object(&deployment(&space, "a-leaves"), "is on its way", |object| {
+            object["metadata"]["annotations"]["sailoperator.io/migration"].is_string()
+        })
+        .await;
+    // One that is being moved, and one whose turn would have come.
+    world.delete(&deployment(&space, "a-leaves")).await;
+    world.delete(&deployment(&space, "b-waits")).await;
+    let status = until_migration(&world, "Completed").await;
+    assert_eq!(counts(&status), "1+0+0 of 1");
+    assert!(status["failures"].is_null(), "{status}");
+    world
+        .until("only one is left", async |world| {
+            let left = items(world, "Pod", &space).await.len();
+            (left == 2).then_some(()).ok_or(format!("{left} pods"))
+        })
+        .await;
+    until_served_by(&world, &space, NEW_REVISION).await;
+    until_old_is_gone(&world).await;
+    world
+}
+
+pub async fn an_istio_deleted_on_the_way(world: World) -> World {
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["a", "b", "c"]).await;
+    world.behave(&space, "a", Script::never_ready());
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    world
+        .until_object(&deployment(&space, "a"), "is on its way", |object| {
+            object["metadata"]["annotations"]["sailoperator.io/migration"].is_string()
+        })
+        .await;
+    world.delete(&at::istio("default")).await;
+    world.until_gone(&at::istio("default")).await;
+    world.until_gone(&at::revision(NEW_REVISION)).await;
+    world.pass(Duration::from_secs(delay(&world) * 3)).await;
+    world.settle().await;
+    let history = diary.close(&world).await;
+    let sent: Vec<String> = history.sent().into_iter().map(|one| one.workload).collect();
+    assert_eq!(sent, [format!("{space}/a")], "it stops where it is");
+    for name in ["b", "c"] {
+        assert_eq!(history.template_changes(&space, name), 0, "{name}");
+    }
+    world
+}
+
+pub async fn an_operator_killed_on_the_way(world: World) -> World {
+    const NAMES: [&str; 5] = ["a", "b", "c", "d", "e"];
+    mesh(&world, batched(&world, 2, json!({}))).await;
+    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    let began = until_migration(&world, "InProgress").await["startTime"].clone();
+    // Before each of them comes up, another operator takes over.
+    for (batch, name) in [(1, "a"), (2, "c"), (3, "e")] {
+        world
+            .until_object(&deployment(&space, name), "is on its way", |object| {
+                let mark = object["metadata"]["annotations"]["sailoperator.io/migration"].as_str();
+                mark.is_some_and(|mark| mark.contains(&format!("\"batch\":{batch},")))
+            })
+            .await;
+        world.restart_operator().await;
+    }
+    let status = until_migration(&world, "Completed").await;
+    assert_eq!(
+        (counts(&status), batch(&status)),
+        ("5+0+0 of 5".into(), "3 of 3".into())
+    );
+    assert_eq!(status["startTime"], began, "it is one migration");
+    until_served_by(&world, &space, NEW_REVISION).await;
+    let history = diary.close(&world).await;
+    for name in NAMES {
+        assert_eq!(
+            history.template_changes(&space, name),
+            1,
+            "{name} is restarted once"
+        );
+    }
+    assert!(history.most_disturbed() <= 2, "never more than a batch");
+    history.availability().check(5);
+    world
+}

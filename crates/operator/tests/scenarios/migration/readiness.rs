@@ -1,0 +1,103 @@
+//! Readiness: who comes up in time has moved, who does not has failed, and neither holds up the others.
+
+use std::time::Duration;
+
+use mainstay_sim::script::Script;
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+pub async fn whoever_is_ready_in_time_has_moved(world: World) -> World {
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    let space = shop(
+        &world,
+        &format!("istio.io/rev={OLD_REVISION}"),
+        &["a-slow", "b-next"],
+    )
+    .await;
+    let slow = Duration::from_secs(timeout(&world) / 3);
+    world.behave(&space, "a-slow", Script::ready_after(slow));
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
+    let sent = diary.close(&world).await.sent();
+    let (first, next) = (&sent[0], &sent[1]);
+    let (version, came_up) = first.complete.unwrap();
+    assert!(
+        came_up.duration_since(first.at) >= slow,
+        "one after the other: twice at least"
+    );
+    assert!(next.version > version, "the next waits until it is ready");
+    world
+}
+
+pub async fn whoever_is_never_ready_fails_and_stops_nobody(world: World) -> World {
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    let space = shop(
+        &world,
+        &format!("istio.io/rev={OLD_REVISION}"),
+        &["a-bad", "b-good", "c-good"],
+    )
+    .await;
+    world.behave(&space, "a-bad", Script::never_ready());
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    let failed = until_migration(&world, "Failed").await;
+    assert_eq!(
+        (counts(&failed), batch(&failed)),
+        ("2+1+0 of 3".into(), "3 of 3".into())
+    );
+    let failure = &failed["failures"][0];
+    assert_eq!(failed["failures"].as_array().unwrap().len(), 1, "{failed}");
+    assert_eq!(
+        [&failure["namespace"], &failure["name"], &failure["kind"]],
+        [space.as_str(), "a-bad", "Deployment"]
+    );
+    let reason = format!("Readiness timeout exceeded after {}: ", span(timeout(&world)));
+    assert!(
+        failure["reason"].as_str().unwrap().starts_with(&reason),
+        "{failure}"
+    );
+    assert!(
+        failure["timestamp"].as_str() >= failed["startTime"].as_str(),
+        "{failed}"
+    );
+    assert!(
+        failed["completionTime"].as_str() >= failure["timestamp"].as_str(),
+        "{failed}"
+    );
+    let history = diary.close(&world).await;
+    let sent = history.sent();
+    let names: Vec<&str> = sent
+        .iter()
+        .filter_map(|one| Some(one.workload.split_once('/')?.1))
+        .collect();
+    assert_eq!(names, ["a-bad", "b-good", "c-good"]);
+    assert_eq!(sent[0].complete, None);
+    let waited = sent[1].at.duration_since(sent[0].at);
+    assert!(
+        waited >= Duration::from_secs(timeout(&world) - 1),
+        "given up after {waited:?}"
+    );
+    history.availability().check(3);
+    world
+        .until_condition(&at::istio("default"), "WorkloadsMigrated=False/WorkloadsFailed")
+        .await;
+    // What failed keeps the old revision, whatever time passes.
+    world.pass(Duration::from_secs(world.grace() * 2)).await;
+    world
+        .until_condition(&at::revision(OLD_REVISION), "InUse=True")
+        .await;
+    world
+}
+
+/// As Go prints it.
+fn span(seconds: u64) -> String {
+    match (seconds / 60, seconds % 60) {
+        (0, seconds) => format!("{seconds}s"),
+        (minutes, seconds) => format!("{minutes}m{seconds}s"),
+    }
+}

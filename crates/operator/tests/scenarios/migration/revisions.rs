@@ -1,0 +1,96 @@
+//! Several old revisions, and workloads that name another one than their namespace.
+
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+/// The revision of an Istio in place, and one by version: both are old when the third comes.
+pub async fn several_old_ones_end_in_one(world: World) -> World {
+    world.create(made::istio("default", OLD, json!({}))).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    let enabled = world.namespace("istio-injection=enabled").await;
+    app(&world, &enabled, "httpbin", "").await;
+    app(&world, &enabled, "sleep", "").await;
+    until_served_by(&world, &enabled, "default").await;
+    let strategy = json!({
+        "type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": world.grace(), "revisionTags": [],
+    });
+    world
+        .patch(
+            &at::istio("default"),
+            json!({"spec": {"updateStrategy": strategy}}),
+        )
+        .await;
+    world.until_state(&at::revision(OLD_REVISION), "Healthy").await;
+    let named = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    let migration = json!({"workloadMigration": batched(&world, 2, json!({}))});
+    let spec = json!({"spec": {"version": NEW, "updateStrategy": migration}});
+    let diary = Diary::begin(&world).await;
+    world.patch(&at::istio("default"), spec).await;
+    let status = until_migration(&world, "Completed").await;
+    assert_eq!(counts(&status), "4+0+0 of 4");
+    for space in [&enabled, &named] {
+        until_served_by(&world, space, NEW_REVISION).await;
+        assert_eq!(space_label(&world, space, "istio.io/rev").await, NEW_REVISION);
+    }
+    assert_eq!(
+        space_label(&world, &enabled, "istio-injection").await,
+        serde_json::Value::Null
+    );
+    let history = diary.close(&world).await;
+    assert_eq!(history.sent().len(), 4);
+    history.availability().check(4);
+    world.until_gone(&at::revision("default")).await;
+    until_old_is_gone(&world).await;
+    world
+}
+
+pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
+    mesh(&world, batched(&world, 4, json!({}))).await;
+    let label = format!("istio.io/rev={OLD_REVISION}");
+    // The namespace decides: what the template says means nothing, and is not touched.
+    let decided = world.namespace("istio-injection=enabled").await;
+    app(&world, &decided, "overruled", &label).await;
+    app(&world, &decided, "out", "sidecar.istio.io/inject=false").await;
+    // The namespace says nothing: each template for itself.
+    let open = world.namespace("").await;
+    app(&world, &open, "named", &label).await;
+    app(&world, &open, "tagged", "istio.io/rev=default").await;
+    world
+        .until("all are up", async |world| {
+            let (decided, open) = (
+                injected_by(world, &decided).await,
+                injected_by(world, &open).await,
+            );
+            let right = decided.iter().eq(["-", OLD_REVISION]) && open.iter().eq([OLD_REVISION]);
+            right.then_some(()).ok_or(format!("{decided:?} {open:?}"))
+        })
+        .await;
+    until_served_by(&world, &open, OLD_REVISION).await;
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    assert_eq!(counts(&until_migration(&world, "Completed").await), "3+0+0 of 3");
+    until_served_by(&world, &open, NEW_REVISION).await;
+    assert_eq!(
+        injected_by(&world, &decided).await,
+        BTreeSet::from(["-".to_owned(), NEW_REVISION.to_owned()])
+    );
+    let history = diary.close(&world).await;
+    assert_eq!(history.template_changes(&decided, "out"), 0);
+    assert_eq!(
+        template(&world, &open, "named").await["labels"]["istio.io/rev"],
+        NEW_REVISION
+    );
+    assert_eq!(
+        template(&world, &open, "tagged").await["labels"]["istio.io/rev"],
+        "default"
+    );
+    assert_eq!(
+        template(&world, &decided, "overruled").await["labels"]["istio.io/rev"],
+        OLD_REVISION
+    );
+    until_old_is_gone(&world).await;
+    world
+}

@@ -1,0 +1,64 @@
+//! Tags: they move when the new revision is ready, workloads follow by a restart, and no label is ever written.
+
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+pub async fn a_tag_moves_first_and_labels_stay(world: World) -> World {
+    let tags = json!({"spec": {"updateStrategy": {"revisionTags": ["stable"]}}});
+    world
+        .create(made::merged(istio(&world, batched(&world, 2, json!({}))), tags))
+        .await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    // One the Istio makes, one that people make.
+    world.create(made::tag("prod", "Istio", "default")).await;
+    for tag in ["stable", "prod"] {
+        world.until_condition(&at::tag(tag), "Reconciled=True").await;
+    }
+    let stable = shop(&world, "istio.io/rev=stable", &["cart", "web"]).await;
+    let prod = shop(&world, "istio.io/rev=prod", &["cart"]).await;
+    let silent = world.namespace("").await;
+    app(&world, &silent, "tagged", "istio.io/rev=stable").await;
+    until_served_by(&world, &silent, OLD_REVISION).await;
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_migration(&world, "InProgress").await;
+    assert_eq!(counts(&until_migration(&world, "Completed").await), "4+0+0 of 4");
+    for (space, label) in [
+        (&stable, json!("stable")),
+        (&prod, json!("prod")),
+        (&silent, json!(null)),
+    ] {
+        until_served_by(&world, space, NEW_REVISION).await;
+        assert_eq!(space_label(&world, space, "istio.io/rev").await, label);
+    }
+    assert_eq!(
+        template(&world, &silent, "tagged").await["labels"]["istio.io/rev"],
+        "stable"
+    );
+    until_old_is_gone(&world).await;
+    let history = diary.close(&world).await;
+    let first = history.sent()[0].version;
+    let ready = history.first("IstioRevision", NEW_REVISION, |revision| {
+        revision["status"]["state"] == "Healthy"
+            || crate::support::world::has_condition(revision, "Ready=True")
+    });
+    for tag in ["stable", "prod"] {
+        let moved = history.first("IstioRevisionTag", tag, |tag| {
+            tag["status"]["istioRevision"] == NEW_REVISION
+        });
+        assert!(
+            moved.is_some_and(|moved| moved < first),
+            "{tag} moved at {moved:?}, a workload at {first}"
+        );
+        assert!(moved > ready, "{tag} moved before the revision was ready");
+    }
+    for space in [&stable, &prod] {
+        let untouched = history.first("Namespace", space, |space| {
+            space["metadata"]["labels"]["istio.io/rev"] == NEW_REVISION
+        });
+        assert_eq!(untouched, None);
+    }
+    world
+}

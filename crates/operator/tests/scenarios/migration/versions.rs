@@ -1,0 +1,53 @@
+//! Version boundaries: what is above the highest allowed version is installed, and nothing moves to it until it is allowed.
+
+use serde_json::json;
+
+use super::*;
+use crate::support::diary::Diary;
+
+async fn allow(world: &World, version: &str) {
+    let batched = json!({"batched": {"maxVersion": version}});
+    let spec = json!({"spec": {"updateStrategy": {"workloadMigration": batched}}});
+    world.patch(&at::istio("default"), spec).await;
+}
+
+/// Nothing moves, and this is why.
+async fn held(world: &World, space: &str, why: &str, words: &str) {
+    let istio = world
+        .until_object(&at::istio("default"), why, |istio| {
+            let conditions = istio["status"]["conditions"].to_string();
+            istio["status"]["observedGeneration"] == istio["metadata"]["generation"]
+                && conditions.contains(why)
+                && conditions.contains(words)
+        })
+        .await;
+    world.settle().await;
+    assert_eq!(istio["status"]["workloadMigration"]["state"], "Idle");
+    assert_eq!(space_label(world, space, "istio.io/rev").await, OLD_REVISION);
+    until_served_by(world, space, OLD_REVISION).await;
+}
+
+pub async fn above_the_highest_version_nothing_moves_until_it_is_raised(world: World) -> World {
+    let highest = json!({"batched": {"maxVersion": "1.28.999"}});
+    mesh(&world, batched(&world, 2, highest)).await;
+    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &["cart", "web"]).await;
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    world.until_state(&at::revision(NEW_REVISION), "Healthy").await;
+    let words = |highest: &str| {
+        format!("1.29.1 is above batched.maxVersion {highest}: workloads stay where they are")
+    };
+    held(&world, &space, "VersionAboveMaximum", &words("1.28.999")).await;
+    // The whole minor version is not meant by its first.
+    allow(&world, "1.29.0").await;
+    held(&world, &space, "VersionAboveMaximum", &words("1.29.0")).await;
+    let history = diary.close(&world).await;
+    assert_eq!(history.sent(), []);
+    assert_eq!(history.template_changes(&space, "cart"), 0);
+    // The version itself is.
+    allow(&world, "1.29.1").await;
+    assert_eq!(counts(&until_migration(&world, "Completed").await), "2+0+0 of 2");
+    until_served_by(&world, &space, NEW_REVISION).await;
+    until_old_is_gone(&world).await;
+    world
+}

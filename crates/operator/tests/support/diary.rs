@@ -1,0 +1,166 @@
+//! A diary of a world: takes kinds to watch, gives every version of every object of them, in the order in which they were written.
+//!
+//! It hears of changes by watches and never asks again, so no moment lies between two looks.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use futures::StreamExt;
+use http::Request;
+use kube::Client;
+use kube::core::WatchEvent;
+use serde_json::Value;
+use tokio::task::JoinHandle;
+use tokio::time::Instant;
+
+use super::World;
+use super::at::At;
+use super::history::{Entry, History};
+
+/// What is written down.
+const KINDS: [&str; 8] = [
+    "Istio",
+    "IstioRevision",
+    "IstioRevisionTag",
+    "Namespace",
+    "Deployment",
+    "Pod",
+    "EndpointSlice",
+    "Event",
+];
+
+/// A diary that is being written.
+pub struct Diary {
+    pages: Pages,
+    begin: u64,
+    writers: Vec<JoinHandle<()>>,
+}
+
+#[derive(Clone, Default)]
+struct Pages(Arc<Mutex<Written>>);
+
+#[derive(Default)]
+struct Written {
+    entries: Vec<Entry>,
+    trouble: Vec<String>,
+}
+
+impl Pages {
+    fn with<T>(&self, act: impl FnOnce(&mut Written) -> T) -> T {
+        act(&mut self.0.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    fn add(&self, kind: &'static str, gone: bool, object: Value) -> u64 {
+        let version = version(&object);
+        let at = Instant::now();
+        let entry = Entry {
+            version,
+            at,
+            kind,
+            gone,
+            object,
+        };
+        self.with(|written| written.entries.push(entry));
+        version
+    }
+}
+
+impl Diary {
+    /// From what is there now on.
+    pub async fn begin(world: &World) -> Self {
+        let (pages, mut begin, mut writers) = (Pages::default(), 0, Vec::new());
+        for kind in KINDS {
+            let path = At::cluster(kind, "").collection();
+            let (code, mut list) = world.call("GET", &path, "", None).await;
+            assert_eq!(code, 200, "{path}: {list}");
+            let from = version(&list);
+            begin = begin.max(from);
+            if let Value::Array(items) = list["items"].take() {
+                for item in items {
+                    pages.add(kind, false, item);
+                }
+            }
+            let writer = write(world.client(), (kind, path, from), pages.clone());
+            writers.push(tokio::spawn(writer));
+        }
+        Self {
+            pages,
+            begin,
+            writers,
+        }
+    }
+
+    /// Ends it once it knows all that is there now.
+    pub async fn close(self, world: &World) -> History {
+        world
+            .until("the diary is up to date", async |world| {
+                for kind in KINDS {
+                    self.compare(kind, &world.list(kind, "").await)?;
+                }
+                Ok(())
+            })
+            .await;
+        let written = self.pages.with(std::mem::take);
+        assert_eq!(written.trouble, [""; 0], "the diary has gaps");
+        History::new(written.entries, self.begin)
+    }
+
+    /// Whether what is there is what was written down last.
+    fn compare(&self, kind: &str, items: &[Value]) -> Result<(), String> {
+        let known = self.pages.with(|written| {
+            let mut known = BTreeMap::new();
+            for entry in written.entries.iter().filter(|entry| entry.kind == kind) {
+                let uid = entry.object["metadata"]["uid"].to_string();
+                known.insert(uid, (entry.version, entry.gone));
+            }
+            known
+        });
+        let there: BTreeMap<String, (u64, bool)> = items
+            .iter()
+            .map(|item| (item["metadata"]["uid"].to_string(), (version(item), false)))
+            .collect();
+        let known = known.into_iter().filter(|(_, (_, gone))| !gone);
+        (known.eq(there))
+            .then_some(())
+            .ok_or(format!("{kind} are behind"))
+    }
+}
+
+impl Drop for Diary {
+    fn drop(&mut self) {
+        for writer in &self.writers {
+            writer.abort();
+        }
+    }
+}
+
+fn version(object: &Value) -> u64 {
+    let text = object["metadata"]["resourceVersion"].as_str();
+    text.and_then(|text| text.parse().ok()).unwrap_or_default()
+}
+
+/// Writes down what is heard of a kind; a watch that ends in time is taken up where it ended.
+async fn write(client: Client, (kind, path, mut from): (&'static str, String, u64), pages: Pages) {
+    loop {
+        let path = format!("{path}?watch=true&resourceVersion={from}&timeoutSeconds=290");
+        let request = Request::get(path).body(Vec::new()).unwrap();
+        let stream = match client.request_events::<Value>(request).await {
+            Ok(stream) => stream,
+            Err(error) => return pages.with(|written| written.trouble.push(error.to_string())),
+        };
+        let mut stream = std::pin::pin!(stream);
+        while let Some(event) = stream.next().await {
+            from = match event {
+                Ok(WatchEvent::Added(object) | WatchEvent::Modified(object)) => {
+                    pages.add(kind, false, object)
+                }
+                Ok(WatchEvent::Deleted(object)) => pages.add(kind, true, object),
+                Ok(WatchEvent::Bookmark(_)) => continue,
+                Ok(WatchEvent::Error(status)) => {
+                    return pages.with(|written| written.trouble.push(status.message.clone()));
+                }
+                Err(error) => return pages.with(|written| written.trouble.push(error.to_string())),
+            };
+        }
+    }
+}
