@@ -9,7 +9,7 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 10] = [
+const PEERS: [&str; 11] = [
     "helm4",
     "helm3",
     "oracle",
@@ -20,6 +20,7 @@ const PEERS: [&str; 10] = [
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
     "istioctl",
+    "chromium",
 ];
 
 /// The proofs whose short share belongs to every change.

@@ -1,6 +1,8 @@
 //! Real peers as processes: takes the name of an upstream program, gives the built binary or a conversation with it.
 //! Knows nothing of what is being tested, and never ships.
 
+#[cfg(feature = "browser")]
+pub mod browser;
 mod cases;
 #[cfg(feature = "cluster")]
 pub mod cluster;

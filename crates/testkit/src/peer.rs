@@ -138,6 +138,9 @@ pub enum PeerError {
     /// The Go tool could not be started.
     #[error("the Go tool could not be started (peers are built with Go 1.26 or later)")]
     NoGo(#[source] io::Error),
+    /// npm or node could not be started.
+    #[error("npm and node could not be started (the browser is fetched with Node 20 or later)")]
+    NoNode(#[source] io::Error),
     /// The cache does not have it, and this is no place to build it.
     #[error("{0} is not built: run `cargo xtask peers {0}`")]
     NotBuilt(&'static str),
@@ -250,14 +253,18 @@ fn compile(peer: &Peer, module: &Path, scratch: &Path, binary: &Path) -> Result<
 }
 
 /// The lock goes with the file handle, also when the process dies.
-fn lock(path: &Path) -> Result<File, PeerError> {
-    let failed = |source| PeerError::File {
+pub(crate) fn lock(path: &Path) -> Result<File, PeerError> {
+    let file = File::create(path).map_err(file_error(path))?;
+    file.lock().map_err(file_error(path))?;
+    Ok(file)
+}
+
+/// What is said about a file or folder that cannot be read or written.
+pub(crate) fn file_error(path: &Path) -> impl Fn(io::Error) -> PeerError {
+    move |source| PeerError::File {
         path: path.into(),
         source,
-    };
-    let file = File::create(path).map_err(failed)?;
-    file.lock().map_err(failed)?;
-    Ok(file)
+    }
 }
 
 /// Where built peers and tools outlive a clone: `mainstay` in the user's cache folder.
@@ -273,12 +280,14 @@ pub fn cache_home() -> Result<PathBuf, PeerError> {
 
 /// A hash over everything the module's peers are built from: its go.mod, go.sum and our own Go files.
 fn fingerprint(module: &Path) -> Result<String, PeerError> {
+    hash_of(&sources(module, &packages(module))?)
+}
+
+/// A hash over names and contents of files.
+pub(crate) fn hash_of(files: &[PathBuf]) -> Result<String, PeerError> {
     let mut hash = Sha256::new();
-    for file in sources(module, &packages(module))? {
-        let text = fs::read(&file).map_err(|source| PeerError::File {
-            path: file.clone(),
-            source,
-        })?;
+    for file in files {
+        let text = fs::read(file).map_err(file_error(file))?;
         hash.update(file.file_name().unwrap_or_default().as_encoded_bytes());
         hash.update((text.len() as u64).to_le_bytes());
         hash.update(&text);

@@ -1,0 +1,162 @@
+//! A real browser without a window: takes a file, gives what a person would see of it: its elements, a picture, and what it complained about.
+//!
+//! It is Chromium, spoken to over a pipe in its debugging protocol; nothing listens anywhere. [`fetch`] says where it comes from.
+
+mod fetch;
+mod picture;
+mod pipe;
+
+use std::path::Path;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+pub use fetch::{chromium, fetch_chromium};
+pub use picture::{Picture, PictureError};
+use pipe::Pipe;
+
+use crate::PeerError;
+
+/// Why nothing can be seen.
+#[derive(Debug, thiserror::Error)]
+pub enum BrowserError {
+    /// There is no browser.
+    #[error("no browser")]
+    Peer(#[from] PeerError),
+    /// It could not be started.
+    #[error("the browser could not be started")]
+    Start(#[source] std::io::Error),
+    /// It went away, or said nothing for a minute.
+    #[error("the browser does not answer {method}:\n{last_words}")]
+    Silent {
+        /// What it was asked.
+        method: String,
+        /// The end of its log.
+        last_words: String,
+    },
+    /// It refused.
+    #[error("{method}: {answer}")]
+    Refused {
+        /// What it was asked.
+        method: String,
+        /// What it said.
+        answer: Value,
+    },
+    /// The picture it made cannot be read.
+    #[error("a picture that cannot be read")]
+    Picture(#[from] PictureError),
+}
+
+/// How a page is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct View {
+    /// How wide the window is.
+    pub width: u32,
+    /// How high.
+    pub height: u32,
+    /// Whether the reader prefers dark colours.
+    pub dark: bool,
+    /// Whether it is seen as it would be printed.
+    pub printed: bool,
+}
+
+impl Default for View {
+    fn default() -> Self {
+        Self {
+            width: 1240,
+            height: 900,
+            dark: false,
+            printed: false,
+        }
+    }
+}
+
+/// A browser with one page open; it ends with the value.
+#[derive(Debug)]
+pub struct Browser {
+    pipe: Pipe,
+    session: String,
+}
+
+impl Browser {
+    /// Starts one.
+    pub fn start() -> Result<Self, BrowserError> {
+        let mut pipe = Pipe::start(&chromium()?)?;
+        let target = pipe.call("Target.createTarget", &json!({"url": "about:blank"}), "")?;
+        let attach = json!({"targetId": target.get("targetId"), "flatten": true});
+        let session = pipe.call("Target.attachToTarget", &attach, "")?;
+        let session = session
+            .get("sessionId")
+            .and_then(Value::as_str)
+            .unwrap_or_default();
+        let mut browser = Self {
+            session: session.to_owned(),
+            pipe,
+        };
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+            browser.call(domain, &json!({}))?;
+        }
+        Ok(browser)
+    }
+
+    /// Opens a file, and waits until all of it is there.
+    pub fn open(&mut self, file: &Path, view: View) -> Result<(), BrowserError> {
+        let size =
+            json!({"width": view.width, "height": view.height, "deviceScaleFactor": 1, "mobile": false});
+        self.call("Emulation.setDeviceMetricsOverride", &size)?;
+        let scheme = if view.dark { "dark" } else { "light" };
+        let media = json!({
+            "media": if view.printed { "print" } else { "screen" },
+            "features": [{"name": "prefers-color-scheme", "value": scheme}],
+        });
+        self.call("Emulation.setEmulatedMedia", &media)?;
+        self.pipe.forget();
+        self.call(
+            "Page.navigate",
+            &json!({"url": format!("file://{}", file.display())}),
+        )?;
+        self.pipe.wait_for("Page.loadEventFired")
+    }
+
+    /// What an expression gives, as JSON.
+    pub fn evaluate(&mut self, expression: &str) -> Result<Value, BrowserError> {
+        let question = json!({"expression": expression, "returnByValue": true});
+        let answer = self.call("Runtime.evaluate", &question)?;
+        if answer.get("exceptionDetails").is_some() {
+            return Err(BrowserError::Refused {
+                method: expression.to_owned(),
+                answer,
+            });
+        }
+        Ok(answer.pointer("/result/value").cloned().unwrap_or_default())
+    }
+
+    /// The whole page, also what is below the window.
+    pub fn picture(&mut self) -> Result<Picture, BrowserError> {
+        let wanted = json!({"format": "png", "captureBeyondViewport": true});
+        let answer = self.call("Page.captureScreenshot", &wanted)?;
+        let data = answer.get("data").and_then(Value::as_str).unwrap_or_default();
+        let bytes = STANDARD.decode(data).map_err(|_| PictureError::NotPng)?;
+        Ok(Picture::read(bytes)?)
+    }
+
+    /// What the page complained about since it was opened: errors of scripts, of policies, of what could not be loaded.
+    #[must_use]
+    pub fn complaints(&self) -> Vec<Value> {
+        let sorts = [
+            "Log.entryAdded",
+            "Runtime.exceptionThrown",
+            "Runtime.consoleAPICalled",
+        ];
+        let is_complaint = |event: &&Value| {
+            let method = event.get("method").and_then(Value::as_str);
+            method.is_some_and(|method| sorts.contains(&method))
+        };
+        self.pipe.events().iter().filter(is_complaint).cloned().collect()
+    }
+
+    fn call(&mut self, method: &str, parameters: &Value) -> Result<Value, BrowserError> {
+        self.pipe.call(method, parameters, &self.session)
+    }
+}

