@@ -290,3 +290,54 @@ fn first_key() -> WorkloadKey {
         name: String::new(),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A ledger in which so many of each priority wait for their turn.
+    fn waiting(priorities: &[(i32, usize)]) -> Ledger {
+        let mut ledger = Ledger::default();
+        for (priority, count) in priorities {
+            for number in 0..*count {
+                let key = WorkloadKey {
+                    name: format!("{priority}-{number}"),
+                    ..first_key()
+                };
+                let standing = Standing::Pending { priority: *priority };
+                assert!(ledger.set(&key, Some(standing)));
+            }
+        }
+        ledger
+    }
+
+    #[test]
+    fn batches_are_counted_by_size_and_priority() {
+        let check = |priorities: &[(i32, usize)], size: usize, expected: usize| {
+            let left = waiting(priorities).batches_left(size, None);
+            assert_eq!(left, expected, "{priorities:?} by {size}");
+        };
+        check(&[], 3, 0);
+        check(&[(0, 2)], 3, 1);
+        check(&[(0, 3)], 3, 1);
+        check(&[(0, 10)], 3, 4);
+        check(&[(0, 10)], 1, 10);
+        check(&[(0, 10)], 100, 1);
+        check(&[(-1, 1), (0, 4), (7, 1)], 3, 4);
+        // Nobody asks for it, and nothing divides by it.
+        check(&[(0, 2)], 0, 2);
+    }
+
+    #[test]
+    fn whoever_still_fits_needs_no_batch_of_its_own() {
+        let check = |room: (i32, usize), expected: usize| {
+            let left = waiting(&[(0, 4), (1, 2)]).batches_left(3, Some(room));
+            assert_eq!(left, expected, "{room:?}");
+        };
+        check((0, 0), 3);
+        check((0, 1), 2);
+        check((0, 9), 1);
+        check((1, 2), 2);
+        check((5, 3), 3);
+    }
+}

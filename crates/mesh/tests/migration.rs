@@ -271,6 +271,47 @@ fn counts_are_told_as_workloads_come_up() {
 }
 
 #[test]
+fn the_states_of_a_migration_in_their_order() {
+    let check = |comes_up: bool, expected: MigrationState| {
+        let mut world = mesh(batched(1, "0s"));
+        world.namespace("shop", &format!("istio.io/rev={OLD}"));
+        world.app("shop", "cart", "", "");
+        world.ready = false;
+        upgrade(&mut world, batched(1, "0s"));
+        let idle = status(&world);
+        assert_eq!((idle.state, idle.start_time), (MigrationState::Idle, None));
+        wait(&mut world, 60);
+        world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
+        world.settle();
+        let begun = status(&world);
+        assert_eq!(begun.state, MigrationState::InProgress);
+        assert_eq!(
+            begun.start_time.map(|time| time.moment()),
+            Some(world.snapshot.now)
+        );
+        assert_eq!(begun.completion_time, None);
+        wait(&mut world, 299);
+        assert_eq!(status(&world), begun, "nothing changes meanwhile");
+        if comes_up {
+            roll(&mut world);
+        } else {
+            wait(&mut world, 1);
+        }
+        let over = status(&world);
+        assert_eq!(over.state, expected);
+        assert_eq!(over.start_time, begun.start_time);
+        assert_eq!(
+            over.completion_time.map(|time| time.moment()),
+            Some(world.snapshot.now)
+        );
+        wait(&mut world, 3_600);
+        assert_eq!(status(&world), over, "and nothing afterwards");
+    };
+    check(true, MigrationState::Completed);
+    check(false, MigrationState::Failed);
+}
+
+#[test]
 fn a_workload_that_does_not_come_up_fails_and_stops_nobody() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
@@ -382,7 +423,7 @@ fn fail_fast_ends_after_the_running_batch() {
 
 #[test]
 fn the_decision_matrix_of_the_highest_version() {
-    // The two versions a world has charts of stand for the rows: an update that stays within, and one that goes beyond.
+    // The two versions a world has charts of: an update that stays within, and one that goes beyond. Row by row it is asked in `terms`.
     let check = |maximum: Option<&str>, migrates: bool| {
         let mut terms = batched(1, "0s");
         if let Some(maximum) = maximum {

@@ -170,25 +170,83 @@ fn read(wanted: &WorkloadMigration) -> Result<Terms, String> {
 
 /// Workloads move only to versions up to the highest allowed one, itself included.
 fn within_maximum(snapshot: &Snapshot, istio: &Istio, wanted: &WorkloadMigration) -> Result<(), Hold> {
-    let Some(text) = wanted
+    let maximum = wanted
         .batched
         .as_ref()
-        .and_then(|batched| batched.max_version.as_ref())
-    else {
+        .and_then(|batched| batched.max_version.as_deref());
+    let Some(maximum) = maximum else {
         return Ok(());
     };
-    let Ok(maximum) = text.parse::<Version>() else {
-        let message = format!("batched.maxVersion: {text:?} is no version");
-        return Err(Hold::new(Reason::InvalidMigrationSettings, message));
-    };
-    let wanted = version(snapshot, &istio.spec.version, String::new);
-    match wanted {
-        Ok(version) if version <= maximum => Ok(()),
-        Ok(version) => {
-            let message =
-                format!("{version} is above batched.maxVersion {maximum}: workloads stay where they are");
-            Err(Hold::new(Reason::VersionAboveMaximum, message))
+    let invalid = |message: String| Hold::new(Reason::InvalidMigrationSettings, message);
+    let maximum = highest(maximum).map_err(invalid)?;
+    let version = version(snapshot, &istio.spec.version, String::new)
+        .map_err(|trouble| invalid(trouble.to_string()))?;
+    allowed(&version, &maximum).map_err(|message| Hold::new(Reason::VersionAboveMaximum, message))
+}
+
+fn highest(text: &str) -> Result<Version, String> {
+    text.parse()
+        .map_err(|_| format!("batched.maxVersion: {text:?} is no version"))
+}
+
+fn allowed(version: &Version, maximum: &Version) -> Result<(), String> {
+    let above = format!("{version} is above batched.maxVersion {maximum}: workloads stay where they are");
+    (version <= maximum).then_some(()).ok_or(above)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Whether workloads move to a version; an error where nobody understands the highest.
+    fn moves_to(version: &str, maximum: Option<&str>) -> Result<bool, String> {
+        let version = version.parse().unwrap();
+        maximum.map_or(Ok(true), |text| Ok(allowed(&version, &highest(text)?).is_ok()))
+    }
+
+    #[test]
+    fn the_decision_matrix_row_by_row() {
+        for (old, new, maximum, moves) in [
+            ("1.24.1", "1.24.2", None, true),
+            ("1.24.1", "1.25.0", None, true),
+            ("1.24.1", "2.0.0", None, true),
+            ("1.24.1", "1.24.5", Some("1.24.999"), true),
+            ("1.24.1", "1.25.0", Some("1.24.999"), false),
+            ("1.24.1", "1.26.0", Some("1.25.0"), false),
+            ("1.24.1", "1.25.3", Some("1.26.0"), true),
+            // The examples in the words of the field.
+            ("1.24.1", "1.24.999", Some("1.24.999"), true),
+            ("1.25.0", "1.26.0", Some("1.26.0"), true),
+            ("1.25.0", "1.26.1", Some("1.26.0"), false),
+            ("1.25.0", "1.998.7", Some("1.999.0"), true),
+            ("1.25.0", "2.0.0", Some("1.999.0"), false),
+            // Ours: spelling, candidates, and numbers that are no text.
+            ("1.24.1", "1.25.0", Some("v1.25.0"), true),
+            ("1.24.1", "1.10.0", Some("1.9.0"), false),
+            ("1.24.1", "1.25.0", Some("1.25.0-rc.1"), false),
+            ("1.24.1", "1.25.0-rc.1", Some("1.25.0"), true),
+        ] {
+            assert_eq!(
+                moves_to(new, maximum),
+                Ok(moves),
+                "{old} to {new}, at most {maximum:?}"
+            );
         }
-        Err(trouble) => Err(Hold::new(Reason::InvalidMigrationSettings, trouble.to_string())),
+    }
+
+    #[test]
+    fn a_highest_version_that_is_none_is_an_error() {
+        for text in [
+            "",
+            "newest",
+            "1.24",
+            "1.24.x",
+            "1.24.999.1",
+            "1.24.-1",
+            "v1.26-latest",
+        ] {
+            let expected = format!("batched.maxVersion: {text:?} is no version");
+            assert_eq!(moves_to("1.24.2", Some(text)), Err(expected));
+        }
     }
 }

@@ -8,8 +8,10 @@ pub mod flow;
 pub mod readiness;
 pub mod recovery;
 pub mod revisions;
+pub mod settings;
 pub mod tags;
 pub mod versions;
+pub mod wishes;
 
 use std::collections::BTreeSet;
 
@@ -26,6 +28,10 @@ pub const NEW_REVISION: &str = "default-v1-29-1";
 macro_rules! each_migration {
     ($macro:ident) => {
         $macro! {
+            settings {
+                the_server_refuses_what_cannot_be_meant,
+                the_server_fills_in_what_is_not_said,
+            }
             flow {
                 namespace_labels_lead_and_workloads_follow,
                 templates_that_name_a_revision_name_the_new_one,
@@ -45,6 +51,7 @@ macro_rules! each_migration {
             revisions {
                 several_old_ones_end_in_one,
                 templates_that_differ_from_their_namespace,
+                another_target_in_the_middle,
             }
             tags {
                 a_tag_moves_first_and_labels_stay,
@@ -59,6 +66,12 @@ macro_rules! each_migration {
             recovery {
                 a_budget_and_pods_that_never_come_up,
                 an_injector_that_refuses,
+            }
+            wishes {
+                annotations_of_workloads_are_heeded,
+                a_pause_holds_and_resuming_goes_on,
+                fail_fast_ends_after_the_running_batch,
+                stateful_and_daemon_sets_move_when_asked_for,
             }
             availability {
                 every_service_is_served_at_every_instant,
@@ -244,6 +257,22 @@ pub fn counts(status: &Value) -> String {
 pub fn batch(status: &Value) -> String {
     let count = |key: &str| status["batched"][key].as_i64().unwrap_or_default();
     format!("{} of {}", count("currentBatch"), count("totalBatches"))
+}
+
+/// Waits until a Deployment was sent to a revision.
+pub async fn until_sent(world: &World, namespace: &str, name: &str, revision: &str) {
+    world
+        .until_object(&deployment(namespace, name), "is on its way", |object| {
+            let mark = object["metadata"]["annotations"]["sailoperator.io/migration"].as_str();
+            mark.is_some_and(|mark| mark.contains(&format!("\"revision\":\"{revision}\"")))
+        })
+        .await;
+}
+
+/// Changes the settings of the migration.
+pub async fn set(world: &World, migration: Value) {
+    let spec = json!({"spec": {"updateStrategy": {"workloadMigration": migration}}});
+    world.patch(&at::istio("default"), spec).await;
 }
 
 /// Labels and annotations of a workload's template.

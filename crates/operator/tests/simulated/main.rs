@@ -10,6 +10,7 @@
 
 mod faults;
 mod input;
+mod list;
 mod quiet;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;

@@ -38,6 +38,7 @@ const KINDS: &[(&str, &str, &str, bool)] = &[
     ("ResourceQuota", "api/v1", "resourcequotas", true),
     ("Deployment", "apis/apps/v1", "deployments", true),
     ("ReplicaSet", "apis/apps/v1", "replicasets", true),
+    ("StatefulSet", "apis/apps/v1", "statefulsets", true),
     ("DaemonSet", "apis/apps/v1", "daemonsets", true),
     (
         "HorizontalPodAutoscaler",

@@ -191,16 +191,17 @@ impl History {
     /// promises.
     pub fn availability(&self) -> Availability {
         let (mut scene, mut seen) = (Scene::default(), Availability::default());
-        for entry in &self.entries {
-            let Some(service) = scene.put(entry) else {
-                continue;
-            };
-            if entry.version <= self.begin {
-                continue;
-            }
-            seen.instants += 1;
-            if let Some(low) = scene.low(&service) {
-                seen.add(&service, low, entry.version);
+        let (before, after): (Vec<&Entry>, Vec<&Entry>) =
+            self.entries.iter().partition(|entry| entry.version <= self.begin);
+        for entry in before {
+            scene.put(entry);
+        }
+        for service in scene.wanted.keys() {
+            seen.look(&scene, service, self.begin);
+        }
+        for entry in after {
+            if let Some(service) = scene.put(entry) {
+                seen.look(&scene, &service, entry.version);
             }
         }
         seen
@@ -222,7 +223,11 @@ impl Sent {
 }
 
 impl Availability {
-    fn add(&mut self, service: &str, low: Low, version: u64) {
+    fn look(&mut self, scene: &Scene, service: &str, version: u64) {
+        self.instants += 1;
+        let Some(low) = scene.low(service) else {
+            return;
+        };
         if low.endpoints < low.floor || low.pods < low.floor {
             self.broken
                 .push(format!("{service} at version {version}: {low:?}"));
@@ -402,7 +407,11 @@ mod tests {
             last,
         ];
         let seen = History::new(entries, 4).availability();
-        assert_eq!((seen.instants, seen.services.len()), (1, 1));
+        assert_eq!(
+            (seen.instants, seen.services.len()),
+            (2, 1),
+            "the beginning and one more"
+        );
         seen.broken.len()
     }
 

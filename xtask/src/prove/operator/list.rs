@@ -45,7 +45,7 @@ impl Scenarios {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let (mut unit, mut integration, mut ours) = (List::default(), List::default(), List::default());
+        let [mut unit, mut integration, mut e2e, mut ours] = std::array::from_fn(|_| List::default());
         let mut list = None;
         for line in text
             .lines()
@@ -55,6 +55,7 @@ impl Scenarios {
             match line {
                 "[unit]" => list = Some(&mut unit),
                 "[integration]" => list = Some(&mut integration),
+                "[e2e]" => list = Some(&mut e2e),
                 "[ours]" => list = Some(&mut ours),
                 line => list
                     .as_mut()
@@ -63,6 +64,7 @@ impl Scenarios {
                     .push(Line::parse(line)?),
             }
         }
+        integration.lines.append(&mut e2e.lines);
         integration.lines.append(&mut ours.lines);
         Ok(Self { unit, integration })
     }

@@ -79,11 +79,7 @@ pub async fn a_deployment_deleted_on_its_way(world: World) -> World {
     world.behave(&space, "a-leaves", Script::never_ready());
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    world
-        .until_object(&deployment(&space, "a-leaves"), "is on its way", |object| {
-            object["metadata"]["annotations"]["sailoperator.io/migration"].is_string()
-        })
-        .await;
+    until_sent(&world, &space, "a-leaves", NEW_REVISION).await;
     // One that is being moved, and one whose turn would have come.
     world.delete(&deployment(&space, "a-leaves")).await;
     world.delete(&deployment(&space, "b-waits")).await;
@@ -108,11 +104,7 @@ pub async fn an_istio_deleted_on_the_way(world: World) -> World {
     let diary = Diary::begin(&world).await;
     upgrade(&world).await;
     until_migration(&world, "InProgress").await;
-    world
-        .until_object(&deployment(&space, "a"), "is on its way", |object| {
-            object["metadata"]["annotations"]["sailoperator.io/migration"].is_string()
-        })
-        .await;
+    until_sent(&world, &space, "a", NEW_REVISION).await;
     world.delete(&at::istio("default")).await;
     world.until_gone(&at::istio("default")).await;
     world.until_gone(&at::revision(NEW_REVISION)).await;

@@ -94,3 +94,32 @@ pub async fn templates_that_differ_from_their_namespace(world: World) -> World {
     until_old_is_gone(&world).await;
     world
 }
+
+/// Back again, while some have arrived, one is on its way and others wait.
+pub async fn another_target_in_the_middle(world: World) -> World {
+    const NAMES: [&str; 4] = ["a", "b", "c", "d"];
+    mesh(&world, batched(&world, 1, json!({}))).await;
+    let space = shop(&world, &format!("istio.io/rev={OLD_REVISION}"), &NAMES).await;
+    let diary = Diary::begin(&world).await;
+    upgrade(&world).await;
+    until_sent(&world, &space, "b", NEW_REVISION).await;
+    world
+        .patch(&at::istio("default"), json!({"spec": {"version": OLD}}))
+        .await;
+    let istio = world
+        .until_object(&at::istio("default"), "is back", |istio| {
+            let migration = &istio["status"]["workloadMigration"];
+            migration["state"] == "Completed" && migration["targetRevision"] == OLD_REVISION
+        })
+        .await;
+    assert_eq!(counts(&istio["status"]["workloadMigration"]), "2+0+0 of 2");
+    until_served_by(&world, &space, OLD_REVISION).await;
+    assert_eq!(space_label(&world, &space, "istio.io/rev").await, OLD_REVISION);
+    world.until_gone(&at::revision(NEW_REVISION)).await;
+    let history = diary.close(&world).await;
+    let changes = NAMES.map(|name| history.template_changes(&space, name));
+    assert_eq!(changes, [2, 2, 0, 0], "there and back, or never touched");
+    assert_eq!(history.most_disturbed(), 1, "never more than a batch");
+    history.availability().check(4);
+    world
+}

@@ -6,9 +6,7 @@ use super::*;
 use crate::support::diary::Diary;
 
 async fn allow(world: &World, version: &str) {
-    let batched = json!({"batched": {"maxVersion": version}});
-    let spec = json!({"spec": {"updateStrategy": {"workloadMigration": batched}}});
-    world.patch(&at::istio("default"), spec).await;
+    set(world, json!({"batched": {"maxVersion": version}})).await;
 }
 
 /// Nothing moves, and this is why.

@@ -1,0 +1,112 @@
+//! The list of the proposal's tests: every line has tests, and every test it names is there.
+
+use std::fs;
+use std::path::Path;
+
+use mainstay_testkit::repository_root;
+
+use super::scenarios;
+
+/// Names of scenarios.
+macro_rules! names {
+    ($($room:ident { $($name:ident),+ $(,)? })+) => {
+        &[$($(concat!("migration::", stringify!($room), "::", stringify!($name))),+),+]
+    };
+}
+
+const SCENARIOS: &[&str] = scenarios::migration::each_migration!(names);
+
+/// The lists, and how many lines the proposal has of each; scale is measured elsewhere.
+const LISTS: [(&str, usize); 3] = [("[unit]", 27), ("[integration]", 32), ("[e2e]", 18)];
+
+struct Line {
+    list: String,
+    text: String,
+    tests: Vec<String>,
+}
+
+fn lines() -> Vec<Line> {
+    let path = repository_root().join("crates/operator/tests/migration.txt");
+    let text = fs::read_to_string(path).unwrap();
+    let (mut list, mut lines) = (String::new(), Vec::new());
+    for line in text
+        .lines()
+        .filter(|line| !line.is_empty() && !line.starts_with('#'))
+    {
+        if line.starts_with('[') {
+            line.clone_into(&mut list);
+            continue;
+        }
+        let (text, tests) = line
+            .split_once(" | ")
+            .unwrap_or_else(|| panic!("no tests: {line}"));
+        lines.push(Line {
+            list: list.clone(),
+            text: text.to_owned(),
+            tests: tests.split_whitespace().map(str::to_owned).collect(),
+        });
+    }
+    lines
+}
+
+/// All sources of a package as one text.
+fn sources(folder: &Path, text: &mut String) {
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            sources(&path, text);
+        } else if path.extension().is_some_and(|end| end == "rs") {
+            text.push_str(&fs::read_to_string(&path).unwrap());
+        }
+    }
+}
+
+/// Whether a package has a test of this name.
+fn has_test(package: &str, name: &str) -> bool {
+    let mut text = String::new();
+    for part in ["src", "tests"] {
+        let folder = repository_root().join("crates").join(package).join(part);
+        if folder.exists() {
+            sources(&folder, &mut text);
+        }
+    }
+    let at = text.find(&format!("fn {name}()"));
+    at.is_some_and(|at| text[..at].trim_end().ends_with("#[test]"))
+}
+
+#[test]
+fn the_migration_list_has_every_line_of_the_proposal() {
+    let lines = lines();
+    for (list, count) in LISTS {
+        assert_eq!(
+            lines.iter().filter(|line| line.list == list).count(),
+            count,
+            "{list}"
+        );
+    }
+}
+
+#[test]
+fn every_test_the_migration_list_names_is_there() {
+    for line in lines() {
+        assert!(!line.tests.is_empty(), "{}", line.text);
+        for test in &line.tests {
+            let there = match test.split_once(':') {
+                Some((package, name)) if !name.starts_with(':') => has_test(package, name),
+                _ => SCENARIOS.contains(&test.as_str()),
+            };
+            assert!(there, "{}: no test {test}", line.text);
+        }
+    }
+}
+
+#[test]
+fn every_migration_scenario_is_in_the_list() {
+    let lines = lines();
+    for scenario in SCENARIOS {
+        let named = lines
+            .iter()
+            .any(|line| line.tests.iter().any(|test| test == scenario));
+        assert!(named, "{scenario} is on no line");
+    }
+}
