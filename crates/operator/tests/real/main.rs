@@ -16,10 +16,12 @@ mod support;
 mod takeover;
 
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::trial::{self, Trial};
 use support::World;
+use support::diary::FIGURES;
 use support::real::ISTIODS;
 
 /// A trial per scenario.
@@ -43,12 +45,16 @@ macro_rules! migrations {
             begin: || Box::pin(async {
                 let world = World::real_injecting().await;
                 scenarios::migration::$room::$name(world).await.end().await;
+                MIGRATED.fetch_add(1, Ordering::Relaxed);
             }),
         }),+),+]
     };
 }
 
 const MIGRATIONS: &[Trial] = scenarios::migration::each_migration!(migrations);
+
+/// How many of them passed.
+static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
@@ -57,8 +63,11 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let peers = [PARTS.as_slice(), &takeover::PEERS, &ISTIODS].concat();
-    trial::main(
-        &peers,
-        &[SCENARIOS, input::TRIALS, takeover::TRIALS, MIGRATIONS].concat(),
-    )
+    let trials = [SCENARIOS, input::TRIALS, takeover::TRIALS, MIGRATIONS].concat();
+    let outcome = trial::main(&peers, &trials);
+    let migrated = MIGRATED.load(Ordering::Relaxed);
+    if migrated > 0 {
+        println!("migration real istiods: {migrated} scenarios, {FIGURES}");
+    }
+    outcome
 }

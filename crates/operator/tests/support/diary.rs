@@ -3,6 +3,8 @@
 //! It hears of changes by watches and never asks again, so no moment lies between two looks.
 
 use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use futures::StreamExt;
@@ -15,7 +17,7 @@ use tokio::time::Instant;
 
 use super::World;
 use super::at::At;
-use super::history::{Entry, History};
+use super::history::{Availability, Entry, History};
 
 /// What is written down.
 const KINDS: [&str; 8] = [
@@ -28,6 +30,48 @@ const KINDS: [&str; 8] = [
     "EndpointSlice",
     "Event",
 ];
+
+/// What all diaries of a program hold together.
+pub struct Figures {
+    diaries: AtomicUsize,
+    moves: AtomicUsize,
+    instants: AtomicUsize,
+    services: AtomicUsize,
+    broken: AtomicUsize,
+}
+
+pub static FIGURES: Figures = Figures {
+    diaries: AtomicUsize::new(0),
+    moves: AtomicUsize::new(0),
+    instants: AtomicUsize::new(0),
+    services: AtomicUsize::new(0),
+    broken: AtomicUsize::new(0),
+};
+
+impl Figures {
+    fn add(&self, history: &History, seen: &Availability) {
+        self.diaries.fetch_add(1, Ordering::Relaxed);
+        self.moves.fetch_add(history.sent().len(), Ordering::Relaxed);
+        self.instants.fetch_add(seen.instants, Ordering::Relaxed);
+        self.services.fetch_add(seen.services.len(), Ordering::Relaxed);
+        self.broken.fetch_add(seen.broken.len(), Ordering::Relaxed);
+    }
+}
+
+impl fmt::Display for Figures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let count = |figure: &AtomicUsize| figure.load(Ordering::Relaxed);
+        write!(
+            f,
+            "{} workloads moved, {} services watched over {} instants in {} diaries, {} below desired - maxUnavailable",
+            count(&self.moves),
+            count(&self.services),
+            count(&self.instants),
+            count(&self.diaries),
+            count(&self.broken),
+        )
+    }
+}
 
 /// A diary that is being written.
 pub struct Diary {
@@ -90,7 +134,7 @@ impl Diary {
         }
     }
 
-    /// Ends it once it knows all that is there now.
+    /// Ends it once it knows all that is there now. Whatever happened, no Service may have had less than was promised.
     pub async fn close(self, world: &World) -> History {
         world
             .until("the diary is up to date", async |world| {
@@ -102,7 +146,11 @@ impl Diary {
             .await;
         let written = self.pages.with(std::mem::take);
         assert_eq!(written.trouble, [""; 0], "the diary has gaps");
-        History::new(written.entries, self.begin)
+        let history = History::new(written.entries, self.begin);
+        let seen = history.availability();
+        FIGURES.add(&history, &seen);
+        assert!(seen.broken.is_empty(), "{}", seen.broken.join("\n"));
+        history
     }
 
     /// Whether what is there is what was written down last.

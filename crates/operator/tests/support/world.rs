@@ -367,6 +367,7 @@ impl World {
     pub fn grace(&self) -> u64 {
         match &self.backing {
             Backing::Sim(_) => 30,
+            Backing::Real(real) if real.injects => 2,
             Backing::Real(_) => 3,
         }
     }
@@ -556,16 +557,12 @@ impl World {
                 self.until_gone(&at).await;
             }
         }
-        let own = |space: &Value| Some(space["metadata"]["name"].as_str()?.to_owned());
-        let spaces: Vec<String> = self.list("Namespace", "").await.iter().filter_map(own).collect();
-        let left: Vec<String> = spaces
-            .into_iter()
-            .filter(|name| name.starts_with("app-"))
-            .collect();
-        for namespace in &left {
-            self.delete(&At::cluster("Namespace", namespace)).await;
-        }
-        self.until_left(&left).await;
+        let stays = |space: &&Value| space["status"]["phase"] == "Active";
+        let name = |space: &Value| Some(space["metadata"]["name"].as_str()?.to_owned());
+        let spaces = self.list("Namespace", "").await;
+        let names = spaces.iter().filter(stays).filter_map(name);
+        let left: Vec<String> = names.filter(|name| name.starts_with("app-")).collect();
+        self.clear(&left).await;
     }
 
     /// Takes everything of the mesh away as a user would, and looks that nothing is left of it.
@@ -598,21 +595,36 @@ impl World {
         })
         .await;
         let namespaces = self.namespaces.take();
+        self.clear(&namespaces).await;
         for namespace in &namespaces {
             self.delete(&At::cluster("Namespace", namespace)).await;
         }
-        self.until_left(&namespaces).await;
         self.promises.check();
         assert!(!self.operator_ended(), "the operator ended by itself");
         self.stop_operator().await;
     }
 
-    /// Workloads must not be there any more when the next scenario counts its own.
-    async fn until_left(&self, namespaces: &[String]) {
-        if matches!(&self.backing, Backing::Real(real) if real.injects) {
-            for namespace in namespaces {
-                self.until_gone(&At::cluster("Namespace", namespace)).await;
+    /// Workloads must not be there any more when the next scenario counts its own. Their namespaces take longer to go, and are
+    /// not waited for: they ask for nothing any more.
+    async fn clear(&self, namespaces: &[String]) {
+        if !matches!(&self.backing, Backing::Real(real) if real.injects) {
+            return;
+        }
+        for namespace in namespaces {
+            self.label(namespace, "istio.io/rev= istio-injection=").await;
+            for kind in ["Deployment", "StatefulSet", "DaemonSet"] {
+                let path = At::inside(kind, namespace, "").collection();
+                self.call("DELETE", &path, "", None).await;
             }
+        }
+        for namespace in namespaces {
+            let path = At::inside("Pod", namespace, "").collection();
+            self.until(&format!("{namespace} is empty"), async |world| {
+                let (_, list) = world.call("GET", &path, "", None).await;
+                let left = list["items"].as_array().map_or(0, Vec::len);
+                (left == 0).then_some(()).ok_or(format!("{left} pods"))
+            })
+            .await;
         }
     }
 
