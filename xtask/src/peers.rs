@@ -1,35 +1,32 @@
-//! `cargo xtask peers`: takes names, leaves the built binaries in the user's cache folder.
+//! `cargo xtask peers`: takes names, leaves the built binaries and fetched files in the user's cache folder.
 
 use std::time::Instant;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::browser::fetch_chromium;
-use mainstay_testkit::{PEERS, build_peer};
+use mainstay_testkit::{FETCHED, PEERS, peer};
 
-/// The one that is fetched, not built.
+/// The one that is fetched in a way of its own.
 const BROWSER: &str = "chromium";
 
-/// Builds the named peers, or all.
+/// Builds or fetches the named peers, or all.
 pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
-    if let Some(unknown) = names
-        .iter()
-        .find(|name| name.as_str() != BROWSER && PEERS.iter().all(|peer| peer.name != name.as_str()))
-    {
-        let known: Vec<_> = PEERS.iter().map(|peer| peer.name).chain([BROWSER]).collect();
+    let built = PEERS.iter().map(|peer| peer.name);
+    let fetched = FETCHED.iter().map(|fetched| fetched.name);
+    let known: Vec<&str> = built.chain(fetched).chain([BROWSER]).collect();
+    if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("no peer is called {unknown:?}; there are {}", known.join(", "));
     }
-    for peer in PEERS
-        .iter()
-        .filter(|peer| names.is_empty() || names.iter().any(|name| name == peer.name))
-    {
-        let begin = Instant::now();
-        let path = build_peer(peer).with_context(|| format!("peer {}", peer.name))?;
-        println!("{:<10} {} ({:.1?})", peer.name, path.display(), begin.elapsed());
-    }
-    if names.is_empty() || names.iter().any(|name| name == BROWSER) {
-        let begin = Instant::now();
-        let path = fetch_chromium().context(BROWSER)?;
-        println!("{BROWSER:<10} {} ({:.1?})", path.display(), begin.elapsed());
+    for name in known {
+        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
+            let begin = Instant::now();
+            let path = match name {
+                BROWSER => fetch_chromium(),
+                name => peer(name),
+            };
+            let path = path.with_context(|| format!("peer {name}"))?;
+            println!("{name:<10} {} ({:.1?})", path.display(), begin.elapsed());
+        }
     }
     Ok(())
 }

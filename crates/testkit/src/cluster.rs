@@ -271,6 +271,18 @@ impl Cluster {
         self.place.pod_network()
     }
 
+    /// The Services' network.
+    #[must_use]
+    pub fn service_range(&self) -> String {
+        self.place.service_range()
+    }
+
+    /// The API server's port.
+    #[must_use]
+    pub fn server_port(&self) -> u16 {
+        self.place.server_port()
+    }
+
     /// Ends the API server at once, as a crash would. etcd keeps what was written.
     pub fn stop_api_server(&mut self) {
         self.api_server = None;

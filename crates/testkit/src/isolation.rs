@@ -18,7 +18,7 @@ use nix::net::if_::InterfaceFlags;
 pub const INSIDE: &str = "MAINSTAY_ISOLATED";
 
 /// Every address that nodes, pods and Services can have: all of them are local, so any process can bind one and nothing looks elsewhere.
-const LOCAL_RANGE: &str = "10.0.0.0/8";
+pub(crate) const LOCAL_RANGE: &str = "10.0.0.0/8";
 
 /// Addresses reserved for documentation: with only loopback up there is no way to them.
 const OUTSIDE: [SocketAddr; 2] = [
@@ -43,6 +43,9 @@ pub enum IsolationError {
     /// The program does not know itself, or has no folder for what it writes.
     #[error("preparing the run inside the namespace")]
     Prepare(#[source] io::Error),
+    /// Somebody else's users are needed, whom only root can be.
+    #[error("needs root")]
+    NeedsRoot,
     /// Setting up loopback failed.
     #[error("`ip {0}` failed inside the namespace")]
     Loopback(String),
@@ -69,8 +72,25 @@ pub enum IsolationError {
 /// Called first thing by `main`. The pid namespace ends every process of the run with its first one, whatever kills it, and the
 /// temporary files live in memory that goes with the mount namespace.
 pub fn enter() -> Result<(), IsolationError> {
+    enter_with(MAPPED)
+}
+
+/// The same with all users of the machine, which only root may do: a mesh runs its proxies as one of their own, and pods have networks.
+pub fn enter_as_root() -> Result<(), IsolationError> {
+    if !nix::unistd::geteuid().is_root() {
+        return Err(IsolationError::NeedsRoot);
+    }
+    enter_with(WHOLE)
+}
+
+/// Whoever starts it seems to be root, and is alone.
+const MAPPED: &str = "--map-root-user";
+/// A view of the namespace's own processes, which only its root can mount.
+const WHOLE: &str = "--mount-proc";
+
+fn enter_with(users: &str) -> Result<(), IsolationError> {
     if std::env::var_os(INSIDE).is_none() {
-        return Err(leave_for_namespace());
+        return Err(leave_for_namespace(users));
     }
     ip(&["link", "set", "lo", "up"])?;
     ip(&["route", "replace", "local", LOCAL_RANGE, "dev", "lo"])?;
@@ -79,12 +99,12 @@ pub fn enter() -> Result<(), IsolationError> {
 }
 
 /// Becomes `unshare`, so that whoever kills this process kills the run. Gives only the reason why that failed.
-fn leave_for_namespace() -> IsolationError {
+fn leave_for_namespace(users: &str) -> IsolationError {
     match (std::env::current_exe(), make_scratch()) {
         (Ok(program), Ok(scratch)) => {
             let source = Command::new("unshare")
                 .args([
-                    "--map-root-user",
+                    users,
                     "--net",
                     "--mount",
                     "--pid",

@@ -63,7 +63,7 @@ impl Istiods {
             .stdout(log.try_clone().map_err(|error| said(&error))?)
             .stderr(log);
         let probe = Probe::Http(SocketAddr::new(ip, 8080), "/ready".to_owned());
-        Ok(Backed { command, probe })
+        Ok(Backed::process(command, probe))
     }
 
     /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.

@@ -20,7 +20,10 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Cluster, ClusterError, KUBELET};
 use api::Api;
 use play::Play;
-pub use process::{Backed, Backing, Making, Probe};
+pub(crate) use play::Steady;
+pub use process::{Backed, Backing, Life, Line, Making, Probe};
+#[cfg(feature = "mesh")]
+pub(crate) use process::{CALM, EAGER, KILLED, NOT_STARTED};
 
 /// What a kubelet plays.
 #[derive(Clone)]

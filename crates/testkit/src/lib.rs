@@ -12,6 +12,8 @@ pub mod isolation;
 pub mod istiod;
 #[cfg(feature = "cluster")]
 pub mod kubelet;
+#[cfg(feature = "mesh")]
+pub mod mesh;
 mod oracle;
 mod peer;
 #[cfg(feature = "cluster")]
@@ -19,4 +21,6 @@ pub mod trial;
 
 pub use cases::{Random, Tally, case_count};
 pub use oracle::{Answer, Oracle, OracleError, Question};
-pub use peer::{PEERS, Peer, PeerError, build_peer, built_peer, cache_home, peer, repository_root};
+pub use peer::{
+    FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer, repository_root,
+};

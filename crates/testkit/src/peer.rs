@@ -2,12 +2,16 @@
 //!
 //! A binary is built once and found again by the hash of what it is built from, so that a fresh clone costs nothing.
 
+mod fetched;
+
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use sha2::{Digest, Sha256};
+
+pub use fetched::{FETCHED, Fetched, fetch};
 
 /// One upstream program.
 #[derive(Debug)]
@@ -116,6 +120,19 @@ pub const PEERS: &[Peer] = &[
         package: "istio.io/istio/pilot/cmd/pilot-discovery",
         stamps: ISTIO_1_28,
     },
+    Peer {
+        name: "pilot-agent-1.29.1",
+        module: "istio-1.29",
+        package: "istio.io/istio/pilot/cmd/pilot-agent",
+        stamps: ISTIO_1_29,
+    },
+    Peer {
+        name: "pilot-agent-1.28.2",
+        // Needs modules that the other binaries of 1.28 do not: a file of its own leaves theirs, and so their builds, as they are.
+        module: "agent-1.28",
+        package: "istio.io/istio/pilot/cmd/pilot-agent",
+        stamps: ISTIO_1_28,
+    },
 ];
 
 /// Why a peer is not to be had.
@@ -144,6 +161,14 @@ pub enum PeerError {
     /// The cache does not have it, and this is no place to build it.
     #[error("{0} is not built: run `cargo xtask peers {0}`")]
     NotBuilt(&'static str),
+    /// What is fetched rather than built could not be had.
+    #[error("fetching {name} failed:\n{output}")]
+    Fetch {
+        /// Which one.
+        name: &'static str,
+        /// What the tool said.
+        output: String,
+    },
     /// The build failed.
     #[error("building {name} failed:\n{output}")]
     Build {
@@ -154,19 +179,27 @@ pub enum PeerError {
     },
 }
 
-/// The binary of peer `name`, built first if the cache does not have it.
+/// The binary of peer `name`, built or fetched first if the cache does not have it.
 pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
-    build_peer(find(name)?)
+    match fetched::find(name) {
+        Some(fetched) => fetch(fetched),
+        None => build_peer(find(name)?),
+    }
 }
 
 /// The binary of peer `name`, which must have been built before: for tests that must not wait for minutes, or cannot fetch.
 pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
-    let peer = find(name)?;
-    let binary = home(peer)?.join(peer.name);
-    if binary.exists() {
-        return Ok(binary);
+    let (known, path) = match fetched::find(name) {
+        Some(fetched) => (fetched.name, fetched.path()?),
+        None => {
+            let peer = find(name)?;
+            (peer.name, home(peer)?.join(peer.name))
+        }
+    };
+    if path.exists() {
+        return Ok(path);
     }
-    Err(PeerError::NotBuilt(peer.name))
+    Err(PeerError::NotBuilt(known))
 }
 
 fn find(name: &str) -> Result<&'static Peer, PeerError> {

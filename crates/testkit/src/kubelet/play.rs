@@ -436,7 +436,7 @@ where
 }
 
 /// The server's absence is part of a test: whoever plays must be back as soon as it is.
-struct Steady;
+pub(crate) struct Steady;
 
 impl Iterator for Steady {
     type Item = Duration;

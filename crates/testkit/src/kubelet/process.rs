@@ -23,13 +23,46 @@ pub trait Backing: Send + Sync {
     fn back(&self, pod: &Value, ip: &str) -> Option<Making>;
 }
 
-/// A process to be started.
-#[derive(Debug)]
-pub struct Backed {
-    /// How to start it.
-    pub command: Command,
-    /// How to find out whether it is ready.
-    pub probe: Probe,
+/// What is to stand behind a pod.
+pub struct Backed(Box<dyn FnOnce(Line) -> Life + Send>);
+
+/// All that happens behind a pod, until the exit code of its end.
+pub type Life = Pin<Box<dyn Future<Output = i32> + Send>>;
+
+/// How a pod's life and the kubelet talk.
+pub struct Line {
+    stop: oneshot::Receiver<Duration>,
+    ready: Box<dyn Fn(bool) + Send + Sync>,
+}
+
+impl Line {
+    /// Says whether the pod is ready.
+    pub fn tell_ready(&self, ready: bool) {
+        (self.ready)(ready);
+    }
+
+    /// Waits until the pod shall stop; gives how long it may take.
+    pub async fn stopped(&mut self) -> Duration {
+        match (&mut self.stop).await {
+            Ok(grace) => grace,
+            // Whoever could say so is gone, and this life will be ended with it.
+            Err(_) => std::future::pending().await,
+        }
+    }
+}
+
+impl Backed {
+    /// A process that is started at once.
+    #[must_use]
+    pub fn process(command: Command, probe: Probe) -> Self {
+        Self::life(|line| Box::pin(run(command, probe, line)))
+    }
+
+    /// Whatever this does.
+    #[must_use]
+    pub fn life(live: impl FnOnce(Line) -> Life + Send + 'static) -> Self {
+        Self(Box::new(live))
+    }
 }
 
 /// How to find out whether a process is ready.
@@ -64,12 +97,16 @@ impl Running {
     ) -> Self {
         let (stop, stopped) = oneshot::channel();
         let task = tokio::spawn(async move {
-            let tell = |what| drop(news.send((tag.clone(), what)));
-            let code = match begin(making).await {
-                Ok((child, probe)) => watch(child, probe, stopped, &tell).await,
+            let (teller, told) = (news.clone(), tag.clone());
+            let line = Line {
+                stop: stopped,
+                ready: Box::new(move |ready| drop(teller.send((told.clone(), News::Ready(ready))))),
+            };
+            let code = match making.await {
+                Ok(backed) => (backed.0)(line).await,
                 Err(_) => NOT_STARTED,
             };
-            tell(News::Exited(code));
+            let _ = news.send((tag, News::Exited(code)));
         });
         Self {
             stop: Some(stop),
@@ -92,23 +129,15 @@ impl Drop for Running {
 }
 
 /// As a shell says it of a command that it cannot start.
-const NOT_STARTED: i32 = 127;
+pub(crate) const NOT_STARTED: i32 = 127;
 /// Between two probes, before and after the first success.
-const EAGER: Duration = Duration::from_millis(50);
-const CALM: Duration = Duration::from_secs(1);
+pub(crate) const EAGER: Duration = Duration::from_millis(50);
+pub(crate) const CALM: Duration = Duration::from_secs(1);
 
-async fn begin(making: Making) -> Result<(Child, Probe), String> {
-    let mut backed = making.await?;
-    let child = backed.command.kill_on_drop(true).spawn();
-    Ok((child.map_err(|error| error.to_string())?, backed.probe))
-}
-
-async fn watch(
-    mut child: Child,
-    probe: Probe,
-    mut stopped: oneshot::Receiver<Duration>,
-    tell: &(dyn Fn(News) + Sync),
-) -> i32 {
+async fn run(mut command: Command, probe: Probe, mut line: Line) -> i32 {
+    let Ok(mut child) = command.kill_on_drop(true).spawn() else {
+        return NOT_STARTED;
+    };
     let mut ready = false;
     loop {
         let look = async {
@@ -117,17 +146,17 @@ async fn watch(
         };
         tokio::select! {
             status = child.wait() => return status.ok().and_then(|status| status.code()).unwrap_or(KILLED),
-            Ok(grace) = &mut stopped => return end(&mut child, grace).await,
+            grace = line.stopped() => return end(&mut child, grace).await,
             found = look => if found != ready {
                 ready = found;
-                tell(News::Ready(ready));
+                line.tell_ready(ready);
             },
         }
     }
 }
 
 /// What a process that a signal ended is said to have ended with.
-const KILLED: i32 = 137;
+pub(crate) const KILLED: i32 = 137;
 
 async fn end(child: &mut Child, grace: Duration) -> i32 {
     if let Some(pid) = child.id().and_then(|pid| i32::try_from(pid).ok()) {
@@ -141,7 +170,7 @@ async fn end(child: &mut Child, grace: Duration) -> i32 {
 }
 
 impl Probe {
-    async fn succeeds(&self) -> bool {
+    pub(crate) async fn succeeds(&self) -> bool {
         match self {
             Self::Tcp(address) => timeout(CALM, TcpStream::connect(address))
                 .await

@@ -180,10 +180,10 @@ impl Backing for Servers {
         Some(Box::pin(async move {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.arg(SERVER_FLAG).arg(address.to_string());
-            Ok(Backed {
+            Ok(Backed::process(
                 command,
-                probe: Probe::Http(address, "/ready".to_owned()),
-            })
+                Probe::Http(address, "/ready".to_owned()),
+            ))
         }))
     }
 }

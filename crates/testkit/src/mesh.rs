@@ -1,0 +1,316 @@
+//! A mesh of real parts without containers: takes nothing but root, gives a cluster whose pods are processes, each in a network of its own.
+//!
+//! ```text
+//! Mesh ──▶ Cluster (etcd, API server, controllers)
+//!   ├───▶ Kubelet ──▶ pod = network namespace + redirect + processes (istiod, agent + Envoy, application)
+//!   ├───▶ Services as the packet filter's rules, names as a small DNS
+//!   └───▶ Load from outside, questions from inside
+//! ```
+//!
+//! Runs where [`isolation::enter_as_root`](crate::isolation::enter_as_root) was called: nothing leaves that namespace, and everything ends
+//! with its first process.
+
+mod app;
+mod container;
+pub mod http;
+mod life;
+mod load;
+mod names;
+mod netlink;
+mod node;
+mod pod;
+mod registry;
+mod room;
+mod rules;
+mod services;
+mod works;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use kube::api::{ListParams, Patch, PatchParams};
+use k8s_openapi::api::core::v1::{Node as NodeObject, Pod, Service};
+use kube::{Api, ResourceExt};
+use serde_json::{Value, json};
+use tempfile::TempDir;
+use tokio::net::UdpSocket;
+use tokio::task::JoinHandle;
+
+use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_CONTROLLERS};
+use crate::kubelet::{Backed, Backing, Kubelet, KubeletError, KubeletOptions, Making};
+use crate::peer::PeerError;
+pub use app::{APP_IMAGE, APP_PORT, UPSTREAM, become_app};
+pub use load::{Load, Results, Sample};
+use life::{Newborn, live};
+use names::Names;
+use node::Node;
+use registry::Registry;
+use works::{Inner, Works};
+pub use works::PARTS;
+
+/// What a mesh runs on.
+#[derive(Clone, Debug)]
+pub struct MeshOptions {
+    /// The cluster's own.
+    pub cluster: Options,
+    /// Whether nodes say that they are new enough for sidecars of their own kind, which end after the containers they serve.
+    pub native_sidecars: bool,
+}
+
+impl Default for MeshOptions {
+    fn default() -> Self {
+        Self {
+            cluster: Options::default(),
+            native_sidecars: true,
+        }
+    }
+}
+
+/// A cluster with a network. It ends with this value.
+#[derive(Debug)]
+pub struct Mesh {
+    // Dropped in this order: pods before the network they live on, files last.
+    kubelet: Kubelet,
+    tasks: Tasks,
+    works: Works,
+    cluster: Cluster,
+    _node: Node,
+    _folder: TempDir,
+}
+
+/// Why there is no mesh.
+#[derive(Debug, thiserror::Error)]
+pub enum MeshError {
+    /// The cluster did not come up.
+    #[error("the cluster of the mesh")]
+    Cluster(#[from] ClusterError),
+    /// The kubelet did not.
+    #[error("the kubelet of the mesh")]
+    Kubelet(#[from] KubeletError),
+    /// A part is not to be had.
+    #[error("a part of the mesh is not to be had")]
+    Peer(#[from] PeerError),
+    /// The network could not be set up.
+    #[error("setting up the network of the mesh")]
+    Network(#[from] io::Error),
+    /// The API server refused something.
+    #[error("asking the API server")]
+    Api(#[from] Box<kube::Error>),
+    /// A pod is not there, or runs no process.
+    #[error("no process behind {0}")]
+    NoPod(String),
+}
+
+/// Which proxy is connected, as istiod tells it.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Proxy {
+    /// `pod.namespace`.
+    pub name: String,
+    /// The version it says it is.
+    pub version: String,
+}
+
+/// The port of the API server's Service in pods.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+impl Mesh {
+    /// A cluster, a bridge, names and Services; pods are run from now on.
+    pub async fn start(options: MeshOptions) -> Result<Self, MeshError> {
+        let folder = tempfile::Builder::new().prefix("mesh").tempdir()?;
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755))?;
+        fs::create_dir(folder.path().join("logs"))?;
+        Works::show_peers(folder.path())?;
+        let cluster = Cluster::start(reachable(options.cluster)).await?;
+        let address = Ipv4Addr::new(10, cluster.pod_network(), 0, 1);
+        let node = Node::set_up(address, &cluster.service_range(), folder.path())?;
+        let works = Works::new(Inner {
+            client: cluster.client(KUBELET)?,
+            access: Access {
+                server: format!("https://{address}:{}", cluster.server_port()),
+                ..cluster.access()
+            },
+            folder: folder.path().to_owned(),
+            node: address,
+            registry: Registry::default(),
+        });
+        let names = Names::default();
+        let socket = UdpSocket::bind((address, 53)).await?;
+        let tasks = Tasks(vec![
+            tokio::spawn(names.clone().serve(socket)),
+            tokio::spawn(services::follow(cluster.client(KUBELET)?, names)),
+        ]);
+        let kubelet = KubeletOptions {
+            nodes: 1,
+            backing: Some(Arc::new(Pods(works.clone()))),
+        };
+        let mesh = Self {
+            kubelet: Kubelet::start(&cluster, kubelet).await?,
+            tasks,
+            works,
+            cluster,
+            _node: node,
+            _folder: folder,
+        };
+        if options.native_sidecars {
+            mesh.modernise().await?;
+        }
+        Ok(mesh)
+    }
+
+    /// Nodes say which kubelet they run.
+    async fn modernise(&self) -> Result<(), MeshError> {
+        let nodes: Api<NodeObject> = Api::all(self.works.client.clone());
+        let status = Patch::Merge(json!({"status": {"nodeInfo": {"kubeletVersion": "v1.36.4"}}}));
+        let params = PatchParams::default();
+        for node in nodes.list(&ListParams::default()).await.map_err(Box::new)? {
+            let name = node.name_any();
+            let patched = nodes.patch_status(&name, &params, &status).await;
+            patched.map_err(Box::new)?;
+        }
+        Ok(())
+    }
+
+    /// The control plane below.
+    #[must_use]
+    pub fn cluster(&self) -> &Cluster {
+        &self.cluster
+    }
+
+    /// The same, to take parts of it away.
+    pub fn cluster_mut(&mut self) -> &mut Cluster {
+        &mut self.cluster
+    }
+
+    /// Who runs the pods.
+    #[must_use]
+    pub fn kubelet(&self) -> &Kubelet {
+        &self.kubelet
+    }
+
+    /// Where proxies find Envoy: `meshConfig.defaultConfig.binaryPath`.
+    #[must_use]
+    pub fn envoy(&self) -> PathBuf {
+        self.works.folder.join("envoy")
+    }
+
+    /// The address of a Service's port, to be dialled from outside the mesh.
+    pub async fn address(&self, namespace: &str, service: &str, port: u16) -> Result<SocketAddr, MeshError> {
+        let services: Api<Service> = Api::namespaced(self.works.client.clone(), namespace);
+        let found = services.get(service).await.map_err(Box::new)?;
+        let ip = found.spec.and_then(|spec| spec.cluster_ip?.parse().ok());
+        let ip: Ipv4Addr = ip.ok_or_else(|| MeshError::NoPod(format!("{namespace}/{service}")))?;
+        Ok(SocketAddr::new(ip.into(), port))
+    }
+
+    /// Asks a port of a pod from inside its network.
+    pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
+        let resident = self.resident(namespace, pod)?;
+        let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
+        let asked = tokio::task::spawn_blocking(move || resident.room.inside(|| http::get(address, &path, PATIENCE)));
+        Ok(asked.await.map_err(io::Error::other)??.body)
+    }
+
+    /// Which proxies are connected to an istiod, by revision: asked from every istiod that runs.
+    pub async fn proxies(&self, namespace: &str) -> Result<BTreeMap<String, Vec<Proxy>>, MeshError> {
+        let pods: Api<Pod> = Api::namespaced(self.works.client.clone(), namespace);
+        let istiods = pods.list(&ListParams::default().labels("app=istiod")).await.map_err(Box::new)?;
+        let mut proxies: BTreeMap<String, Vec<Proxy>> = BTreeMap::new();
+        for istiod in istiods {
+            let revision = istiod.labels().get("istio.io/rev").cloned().unwrap_or_default();
+            let told = self.ask(namespace, &istiod.name_any(), MONITORING, "/debug/syncz").await;
+            proxies.entry(revision).or_default().extend(told.map(|told| read_proxies(&told)).unwrap_or_default());
+        }
+        for known in proxies.values_mut() {
+            known.sort();
+        }
+        Ok(proxies)
+    }
+
+    /// Ends a container's processes at once, as a crash would.
+    pub fn kill(&self, namespace: &str, pod: &str, container: &str) -> Result<(), MeshError> {
+        Ok(self.resident(namespace, pod)?.kill(container)?)
+    }
+
+    /// From now on nobody looks after this pod: its status stays as it is whatever happens to its processes.
+    pub fn neglect(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
+        self.resident(namespace, pod)?.neglected.store(true, Ordering::Relaxed);
+        Ok(())
+    }
+
+    /// The ends of all logs whose names contain this, to be shown when something failed.
+    #[must_use]
+    pub fn last_words(&self, part: &str, lines: usize) -> String {
+        let logs = fs::read_dir(self.works.folder.join("logs")).into_iter().flatten().flatten();
+        let mut logs: Vec<PathBuf> = logs.map(|log| log.path()).collect();
+        logs.sort();
+        let name = |log: &Path| log.file_name().map(|name| name.to_string_lossy().into_owned());
+        let wanted = logs.iter().filter_map(|log| Some((name(log)?, log)));
+        let texts = wanted.filter(|(name, _)| name.contains(part)).map(|(name, log)| {
+            let text = fs::read_to_string(log).unwrap_or_default();
+            let all: Vec<&str> = text.lines().collect();
+            let last = all.get(all.len().saturating_sub(lines)..).unwrap_or_default();
+            format!("== {name}\n{}\n", last.join("\n"))
+        });
+        texts.collect()
+    }
+
+    fn resident(&self, namespace: &str, pod: &str) -> Result<Arc<registry::Resident>, MeshError> {
+        let name = format!("{namespace}/{pod}");
+        self.works.registry.find(&name).ok_or(MeshError::NoPod(name))
+    }
+}
+
+/// Where istiod tells what it knows.
+const MONITORING: u16 = 15_014;
+
+fn read_proxies(text: &str) -> Vec<Proxy> {
+    let all: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
+    let word = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let proxies = all.iter().map(|one| Proxy {
+        name: word(one, "proxy"),
+        version: word(one, "istio_version"),
+    });
+    proxies.collect()
+}
+
+/// Pods reach the API server at the bridge; controllers more than a bare cluster's.
+fn reachable(mut options: Options) -> Options {
+    options.api_server_flags.push("--bind-address=0.0.0.0".into());
+    if options.controllers.is_empty() {
+        options.controllers = WORKLOAD_CONTROLLERS.to_vec();
+    }
+    options
+}
+
+#[derive(Debug)]
+struct Tasks(Vec<JoinHandle<()>>);
+
+impl Drop for Tasks {
+    fn drop(&mut self) {
+        self.0.iter().for_each(JoinHandle::abort);
+    }
+}
+
+/// Backs every pod whose images are known.
+struct Pods(Works);
+
+impl Backing for Pods {
+    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+        let ip = ip.parse().ok()?;
+        let household = pod::read(pod, ip, self.0.node)?;
+        let newborn = Newborn {
+            works: self.0.clone(),
+            pod: pod.clone(),
+            household,
+            ip,
+        };
+        Some(Box::pin(async move { Ok(Backed::life(move |line| Box::pin(live(newborn, line)))) }))
+    }
+}

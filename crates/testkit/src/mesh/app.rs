@@ -1,0 +1,124 @@
+//! The application of the mesh: takes its settings from the environment, answers with its name and, where it has one, what its upstream answered.
+//!
+//! It is the test program itself, started again: so there is nothing to build, and it runs wherever the test does.
+
+use std::io::{BufReader, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::process::ExitCode;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::time::Duration;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::http::{Connection, read_head};
+
+/// The image of this application in pods.
+pub const APP_IMAGE: &str = "mesh.test/app:1";
+/// Where it listens.
+pub const APP_PORT: u16 = 8080;
+/// Set where the program shall be the application.
+pub(super) const NAME: &str = "MESH_APP_NAME";
+/// Whom it asks for every request: `host:port`.
+pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
+
+/// Becomes the application if the environment says so; called first thing by `main`.
+#[must_use]
+pub fn become_app() -> Option<ExitCode> {
+    let name = std::env::var(NAME).ok()?;
+    Some(serve(name).map_or(ExitCode::FAILURE, |()| ExitCode::SUCCESS))
+}
+
+struct App {
+    name: String,
+    upstream: Option<String>,
+    closing: AtomicBool,
+    busy: AtomicUsize,
+}
+
+fn serve(name: String) -> std::io::Result<()> {
+    let app = Arc::new(App {
+        name,
+        upstream: std::env::var(UPSTREAM).ok(),
+        closing: AtomicBool::new(false),
+        busy: AtomicUsize::new(0),
+    });
+    let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, APP_PORT))?;
+    let accepting = Arc::clone(&app);
+    std::thread::spawn(move || {
+        for stream in listener.incoming().flatten() {
+            let app = Arc::clone(&accepting);
+            std::thread::spawn(move || app.converse(stream));
+        }
+    });
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    runtime.block_on(app.wait_for_end())
+}
+
+impl App {
+    /// Told to stop, it finishes what it has begun.
+    async fn wait_for_end(&self) -> std::io::Result<()> {
+        signal(SignalKind::terminate())?.recv().await;
+        self.closing.store(true, Ordering::Relaxed);
+        let finished = async {
+            while self.busy.load(Ordering::Relaxed) > 0 {
+                tokio::time::sleep(Duration::from_millis(5)).await;
+            }
+        };
+        let _ = tokio::time::timeout(PATIENCE, finished).await;
+        Ok(())
+    }
+
+    fn converse(&self, stream: TcpStream) {
+        let Ok(reading) = stream.try_clone() else { return };
+        let (mut reading, mut writing) = (BufReader::new(reading), stream);
+        let mut upstream = None;
+        while let Ok(Some(_)) = read_head(&mut reading) {
+            self.busy.fetch_add(1, Ordering::Relaxed);
+            let (code, body) = self.answer(&mut upstream);
+            let closing = self.closing.load(Ordering::Relaxed);
+            let connection = if closing { "close" } else { "keep-alive" };
+            let reply = format!(
+                "HTTP/1.1 {code}\r\ncontent-length: {}\r\nconnection: {connection}\r\n\r\n{body}",
+                body.len()
+            );
+            let sent = writing.write_all(reply.as_bytes());
+            self.busy.fetch_sub(1, Ordering::Relaxed);
+            if sent.is_err() || closing {
+                return;
+            }
+        }
+    }
+
+    fn answer(&self, kept: &mut Option<Connection>) -> (&'static str, String) {
+        let Some(upstream) = &self.upstream else {
+            return ("200 OK", self.name.clone());
+        };
+        match ask(upstream, kept) {
+            Ok((200, body)) => ("200 OK", format!("{} > {body}", self.name)),
+            Ok((code, body)) => ("502 Bad Gateway", format!("{} > {code} {body}", self.name)),
+            Err(error) => ("502 Bad Gateway", format!("{} > {error}", self.name)),
+        }
+    }
+}
+
+const PATIENCE: Duration = Duration::from_secs(5);
+
+/// Never asks twice: a failure must show.
+fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
+    let mut connection = match kept.take() {
+        Some(connection) => connection,
+        None => Connection::open(resolve(upstream)?, PATIENCE)?,
+    };
+    let host = upstream.split(':').next().unwrap_or(upstream);
+    let reply = connection.get(host, "/")?;
+    if !reply.closes {
+        *kept = Some(connection);
+    }
+    Ok((reply.code, reply.body))
+}
+
+fn resolve(upstream: &str) -> std::io::Result<SocketAddr> {
+    let mut found = upstream.to_socket_addrs()?;
+    found.next().ok_or_else(|| std::io::Error::other(format!("{upstream} has no address")))
+}

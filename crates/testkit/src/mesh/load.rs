@@ -1,0 +1,202 @@
+//! Load: takes an address and a rate, sends requests at their due times whatever comes back, keeps every result.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::http::Connection;
+
+/// One request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Sample {
+    /// When it was due, since the load began.
+    pub due: Duration,
+    /// From then until it was answered: who is late because of others counts, too.
+    pub latency: Duration,
+    /// Why it failed.
+    pub failure: Option<String>,
+}
+
+/// Requests under way.
+#[derive(Debug)]
+pub struct Load {
+    stop: Arc<AtomicBool>,
+    workers: Vec<JoinHandle<Vec<Sample>>>,
+    begin: Instant,
+}
+
+/// Everything that came of a load, by due time.
+#[derive(Clone, Debug, Default)]
+pub struct Results(pub Vec<Sample>);
+
+/// Connections that are kept; each request has the time of so many before the next on its connection is due.
+const WORKERS: u32 = 16;
+/// After this a request has failed.
+const PATIENCE: Duration = Duration::from_secs(5);
+
+impl Load {
+    /// Begins: so many requests per second for `/` to this address, until told to stop.
+    #[must_use]
+    pub fn start(address: SocketAddr, per_second: u32) -> Self {
+        let (stop, begin) = (Arc::new(AtomicBool::new(false)), Instant::now());
+        let between = Duration::from_secs(1) / per_second.max(1);
+        let workers = (0..WORKERS)
+            .map(|number| {
+                let worker = Worker {
+                    address,
+                    begin,
+                    offset: between * number,
+                    stride: between * WORKERS,
+                    stop: Arc::clone(&stop),
+                };
+                std::thread::spawn(move || worker.run())
+            })
+            .collect();
+        Self { stop, workers, begin }
+    }
+
+    /// How long it has been running.
+    #[must_use]
+    pub fn elapsed(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// Ends it. Waits for what is under way.
+    #[must_use]
+    pub fn finish(mut self) -> Results {
+        self.stop.store(true, Ordering::Relaxed);
+        let workers = std::mem::take(&mut self.workers);
+        let mut samples: Vec<Sample> = workers
+            .into_iter()
+            .filter_map(|worker| worker.join().ok())
+            .flatten()
+            .collect();
+        samples.sort_by_key(|sample| sample.due);
+        Results(samples)
+    }
+}
+
+impl Drop for Load {
+    fn drop(&mut self) {
+        self.stop.store(true, Ordering::Relaxed);
+    }
+}
+
+struct Worker {
+    address: SocketAddr,
+    begin: Instant,
+    offset: Duration,
+    stride: Duration,
+    stop: Arc<AtomicBool>,
+}
+
+impl Worker {
+    fn run(&self) -> Vec<Sample> {
+        let (mut samples, mut connection, mut due) = (Vec::new(), None, self.offset);
+        while !self.stop.load(Ordering::Relaxed) {
+            // Nobody tells the time: requests have theirs.
+            std::thread::sleep(due.saturating_sub(self.begin.elapsed()));
+            let failure = self.request(&mut connection).err();
+            let latency = self.begin.elapsed().saturating_sub(due);
+            samples.push(Sample { due, latency, failure });
+            due += self.stride;
+        }
+        samples
+    }
+
+    /// Never tries twice: a failure must show.
+    fn request(&self, kept: &mut Option<Connection>) -> Result<(), String> {
+        let mut connection = match kept.take() {
+            Some(connection) => connection,
+            None => Connection::open(self.address, PATIENCE).map_err(|error| format!("connecting: {error}"))?,
+        };
+        let reply = connection.get("mesh.test", "/").map_err(|error| error.to_string())?;
+        if !reply.closes {
+            *kept = Some(connection);
+        }
+        if reply.code == 200 {
+            return Ok(());
+        }
+        Err(format!("{}: {}", reply.code, reply.body))
+    }
+}
+
+impl Results {
+    /// How many were sent.
+    #[must_use]
+    pub fn sent(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Those that failed.
+    pub fn failures(&self) -> impl Iterator<Item = &Sample> {
+        self.0.iter().filter(|sample| sample.failure.is_some())
+    }
+
+    /// The longest latency.
+    #[must_use]
+    pub fn longest(&self) -> Duration {
+        self.0.iter().map(|sample| sample.latency).max().unwrap_or_default()
+    }
+
+    /// The latency that so many in a hundred do not exceed.
+    #[must_use]
+    pub fn percentile(&self, percent: usize) -> Duration {
+        let mut latencies: Vec<Duration> = self.0.iter().map(|sample| sample.latency).collect();
+        latencies.sort_unstable();
+        let at = (latencies.len() * percent / 100).min(latencies.len().saturating_sub(1));
+        latencies.get(at).copied().unwrap_or_default()
+    }
+
+    /// Sent per second, over the whole.
+    #[must_use]
+    pub fn rate(&self) -> f64 {
+        let last = self.0.last().map_or(Duration::ZERO, |sample| sample.due);
+        self.sent() as f64 / last.as_secs_f64().max(1.0)
+    }
+
+    /// How many were answered and how many failed, second by second.
+    #[must_use]
+    pub fn by_second(&self) -> Vec<(usize, usize)> {
+        let mut seconds = Vec::new();
+        for sample in &self.0 {
+            let second = usize::try_from(sample.due.as_secs()).unwrap_or(usize::MAX);
+            if seconds.len() <= second {
+                seconds.resize(second + 1, (0, 0));
+            }
+            if let Some(slot) = seconds.get_mut(second) {
+                *(if sample.failure.is_some() { &mut slot.1 } else { &mut slot.0 }) += 1;
+            }
+        }
+        seconds
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sample(due: u64, latency: u64, failure: Option<&str>) -> Sample {
+        Sample {
+            due: Duration::from_millis(due),
+            latency: Duration::from_millis(latency),
+            failure: failure.map(str::to_owned),
+        }
+    }
+
+    #[test]
+    fn results_are_counted_by_second() {
+        let results = Results(vec![
+            sample(0, 3, None),
+            sample(999, 9, Some("503: no")),
+            sample(2_500, 1, None),
+        ]);
+        assert_eq!(results.by_second(), [(1, 1), (0, 0), (1, 0)]);
+        assert_eq!((results.sent(), results.failures().count()), (3, 1));
+        assert_eq!(results.longest(), Duration::from_millis(9));
+        assert_eq!(results.percentile(50), Duration::from_millis(3));
+        assert_eq!(Results::default().percentile(99), Duration::ZERO);
+    }
+}

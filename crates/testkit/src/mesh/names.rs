@@ -1,0 +1,152 @@
+//! Names of Services: takes questions of the resolvers in pods, gives the addresses the cluster has for them. Enough of DNS for that.
+
+use std::collections::BTreeMap;
+use std::net::{Ipv4Addr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tokio::net::UdpSocket;
+
+/// `name.namespace` and its address, shared with whoever watches Services.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names(Arc<Mutex<BTreeMap<String, Ipv4Addr>>>);
+
+impl Names {
+    /// All there are from now on.
+    pub(super) fn set(&self, names: BTreeMap<String, Ipv4Addr>) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = names;
+    }
+
+    /// The address of `name.namespace`, with or without `.svc` and the cluster's domain.
+    pub(super) fn find(&self, name: &str) -> Option<Ipv4Addr> {
+        let name = name.trim_end_matches('.');
+        let name = name.strip_suffix(".cluster.local").unwrap_or(name);
+        let name = name.strip_suffix(".svc").unwrap_or(name);
+        let names = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        names.get(&name.to_ascii_lowercase()).copied()
+    }
+
+    /// Answers for good.
+    pub(super) async fn serve(self, socket: UdpSocket) {
+        let mut buffer = [0; 512];
+        loop {
+            let Ok((length, asker)) = socket.recv_from(&mut buffer).await else {
+                continue;
+            };
+            let question = buffer.get(..length).unwrap_or_default();
+            if let Some(answer) = self.answer(question) {
+                self.send(&socket, &answer, asker).await;
+            }
+        }
+    }
+
+    async fn send(&self, socket: &UdpSocket, answer: &[u8], asker: SocketAddr) {
+        // A resolver that hears nothing asks again.
+        let _ = socket.send_to(answer, asker).await;
+    }
+
+    fn answer(&self, question: &[u8]) -> Option<Vec<u8>> {
+        let (name, end) = asked_name(question)?;
+        let kind = u16::from_be_bytes(question.get(end..end + 2)?.try_into().ok()?);
+        let found = self.find(&name);
+        let address = found.filter(|_| kind == ADDRESS);
+        let mut answer = question.get(..2)?.to_vec();
+        let code = if found.is_some() { 0 } else { NO_SUCH_NAME };
+        answer.extend((ANSWERED | code).to_be_bytes());
+        let counts = [1, u16::from(address.is_some()), 0, 0];
+        answer.extend(counts.iter().flat_map(|count| count.to_be_bytes()));
+        answer.extend(question.get(HEADER..end + 4)?);
+        if let Some(address) = address {
+            answer.extend(SAME_NAME.to_be_bytes());
+            answer.extend(ADDRESS.to_be_bytes());
+            answer.extend(1_u16.to_be_bytes());
+            answer.extend(LIFETIME.to_be_bytes());
+            answer.extend(4_u16.to_be_bytes());
+            answer.extend(address.octets());
+        }
+        Some(answer)
+    }
+}
+
+const HEADER: usize = 12;
+/// A record of an IPv4 address.
+const ADDRESS: u16 = 1;
+/// A reply with authority, recursion asked for and to be had.
+const ANSWERED: u16 = 0x8580;
+const NO_SUCH_NAME: u16 = 3;
+/// The name of the question, by its place.
+const SAME_NAME: u16 = 0xC000 | HEADER as u16;
+/// Seconds that an answer may be kept.
+const LIFETIME: u32 = 5;
+
+/// The name that is asked for, and where it ends.
+fn asked_name(question: &[u8]) -> Option<(String, usize)> {
+    let (mut labels, mut at) = (Vec::new(), HEADER);
+    loop {
+        let length = usize::from(*question.get(at)?);
+        at += 1;
+        if length == 0 {
+            return Some((labels.join("."), at));
+        }
+        let label = question.get(at..at + length)?;
+        labels.push(String::from_utf8_lossy(label).into_owned());
+        at += length;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names() -> Names {
+        let names = Names::default();
+        names.set(BTreeMap::from([("web.shop".to_owned(), Ipv4Addr::new(10, 96, 0, 7))]));
+        names
+    }
+
+    fn question(name: &str, kind: u16) -> Vec<u8> {
+        let mut bytes = vec![0xAB, 0xCD, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0];
+        for label in name.split('.') {
+            bytes.push(u8::try_from(label.len()).unwrap());
+            bytes.extend(label.as_bytes());
+        }
+        bytes.push(0);
+        bytes.extend(kind.to_be_bytes());
+        bytes.extend([0, 1]);
+        bytes
+    }
+
+    fn check(name: &str, kind: u16, code: u8, address: Option<[u8; 4]>) {
+        let answer = names().answer(&question(name, kind)).unwrap();
+        assert_eq!(answer[..2], [0xAB, 0xCD]);
+        assert_eq!(answer[3] & 0xF, code, "{name}");
+        assert_eq!(answer[7], u8::from(address.is_some()), "{name}");
+        if let Some(address) = address {
+            assert_eq!(answer[answer.len() - 4..], address, "{name}");
+        }
+    }
+
+    #[test]
+    fn services_have_addresses() {
+        check("web.shop.svc.cluster.local", ADDRESS, 0, Some([10, 96, 0, 7]));
+        check("WEB.shop.svc", ADDRESS, 0, Some([10, 96, 0, 7]));
+        check("web.shop", ADDRESS, 0, Some([10, 96, 0, 7]));
+    }
+
+    #[test]
+    fn a_name_without_such_a_record_exists_all_the_same() {
+        check("web.shop.svc", 28, 0, None);
+    }
+
+    #[test]
+    fn strangers_have_none() {
+        check("example.org", ADDRESS, 3, None);
+    }
+
+    #[test]
+    fn a_question_cut_short_is_not_answered() {
+        let question = question("web.shop", ADDRESS);
+        for length in 0..question.len() - 2 {
+            assert!(names().answer(&question[..length]).is_none() || length >= question.len() - 2, "{length}");
+        }
+    }
+}

@@ -1,0 +1,358 @@
+//! Messages to the kernel's packet filter: takes tables, chains and rules, has the kernel take all of them or none.
+//!
+//! No tool is needed that a machine may lack: the kernel's own protocol is small. Numbers are those of `linux/netfilter/nf_tables.h`.
+
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::fd::AsRawFd;
+
+use nix::sys::socket::{
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
+    sockopt,
+};
+use nix::sys::time::{TimeVal, TimeValLike};
+
+/// Messages that take effect together.
+#[derive(Debug)]
+pub(super) struct Batch {
+    bytes: Vec<u8>,
+    count: u32,
+    table: &'static str,
+}
+
+/// Where packets meet a chain.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Hook {
+    /// As they come in.
+    Arriving,
+    /// As a process here sends them.
+    Sending,
+    /// As they go out.
+    Leaving,
+}
+
+/// Part of a rule: encoded expressions.
+#[derive(Clone, Debug)]
+pub(super) struct Part(Vec<u8>);
+
+const IPV4: u8 = 2;
+const SUBSYSTEM: u16 = 10;
+const NEW_TABLE: u16 = 0;
+const DELETE_TABLE: u16 = 2;
+const NEW_CHAIN: u16 = 3;
+const NEW_RULE: u16 = 6;
+const BATCH_BEGIN: u16 = 0x10;
+const BATCH_END: u16 = 0x11;
+const ERROR: u16 = 2;
+const REQUEST: u16 = 1;
+const ACKNOWLEDGE: u16 = 4;
+const CREATE: u16 = 0x400;
+const APPEND: u16 = 0x800;
+
+impl Batch {
+    /// An empty table of this name, whatever it held before.
+    pub(super) fn of_table(table: &'static str) -> Self {
+        let mut batch = Self {
+            bytes: Vec::new(),
+            count: 0,
+            table,
+        };
+        batch.frame(BATCH_BEGIN, REQUEST, 0, &[]);
+        // Made first, so that there is one to delete.
+        for kind in [NEW_TABLE, DELETE_TABLE, NEW_TABLE] {
+            batch.push(kind, 0, &attribute(1, &text(table)));
+        }
+        batch
+    }
+
+    /// A chain for address translation.
+    pub(super) fn chain(&mut self, name: &str, hook: Hook) {
+        let (number, priority) = match hook {
+            Hook::Arriving => (0, -100_i32),
+            Hook::Sending => (3, -100),
+            Hook::Leaving => (4, 100),
+        };
+        let place = [
+            attribute(1, &u32::to_be_bytes(number)),
+            attribute(2, &priority.to_be_bytes()),
+        ];
+        let body = [
+            attribute(1, &text(self.table)),
+            attribute(3, &text(name)),
+            nested(4, &place.concat()),
+            attribute(5, &u32::to_be_bytes(1)),
+            attribute(7, &text("nat")),
+        ];
+        self.push(NEW_CHAIN, 0, &body.concat());
+    }
+
+    /// A rule at the end of a chain.
+    pub(super) fn rule(&mut self, chain: &str, parts: &[Part]) {
+        let expressions: Vec<u8> = parts.iter().flat_map(|part| part.0.iter().copied()).collect();
+        let body = [
+            attribute(1, &text(self.table)),
+            attribute(2, &text(chain)),
+            nested(4, &expressions),
+        ];
+        self.push(NEW_RULE, APPEND, &body.concat());
+    }
+
+    fn push(&mut self, kind: u16, more: u16, body: &[u8]) {
+        self.frame(SUBSYSTEM << 8 | kind, REQUEST | CREATE | ACKNOWLEDGE | more, 0, body);
+        self.count += 1;
+    }
+
+    /// One message; its number is its place, so that a refusal can be told apart.
+    fn frame(&mut self, kind: u16, flags: u16, resource: u16, body: &[u8]) {
+        let is_border = kind == BATCH_BEGIN || kind == BATCH_END;
+        let (family, resource) = if is_border { (0, SUBSYSTEM) } else { (IPV4, resource) };
+        let length = u32::try_from(HEADER + 4 + body.len()).unwrap_or(u32::MAX);
+        self.bytes.extend(length.to_ne_bytes());
+        self.bytes.extend(kind.to_ne_bytes());
+        self.bytes.extend(flags.to_ne_bytes());
+        self.bytes.extend(self.count.to_ne_bytes());
+        self.bytes.extend([0; 4]);
+        self.bytes.extend([family, 0]);
+        self.bytes.extend(resource.to_be_bytes());
+        self.bytes.extend(body);
+        self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
+    }
+
+    /// Sends it to the kernel, for the network namespace of the calling thread.
+    pub(super) fn commit(mut self) -> io::Result<()> {
+        let expected = self.count;
+        self.frame(BATCH_END, REQUEST, 0, &[]);
+        let kernel = socket(
+            AddressFamily::Netlink,
+            SockType::Raw,
+            SockFlag::SOCK_CLOEXEC,
+            SockProtocol::NetlinkNetFilter,
+        )?;
+        setsockopt(&kernel, sockopt::ReceiveTimeout, &TimeVal::seconds(5))?;
+        // A reply per message must fit: whoever is not root has less room, which still does.
+        let _ = setsockopt(&kernel, sockopt::RcvBufForce, &(8 << 20));
+        let _ = setsockopt(&kernel, sockopt::SndBufForce, &(8 << 20));
+        bind(kernel.as_raw_fd(), &NetlinkAddr::new(0, 0))?;
+        send(kernel.as_raw_fd(), &self.bytes, MsgFlags::empty())?;
+        let (mut replies, mut buffer) = (0, vec![0; 1 << 16]);
+        while replies < expected {
+            let length = recv(kernel.as_raw_fd(), &mut buffer, MsgFlags::empty())?;
+            replies += count_replies(buffer.get(..length).unwrap_or_default())?;
+        }
+        Ok(())
+    }
+}
+
+/// Length, kind, flags, number, sender.
+const HEADER: usize = 16;
+
+/// How many messages were taken; the first refusal is the error.
+fn count_replies(mut bytes: &[u8]) -> io::Result<u32> {
+    let mut taken = 0;
+    while let Some((kind, number, code, rest)) = reply(bytes) {
+        if kind == ERROR && code != 0 {
+            let reason = io::Error::from_raw_os_error(-code);
+            return Err(io::Error::new(
+                reason.kind(),
+                format!("the packet filter refuses message {number}: {reason}"),
+            ));
+        }
+        taken += u32::from(kind == ERROR);
+        bytes = rest;
+    }
+    Ok(taken)
+}
+
+/// Kind, number and code of the first reply, and what follows it.
+fn reply(bytes: &[u8]) -> Option<(u16, u32, i32, &[u8])> {
+    let four = |at: usize| bytes.get(at..at + 4)?.try_into().ok();
+    let length = u32::from_ne_bytes(four(0)?) as usize;
+    let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
+    let number = u32::from_ne_bytes(four(8)?);
+    let code = i32::from_ne_bytes(four(HEADER)?);
+    let rest = bytes.get(length.max(HEADER).next_multiple_of(4)..).unwrap_or_default();
+    Some((kind, number, code, rest))
+}
+
+fn attribute(kind: u16, data: &[u8]) -> Vec<u8> {
+    let length = u16::try_from(4 + data.len()).unwrap_or(u16::MAX);
+    let mut bytes = [length.to_ne_bytes(), kind.to_ne_bytes()].concat();
+    bytes.extend(data);
+    bytes.resize(bytes.len().next_multiple_of(4), 0);
+    bytes
+}
+
+fn nested(kind: u16, inner: &[u8]) -> Vec<u8> {
+    attribute(kind | 0x8000, inner)
+}
+
+fn text(text: &str) -> Vec<u8> {
+    [text.as_bytes(), &[0]].concat()
+}
+
+/// The register that expressions hand their value on in, and a second one.
+const FIRST: [u8; 4] = 1_u32.to_be_bytes();
+const SECOND: [u8; 4] = 2_u32.to_be_bytes();
+const VERDICT: [u8; 4] = 0_u32.to_be_bytes();
+
+fn expression(name: &str, attributes: &[Vec<u8>]) -> Vec<u8> {
+    let body = [attribute(1, &text(name)), nested(2, &attributes.concat())];
+    nested(1, &body.concat())
+}
+
+fn meta(key: u32) -> Vec<u8> {
+    expression("meta", &[attribute(1, &FIRST), attribute(2, &key.to_be_bytes())])
+}
+
+fn payload(base: u32, offset: u32, length: u32) -> Vec<u8> {
+    let numbers = [base, offset, length];
+    let mut attributes = vec![attribute(1, &FIRST)];
+    attributes.extend((2..).zip(numbers).map(|(kind, number)| attribute(kind, &number.to_be_bytes())));
+    expression("payload", &attributes)
+}
+
+fn compare(value: &[u8], equal: bool) -> Vec<u8> {
+    let operation = u32::from(!equal).to_be_bytes();
+    let value = nested(3, &attribute(1, value));
+    expression("cmp", &[attribute(1, &FIRST), attribute(2, &operation), value])
+}
+
+fn load(register: [u8; 4], value: &[u8]) -> Vec<u8> {
+    expression("immediate", &[attribute(1, &register), nested(2, &attribute(1, value))])
+}
+
+impl Part {
+    /// TCP only.
+    pub(super) fn tcp() -> Self {
+        Self([meta(16), compare(&[6], true)].concat())
+    }
+
+    /// Sent by a process of this user, or by any other.
+    pub(super) fn user(user: u32, equal: bool) -> Self {
+        Self([meta(10), compare(&user.to_ne_bytes(), equal)].concat())
+    }
+
+    /// Leaves by loopback.
+    pub(super) fn to_loopback() -> Self {
+        let mut name = b"lo".to_vec();
+        name.resize(16, 0);
+        Self([meta(7), compare(&name, true)].concat())
+    }
+
+    /// To this port, or to any other.
+    pub(super) fn port(port: u16, equal: bool) -> Self {
+        Self([payload(2, 2, 2), compare(&port.to_be_bytes(), equal)].concat())
+    }
+
+    /// From this address.
+    pub(super) fn from(address: Ipv4Addr) -> Self {
+        Self([payload(1, 12, 4), compare(&address.octets(), true)].concat())
+    }
+
+    /// To this address, or to any other.
+    pub(super) fn to(address: Ipv4Addr, equal: bool) -> Self {
+        Self([payload(1, 16, 4), compare(&address.octets(), equal)].concat())
+    }
+
+    /// Once in so many times.
+    pub(super) fn one_in(times: u32) -> Self {
+        let draw = [
+            attribute(1, &FIRST),
+            attribute(2, &times.to_be_bytes()),
+            attribute(3, &u32::to_be_bytes(1)),
+        ];
+        Self([expression("numgen", &draw), compare(&0_u32.to_ne_bytes(), true)].concat())
+    }
+
+    /// Whose destination was translated.
+    pub(super) fn translated() -> Self {
+        let status = expression("ct", &[attribute(1, &FIRST), attribute(2, &SECOND)]);
+        let masked = [
+            attribute(1, &FIRST),
+            attribute(2, &FIRST),
+            attribute(3, &u32::to_be_bytes(4)),
+            nested(4, &attribute(1, &32_u32.to_ne_bytes())),
+            nested(5, &attribute(1, &0_u32.to_ne_bytes())),
+        ];
+        let is_set = compare(&0_u32.to_ne_bytes(), false);
+        Self([status, expression("bitwise", &masked), is_set].concat())
+    }
+
+    /// Goes on as it is.
+    pub(super) fn accept() -> Self {
+        let verdict = nested(2, &attribute(1, &u32::to_be_bytes(1)));
+        let body = [attribute(1, &VERDICT), nested(2, &verdict)];
+        Self(expression("immediate", &body))
+    }
+
+    /// Goes to this port here instead.
+    pub(super) fn redirect(port: u16) -> Self {
+        let there = expression("redir", &[attribute(1, &FIRST)]);
+        Self([load(FIRST, &port.to_be_bytes()), there].concat())
+    }
+
+    /// Goes there instead.
+    pub(super) fn translate(address: Ipv4Addr, port: u16) -> Self {
+        let there = [
+            attribute(1, &u32::to_be_bytes(1)),
+            attribute(2, &u32::to_be_bytes(u32::from(IPV4))),
+            attribute(3, &FIRST),
+            attribute(5, &SECOND),
+        ];
+        let parts = [
+            load(FIRST, &address.octets()),
+            load(SECOND, &port.to_be_bytes()),
+            expression("nat", &there),
+        ];
+        Self(parts.concat())
+    }
+
+    /// Seems to come from here, so that the reply comes back this way.
+    pub(super) fn masquerade() -> Self {
+        Self(expression("masq", &[]))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attributes_are_padded_to_four() {
+        assert_eq!(attribute(7, &[1]), [5, 0, 7, 0, 1, 0, 0, 0]);
+        assert_eq!(attribute(7, &[1, 2, 3, 4]).len(), 8);
+    }
+
+    #[test]
+    fn every_message_says_its_length() {
+        let mut batch = Batch::of_table("t");
+        batch.chain("c", Hook::Sending);
+        batch.rule("c", &[Part::tcp(), Part::accept()]);
+        let (mut bytes, mut messages) = (batch.bytes.as_slice(), 0);
+        while !bytes.is_empty() {
+            let length = u32::from_ne_bytes(bytes[..4].try_into().unwrap()) as usize;
+            bytes = &bytes[length.next_multiple_of(4)..];
+            messages += 1;
+        }
+        assert_eq!(messages, 6, "begin, three for the table, a chain, a rule");
+    }
+
+    #[test]
+    fn a_refusal_is_named() {
+        let mut reply = Vec::new();
+        reply.extend(36_u32.to_ne_bytes());
+        reply.extend(ERROR.to_ne_bytes());
+        reply.extend(0_u16.to_ne_bytes());
+        reply.extend(4_u32.to_ne_bytes());
+        reply.extend([0; 4]);
+        reply.extend((-1_i32).to_ne_bytes());
+        reply.resize(36, 0);
+        let error = count_replies(&reply).unwrap_err().to_string();
+        assert!(error.starts_with("the packet filter refuses message 4: "), "{error}");
+    }
+
+    #[test]
+    fn half_a_reply_is_none() {
+        assert_eq!(count_replies(&[1, 2, 3]).unwrap(), 0);
+    }
+}

@@ -1,0 +1,75 @@
+//! The machine that pods run on: takes the pods' and the Services' networks, gives a bridge between them, and puts all back when dropped.
+
+use std::fs;
+use std::io;
+use std::net::Ipv4Addr;
+use std::path::{Path, PathBuf};
+
+use nix::mount::{MntFlags, MsFlags, mount, umount2};
+
+use super::room::ip;
+use crate::isolation::LOCAL_RANGE;
+
+/// What pods are plugged into.
+pub(super) const BRIDGE: &str = "pods";
+
+/// The bridge and the files that processes look up names with.
+#[derive(Debug)]
+pub(super) struct Node {
+    /// Where pods reach the node.
+    pub(super) address: Ipv4Addr,
+    services: String,
+    mounts: Vec<PathBuf>,
+}
+
+impl Node {
+    /// Sets it up; `folder` holds what replaces files of the system, for this mount namespace only.
+    pub(super) fn set_up(address: Ipv4Addr, services: &str, folder: &Path) -> io::Result<Self> {
+        // Every address was local so far; pods now live behind the bridge.
+        ip(&format!(
+            "route del local {LOCAL_RANGE} dev lo\n\
+             link add {BRIDGE} type bridge\n\
+             addr add {address}/16 dev {BRIDGE}\n\
+             link set {BRIDGE} up\n\
+             route add local {services} dev lo\n"
+        ))?;
+        let mut node = Self {
+            address,
+            services: services.to_owned(),
+            mounts: Vec::new(),
+        };
+        fs::write("/proc/sys/net/ipv4/ip_forward", "1")?;
+        // Pods that reach each other through a Service go by the node on purpose.
+        fs::write("/proc/sys/net/ipv4/conf/all/send_redirects", "0")?;
+        fs::write(format!("/proc/sys/net/ipv4/conf/{BRIDGE}/send_redirects"), "0")?;
+        let resolver = format!("nameserver {address}\nsearch svc.cluster.local cluster.local\n");
+        node.replace("/etc/resolv.conf", &folder.join("resolv.conf"), &resolver)?;
+        node.replace("/etc/hosts", &folder.join("hosts"), "127.0.0.1 localhost\n")?;
+        Ok(node)
+    }
+
+    fn replace(&mut self, path: &str, by: &Path, text: &str) -> io::Result<()> {
+        fs::write(by, text)?;
+        bind(by, Path::new(path))?;
+        self.mounts.push(path.into());
+        Ok(())
+    }
+}
+
+/// Shows a file at another path too: also where the way to the first is barred to whoever reads it.
+pub(super) fn bind(file: &Path, at: &Path) -> io::Result<()> {
+    mount(Some(file), at, None::<&str>, MsFlags::MS_BIND, None::<&str>)?;
+    Ok(())
+}
+
+impl Drop for Node {
+    fn drop(&mut self) {
+        for path in &self.mounts {
+            let _ = umount2(path, MntFlags::MNT_DETACH);
+        }
+        let _ = ip(&format!(
+            "link del {BRIDGE}\nroute del local {} dev lo\nroute add local {LOCAL_RANGE} dev lo\n",
+            self.services
+        ));
+    }
+}

@@ -1,0 +1,67 @@
+//! Who lives where: takes pods as they begin and end, gives tests a way into their networks and to their processes.
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use nix::sys::signal::{Signal, killpg};
+use nix::unistd::Pid;
+
+use super::room::Room;
+
+/// `namespace/name` and what runs behind it.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Registry(Arc<Mutex<BTreeMap<String, Arc<Resident>>>>);
+
+/// A pod that runs.
+#[derive(Debug)]
+pub(super) struct Resident {
+    pub(super) room: Room,
+    /// What ends is not noticed, and readiness stays as it was.
+    pub(super) neglected: AtomicBool,
+    processes: Mutex<BTreeMap<String, i32>>,
+}
+
+impl Resident {
+    pub(super) fn new(room: Room) -> Arc<Self> {
+        Arc::new(Self {
+            room,
+            neglected: AtomicBool::new(false),
+            processes: Mutex::default(),
+        })
+    }
+
+    /// A container's process group.
+    pub(super) fn note(&self, container: &str, process: i32) {
+        let mut processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        processes.insert(container.to_owned(), process);
+    }
+
+    /// Ends a container at once.
+    pub(super) fn kill(&self, container: &str) -> io::Result<()> {
+        let processes = self.processes.lock().unwrap_or_else(PoisonError::into_inner);
+        let process = processes.get(container).ok_or(io::ErrorKind::NotFound)?;
+        Ok(killpg(Pid::from_raw(*process), Signal::SIGKILL)?)
+    }
+
+    pub(super) fn is_neglected(&self) -> bool {
+        self.neglected.load(Ordering::Relaxed)
+    }
+}
+
+impl Registry {
+    pub(super) fn add(&self, pod: &str, resident: &Arc<Resident>) {
+        let mut all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.insert(pod.to_owned(), Arc::clone(resident));
+    }
+
+    pub(super) fn remove(&self, pod: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).remove(pod);
+    }
+
+    pub(super) fn find(&self, pod: &str) -> Option<Arc<Resident>> {
+        let all = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        all.get(pod).cloned()
+    }
+}

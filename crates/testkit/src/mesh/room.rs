@@ -1,0 +1,77 @@
+//! A pod's own network: takes its address, gives a namespace with one way out, the bridge. It goes with the value and its last process.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::net::Ipv4Addr;
+use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use nix::sched::{CloneFlags, setns, unshare};
+
+use super::node::BRIDGE;
+
+/// A network namespace.
+#[derive(Debug)]
+pub(super) struct Room {
+    space: File,
+}
+
+/// Names of links are never used again: the kernel may take a while to clear one away.
+static LINKS: AtomicU32 = AtomicU32::new(0);
+
+impl Room {
+    /// A new one, reachable at this address.
+    pub(super) fn open(address: Ipv4Addr, gateway: Ipv4Addr) -> io::Result<Self> {
+        let link = format!("pod{}", LINKS.fetch_add(1, Ordering::Relaxed));
+        let node = std::process::id();
+        let inner = format!(
+            "link set lo up\n\
+             link add eth0 type veth peer name {link} netns {node}\n\
+             addr add {address}/16 dev eth0\n\
+             link set eth0 up\n\
+             route add default via {gateway}\n"
+        );
+        let space = alone(|| {
+            unshare(CloneFlags::CLONE_NEWNET)?;
+            ip(&inner)?;
+            // Proxies that are not root serve port 80, as the pods' sysctl allows.
+            std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
+            File::open("/proc/thread-self/ns/net")
+        })?;
+        ip(&format!("link set {link} master {BRIDGE}\nlink set {link} up\n"))?;
+        Ok(Self { space })
+    }
+
+    /// Does something inside: sockets it opens and processes it starts belong there.
+    pub(super) fn inside<T: Send>(&self, work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+        alone(|| {
+            setns(&self.space, CloneFlags::CLONE_NEWNET)?;
+            work()
+        })
+    }
+}
+
+/// On a thread of its own, since a namespace is a thread's.
+fn alone<T: Send>(work: impl FnOnce() -> io::Result<T> + Send) -> io::Result<T> {
+    let joined = std::thread::scope(|scope| scope.spawn(work).join());
+    joined.unwrap_or_else(|_| Err(io::Error::other("the thread inside a pod's network panicked")))
+}
+
+/// Has `ip` read its commands, in the network namespace of the calling thread.
+pub(super) fn ip(commands: &str) -> io::Result<()> {
+    let mut child = Command::new("ip")
+        .args(["-batch", "-"])
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(Stdio::piped())
+        .spawn()?;
+    if let Some(mut input) = child.stdin.take() {
+        input.write_all(commands.as_bytes())?;
+    }
+    let output = child.wait_with_output()?;
+    if output.status.success() {
+        return Ok(());
+    }
+    let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
+    Err(io::Error::other(format!("`ip` failed: {said}; asked for:\n{commands}")))
+}

@@ -1,0 +1,234 @@
+//! What pods are made with: takes a household, gives the folders, files and commands its processes need.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::io;
+use std::net::Ipv4Addr;
+use std::os::unix::fs::{PermissionsExt, chown, symlink};
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::Request;
+use kube::Client;
+use mainstay_sim::tree;
+use serde_json::{Value, json};
+use tokio::process::Command;
+
+use super::app;
+use super::node::bind;
+use super::pod::{Container, Program};
+use super::registry::Registry;
+use super::rules::PROXY_USER;
+use crate::cluster::Access;
+use crate::peer::{PeerError, built_peer};
+
+/// Shared by all pods of a mesh.
+#[derive(Clone)]
+pub(super) struct Works(Arc<Inner>);
+
+pub(super) struct Inner {
+    pub(super) client: Client,
+    pub(super) access: Access,
+    /// Where files of pods lie; everybody may pass through.
+    pub(super) folder: PathBuf,
+    pub(super) node: Ipv4Addr,
+    pub(super) registry: Registry,
+}
+
+impl std::fmt::Debug for Works {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "pods in {}", self.folder.display())
+    }
+}
+
+impl std::ops::Deref for Works {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
+}
+
+/// The versions a mesh can have.
+const VERSIONS: [&str; 2] = ["1.28.2", "1.29.1"];
+
+/// Every peer a mesh is made of, beside the cluster's.
+pub const PARTS: [&str; 7] = [
+    "pilot-discovery-1.28.2",
+    "pilot-discovery-1.29.1",
+    "pilot-agent-1.28.2",
+    "pilot-agent-1.29.1",
+    "envoy-bootstrap-1.28.2",
+    "envoy-bootstrap-1.29.1",
+    "envoy",
+];
+
+impl Works {
+    pub(super) fn new(inner: Inner) -> Self {
+        Self(Arc::new(inner))
+    }
+
+    /// Shows the peers where the proxy's user can reach them: the cache lies in somebody's home.
+    pub(super) fn show_peers(folder: &Path) -> Result<(), PeerError> {
+        for name in PARTS {
+            let (peer, at) = (built_peer(name)?, folder.join(name));
+            let shown = File::create(&at).and_then(|_| bind(&peer, &at));
+            shown.map_err(|source| PeerError::File { path: at, source })?;
+        }
+        Ok(())
+    }
+
+    /// A folder for a pod, with what its proxy reads.
+    pub(super) async fn furnish(&self, pod: &Value, version: Option<&str>) -> io::Result<PathBuf> {
+        let text = |key| tree::text(pod, &["metadata", key]);
+        let home = self.folder.join(format!("{}_{}", text("namespace"), text("name")));
+        fs::create_dir_all(&home)?;
+        fs::set_permissions(&home, fs::Permissions::from_mode(0o755))?;
+        let Some(version) = version else {
+            return Ok(home);
+        };
+        let version = if VERSIONS.contains(&version) { version } else { VERSIONS[1] };
+        let token = self.token(pod, Some("istio-ca")).await?;
+        let root = self.root_certificate(text("namespace")).await?;
+        let files = [
+            ("var/run/secrets/tokens/istio-token", token),
+            ("var/run/secrets/istio/root-cert.pem", root),
+            ("etc/istio/pod/labels", pairs(pod, "labels")),
+            ("etc/istio/pod/annotations", pairs(pod, "annotations")),
+        ];
+        for (path, text) in files {
+            write(&home.join(path), &text)?;
+        }
+        let template = home.join("var/lib/istio/envoy/envoy_bootstrap_tmpl.json");
+        fs::create_dir_all(template.parent().unwrap_or(&home))?;
+        if !template.exists() {
+            symlink(self.folder.join(format!("envoy-bootstrap-{version}")), &template)?;
+        }
+        give_to_proxy(&home)?;
+        Ok(home)
+    }
+
+    /// A token of the pod's service account.
+    async fn token(&self, pod: &Value, audience: Option<&str>) -> io::Result<String> {
+        let text = |path: &[&str]| tree::text(pod, path);
+        let account = match text(&["spec", "serviceAccountName"]) {
+            "" => "default",
+            account => account,
+        };
+        let namespace = text(&["metadata", "namespace"]);
+        let mut spec = json!({"expirationSeconds": 43_200, "boundObjectRef": {
+            "apiVersion": "v1", "kind": "Pod", "name": text(&["metadata", "name"]), "uid": text(&["metadata", "uid"]),
+        }});
+        if let Some(audience) = audience {
+            tree::set(&mut spec, &["audiences"], json!([audience]));
+        }
+        let body = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec});
+        let path = format!("/api/v1/namespaces/{namespace}/serviceaccounts/{account}/token");
+        let request = Request::post(path)
+            .header("content-type", "application/json")
+            .body(body.to_string().into_bytes())
+            .map_err(io::Error::other)?;
+        let reply: Value = self.client.request(request).await.map_err(io::Error::other)?;
+        Ok(tree::text(&reply, &["status", "token"]).to_owned())
+    }
+
+    /// istiod writes it into every namespace, but not at once.
+    async fn root_certificate(&self, namespace: &str) -> io::Result<String> {
+        let path = format!("/api/v1/namespaces/{namespace}/configmaps/istio-ca-root-cert");
+        for _ in 0..300 {
+            let request = Request::get(&path).body(Vec::new()).map_err(io::Error::other)?;
+            if let Ok(found) = self.client.request::<Value>(request).await {
+                return Ok(tree::text(&found, &["data", "root-cert.pem"]).to_owned());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        Err(io::Error::other(format!("{namespace} has no istio-ca-root-cert")))
+    }
+
+    /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
+    async fn kubeconfig(&self, pod: &Value, home: &Path) -> io::Result<PathBuf> {
+        let token = self.token(pod, None).await?;
+        let path = home.join("kubeconfig");
+        fs::write(&path, self.access.kubeconfig("pod", &token))?;
+        Ok(path)
+    }
+
+    /// How to start a container; its output is appended to a file.
+    pub(super) async fn command(&self, pod: &Value, container: &Container, home: &Path) -> io::Result<Command> {
+        let mut command = Command::new(self.binary(&container.program)?);
+        command
+            .current_dir(home)
+            .args(&container.arguments)
+            .env_clear()
+            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env("HOME", home)
+            .envs(&container.environment)
+            .process_group(0)
+            .kill_on_drop(true);
+        log_to(&mut command, &self.log(pod, &container.name))?;
+        match &container.program {
+            Program::Istiod(_) => {
+                command.arg("--kubeconfig").arg(self.kubeconfig(pod, home).await?);
+            }
+            Program::Agent(_) => {
+                command.uid(PROXY_USER).gid(PROXY_USER);
+            }
+            Program::App => {
+                command.env(app::NAME, tree::text(pod, &["metadata", "name"]));
+            }
+        }
+        Ok(command)
+    }
+
+    pub(super) fn binary(&self, program: &Program) -> io::Result<PathBuf> {
+        let shown = |name: String| self.folder.join(name);
+        match program {
+            Program::Istiod(version) => Ok(shown(format!("pilot-discovery-{version}"))),
+            Program::Agent(version) => Ok(shown(format!("pilot-agent-{version}"))),
+            Program::App => std::env::current_exe(),
+        }
+    }
+
+    /// Where a container's output goes.
+    pub(super) fn log(&self, pod: &Value, container: &str) -> PathBuf {
+        let text = |key| tree::text(pod, &["metadata", key]);
+        let name = format!("{}_{}_{container}.log", text("namespace"), text("name"));
+        self.folder.join("logs").join(name)
+    }
+}
+
+fn log_to(command: &mut Command, path: &Path) -> io::Result<()> {
+    let log = File::options().create(true).append(true).open(path)?;
+    command.stdin(Stdio::null()).stdout(log.try_clone()?).stderr(log);
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> io::Result<()> {
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder)?;
+    }
+    fs::write(path, text)
+}
+
+/// As the downward API writes them.
+fn pairs(pod: &Value, kind: &str) -> String {
+    let map = tree::map(pod, &["metadata", kind]);
+    let map: BTreeMap<&String, &Value> = map.into_iter().flatten().collect();
+    let lines: Vec<String> = map.iter().map(|(key, value)| format!("{key}={value}")).collect();
+    lines.join("\n")
+}
+
+fn give_to_proxy(folder: &Path) -> io::Result<()> {
+    chown(folder, Some(PROXY_USER), Some(PROXY_USER))?;
+    for entry in fs::read_dir(folder)? {
+        let entry = entry?;
+        if entry.file_type()?.is_dir() {
+            give_to_proxy(&entry.path())?;
+        } else if entry.file_type()?.is_file() {
+            chown(entry.path(), Some(PROXY_USER), Some(PROXY_USER))?;
+        }
+    }
+    Ok(())
+}

