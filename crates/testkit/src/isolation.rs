@@ -103,14 +103,7 @@ fn leave_for_namespace(users: &str) -> IsolationError {
     match (std::env::current_exe(), make_scratch()) {
         (Ok(program), Ok(scratch)) => {
             let source = Command::new("unshare")
-                .args([
-                    users,
-                    "--net",
-                    "--mount",
-                    "--pid",
-                    "--fork",
-                    "--kill-child",
-                ])
+                .args([users, "--net", "--mount", "--pid", "--fork", "--kill-child"])
                 .arg("--")
                 .arg(program)
                 .args(std::env::args_os().skip(1))

@@ -22,5 +22,6 @@ pub mod trial;
 pub use cases::{Random, Tally, case_count};
 pub use oracle::{Answer, Oracle, OracleError, Question};
 pub use peer::{
-    FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer, repository_root,
+    FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer,
+    repository_root,
 };

@@ -35,8 +35,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
-use kube::api::{ListParams, Patch, PatchParams};
 use k8s_openapi::api::core::v1::{Node as NodeObject, Pod, Service};
+use kube::api::{ListParams, Patch, PatchParams};
 use kube::{Api, ResourceExt};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -46,14 +46,14 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_CONTROLLERS};
 use crate::kubelet::{Backed, Backing, Kubelet, KubeletError, KubeletOptions, Making};
 use crate::peer::PeerError;
-pub use app::{APP_IMAGE, APP_PORT, UPSTREAM, become_app};
-pub use load::{Load, Results, Sample};
+pub use app::{APP_IMAGE, APP_PORT, HELD_BY, UPSTREAM, become_app};
 use life::{Newborn, live};
+pub use load::{Load, Results, Sample};
 use names::Names;
 use node::Node;
 use registry::Registry;
-use works::{Inner, Works};
 pub use works::PARTS;
+use works::{Inner, Works};
 
 /// What a mesh runs on.
 #[derive(Clone, Debug)]
@@ -78,7 +78,7 @@ impl Default for MeshOptions {
 pub struct Mesh {
     // Dropped in this order: pods before the network they live on, files last.
     kubelet: Kubelet,
-    tasks: Tasks,
+    _tasks: Tasks,
     works: Works,
     cluster: Cluster,
     _node: Node,
@@ -117,7 +117,7 @@ pub struct Proxy {
     pub version: String,
 }
 
-/// The port of the API server's Service in pods.
+/// How long a pod may take to answer.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 impl Mesh {
@@ -152,7 +152,7 @@ impl Mesh {
         };
         let mesh = Self {
             kubelet: Kubelet::start(&cluster, kubelet).await?,
-            tasks,
+            _tasks: tasks,
             works,
             cluster,
             _node: node,
@@ -200,6 +200,12 @@ impl Mesh {
         self.works.folder.join("envoy")
     }
 
+    /// Where files of pods lie, and logs under `logs`.
+    #[must_use]
+    pub fn folder(&self) -> &Path {
+        &self.works.folder
+    }
+
     /// The address of a Service's port, to be dialled from outside the mesh.
     pub async fn address(&self, namespace: &str, service: &str, port: u16) -> Result<SocketAddr, MeshError> {
         let services: Api<Service> = Api::namespaced(self.works.client.clone(), namespace);
@@ -213,19 +219,28 @@ impl Mesh {
     pub async fn ask(&self, namespace: &str, pod: &str, port: u16, path: &str) -> Result<String, MeshError> {
         let resident = self.resident(namespace, pod)?;
         let (path, address) = (path.to_owned(), SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port));
-        let asked = tokio::task::spawn_blocking(move || resident.room.inside(|| http::get(address, &path, PATIENCE)));
+        let asked =
+            tokio::task::spawn_blocking(move || resident.room.inside(|| http::get(address, &path, PATIENCE)));
         Ok(asked.await.map_err(io::Error::other)??.body)
     }
 
     /// Which proxies are connected to an istiod, by revision: asked from every istiod that runs.
     pub async fn proxies(&self, namespace: &str) -> Result<BTreeMap<String, Vec<Proxy>>, MeshError> {
         let pods: Api<Pod> = Api::namespaced(self.works.client.clone(), namespace);
-        let istiods = pods.list(&ListParams::default().labels("app=istiod")).await.map_err(Box::new)?;
+        let istiods = pods
+            .list(&ListParams::default().labels("app=istiod"))
+            .await
+            .map_err(Box::new)?;
         let mut proxies: BTreeMap<String, Vec<Proxy>> = BTreeMap::new();
         for istiod in istiods {
             let revision = istiod.labels().get("istio.io/rev").cloned().unwrap_or_default();
-            let told = self.ask(namespace, &istiod.name_any(), MONITORING, "/debug/syncz").await;
-            proxies.entry(revision).or_default().extend(told.map(|told| read_proxies(&told)).unwrap_or_default());
+            let told = self
+                .ask(namespace, &istiod.name_any(), MONITORING, "/debug/syncz")
+                .await;
+            proxies
+                .entry(revision)
+                .or_default()
+                .extend(told.map(|told| read_proxies(&told)).unwrap_or_default());
         }
         for known in proxies.values_mut() {
             known.sort();
@@ -240,14 +255,19 @@ impl Mesh {
 
     /// From now on nobody looks after this pod: its status stays as it is whatever happens to its processes.
     pub fn neglect(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
-        self.resident(namespace, pod)?.neglected.store(true, Ordering::Relaxed);
+        self.resident(namespace, pod)?
+            .neglected
+            .store(true, Ordering::Relaxed);
         Ok(())
     }
 
     /// The ends of all logs whose names contain this, to be shown when something failed.
     #[must_use]
     pub fn last_words(&self, part: &str, lines: usize) -> String {
-        let logs = fs::read_dir(self.works.folder.join("logs")).into_iter().flatten().flatten();
+        let logs = fs::read_dir(self.works.folder.join("logs"))
+            .into_iter()
+            .flatten()
+            .flatten();
         let mut logs: Vec<PathBuf> = logs.map(|log| log.path()).collect();
         logs.sort();
         let name = |log: &Path| log.file_name().map(|name| name.to_string_lossy().into_owned());
@@ -272,7 +292,12 @@ const MONITORING: u16 = 15_014;
 
 fn read_proxies(text: &str) -> Vec<Proxy> {
     let all: Vec<Value> = serde_json::from_str(text).unwrap_or_default();
-    let word = |one: &Value, key: &str| one.get(key).and_then(Value::as_str).unwrap_or_default().to_owned();
+    let word = |one: &Value, key: &str| {
+        one.get(key)
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
     let proxies = all.iter().map(|one| Proxy {
         name: word(one, "proxy"),
         version: word(one, "istio_version"),
@@ -311,6 +336,8 @@ impl Backing for Pods {
             household,
             ip,
         };
-        Some(Box::pin(async move { Ok(Backed::life(move |line| Box::pin(live(newborn, line)))) }))
+        Some(Box::pin(async move {
+            Ok(Backed::life(move |line| Box::pin(live(newborn, line))))
+        }))
     }
 }

@@ -33,6 +33,20 @@ pub struct Trial {
 /// A missing peer is an error, not a pass.
 #[must_use]
 pub fn main(peers: &[&str], trials: &[Trial]) -> ExitCode {
+    main_inside(isolation::enter, peers, trials)
+}
+
+/// The same with the machine's users and networks for pods. Without root nothing is measured, which is an error, not a pass.
+#[must_use]
+pub fn main_as_root(peers: &[&str], trials: &[Trial]) -> ExitCode {
+    main_inside(isolation::enter_as_root, peers, trials)
+}
+
+fn main_inside(
+    enter: fn() -> Result<(), isolation::IsolationError>,
+    peers: &[&str],
+    trials: &[Trial],
+) -> ExitCode {
     let wanted: Vec<String> = std::env::args()
         .skip(1)
         .filter(|argument| !argument.starts_with('-'))
@@ -48,8 +62,14 @@ pub fn main(peers: &[&str], trials: &[Trial]) -> ExitCode {
         }
         return ExitCode::SUCCESS;
     }
-    match prepare(peers).and_then(|()| run(&chosen)) {
+    match prepare(enter, peers).and_then(|()| run(&chosen)) {
         Ok(failed) => conclude(chosen.len(), failed),
+        Err(error) if matches!(error.downcast_ref(), Some(isolation::IsolationError::NeedsRoot)) => {
+            for trial in &chosen {
+                println!("test {} ... not measured: needs root", trial.name);
+            }
+            ExitCode::FAILURE
+        }
         Err(error) => {
             eprintln!("error: {}", chain(&*error));
             ExitCode::FAILURE
@@ -59,11 +79,11 @@ pub fn main(peers: &[&str], trials: &[Trial]) -> ExitCode {
 
 type Problem = Box<dyn std::error::Error>;
 
-fn prepare(peers: &[&str]) -> Result<(), Problem> {
+fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str]) -> Result<(), Problem> {
     for peer in peers {
         built_peer(peer)?;
     }
-    Ok(isolation::enter()?)
+    Ok(enter()?)
 }
 
 fn run(trials: &[Trial]) -> Result<usize, Problem> {

@@ -185,7 +185,8 @@ impl Probe {
 /// The status code of a read: enough of HTTP for a probe.
 async fn get(address: SocketAddr, path: &str) -> Option<u16> {
     let mut stream = TcpStream::connect(address).await.ok()?;
-    let request = format!("GET {path} HTTP/1.0\r\nHost: {address}\r\n\r\n");
+    // Envoy does not speak 1.0.
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
     stream.write_all(request.as_bytes()).await.ok()?;
     let mut answer = [0; 12];
     stream.read_exact(&mut answer).await.ok()?;

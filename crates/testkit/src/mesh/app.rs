@@ -22,6 +22,9 @@ pub(super) const NAME: &str = "MESH_APP_NAME";
 /// Whom it asks for every request: `host:port`.
 pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
 
+/// A file: while it exists, an application that starts does not come up.
+pub const HELD_BY: &str = "MESH_APP_HELD_BY";
+
 /// Becomes the application if the environment says so; called first thing by `main`.
 #[must_use]
 pub fn become_app() -> Option<ExitCode> {
@@ -43,6 +46,12 @@ fn serve(name: String) -> std::io::Result<()> {
         closing: AtomicBool::new(false),
         busy: AtomicUsize::new(0),
     });
+    if let Some(file) = std::env::var_os(HELD_BY) {
+        while std::path::Path::new(&file).exists() {
+            // Nobody tells when a file goes.
+            std::thread::sleep(Duration::from_millis(100));
+        }
+    }
     let listener = TcpListener::bind((Ipv4Addr::UNSPECIFIED, APP_PORT))?;
     let accepting = Arc::clone(&app);
     std::thread::spawn(move || {
@@ -51,7 +60,9 @@ fn serve(name: String) -> std::io::Result<()> {
             std::thread::spawn(move || app.converse(stream));
         }
     });
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_all()
+        .build()?;
     runtime.block_on(app.wait_for_end())
 }
 
@@ -120,5 +131,7 @@ fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, S
 
 fn resolve(upstream: &str) -> std::io::Result<SocketAddr> {
     let mut found = upstream.to_socket_addrs()?;
-    found.next().ok_or_else(|| std::io::Error::other(format!("{upstream} has no address")))
+    found
+        .next()
+        .ok_or_else(|| std::io::Error::other(format!("{upstream} has no address")))
 }

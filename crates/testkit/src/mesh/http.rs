@@ -41,12 +41,18 @@ impl Connection {
         let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n\r\n");
         self.stream.get_mut().write_all(request.as_bytes())?;
         let head = read_head(&mut self.stream)?.ok_or(io::ErrorKind::UnexpectedEof)?;
-        let code = head.first_line().split(' ').nth(1).and_then(|code| code.parse().ok());
+        let code = head
+            .first_line()
+            .split(' ')
+            .nth(1)
+            .and_then(|code| code.parse().ok());
         let code = code.ok_or_else(|| io::Error::other("no status line"))?;
         Ok(Reply {
             code,
             body: self.read_body(&head)?,
-            closes: head.value("connection").is_some_and(|value| value.eq_ignore_ascii_case("close")),
+            closes: head
+                .value("connection")
+                .is_some_and(|value| value.eq_ignore_ascii_case("close")),
         })
     }
 
@@ -76,7 +82,10 @@ impl Connection {
 
     fn read_exactly(&mut self, length: u64) -> io::Result<String> {
         let mut bytes = Vec::new();
-        self.stream.by_ref().take(length.min(LONGEST)).read_to_end(&mut bytes)?;
+        self.stream
+            .by_ref()
+            .take(length.min(LONGEST))
+            .read_to_end(&mut bytes)?;
         if bytes.len() as u64 != length {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
@@ -110,7 +119,9 @@ pub(super) fn read_head(from: &mut impl BufRead) -> io::Result<Option<Head>> {
     let mut lines = Vec::new();
     loop {
         let line = match read_line(from) {
-            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && lines.is_empty() => return Ok(None),
+            Err(error) if error.kind() == io::ErrorKind::UnexpectedEof && lines.is_empty() => {
+                return Ok(None);
+            }
             line => line?,
         };
         if line.is_empty() {
@@ -139,7 +150,9 @@ mod tests {
 
     #[test]
     fn headers_are_found_whatever_their_case() {
-        let head = head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nconnection: close\r\n\r\n").unwrap().unwrap();
+        let head = head("HTTP/1.1 200 OK\r\nContent-Length: 3\r\nconnection: close\r\n\r\n")
+            .unwrap()
+            .unwrap();
         assert_eq!(head.first_line(), "HTTP/1.1 200 OK");
         assert_eq!(head.value("content-length"), Some("3"));
         assert_eq!(head.value("Connection"), Some("close"));

@@ -100,7 +100,11 @@ impl Worker {
             std::thread::sleep(due.saturating_sub(self.begin.elapsed()));
             let failure = self.request(&mut connection).err();
             let latency = self.begin.elapsed().saturating_sub(due);
-            samples.push(Sample { due, latency, failure });
+            samples.push(Sample {
+                due,
+                latency,
+                failure,
+            });
             due += self.stride;
         }
         samples
@@ -110,9 +114,13 @@ impl Worker {
     fn request(&self, kept: &mut Option<Connection>) -> Result<(), String> {
         let mut connection = match kept.take() {
             Some(connection) => connection,
-            None => Connection::open(self.address, PATIENCE).map_err(|error| format!("connecting: {error}"))?,
+            None => {
+                Connection::open(self.address, PATIENCE).map_err(|error| format!("connecting: {error}"))?
+            }
         };
-        let reply = connection.get("mesh.test", "/").map_err(|error| error.to_string())?;
+        let reply = connection
+            .get("mesh.test", "/")
+            .map_err(|error| error.to_string())?;
         if !reply.closes {
             *kept = Some(connection);
         }
@@ -138,7 +146,11 @@ impl Results {
     /// The longest latency.
     #[must_use]
     pub fn longest(&self) -> Duration {
-        self.0.iter().map(|sample| sample.latency).max().unwrap_or_default()
+        self.0
+            .iter()
+            .map(|sample| sample.latency)
+            .max()
+            .unwrap_or_default()
     }
 
     /// The latency that so many in a hundred do not exceed.
@@ -167,7 +179,11 @@ impl Results {
                 seconds.resize(second + 1, (0, 0));
             }
             if let Some(slot) = seconds.get_mut(second) {
-                *(if sample.failure.is_some() { &mut slot.1 } else { &mut slot.0 }) += 1;
+                *(if sample.failure.is_some() {
+                    &mut slot.1
+                } else {
+                    &mut slot.0
+                }) += 1;
             }
         }
         seconds

@@ -99,7 +99,10 @@ mod tests {
 
     fn names() -> Names {
         let names = Names::default();
-        names.set(BTreeMap::from([("web.shop".to_owned(), Ipv4Addr::new(10, 96, 0, 7))]));
+        names.set(BTreeMap::from([(
+            "web.shop".to_owned(),
+            Ipv4Addr::new(10, 96, 0, 7),
+        )]));
         names
     }
 
@@ -146,7 +149,10 @@ mod tests {
     fn a_question_cut_short_is_not_answered() {
         let question = question("web.shop", ADDRESS);
         for length in 0..question.len() - 2 {
-            assert!(names().answer(&question[..length]).is_none() || length >= question.len() - 2, "{length}");
+            assert!(
+                names().answer(&question[..length]).is_none() || length >= question.len() - 2,
+                "{length}"
+            );
         }
     }
 }

@@ -7,8 +7,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsRawFd;
 
 use nix::sys::socket::{
-    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt, socket,
-    sockopt,
+    AddressFamily, MsgFlags, NetlinkAddr, SockFlag, SockProtocol, SockType, bind, recv, send, setsockopt,
+    socket, sockopt,
 };
 use nix::sys::time::{TimeVal, TimeValLike};
 
@@ -98,14 +98,23 @@ impl Batch {
     }
 
     fn push(&mut self, kind: u16, more: u16, body: &[u8]) {
-        self.frame(SUBSYSTEM << 8 | kind, REQUEST | CREATE | ACKNOWLEDGE | more, 0, body);
+        self.frame(
+            SUBSYSTEM << 8 | kind,
+            REQUEST | CREATE | ACKNOWLEDGE | more,
+            0,
+            body,
+        );
         self.count += 1;
     }
 
     /// One message; its number is its place, so that a refusal can be told apart.
     fn frame(&mut self, kind: u16, flags: u16, resource: u16, body: &[u8]) {
         let is_border = kind == BATCH_BEGIN || kind == BATCH_END;
-        let (family, resource) = if is_border { (0, SUBSYSTEM) } else { (IPV4, resource) };
+        let (family, resource) = if is_border {
+            (0, SUBSYSTEM)
+        } else {
+            (IPV4, resource)
+        };
         let length = u32::try_from(HEADER + 4 + body.len()).unwrap_or(u32::MAX);
         self.bytes.extend(length.to_ne_bytes());
         self.bytes.extend(kind.to_ne_bytes());
@@ -170,7 +179,9 @@ fn reply(bytes: &[u8]) -> Option<(u16, u32, i32, &[u8])> {
     let kind = u16::from_ne_bytes(bytes.get(4..6)?.try_into().ok()?);
     let number = u32::from_ne_bytes(four(8)?);
     let code = i32::from_ne_bytes(four(HEADER)?);
-    let rest = bytes.get(length.max(HEADER).next_multiple_of(4)..).unwrap_or_default();
+    let rest = bytes
+        .get(length.max(HEADER).next_multiple_of(4)..)
+        .unwrap_or_default();
     Some((kind, number, code, rest))
 }
 
@@ -207,7 +218,11 @@ fn meta(key: u32) -> Vec<u8> {
 fn payload(base: u32, offset: u32, length: u32) -> Vec<u8> {
     let numbers = [base, offset, length];
     let mut attributes = vec![attribute(1, &FIRST)];
-    attributes.extend((2..).zip(numbers).map(|(kind, number)| attribute(kind, &number.to_be_bytes())));
+    attributes.extend(
+        (2..)
+            .zip(numbers)
+            .map(|(kind, number)| attribute(kind, &number.to_be_bytes())),
+    );
     expression("payload", &attributes)
 }
 
@@ -218,7 +233,10 @@ fn compare(value: &[u8], equal: bool) -> Vec<u8> {
 }
 
 fn load(register: [u8; 4], value: &[u8]) -> Vec<u8> {
-    expression("immediate", &[attribute(1, &register), nested(2, &attribute(1, value))])
+    expression(
+        "immediate",
+        &[attribute(1, &register), nested(2, &attribute(1, value))],
+    )
 }
 
 impl Part {
@@ -348,7 +366,10 @@ mod tests {
         reply.extend((-1_i32).to_ne_bytes());
         reply.resize(36, 0);
         let error = count_replies(&reply).unwrap_err().to_string();
-        assert!(error.starts_with("the packet filter refuses message 4: "), "{error}");
+        assert!(
+            error.starts_with("the packet filter refuses message 4: "),
+            "{error}"
+        );
     }
 
     #[test]

@@ -16,8 +16,6 @@ pub(super) const BRIDGE: &str = "pods";
 /// The bridge and the files that processes look up names with.
 #[derive(Debug)]
 pub(super) struct Node {
-    /// Where pods reach the node.
-    pub(super) address: Ipv4Addr,
     services: String,
     mounts: Vec<PathBuf>,
 }
@@ -34,7 +32,6 @@ impl Node {
              route add local {services} dev lo\n"
         ))?;
         let mut node = Self {
-            address,
             services: services.to_owned(),
             mounts: Vec::new(),
         };

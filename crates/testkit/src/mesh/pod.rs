@@ -58,7 +58,11 @@ pub(super) fn read(pod: &Value, ip: Ipv4Addr, node: Ipv4Addr) -> Option<Househol
     let inits = tree::list(pod, &["spec", "initContainers"]);
     let is_sidecar = |container: &&Value| tree::text(container, &["restartPolicy"]) == "Always";
     let redirects = |container: &Value| tree::text(container, &["name"]) == "istio-init";
-    let sidecars: Option<Vec<_>> = inits.iter().filter(is_sidecar).map(|one| own.container(one)).collect();
+    let sidecars: Option<Vec<_>> = inits
+        .iter()
+        .filter(is_sidecar)
+        .map(|one| own.container(one))
+        .collect();
     let containers = tree::list(pod, &["spec", "containers"]).iter();
     let containers: Option<Vec<_>> = containers.map(|one| own.container(one)).collect();
     Some(Household {
@@ -129,7 +133,11 @@ impl Own<'_> {
 
 /// Nobody limits anything here: what is said is what a small machine has.
 fn limit(resource: &str) -> &'static str {
-    if resource == "limits.cpu" { "2" } else { "1073741824" }
+    if resource == "limits.cpu" {
+        "2"
+    } else {
+        "1073741824"
+    }
 }
 
 fn program(image: &str) -> Option<Program> {
@@ -150,7 +158,9 @@ fn expand(text: &str, environment: &BTreeMap<String, String>) -> String {
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("$(") {
         expanded.push_str(before);
-        let known = after.split_once(')').and_then(|(name, rest)| Some((environment.get(name)?, rest)));
+        let known = after
+            .split_once(')')
+            .and_then(|(name, rest)| Some((environment.get(name)?, rest)));
         if let Some((value, after)) = known {
             expanded.push_str(value);
             rest = after;
@@ -180,12 +190,19 @@ fn named_port(container: &Value, name: &str) -> Option<u16> {
 fn before_stop(container: &Value) -> Option<Hook> {
     let hook = tree::get(container, &["lifecycle", "preStop"])?;
     if let Some(seconds) = tree::int(hook, &["sleep", "seconds"]) {
-        return Some(Hook::Sleep(Duration::from_secs(u64::try_from(seconds).unwrap_or(0))));
+        return Some(Hook::Sleep(Duration::from_secs(
+            u64::try_from(seconds).unwrap_or(0),
+        )));
     }
     let command = tree::list(hook, &["exec", "command"]);
-    let words: Vec<String> = command.iter().filter_map(|word| word.as_str().map(str::to_owned)).collect();
+    let words: Vec<String> = command
+        .iter()
+        .filter_map(|word| word.as_str().map(str::to_owned))
+        .collect();
     match words.split_first()? {
-        (first, [seconds]) if first == "sleep" => Some(Hook::Sleep(Duration::from_secs(seconds.parse().ok()?))),
+        (first, [seconds]) if first == "sleep" => {
+            Some(Hook::Sleep(Duration::from_secs(seconds.parse().ok()?)))
+        }
         (_, arguments) => Some(Hook::Run(arguments.to_vec())),
     }
 }
@@ -206,15 +223,25 @@ mod tests {
 
     #[test]
     fn an_unknown_image_is_played_by_a_script() {
-        assert_eq!(household(&json!({"containers": [{"name": "c", "image": "nginx:1"}]})), None);
-        let mixed = json!({"containers": [{"name": "c", "image": app::APP_IMAGE}, {"name": "d", "image": "auto"}]});
+        assert_eq!(
+            household(&json!({"containers": [{"name": "c", "image": "nginx:1"}]})),
+            None
+        );
+        let mixed =
+            json!({"containers": [{"name": "c", "image": app::APP_IMAGE}, {"name": "d", "image": "auto"}]});
         assert_eq!(household(&mixed), None);
     }
 
     #[test]
     fn images_name_programs_whatever_their_registry_and_variant() {
-        assert_eq!(program("docker.io/istio/pilot:1.28.2"), Some(Program::Istiod("1.28.2".into())));
-        assert_eq!(program("hub/proxyv2:1.29.1-distroless"), Some(Program::Agent("1.29.1".into())));
+        assert_eq!(
+            program("docker.io/istio/pilot:1.28.2"),
+            Some(Program::Istiod("1.28.2".into()))
+        );
+        assert_eq!(
+            program("hub/proxyv2:1.29.1-distroless"),
+            Some(Program::Agent("1.29.1".into()))
+        );
         assert_eq!(program(app::APP_IMAGE), Some(Program::App));
         assert_eq!(program("auto"), None);
     }
@@ -234,8 +261,15 @@ mod tests {
         }]}));
         let container = &household.unwrap().containers[0];
         assert_eq!(container.arguments, ["--domain", "shop.svc", "$(NOBODY)"]);
-        let pairs: Vec<_> = container.environment.iter().map(|(key, value)| format!("{key}={value}")).collect();
-        assert_eq!(pairs, ["APP=web", "BOTH=shop-web", "CPU=2", "IP=10.244.0.9", "NS=shop"]);
+        let pairs: Vec<_> = container
+            .environment
+            .iter()
+            .map(|(key, value)| format!("{key}={value}"))
+            .collect();
+        assert_eq!(
+            pairs,
+            ["APP=web", "BOTH=shop-web", "CPU=2", "IP=10.244.0.9", "NS=shop"]
+        );
     }
 
     #[test]
@@ -256,9 +290,14 @@ mod tests {
         assert!(household.redirected);
         assert_eq!(
             household.sidecars[0].before_stop,
-            Some(Hook::Run(["request", "POST", "drain"].map(str::to_owned).to_vec()))
+            Some(Hook::Run(
+                ["request", "POST", "drain"].map(str::to_owned).to_vec()
+            ))
         );
         assert_eq!(household.containers[0].probe, Some((8080, "/".to_owned())));
-        assert_eq!(household.containers[0].before_stop, Some(Hook::Sleep(Duration::from_secs(3))));
+        assert_eq!(
+            household.containers[0].before_stop,
+            Some(Hook::Sleep(Duration::from_secs(3)))
+        );
     }
 }

@@ -73,5 +73,7 @@ pub(super) fn ip(commands: &str) -> io::Result<()> {
         return Ok(());
     }
     let said = String::from_utf8_lossy(&output.stderr).trim().to_owned();
-    Err(io::Error::other(format!("`ip` failed: {said}; asked for:\n{commands}")))
+    Err(io::Error::other(format!(
+        "`ip` failed: {said}; asked for:\n{commands}"
+    )))
 }

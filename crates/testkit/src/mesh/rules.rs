@@ -75,7 +75,11 @@ impl Door {
     fn lead(&self, batch: &mut Batch, chain: &str) {
         let left = (1..=u32::try_from(self.pods.len()).unwrap_or(u32::MAX)).rev();
         for ((address, port), left) in self.pods.iter().zip(left) {
-            let mut parts = vec![Part::tcp(), Part::to(self.address, true), Part::port(self.port, true)];
+            let mut parts = vec![
+                Part::tcp(),
+                Part::to(self.address, true),
+                Part::port(self.port, true),
+            ];
             if left > 1 {
                 parts.push(Part::one_in(left));
             }

@@ -109,11 +109,14 @@ fn ready_pods(slice: &EndpointSlice, name: &str) -> Vec<(Ipv4Addr, u16)> {
         return Vec::new();
     };
     let is_ready = |ready: Option<bool>| ready.unwrap_or(true);
-    let ready = slice
-        .endpoints
-        .iter()
-        .flatten()
-        .filter(|endpoint| is_ready(endpoint.conditions.as_ref().and_then(|conditions| conditions.ready)));
+    let ready = slice.endpoints.iter().flatten().filter(|endpoint| {
+        is_ready(
+            endpoint
+                .conditions
+                .as_ref()
+                .and_then(|conditions| conditions.ready),
+        )
+    });
     ready
         .flat_map(|endpoint| &endpoint.addresses)
         .filter_map(|address| Some((address.parse().ok()?, port)))

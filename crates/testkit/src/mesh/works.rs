@@ -83,13 +83,19 @@ impl Works {
     /// A folder for a pod, with what its proxy reads.
     pub(super) async fn furnish(&self, pod: &Value, version: Option<&str>) -> io::Result<PathBuf> {
         let text = |key| tree::text(pod, &["metadata", key]);
-        let home = self.folder.join(format!("{}_{}", text("namespace"), text("name")));
+        let home = self
+            .folder
+            .join(format!("{}_{}", text("namespace"), text("name")));
         fs::create_dir_all(&home)?;
         fs::set_permissions(&home, fs::Permissions::from_mode(0o755))?;
         let Some(version) = version else {
             return Ok(home);
         };
-        let version = if VERSIONS.contains(&version) { version } else { VERSIONS[1] };
+        let version = if VERSIONS.contains(&version) {
+            version
+        } else {
+            VERSIONS[1]
+        };
         let token = self.token(pod, Some("istio-ca")).await?;
         let root = self.root_certificate(text("namespace")).await?;
         let files = [
@@ -156,13 +162,21 @@ impl Works {
     }
 
     /// How to start a container; its output is appended to a file.
-    pub(super) async fn command(&self, pod: &Value, container: &Container, home: &Path) -> io::Result<Command> {
+    pub(super) async fn command(
+        &self,
+        pod: &Value,
+        container: &Container,
+        home: &Path,
+    ) -> io::Result<Command> {
         let mut command = Command::new(self.binary(&container.program)?);
         command
             .current_dir(home)
             .args(&container.arguments)
             .env_clear()
-            .env("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")
+            .env(
+                "PATH",
+                "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+            )
             .env("HOME", home)
             .envs(&container.environment)
             .process_group(0)
