@@ -75,6 +75,7 @@ macro_rules! each_migration {
             }
             availability {
                 every_service_is_served_at_every_instant,
+                a_moment_with_too_little_is_seen,
             }
         }
     };

@@ -71,6 +71,11 @@ impl History {
         Self { entries, begin }
     }
 
+    /// The moments at which a namespace named a control plane that was gone.
+    pub fn lost_injectors(&self) -> Vec<String> {
+        super::injectors::lost(&self.entries)
+    }
+
     fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry> {
         self.entries.iter().filter(move |entry| entry.kind == kind)
     }

@@ -14,6 +14,7 @@ pub mod bad;
 pub mod calls;
 pub mod diary;
 pub mod history;
+pub mod injectors;
 pub mod input;
 pub mod made;
 pub mod operator;

@@ -65,3 +65,36 @@ pub async fn every_service_is_served_at_every_instant(world: World) -> World {
     }
     world
 }
+
+/// What is promised is broken on purpose: if this were not seen, nothing would be.
+pub async fn a_moment_with_too_little_is_seen(world: World) -> World {
+    let space = world.namespace("").await;
+    app(&world, &space, "web", "").await;
+    app(&world, &space, "left", "").await;
+    until_served_by(&world, &space, "-").await;
+    let diary = Diary::begin(&world).await;
+    let pods = items(&world, "Pod", &space).await;
+    let of_web = |pod: &&Value| pod["metadata"]["labels"]["app"] == "web";
+    let victim = pods.iter().find(of_web).unwrap()["metadata"]["name"]
+        .as_str()
+        .unwrap();
+    world.delete(&At::inside("Pod", &space, victim)).await;
+    world
+        .until("another has taken its place", async |world| {
+            let there = world.get(&At::inside("Pod", &space, victim)).await.is_some();
+            (!there).then_some(()).ok_or("it is still there".into())
+        })
+        .await;
+    until_served_by(&world, &space, "-").await;
+    let seen = diary.close_unjudged(&world).await.availability();
+    let web = seen.services[&format!("{space}/web")];
+    assert_eq!((web.floor, web.pods, web.endpoints), (2, 1, 1), "{web:?}");
+    assert!(
+        !seen.broken.is_empty()
+            && seen
+                .broken
+                .iter()
+                .all(|line| line.starts_with(&format!("{space}/web ")))
+    );
+    world
+}
