@@ -596,6 +596,26 @@ fn workloads_on_a_tag_are_restarted_once_it_has_moved_and_never_relabelled() {
 }
 
 #[test]
+fn who_is_left_alone_says_so_before_the_tag_has_moved() {
+    let mut world = mesh(batched(1, "0s"));
+    world.tag("prod", "Istio", "default");
+    world.settle();
+    world.namespace("tagged", "istio.io/rev=prod");
+    world.app("tagged", "cart", "", "");
+    let audit = world.app("tagged", "audit", "", "sailoperator.io/skip-migration=true");
+    world.ready = false;
+    upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(shown(&world), "Idle 0+0+1 of 2, batch 0 of 0");
+    let istio = world.snapshot.istios().get("default").unwrap().clone();
+    let preview = mainstay_mesh::preview(&world.snapshot, &istio).unwrap();
+    assert_eq!(
+        preview.skipped,
+        [(audit, mainstay_api::Reason::SkippedByAnnotation)]
+    );
+    assert_eq!(preview.batches.concat().len(), 1);
+}
+
+#[test]
 fn a_tag_that_is_pinned_to_an_old_revision_keeps_its_workloads() {
     let mut world = mesh(batched(1, "0s"));
     world.tag("stable", "IstioRevision", OLD);

@@ -355,7 +355,14 @@ impl Snapshot {
         let leaves = !crew.is_empty();
         match (arrived, tag) {
             (true, _) if !elsewhere => return None,
-            (false, Some(tag)) => return tagged(tag, revision, leaves),
+            (false, Some(tag)) => {
+                let standing = tagged(tag, revision, leaves)?;
+                // Who will be left alone anyway says so before the tag moves: a plan is asked for before.
+                return Some(match self.skipped(key, workload, route) {
+                    Some(reason) if standing == Standing::Waiting => Standing::Skipped(reason),
+                    _ => standing,
+                });
+            }
             // Without pods there is nothing to restart: new ones follow the namespace once it is relabelled.
             (false, None) if by_namespace && !leaves => return None,
             _ => {}
