@@ -1,15 +1,15 @@
 //! `mainstay migration`: takes a cluster, prints what its migration will do, does and did; pauses it, lets it go on, tries again what
 //! failed. Decides nothing: it shows what the operator's own planner says, and changes only what a user could change.
 
-mod page;
-mod progress;
+pub(crate) mod page;
+pub(crate) mod progress;
 
 use std::time::Duration;
 
 use jiff::SignedDuration;
 use kube::Client;
 use mainstay_api::{
-    GoDuration, Istio, MigrationState, MigrationStrategy, UpdateStrategy, UpdateStrategyType,
+    GoDuration, Istio, MigrationState, MigrationStrategy, Reason, UpdateStrategy, UpdateStrategyType,
     WorkloadMigration, names,
 };
 use mainstay_cluster::survey::{Survey, survey, survey_workloads};
@@ -187,20 +187,35 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
 async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let mut found = look(&client, &args.shown.charts, &args.shown.at).await?;
-    let mut istio = chosen(&found, args.which.istio.as_deref())?;
-    let notes = suppose(&mut istio, args.to.as_deref());
-    found.snapshot.observe(Observation::Istio(istio.clone()));
-    let Some(preview) = preview(&found.snapshot, &istio) else {
-        let version = &istio.spec.version;
-        let told = format!("Istio {:?} cannot be planned for {version}", istio.name());
-        return Err(CliError::new(Kind::Cluster, told)
-            .hint("is the version known? `mainstay charts list` shows those that are"));
-    };
+    let istio = chosen(&found, args.which.istio.as_deref())?;
+    let (preview, notes) = supposed(&mut found, istio, args.to.as_deref())?;
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::plan(&preview, &notes, args.ready_after),
         other => structured(&page::plan_data(&preview, args.ready_after), other)?,
     };
     print_styled(&text)
+}
+
+/// What the migration would do if the Istio had this version and moved workloads; and what was supposed.
+pub(crate) fn supposed(
+    found: &mut Survey,
+    mut istio: Istio,
+    version: Option<&str>,
+) -> Result<(Preview, Vec<String>), CliError> {
+    let is_other = version.is_some_and(|version| version != istio.spec.version);
+    let notes = suppose(&mut istio, version);
+    found.snapshot.observe(Observation::Istio(istio.clone()));
+    let Some(mut preview) = preview(&found.snapshot, &istio) else {
+        let version = &istio.spec.version;
+        let told = format!("Istio {:?} cannot be planned for {version}", istio.name());
+        return Err(CliError::new(Kind::Cluster, told)
+            .hint("is the version known? `mainstay charts list` shows those that are"));
+    };
+    // Nobody expects the control plane of a version that is only supposed to be there.
+    preview
+        .held
+        .take_if(|(reason, _)| is_other && *reason == Reason::TargetRevisionNotReady);
+    Ok((preview, notes))
 }
 
 /// Supposes another version, and that workloads move; gives what was supposed.
@@ -262,15 +277,16 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
     loop {
         let found = look(&client, &args.shown.charts, &args.shown.at).await?;
         let istio = chosen(&found, args.which.istio.as_deref())?;
-        let Some(status) = &istio.status.workload_migration else {
+        let Some(look) = progress::Look::at(&found.snapshot, &istio) else {
             return Err(CliError::new(
                 Kind::Cluster,
                 format!("Istio {:?} moves no workloads", istio.name()),
             )
             .hint("spec.updateStrategy.workloadMigration.strategy: Batched switches it on"));
         };
-        print_styled(&display.next(&istio, status)?)?;
-        if matches!(status.state, MigrationState::Completed | MigrationState::Failed) {
+        let state = look.status.state;
+        display.next(look)?.print()?;
+        if matches!(state, MigrationState::Completed | MigrationState::Failed) {
             return verdict(&istio);
         }
         tokio::time::sleep(PERIOD).await;

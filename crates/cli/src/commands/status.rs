@@ -1,6 +1,6 @@
 //! `mainstay status`: takes a cluster, prints one page about its meshes: what runs, who uses it, what goes when, what is wrong.
 
-mod page;
+pub(crate) mod page;
 
 use std::io::IsTerminal as _;
 use std::time::Duration;

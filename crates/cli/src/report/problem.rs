@@ -86,6 +86,22 @@ const REMEDIES: &[(Reason, &str)] = &[
         Reason::TagStillInUse,
         "label the namespaces and pods that use the tag for another one",
     ),
+    (
+        Reason::WorkloadsFailed,
+        "look at the pods of those that `mainstay migration status NAME` names and mend what keeps them; `mainstay migration retry NAME` tries again",
+    ),
+    (
+        Reason::MigrationInProgress,
+        "nothing, it is on its way; `mainstay migration watch NAME` shows it",
+    ),
+    (
+        Reason::MigrationPaused,
+        "`mainstay migration resume NAME` lets it go on",
+    ),
+    (
+        Reason::TargetRevisionNotReady,
+        "the new control plane comes first: `mainstay revision list` shows how it is",
+    ),
 ];
 
 /// Everything that does not hold, each cause once.

@@ -19,7 +19,7 @@ fn estimate(preview: &Preview, each: SignedDuration) -> SignedDuration {
 }
 
 /// A plan for people.
-pub(super) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) -> String {
+pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) -> String {
     let mut out = String::new();
     for note in notes {
         let _ = writeln!(out, "{WARNING}{note}{WARNING:#}");
@@ -89,7 +89,7 @@ fn left_alone(preview: &Preview) -> String {
 }
 
 /// A plan for programs.
-pub(super) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
+pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
     let name =
         |key: &WorkloadKey| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name});
     let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name, "reason": reason});
@@ -108,7 +108,7 @@ pub(super) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
 }
 
 /// How far it is, for people.
-pub(super) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
+pub(crate) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
     let Some(status) = &istio.status.workload_migration else {
         return format!("Istio {} moves no workloads\n", istio.name());
     };

@@ -12,7 +12,7 @@ use crate::table;
 const FEW: usize = 3;
 
 /// All of it.
-pub(super) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
+pub(crate) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
     let mut out = format!("Operator: {}\n", report.operator.message);
     if report.istios.is_empty() && report.revisions.is_empty() {
         out.push_str("\nNo mesh: there is no Istio and no IstioRevision.\n");
