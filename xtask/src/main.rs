@@ -38,7 +38,7 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Fetch the pinned charts, build, render Istio's default installation and show a summary
+    /// Fetch the pinned charts, build, and show an upgrade of Istio on an embedded cluster
     Run,
     /// Everything CI asks: format, lints, licences, tidy, every test, the short share of each proof
     Test,

@@ -3,6 +3,7 @@
 pub(crate) mod charts;
 pub(crate) mod completion;
 pub(crate) mod crds;
+pub(crate) mod demo;
 pub(crate) mod generate;
 pub(crate) mod migration;
 pub(crate) mod operator;

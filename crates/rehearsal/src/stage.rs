@@ -54,6 +54,8 @@ pub struct StageOptions {
     pub trace: bool,
     /// Whether controllers also write Event objects.
     pub events: bool,
+    /// Whether operators hold a Lease, as those of real clusters do; otherwise they lead without asking.
+    pub lease: bool,
 }
 
 impl Default for StageOptions {
@@ -66,6 +68,7 @@ impl Default for StageOptions {
             pace: Pace::Leaping,
             trace: false,
             events: false,
+            lease: false,
         }
     }
 }
@@ -76,6 +79,7 @@ pub struct Stage {
     catalog: Arc<Catalog>,
     time: Time,
     user: Client,
+    lease: bool,
     driver: JoinHandle<()>,
 }
 
@@ -147,6 +151,7 @@ impl Stage {
             catalog,
             time,
             user,
+            lease: options.lease,
             driver,
         };
         for definition in stage.definitions()? {
@@ -198,7 +203,7 @@ impl Stage {
         }
     }
 
-    /// Starts an operator that leads without asking. Its `identity`, `namespace` and `leader_elect` are the stage's.
+    /// Starts an operator. Its `identity`, `namespace` and `leader_elect` are the stage's.
     #[must_use]
     pub fn start_operator(&self, settings: Settings, options: OperatorOptions) -> Operator {
         let settings = Settings {
@@ -208,7 +213,7 @@ impl Stage {
         let options = OperatorOptions {
             identity: OPERATOR.into(),
             namespace: OPERATOR_NAMESPACE.into(),
-            leader_elect: false,
+            leader_elect: self.lease,
             ..options
         };
         let (stop, stopped) = oneshot::channel();

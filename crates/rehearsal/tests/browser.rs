@@ -38,8 +38,7 @@ impl Open {
 
     /// How many elements there are of which a person sees something.
     fn seen(&mut self, selector: &str) -> u64 {
-        let visible =
-            "(it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; })";
+        let visible = "(it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; })";
         let count = format!("[...document.querySelectorAll({selector:?})].filter({visible}).length");
         self.ask(&count).as_u64().unwrap()
     }

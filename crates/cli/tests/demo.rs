@@ -1,0 +1,194 @@
+//! `mainstay demo` as a process: what it shows, how it ends, and that nothing is needed for it.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+use std::io::{BufRead as _, BufReader, Read as _};
+use std::process::{Command, Output, Stdio};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+/// In an empty folder, without a home, a kubeconfig or a terminal.
+fn command(folder: &tempfile::TempDir, arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command
+        .arg("demo")
+        .args(arguments)
+        .env_clear()
+        .current_dir(folder.path())
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn run(arguments: &[&str]) -> Output {
+    let folder = tempfile::tempdir().unwrap();
+    let output = command(&folder, arguments).output().unwrap();
+    let left: Vec<_> = std::fs::read_dir(folder.path()).unwrap().collect();
+    assert!(left.is_empty(), "it leaves nothing behind: {left:?}");
+    output
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8(bytes.to_vec()).unwrap()
+}
+
+/// The whole story, by what programs are told.
+#[test]
+fn everybody_moves_and_the_old_revision_goes() {
+    let output = run(&["-o", "json", "--speed", "200"]);
+    assert_eq!(text(&output.stderr), "");
+    assert!(output.status.success());
+    let events: Vec<Value> = text(&output.stdout)
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let of = |kind: &str| -> Vec<&Value> { events.iter().filter(|event| event["event"] == kind).collect() };
+    let end = of("end")[0];
+    for (field, value) in [
+        ("workloads", 12),
+        ("moved", 9),
+        ("movedAfterRepair", 1),
+        ("restartedByOwner", 1),
+        ("notInTheMesh", 1),
+    ] {
+        assert_eq!(end[field], value, "{field}: {end}");
+    }
+    assert_eq!(end["pruned"], true);
+    assert!(end["wallSeconds"].as_f64().unwrap() > 0.0);
+    assert_eq!(events.last(), Some(end));
+
+    let statuses: Vec<&Value> = of("migration").into_iter().map(|event| &event["data"]).collect();
+    let states: Vec<&str> = statuses
+        .iter()
+        .map(|status| status["state"].as_str().unwrap())
+        .collect();
+    assert_eq!(states.last(), Some(&"Completed"));
+    assert!(
+        states.contains(&"InProgress") && states.contains(&"Failed"),
+        "{states:?}"
+    );
+    let failed = statuses
+        .iter()
+        .find(|status| status["state"] == "Failed")
+        .unwrap();
+    assert_eq!(failed["failures"][0]["name"], "ledger");
+    assert_eq!(failed["migratedWorkloads"], 9);
+    assert_eq!(failed["skippedWorkloads"], 1);
+    assert_eq!(failed["batched"]["totalBatches"], 4);
+
+    let pages = of("status");
+    let revisions = |page: &Value| page["data"]["revisions"].as_array().unwrap().len();
+    assert_eq!(
+        (revisions(pages[0]), revisions(pages[1])),
+        (2, 1),
+        "the failure keeps the old revision"
+    );
+    assert_eq!(pages[1]["data"]["problems"], serde_json::json!([]));
+    let rows = of("outcome")[0]["data"].as_array().unwrap();
+    assert_eq!(rows.len(), 12);
+    for row in rows {
+        let expected = if row["what"] == "notInTheMesh" {
+            ("", "")
+        } else {
+            ("default-v1-28-2", "default-v1-29-1")
+        };
+        assert_eq!(
+            (row["before"].as_str().unwrap(), row["after"].as_str().unwrap()),
+            expected,
+            "{row}"
+        );
+    }
+}
+
+/// What people read when there is no terminal.
+#[test]
+fn it_tells_what_to_type_and_how_long_it_took() {
+    let output = run(&["--speed", "1000"]);
+    let told = text(&output.stdout);
+    assert!(output.status.success(), "{told}{}", text(&output.stderr));
+    let mut rest = told.as_str();
+    for next in [
+        "Its clock runs 1000 times as fast",
+        "$ helm install mainstay deploy/chart",
+        "$ kubectl apply -f istio.yaml",
+        "version: v1.28.2",
+        "$ kubectl apply -f workloads.yaml",
+        "$ mainstay migration plan --to v1.29.1",
+        "10 workloads to default-v1-29-1 in 4 batches, 1 skipped, 0 failed",
+        "Deployment/platform/audit  SkippedByAnnotation",
+        "$ kubectl patch istio default",
+        "$ mainstay migration watch",
+        "default InProgress: ",
+        "failed Deployment/payments/ledger: ",
+        "default Failed: 9 of 11 moved",
+        "ImagePullBackOff",
+        "$ mainstay status",
+        "$ kubectl set image -n payments deployment/ledger",
+        "$ mainstay migration status",
+        "Istio default  Completed  to default-v1-29-1",
+        "$ kubectl rollout restart -n platform deployment/audit",
+        "default-v1-28-2 is pruned",
+        "$ mainstay status",
+        "All is well.",
+        "12 workloads: 9 moved, 1 after its repair, 1 restarted by its owner, 1 not in the mesh. default-v1-28-2 is pruned.",
+        "Wall time: ",
+    ] {
+        let Some(at) = rest.find(next) else {
+            panic!("{next:?} is not told after the rest:\n{told}");
+        };
+        rest = &rest[at..];
+    }
+    assert!(!told.contains('\x1b'), "plain lines without a terminal");
+}
+
+#[test]
+fn whoever_has_seen_enough_leaves_nothing_behind() {
+    for signal in [Signal::SIGINT, Signal::SIGTERM] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut child = command(&folder, &["--speed", "1"]).spawn().unwrap();
+        let mut stdout = BufReader::new(child.stdout.take().unwrap());
+        let mut told = String::new();
+        while !told.contains("kubectl apply") {
+            assert!(stdout.read_line(&mut told).unwrap() > 0, "{told}");
+        }
+        kill(Pid::from_raw(child.id() as i32), signal).unwrap();
+        stdout.read_to_string(&mut told).unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{told}");
+        assert!(told.ends_with("Stopped. Nothing is left behind.\n"), "{told}");
+    }
+}
+
+#[test]
+fn a_speed_nobody_can_play_is_refused() {
+    for (speed, why) in [
+        ("0", "from 1 to 1000"),
+        ("-1", "from 1 to 1000"),
+        ("1001", "from 1 to 1000"),
+        ("NaN", "from 1 to 1000"),
+        ("inf", "from 1 to 1000"),
+        ("fast", "not a number"),
+        ("", "flag needs an argument: --speed"),
+    ] {
+        let output = run(&[&format!("--speed={speed}")]);
+        let said = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{speed}: {said}");
+        assert!(said.contains(why), "{speed}: {said}");
+    }
+}
+
+#[test]
+fn its_objects_can_be_applied_elsewhere() {
+    let output = run(&["--manifests"]);
+    let all = text(&output.stdout);
+    assert_eq!(all.matches("\nkind: Namespace\n").count(), 6);
+    assert_eq!(all.matches("\nkind: Deployment\n").count(), 11);
+    assert_eq!(all.matches("\nkind: StatefulSet\n").count(), 1);
+    assert_eq!(all.matches("\nkind: Istio\n").count(), 1);
+}
