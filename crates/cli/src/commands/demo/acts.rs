@@ -51,7 +51,7 @@ async fn install(world: &World) -> Result<mainstay_rehearsal::stage::Operator, C
     teller.typed(world.now(), "kubectl create namespace istio-system")?;
     teller.typed(world.now(), "kubectl apply -f istio.yaml")?;
     let istio = cast::istio();
-    teller.page(world.now(), "manifest", &cast::text(&istio)?, istio.clone())?;
+    teller.page(world.now(), "manifest", &cast::text(&istio)?, &istio)?;
     stage.create(&istio).await?;
     world
         .until("Istio is healthy", async |world| {
@@ -127,7 +127,7 @@ async fn workloads(world: &World) -> Result<Revisions, CliError> {
         let names: Vec<&str> = here.map(|actor| actor.name).collect();
         rows.push(vec![space.name.into(), space.chosen_by.into(), names.join(", ")]);
     }
-    teller.page(world.now(), "workloads", &table::lines("", &rows), json!(rows))?;
+    teller.page(world.now(), "workloads", &table::lines("", &rows), &json!(rows))?;
     for actor in ACTORS.iter().filter(|actor| !actor.remark.is_empty()) {
         teller.say(
             world.now(),
@@ -194,7 +194,7 @@ async fn plan(world: &World) -> Result<(), CliError> {
         world.now(),
         "plan",
         &page::plan(&preview, &notes, each),
-        page::plan_data(&preview, each),
+        &page::plan_data(&preview, each),
     )
 }
 
@@ -238,7 +238,7 @@ async fn repair(world: &World) -> Result<(), CliError> {
     )?;
     teller.typed(world.now(), &format!("kubectl get pods -n {space} -l app={name}"))?;
     let rows = world.pod_rows(actor).await?;
-    teller.page(world.now(), "pods", &table::lines("", &rows), json!(rows))?;
+    teller.page(world.now(), "pods", &table::lines("", &rows), &json!(rows))?;
     world.status().await?;
     teller.typed(
         world.now(),
@@ -270,7 +270,7 @@ async fn repair(world: &World) -> Result<(), CliError> {
         world.now(),
         "migration",
         &text,
-        json!(istio.status.workload_migration),
+        &json!(istio.status.workload_migration),
     )
 }
 
@@ -304,9 +304,7 @@ async fn pruned(world: &World) -> Result<(), CliError> {
         &format!("kubectl wait --for=delete istiorevision/{OLD} --timeout=5m"),
     )?;
     world
-        .until("the old revision is pruned", async |world| {
-            Ok(is_gone(world).await?)
-        })
+        .until("the old revision is pruned", async |world| is_gone(world).await)
         .await?;
     teller.say(world.now(), &format!("{OLD} is pruned, its istiod with it"))
 }
@@ -331,12 +329,9 @@ async fn finish(world: &World, facts: &Facts) -> Result<(), CliError> {
     world
         .teller
         .say(world.now(), "What became of the twelve, by their pods")?;
-    world.teller.page(
-        world.now(),
-        "outcome",
-        &outcome.table(),
-        serde_json::to_value(&outcome.rows).unwrap_or_default(),
-    )?;
+    world
+        .teller
+        .page(world.now(), "outcome", &outcome.table(), &json!(outcome.rows))?;
     outcome.check()?;
     world.teller.end(world.now(), &outcome.sentence(), outcome.data())
 }

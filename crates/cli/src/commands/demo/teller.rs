@@ -92,7 +92,7 @@ impl Teller {
     }
 
     /// What a command printed, or its data.
-    pub(super) fn page(&self, now: Timestamp, what: &str, text: &str, data: Value) -> Result<(), CliError> {
+    pub(super) fn page(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
         if self.json {
             return self.event(now, what, json!({"data": data}));
         }

@@ -102,7 +102,7 @@ impl World {
         let report = Report::of(&found);
         let text = status::page::page(&report, &found.snapshot, false);
         let data = serde_json::to_value(&report).unwrap_or_default();
-        self.teller.page(self.now(), "status", &text, data)
+        self.teller.page(self.now(), "status", &text, &data)
     }
 
     /// Who injected whose pods: only pods that stay count.

@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 
 use mainstay_api::{Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus};
 use mainstay_mesh::Snapshot;
-use mainstay_mesh::ledger::Standing;
+use mainstay_mesh::ledger::{Ledger, Standing};
 
 use crate::commands::revision::Format;
 use crate::commands::{print, print_styled};
@@ -39,7 +39,7 @@ impl Look {
     /// At the migration of an Istio; nothing if it moves no workloads.
     pub(crate) fn at(snapshot: &Snapshot, istio: &Istio) -> Option<Self> {
         let mut batches: BTreeMap<i32, Batch> = BTreeMap::new();
-        let standings = snapshot.ledger(istio.name()).map(|ledger| ledger.iter());
+        let standings = snapshot.ledger(istio.name()).map(Ledger::iter);
         for (_, standing) in standings.into_iter().flatten() {
             match standing {
                 Standing::Finished { batch } => batches.entry(*batch).or_default().moved += 1,
