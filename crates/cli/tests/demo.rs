@@ -90,6 +90,10 @@ fn everybody_moves_and_the_old_revision_goes() {
         (2, 1),
         "the failure keeps the old revision"
     );
+    assert_eq!(
+        pages[1]["data"]["revisions"][0]["inUseBy"]["pods"], 25,
+        "each pod once"
+    );
     assert_eq!(pages[1]["data"]["problems"], serde_json::json!([]));
     let rows = of("outcome")[0]["data"].as_array().unwrap();
     assert_eq!(rows.len(), 12);

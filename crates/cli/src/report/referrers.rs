@@ -1,8 +1,10 @@
 //! Who keeps something in use: takes the index, gives counts and names.
 
+use std::collections::BTreeSet;
+
 use mainstay_api::{IstioRevision, names};
 use mainstay_mesh::Snapshot;
-use mainstay_mesh::references::{Counts, ReferrerKey, Why};
+use mainstay_mesh::references::{ReferrerKey, Why};
 use mainstay_mesh::snapshot::Source;
 use serde::Serialize;
 
@@ -29,7 +31,24 @@ impl Use {
         Self {
             by_default,
             incomplete: is_incomplete(snapshot),
-            ..Self::from(snapshot.references().counts(revision.name()))
+            ..Self::counted(snapshot, revision.name())
+        }
+    }
+
+    /// A pod whose labels choose the revision and which runs its proxy is one pod.
+    fn counted(snapshot: &Snapshot, name: &str) -> Self {
+        let counts = snapshot.references().counts(name);
+        let all = snapshot.references().referrers(name);
+        let pods: BTreeSet<&ReferrerKey> = all
+            .iter()
+            .map(|(key, _)| key)
+            .filter(|key| matches!(key, ReferrerKey::Pod(..)))
+            .collect();
+        Self {
+            tags: counts.tags,
+            namespaces: counts.namespaces,
+            pods: pods.len(),
+            ..Self::default()
         }
     }
 
@@ -40,17 +59,6 @@ impl Use {
             namespaces: counts.namespaces,
             pods: counts.labelled_pods,
             incomplete: is_incomplete(snapshot),
-            ..Self::default()
-        }
-    }
-}
-
-impl From<Counts> for Use {
-    fn from(counts: Counts) -> Self {
-        Self {
-            tags: counts.tags,
-            namespaces: counts.namespaces,
-            pods: counts.labelled_pods + counts.running_pods,
             ..Self::default()
         }
     }

@@ -112,10 +112,12 @@ fn tag_section(report: &Report) -> String {
 fn use_section(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
     let mut out = String::new();
     for revision in &report.revisions {
-        let all: Vec<String> = referrers(snapshot, &revision.name)
+        let mut all: Vec<String> = referrers(snapshot, &revision.name)
             .into_iter()
             .map(|(who, _)| who.trim().to_owned())
             .collect();
+        // One that refers for two reasons is one.
+        all.dedup();
         if !all.is_empty() {
             let most = if wide { all.len() } else { FEW };
             let _ = writeln!(out, "  {}: {}", revision.name, named(&all, most));
