@@ -118,8 +118,11 @@ impl Ledger {
             Standing::Waiting => number(&mut self.waiting),
             Standing::Pending { priority } => {
                 put(&mut self.pending, (*priority, key.clone()), enter);
-                number(self.priorities.entry(*priority).or_default());
-                self.priorities.retain(|_, count| *count > 0);
+                let count = self.priorities.entry(*priority).or_default();
+                number(count);
+                if *count == 0 {
+                    self.priorities.remove(priority);
+                }
             }
             Standing::Started { deadline, batch } => {
                 put(&mut self.started, (*deadline, key.clone()), enter);
@@ -199,6 +202,12 @@ impl Ledger {
         let first = after(now);
         let late = self.started.range(..first).rev();
         late.map(|(deadline, key)| (*deadline, key))
+    }
+
+    /// Whether the API server refuses to move a workload.
+    #[must_use]
+    pub fn is_refused(&self, key: &WorkloadKey) -> bool {
+        self.refused.contains(key)
     }
 
     /// Workloads the API server refuses to move.

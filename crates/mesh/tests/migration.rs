@@ -1037,6 +1037,64 @@ fn a_refused_workload_is_a_failure_and_its_slot_goes_to_others() {
     assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 1 of 1");
 }
 
+/// Executes what is queued, but `refuse` is refused for so many seconds.
+fn settle_refusing(world: &mut World, refuse: impl Fn(&Subject) -> bool, seconds: i64) {
+    for _ in 0..1000 {
+        let Some(next) = world.queue.pop_first() else {
+            return;
+        };
+        let plan = world.plan(&next);
+        if !refuse(&next) || plan.is_empty() {
+            world.execute(&plan);
+            continue;
+        }
+        let retry_at = world
+            .snapshot
+            .now
+            .checked_add(jiff::SignedDuration::from_secs(seconds));
+        let failure = Failure {
+            action: plan.steps[0].action.clone(),
+            class: ErrorClass::Other,
+            message: "denied".into(),
+            retry_at: retry_at.unwrap(),
+        };
+        world.see(Observation::Failed(next, failure));
+    }
+    panic!("never settled: {:#?}", status(world));
+}
+
+#[test]
+fn more_refusals_than_a_status_holds_do_not_take_turns_in_it() {
+    let mut world = mesh(batched(20, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    for number in 0..15 {
+        world.app("shop", &format!("app-{number:02}"), "", "");
+    }
+    istio(&mut world, "v1.29.1", batched(20, "0s"));
+    settle_refusing(&mut world, |subject| matches!(subject, Subject::Workload(_)), 600);
+    assert_eq!(shown(&world), "Failed 0+15+0 of 15, batch 1 of 1");
+    let said = status(&world).failures;
+    assert_eq!(said.len(), 10);
+    world.advance(60);
+    world.queue.insert(Subject::istio("default"));
+    assert_eq!(world.settle(), Vec::<String>::new(), "nothing new is to be said");
+    assert_eq!(status(&world).failures, said);
+}
+
+#[test]
+fn a_namespace_that_cannot_be_relabelled_holds_nobody_up() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("empty", &format!("istio.io/rev={OLD}"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    istio(&mut world, "v1.29.1", batched(1, "0s"));
+    let empty = Subject::Namespace("empty".into());
+    settle_refusing(&mut world, |subject| *subject == empty, 600);
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}
+
 #[test]
 fn pods_that_no_workload_made_are_named() {
     let mut world = mesh(batched(1, "0s"));

@@ -12,6 +12,7 @@
 
 mod cause;
 mod objects;
+mod others;
 mod outcome;
 mod releases;
 
@@ -202,6 +203,7 @@ impl Brain {
         }
         if now >= self.next_pass {
             self.next_pass = later(now, FULL_PASS);
+            self.queue.tidy(now);
             self.look_at_all();
         }
         loop {

@@ -232,7 +232,7 @@ impl Executor {
             .merge(&relabel.object.subject, relabel.patch())
             .await?;
         let light: Light = serde_json::from_value(answer).map_err(own_fault)?;
-        self.shared.with(|brain| brain.observe(light.namespace()));
+        self.shared.with(|brain| brain.namespace_written(light));
         Ok(())
     }
 
@@ -242,8 +242,7 @@ impl Executor {
             return Ok(());
         };
         if let Some((key, workload)) = Workload::of(key.kind, &answer) {
-            let seen = Observation::Workload(key, Some(workload));
-            self.shared.with(|brain| brain.observe(seen));
+            self.shared.with(|brain| brain.workload_written(key, workload));
         }
         Ok(())
     }

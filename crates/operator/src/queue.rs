@@ -21,6 +21,8 @@ pub(crate) struct Queue {
     ready: VecDeque<Subject>,
     waiting: BTreeSet<Subject>,
     later: BTreeMap<Subject, Timestamp>,
+    /// The same in the order of the moments.
+    moments: BTreeSet<(Timestamp, Subject)>,
     running: BTreeSet<Subject>,
     attempts: BTreeMap<Subject, u32>,
     spent: BTreeMap<Subject, (Timestamp, u32)>,
@@ -29,7 +31,7 @@ pub(crate) struct Queue {
 impl Queue {
     /// Puts a subject at the end, once. One that is being worked on comes again when that is done.
     pub(crate) fn wake(&mut self, subject: Subject) {
-        self.later.remove(&subject);
+        self.unschedule(&subject);
         if self.waiting.insert(subject.clone()) {
             self.ready.push_back(subject);
         }
@@ -40,8 +42,15 @@ impl Queue {
         if self.waiting.contains(&subject) {
             return;
         }
-        let at = self.later.entry(subject).or_insert(moment);
-        *at = moment.min(*at);
+        let moment = self.unschedule(&subject).map_or(moment, |old| old.min(moment));
+        self.later.insert(subject.clone(), moment);
+        self.moments.insert((moment, subject));
+    }
+
+    fn unschedule(&mut self, subject: &Subject) -> Option<Timestamp> {
+        let moment = self.later.remove(subject)?;
+        self.moments.remove(&(moment, subject.clone()));
+        Some(moment)
     }
 
     /// Lets a subject wait until this moment although it was woken.
@@ -99,14 +108,22 @@ impl Queue {
 
     /// Forgets everything about a subject that is gone.
     pub(crate) fn forget(&mut self, subject: &Subject) {
-        self.later.remove(subject);
+        self.unschedule(subject);
         self.attempts.remove(subject);
         self.spent.remove(subject);
     }
 
+    /// Forgets of each subject what no longer restrains it.
+    pub(crate) fn tidy(&mut self, now: Timestamp) {
+        let whole = REFILL * BURST;
+        self.spent.retain(|_, (since, _)| {
+            Duration::try_from(now.duration_since(*since)).is_ok_and(|passed| passed < whole)
+        });
+    }
+
     /// When the next subject comes by itself.
     pub(crate) fn next_moment(&self) -> Option<Timestamp> {
-        self.later.values().min().copied()
+        self.moments.first().map(|(moment, _)| *moment)
     }
 
     /// How many wait for their turn now.
@@ -120,12 +137,8 @@ impl Queue {
     }
 
     fn ripen(&mut self, now: Timestamp) {
-        let ripe = self.later.iter().filter(|(_, moment)| **moment <= now);
-        let mut ripe: Vec<(Timestamp, Subject)> =
-            ripe.map(|(subject, moment)| (*moment, subject.clone())).collect();
-        ripe.sort();
-        for (_, subject) in ripe {
-            self.wake(subject);
+        while let Some((_, subject)) = self.moments.first().filter(|(moment, _)| *moment <= now) {
+            self.wake(subject.clone());
         }
     }
 }
@@ -209,5 +222,9 @@ mod tests {
             .filter(|_| queue.spend(&subject, at(10_000)).is_ok())
             .count();
         assert_eq!(spent, 10);
+        queue.tidy(at(69_000));
+        assert_eq!(queue.spent.len(), 1, "it may be restrained yet");
+        queue.tidy(at(70_000));
+        assert!(queue.spent.is_empty(), "{:?}", queue.spent);
     }
 }

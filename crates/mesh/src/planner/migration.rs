@@ -15,11 +15,11 @@ use super::moving::{batch_priority, is_relabelling};
 use super::terms::{Migration, Terms};
 use super::work::Work;
 use crate::Snapshot;
-use crate::ledger::Tally;
+use crate::ledger::{Ledger, Tally};
 use crate::plan::Again;
 use crate::references::Crew;
 use crate::snapshot::{Source, SourceState, wanted_migration};
-use crate::workload::WorkloadKey;
+use crate::workload::{WorkloadKey, WorkloadKind};
 
 /// How many failures a status holds.
 const FAILURES: usize = 10;
@@ -248,28 +248,40 @@ fn total(
         .saturating_add(i32::try_from(left).unwrap_or(i32::MAX))
 }
 
-/// The latest failures, oldest first. What was once said of one stays as it was said.
+/// The latest failures, oldest first. What was once said of one stays as it was said, as long as nothing later needs its place.
 fn failures(
     snapshot: &Snapshot,
     migration: &Migration<'_>,
     written: Option<&WorkloadMigrationStatus>,
 ) -> Vec<MigrationFailure> {
-    let said = |key: &WorkloadKey| {
-        let known = written.into_iter().flat_map(|written| &written.failures);
-        known.into_iter().find(|failure| is_about(failure, key)).cloned()
-    };
+    let known = written.map_or(&[][..], |written| &written.failures);
+    let said = |key: &WorkloadKey| known.iter().find(|failure| is_about(failure, key));
     let late = migration.ledger.late(snapshot.now).take(FAILURES);
     let late = late.map(|(deadline, key)| {
         let same = said(key).filter(|failure| failure.timestamp == Time::of(deadline));
-        same.unwrap_or_else(|| failure(key, Time::of(deadline), why_late(snapshot, migration, key)))
+        same.cloned()
+            .unwrap_or_else(|| failure(key, Time::of(deadline), why_late(snapshot, migration, key)))
     });
-    let refused = migration.ledger.refused().map(|key| {
-        said(key).unwrap_or_else(|| failure(key, Time::of(snapshot.now), why_refused(snapshot, key)))
-    });
-    let mut all: Vec<MigrationFailure> = late.chain(refused).collect();
+    let refused = known.iter().filter(|failure| is_refused(migration.ledger, failure));
+    let mut all: Vec<MigrationFailure> = late.chain(refused.cloned()).collect();
+    // Of those nobody spoke of yet only as many as there is room for: if each took the place of another, they would take turns for ever.
+    let room = FAILURES.saturating_sub(all.len());
+    let unsaid = migration.ledger.refused().filter(|key| said(key).is_none());
+    let unsaid = unsaid.map(|key| failure(key, Time::of(snapshot.now), why_refused(snapshot, key)));
+    all.extend(unsaid.take(room));
     all.sort_by(|a, b| (a.timestamp, &a.namespace, &a.name).cmp(&(b.timestamp, &b.namespace, &b.name)));
     let surplus = all.len().saturating_sub(FAILURES);
     all.split_off(surplus)
+}
+
+fn is_refused(ledger: &Ledger, failure: &MigrationFailure) -> bool {
+    WorkloadKind::named(&failure.kind).is_some_and(|kind| {
+        ledger.is_refused(&WorkloadKey {
+            namespace: failure.namespace.clone(),
+            kind,
+            name: failure.name.clone(),
+        })
+    })
 }
 
 fn is_about(failure: &MigrationFailure, key: &WorkloadKey) -> bool {

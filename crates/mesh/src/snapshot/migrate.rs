@@ -7,7 +7,7 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use mainstay_api::{
-    GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationStrategy, ObjectKind, Reason,
+    GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationState, MigrationStrategy, ObjectKind, Reason,
     UpdateStrategyType, WorkloadMigration,
 };
 
@@ -200,10 +200,18 @@ impl Snapshot {
         woken
     }
 
-    /// Looks at one workload anew.
+    /// Looks at one workload anew. Where it stands concerns itself, and whoever there is room for if it leaves any.
     pub(super) fn refresh_workload(&mut self, key: &WorkloadKey) -> Woken {
         let moved = self.place(key);
-        moved.iter().flat_map(|istio| self.stir(istio)).collect()
+        if moved.is_empty() {
+            return Woken::new();
+        }
+        let own = Subject::Workload(key.clone());
+        moved
+            .iter()
+            .flat_map(|istio| self.make_room(istio))
+            .chain([own])
+            .collect()
     }
 
     /// Puts a workload into the ledger it belongs to; gives the Istios whose ledger changed.
@@ -411,18 +419,42 @@ impl Snapshot {
         matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
     }
 
-    /// Whose plan may differ when a ledger or the status it is judged by changed.
+    /// Whose plan may differ when the terms of a migration or the status it is judged by changed: everybody there is room for.
     pub(super) fn stir(&self, istio: &str) -> Woken {
         let (Some(ledger), Some(object)) = (self.ledgers.get(istio), self.istios.get(istio)) else {
             return Woken::new();
         };
-        let batched = wanted_migration(object).and_then(|migration| migration.batched.as_ref());
-        let size = batched.and_then(|batched| batched.batch_size).unwrap_or(1).max(1);
-        let next = ledger
-            .candidates(self.now)
-            .take(usize::try_from(size).unwrap_or(1));
+        let next = ledger.candidates(self.now).take(self.room(ledger, object));
         let next = next.map(|(_, key)| Subject::Workload(key.clone()));
         next.chain([Subject::istio(istio)]).collect()
+    }
+
+    /// Whose plan may differ when one workload came to stand elsewhere: the others there is room for know it already, but one more may fit.
+    fn make_room(&self, istio: &str) -> Woken {
+        let (Some(ledger), Some(object)) = (self.ledgers.get(istio), self.istios.get(istio)) else {
+            return Woken::new();
+        };
+        let last = self.room(ledger, object).checked_sub(1);
+        let last = last.and_then(|last| ledger.candidates(self.now).nth(last));
+        let last = last.map(|(_, key)| Subject::Workload(key.clone()));
+        last.into_iter().chain([Subject::istio(istio)]).collect()
+    }
+
+    /// How many more may join the batch that is open, as far as its members go.
+    fn room(&self, ledger: &Ledger, istio: &Istio) -> usize {
+        let written = istio.status.workload_migration.as_ref().filter(|written| {
+            written.state == MigrationState::InProgress
+                && self.migration_target(istio.name()) == Some(written.target_revision.as_str())
+        });
+        let open = written
+            .and_then(|written| written.batched)
+            .filter(|batched| batched.current_batch > 0 && batched.next_batch_time.is_none());
+        let batched = wanted_migration(istio).and_then(|migration| migration.batched.as_ref());
+        let size = batched.and_then(|batched| batched.batch_size).unwrap_or(1).max(1);
+        open.map_or(0, |open| {
+            let size = usize::try_from(size).unwrap_or(1);
+            size.saturating_sub(ledger.members(open.current_batch).count())
+        })
     }
 
     /// The namespaces an Istio relabels.

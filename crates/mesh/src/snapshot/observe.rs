@@ -463,7 +463,13 @@ impl Snapshot {
     fn fate_changed(&mut self, subject: &Subject) -> Woken {
         match subject {
             Subject::Workload(key) => self.refresh_workload(key),
-            Subject::Namespace(name) => self.refresh_namespace(name),
+            Subject::Namespace(name) => {
+                let mut woken = self.refresh_namespace(name);
+                // Nothing restarts before all namespaces are relabelled, but one that cannot be is not waited for.
+                let waiting = self.relabeller_of(name).map(|istio| istio.name().to_owned());
+                woken.extend(waiting.into_iter().flat_map(|istio| self.stir(&istio)));
+                woken
+            }
             Subject::Object(..) | Subject::Webhook(_) => Woken::new(),
         }
     }

@@ -143,6 +143,6 @@ pub(super) fn text<'a>(object: &'a Value, at: &str) -> &'a str {
 }
 
 /// Versions grow with time on every server there is, and servers promise it since Kubernetes 1.35.
-fn version(text: &str) -> Option<u64> {
+pub(super) fn version(text: &str) -> Option<u64> {
     text.parse().ok()
 }

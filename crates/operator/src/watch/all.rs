@@ -96,8 +96,8 @@ impl Watches {
                 shared: self.shared.clone(),
                 kind,
                 states: states.clone(),
-                known: BTreeSet::new(),
                 listed: BTreeSet::new(),
+                is_listing: true,
             };
             self.spawn(target, sink);
         }

@@ -164,21 +164,23 @@ impl Sink for Namespaces {
     fn seen(&mut self, light: Light) {
         self.listed.insert(light.metadata.name.clone());
         self.known.insert(light.metadata.name.clone());
-        self.outlet.shared.with(|brain| brain.observe(light.namespace()));
+        self.outlet.shared.with(|brain| brain.namespace_seen(light));
     }
 
     fn gone(&mut self, Light { metadata }: Light) {
         self.known.remove(&metadata.name);
-        let key = ReferrerKey::Namespace(metadata.name);
-        self.outlet.shared.with(|brain| brain.refer_no_more(key));
+        self.outlet
+            .shared
+            .with(|brain| brain.namespace_gone(metadata.name));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         let known = std::mem::replace(&mut self.known, listed);
         for name in known.difference(&self.known) {
-            let key = ReferrerKey::Namespace(name.clone());
-            self.outlet.shared.with(|brain| brain.refer_no_more(key));
+            self.outlet
+                .shared
+                .with(|brain| brain.namespace_gone(name.clone()));
         }
         self.outlet.state(SourceState::Ready);
     }

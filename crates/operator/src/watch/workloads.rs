@@ -4,12 +4,10 @@
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mainstay_mesh::Observation;
 use mainstay_mesh::snapshot::{Source, SourceState};
-use mainstay_mesh::workload::{Workload, WorkloadKey, WorkloadKind};
-use serde_json::Value;
+use mainstay_mesh::workload::{RawWorkload, WorkloadKey, WorkloadKind};
 
-use super::Sink;
+use super::{Item, Sink};
 use crate::run::Shared;
 
 /// Whether each kind can be believed.
@@ -21,21 +19,22 @@ pub(crate) fn states() -> States {
     Arc::new(Mutex::new(pending.to_vec()))
 }
 
-/// Workloads of one kind.
+impl Item for RawWorkload {
+    fn version(&self) -> &str {
+        &self.metadata.resource_version
+    }
+}
+
+/// Workloads of one kind. Which of them are known the brain can tell.
 pub(crate) struct Workloads {
     pub(crate) shared: Arc<Shared>,
     pub(crate) kind: WorkloadKind,
     pub(crate) states: States,
-    pub(crate) known: BTreeSet<WorkloadKey>,
     pub(crate) listed: BTreeSet<WorkloadKey>,
+    pub(crate) is_listing: bool,
 }
 
 impl Workloads {
-    fn tell(&self, key: WorkloadKey, workload: Option<Workload>) {
-        let seen = Observation::Workload(key, workload);
-        self.shared.with(|brain| brain.observe(seen));
-    }
-
     #[allow(clippy::needless_pass_by_value, reason = "as in the other sinks")]
     fn state(&self, state: SourceState) {
         let mut states = self.states.lock().unwrap_or_else(PoisonError::into_inner);
@@ -57,37 +56,38 @@ impl Workloads {
 }
 
 impl Sink for Workloads {
-    type Item = Value;
+    type Item = RawWorkload;
 
     fn begin(&mut self) {
         self.listed.clear();
+        self.is_listing = true;
     }
 
-    fn seen(&mut self, object: Value) {
-        let Some((key, workload)) = Workload::of(self.kind, &object) else {
-            let name = object.pointer("/metadata/name").cloned().unwrap_or_default();
-            tracing::warn!(kind = self.kind.name(), %name, "cannot be read");
-            return;
-        };
-        self.known.insert(key.clone());
-        self.listed.insert(key.clone());
-        self.tell(key, Some(workload));
-    }
-
-    fn gone(&mut self, object: Value) {
-        if let Some((key, _)) = Workload::of(self.kind, &object) {
-            self.known.remove(&key);
-            self.tell(key, None);
+    fn seen(&mut self, raw: RawWorkload) {
+        let key = raw.key(self.kind);
+        if self.is_listing {
+            self.listed.insert(key.clone());
         }
+        let workload = raw.trimmed(self.kind);
+        self.shared.with(|brain| brain.workload_seen(key, workload));
+    }
+
+    fn gone(&mut self, raw: RawWorkload) {
+        let key = raw.key(self.kind);
+        self.shared.with(|brain| brain.workload_gone(&key));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
-        let known = std::mem::replace(&mut self.known, listed);
-        let lost: Vec<WorkloadKey> = known.difference(&self.known).cloned().collect();
-        for key in lost {
-            self.tell(key, None);
-        }
+        self.is_listing = false;
+        self.shared.with(|brain| {
+            let known = brain.snapshot().workloads().map(|(key, _)| key);
+            let lost = known.filter(|key| key.kind == self.kind && !listed.contains(key));
+            let lost: Vec<WorkloadKey> = lost.cloned().collect();
+            for key in lost {
+                brain.workload_gone(&key);
+            }
+        });
         self.state(SourceState::Ready);
     }
 

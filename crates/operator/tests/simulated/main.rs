@@ -12,6 +12,7 @@ mod faults;
 mod input;
 mod list;
 mod quiet;
+mod scale;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 #[path = "../support/mod.rs"]

@@ -19,6 +19,7 @@ pub mod input;
 pub mod made;
 pub mod operator;
 pub mod real;
+pub mod scale;
 pub mod sim;
 pub mod world;
 

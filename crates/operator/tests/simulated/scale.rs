@@ -1,0 +1,21 @@
+//! Large meshes on the simulator: how long a migration takes, and what it writes.
+
+use std::time::Duration;
+
+use crate::faults::run;
+use crate::support::scale::{Size, upgrade};
+
+/// The proposal's own scale test.
+#[test]
+fn two_hundred_workloads_in_a_hundred_namespaces() {
+    let size = Size {
+        namespaces: 100,
+        workloads: 200,
+        batch: 10,
+        readiness: Duration::from_secs(10),
+        delay: Duration::from_secs(30),
+    };
+    let figures = run(upgrade(&size));
+    println!("migration scale 200: {}", figures.line());
+    figures.check();
+}
