@@ -9,6 +9,7 @@ use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
 use mainstay_mesh::plan::Seen;
+use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{ErrorClass, Subject};
 use serde_json::{Value, json};
 
@@ -71,7 +72,7 @@ impl From<kube::Error> for Refused {
                 retry_after: (!wait.is_zero()).then_some(wait),
             };
         }
-        Self::ours(ErrorClass::Other, chain(&error))
+        Self::ours(ErrorClass::Unanswered, chain(&error))
     }
 }
 
@@ -121,6 +122,19 @@ impl Writer {
             Err(refused) if refused.is_not_found() => Ok(None),
             Err(refused) => Err(refused),
         }
+    }
+
+    /// A namespace or a workload as it is now; nothing if it is not there. It is listed by its name, which takes no other right than watching it.
+    pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, Refused> {
+        let folder = match subject {
+            Subject::Namespace(_) => "/api/v1/namespaces".to_owned(),
+            Subject::Workload(key) => workloads(key),
+            Subject::Object(..) | Subject::Webhook(_) => return Ok(None),
+        };
+        let name = subject.name();
+        let path = format!("{folder}?fieldSelector=metadata.name%3D{name}&limit=1");
+        let mut list = self.call(Method::GET, &path, None).await?;
+        Ok(list.pointer_mut("/items/0").map(Value::take))
     }
 
     /// Creates one of our objects.
@@ -205,12 +219,7 @@ impl Writer {
     pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, Refused> {
         let path = match subject {
             Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
-            Subject::Workload(key) => format!(
-                "/apis/apps/v1/namespaces/{}/{}s/{}",
-                key.namespace,
-                key.kind.name().to_lowercase(),
-                key.name
-            ),
+            Subject::Workload(key) => format!("{}/{}", workloads(key), key.name),
             Subject::Object(kind, name) => path(*kind, name),
             Subject::Webhook(name) => format!("{WEBHOOKS}/{name}"),
         };
@@ -286,6 +295,12 @@ fn folder(kind: ObjectKind) -> String {
 
 fn path(kind: ObjectKind, name: &str) -> String {
     format!("{}/{name}", folder(kind))
+}
+
+/// Where workloads of this kind and namespace are.
+fn workloads(key: &WorkloadKey) -> String {
+    let kind = key.kind.name().to_lowercase();
+    format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace)
 }
 
 fn seen_path(seen: &Seen) -> Option<String> {

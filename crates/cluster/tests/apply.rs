@@ -428,7 +428,7 @@ async fn what_a_server_answers_has_a_class() {
     check(
         Fault::internal(),
         (
-            ErrorClass::Other,
+            ErrorClass::Unanswered,
             None,
             &format!("{get}Internal error occurred: injected fault"),
         ),
@@ -437,7 +437,7 @@ async fn what_a_server_answers_has_a_class() {
     check(
         Fault::throttled(7),
         (
-            ErrorClass::Other,
+            ErrorClass::Unanswered,
             Some(7),
             &format!("{get}Too many requests, please try again later."),
         ),
@@ -446,7 +446,7 @@ async fn what_a_server_answers_has_a_class() {
     check(
         Fault::throttled(86_400),
         (
-            ErrorClass::Other,
+            ErrorClass::Unanswered,
             Some(60),
             &format!("{get}Too many requests, please try again later."),
         ),

@@ -225,7 +225,9 @@ impl Ledger {
             .count()
     }
 
-    fn is_busy(&self, key: &WorkloadKey, now: Timestamp) -> bool {
+    /// Whether a workload is still coming up after a restart of ours, wherever it was sent.
+    #[must_use]
+    pub fn is_busy(&self, key: &WorkloadKey, now: Timestamp) -> bool {
         self.busy.get(key).is_some_and(|until| *until > now)
     }
 

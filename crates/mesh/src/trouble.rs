@@ -20,6 +20,8 @@ pub enum ErrorClass {
     Validation,
     /// The name belongs to another object.
     NameAlreadyExists,
+    /// Nobody decided: the API server is busy, broken or out of reach.
+    Unanswered,
     /// Anything else.
     Other,
 }
@@ -32,6 +34,7 @@ impl ErrorClass {
             403 if message.contains("RESTMapping") => Self::WarmingUp,
             404 => Self::NotFound,
             409 => Self::Conflict,
+            429 | 500..=599 => Self::Unanswered,
             _ => Self::Other,
         }
     }
@@ -42,7 +45,7 @@ impl ErrorClass {
         match self {
             Self::WarmingUp | Self::Conflict | Self::NotFound | Self::Transient => Again::Soon,
             Self::Validation => Again::OnEvent,
-            Self::NameAlreadyExists | Self::Other => Again::Backoff,
+            Self::NameAlreadyExists | Self::Unanswered | Self::Other => Again::Backoff,
         }
     }
 }
@@ -274,6 +277,7 @@ mod tests {
         check(403, "forbidden", Again::Backoff);
         check(404, "", Again::Soon);
         check(409, "", Again::Soon);
+        check(429, "", Again::Backoff);
         check(500, "", Again::Backoff);
         check(422, "", Again::Backoff);
     }

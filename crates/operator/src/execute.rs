@@ -266,7 +266,7 @@ impl Executor {
     /// What we know of an object did not hold: a watch may have missed something, so it is read.
     async fn look_again(&self, action: &Action) {
         let Some((kind, name)) = target(action) else {
-            return;
+            return self.look_at_others(action).await;
         };
         let before = self.shared.with(|brain| brain.version_of(kind, &name));
         match self.writer.get(kind, &name).await {
@@ -274,6 +274,22 @@ impl Executor {
             Ok(None) => self
                 .shared
                 .with(|brain| brain.object_missing(kind, &name, before)),
+            Err(error) => tracing::debug!(%error, "an object could not be read again"),
+        }
+    }
+}
+
+impl Executor {
+    /// The same for what is not ours.
+    async fn look_at_others(&self, action: &Action) {
+        let Some(subject) = action.seen().map(|seen| &seen.subject) else {
+            return;
+        };
+        let (Subject::Namespace(_) | Subject::Workload(_)) = subject else {
+            return;
+        };
+        match self.writer.find(subject).await {
+            Ok(found) => self.shared.with(|brain| brain.found(subject, found)),
             Err(error) => tracing::debug!(%error, "an object could not be read again"),
         }
     }

@@ -262,7 +262,9 @@ fn failures(
         same.cloned()
             .unwrap_or_else(|| failure(key, Time::of(deadline), why_late(snapshot, migration, key)))
     });
-    let refused = known.iter().filter(|failure| is_refused(migration.ledger, failure));
+    let refused = known
+        .iter()
+        .filter(|failure| is_refused(migration.ledger, failure));
     let mut all: Vec<MigrationFailure> = late.chain(refused.cloned()).collect();
     // Of those nobody spoke of yet only as many as there is room for: if each took the place of another, they would take turns for ever.
     let room = FAILURES.saturating_sub(all.len());

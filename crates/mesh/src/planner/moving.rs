@@ -72,7 +72,7 @@ fn is_turn(
             let due = snapshot
                 .last_failure(subject)
                 .is_some_and(|failure| failure.retry_at <= now);
-            due && room > 0
+            due && room > 0 && !ledger.is_busy(key, now)
         }
         _ => false,
     }
@@ -86,11 +86,8 @@ pub(super) fn batch_priority(snapshot: &Snapshot, ledger: &Ledger, batch: i32) -
 
 /// Whether a namespace is still to be relabelled: until then nothing restarts. One whose relabelling is refused is not waited for.
 pub(super) fn is_relabelling(snapshot: &Snapshot, ledger: &Ledger) -> bool {
-    ledger.namespaces().any(|name| {
-        snapshot
-            .last_failure(&Subject::Namespace(name.to_owned()))
-            .is_none()
-    })
+    let mut namespaces = ledger.namespaces();
+    namespaces.any(|name| !snapshot.is_refused(&Subject::Namespace(name.to_owned())))
 }
 
 /// Whether the template names an old revision itself. A template on a tag, or in a namespace that decides, is left as it is.

@@ -7,8 +7,8 @@ use std::collections::BTreeSet;
 
 use jiff::SignedDuration;
 use mainstay_api::{
-    GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationState, MigrationStrategy, ObjectKind, Reason,
-    UpdateStrategyType, WorkloadMigration,
+    GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationState, MigrationStrategy, ObjectKind,
+    Reason, UpdateStrategyType, WorkloadMigration,
 };
 
 use super::{Snapshot, Woken};
@@ -414,7 +414,7 @@ impl Snapshot {
     }
 
     /// Whether the last attempt was refused in a way that will not right itself.
-    fn is_refused(&self, subject: &Subject) -> bool {
+    pub(crate) fn is_refused(&self, subject: &Subject) -> bool {
         let class = self.failures.get(subject).map(|failure| failure.class);
         matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
     }

@@ -4,6 +4,7 @@
 use mainstay_mesh::references::ReferrerKey;
 use mainstay_mesh::workload::{Workload, WorkloadKey};
 use mainstay_mesh::{Observation, Subject};
+use serde_json::Value;
 
 use super::Brain;
 use super::objects::version;
@@ -66,6 +67,25 @@ impl Brain {
             self.forget(Subject::Namespace(name));
         } else {
             self.refer_no_more(ReferrerKey::Namespace(name));
+        }
+    }
+
+    /// A namespace or a workload was looked for, and this is what is there.
+    pub(crate) fn found(&mut self, subject: &Subject, object: Option<Value>) {
+        match (subject, object) {
+            (Subject::Workload(key), None) => self.workload_gone(key),
+            (Subject::Workload(key), Some(object)) => {
+                if let Some((_, workload)) = Workload::of(key.kind, &object) {
+                    self.workload_written(key.clone(), workload);
+                }
+            }
+            (Subject::Namespace(name), None) => self.namespace_gone(name.clone()),
+            (Subject::Namespace(_), Some(object)) => {
+                if let Ok(light) = serde_json::from_value::<Light>(object) {
+                    self.namespace_written(light);
+                }
+            }
+            _ => {}
         }
     }
 

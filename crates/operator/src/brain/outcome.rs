@@ -12,6 +12,9 @@ use mainstay_mesh::{Action, ErrorClass, Observation};
 use super::{Brain, later};
 use crate::log::redact;
 
+/// Whoever has not been answered for so long, and tries again only so much later, counts as refused.
+const PATIENCE: Duration = Duration::from_secs(30);
+
 /// How a plan ended.
 #[derive(Clone, Debug)]
 pub enum Ended {
@@ -126,7 +129,11 @@ impl Brain {
             .insert(subject.clone(), (failed.action.clone(), retry_at));
         let failure = Failure {
             action: failed.action,
-            class: failed.class,
+            class: if failed.class == ErrorClass::Unanswered && delay >= PATIENCE {
+                ErrorClass::Other
+            } else {
+                failed.class
+            },
             message: failed.message,
             retry_at,
         };
