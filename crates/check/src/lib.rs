@@ -5,8 +5,7 @@
 //! Snapshot, Plan ──check()──▶ Vec<Broken>      (empty for a good plan)
 //! ```
 //!
-//! The numbers are those of the reliability plan. *Absent on purpose:* I2 (how many pods of a workload go at once is for its own
-//! controller to decide), I13 (about waves of clusters) and I18 (about rendering).
+//! The numbers are those of the reliability plan. *Absent on purpose:* I13 (about waves of clusters) and I18 (about rendering).
 
 mod identity;
 mod injector;
@@ -23,6 +22,9 @@ use mainstay_mesh::{Plan, Snapshot, Subject};
 pub enum Invariant {
     /// Never more workloads are disturbed by us than a batch holds.
     I1,
+    /// No workload is restarted while it is still coming up after we restarted it: how many of its pods go at once is for its own controller to
+    /// decide, and it decides for one change at a time.
+    I2,
     /// A workload that has arrived is not moved again, and nobody moves one without being asked.
     I3,
     /// Moved, failed, skipped and outstanding workloads are all there are.
@@ -55,8 +57,9 @@ pub enum Invariant {
 
 impl Invariant {
     /// All that are checked here.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 16] = [
         Self::I1,
+        Self::I2,
         Self::I3,
         Self::I4,
         Self::I5,

@@ -1,4 +1,4 @@
-//! I1, I3, I4, I5, I11 and I12: takes plans that move workloads or report on it, and counts for itself what they would disturb.
+//! I1, I2, I3, I4, I5, I11 and I12: takes plans that move workloads or report on it, and counts for itself what they would disturb.
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{
@@ -55,6 +55,12 @@ fn moves(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
         i32::try_from(others).is_ok_and(|others| others < size),
         || format!("{others} others are disturbed, and {size} may be at a time"),
     );
+    let busy = snapshot
+        .workload(key)
+        .is_some_and(|workload| is_disturbed(snapshot, istio, workload));
+    found.expect(Invariant::I2, !busy, || {
+        format!("{key} is still coming up after its last restart")
+    });
     let arrived = snapshot.workload(key).is_some_and(|workload| {
         workload.rollout.complete
             && pods_elsewhere(snapshot, key, &step.mark.revision) == 0
@@ -119,19 +125,21 @@ fn owner<'a>(snapshot: &'a Snapshot, revision: &str) -> Option<&'a Istio> {
 
 /// Workloads but this one that an Istio restarted and that have not come up again, and still have time to.
 fn disturbed(snapshot: &Snapshot, istio: &Istio, but: &WorkloadKey) -> usize {
-    let others = snapshot.workloads().filter(|(key, workload)| {
-        let Some(mark) = &workload.mark else {
-            return false;
-        };
-        let ours =
-            owner(snapshot, &mark.revision).is_some_and(|owner| owner.metadata.uid == istio.metadata.uid);
-        *key != but
-            && ours
-            && !workload.rollout.complete
-            && !workload.rollout.was_complete
-            && deadline(istio, workload) > snapshot.now
-    });
+    let others = snapshot
+        .workloads()
+        .filter(|(key, workload)| *key != but && is_disturbed(snapshot, istio, workload));
     others.count()
+}
+
+/// A workload that an Istio restarted and that has not come up again, and still has time to.
+fn is_disturbed(snapshot: &Snapshot, istio: &Istio, workload: &Workload) -> bool {
+    let Some(mark) = &workload.mark else {
+        return false;
+    };
+    let ours = owner(snapshot, &mark.revision).is_some_and(|owner| owner.metadata.uid == istio.metadata.uid);
+    ours && !workload.rollout.complete
+        && !workload.rollout.was_complete
+        && deadline(istio, workload) > snapshot.now
 }
 
 /// A workload that was sent to a revision and did not come up in time.

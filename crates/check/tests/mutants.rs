@@ -191,9 +191,20 @@ fn migrations() {
             add(plan, Action::MoveWorkload(step));
         },
     );
+    // One that forgets whom it has sent.
+    let first = support::workloads::deployment("shop", "a");
+    catch(
+        Invariant::I2,
+        &crowded,
+        &Subject::Workload(first.clone()),
+        |plan| {
+            let mut step = a_move(&world.plan(&second));
+            step.object = seen_workload(&crowded, &first);
+            add(plan, Action::MoveWorkload(step));
+        },
+    );
     // One that moves what has arrived, or to where nobody asked for.
     let mut arrived = crowded.clone();
-    let first = support::workloads::deployment("shop", "a");
     arrived.roll(&first);
     catch(
         Invariant::I3,
