@@ -1,4 +1,4 @@
-//! What goes wrong at every call of eight plays: takes a play, a call and a fault, runs it, and compares with the run in which nothing
+//! What goes wrong at every call of fourteen plays: takes a play, a call and a fault, runs it, and compares with the run in which nothing
 //! went wrong.
 //!
 //! ```text
@@ -8,6 +8,8 @@
 
 mod judge;
 mod kinds;
+mod migrations;
+mod movers;
 mod plays;
 mod witness;
 
@@ -23,6 +25,7 @@ use crate::support::sim::Sim;
 use crate::support::world::Backing;
 use judge::{End, masked};
 use kinds::Strike;
+use migrations::MIGRATIONS;
 use plays::{PLAYS, Play};
 use witness::Witness;
 
@@ -48,7 +51,7 @@ pub(crate) fn run<T>(future: impl Future<Output = T>) -> T {
 /// The state from which all runs of a play begin.
 fn prepare(play: &Play) -> Vec<Value> {
     run(async {
-        let world = World::simulated().await;
+        let world = World::simulated_injecting().await;
         (play.before)(&world).await;
         world.settle().await;
         world.stop_operator().await;
@@ -65,6 +68,7 @@ fn prepare(play: &Play) -> Vec<Value> {
 fn perform(play: &Play, state: &[Value], strike: Option<&Strike>) -> Outcome {
     run(async {
         let sim = Sim::loaded(state.to_vec());
+        sim.inject();
         let witness = Witness::new(play);
         sim.cluster.add_controller(Box::new(witness.clone()));
         if let Some(strike) = strike {
@@ -181,7 +185,8 @@ impl Share {
 }
 
 fn check(name: &str) {
-    let play = PLAYS.iter().find(|play| play.name == name).unwrap();
+    let mut plays = PLAYS.iter().chain(MIGRATIONS);
+    let play = plays.find(|play| play.name == name).unwrap();
     let state = prepare(play);
     let twin = perform(play, &state, None);
     assert_eq!(twin.broken, [""; 0], "without any fault");
@@ -220,4 +225,10 @@ tests!(
     name_clash,
     deletion,
     takeover,
+    moves_by_namespace,
+    moves_by_template,
+    moves_by_tag,
+    moves_but_one_fails,
+    moves_elsewhere_halfway,
+    moves_from_several,
 );

@@ -11,7 +11,7 @@ pub(super) struct End(BTreeMap<String, Value>);
 const NOT_COMPARED: [&str; 6] = ["Pod", "ReplicaSet", "EndpointSlice", "Event", "Lease", "Node"];
 
 /// Keys whose values are moments, identities or drawn by lot, wherever they stand.
-const MASKED: [&str; 15] = [
+const MASKED: [&str; 19] = [
     "uid",
     "resourceVersion",
     "creationTimestamp",
@@ -22,6 +22,10 @@ const MASKED: [&str; 15] = [
     "lastHeartbeatTime",
     "lastProbeTime",
     "startTime",
+    "completionTime",
+    "nextBatchTime",
+    "timestamp",
+    "kubectl.kubernetes.io/restartedAt",
     "clusterIP",
     "clusterIPs",
     "nodePort",
@@ -54,6 +58,7 @@ fn settled(object: &mut Value) {
     }
 }
 
+/// Of replica sets the hash is drawn from the template, in which the moment of a restart stands.
 fn mask(value: &mut Value) {
     match value {
         Value::Object(map) => {
@@ -62,11 +67,31 @@ fn mask(value: &mut Value) {
                 .into_iter()
                 .map(|(key, value)| (without_identity(key), value))
                 .collect();
+            if let Some(mark) = map.get_mut(MARK) {
+                *mark = without_moment(mark);
+            }
             map.values_mut().for_each(mask);
         }
         Value::Array(list) => list.iter_mut().for_each(mask),
+        Value::String(text) => {
+            if let Some(rest) = text
+                .strip_prefix("ReplicaSet \"")
+                .and_then(|rest| rest.split_once('"'))
+            {
+                *text = format!("ReplicaSet{}", rest.1);
+            }
+        }
         _ => {}
     }
+}
+
+/// What a migration remembers on a workload, but not when it did it.
+const MARK: &str = "sailoperator.io/migration";
+
+fn without_moment(mark: &Value) -> Value {
+    let mut mark: Value = serde_json::from_str(mark.as_str().unwrap_or_default()).unwrap_or_default();
+    mark["startedAt"].take();
+    mark
 }
 
 /// Records of owners name them by identity.

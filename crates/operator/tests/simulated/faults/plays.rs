@@ -31,18 +31,19 @@ macro_rules! steps {
         |$world: &World| Box::pin(async move { $body })
     };
 }
+pub(super) use steps;
 
-fn same(state: Vec<Value>) -> Vec<Value> {
+pub(super) fn same(state: Vec<Value>) -> Vec<Value> {
     state
 }
 
-async fn healthy(world: &World, object: Value) {
+pub(super) async fn healthy(world: &World, object: Value) {
     let at = At::of(&object);
     world.create(object).await;
     world.until_state(&at, "Healthy").await;
 }
 
-async fn upgrade(world: &World) {
+pub(super) async fn upgrade(world: &World) {
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
         .await;

@@ -8,6 +8,7 @@ use mainstay_sim::State;
 use mainstay_sim::controllers::Controller;
 use serde_json::Value;
 
+use super::movers::Movers;
 use super::plays::Play;
 
 /// What was seen so far; clones are the same one.
@@ -26,6 +27,7 @@ struct Seen {
     generations: BTreeMap<String, i64>,
     /// Our objects, by identity.
     alive: BTreeMap<String, String>,
+    movers: Movers,
     version: u64,
 }
 
@@ -61,6 +63,8 @@ impl Controller for Witness {
         seen.served.extend(injectors);
         seen.statuses(state);
         seen.graves(state);
+        let wrong = seen.movers.look(state);
+        seen.broken.extend(wrong);
         false
     }
 }

@@ -1,0 +1,170 @@
+//! The six plays in which workloads move: what is there before, and what somebody does.
+
+use std::time::Duration;
+
+use mainstay_sim::script::Script;
+use serde_json::{Value, json};
+
+use super::plays::{Play, healthy, same, steps, upgrade};
+use crate::support::World;
+use crate::support::at::{self, At};
+use crate::support::made::{self, OLD};
+
+/// One before the old one.
+const OLDER: &str = "v1.27.9";
+const OLDER_REVISION: &str = "default-v1-27-9";
+const OLD_REVISION: &str = "default-v1-28-2";
+const NEW_REVISION: &str = "default-v1-29-1";
+
+/// An Istio that moves its workloads two at a time.
+fn istio(version: &str, tags: &[&str]) -> Value {
+    let batched = json!({"batchSize": 2, "delayBetweenBatches": "5s", "readinessTimeout": "1m"});
+    let strategy = json!({"type": "RevisionBased", "revisionTags": tags, "inactiveRevisionDeletionGracePeriodSeconds": 30,
+        "workloadMigration": {"strategy": "Batched", "batched": batched}});
+    made::istio("default", version, json!({"updateStrategy": strategy}))
+}
+
+/// A workload of two pods, up and running.
+async fn app(world: &World, namespace: &str, name: &str, labels: &str) {
+    let mut object = made::deployment(namespace, name, labels, "");
+    object["spec"]["replicas"] = 2.into();
+    let at = At::of(&object);
+    world.create(object).await;
+    world
+        .until_object(&at, "is up", |object| object["status"]["availableReplicas"] == 2)
+        .await;
+}
+
+/// A namespace with three workloads.
+async fn shop(world: &World, namespace: &str, labels: &str, template: &str) {
+    world.create(made::namespace(namespace, labels)).await;
+    for name in ["cart", "web", "zoo"] {
+        app(world, namespace, name, template).await;
+    }
+}
+
+async fn until(world: &World, state: &str, target: &str) {
+    let what = format!("has {state} its way to {target}");
+    world
+        .until_object(&at::istio("default"), &what, |istio| {
+            let migration = &istio["status"]["workloadMigration"];
+            migration["state"] == state && migration["targetRevision"] == target
+        })
+        .await;
+}
+
+async fn until_moved(world: &World, revision: &str) {
+    until(world, "Completed", revision).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+}
+
+async fn set(world: &World, change: Value) {
+    world.patch(&at::istio("default"), json!({"spec": change})).await;
+}
+
+pub(super) const MIGRATIONS: &[Play] = &[
+    Play {
+        name: "moves_by_namespace",
+        before: steps!(world => {
+            healthy(world, istio(OLD, &[])).await;
+            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            upgrade(world).await;
+            until_moved(world, NEW_REVISION).await;
+            world.until_gone(&at::revision(OLD_REVISION)).await;
+        }),
+        destroys: false,
+    },
+    Play {
+        name: "moves_by_template",
+        before: steps!(world => {
+            healthy(world, istio(OLD, &[])).await;
+            shop(world, "shop", "", "istio.io/rev=default-v1-28-2").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            upgrade(world).await;
+            until_moved(world, NEW_REVISION).await;
+            world.until_gone(&at::revision(OLD_REVISION)).await;
+        }),
+        destroys: false,
+    },
+    Play {
+        name: "moves_by_tag",
+        before: steps!(world => {
+            healthy(world, istio(OLD, &["default", "stable"])).await;
+            world.until_state(&at::tag("stable"), "NotReferencedByAnything").await;
+            shop(world, "shop", "istio.io/rev=stable", "").await;
+            world.create(made::namespace("inn", "istio-injection=enabled")).await;
+            app(world, "inn", "bar", "").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            upgrade(world).await;
+            until_moved(world, NEW_REVISION).await;
+            world.until_gone(&at::revision(OLD_REVISION)).await;
+        }),
+        destroys: false,
+    },
+    Play {
+        name: "moves_but_one_fails",
+        before: steps!(world => {
+            healthy(world, istio(OLD, &[])).await;
+            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            world.behave("shop", "cart", Script::never_ready());
+            upgrade(world).await;
+            until(world, "Failed", NEW_REVISION).await;
+        }),
+        destroys: false,
+    },
+    Play {
+        name: "moves_elsewhere_halfway",
+        before: steps!(world => {
+            healthy(world, istio(OLD, &[])).await;
+            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            upgrade(world).await;
+            until(world, "InProgress", NEW_REVISION).await;
+            set(world, json!({"updateStrategy": {"workloadMigration": {"paused": true}}})).await;
+            world.pass(Duration::from_mins(2)).await;
+            set(world, json!({"version": OLDER})).await;
+            world.until_state(&at::revision(OLDER_REVISION), "Healthy").await;
+            set(world, json!({"updateStrategy": {"workloadMigration": {"paused": false}}})).await;
+            until_moved(world, OLDER_REVISION).await;
+            world.until_gone(&at::revision(OLD_REVISION)).await;
+            world.until_gone(&at::revision(NEW_REVISION)).await;
+        }),
+        destroys: false,
+    },
+    Play {
+        name: "moves_from_several",
+        before: steps!(world => {
+            healthy(world, istio(OLDER, &[])).await;
+            shop(world, "shop", "istio.io/rev=default-v1-27-9", "").await;
+            // Whoever holds it back keeps the workloads where they are.
+            set(world, json!({"updateStrategy": {"workloadMigration": {"paused": true}}})).await;
+            set(world, json!({"version": OLD})).await;
+            world.until_state(&at::revision(OLD_REVISION), "Healthy").await;
+            world.create(made::namespace("inn", "istio.io/rev=default-v1-28-2")).await;
+            app(world, "inn", "bar", "").await;
+            world.create(made::namespace("own", "")).await;
+            app(world, "own", "den", "istio.io/rev=default-v1-28-2").await;
+        }),
+        disguise: same,
+        act: steps!(world => {
+            set(world, json!({"updateStrategy": {"workloadMigration": {"paused": false}}})).await;
+            upgrade(world).await;
+            until_moved(world, NEW_REVISION).await;
+            world.until_gone(&at::revision(OLDER_REVISION)).await;
+            world.until_gone(&at::revision(OLD_REVISION)).await;
+        }),
+        destroys: false,
+    },
+];
