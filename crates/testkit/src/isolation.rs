@@ -4,6 +4,7 @@
 //! To an API server a `ClusterIP` or a pod IP is an ordinary address: outside such a namespace a webhook call would leave the machine
 //! and be answered by a stranger. So [`Cluster::start`](crate::cluster::Cluster::start) refuses to work anywhere else.
 
+use std::fs;
 use std::io;
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt;
@@ -172,4 +173,20 @@ fn no_route(error: &io::Error) -> bool {
         || error
             .raw_os_error()
             .is_some_and(|code| unsupported.contains(&code))
+}
+
+/// What `/proc` calls a process that is called `inside` in this program's namespace of processes.
+#[must_use]
+pub fn number_outside(inside: u32) -> u32 {
+    let ours = fs::read_link("/proc/self/ns/pid").ok();
+    let all = fs::read_dir("/proc").into_iter().flatten().flatten();
+    let mut found = all.filter_map(|entry| {
+        let number: u32 = entry.file_name().to_str()?.parse().ok()?;
+        let status = fs::read_to_string(entry.path().join("status")).ok()?;
+        let names = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        let last: u32 = names.split_whitespace().last()?.parse().ok()?;
+        let same = fs::read_link(entry.path().join("ns/pid")).ok() == ours;
+        (last == inside && same).then_some(number)
+    });
+    found.next().unwrap_or(inside)
 }

@@ -9,6 +9,7 @@ use kube::{Client, Config};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Options};
+use mainstay_testkit::isolation;
 
 use crate::server::{OPERATOR, Server};
 
@@ -57,7 +58,7 @@ impl Operator {
             .stderr(log)
             .spawn()
             .unwrap();
-        let outer = outer(child.id());
+        let outer = isolation::number_outside(child.id());
         Self { child, outer }
     }
 
@@ -93,30 +94,6 @@ impl Drop for Operator {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
-}
-
-/// What the kernel calls a process that is called `inner` in our namespace of processes.
-fn outer(inner: u32) -> u32 {
-    let ours = std::fs::read_link("/proc/self/ns/pid").unwrap();
-    for entry in std::fs::read_dir("/proc").unwrap().flatten() {
-        let Some(number) = entry
-            .file_name()
-            .to_str()
-            .and_then(|name| name.parse::<u32>().ok())
-        else {
-            continue;
-        };
-        let status = std::fs::read_to_string(entry.path().join("status")).unwrap_or_default();
-        let last = status
-            .lines()
-            .find_map(|line| line.strip_prefix("NSpid:"))
-            .and_then(|line| line.split_whitespace().last()?.parse::<u32>().ok());
-        let same = std::fs::read_link(entry.path().join("ns/pid")).is_ok_and(|theirs| theirs == ours);
-        if last == Some(inner) && same {
-            return number;
-        }
-    }
-    inner
 }
 
 /// The operator itself, from the library.

@@ -9,6 +9,8 @@
 )]
 
 mod input;
+mod kill;
+mod process;
 #[path = "../scenarios/mod.rs"]
 mod scenarios;
 #[path = "../support/mod.rs"]
@@ -59,11 +61,18 @@ static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
 fn main() -> ExitCode {
-    if takeover::post_render() {
+    if takeover::post_render() || process::operate() {
         return ExitCode::SUCCESS;
     }
     let peers = [PARTS.as_slice(), &takeover::PEERS, &ISTIODS].concat();
-    let trials = [SCENARIOS, input::TRIALS, takeover::TRIALS, MIGRATIONS].concat();
+    let trials = [
+        SCENARIOS,
+        input::TRIALS,
+        takeover::TRIALS,
+        MIGRATIONS,
+        kill::TRIALS,
+    ]
+    .concat();
     let outcome = trial::main(&peers, &trials);
     let migrated = MIGRATED.load(Ordering::Relaxed);
     if migrated > 0 {

@@ -117,7 +117,8 @@ impl Figures {
 
 /// The Istio; its workloads move in batches.
 pub fn istio(version: &str, size: &Size) -> Value {
-    let batched = json!({"batchSize": size.batch, "delayBetweenBatches": format!("{}ms", size.delay.as_millis())});
+    let batched =
+        json!({"batchSize": size.batch, "delayBetweenBatches": format!("{}ms", size.delay.as_millis())});
     let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 30,
         "workloadMigration": {"strategy": "Batched", "batched": batched}});
     made::istio("default", version, json!({"updateStrategy": strategy}))
@@ -159,10 +160,15 @@ pub fn relabelled(size: &Size) -> usize {
 
 /// Namespaces and workloads, in the order in which they are made.
 pub fn objects(size: &Size) -> Vec<Value> {
-    let spaces = (0..size.namespaces).map(|space| made::namespace(&format!("space-{space:04}"), labels(space).0));
+    let spaces =
+        (0..size.namespaces).map(|space| made::namespace(&format!("space-{space:04}"), labels(space).0));
     let apps = (0..size.workloads).map(|number| {
         let space = number % size.namespaces;
-        let labels = format!("pace={} {}", number % PACES, labels(space).1);
+        let labels = format!(
+            "pace={} {}",
+            (number + number / size.namespaces) % PACES,
+            labels(space).1
+        );
         made::deployment(
             &format!("space-{space:04}"),
             &format!("app-{number:05}"),
@@ -243,8 +249,7 @@ fn operate(sim: &Sim) -> JoinHandle<()> {
 async fn restart_by_hand(world: &World) -> Duration {
     let at = At::inside("Deployment", "space-0004", "app-00004");
     let begin = Instant::now();
-    let patch =
-        json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
+    let patch = json!({"spec": {"template": {"metadata": {"annotations": {"kubectl.kubernetes.io/restartedAt": "now"}}}}});
     world.patch(&at, patch).await;
     world
         .until_object(&at, "is complete", |object| {
@@ -317,5 +322,7 @@ fn written(trace: &str) -> Written {
 
 fn request(line: &str) -> Option<(&str, &str)> {
     let (_, rest) = line.split_once(' ')?;
-    rest.strip_prefix(OPERATOR)?.strip_prefix(": ")?.split_once(" -> ")
+    rest.strip_prefix(OPERATOR)?
+        .strip_prefix(": ")?
+        .split_once(" -> ")
 }
