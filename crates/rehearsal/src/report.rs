@@ -46,7 +46,8 @@ pub struct Report {
     pub workloads: Vec<Span>,
     /// Every workload that is left alone, by namespace, kind, name.
     pub skipped: Vec<Skipped>,
-    /// What changes from the old control plane to the new one: by kind, namespace, name.
+    /// What changes from the old control plane to the new one: by kind, namespace, name. Labels that only name the chart's version are no
+    /// change.
     pub objects: Vec<ObjectChange>,
     /// How many endpoints every Service has over time: only Services of which a pod was restarted; by namespace, name.
     pub services: Vec<Service>,

@@ -20,7 +20,7 @@ use kube::Client;
 use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
-use mainstay_operator::{OperatorError, Options as OperatorOptions, run};
+use mainstay_operator::{Clock, OperatorError, Options as OperatorOptions, run};
 use mainstay_sim::clock::Instant;
 use mainstay_sim::{Cluster, Options as SimOptions};
 use serde_json::{Value, json};
@@ -29,6 +29,7 @@ use tokio::task::JoinHandle;
 
 pub use error::StageError;
 pub use injector::Injectors;
+pub(crate) use injector::revision_of;
 pub use time::Pace;
 use time::Time;
 
@@ -132,7 +133,7 @@ impl Stage {
         })
     }
 
-    /// A cluster with nodes, controllers, our definitions and the namespaces everybody has. It wants a runtime whose clock is paused.
+    /// A cluster with nodes, controllers, our definitions, and the namespace the operator runs in. It wants a runtime whose clock is paused.
     pub async fn new(catalog: Arc<Catalog>, options: &StageOptions) -> Result<Self, StageError> {
         let cluster = Cluster::new(SimOptions {
             seed: options.seed,
@@ -157,6 +158,7 @@ impl Stage {
         for definition in stage.definitions()? {
             stage.create(&definition).await?;
         }
+        stage.create_namespace(OPERATOR_NAMESPACE, json!({})).await?;
         Ok(stage)
     }
 
@@ -182,6 +184,12 @@ impl Stage {
     #[must_use]
     pub fn now(&self) -> Timestamp {
         self.time.now()
+    }
+
+    /// The same for an operator, or whoever wants to know it often.
+    #[must_use]
+    pub fn clock(&self) -> Clock {
+        self.time.clock()
     }
 
     /// Lets virtual time pass.
@@ -247,6 +255,11 @@ impl Stage {
     pub async fn merge(&self, path: &str, change: &Value) -> Result<Value, StageError> {
         self.call("PATCH", path, "application/merge-patch+json", Some(change))
             .await
+    }
+
+    /// Replaces an object.
+    pub async fn replace(&self, path: &str, object: &Value) -> Result<Value, StageError> {
+        self.call("PUT", path, "application/json", Some(object)).await
     }
 
     /// Deletes an object.

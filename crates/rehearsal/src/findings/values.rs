@@ -1,0 +1,227 @@
+//! Values that mean something else in the new chart: takes the Istio's values and both charts, finds what is deprecated, removed or unknown.
+
+use mainstay_api::crd::{VersionNames, definitions};
+use mainstay_api::names;
+use mainstay_catalog::{Flavour, Version};
+use serde_json::{Map, Value};
+
+use super::finding;
+use crate::compose::Play;
+use crate::report::{Finding, FindingKind, Severity};
+
+/// Deeper than any values.
+const DEEPEST: usize = 32;
+/// Where charts keep their defaults.
+const DEFAULTS: &str = "_internal_defaults_do_not_set";
+
+/// Findings about values.
+pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
+    let Some(values) = &play.plot.wanted.spec.values else {
+        return;
+    };
+    let mut paths = Vec::new();
+    leaves(values, &mut Vec::new(), DEEPEST, &mut paths);
+    let subject = format!("Istio {}", play.plot.istio.name());
+    let mut tell = |severity, what: String, remedy: String| {
+        found.push(finding(
+            (severity, FindingKind::Values),
+            subject.clone(),
+            what,
+            remedy,
+        ));
+    };
+    let to = play.version.name();
+    for (path, replacement) in notes(play, "$deps") {
+        if is_set(values, &path) {
+            let remedy = format!("use {replacement}");
+            tell(
+                Severity::Warning,
+                format!("spec.values.{path} is deprecated in {to}"),
+                remedy,
+            );
+        }
+    }
+    for (path, _) in notes(play, "$failDeps") {
+        if is_set(values, &path) {
+            tell(
+                Severity::Error,
+                format!("spec.values.{path} is removed in {to}"),
+                "remove it".into(),
+            );
+        }
+    }
+    let schema = schema(play);
+    let old = play.catalog.resolve(&play.plot.istio.spec.version).ok();
+    let old = old.map(|old| defaults(play, &old)).unwrap_or_default();
+    let new = defaults(play, play.version);
+    for path in paths {
+        let shown = path.join(".");
+        if schema.as_ref().is_some_and(|schema| !is_in(schema, &path)) {
+            let what = format!("spec.values.{shown} is unknown: the API server drops it");
+            tell(Severity::Warning, what, "remove it, or correct its name".into());
+        } else if has(&old, &path) && !has(&new, &path) {
+            let what = format!("spec.values.{shown} is no value of the chart of {to} any more");
+            tell(Severity::Warning, what, "see the release notes".into());
+        }
+    }
+}
+
+/// Every value that is no map, by its path.
+fn leaves<'a>(
+    map: &'a Map<String, Value>,
+    path: &mut Vec<&'a str>,
+    depth: usize,
+    found: &mut Vec<Vec<&'a str>>,
+) {
+    for (key, value) in map {
+        path.push(key);
+        match value {
+            Value::Object(inner) if !inner.is_empty() && depth > 0 => leaves(inner, path, depth - 1, found),
+            _ => found.push(path.clone()),
+        }
+        path.pop();
+    }
+}
+
+fn is_set(values: &Map<String, Value>, path: &str) -> bool {
+    let parts: Vec<&str> = path.split('.').collect();
+    let found = mainstay_api::values::at(values, &parts);
+    found.is_some_and(|value| !value.is_null() && *value != Value::from(""))
+}
+
+/// The pairs a chart's notes list under a name: what is told to people who install it by hand.
+fn notes(play: &Play<'_>, list: &str) -> Vec<(String, String)> {
+    let files = play
+        .catalog
+        .chart(play.version, Flavour::Operator, names::ISTIOD_CHART);
+    let notes = files
+        .ok()
+        .and_then(|files| files.get("templates/NOTES.txt").cloned());
+    let notes = notes
+        .map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
+        .unwrap_or_default();
+    pairs(&notes, list)
+}
+
+fn pairs(notes: &str, list: &str) -> Vec<(String, String)> {
+    let head = format!("{list} := dict");
+    let lines = notes.lines().skip_while(|line| !line.contains(&head)).skip(1);
+    let lines = lines.take_while(|line| !line.contains("}}"));
+    let pair = |line: &str| {
+        let mut quoted = line.split('"').skip(1).step_by(2);
+        Some((
+            quoted.next()?.to_owned(),
+            quoted.next().unwrap_or_default().to_owned(),
+        ))
+    };
+    lines.filter_map(pair).collect()
+}
+
+fn defaults(play: &Play<'_>, version: &Version) -> Value {
+    let files = play
+        .catalog
+        .chart(version, Flavour::Operator, names::ISTIOD_CHART);
+    let text = files.ok().and_then(|files| files.get("values.yaml").cloned());
+    let parsed = text.and_then(|text| {
+        let text = String::from_utf8_lossy(&text).into_owned();
+        mainstay_sim::snapshot::parse(&text).ok()?.into_iter().next()
+    });
+    let parsed = parsed.unwrap_or_default();
+    parsed.get(DEFAULTS).cloned().unwrap_or(parsed)
+}
+
+/// Whether a chart has a default at a path. What is empty may hold anything, and so may the mesh's configuration.
+fn has(defaults: &Value, path: &[&str]) -> bool {
+    let own = path.strip_prefix(&["pilot"]).unwrap_or(path);
+    [path, own].iter().any(|path| {
+        let mut at = defaults;
+        for key in *path {
+            match at {
+                Value::Object(map) if map.is_empty() || *key == "meshConfig" => return true,
+                Value::Object(map) => match map.get(*key) {
+                    Some(inner) => at = inner,
+                    None => return false,
+                },
+                _ => return true,
+            }
+        }
+        true
+    })
+}
+
+fn schema(play: &Play<'_>) -> Option<Value> {
+    let name = play.version.name();
+    let one = [name.as_str()];
+    let all = definitions(&VersionNames {
+        all: &one,
+        concrete: &one,
+        ambient: &one,
+        default: &name,
+    });
+    let istio = all
+        .into_iter()
+        .find(|definition| definition.pointer("/spec/names/kind") == Some(&Value::from("Istio")))?;
+    let schema = istio.pointer("/spec/versions/0/schema/openAPIV3Schema/properties/spec/properties/values");
+    schema.cloned()
+}
+
+/// Whether a schema knows a path. Below what may hold anything it knows everything.
+fn is_in(schema: &Value, path: &[&str]) -> bool {
+    let mut at = schema;
+    for key in path {
+        let open = at.get("x-kubernetes-preserve-unknown-fields") == Some(&Value::Bool(true))
+            || at.get("additionalProperties").is_some();
+        match at.get("properties").and_then(|properties| properties.get(*key)) {
+            Some(inner) => at = inner,
+            None => return open || at.get("properties").is_none(),
+        }
+    }
+    true
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn notes_hold_pairs() {
+        let notes = "x\n{{-\n  $deps := dict\n    \"a.b\" \"c\"\n    \"d\"\n}}\n  $failDeps := dict\n    \"e\" \"f\"\n}}\n";
+        let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
+            pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect()
+        };
+        assert_eq!(pairs(notes, "$deps"), own(&[("a.b", "c"), ("d", "")]));
+        assert_eq!(pairs(notes, "$failDeps"), own(&[("e", "f")]));
+        assert_eq!(pairs(notes, "$other"), own(&[]));
+    }
+
+    #[test]
+    fn charts_have_what_they_name_and_below_what_is_empty() {
+        let defaults = json!({"env": {}, "cni": {"enabled": false}, "global": {"proxy": {"image": "x"}}});
+        for (path, expected) in [
+            (&["pilot", "env", "X"][..], true),
+            (&["pilot", "cni", "enabled"], true),
+            (&["pilot", "cni", "gone"], false),
+            (&["global", "proxy", "image"], true),
+            (&["global", "proxy", "gone"], false),
+            (&["meshConfig", "anything"], true),
+        ] {
+            assert_eq!(has(&defaults, path), expected, "{path:?}");
+        }
+    }
+
+    #[test]
+    fn a_schema_knows_what_it_names() {
+        let schema = json!({"properties": {"global": {"properties": {"hub": {"type": "string"}}},
+            "free": {"x-kubernetes-preserve-unknown-fields": true}}});
+        for (path, expected) in [
+            (&["global", "hub"][..], true),
+            (&["global", "hup"], false),
+            (&["free", "anything", "at", "all"], true),
+            (&["other"], false),
+        ] {
+            assert_eq!(is_in(&schema, path), expected, "{path:?}");
+        }
+    }
+}

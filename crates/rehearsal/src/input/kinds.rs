@@ -1,0 +1,91 @@
+//! Which kinds a rehearsal reads: a table.
+
+use serde_json::Value;
+
+use super::text;
+
+/// One kind.
+#[derive(Clone, Copy, Debug)]
+pub struct Wanted {
+    /// Its group and version as in objects.
+    pub api_version: &'static str,
+    /// Its name.
+    pub kind: &'static str,
+    /// Its plural in paths.
+    pub plural: &'static str,
+    /// Whether every cluster with a mesh has some.
+    pub expected: bool,
+}
+
+const fn kind(api_version: &'static str, kind: &'static str, plural: &'static str, expected: bool) -> Wanted {
+    Wanted {
+        api_version,
+        kind,
+        plural,
+        expected,
+    }
+}
+
+/// Webhook configurations that change pods.
+pub(super) const WEBHOOKS: &str = "MutatingWebhookConfiguration";
+
+/// Everything that is read, in the order it is put into the embedded cluster.
+pub const KINDS: [Wanted; 15] = [
+    kind("v1", "Namespace", "namespaces", true),
+    kind("sailoperator.io/v1", "Istio", "istios", true),
+    kind("sailoperator.io/v1", "IstioRevision", "istiorevisions", true),
+    kind(
+        "sailoperator.io/v1",
+        "IstioRevisionTag",
+        "istiorevisiontags",
+        false,
+    ),
+    kind("sailoperator.io/v1", "IstioCNI", "istiocnis", false),
+    kind("sailoperator.io/v1", "ZTunnel", "ztunnels", false),
+    kind("v1", "ConfigMap", "configmaps", false),
+    kind("v1", "Service", "services", true),
+    kind("apps/v1", "Deployment", "deployments", true),
+    kind("apps/v1", "ReplicaSet", "replicasets", true),
+    kind("apps/v1", "StatefulSet", "statefulsets", false),
+    kind("apps/v1", "DaemonSet", "daemonsets", false),
+    kind("v1", "Pod", "pods", true),
+    kind("policy/v1", "PodDisruptionBudget", "poddisruptionbudgets", true),
+    kind(
+        "admissionregistration.k8s.io/v1",
+        WEBHOOKS,
+        "mutatingwebhookconfigurations",
+        true,
+    ),
+];
+
+/// Where an object's kind stands in the table.
+pub(super) fn rank(object: &Value) -> Option<usize> {
+    let (version, name) = (text(object, "/apiVersion"), text(object, "/kind"));
+    KINDS
+        .iter()
+        .position(|kind| kind.kind == name && kind.api_version == version)
+}
+
+/// Whether an object plays a part: of webhooks only the injectors', of `ConfigMaps` only Istio's.
+pub(super) fn is_played(object: &Value) -> bool {
+    match text(object, "/kind") {
+        WEBHOOKS => is_injector(object),
+        "ConfigMap" => {
+            let name = text(object, "/metadata/name");
+            let marked = object.pointer("/metadata/labels/managed-by").is_some();
+            marked || name == "istio" || name.starts_with("istio-")
+        }
+        _ => true,
+    }
+}
+
+fn is_injector(object: &Value) -> bool {
+    let hooks = object.get("webhooks").and_then(Value::as_array);
+    let mut hooks = hooks.into_iter().flatten();
+    hooks.any(|hook| {
+        let service = hook.pointer("/clientConfig/service");
+        service.is_some_and(|service| {
+            text(service, "/name").starts_with("istiod") && text(service, "/path").starts_with("/inject")
+        })
+    })
+}

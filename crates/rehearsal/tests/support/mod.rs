@@ -1,0 +1,172 @@
+//! A mesh of 1.28.2 on a stage of its own, with workloads of every sort; its objects are what rehearsals are made from.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    dead_code,
+    reason = "helpers of tests, not all used by each"
+)]
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mainstay_catalog::Catalog;
+use mainstay_mesh::Settings;
+use mainstay_operator::Options;
+use mainstay_rehearsal::report::{FindingKind, Report};
+use mainstay_rehearsal::stage::{Operator, StageError, StageOptions};
+use mainstay_rehearsal::{Input, Stage, Wish, rehearse};
+use mainstay_sim::snapshot::dump;
+use serde_json::{Value, json};
+
+pub(crate) const OLD: &str = "default-v1-28-2";
+pub(crate) const NEW: &str = "default-v1-29-1";
+pub(crate) const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
+
+pub(crate) fn catalog() -> Arc<Catalog> {
+    Arc::new(Catalog::embedded().unwrap())
+}
+
+/// The mesh: what its Istio says about moving workloads.
+pub(crate) fn istio(migration: &Value) -> Value {
+    json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {
+        "version": "v1.28.2", "namespace": "istio-system",
+        "updateStrategy": {"type": "RevisionBased", "workloadMigration": migration}}})
+}
+
+pub(crate) fn batched(size: i64, delay: &str) -> Value {
+    json!({"strategy": "Batched", "batched": {"batchSize": size, "delayBetweenBatches": delay}})
+}
+
+/// A Deployment of one container; `more` is merged into its spec.
+pub(crate) fn deployment(namespace: &str, name: &str, replicas: i64, more: &Value) -> Value {
+    let mut object = json!({
+        "apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"replicas": replicas, "selector": {"matchLabels": {"app": name}}, "template": {
+            "metadata": {"labels": {"app": name}}, "spec": {"containers": [{"name": "c", "image": "i"}]},
+        }},
+    });
+    merge(&mut object, more);
+    object
+}
+
+pub(crate) fn service(namespace: &str, name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
+        "spec": {"selector": {"app": name}, "ports": [{"port": 80}]}})
+}
+
+fn merge(object: &mut Value, more: &Value) {
+    match (object, more) {
+        (Value::Object(object), Value::Object(more)) => {
+            for (key, value) in more {
+                merge(object.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (object, more) => *object = more.clone(),
+    }
+}
+
+/// Namespaces by label, by injection and silent, and workloads of every sort.
+pub(crate) fn cast() -> Vec<Value> {
+    let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let none = json!({});
+    let labelled = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
+    vec![
+        space("front", json!({"istio-injection": "enabled"})),
+        space("shop", json!({"istio.io/rev": OLD})),
+        space("silent", json!({})),
+        deployment("front", "web", 3, &none),
+        service("front", "web"),
+        deployment("shop", "cart", 2, &none),
+        service("shop", "cart"),
+        deployment("shop", "slow", 2, &none),
+        deployment(
+            "shop",
+            "alone",
+            1,
+            &json!({"spec": {"strategy": {"type": "Recreate"}}}),
+        ),
+        service("shop", "alone"),
+        deployment(
+            "shop",
+            "tight",
+            2,
+            &json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}}),
+        ),
+        json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "tight", "namespace": "shop"},
+            "spec": {"minAvailable": 2, "selector": {"matchLabels": {"app": "tight"}}}}),
+        deployment(
+            "shop",
+            "ledger",
+            1,
+            &json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}}),
+        ),
+        deployment("silent", "own", 1, &labelled),
+        deployment("silent", "empty", 0, &labelled),
+        json!({"apiVersion": "apps/v1", "kind": "StatefulSet", "metadata": {"name": "db", "namespace": "shop"},
+            "spec": {"replicas": 1, "serviceName": "db", "selector": {"matchLabels": {"app": "db"}}, "template": {
+                "metadata": {"labels": {"app": "db"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}}}}),
+        json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "bare", "namespace": "shop"},
+            "spec": {"containers": [{"name": "c", "image": "i"}]}}),
+    ]
+}
+
+/// Plays the old mesh until everything stands; then `then` goes on from there.
+pub(crate) fn old_mesh<T, F: Future<Output = Result<T, StageError>>>(
+    istio: Value,
+    cast: Vec<Value>,
+    then: impl FnOnce(Stage, Operator) -> F,
+) -> T {
+    let options = StageOptions {
+        trace: true,
+        ..StageOptions::default()
+    };
+    let played = Stage::play(catalog(), &options, async |stage| {
+        stage.create_namespace("istio-system", json!({})).await?;
+        stage.create(&istio).await?;
+        let operator = stage.start_operator(Settings::default(), Options::default());
+        stage.pass(Duration::from_secs(20)).await;
+        for object in cast {
+            stage.create(&object).await?;
+        }
+        stage.pass(Duration::from_secs(30)).await;
+        then(stage, operator).await
+    });
+    played.unwrap()
+}
+
+/// The objects of a stage.
+pub(crate) fn objects(stage: &Stage) -> Vec<Value> {
+    stage.cluster().with(|state| dump(state))
+}
+
+/// The objects of the old mesh.
+pub(crate) fn snapshot(istio: Value, cast: Vec<Value>) -> Vec<Value> {
+    old_mesh(istio, cast, async |stage, operator| {
+        let objects = objects(&stage);
+        operator.stop().await?;
+        Ok(objects)
+    })
+}
+
+/// A wish for 1.29.1.
+pub(crate) fn upgrade() -> Wish {
+    Wish {
+        to: Some("v1.29.1".into()),
+        ..Wish::default()
+    }
+}
+
+pub(crate) fn report(objects: &[Value], wish: &Wish) -> Report {
+    let input = Input::of_objects("a test".into(), objects.to_vec()).unwrap();
+    rehearse(&catalog(), &input, wish).unwrap()
+}
+
+/// Findings of a kind, as `severity subject: what`.
+pub(crate) fn found(report: &Report, kind: FindingKind) -> Vec<String> {
+    let found = report.findings.iter().filter(|finding| finding.kind == kind);
+    found
+        .map(|finding| format!("{:?} {}: {}", finding.severity, finding.subject, finding.what))
+        .collect()
+}
