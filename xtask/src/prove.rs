@@ -7,6 +7,7 @@ mod inject;
 mod operator;
 mod render;
 mod row;
+mod traffic;
 
 use std::fs;
 
@@ -17,7 +18,7 @@ pub(crate) use row::{Outcome, Rank, Row};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject, operator
+    /// What to prove: render, clusters, inject, operator, traffic
     name: String,
     /// The share CI runs: minutes instead of the whole
     #[arg(long)]
@@ -31,7 +32,10 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "clusters" => clusters::rows(arguments.quick),
         "inject" => inject::rows(arguments.quick),
         "operator" => operator::rows(arguments.quick),
-        unknown => bail!("nothing is called {unknown:?}; there are render, clusters, inject and operator"),
+        "traffic" => traffic::rows(arguments.quick),
+        unknown => {
+            bail!("nothing is called {unknown:?}; there are render, clusters, inject, operator and traffic")
+        }
     };
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();
     println!(

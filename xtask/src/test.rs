@@ -9,7 +9,7 @@ use mainstay_testkit::repository_root;
 use crate::build::{cargo, run_cargo};
 
 /// The peers the tests below ask for. Each test would build its own; here the wait shows.
-const PEERS: [&str; 11] = [
+const PEERS: [&str; 16] = [
     "helm4",
     "helm3",
     "oracle",
@@ -19,6 +19,11 @@ const PEERS: [&str; 11] = [
     "kubectl",
     "pilot-discovery-1.28.2",
     "pilot-discovery-1.29.1",
+    "pilot-agent-1.28.2",
+    "pilot-agent-1.29.1",
+    "envoy-bootstrap-1.28.2",
+    "envoy-bootstrap-1.29.1",
+    "envoy",
     "istioctl",
     "chromium",
 ];

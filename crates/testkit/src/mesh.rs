@@ -46,7 +46,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_CONTROLLERS};
 use crate::kubelet::{Backed, Backing, Kubelet, KubeletError, KubeletOptions, Making};
 use crate::peer::PeerError;
-pub use app::{APP_IMAGE, APP_PORT, HELD_BY, UPSTREAM, become_app};
+pub use app::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM, become_app};
 use life::{Newborn, live};
 pub use load::{Load, Results, Sample};
 use names::Names;
@@ -200,6 +200,12 @@ impl Mesh {
         self.works.folder.join("envoy")
     }
 
+    /// The test program itself, which stays what it was when it is built anew.
+    #[must_use]
+    pub fn own_program(&self) -> PathBuf {
+        self.works.folder.join(works::SELF)
+    }
+
     /// Where files of pods lie, and logs under `logs`.
     #[must_use]
     pub fn folder(&self) -> &Path {
@@ -222,6 +228,18 @@ impl Mesh {
         let asked =
             tokio::task::spawn_blocking(move || resident.room.inside(|| http::get(address, &path, PATIENCE)));
         Ok(asked.await.map_err(io::Error::other)??.body)
+    }
+
+    /// Tries to reach an address from inside a pod's network.
+    pub async fn dial(&self, namespace: &str, pod: &str, address: SocketAddr) -> Result<(), MeshError> {
+        let resident = self.resident(namespace, pod)?;
+        let dialled = tokio::task::spawn_blocking(move || {
+            resident
+                .room
+                .inside(|| std::net::TcpStream::connect_timeout(&address, PATIENCE))
+        });
+        dialled.await.map_err(io::Error::other)??;
+        Ok(())
     }
 
     /// Which proxies are connected to an istiod, by revision: asked from every istiod that runs.

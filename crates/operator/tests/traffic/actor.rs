@@ -65,9 +65,9 @@ pub struct Actor(Child);
 
 impl Actor {
     /// What it says goes to `log`.
-    pub fn start(kubeconfig: &Path, log: &Path) -> Self {
+    pub fn start(program: &Path, kubeconfig: &Path, log: &Path) -> Self {
         let log = File::options().create(true).append(true).open(log).unwrap();
-        let child = Command::new(std::env::current_exe().unwrap())
+        let child = Command::new(program)
             .env(KUBECONFIG, kubeconfig)
             .stdin(Stdio::null())
             .stdout(log.try_clone().unwrap())

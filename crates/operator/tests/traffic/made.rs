@@ -1,7 +1,7 @@
 //! The objects of the town: takes the few words that matter, gives whole objects.
 
 use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
-use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, UPSTREAM};
+use mainstay_testkit::mesh::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM};
 use serde_json::{Value, json};
 
 pub const OPERATOR_NAMESPACE: &str = "sail-operator";
@@ -93,7 +93,7 @@ pub fn istio(envoy: &str) -> Value {
                 "pilot": {"autoscaleEnabled": false, "env": {
                     "PILOT_ENABLE_METADATA_EXCHANGE": "false", "PILOT_ENABLE_ALPN_FILTER": "false",
                 }},
-                "meshConfig": {"defaultConfig": {"binaryPath": envoy}},
+                "meshConfig": {"accessLogFile": "/dev/stdout", "defaultConfig": {"binaryPath": envoy}},
             },
         },
     })
@@ -107,7 +107,7 @@ pub fn strict() -> Value {
     })
 }
 
-/// A Deployment and its Service. `upstream` is whom it asks; `retries` and a pause before the end are what a cautious owner has.
+/// A Deployment and its Service: whom it asks, and the file that keeps it from coming up. It pauses before it ends, as a cautious owner has it.
 pub fn app(shop: &Shop, upstream: Option<&Shop>, hold: &str) -> Vec<Value> {
     let (namespace, name) = (shop.namespace, shop.name);
     let mut env = vec![json!({"name": HELD_BY, "value": hold})];
@@ -121,7 +121,7 @@ pub fn app(shop: &Shop, upstream: Option<&Shop>, hold: &str) -> Vec<Value> {
     }
     let container = json!({
         "name": "app", "image": APP_IMAGE, "env": env, "ports": [{"name": "http", "containerPort": APP_PORT}],
-        "readinessProbe": {"httpGet": {"path": "/", "port": APP_PORT}},
+        "readinessProbe": {"httpGet": {"path": READY, "port": APP_PORT}},
         "lifecycle": {"preStop": {"sleep": {"seconds": 3}}},
     });
     vec![

@@ -17,6 +17,7 @@ mod actor;
 mod controls;
 mod made;
 mod picture;
+mod rehearsal;
 mod town;
 mod upgrade;
 mod weather;
@@ -43,6 +44,7 @@ const TRIALS: &[Trial] = &[
     trial!("controls" => controls::what_is_broken_shows()),
     trial!("failure" => upgrade::one_workload_is_held()),
     trial!("pruning" => upgrade::a_pod_is_injected_at_any_moment()),
+    trial!("rehearsal" => rehearsal::what_a_rehearsal_must_foretell()),
     trial!("weather" => weather::it_arrives_all_the_same()),
 ];
 

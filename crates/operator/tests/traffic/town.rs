@@ -146,7 +146,7 @@ impl Town {
     pub fn start_operator(&mut self) {
         let kubeconfig = self.mesh.cluster().kubeconfig(OPERATOR);
         let log = self.mesh.folder().join("logs").join("operator.log");
-        self.operator = Some(Actor::start(&kubeconfig, &log));
+        self.operator = Some(Actor::start(&self.mesh.own_program(), &kubeconfig, &log));
     }
 
     /// In the middle of whatever it does.
@@ -253,6 +253,20 @@ impl Town {
             .uri(path)
             .header("content-type", format);
         self.client.request(request.body(bytes).unwrap()).await
+    }
+
+    /// Copies all logs to where they outlive the mesh.
+    pub fn keep_logs(&self) -> String {
+        let folder = mainstay_testkit::repository_root().join("target/prove/traffic/logs");
+        let _ = std::fs::remove_dir_all(&folder);
+        std::fs::create_dir_all(&folder).unwrap();
+        for log in std::fs::read_dir(self.mesh.folder().join("logs"))
+            .unwrap()
+            .flatten()
+        {
+            std::fs::copy(log.path(), folder.join(log.file_name())).unwrap();
+        }
+        folder.display().to_string()
     }
 
     /// What is known when something went wrong.

@@ -29,6 +29,7 @@ pub async fn it_arrives_all_the_same() {
         town.kill_operator();
         town.note("operator killed again");
         town.start_operator();
+        until_some_arrived(town).await;
         kill_new_istiod(town).await;
         let faster =
             json!({"spec": {"updateStrategy": {"workloadMigration": {"batched": {"batchSize": 3}}}}});
@@ -51,6 +52,15 @@ async fn until_moving(town: &mut Town) {
     town.until("workloads are moving", 120, async |town| {
         let migration = town.migration().await?;
         (migration["state"] == "InProgress").then_some(())
+    })
+    .await;
+}
+
+/// Proxies hang on the new istiod.
+async fn until_some_arrived(town: &mut Town) {
+    town.until("some proxies have moved", 120, async |town| {
+        let proxies = town.mesh.proxies("istio-system").await.ok()?;
+        (proxies.get(NEW)?.len() >= 2).then_some(())
     })
     .await;
 }

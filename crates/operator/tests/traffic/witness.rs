@@ -1,10 +1,12 @@
 //! What is seen while a town is upgraded: which proxies hang on which istiod, whether a pod created now would be injected, what happened when.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::io::ErrorKind;
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use kube::Client;
-use mainstay_testkit::mesh::Mesh;
+use mainstay_testkit::mesh::{APP_PORT, Mesh, http};
 use serde_json::{Value, json};
 
 use crate::made::SHOPS;
@@ -18,6 +20,10 @@ pub struct Witness {
     /// Whether pods are tried out, too.
     pub tries_pods: bool,
     pub tries: usize,
+    /// Whether servers are asked without mTLS, too: how many refused, and who answered.
+    pub tries_plaintext: bool,
+    pub refused: usize,
+    pub answered: Vec<String>,
     /// A pod that was refused, or came out without a proxy, or with that of a revision nobody answers for.
     pub misses: Vec<String>,
 }
@@ -27,6 +33,7 @@ pub struct Look {
     at: Duration,
     proxies: BTreeMap<String, usize>,
     tries: Vec<Result<(), String>>,
+    plaintext: Option<Result<(), String>>,
 }
 
 impl Witness {
@@ -37,6 +44,9 @@ impl Witness {
             proxies: Vec::new(),
             tries_pods: false,
             tries: 0,
+            tries_plaintext: false,
+            refused: 0,
+            answered: Vec::new(),
             misses: Vec::new(),
         }
     }
@@ -45,6 +55,7 @@ impl Witness {
     pub fn restart(&mut self) {
         *self = Self {
             tries_pods: self.tries_pods,
+            tries_plaintext: self.tries_plaintext,
             ..Self::new()
         };
     }
@@ -71,6 +82,10 @@ impl Witness {
                 }));
             }
         }
+        let plaintext = match self.tries_plaintext {
+            true => try_plaintext(client, self.proxies.len()).await,
+            false => None,
+        };
         Look {
             at: self.begin.elapsed(),
             proxies: proxies
@@ -78,12 +93,18 @@ impl Witness {
                 .map(|(revision, all)| (revision, all.len()))
                 .collect(),
             tries,
+            plaintext,
         }
     }
 
     pub fn keep(&mut self, look: Look) {
         self.tries += look.tries.len();
         let at = look.at.as_secs_f64();
+        match look.plaintext {
+            Some(Ok(())) => self.refused += 1,
+            Some(Err(answer)) => self.answered.push(format!("[{at:.2} s] {answer}")),
+            None => {}
+        }
         let misses = look.tries.into_iter().filter_map(Result::err);
         self.misses
             .extend(misses.map(|miss| format!("[{at:.2} s] {miss}")));
@@ -139,4 +160,25 @@ async fn try_pod(client: &Client, namespace: &str, label: Option<(&str, &str)>) 
     revision
         .map(str::to_owned)
         .ok_or(format!("{namespace}: a pod does not say who injected it"))
+}
+
+/// Asks one of the servers without mTLS, another one every time: it must not answer.
+async fn try_plaintext(client: &Client, time: usize) -> Option<Result<(), String>> {
+    let shop = &SHOPS[time % SHOPS.len()];
+    let request = ::http::Request::get(format!("/api/v1/namespaces/{}/pods", shop.namespace));
+    let list: Value = client.request(request.body(Vec::new()).unwrap()).await.ok()?;
+    let pods = list["items"].as_array()?;
+    let ip = pods.get(time / SHOPS.len() % pods.len().max(1))?["status"]["podIP"]
+        .as_str()?
+        .to_owned();
+    let address: SocketAddr = format!("{ip}:{APP_PORT}").parse().ok()?;
+    let asked = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(500)));
+    match asked.await.unwrap() {
+        Ok(reply) => Some(Err(format!("{} answers without mTLS: {reply:?}", shop.name))),
+        // Nobody there is no refusal.
+        Err(error) if error.kind() == ErrorKind::TimedOut || error.kind() == ErrorKind::HostUnreachable => {
+            None
+        }
+        Err(_) => Some(Ok(())),
+    }
 }

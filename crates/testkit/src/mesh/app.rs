@@ -2,12 +2,14 @@
 //!
 //! It is the test program itself, started again: so there is nothing to build, and it runs wherever the test does.
 
+#![allow(clippy::print_stderr, reason = "a pod's log")]
+
 use std::io::{BufReader, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
 use std::process::ExitCode;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -22,6 +24,8 @@ pub(super) const NAME: &str = "MESH_APP_NAME";
 /// Whom it asks for every request: `host:port`.
 pub const UPSTREAM: &str = "MESH_APP_UPSTREAM";
 
+/// The path for whoever wants to know only whether it is up: answered without asking the upstream.
+pub const READY: &str = "/ready";
 /// A file: while it exists, an application that starts does not come up.
 pub const HELD_BY: &str = "MESH_APP_HELD_BY";
 
@@ -84,9 +88,14 @@ impl App {
         let Ok(reading) = stream.try_clone() else { return };
         let (mut reading, mut writing) = (BufReader::new(reading), stream);
         let mut upstream = None;
-        while let Ok(Some(_)) = read_head(&mut reading) {
+        while let Ok(Some(head)) = read_head(&mut reading) {
+            let asks_itself = head.first_line().split(' ').nth(1) == Some(READY);
             self.busy.fetch_add(1, Ordering::Relaxed);
-            let (code, body) = self.answer(&mut upstream);
+            let (code, body) = if asks_itself {
+                ("200 OK", self.name.clone())
+            } else {
+                self.answer(&mut upstream)
+            };
             let closing = self.closing.load(Ordering::Relaxed);
             let connection = if closing { "close" } else { "keep-alive" };
             let reply = format!(
@@ -115,11 +124,35 @@ impl App {
 
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Never asks twice: a failure must show.
+/// Never asks twice: a failure must show. What takes long is told, with the step that did.
 fn ask(upstream: &str, kept: &mut Option<Connection>) -> std::io::Result<(u16, String)> {
+    let begin = Instant::now();
+    let mut steps = Vec::new();
+    let asked = ask_in_steps(upstream, kept, &mut |step| steps.push((step, begin.elapsed())));
+    if begin.elapsed() > SLOW {
+        let outcome = asked.as_ref().map(|(code, _)| *code);
+        eprintln!("slow: {steps:?}, {outcome:?} after {:?}", begin.elapsed());
+    }
+    asked
+}
+
+/// From here on a request is slow.
+const SLOW: Duration = Duration::from_secs(1);
+
+fn ask_in_steps(
+    upstream: &str,
+    kept: &mut Option<Connection>,
+    done: &mut dyn FnMut(&'static str),
+) -> std::io::Result<(u16, String)> {
     let mut connection = match kept.take() {
         Some(connection) => connection,
-        None => Connection::open(resolve(upstream)?, PATIENCE)?,
+        None => {
+            let address = resolve(upstream)?;
+            done("resolved");
+            let connection = Connection::open(address, PATIENCE)?;
+            done("connected");
+            connection
+        }
     };
     let host = upstream.split(':').next().unwrap_or(upstream);
     let reply = connection.get(host, "/")?;

@@ -13,6 +13,9 @@ use crate::isolation::LOCAL_RANGE;
 /// What pods are plugged into.
 pub(super) const BRIDGE: &str = "pods";
 
+/// What all links of pods belong to.
+pub(super) const POD_LINKS: u32 = 244;
+
 /// The bridge and the files that processes look up names with.
 #[derive(Debug)]
 pub(super) struct Node {
@@ -39,7 +42,10 @@ impl Node {
         // Pods that reach each other through a Service go by the node on purpose.
         fs::write("/proc/sys/net/ipv4/conf/all/send_redirects", "0")?;
         fs::write(format!("/proc/sys/net/ipv4/conf/{BRIDGE}/send_redirects"), "0")?;
-        let resolver = format!("nameserver {address}\nsearch svc.cluster.local cluster.local\n");
+        // Two questions at once from one port may meet in the connection table, where one is dropped; waiting five seconds would look like an outage.
+        let resolver = format!(
+            "nameserver {address}\nsearch svc.cluster.local cluster.local\noptions timeout:1 attempts:5 single-request\n"
+        );
         node.replace("/etc/resolv.conf", &folder.join("resolv.conf"), &resolver)?;
         node.replace("/etc/hosts", &folder.join("hosts"), "127.0.0.1 localhost\n")?;
         Ok(node)
@@ -64,9 +70,15 @@ impl Drop for Node {
         for path in &self.mounts {
             let _ = umount2(path, MntFlags::MNT_DETACH);
         }
-        let _ = ip(&format!(
-            "link del {BRIDGE}\nroute del local {} dev lo\nroute add local {LOCAL_RANGE} dev lo\n",
-            self.services
-        ));
+        // Networks of pods vanish when the kernel finds time; their links must not wait for that.
+        let services = &self.services;
+        for command in [
+            format!("link del group {POD_LINKS}\n"),
+            format!("link del {BRIDGE}\n"),
+            format!("route del local {services} dev lo\n"),
+            format!("route add local {LOCAL_RANGE} dev lo\n"),
+        ] {
+            let _ = ip(&command);
+        }
     }
 }

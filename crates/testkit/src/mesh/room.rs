@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use nix::sched::{CloneFlags, setns, unshare};
 
-use super::node::BRIDGE;
+use super::node::{BRIDGE, POD_LINKS};
 
 /// A network namespace.
 #[derive(Debug)]
@@ -38,7 +38,9 @@ impl Room {
             std::fs::write("/proc/sys/net/ipv4/ip_unprivileged_port_start", "0")?;
             File::open("/proc/thread-self/ns/net")
         })?;
-        ip(&format!("link set {link} master {BRIDGE}\nlink set {link} up\n"))?;
+        ip(&format!(
+            "link set {link} group {POD_LINKS}\nlink set {link} master {BRIDGE}\nlink set {link} up\n"
+        ))?;
         Ok(Self { space })
     }
 

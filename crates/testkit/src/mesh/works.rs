@@ -51,6 +51,9 @@ impl std::ops::Deref for Works {
     }
 }
 
+/// The name of the test program itself among the peers.
+pub(super) const SELF: &str = "app";
+
 /// The versions a mesh can have.
 const VERSIONS: [&str; 2] = ["1.28.2", "1.29.1"];
 
@@ -77,7 +80,13 @@ impl Works {
             let shown = File::create(&at).and_then(|_| bind(&peer, &at));
             shown.map_err(|source| PeerError::File { path: at, source })?;
         }
-        Ok(())
+        // This very program, also when it is built anew meanwhile.
+        let at = folder.join(SELF);
+        let own = std::env::current_exe().and_then(|own| {
+            File::create(&at)?;
+            bind(&own, &at)
+        });
+        own.map_err(|source| PeerError::File { path: at, source })
     }
 
     /// A folder for a pod, with what its proxy reads.
@@ -168,7 +177,7 @@ impl Works {
         container: &Container,
         home: &Path,
     ) -> io::Result<Command> {
-        let mut command = Command::new(self.binary(&container.program)?);
+        let mut command = Command::new(self.binary(&container.program));
         command
             .current_dir(home)
             .args(&container.arguments)
@@ -187,6 +196,8 @@ impl Works {
                 command.arg("--kubeconfig").arg(self.kubeconfig(pod, home).await?);
             }
             Program::Agent(_) => {
+                // Envoy opens its own output again, by its path.
+                chown(self.log(pod, &container.name), Some(PROXY_USER), Some(PROXY_USER))?;
                 command.uid(PROXY_USER).gid(PROXY_USER);
             }
             Program::App => {
@@ -196,12 +207,11 @@ impl Works {
         Ok(command)
     }
 
-    pub(super) fn binary(&self, program: &Program) -> io::Result<PathBuf> {
-        let shown = |name: String| self.folder.join(name);
+    fn binary(&self, program: &Program) -> PathBuf {
         match program {
-            Program::Istiod(version) => Ok(shown(format!("pilot-discovery-{version}"))),
-            Program::Agent(version) => Ok(shown(format!("pilot-agent-{version}"))),
-            Program::App => std::env::current_exe(),
+            Program::Istiod(version) => self.folder.join(format!("pilot-discovery-{version}")),
+            Program::Agent(version) => self.folder.join(format!("pilot-agent-{version}")),
+            Program::App => self.folder.join(SELF),
         }
     }
 

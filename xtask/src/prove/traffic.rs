@@ -1,0 +1,283 @@
+//! What live traffic must show: takes the share to run, gives a row per claim, each from what the test program printed.
+
+mod ending;
+mod foretold;
+
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+use super::row::{Outcome, Rank, Row};
+use crate::build;
+
+/// How often the upgrade is run for the whole proof.
+const RUNS: usize = 5;
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let runs = if quick { 1 } else { RUNS };
+    // What is compiled is not what is measured.
+    let ran = compile().and_then(|()| {
+        let begin = Instant::now();
+        let output = play(quick, runs)?;
+        Ok((output, begin.elapsed()))
+    });
+    let claims = CLAIMS.iter().filter(|claim| !quick || claim.quick);
+    let (output, took) = match ran {
+        Ok(ran) => ran,
+        Err(error) => {
+            let broken = |claim: &Claim| Row::broken(claim.text, claim.goal, Rank::Correctness, &error);
+            return claims.map(broken).collect();
+        }
+    };
+    let mut rows: Vec<Row> = claims.map(|claim| claim.row(&output, runs)).collect();
+    if !output.contains(NEEDS_ROOT) {
+        if !quick {
+            rows.extend(foretold::rows());
+            rows.push(ending::row());
+        }
+        rows.extend(timing(&output, took, quick));
+    }
+    rows
+}
+
+/// A claim that one trial decides, with the line that holds its figure.
+struct Claim {
+    text: &'static str,
+    goal: &'static str,
+    trial: &'static str,
+    line: &'static str,
+    /// Once for every run of the upgrade.
+    every_run: bool,
+    quick: bool,
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "mesh mode: pods with networks, Services, names, ends in their order, no way out",
+        goal: "all hold",
+        trial: "mesh",
+        line: "mesh: ",
+        every_run: false,
+        quick: true,
+    },
+    Claim {
+        text: "basic: labels, pod labels, injection label and tag move to the new istiod under STRICT mTLS",
+        goal: "0 failed requests",
+        trial: "upgrade",
+        line: "basic: ",
+        every_run: true,
+        quick: true,
+    },
+    Claim {
+        text: "zero downtime: gateway and four applications behind each other, the whole upgrade",
+        goal: "0 failed at ≥ 150/s",
+        trial: "upgrade",
+        line: "zero downtime: ",
+        every_run: true,
+        quick: true,
+    },
+    Claim {
+        text: "ingress: the gateway migrates too",
+        goal: "0 failed requests",
+        trial: "upgrade",
+        line: "ingress: ",
+        every_run: true,
+        quick: true,
+    },
+    Claim {
+        text: "control: a server killed behind a ready endpoint",
+        goal: "must fail",
+        trial: "controls",
+        line: "control, killed server: ",
+        every_run: false,
+        quick: true,
+    },
+    Claim {
+        text: "control: restarts without drain and without retries",
+        goal: "must fail",
+        trial: "controls",
+        line: "control, careless restarts: ",
+        every_run: false,
+        quick: true,
+    },
+    Claim {
+        text: "failure recovery: one workload held back, told of, and moved once it can",
+        goal: "0 failed requests",
+        trial: "failure",
+        line: "failure recovery: ",
+        every_run: false,
+        quick: false,
+    },
+    Claim {
+        text: "pruning hazard: a pod created at any moment is injected by a live revision",
+        goal: "0 missed, 0 failed requests",
+        trial: "pruning",
+        line: "pruning hazard: ",
+        every_run: false,
+        quick: false,
+    },
+    Claim {
+        text: "hard weather: operator killed twice, API server away, istiod killed, spec changed",
+        goal: "arrives; failures and latency are told",
+        trial: "weather",
+        line: "hard weather: ",
+        every_run: false,
+        quick: false,
+    },
+];
+
+impl Claim {
+    fn row(&self, output: &str, runs: usize) -> Row {
+        if output.contains(NEEDS_ROOT) {
+            let mut row = Row::correct(self.text, "needs root".into(), self.goal, false);
+            row.outcome = Outcome::NotMeasured;
+            return row;
+        }
+        let lines: Vec<&str> = output
+            .lines()
+            .filter_map(|line| line.strip_prefix(self.line))
+            .collect();
+        let wanted = if self.every_run { runs } else { 1 };
+        let passed = output
+            .lines()
+            .any(|line| line.starts_with(&format!("test {} ... ok", self.trial)));
+        let figure = match lines.as_slice() {
+            [] => "did not run".to_owned(),
+            [only] => (*only).to_owned(),
+            several => format!("{} runs: {}", several.len(), summary(several)),
+        };
+        Row::correct(self.text, figure, self.goal, passed && lines.len() == wanted)
+    }
+}
+
+/// What the test program says without root, for every trial.
+const NEEDS_ROOT: &str = "not measured: needs root";
+
+/// Failed, sent, and the longest latency over several runs.
+fn summary(lines: &[&str]) -> String {
+    let number = |line: &str, after: &str, before: &str| -> Option<u64> {
+        let (head, _) = line.split_once(before)?;
+        head.rsplit(after).next()?.trim().parse().ok()
+    };
+    let total = |after: &str, before: &str| -> u64 {
+        lines.iter().filter_map(|line| number(line, after, before)).sum()
+    };
+    let longest = lines
+        .iter()
+        .filter_map(|line| number(line.rsplit_once("longest ")?.1, " ", " ms"))
+        .max();
+    format!(
+        "{} failed of {} sent, longest {} ms",
+        total(" ", " failed of"),
+        total("of ", " sent"),
+        longest.unwrap_or_default()
+    )
+}
+
+/// How long things took.
+fn timing(output: &str, took: Duration, quick: bool) -> Vec<Row> {
+    let ups = output
+        .lines()
+        .filter_map(|line| line.strip_prefix("mesh up: ")?.strip_suffix(" s"));
+    let mut ups: Vec<f64> = ups.filter_map(|seconds| seconds.parse().ok()).collect();
+    ups.sort_by(f64::total_cmp);
+    let middle = ups.get(ups.len() / 2).copied();
+    let (goal, limit) = if quick {
+        ("≤ 2 min", 120)
+    } else {
+        ("≤ 8 min", 480)
+    };
+    vec![
+        Row::fast(
+            "bringing the mesh up: control plane, operator, istiod, gateway, four applications, first answer",
+            middle.map_or("did not run".into(), |middle| {
+                format!("{middle:.1} s, median of {}", ups.len())
+            }),
+            "≤ 10 s",
+            middle.is_some_and(|middle| middle <= 10.0),
+        ),
+        Row::fast(
+            "the whole of it, without compiling",
+            format!("{:.0} s", took.as_secs_f64()),
+            goal,
+            took <= Duration::from_secs(limit),
+        ),
+    ]
+}
+
+/// The program with the scenarios, and that of the instrument itself.
+const TEST: [&str; 4] = ["test", "--workspace", "--test", "traffic"];
+const INSTRUMENT: [&str; 4] = ["test", "--workspace", "--test", "mesh"];
+
+fn compile() -> anyhow::Result<()> {
+    let status = Command::new(build::cargo())
+        .args(TEST)
+        .args(["--test", "mesh", "--no-run"])
+        .current_dir(repository_root())
+        .status()
+        .context("starting cargo test")?;
+    if !status.success() {
+        bail!("the test program does not compile");
+    }
+    Ok(())
+}
+
+/// What both programs printed.
+fn play(quick: bool, runs: usize) -> anyhow::Result<String> {
+    let trials: &[&str] = if quick { &["upgrade", "controls"] } else { &[] };
+    Ok(run(&INSTRUMENT, &[], 1)? + &run(&TEST, trials, runs)?)
+}
+
+fn run(program: &[&str], trials: &[&str], runs: usize) -> anyhow::Result<String> {
+    println!("$ cargo {} -- {}", program.join(" "), trials.join(" "));
+    let output = Command::new(build::cargo())
+        .args(program)
+        .arg("--")
+        .args(trials)
+        .env("MAINSTAY_TRAFFIC_RUNS", runs.to_string())
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo test")?;
+    let output = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{output}");
+    if !output.contains("\ntest result: ") && !output.contains(NEEDS_ROOT) {
+        bail!("the test program did not come to its end");
+    }
+    Ok(output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const LINE: &str = "0 failed of 3910 sent, 160/s, p50 6 ms, p99 142 ms, longest 240 ms, 18.0 s";
+
+    #[test]
+    fn several_runs_are_summed_up() {
+        let other =
+            "gateway on default-v1-29-1, 2 failed of 90 sent, 160/s, p50 6 ms, p99 9 ms, longest 999 ms";
+        assert_eq!(summary(&[LINE, other]), "2 failed of 4000 sent, longest 999 ms");
+    }
+
+    #[test]
+    fn a_claim_needs_its_trial_and_every_run() {
+        let claim = &CLAIMS[2];
+        let output = format!("zero downtime: {LINE}\ntest upgrade ... ok (40.0 s)\n");
+        assert_eq!(claim.row(&output, 1).outcome, Outcome::Met);
+        assert_eq!(claim.row(&output, 2).outcome, Outcome::NotMet);
+        let failed = output.replace("ok", "FAILED");
+        assert_eq!(claim.row(&failed, 1).outcome, Outcome::NotMet);
+    }
+
+    #[test]
+    fn without_root_nothing_passes() {
+        let output = "test upgrade ... not measured: needs root\n";
+        for claim in CLAIMS {
+            assert_eq!(claim.row(output, 1).outcome, Outcome::NotMeasured);
+        }
+    }
+}
