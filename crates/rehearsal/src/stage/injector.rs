@@ -133,7 +133,7 @@ fn patch(pod: &Value, revision: &str) -> Value {
         patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }
     let escaped = names::REVISION_LABEL.replace('~', "~0").replace('/', "~1");
-    let path = format!("/metadata/annotations/{escaped}");
-    patch.push(json!({"op": "add", "path": path, "value": revision}));
+    let place = format!("/metadata/annotations/{escaped}");
+    patch.push(json!({"op": "add", "path": place, "value": revision}));
     Value::Array(patch)
 }
