@@ -189,12 +189,11 @@ pub fn peer(name: &str) -> Result<PathBuf, PeerError> {
 
 /// The binary of peer `name`, which must have been built before: for tests that must not wait for minutes, or cannot fetch.
 pub fn built_peer(name: &str) -> Result<PathBuf, PeerError> {
-    let (known, path) = match fetched::find(name) {
-        Some(fetched) => (fetched.name, fetched.path()?),
-        None => {
-            let peer = find(name)?;
-            (peer.name, home(peer)?.join(peer.name))
-        }
+    let (known, path) = if let Some(fetched) = fetched::find(name) {
+        (fetched.name, fetched.path()?)
+    } else {
+        let peer = find(name)?;
+        (peer.name, home(peer)?.join(peer.name))
     };
     if path.exists() {
         return Ok(path);
