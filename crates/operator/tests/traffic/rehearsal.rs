@@ -196,11 +196,7 @@ async fn watch(town: &mut Town) -> Value {
         if migration["state"] == "Failed" {
             break migration;
         }
-        assert!(
-            begin.elapsed() < Duration::from_secs(180),
-            "{}",
-            town.story().await
-        );
+        assert!(begin.elapsed() < Duration::from_mins(3), "{}", town.story().await);
         tokio::time::sleep(GLANCE).await;
     };
     let end = now(begin);

@@ -1,5 +1,6 @@
 //! A town to upgrade: a mesh of the old version with a gateway, four applications behind each other, and the operator that made it.
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
@@ -286,8 +287,9 @@ impl Town {
             let ready = conditions
                 .iter()
                 .any(|one| one["type"] == "Ready" && one["status"] == "True");
-            story += &format!(
-                "pod {}/{} {} rev={} ready={ready} ip={}\n",
+            let _ = writeln!(
+                story,
+                "pod {}/{} {} rev={} ready={ready} ip={}",
                 text("/metadata/namespace"),
                 text("/metadata/name"),
                 text("/status/phase"),
@@ -296,7 +298,7 @@ impl Town {
             );
         }
         let istio = self.get(ISTIO).await.unwrap_or_default();
-        story += &format!("istio: {:#}\n", istio["status"]);
+        let _ = writeln!(story, "istio: {:#}", istio["status"]);
         story + &self.mesh.last_words("", 12)
     }
 }

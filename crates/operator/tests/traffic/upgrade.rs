@@ -53,7 +53,7 @@ async fn once() {
     println!("zero downtime: {}, {:.1} s", tell(&results), took.as_secs_f64());
     println!("ingress: gateway on {gateway}, {}", tell(&results));
     assert_eq!(gateway, NEW);
-    none_failed(&town, &results).await;
+    none_failed(&town, &results);
 }
 
 /// Who injected the pods of a workload that stay.
@@ -132,7 +132,7 @@ pub async fn one_workload_is_held() {
     .await;
     all_on_the_new_one(&town).await;
     println!("failure recovery: {}", tell(&results));
-    none_failed(&town, &results).await;
+    none_failed(&town, &results);
 }
 
 /// At no moment does a namespace resolve to a revision nobody answers for.
@@ -154,7 +154,7 @@ pub async fn a_pod_is_injected_at_any_moment() {
     );
     assert!(witness.tries > 50, "{} are too few to say", witness.tries);
     assert!(witness.misses.is_empty(), "{}", witness.misses.join("\n"));
-    none_failed(&town, &results).await;
+    none_failed(&town, &results);
 }
 
 /// Runs something while requests flow, with some calm before and after.
@@ -253,7 +253,7 @@ pub fn tell(results: &Results) -> String {
     )
 }
 
-pub async fn none_failed(town: &Town, results: &Results) {
+pub fn none_failed(town: &Town, results: &Results) {
     let failures: Vec<String> = results
         .failures()
         .take(20)

@@ -72,8 +72,8 @@ impl Witness {
         let mut tries = Vec::new();
         if self.tries_pods {
             for shop in &SHOPS {
-                let tried = try_pod(client, shop.namespace, shop.pod_label).await;
-                tries.push(tried.and_then(|revision| {
+                let outcome = try_pod(client, shop.namespace, shop.pod_label).await;
+                tries.push(outcome.and_then(|revision| {
                     let known = live.contains(&revision);
                     known.then_some(()).ok_or(format!(
                         "{} resolves to {revision}, which has no istiod",
@@ -82,9 +82,10 @@ impl Witness {
                 }));
             }
         }
-        let plaintext = match self.tries_plaintext {
-            true => try_plaintext(client, self.proxies.len()).await,
-            false => None,
+        let plaintext = if self.tries_plaintext {
+            try_plaintext(client, self.proxies.len()).await
+        } else {
+            None
         };
         Look {
             at: self.begin.elapsed(),

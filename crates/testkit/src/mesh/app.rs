@@ -144,15 +144,14 @@ fn ask_in_steps(
     kept: &mut Option<Connection>,
     done: &mut dyn FnMut(&'static str),
 ) -> std::io::Result<(u16, String)> {
-    let mut connection = match kept.take() {
-        Some(connection) => connection,
-        None => {
-            let address = resolve(upstream)?;
-            done("resolved");
-            let connection = Connection::open(address, PATIENCE)?;
-            done("connected");
-            connection
-        }
+    let mut connection = if let Some(connection) = kept.take() {
+        connection
+    } else {
+        let address = resolve(upstream)?;
+        done("resolved");
+        let connection = Connection::open(address, PATIENCE)?;
+        done("connected");
+        connection
     };
     let host = upstream.split(':').next().unwrap_or(upstream);
     let reply = connection.get(host, "/")?;

@@ -1,4 +1,4 @@
-//! What kube-proxy and the cluster's DNS do: takes Services and EndpointSlices as they change, keeps the packet filter and the names equal to them.
+//! What kube-proxy and the cluster's DNS do: takes Services and their endpoints as they change, keeps the packet filter and the names equal to them.
 
 use std::collections::BTreeMap;
 use std::net::Ipv4Addr;
