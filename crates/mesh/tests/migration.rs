@@ -11,7 +11,7 @@
 
 mod support;
 
-use mainstay_api::{ConditionType, IstioSpec, MigrationState, WorkloadMigrationStatus, names};
+use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, WorkloadMigrationStatus, names};
 use mainstay_mesh::ledger::Standing;
 use mainstay_mesh::snapshot::{Failure, Source, SourceState};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
@@ -285,10 +285,7 @@ fn the_states_of_a_migration_in_their_order() {
         world.settle();
         let begun = status(&world);
         assert_eq!(begun.state, MigrationState::InProgress);
-        assert_eq!(
-            begun.start_time.map(|time| time.moment()),
-            Some(world.snapshot.now)
-        );
+        assert_eq!(begun.start_time.map(Time::moment), Some(world.snapshot.now));
         assert_eq!(begun.completion_time, None);
         wait(&mut world, 299);
         assert_eq!(status(&world), begun, "nothing changes meanwhile");
@@ -300,10 +297,7 @@ fn the_states_of_a_migration_in_their_order() {
         let over = status(&world);
         assert_eq!(over.state, expected);
         assert_eq!(over.start_time, begun.start_time);
-        assert_eq!(
-            over.completion_time.map(|time| time.moment()),
-            Some(world.snapshot.now)
-        );
+        assert_eq!(over.completion_time.map(Time::moment), Some(world.snapshot.now));
         wait(&mut world, 3_600);
         assert_eq!(status(&world), over, "and nothing afterwards");
     };

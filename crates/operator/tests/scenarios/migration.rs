@@ -1,6 +1,12 @@
 //! Workloads that move: what the proposal's integration and end-to-end lists ask for, as scenarios that run on any world with injection.
 //! The list in `migration.txt` says which line of the proposal each of them is. Here: a mesh, workloads in it, and questions about both.
 
+#![allow(
+    clippy::needless_pass_by_value,
+    clippy::wildcard_imports,
+    reason = "settings are made where they are used, and every room uses most of what is here"
+)]
+
 pub mod availability;
 pub mod batches;
 pub mod edges;

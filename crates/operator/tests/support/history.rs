@@ -379,6 +379,10 @@ fn promise(deployment: &Value) -> (i64, i64) {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "objects are made where they are used"
+)]
 mod tests {
     use super::*;
     use serde_json::json;

@@ -101,6 +101,10 @@ fn reference(namespace: &Value) -> Option<String> {
 }
 
 #[cfg(test)]
+#[allow(
+    clippy::needless_pass_by_value,
+    reason = "objects are made where they are used"
+)]
 mod tests {
     use super::*;
     use serde_json::json;
