@@ -16,8 +16,13 @@ macro_rules! names {
 
 const SCENARIOS: &[&str] = scenarios::migration::each_migration!(names);
 
-/// The lists, and how many lines the proposal has of each; scale is measured elsewhere.
-const LISTS: [(&str, usize); 3] = [("[unit]", 27), ("[integration]", 32), ("[e2e]", 18)];
+/// The lists, and how many lines the proposal has of each.
+const LISTS: [(&str, usize); 4] = [
+    ("[unit]", 27),
+    ("[integration]", 32),
+    ("[e2e]", 18),
+    ("[scale]", 5),
+];
 
 struct Line {
     list: String,
@@ -61,17 +66,26 @@ fn sources(folder: &Path, text: &mut String) {
     }
 }
 
-/// Whether a package has a test of this name.
+/// Whether a package has a test of this name; a test program of the operator may call it a trial.
 fn has_test(package: &str, name: &str) -> bool {
+    let crates = repository_root().join("crates");
+    let (folders, trial) = match package {
+        "simulated" => (vec![crates.join("operator/tests/simulated")], false),
+        "real" => (vec![crates.join("operator/tests/real")], true),
+        _ => (
+            vec![
+                crates.join(package).join("src"),
+                crates.join(package).join("tests"),
+            ],
+            false,
+        ),
+    };
     let mut text = String::new();
-    for part in ["src", "tests"] {
-        let folder = repository_root().join("crates").join(package).join(part);
-        if folder.exists() {
-            sources(&folder, &mut text);
-        }
+    for folder in folders.iter().filter(|folder| folder.exists()) {
+        sources(folder, &mut text);
     }
     let at = text.find(&format!("fn {name}()"));
-    at.is_some_and(|at| text[..at].trim_end().ends_with("#[test]"))
+    at.is_some_and(|at| trial || text[..at].trim_end().ends_with("#[test]"))
 }
 
 #[test]

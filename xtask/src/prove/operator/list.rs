@@ -45,7 +45,8 @@ impl Scenarios {
     }
 
     fn parse(text: &str) -> anyhow::Result<Self> {
-        let [mut unit, mut integration, mut e2e, mut ours] = std::array::from_fn(|_| List::default());
+        let [mut unit, mut integration, mut e2e, mut ours, mut scale] =
+            std::array::from_fn(|_| List::default());
         let mut list = None;
         for line in text
             .lines()
@@ -57,6 +58,8 @@ impl Scenarios {
                 "[integration]" => list = Some(&mut integration),
                 "[e2e]" => list = Some(&mut e2e),
                 "[ours]" => list = Some(&mut ours),
+                // Judged by rows of their own, with their figures.
+                "[scale]" => list = Some(&mut scale),
                 line => list
                     .as_mut()
                     .context("a line before any list")?
