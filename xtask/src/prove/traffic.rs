@@ -3,6 +3,7 @@
 mod ending;
 mod foretold;
 
+use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -233,17 +234,24 @@ fn play(quick: bool, runs: usize) -> anyhow::Result<String> {
 
 fn run(program: &[&str], trials: &[&str], runs: usize) -> anyhow::Result<String> {
     println!("$ cargo {} -- {}", program.join(" "), trials.join(" "));
-    let output = Command::new(build::cargo())
+    let mut child = Command::new(build::cargo())
         .args(program)
         .arg("--")
         .args(trials)
         .env("MAINSTAY_TRAFFIC_RUNS", runs.to_string())
         .current_dir(repository_root())
-        .stderr(Stdio::inherit())
-        .output()
+        .stdout(Stdio::piped())
+        .spawn()
         .context("starting cargo test")?;
-    let output = String::from_utf8_lossy(&output.stdout).into_owned();
-    println!("{output}");
+    let mut output = String::new();
+    // Minutes pass: whoever waits sees what happens.
+    for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
+        let line = line.context("reading what the test program says")?;
+        println!("{line}");
+        output.push_str(&line);
+        output.push('\n');
+    }
+    child.wait().context("waiting for cargo test")?;
     if !output.contains("\ntest result: ") && !output.contains(NEEDS_ROOT) {
         bail!("the test program did not come to its end");
     }

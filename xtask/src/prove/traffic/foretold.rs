@@ -106,7 +106,9 @@ fn rehearse() -> anyhow::Result<Value> {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         format!(
             "mainstay rehearse: {}",
-            said.lines().next().unwrap_or("it said nothing")
+            said.lines()
+                .find(|line| line.starts_with("error"))
+                .unwrap_or("no report")
         )
     })
 }
