@@ -4,6 +4,7 @@
 
 mod clusters;
 mod inject;
+mod migration;
 mod operator;
 mod render;
 mod row;
@@ -18,7 +19,7 @@ pub(crate) use row::{Outcome, Rank, Row};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// What to prove: render, clusters, inject, operator, traffic
+    /// What to prove: render, clusters, inject, operator, migration, traffic
     name: String,
     /// The share CI runs: minutes instead of the whole
     #[arg(long)]
@@ -32,9 +33,12 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "clusters" => clusters::rows(arguments.quick),
         "inject" => inject::rows(arguments.quick),
         "operator" => operator::rows(arguments.quick),
+        "migration" => migration::rows(arguments.quick),
         "traffic" => traffic::rows(arguments.quick),
         unknown => {
-            bail!("nothing is called {unknown:?}; there are render, clusters, inject, operator and traffic")
+            bail!(
+                "nothing is called {unknown:?}; there are render, clusters, inject, operator, migration and traffic"
+            )
         }
     };
     let cells: Vec<_> = rows.iter().map(Row::cells).collect();

@@ -2,8 +2,8 @@
 //! judge it.
 
 mod bench;
-mod list;
-mod session;
+pub(super) mod list;
+pub(super) mod session;
 
 use super::row::{Rank, Row};
 use list::Scenarios;
@@ -22,11 +22,33 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-type Ran = anyhow::Result<Session>;
+pub(super) type Ran = anyhow::Result<Session>;
+
+/// One row for a list: every line of it has a test that passed in one of these sessions.
+pub(super) fn row(text: &str, list: &list::List, sessions: &[&Ran]) -> Row {
+    let passed = |test: &list::Test| {
+        sessions
+            .iter()
+            .flat_map(|ran| ran.iter())
+            .any(|ran| ran.passed(&test.name))
+    };
+    let missing: Vec<&str> = list
+        .lines
+        .iter()
+        .filter(|line| !line.tests.iter().all(passed))
+        .map(|line| line.text.as_str())
+        .collect();
+    for line in &missing {
+        println!("not shown: {line}");
+    }
+    let (all, tests) = (list.lines.len(), list.tests());
+    let figure = format!("{} of {all} lines, {tests} tests", all - missing.len());
+    Row::correct(text, figure, "all", missing.is_empty())
+}
 
 /// One row per list of the contract.
 fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
-    let lists = match Scenarios::read() {
+    let lists = match Scenarios::read("scenarios.txt") {
         Ok(lists) => lists,
         Err(error) => {
             return vec![Row::broken(
@@ -36,26 +58,6 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
                 &error,
             )];
         }
-    };
-    let row = |text: &str, list: &list::List, sessions: &[&Ran]| {
-        let passed = |test: &list::Test| {
-            sessions
-                .iter()
-                .flat_map(|ran| ran.iter())
-                .any(|ran| ran.passed(&test.name))
-        };
-        let missing: Vec<&str> = list
-            .lines
-            .iter()
-            .filter(|line| !line.tests.iter().all(passed))
-            .map(|line| line.text.as_str())
-            .collect();
-        for line in &missing {
-            println!("not shown: {line}");
-        }
-        let (all, tests) = (list.lines.len(), list.tests());
-        let figure = format!("{} of {all} lines, {tests} tests", all - missing.len());
-        Row::correct(text, figure, "all", missing.is_empty())
     };
     let (unit, integration) = (&lists.unit, &lists.integration);
     vec![
@@ -74,13 +76,13 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
 }
 
 /// A claim that one test decides, on one of the two.
-struct Claim {
-    text: &'static str,
-    goal: &'static str,
-    test: &'static str,
+pub(super) struct Claim {
+    pub(super) text: &'static str,
+    pub(super) goal: &'static str,
+    pub(super) test: &'static str,
     /// The line with its figure begins with this.
-    line: &'static str,
-    real: bool,
+    pub(super) line: &'static str,
+    pub(super) real: bool,
 }
 
 const CLAIMS: &[Claim] = &[
@@ -143,7 +145,7 @@ const CLAIMS: &[Claim] = &[
 ];
 
 impl Claim {
-    fn row(&self, simulated: &Ran, real: &Ran) -> Row {
+    pub(super) fn row(&self, simulated: &Ran, real: &Ran) -> Row {
         let ran = if self.real { real } else { simulated };
         match ran {
             Err(error) => Row::broken(self.text, self.goal, Rank::Correctness, error),
@@ -167,9 +169,12 @@ const PLAYS: [&str; 8] = [
     "takeover",
 ];
 
-/// Sums the lines `matrix PLAY: C calls, R runs, E as without faults`.
 fn matrix_row(simulated: &Ran, quick: bool) -> Row {
-    let text = "faults at every call of 8 plays";
+    matrix("faults at every call of 8 plays", &PLAYS, simulated, quick)
+}
+
+/// Sums the lines `matrix PLAY: C calls, R runs, E as without faults`.
+pub(super) fn matrix(text: &str, plays: &[&str], simulated: &Ran, quick: bool) -> Row {
     let goal = if quick {
         "a sample, all as without faults"
     } else {
@@ -180,11 +185,11 @@ fn matrix_row(simulated: &Ran, quick: bool) -> Row {
         Err(error) => return Row::broken(text, goal, Rank::Correctness, error),
     };
     let (mut calls, mut runs, mut equal) = (0, 0, 0);
-    for play in PLAYS {
+    for play in plays {
         let numbers: Vec<usize> = ran
             .after(&format!("matrix {play}: "))
             .into_iter()
-            .flat_map(|line| line.split(' ').filter_map(|word| word.parse().ok()))
+            .flat_map(|line| line.split([' ', ',']).filter_map(|word| word.parse().ok()))
             .collect();
         if let [c, r, e] = numbers.as_slice() {
             calls += c;
@@ -192,7 +197,7 @@ fn matrix_row(simulated: &Ran, quick: bool) -> Row {
             equal += e;
         }
     }
-    let passed = PLAYS.iter().all(|play| ran.passed(&format!("faults::{play}")));
+    let passed = plays.iter().all(|play| ran.passed(&format!("faults::{play}")));
     let figure = format!("{runs} runs over {calls} calls, {equal} as without faults");
     Row::correct(text, figure, goal, passed && runs > 0)
 }

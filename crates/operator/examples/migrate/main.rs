@@ -1,8 +1,10 @@
-//! How a large migration goes: takes the number of namespaces and workloads and the size of a batch, upgrades such a mesh on the simulator in virtual
-//! time, and prints lines `figure NAME VALUE`.
+//! How a large migration goes: takes the number of namespaces and workloads and the size of a batch, upgrades such a mesh on the simulator, and prints
+//! how it went.
 //!
 //! ```text
-//! migrate NAMESPACES WORKLOADS BATCH
+//! migrate NAMESPACES WORKLOADS BATCH             in virtual time: how long it takes, and what is written
+//! migrate --served NAMESPACES WORKLOADS BATCH    the operator as a process of its own: what it needs of memory and processor, `figure NAME VALUE`
+//! migrate --operate KUBECONFIG                   that process
 //! ```
 
 #![allow(
@@ -14,6 +16,7 @@
     reason = "a program for whoever measures"
 )]
 
+mod served;
 #[path = "../../tests/support/mod.rs"]
 mod support;
 
@@ -22,26 +25,38 @@ use std::time::Duration;
 use support::scale::{Size, upgrade};
 
 fn main() {
-    let numbers: Vec<usize> = std::env::args()
-        .skip(1)
-        .map(|text| text.parse().unwrap())
-        .collect();
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    match words.as_slice() {
+        ["--operate", kubeconfig] => runtime(false).block_on(served::operate(kubeconfig)),
+        ["--served", rest @ ..] => runtime(false).block_on(served::measure(&size(rest, 1, 1))),
+        rest => {
+            let size = size(rest, 10, 30);
+            let figures = runtime(true).block_on(upgrade(&size));
+            println!("migration scale {}: {}", size.workloads, figures.line());
+            figures.check();
+        }
+    }
+}
+
+fn size(words: &[&str], readiness: u64, delay: u64) -> Size {
+    let numbers: Vec<usize> = words.iter().map(|text| text.parse().unwrap()).collect();
     let [namespaces, workloads, batch] = numbers.as_slice() else {
-        panic!("migrate NAMESPACES WORKLOADS BATCH");
+        panic!("migrate [--served] NAMESPACES WORKLOADS BATCH");
     };
-    let size = Size {
+    Size {
         namespaces: *namespaces,
         workloads: *workloads,
         batch: *batch,
-        readiness: Duration::from_secs(10),
-        delay: Duration::from_secs(30),
-    };
-    let runtime = tokio::runtime::Builder::new_current_thread()
+        readiness: Duration::from_secs(readiness),
+        delay: Duration::from_secs(delay),
+    }
+}
+
+fn runtime(paused: bool) -> tokio::runtime::Runtime {
+    tokio::runtime::Builder::new_current_thread()
         .enable_all()
-        .start_paused(true)
+        .start_paused(paused)
         .build()
-        .unwrap();
-    let figures = runtime.block_on(upgrade(&size));
-    println!("migration scale {workloads}: {}", figures.line());
-    figures.check();
+        .unwrap()
 }

@@ -192,8 +192,8 @@ async fn nothing_is_restarted_twice() {
     drop(first);
     let (mut kills, mut moments) = (1, [0; 3]);
     while kills < KILLS {
-        // Between one and six writes per life: with fifty lives, all over the migration.
-        let death = (1 + kills % 6, MOMENTS[kills % MOMENTS.len()]);
+        // Between two and seven writes per life: with fifty lives, all over the migration.
+        let death = (2 + kills % 6, MOMENTS[kills % MOMENTS.len()]);
         let life = Process::start(&kubeconfig, Some(death));
         if !life.kill_at_last_write(until_over(&world)).await {
             break;

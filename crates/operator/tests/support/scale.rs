@@ -262,7 +262,8 @@ async fn restart_by_hand(world: &World) -> Duration {
     begin.elapsed()
 }
 
-fn migration(sim: &Sim) -> Value {
+/// What is told of the migration.
+pub fn migration(sim: &Sim) -> Value {
     sim.cluster.with(|state| {
         let resource = state.resources.preferred("sailoperator.io", "istios").unwrap();
         let object = state
@@ -274,7 +275,7 @@ fn migration(sim: &Sim) -> Value {
 }
 
 /// Looks twice a second; nothing is asked of the server.
-async fn until(sim: &Sim, state: &str) {
+pub async fn until(sim: &Sim, state: &str) {
     for _ in 0..400_000 {
         if migration(sim)["state"] == state && migration(sim)["targetRevision"] == REVISIONS[1] {
             return;

@@ -340,16 +340,18 @@ impl World {
     /// How long to wait for what should happen.
     fn patience(&self) -> Duration {
         match &self.backing {
-            // Whatever is missed is seen at the latest when a watch begins anew, after five minutes.
-            Backing::Sim(_) => Duration::from_mins(15),
+            // Whatever is missed of pods and namespaces is seen at the latest when they are listed again, after an hour.
+            Backing::Sim(_) => Duration::from_mins(90),
             // A process must start, and those of others may be busy.
             Backing::Real(real) if real.injects => Duration::from_secs(90),
             Backing::Real(_) => Duration::from_secs(20),
         }
     }
 
-    fn glance(&self) -> Duration {
+    /// Who has waited for long looks more seldom.
+    fn glance(&self, waited: Duration) -> Duration {
         match &self.backing {
+            Backing::Sim(_) if waited > Duration::from_mins(5) => Duration::from_secs(5),
             Backing::Sim(_) => Duration::from_millis(200),
             Backing::Real(_) => Duration::from_millis(40),
         }
@@ -390,7 +392,7 @@ impl World {
                 begin.elapsed(),
                 self.last_words().await
             );
-            tokio::time::sleep(self.glance()).await;
+            tokio::time::sleep(self.glance(begin.elapsed())).await;
             self.revive_operator().await;
         }
     }

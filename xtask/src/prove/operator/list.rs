@@ -1,34 +1,34 @@
-//! The list of scenarios: takes `tests/scenarios.txt` of the operator, gives lines of the contract and the tests that are them.
+//! The list of scenarios: takes a list in the tests of the operator, gives lines of the contract and the tests that are them.
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
 /// The lists.
-pub(super) struct Scenarios {
-    pub(super) unit: List,
-    pub(super) integration: List,
+pub(in crate::prove) struct Scenarios {
+    pub(in crate::prove) unit: List,
+    pub(in crate::prove) integration: List,
 }
 
 /// One list.
 #[derive(Default)]
-pub(super) struct List {
-    pub(super) lines: Vec<Line>,
+pub(in crate::prove) struct List {
+    pub(in crate::prove) lines: Vec<Line>,
 }
 
 /// One line of the contract.
-pub(super) struct Line {
-    pub(super) text: String,
-    pub(super) tests: Vec<Test>,
+pub(in crate::prove) struct Line {
+    pub(in crate::prove) text: String,
+    pub(in crate::prove) tests: Vec<Test>,
 }
 
 /// A test.
-pub(super) struct Test {
-    pub(super) name: String,
+pub(in crate::prove) struct Test {
+    pub(in crate::prove) name: String,
 }
 
 impl List {
     /// How many different tests it names.
-    pub(super) fn tests(&self) -> usize {
+    pub(in crate::prove) fn tests(&self) -> usize {
         let names = self.lines.iter().flat_map(|line| &line.tests);
         names
             .map(|test| &test.name)
@@ -38,8 +38,8 @@ impl List {
 }
 
 impl Scenarios {
-    pub(super) fn read() -> anyhow::Result<Self> {
-        let path = repository_root().join("crates/operator/tests/scenarios.txt");
+    pub(in crate::prove) fn read(name: &str) -> anyhow::Result<Self> {
+        let path = repository_root().join("crates/operator/tests").join(name);
         let text = std::fs::read_to_string(&path).with_context(|| path.display().to_string())?;
         Self::parse(&text)
     }
@@ -131,7 +131,9 @@ mod tests {
 
     #[test]
     fn the_list_of_this_repository_is_read() {
-        let lists = Scenarios::read().unwrap();
+        let lists = Scenarios::read("scenarios.txt").unwrap();
         assert!(lists.unit.lines.len() > 40 && lists.integration.lines.len() > 50);
+        let lists = Scenarios::read("migration.txt").unwrap();
+        assert!(lists.unit.lines.len() > 20 && lists.integration.lines.len() > 50);
     }
 }

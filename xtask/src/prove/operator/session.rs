@@ -9,14 +9,14 @@ use mainstay_testkit::repository_root;
 use crate::build;
 
 /// What test programs said.
-pub(super) struct Session {
+pub(in crate::prove) struct Session {
     output: String,
     passed: BTreeSet<String>,
 }
 
 impl Session {
     /// The tests of the pure libraries.
-    pub(super) fn of_libraries() -> anyhow::Result<Self> {
+    pub(in crate::prove) fn of_libraries() -> anyhow::Result<Self> {
         let packages = [
             "mainstay-mesh",
             "mainstay-api",
@@ -36,7 +36,7 @@ impl Session {
     }
 
     /// Scenarios, quiet, bad input and the matrix on the simulator; the whole is run with optimisation.
-    pub(super) fn simulated(quick: bool) -> anyhow::Result<Self> {
+    pub(in crate::prove) fn simulated(quick: bool) -> anyhow::Result<Self> {
         let base = ["test", "--workspace", "--test", "simulated"];
         let profile: &[&str] = if quick { &[] } else { &["--release"] };
         let rest = ["--", "--show-output"];
@@ -48,13 +48,13 @@ impl Session {
     }
 
     /// The same on a real API server.
-    pub(super) fn real() -> anyhow::Result<Self> {
+    pub(in crate::prove) fn real() -> anyhow::Result<Self> {
         Self::run(&["test", "--workspace", "--test", "real"], &[])
     }
 
     /// The test programs have names of their own in the workspace: asked for by those alone, they are built from what
     /// `cargo test --workspace` has already built.
-    fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
+    pub(in crate::prove) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         println!("$ cargo {}", arguments.join(" "));
         let output = Command::new(build::cargo())
             .args(arguments)
@@ -73,13 +73,23 @@ impl Session {
     }
 
     /// Whether a test of this name passed; a name without its rooms suffices.
-    pub(super) fn passed(&self, name: &str) -> bool {
+    pub(in crate::prove) fn passed(&self, name: &str) -> bool {
         let within = format!("::{name}");
         self.passed.contains(name) || self.passed.iter().any(|test| test.ends_with(&within))
     }
 
+    /// How many tests passed and failed.
+    pub(in crate::prove) fn counts(&self) -> (usize, usize) {
+        let failed = self.output.lines().filter(|line| {
+            line.strip_prefix("test ")
+                .and_then(|line| line.split_once(" ... "))
+                .is_some_and(|(_, outcome)| outcome.starts_with("FAILED"))
+        });
+        (self.passed.len(), failed.count())
+    }
+
     /// The rest of the first line that begins so.
-    pub(super) fn after(&self, beginning: &str) -> Option<&str> {
+    pub(in crate::prove) fn after(&self, beginning: &str) -> Option<&str> {
         self.output.lines().find_map(|line| line.strip_prefix(beginning))
     }
 }

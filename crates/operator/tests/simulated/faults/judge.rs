@@ -49,12 +49,17 @@ pub(super) fn masked(objects: Vec<Value>) -> End {
         .collect())
 }
 
-/// A generation may differ; whether it was seen may not.
+/// A generation may differ, whether it was seen may not; the number of batches may, whether the last one was reached may not.
 fn settled(object: &mut Value) {
     let seen = object["status"]["observedGeneration"].clone();
     if !seen.is_null() {
         let settled = seen == object["metadata"]["generation"];
         object["status"]["settled"] = settled.into();
+    }
+    let batched = object["status"]["workloadMigration"]["batched"].clone();
+    if !batched.is_null() {
+        let over = batched["currentBatch"] == batched["totalBatches"];
+        object["status"]["workloadMigration"]["batched"] = over.into();
     }
 }
 
@@ -85,13 +90,12 @@ fn mask(value: &mut Value) {
     }
 }
 
-/// What a migration remembers on a workload, but not when it did it.
+/// What a migration remembers on a workload, but not when it did it, nor in which batch: whoever is held up goes later.
 const MARK: &str = "sailoperator.io/migration";
 
 fn without_moment(mark: &Value) -> Value {
-    let mut mark: Value = serde_json::from_str(mark.as_str().unwrap_or_default()).unwrap_or_default();
-    mark["startedAt"].take();
-    mark
+    let mark: Value = serde_json::from_str(mark.as_str().unwrap_or_default()).unwrap_or_default();
+    mark["revision"].clone()
 }
 
 /// Records of owners name them by identity.

@@ -131,7 +131,11 @@ pub(super) const MIGRATIONS: &[Play] = &[
         disguise: same,
         act: steps!(world => {
             upgrade(world).await;
-            until(world, "InProgress", NEW_REVISION).await;
+            // Between two batches.
+            world.until_object(&at::istio("default"), "has moved a batch", |istio| {
+                istio["status"]["workloadMigration"]["migratedWorkloads"] == 2
+                    && istio["status"]["workloadMigration"]["targetRevision"] == NEW_REVISION
+            }).await;
             set(world, json!({"updateStrategy": {"workloadMigration": {"paused": true}}})).await;
             world.pass(Duration::from_mins(2)).await;
             set(world, json!({"version": OLDER})).await;

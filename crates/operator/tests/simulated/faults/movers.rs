@@ -24,34 +24,56 @@ pub(super) struct Movers {
     conditions: BTreeMap<String, (String, String)>,
     /// The batch that was open when all was paused.
     paused: Option<i64>,
+    shelf: Shelf,
+}
+
+/// Objects as they were read last: a look at the cluster reads only what has changed since the one before.
+#[derive(Default)]
+struct Shelf(BTreeMap<Box<str>, (u64, Arc<Value>)>);
+
+impl Shelf {
+    fn all(&mut self, state: &State, group: &str, plural: &str) -> Vec<Arc<Value>> {
+        let objects = all(state, group, plural);
+        objects.into_iter().map(|object| self.read(object)).collect()
+    }
+
+    fn read(&mut self, object: &Object) -> Arc<Value> {
+        let meta = object.meta();
+        let known = self
+            .0
+            .get(&meta.uid)
+            .filter(|(version, _)| *version == meta.version);
+        if let Some((_, value)) = known {
+            return Arc::clone(value);
+        }
+        let value = Arc::new(object.value());
+        self.0
+            .insert(meta.uid.clone(), (meta.version, Arc::clone(&value)));
+        value
+    }
 }
 
 impl Movers {
     /// Looks at a state; gives what is wrong in it.
     pub(super) fn look(&mut self, state: &State) -> Vec<String> {
-        let istio = all(state, "sailoperator.io", "istios")
-            .first()
-            .map(|istio| istio.value());
+        let istio = self.shelf.all(state, "sailoperator.io", "istios").pop();
         let istio = istio.unwrap_or_default();
-        let apps: Vec<Value> = all(state, "apps", "deployments")
-            .iter()
-            .filter(|app| &*app.meta().namespace != "istio-system")
-            .map(|app| app.value())
-            .collect();
+        let mut apps = self.shelf.all(state, "apps", "deployments");
+        apps.retain(|app| app["metadata"]["namespace"] != "istio-system");
+        let pods = self.shelf.all(state, "", "pods");
         let mut wrong = Vec::new();
         wrong.extend(crowd(state, &istio, &apps));
-        wrong.extend(self.available(state, &apps));
+        wrong.extend(self.available(&pods, &apps));
         wrong.extend(self.sent_twice(&apps));
         wrong.extend(self.counts(&istio));
         wrong.extend(self.moments(state));
-        wrong.extend(in_use(state));
+        wrong.extend(in_use(state, &pods));
         wrong.extend(self.pause(&istio));
         wrong
     }
 
     /// I2: of a workload that was up, no more pods are missing than it allows itself.
-    fn available(&mut self, state: &State, apps: &[Value]) -> Vec<String> {
-        let pods: Vec<Value> = all(state, "", "pods").iter().map(|pod| pod.value()).collect();
+    fn available(&mut self, pods: &[Arc<Value>], apps: &[Arc<Value>]) -> Vec<String> {
         let mut wrong = Vec::new();
         for app in apps {
             let (name, space) = (&app["metadata"]["name"], &app["metadata"]["namespace"]);
@@ -80,7 +102,7 @@ impl Movers {
     }
 
     /// I3: nothing is sent to the same revision twice.
-    fn sent_twice(&mut self, apps: &[Value]) -> Vec<String> {
+    fn sent_twice(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
         let mut wrong = Vec::new();
         for app in apps {
             let Some((mark, text)) = mark(app) else { continue };
@@ -123,8 +145,7 @@ impl Movers {
     fn moments(&mut self, state: &State) -> Vec<String> {
         let mut wrong = Vec::new();
         for plural in ["istios", "istiorevisions", "istiorevisiontags"] {
-            for object in all(state, "sailoperator.io", plural) {
-                let value = object.value();
+            for value in self.shelf.all(state, "sailoperator.io", plural) {
                 for condition in value["status"]["conditions"].as_array().into_iter().flatten() {
                     let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
                     let key = format!("{} {}", value["metadata"]["uid"], text("type"));
@@ -134,7 +155,7 @@ impl Movers {
                     if let Some((_, moment)) = same {
                         wrong.push(format!(
                             "I7: {plural}/{} {}: {moment} became {} without a change",
-                            object.meta().name,
+                            value["metadata"]["name"],
                             text("type"),
                             now.1
                         ));
@@ -164,7 +185,7 @@ impl Movers {
 }
 
 /// I1: no more workloads are disturbed by us than a batch holds.
-fn crowd(state: &State, istio: &Value, apps: &[Value]) -> Option<String> {
+fn crowd(state: &State, istio: &Value, apps: &[Arc<Value>]) -> Option<String> {
     let batched = &istio["spec"]["updateStrategy"]["workloadMigration"]["batched"];
     let most = usize::try_from(batched["batchSize"].as_i64().unwrap_or(1)).unwrap_or(1);
     let now = Timestamp::from_microsecond(state.now().as_micros()).unwrap();
@@ -179,13 +200,13 @@ fn crowd(state: &State, istio: &Value, apps: &[Value]) -> Option<String> {
                 .is_some_and(|deadline| deadline > now);
             in_time && !is_complete(app)
         })
-        .map(name_of)
+        .map(|app| name_of(app))
         .collect();
     (disturbed.len() > most).then(|| format!("I1: {} are disturbed at once", disturbed.join(", ")))
 }
 
 /// I8: whose proxy runs is not deleted.
-fn in_use(state: &State) -> Vec<String> {
+fn in_use(state: &State, pods: &[Arc<Value>]) -> Vec<String> {
     let leaving: BTreeSet<String> = all(state, "sailoperator.io", "istiorevisions")
         .iter()
         .filter(|revision| revision.meta().deleting)
@@ -194,8 +215,9 @@ fn in_use(state: &State) -> Vec<String> {
     if leaving.is_empty() {
         return Vec::new();
     }
-    let pods = all(state, "", "pods").into_iter().map(|pod| pod.value());
-    let running = pods.filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
+    let running = pods
+        .iter()
+        .filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
     let by = running.filter_map(|pod| {
         pod["metadata"]["annotations"]["istio.io/rev"]
             .as_str()

@@ -1,0 +1,148 @@
+//! The operator beside a served simulator: takes the size of a mesh, gives the memory and the processor time of the operator's process while workloads move.
+
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use kube::config::{KubeConfigOptions, Kubeconfig};
+use kube::{Client, Config};
+use mainstay_catalog::Catalog;
+use mainstay_mesh::Settings;
+use mainstay_operator::{Clock, Options};
+use mainstay_sim::auth::User;
+use mainstay_sim::serve::{ServeOptions, Server};
+use serde_json::json;
+
+use crate::support::World;
+use crate::support::at;
+use crate::support::calls::OPERATOR;
+use crate::support::made::{NEW, OLD};
+use crate::support::scale::{Size, istio, migration, objects, scripts, until};
+use crate::support::sim::Sim;
+use crate::support::world::{Backing, OPERATOR_NAMESPACE};
+
+/// A running operator; it is killed with this value.
+struct Process(Child);
+
+impl Process {
+    fn start(kubeconfig: &std::path::Path) -> Self {
+        let child = Command::new(std::env::current_exe().unwrap())
+            .arg("--operate")
+            .arg(kubeconfig)
+            .stdin(Stdio::null())
+            .stdout(Stdio::null())
+            .spawn()
+            .unwrap();
+        Self(child)
+    }
+
+    /// Resident memory in MiB: `VmRSS`, or `VmHWM` for the most there ever was.
+    fn memory(&self, name: &str) -> f64 {
+        let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
+        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
+        let word = line.trim_start_matches(':').split_whitespace().next().unwrap();
+        word.parse::<f64>().unwrap() / 1024.0
+    }
+
+    /// Processor time of all its threads so far.
+    fn busy(&self) -> Duration {
+        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
+        let nanoseconds = threads.flatten().filter_map(|thread| {
+            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+pub(crate) async fn measure(size: &Size) {
+    let begin = Instant::now();
+    let world = World::without_operator(Sim::new(0)).await;
+    let Backing::Sim(sim) = &world.backing else {
+        panic!("no simulator")
+    };
+    sim.inject();
+    // The world moves the clock already.
+    let options = ServeOptions {
+        speed: 0.0,
+        ..ServeOptions::default()
+    };
+    let server = Server::start(&sim.cluster, &options).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let kubeconfig = folder.path().join("kubeconfig");
+    let user = User::named(OPERATOR, &["operators"]);
+    server.write_kubeconfig(user, &kubeconfig).unwrap();
+    let operator = Process::start(&kubeconfig);
+    world.create(istio(OLD, size)).await;
+    world.until_state(&at::istio("default"), "Healthy").await;
+    sim.cluster.with(|state| {
+        for (who, script) in scripts(size) {
+            state.scripts.add(who, script);
+        }
+    });
+    for object in objects(size) {
+        world.create(object).await;
+        // Whoever serves needs its turn.
+        tokio::task::yield_now().await;
+    }
+    world.pass(size.readiness * 5).await;
+    eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
+    let (before, busy) = (operator.memory("VmRSS"), operator.busy());
+    let version = sim.cluster.with(|state| state.store.version());
+    world
+        .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
+        .await;
+    until(sim, "Completed").await;
+    let busy = operator.busy().saturating_sub(busy);
+    let changes = sim.cluster.with(|state| state.store.version()) - version;
+    assert_eq!(
+        migration(sim)["migratedWorkloads"],
+        size.workloads,
+        "{:#}",
+        migration(sim)
+    );
+    let share = |of: f64| busy.as_secs_f64() * 1e3 / of;
+    println!("figure workloads {}", size.workloads);
+    println!("figure memory_before {before:.1}");
+    println!("figure memory_after {:.1}", operator.memory("VmRSS"));
+    println!("figure memory_peak {:.1}", operator.memory("VmHWM"));
+    println!("figure cpu {:.3}", busy.as_secs_f64());
+    #[allow(clippy::cast_precision_loss, reason = "counts are small")]
+    {
+        println!("figure cpu_per_workload {:.3}", share(size.workloads as f64));
+        println!("figure cpu_per_change {:.4}", share(changes as f64));
+    }
+    println!("figure wall {:.1}", begin.elapsed().as_secs_f64());
+}
+
+/// The operator itself.
+pub(crate) async fn operate(kubeconfig: &str) {
+    let config = Kubeconfig::read_from(kubeconfig).unwrap();
+    let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
+        .await
+        .unwrap();
+    let settings = Settings {
+        operator_namespace: OPERATOR_NAMESPACE.into(),
+        ..Settings::default()
+    };
+    let options = Options {
+        leader_elect: false,
+        ..Options::default()
+    };
+    let run = mainstay_operator::run(
+        Client::try_from(config).unwrap(),
+        Arc::new(Catalog::embedded().unwrap()),
+        settings,
+        options,
+        Clock::system(),
+        std::future::pending(),
+    );
+    run.await.unwrap();
+}

@@ -1,0 +1,154 @@
+//! What moving workloads must show: takes the share to run, gives a row per claim, each from the output of the tests and examples that judge it.
+
+mod scale;
+
+use super::operator::list::Scenarios;
+use super::operator::session::Session;
+use super::operator::{Claim, Ran, matrix, row};
+use super::row::{Rank, Row};
+
+/// Everything, in the order a reader would ask.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let units = Session::of_libraries();
+    let simulated = simulated(quick);
+    let real = Session::run(
+        &["test", "--workspace", "--test", "real", "--", "migration", "kill"],
+        &[],
+    );
+    let pages = Session::run(
+        &["test", "--workspace", "--test", "browser", "--", "--show-output"],
+        &[],
+    );
+    let mut rows = scenario_rows(&units, &simulated, &real);
+    rows.extend(CLAIMS.iter().map(|claim| claim.row(&simulated, &real)));
+    rows.extend(scale::rows(quick));
+    rows.push(matrix(
+        "faults at every call of 6 migrations, invariants I1-I8, I11, I12 after every step",
+        &PLAYS,
+        &simulated,
+        quick,
+    ));
+    rows.push(test_row(
+        "one planted planner mutant per invariant",
+        "all caught",
+        ("every_invariant_catches_its_mutant", &units),
+    ));
+    rows.push(scale::rehearsal());
+    rows.push(page_row(&pages));
+    rows
+}
+
+/// What of the simulator's tests is about migration; the whole is run with optimisation.
+fn simulated(quick: bool) -> Ran {
+    let base = ["test", "--workspace", "--test", "simulated"];
+    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let rest = ["--", "--show-output", "migration", "scale", "moves_"];
+    let whole = [("MAINSTAY_MATRIX", "whole")];
+    Session::run(
+        &[&base, profile, &rest].concat(),
+        if quick { &[] } else { &whole },
+    )
+}
+
+/// One row per list of the proposal.
+fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
+    let lists = match Scenarios::read("migration.txt") {
+        Ok(lists) => lists,
+        Err(error) => {
+            return vec![Row::broken(
+                "tests of the proposal",
+                "a list",
+                Rank::Correctness,
+                &error,
+            )];
+        }
+    };
+    vec![
+        row("the proposal's unit list", &lists.unit, &[units, simulated]),
+        row(
+            "the proposal's integration and end-to-end lists, on the simulator",
+            &lists.integration,
+            &[simulated],
+        ),
+        row(
+            "the proposal's integration and end-to-end lists, on a real API server with two real istiods",
+            &lists.integration,
+            // A control of the instrument needs no server.
+            &[real, simulated],
+        ),
+        test_row(
+            "the decision matrix, row by row",
+            "all rows",
+            ("the_decision_matrix_row_by_row", units),
+        ),
+    ]
+}
+
+/// A claim that one test decides and that has no figure.
+fn test_row(text: &str, goal: &str, (test, ran): (&str, &Ran)) -> Row {
+    match ran {
+        Err(error) => Row::broken(text, goal, Rank::Correctness, error),
+        Ok(ran) => {
+            let passed = ran.passed(test);
+            let figure = if passed { "passed" } else { "did not pass" };
+            Row::correct(text, figure.into(), goal, passed)
+        }
+    }
+}
+
+const CLAIMS: &[Claim] = &[
+    Claim {
+        text: "scenarios in which two real istiods inject through their own webhooks",
+        goal: "at least 6",
+        test: "migration::flow::one_version_string_moves_every_kind_of_label",
+        line: "migration real istiods: ",
+        real: true,
+    },
+    Claim {
+        text: "100 namespaces, 200 Deployments on the simulator",
+        goal: "≤ 1.05 of ideal, 1 patch each, statuses ≤ 2 per batch + 1 per workload, no 429",
+        test: "scale::two_hundred_workloads_in_a_hundred_namespaces",
+        line: "migration scale 200: ",
+        real: false,
+    },
+    Claim {
+        text: "100 namespaces, 200 Deployments on a real API server, the operator as a process",
+        goal: "1 patch each, statuses as above, memory flat, no 429",
+        test: "kill::two_hundred_workloads",
+        line: "migration real 200: ",
+        real: true,
+    },
+    Claim {
+        text: "SIGKILL of the operator at 50 points while 100 workloads move on a real API server",
+        goal: "nothing restarted twice, counters right, completes",
+        test: "kill::nothing_is_restarted_twice",
+        line: "migration kills: ",
+        real: true,
+    },
+];
+
+/// The six plays.
+const PLAYS: [&str; 6] = [
+    "moves_by_namespace",
+    "moves_by_template",
+    "moves_by_tag",
+    "moves_but_one_fails",
+    "moves_elsewhere_halfway",
+    "moves_from_several",
+];
+
+/// The report of a rehearsal in a real browser.
+fn page_row(pages: &Ran) -> Row {
+    let (text, goal) = (
+        "the report of a rehearsal in a headless Chromium",
+        "all tests pass",
+    );
+    match pages {
+        Err(error) => Row::broken(text, goal, Rank::Correctness, error),
+        Ok(ran) => {
+            let (passed, failed) = ran.counts();
+            let figure = format!("{passed} passed, {failed} failed");
+            Row::correct(text, figure, goal, passed > 0 && failed == 0)
+        }
+    }
+}

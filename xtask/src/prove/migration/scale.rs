@@ -1,0 +1,143 @@
+//! Large migrations and large rehearsals: takes the lines that examples print, gives rows with their goals.
+
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, bail};
+use mainstay_testkit::repository_root;
+
+use super::super::row::{Outcome, Rank, Row};
+use crate::build;
+
+const TEXT: &str = "a large migration in virtual time";
+const GOAL: &str = "≤ 1.05 of ideal, 1 patch each, statuses ≤ 2 per batch + 1 per workload, no 429";
+
+/// A thousand workloads, or ten thousand.
+pub(super) fn rows(quick: bool) -> Vec<Row> {
+    let size: [&str; 3] = if quick {
+        ["100", "1000", "50"]
+    } else {
+        ["1000", "10000", "100"]
+    };
+    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let mut rows = vec![match example("mainstay-operator", "migrate", profile, &size) {
+        Err(error) => Row::broken(TEXT, GOAL, Rank::Correctness, &error),
+        Ok(text) => {
+            let line = text
+                .lines()
+                .find_map(|line| line.strip_prefix("migration scale "));
+            Row::correct(TEXT, line.unwrap_or("no figure").to_owned(), GOAL, line.is_some())
+        }
+    }];
+    rows.push(cost(quick));
+    rows
+}
+
+const COST: &str = "memory and processor time of the operator, as a process beside the served simulator";
+const COST_GOAL: &str = "memory flat while workloads move; as much time per workload in the larger mesh";
+
+/// Two sizes, each in a run of its own: what a workload costs must not grow with their number.
+fn cost(quick: bool) -> Row {
+    let sizes = if quick {
+        [("20", "200"), ("100", "1000")]
+    } else {
+        [("100", "1000"), ("1000", "10000")]
+    };
+    let profile: &[&str] = if quick { &[] } else { &["--release"] };
+    let mut figures = Vec::new();
+    for (namespaces, workloads) in sizes {
+        let arguments = ["--served", namespaces, workloads, "100"];
+        match example("mainstay-operator", "migrate", profile, &arguments) {
+            Err(error) => return Row::broken(COST, COST_GOAL, Rank::Performance, &error),
+            Ok(text) => figures.push(Cost::read(&text)),
+        }
+    }
+    let texts: Vec<String> = figures.iter().map(Cost::text).collect();
+    let holds = match figures.as_slice() {
+        [small, large] => {
+            large.per_workload <= small.per_workload * 1.5 && large.after <= large.before * 1.25
+        }
+        _ => false,
+    };
+    Row::fast(COST, texts.join("; "), COST_GOAL, holds)
+}
+
+/// `figure NAME VALUE` lines.
+#[derive(Default)]
+struct Cost {
+    workloads: f64,
+    before: f64,
+    after: f64,
+    peak: f64,
+    per_workload: f64,
+}
+
+impl Cost {
+    fn read(text: &str) -> Self {
+        let value = |name: &str| {
+            let mut lines = text.lines().filter_map(|line| line.strip_prefix("figure "));
+            let found = lines.find_map(|line| line.strip_prefix(name)?.trim().parse().ok());
+            found.unwrap_or(f64::NAN)
+        };
+        Self {
+            workloads: value("workloads "),
+            before: value("memory_before "),
+            after: value("memory_after "),
+            peak: value("memory_peak "),
+            per_workload: value("cpu_per_workload "),
+        }
+    }
+
+    fn text(&self) -> String {
+        format!(
+            "{} workloads: {:.1} MiB before, {:.1} after, {:.1} at the peak, {:.2} ms per workload",
+            self.workloads, self.before, self.after, self.peak, self.per_workload
+        )
+    }
+}
+
+/// How long a large rehearsal takes.
+pub(super) fn rehearsal() -> Row {
+    let (text, goal) = ("rehearsal of 10,000 workloads", "< 2 s");
+    let file = repository_root().join("crates/rehearsal/examples/bench.rs");
+    if !file.is_file() {
+        let missing = anyhow::anyhow!("there is no measurement of it yet");
+        return Row::broken(text, goal, Rank::Performance, &missing);
+    }
+    match example("mainstay-rehearsal", "bench", &["--release"], &[]) {
+        Err(error) => Row::broken(text, goal, Rank::Performance, &error),
+        Ok(output) => {
+            let line = output
+                .lines()
+                .find_map(|line| line.strip_prefix("rehearse 10000 workloads: "));
+            let seconds = line.and_then(|line| line.split(' ').next()?.parse::<f64>().ok());
+            let mut row = Row::fast(
+                text,
+                line.unwrap_or("no figure").to_owned(),
+                goal,
+                seconds.is_some_and(|seconds| seconds < 2.0),
+            );
+            if seconds.is_none() {
+                row.outcome = Outcome::NotMeasured;
+            }
+            row
+        }
+    }
+}
+
+fn example(package: &str, name: &str, profile: &[&str], arguments: &[&str]) -> anyhow::Result<String> {
+    let base = ["run", "--quiet", "--package", package, "--example", name];
+    let words = [&base, profile, &["--"], arguments].concat();
+    println!("$ cargo {}", words.join(" "));
+    let output = Command::new(build::cargo())
+        .args(&words)
+        .current_dir(repository_root())
+        .stderr(Stdio::inherit())
+        .output()
+        .context("starting cargo run")?;
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    println!("{text}");
+    if !output.status.success() {
+        bail!("the example {name} failed");
+    }
+    Ok(text)
+}
