@@ -11,8 +11,8 @@ use crate::build;
 
 /// Everything, in the order a reader would ask.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let mut rows = match Session::run(quick) {
-        Ok(session) => session.rows(quick),
+    let mut rows = match Session::run() {
+        Ok(session) => session.rows(),
         Err(error) => vec![Row::broken(
             "the suite on both",
             "it runs",
@@ -31,8 +31,6 @@ struct Claim {
     goal: &'static str,
     /// The line with its figure begins with this; without one, the time it took is the figure.
     line: &'static str,
-    /// Whether it belongs to the short share.
-    quick: bool,
 }
 
 const CLAIMS: &[Claim] = &[
@@ -41,105 +39,90 @@ const CLAIMS: &[Claim] = &[
         text: "scenarios on a real API server",
         goal: "all equal",
         line: "differential conformance on the real server: ",
-        quick: true,
     },
     Claim {
         trial: "conformance::sim",
         text: "scenarios on the simulator",
         goal: "all equal",
         line: "differential conformance on the simulator: ",
-        quick: true,
     },
     Claim {
         trial: "kubectl::the_session_on_a_real_cluster",
         text: "a session of kubectl on a real cluster",
         goal: "prints what is stored",
         line: "real: ",
-        quick: true,
     },
     Claim {
         trial: "kubectl::the_session_on_the_simulator",
         text: "the same session on the simulator",
         goal: "prints what is stored",
         line: "simulated: ",
-        quick: true,
     },
     Claim {
         trial: "runtime::real",
         text: "kube-runtime on a real API server",
         goal: "all pass",
         line: "runtime on the real server: ",
-        quick: true,
     },
     Claim {
         trial: "runtime::sim",
         text: "kube-runtime on the simulator",
         goal: "all pass",
         line: "runtime on the simulator: ",
-        quick: true,
     },
     Claim {
         trial: "determinism::seeds",
         text: "one seed, one trace (calls, workloads, faults)",
         goal: "100 seeds twice, identical",
         line: "differential seeds: ",
-        quick: true,
     },
     Claim {
         trial: "harness::nothing_leaves",
         text: "a real API server cannot reach out",
         goal: "network is unreachable",
         line: "",
-        quick: true,
     },
     Claim {
         trial: "harness::no_cluster_where_others_are",
         text: "no real API server outside the namespace",
         goal: "refused",
         line: "",
-        quick: true,
     },
     Claim {
         trial: "harness::two_clusters_at_once",
         text: "three clusters at once, with users and audit",
         goal: "apart",
         line: "",
-        quick: true,
     },
     Claim {
         trial: "harness::an_api_server_comes_back",
         text: "the API server restarts",
         goal: "objects kept",
         line: "",
-        quick: false,
     },
     Claim {
         trial: "harness::a_killed_run_leaves_nothing",
         text: "a killed run leaves nothing",
         goal: "no process, no file",
         line: "",
-        quick: false,
     },
     Claim {
         trial: "kubelet::pods_live_by_their_scripts",
         text: "a hollow kubelet plays the scripts",
         goal: "ready, crash, no image",
         line: "",
-        quick: false,
     },
     Claim {
         trial: "kubelet::a_pod_is_a_process",
         text: "a pod is a real process",
         goal: "probed, stopped",
         line: "",
-        quick: false,
     },
     Claim {
         trial: "istiod::it_injects",
         text: "real istiods inject through their webhook",
         goal: "1.28.2 and 1.29.1",
         line: "",
-        quick: false,
     },
 ];
 
@@ -152,12 +135,11 @@ struct Session {
 }
 
 impl Session {
-    fn run(quick: bool) -> anyhow::Result<Self> {
-        let trials = CLAIMS.iter().filter(|claim| claim.quick || !quick);
+    fn run() -> anyhow::Result<Self> {
         // The whole workspace decides the features, so that what its tests were built from serves here too.
         let output = Command::new(build::cargo())
             .args(["test", "--quiet", "--workspace", "--test", "clusters", "--"])
-            .args(trials.map(|claim| claim.trial))
+            .args(CLAIMS.iter().map(|claim| claim.trial))
             .current_dir(repository_root())
             .env("MAINSTAY_SEEDS", "100")
             .stderr(Stdio::inherit())
@@ -171,9 +153,8 @@ impl Session {
         Ok(Self { output })
     }
 
-    fn rows(&self, quick: bool) -> Vec<Row> {
-        let claims = CLAIMS.iter().filter(|claim| claim.quick || !quick);
-        let mut rows: Vec<Row> = claims.map(|claim| self.row(claim)).collect();
+    fn rows(&self) -> Vec<Row> {
+        let mut rows: Vec<Row> = CLAIMS.iter().map(|claim| self.row(claim)).collect();
         rows.push(self.count_row());
         rows.push(self.ready_row());
         rows
