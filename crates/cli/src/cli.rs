@@ -5,8 +5,8 @@ use std::ffi::OsString;
 use clap::{ArgAction, CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use crate::commands::{
-    charts, completion, crds, demo, generate, migration, operator, revision, sandbox, status, template,
-    version,
+    charts, completion, crds, demo, generate, migration, operator, rehearse, revision, sandbox, status,
+    template, version,
 };
 use crate::error::CliError;
 use crate::style::Color;
@@ -26,6 +26,7 @@ use crate::style::Color;
   mainstay charts list
   mainstay status --context prod
   mainstay migration plan --to v1.29.1
+  mainstay rehearse --to v1.29.1 --report upgrade.html
   mainstay operator run --help
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
@@ -54,6 +55,8 @@ enum Command {
     Revision(Box<revision::Args>),
     /// Move workloads to a new revision: what will happen, what does, and what did
     Migration(Box<migration::Args>),
+    /// Play an upgrade on a copy of the cluster, in virtual time, and say what it will do
+    Rehearse(Box<rehearse::Args>),
     /// Print or install the custom resource definitions: ours and Istio's
     Crds(crds::Args),
     /// Run the operator: a drop-in for the Sail Operator
@@ -82,6 +85,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
         Command::Status(it) => status::run(&it),
         Command::Revision(it) => revision::run(&it),
         Command::Migration(it) => migration::run(&it),
+        Command::Rehearse(it) => rehearse::run(&it),
         Command::Crds(it) => crds::run(&it),
         Command::Operator(it) => operator::run(&it),
         Command::Sandbox(it) => sandbox::run(&it),

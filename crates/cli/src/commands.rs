@@ -7,6 +7,7 @@ pub(crate) mod demo;
 pub(crate) mod generate;
 pub(crate) mod migration;
 pub(crate) mod operator;
+pub(crate) mod rehearse;
 pub(crate) mod revision;
 pub(crate) mod sandbox;
 pub(crate) mod status;

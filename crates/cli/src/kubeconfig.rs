@@ -35,6 +35,11 @@ impl ClusterFlags {
         Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
     }
 
+    /// The context that was named.
+    pub(crate) fn context(&self) -> Option<&str> {
+        self.context.as_deref()
+    }
+
     async fn config(&self) -> Result<Config, CliError> {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Config::infer().await.map_err(|error| {

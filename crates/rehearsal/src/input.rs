@@ -7,11 +7,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use jiff::Timestamp;
+use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
 use crate::error::RehearsalError;
 pub use kinds::{KINDS, Wanted};
 pub use read::read_cluster;
+
+/// More pods than this are no copy of a cluster, but an attempt on the memory of whoever rehearses.
+const MOST_PODS: u64 = 500_000;
 
 /// The objects a rehearsal is made from.
 #[derive(Clone, Debug, Default)]
@@ -54,12 +58,17 @@ impl Input {
     /// Objects of known kinds, each once, in a fixed order.
     fn sorted(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
         let (mut kept, mut foreign) = (BTreeMap::new(), BTreeSet::new());
-        let mut taken = None;
+        let (mut taken, mut pods) = (None, 0_u64);
         for (at, mut object) in objects.into_iter().enumerate() {
             check(&object).map_err(|why| RehearsalError::Object { number: at + 1, why })?;
             let Some(rank) = kinds::rank(&object) else {
                 continue;
             };
+            pods += workload(&object).map_err(|why| RehearsalError::Object { number: at + 1, why })?;
+            if pods > MOST_PODS {
+                let why = format!("with it there are more than {MOST_PODS} pods");
+                return Err(RehearsalError::Object { number: at + 1, why });
+            }
             if !kinds::is_played(&object) {
                 if text(&object, "/kind") == kinds::WEBHOOKS {
                     foreign.insert(text(&object, "/metadata/name").to_owned());
@@ -121,6 +130,31 @@ fn check(object: &Value) -> Result<(), String> {
         return Err(format!("the namespace of {kind} {name:?} is none"));
     }
     Ok(())
+}
+
+/// Workloads make pods, so what no server would have accepted must not be played; gives how many pods it wants.
+fn workload(object: &Value) -> Result<u64, String> {
+    let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+    if !matches!(kind, "Deployment" | "ReplicaSet" | "StatefulSet" | "DaemonSet") {
+        return Ok(0);
+    }
+    let labels = object.pointer("/spec/template/metadata/labels");
+    let selector = LabelSelector::from_object(object.pointer("/spec/selector"));
+    if selector.is_empty() || !selector.matches_map(labels) {
+        return Err(format!(
+            "{kind} {name:?} does not select the pods of its own template"
+        ));
+    }
+    let replicas = object
+        .pointer("/spec/replicas")
+        .filter(|replicas| !replicas.is_null());
+    match replicas.map(Value::as_u64) {
+        Some(None) => Err(format!("the replicas of {kind} {name:?} are no number of pods")),
+        // The pods of a replica set are those of its Deployment.
+        _ if kind == "ReplicaSet" => Ok(0),
+        Some(Some(replicas)) => Ok(replicas),
+        None => Ok(1),
+    }
 }
 
 fn shortened(text: &str) -> String {

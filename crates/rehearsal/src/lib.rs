@@ -14,6 +14,7 @@ mod findings;
 pub mod html;
 pub mod input;
 mod limits;
+mod model;
 mod objects;
 mod recording;
 mod rehearse;

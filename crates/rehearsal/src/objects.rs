@@ -15,7 +15,7 @@ use crate::report::{Change, ObjectChange};
 use differ::{differences, renamed};
 
 /// The version the embedded cluster says it has.
-const SERVER: &str = "v1.36.4";
+pub(crate) const SERVER: &str = "v1.36.4";
 
 /// Kind, namespace and name.
 pub(crate) type Place = (String, String, String);

@@ -134,6 +134,15 @@ impl Recording {
         self.releases.values().chain(gone)
     }
 
+    /// Workloads that were restarted.
+    pub(crate) fn moved(&self) -> BTreeSet<&WorkloadKey> {
+        let moved = self.deeds.iter().filter_map(|deed| match &deed.what {
+            What::Moved(key, _) => Some(key),
+            _ => None,
+        });
+        moved.collect()
+    }
+
     /// Releases that are installed.
     pub(crate) fn installed(&self) -> impl Iterator<Item = &Arc<Release>> {
         self.releases.values()

@@ -9,9 +9,10 @@ use crate::embedded;
 use crate::error::RehearsalError;
 use crate::input::Input;
 use crate::limits::Limits;
+use crate::model;
 use crate::report::{Method, Report};
 use crate::scene::Scene;
-use crate::wish::{EMBEDDED_MOST, Wish, plot};
+use crate::wish::{EMBEDDED_MOST, Plot, Wish, plot};
 
 /// What the upgrade will do. The same input and wish give the same report.
 pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Report, RehearsalError> {
@@ -21,12 +22,11 @@ pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Re
         .map_err(|_| RehearsalError::Version(format!("{:?}", plot.wanted.spec.version)))?;
     let scene = Scene::of(input, wish);
     let limits = Limits::of(input, &plot, scene.workloads.len());
-    let method = wish.method.unwrap_or(if scene.workloads.len() > EMBEDDED_MOST {
-        Method::Calculated
-    } else {
-        Method::Embedded
-    });
-    let recording = embedded::play(catalog.clone(), input, (&scene, &plot, &limits), wish.seed)?;
+    let method = method(&scene, &plot, wish);
+    let recording = match method {
+        Method::Embedded => embedded::play(catalog.clone(), input, (&scene, &plot, &limits), wish.seed)?,
+        Method::Calculated => model::play(catalog, input, (&scene, &plot, &limits))?,
+    };
     Ok(compose::compose(&Play {
         catalog,
         input,
@@ -37,4 +37,19 @@ pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Re
         version: &version,
         method,
     }))
+}
+
+/// Only Deployments can be calculated, and only clusters of many workloads need be.
+fn method(scene: &Scene, plot: &Plot, wish: &Wish) -> Method {
+    let strategy = plot.wanted.spec.update_strategy.as_ref();
+    let migration = strategy.and_then(|strategy| strategy.workload_migration.as_ref());
+    let mut kinds = migration.iter().flat_map(|migration| &migration.kinds);
+    if kinds.any(|kind| kind != "Deployment") {
+        return Method::Embedded;
+    }
+    wish.method.unwrap_or(if scene.workloads.len() > EMBEDDED_MOST {
+        Method::Calculated
+    } else {
+        Method::Embedded
+    })
 }

@@ -1,7 +1,7 @@
 //! A cluster as text and back: takes `kubectl get -A -o yaml`, a List, or loose documents, gives objects; and the other way round.
 //!
 //! Loading passes all rules by: the objects were accepted once, by the cluster they come from, and are kept as they are, status, uid
-//! and times included. Only their resourceVersions are new.
+//! and times included. Only their resourceVersions are new, and what nobody wrote is filled in, as a server does whenever it reads an object.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -164,6 +164,7 @@ fn place(state: &mut State, object: Value) -> Result<(), String> {
     let (uid, now) = (state.random.uid(), state.now().rfc3339());
     tree::set_default_text(&mut value, &["metadata", "uid"], &uid);
     tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
+    crate::defaults::apply(state, &resource, &mut value);
     crate::apply::pack(&mut value);
     reserve(state, &resource, &value);
     let mut stored = convert::to_stored(&resource, value);
@@ -318,6 +319,23 @@ data: {on: \"yes\"}
         let pod = cluster.with(|state| state.store.get("pods", "shop/p").unwrap().value());
         assert_eq!(pod["status"]["phase"], "Running");
         assert_eq!(pod["metadata"]["uid"], "11111111-1111-1111-1111-111111111111");
+    }
+
+    #[test]
+    fn what_nobody_wrote_is_filled_in_so_that_a_manifest_comes_to_rest() {
+        let text = "\
+apiVersion: apps/v1
+kind: Deployment
+metadata: {name: web, namespace: default}
+spec:
+  selector: {matchLabels: {app: web}}
+  template: {metadata: {labels: {app: web}}, spec: {containers: [{name: c, image: i}]}}
+";
+        let cluster = Cluster::default();
+        cluster.run_workloads(1);
+        cluster.with(|state| load(state, parse(text).unwrap()));
+        cluster.settle();
+        assert_eq!(cluster.with(|state| state.store.count("replicasets.apps")), 1);
     }
 
     #[test]

@@ -44,6 +44,7 @@ pub(super) fn replaced(report: &Report) -> usize {
 
 /// Every Service of which a pod was restarted.
 pub(super) fn services(play: &Play<'_>) -> Vec<Service> {
+    let moved = play.recording.moved();
     let mut services: Vec<Service> = play
         .scene
         .services
@@ -54,17 +55,12 @@ pub(super) fn services(play: &Play<'_>) -> Vec<Service> {
                 .selected(&service.namespace, &service.selector)
                 .map(|(key, workload)| (key, workload.replicas))
                 .collect();
-            let touched = crew.iter().any(|(key, _)| is_touched(play, key));
+            let touched = crew.iter().any(|(key, _)| moved.contains(key));
             touched.then(|| of(play, (&service.namespace, &service.name), &crew))
         })
         .collect();
     services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     services
-}
-
-fn is_touched(play: &Play<'_>, key: &WorkloadKey) -> bool {
-    play.recording.crews.get(key).is_some_and(|steps| steps.len() > 1)
-        || play.recording.ends.contains_key(key)
 }
 
 fn of(play: &Play<'_>, (namespace, name): (&str, &str), crew: &[(&WorkloadKey, u32)]) -> Service {

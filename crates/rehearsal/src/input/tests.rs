@@ -104,6 +104,31 @@ fn what_no_cluster_holds_is_refused() {
 }
 
 #[test]
+fn workloads_that_no_server_accepts_are_refused() {
+    let begin = "object 1 of the input is no object of a cluster: ";
+    let deployment = |replicas: Value, app: &str| {
+        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"}, "spec": {
+            "replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": app}}}}})
+    };
+    let check = |object: Value, why: &str| assert_eq!(refusal(object), format!("{begin}{why}"));
+    check(
+        deployment(json!(1), "other"),
+        "Deployment \"web\" does not select the pods of its own template",
+    );
+    for strange in [json!(-1), json!("many"), json!(0.5)] {
+        check(
+            deployment(strange, "web"),
+            "the replicas of Deployment \"web\" are no number of pods",
+        );
+    }
+    check(
+        deployment(json!(2_147_483_647), "web"),
+        "with it there are more than 500000 pods",
+    );
+    assert!(Input::of_objects("x".into(), vec![deployment(Value::Null, "web")]).is_ok());
+}
+
+#[test]
 fn the_youngest_moment_is_when_it_was_taken() {
     let mut pod = object("Pod", "v1", "a", "p");
     pod["metadata"]["creationTimestamp"] = json!("2026-11-15T10:00:00Z");

@@ -1,0 +1,183 @@
+//! `mainstay rehearse`: takes a cluster or a snapshot of one and another version, prints what the upgrade will do. Changes nothing.
+
+mod page;
+mod readiness;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mainstay_rehearsal::input::read_cluster;
+use mainstay_rehearsal::report::Outcome;
+use mainstay_rehearsal::{Input, RehearsalError, Report, Wish, html, rehearse};
+use serde_json::Value;
+
+use crate::catalogue::ChartsFlag;
+use crate::commands::print_styled;
+use crate::commands::revision::{Format, structured};
+use crate::error::{CliError, Kind, chain};
+use crate::kubeconfig::{ClusterFlags, block_on};
+use crate::remote::Progress;
+
+/// Arguments of `rehearse`.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:
+  mainstay rehearse --to v1.29.1
+  mainstay rehearse prod --to v1.29.1 --context prod --report upgrade.html
+  mainstay rehearse -f istio.yaml --snapshot backup/
+  kubectl get istios,istiorevisions,istiorevisiontags,ns,deploy,rs,sts,ds,po,svc,pdb,mutatingwebhookconfigurations -A -o yaml > now.yaml
+  mainstay rehearse --to v1.29.1 --snapshot now.yaml -o json | jq '.findings'
+
+The cluster is only read: no Secret is, and nothing is written. Workloads take as long to become ready as their pods were observed to
+take; where nothing was observed, about as long as --ready-after says.
+
+Exit codes: 0 everything moves, 2 workloads or the control plane would fail, 1 there was no rehearsal.")]
+pub(crate) struct Args {
+    /// The Istio to upgrade; may be left out if there is only one
+    istio: Option<String>,
+
+    /// The version to upgrade to
+    #[arg(long, value_name = "VERSION", required_unless_present = "file")]
+    to: Option<String>,
+
+    /// Take the Istio as it is to be from this file
+    #[arg(short, long, value_name = "FILE")]
+    file: Option<PathBuf>,
+
+    /// Rehearse on this file or folder (`kubectl get -A -o yaml`) instead of a cluster
+    #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["kubeconfig", "context"])]
+    snapshot: Option<PathBuf>,
+
+    /// How long pods take until they are ready where nothing was observed
+    #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = readiness::duration)]
+    ready_after: Duration,
+
+    /// How long pods of single workloads take: YAML, `namespace/name: 30s` or `never` per line
+    #[arg(long, value_name = "FILE")]
+    readiness: Option<PathBuf>,
+
+    /// Chance is drawn from this: the same input and seed give the same report
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    seed: u64,
+
+    /// Also write the report as one HTML page to send around
+    #[arg(long, value_name = "FILE.html")]
+    report: Option<PathBuf>,
+
+    /// How to print it; `wide` lists every workload
+    #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
+    output: Format,
+
+    #[command(flatten)]
+    cluster: ClusterFlags,
+
+    #[command(flatten)]
+    charts: ChartsFlag,
+}
+
+/// Runs it.
+pub(crate) fn run(args: &Args) -> Result<(), CliError> {
+    let progress = Progress::start();
+    progress.step("reading");
+    let catalog = Arc::new(args.charts.open()?);
+    let wish = wish(args)?;
+    let input = match &args.snapshot {
+        Some(path) => Input::of_path(path)?,
+        None => block_on(read(args))?,
+    };
+    progress.step("rehearsing");
+    let report = rehearse(&catalog, &input, &wish)?;
+    drop(progress);
+    if let Some(path) = &args.report {
+        write(path, &html::page(&report))?;
+    }
+    let text = match args.output {
+        Format::Text | Format::Wide => page::page(&report, args.output == Format::Wide),
+        other => structured(&report, other)?,
+    };
+    print_styled(&text)?;
+    verdict(&report)
+}
+
+async fn read(args: &Args) -> Result<Input, CliError> {
+    let client = args.cluster.client().await?;
+    let source = match args.cluster.context() {
+        Some(context) => format!("cluster of context {context}"),
+        None => "cluster".to_owned(),
+    };
+    Ok(read_cluster(&client, source, Timestamp::now()).await?)
+}
+
+fn wish(args: &Args) -> Result<Wish, CliError> {
+    let manifest = args.file.as_deref().map(manifest).transpose()?;
+    Ok(Wish {
+        istio: args.istio.clone(),
+        to: args.to.clone(),
+        manifest,
+        seed: args.seed,
+        readiness: args.ready_after,
+        readiness_of: args
+            .readiness
+            .as_deref()
+            .map(readiness::read)
+            .transpose()?
+            .unwrap_or_default(),
+        ..Wish::default()
+    })
+}
+
+/// The Istio in a file.
+fn manifest(path: &Path) -> Result<Value, CliError> {
+    let objects = mainstay_sim::snapshot::read_path(path)
+        .map_err(|error| CliError::new(Kind::Usage, format!("{}: {}", path.display(), chain(&error))))?;
+    let mut istios = objects
+        .into_iter()
+        .filter(|object| object.get("kind").and_then(Value::as_str) == Some("Istio"));
+    match (istios.next(), istios.next()) {
+        (Some(istio), None) => Ok(istio),
+        (None, _) => Err(CliError::new(
+            Kind::Usage,
+            format!("{}: no Istio in it", path.display()),
+        )),
+        _ => Err(CliError::new(
+            Kind::Usage,
+            format!("{}: several Istios in it", path.display()),
+        )),
+    }
+}
+
+fn write(path: &Path, text: &str) -> Result<(), CliError> {
+    std::fs::write(path, text)
+        .map_err(|error| CliError::new(Kind::Io, format!("{}: {error}", path.display())))
+}
+
+fn verdict(report: &Report) -> Result<(), CliError> {
+    match report.outcome {
+        Outcome::Completed | Outcome::NothingMoves => Ok(()),
+        Outcome::Failed | Outcome::Unfinished => Err(CliError::new(Kind::Attention, "")),
+    }
+}
+
+impl From<RehearsalError> for CliError {
+    fn from(error: RehearsalError) -> Self {
+        let kind = match &error {
+            RehearsalError::Cluster { .. } => Kind::Cluster,
+            RehearsalError::Stage(_) => Kind::Io,
+            _ => Kind::Usage,
+        };
+        let said = Self::new(kind, chain(&error));
+        match &error {
+            RehearsalError::Version(_) => said
+                .hint("`mainstay charts list` shows those that are there, `mainstay charts pull` adds more"),
+            RehearsalError::SeveralIstios(names) => match names.first() {
+                Some(first) => said.hint(format!("name one: mainstay rehearse {first} …")),
+                None => said,
+            },
+            RehearsalError::NoIstio => {
+                said.hint("a snapshot needs the Istio too: kubectl get istios -o yaml")
+            }
+            _ => said,
+        }
+    }
+}

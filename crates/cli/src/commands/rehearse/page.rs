@@ -1,0 +1,304 @@
+//! A rehearsal for a tired person: takes a report, gives one page. The verdict first, then what to mend, then what happens when.
+
+use std::fmt::Write as _;
+
+use anstyle::Style;
+use mainstay_rehearsal::Report;
+use mainstay_rehearsal::report::{
+    Batch, Change, Finding, Method, Moment, Outcome, PhaseKind, Severity, SpanResult,
+};
+
+use crate::style::{ERROR, FRAME, GOOD, WARNING};
+use crate::table;
+
+/// So many findings of one severity are shown; the rest is counted.
+const FINDINGS: usize = 20;
+/// So many batches, Services and objects are shown.
+const ROWS: usize = 12;
+
+/// The page; a wide one holds everything.
+pub(super) fn page(report: &Report, wide: bool) -> String {
+    let mut out = verdict(report);
+    findings(report, wide, &mut out);
+    timeline(report, &mut out);
+    batches(report, wide, &mut out);
+    if wide {
+        workloads(report, &mut out);
+    }
+    services(report, wide, &mut out);
+    objects(report, wide, &mut out);
+    rest(report, &mut out);
+    out
+}
+
+fn many(count: usize, one: &str, more: &str) -> String {
+    format!("{count} {}", if count == 1 { one } else { more })
+}
+
+fn verdict(report: &Report) -> String {
+    let (upgrade, totals) = (&report.upgrade, &report.totals);
+    let (style, word) = match report.outcome {
+        Outcome::Completed => (GOOD, "goes through"),
+        Outcome::Failed => (ERROR, "fails"),
+        Outcome::NothingMoves => (WARNING, "moves nothing"),
+        Outcome::Unfinished => (ERROR, "does not end"),
+    };
+    let mut out = format!(
+        "{style}The upgrade {word}{style:#}: Istio {} from {} to {}, {}\n",
+        upgrade.istio,
+        upgrade.from,
+        upgrade.to,
+        match report.outcome {
+            Outcome::NothingMoves => "no workload is restarted".to_owned(),
+            _ => format!(
+                "{} of {} moved in {}, {} failed, {} skipped",
+                totals.migrated,
+                many(totals.workloads, "workload", "workloads"),
+                totals.duration,
+                totals.failed,
+                totals.skipped
+            ),
+        }
+    );
+    let _ = writeln!(
+        out,
+        "Rehearsed on {}, seed {}, {}",
+        report.input.source,
+        report.seed,
+        method(report)
+    );
+    out
+}
+
+fn method(report: &Report) -> String {
+    match report.method {
+        Method::Embedded => "on the embedded cluster".to_owned(),
+        Method::Calculated => "rolling updates calculated".to_owned(),
+    }
+}
+
+fn findings(report: &Report, wide: bool, out: &mut String) {
+    for (severity, style, word) in [
+        (Severity::Error, ERROR, "Errors"),
+        (Severity::Warning, WARNING, "Warnings"),
+        (Severity::Info, FRAME, "Notes"),
+    ] {
+        let found: Vec<&Finding> = report
+            .findings
+            .iter()
+            .filter(|finding| finding.severity == severity)
+            .collect();
+        section(&found, (style, word), wide, out);
+    }
+}
+
+fn section(found: &[&Finding], (style, word): (Style, &str), wide: bool, out: &mut String) {
+    if found.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{style}{word}{style:#}");
+    let most = if wide { usize::MAX } else { FINDINGS };
+    for finding in found.iter().take(most) {
+        let _ = writeln!(out, "  {}: {}", finding.subject, table::one_line(&finding.what));
+        if !finding.remedy.is_empty() {
+            let _ = writeln!(out, "    → {}", table::one_line(&finding.remedy));
+        }
+    }
+    more(found.len(), most, out);
+}
+
+fn more(count: usize, shown: usize, out: &mut String) {
+    if count > shown {
+        let _ = writeln!(out, "  … and {} more (-o wide)", count - shown);
+    }
+}
+
+fn timeline(report: &Report, out: &mut String) {
+    let _ = writeln!(out, "\n{FRAME}Timeline{FRAME:#}");
+    let rows: Vec<Vec<String>> = report
+        .phases
+        .iter()
+        .map(|phase| {
+            let name = match phase.kind {
+                PhaseKind::ControlPlane => "control plane",
+                PhaseKind::Tags => "tags",
+                PhaseKind::Namespaces => "namespaces",
+                PhaseKind::Batches => "workloads",
+                PhaseKind::Pruning => "pruning",
+            };
+            vec![
+                stretch(phase.start, phase.end),
+                name.to_owned(),
+                phase.detail.clone(),
+            ]
+        })
+        .collect();
+    out.push_str(&table::lines("  ", &rows));
+}
+
+fn stretch(start: Moment, end: Moment) -> String {
+    format!("{start} – {end}")
+}
+
+fn batches(report: &Report, wide: bool, out: &mut String) {
+    if report.batches.is_empty() {
+        return;
+    }
+    let _ = writeln!(out, "\n{FRAME}Batches{FRAME:#}");
+    let most = if wide { usize::MAX } else { ROWS };
+    // Those that fail are shown before others are left out.
+    let mut shown: Vec<&Batch> = report
+        .batches
+        .iter()
+        .filter(|batch| batch.failed > 0)
+        .take(most)
+        .collect();
+    let rest = report.batches.iter().filter(|batch| batch.failed == 0);
+    shown.extend(rest.take(most.saturating_sub(shown.len())));
+    shown.sort_by_key(|batch| batch.number);
+    let rows: Vec<Vec<String>> = shown.iter().map(|batch| row(report, batch)).collect();
+    out.push_str(&table::lines("  ", &rows));
+    more(report.batches.len(), shown.len(), out);
+}
+
+fn row(report: &Report, batch: &Batch) -> Vec<String> {
+    let names = report
+        .workloads
+        .iter()
+        .filter(|span| span.batch == batch.number)
+        .map(|span| {
+            let mark = if span.result == SpanResult::Migrated {
+                ""
+            } else {
+                " ✗"
+            };
+            format!("{}/{}{mark}", span.namespace, span.name)
+        });
+    let mut names: Vec<String> = names.take(6).collect();
+    if batch.workloads > names.len() {
+        names.push(format!("… {} more", batch.workloads - names.len()));
+    }
+    vec![
+        batch.number.to_string(),
+        stretch(batch.start, batch.end),
+        names.join(" "),
+    ]
+}
+
+fn workloads(report: &Report, out: &mut String) {
+    let _ = writeln!(out, "\n{FRAME}Workloads{FRAME:#}");
+    let rows: Vec<Vec<String>> = report
+        .workloads
+        .iter()
+        .map(|span| {
+            let result = match span.result {
+                SpanResult::Migrated => "moved",
+                SpanResult::Failed => "failed",
+                SpanResult::Unfinished => "unfinished",
+            };
+            let ready = format!("{}/{} ready at worst", span.fewest_ready, span.replicas);
+            let name = format!("{} {}/{}", span.kind, span.namespace, span.name);
+            vec![
+                stretch(span.start, span.end),
+                name,
+                result.to_owned(),
+                ready,
+                span.message.clone(),
+            ]
+        })
+        .collect();
+    out.push_str(&table::lines("  ", &rows));
+}
+
+/// Only those that people feel, unless everything is asked for.
+fn services(report: &Report, wide: bool, out: &mut String) {
+    let felt = report
+        .services
+        .iter()
+        .filter(|service| wide || service.fewest < service.desired);
+    let rows: Vec<Vec<String>> = felt
+        .map(|service| {
+            let interrupted = if service.interrupted > Moment(0) {
+                format!("none for {}", service.interrupted)
+            } else {
+                String::new()
+            };
+            vec![
+                format!("{}/{}", service.namespace, service.name),
+                format!("{} of {} endpoints at worst", service.fewest, service.desired),
+                interrupted,
+            ]
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    let most = if wide { usize::MAX } else { ROWS };
+    let _ = writeln!(out, "\n{FRAME}Services{FRAME:#}");
+    out.push_str(&table::lines(
+        "  ",
+        rows.get(..most.min(rows.len())).unwrap_or(&rows),
+    ));
+    more(rows.len(), most, out);
+}
+
+fn objects(report: &Report, wide: bool, out: &mut String) {
+    if report.objects.is_empty() {
+        return;
+    }
+    let count = |change| {
+        report
+            .objects
+            .iter()
+            .filter(|object| object.change == change)
+            .count()
+    };
+    let _ = writeln!(
+        out,
+        "\n{FRAME}Control plane{FRAME:#}: {} changed, {} added, {} removed (labels of the version aside)",
+        count(Change::Changed),
+        count(Change::Added),
+        count(Change::Removed)
+    );
+    for object in &report.objects {
+        let sign = match object.change {
+            Change::Added => "+",
+            Change::Removed => "-",
+            Change::Changed => "~",
+        };
+        let _ = writeln!(out, "  {sign} {} {}", object.kind, object.name);
+        if wide {
+            for field in &object.fields {
+                let side = |text: &Option<String>| text.clone().unwrap_or_else(|| "–".to_owned());
+                let _ = match &field.diff {
+                    Some(diff) => writeln!(out, "      {}\n{}", field.path, indented(diff)),
+                    None => writeln!(
+                        out,
+                        "      {}: {} → {}",
+                        field.path,
+                        side(&field.old),
+                        side(&field.new)
+                    ),
+                };
+            }
+        }
+    }
+}
+
+fn indented(text: &str) -> String {
+    text.lines().map(|line| format!("        {line}\n")).collect()
+}
+
+fn rest(report: &Report, out: &mut String) {
+    let writes: Vec<String> = report
+        .writes
+        .iter()
+        .map(|writes| format!("{} {} {}", writes.count, writes.verb, writes.kind))
+        .collect();
+    let _ = writeln!(
+        out,
+        "\n{FRAME}Writes{FRAME:#}: {} ({})",
+        report.totals.writes,
+        writes.join(", ")
+    );
+}

@@ -1,0 +1,164 @@
+//! Our own objects in the model: takes what plans write, keeps versions, finalizers and deletions as an API server would, tells the brain.
+
+use std::collections::BTreeMap;
+
+use jiff::Timestamp;
+use mainstay_api::{ObjectKind, names};
+use mainstay_mesh::Subject;
+use mainstay_mesh::plan::{Change, NewObject, Seen};
+use mainstay_operator::Brain;
+use serde::Serialize;
+use serde_json::{Map, Value, json};
+
+use crate::input::text;
+
+/// All of them.
+#[derive(Debug, Default)]
+pub(super) struct Objects {
+    all: BTreeMap<(ObjectKind, String), Value>,
+    version: u64,
+}
+
+impl Objects {
+    /// The next version of anything.
+    pub(super) fn next_version(&mut self) -> String {
+        self.version += 1;
+        self.version.to_string()
+    }
+
+    /// Puts an object of the input in.
+    pub(super) fn put(&mut self, kind: ObjectKind, mut object: Value, brain: &mut Brain) {
+        let name = text(&object, "/metadata/name").to_owned();
+        let version = self.next_version();
+        if let Some(metadata) = metadata(&mut object) {
+            metadata.insert("resourceVersion".into(), version.clone().into());
+            metadata
+                .entry("uid")
+                .or_insert_with(|| format!("uid-{version}").into());
+            metadata.entry("generation").or_insert(1.into());
+        }
+        self.all.insert((kind, name.clone()), object);
+        self.tell(kind, &name, brain);
+    }
+
+    /// Replaces a spec.
+    pub(super) fn set_spec(&mut self, kind: ObjectKind, name: &str, spec: Value, brain: &mut Brain) {
+        self.change(kind, name, brain, |object| {
+            if object.get("spec") == Some(&spec) {
+                return;
+            }
+            object.insert("spec".into(), spec);
+            let generation = object
+                .get("metadata")
+                .and_then(|it| it.get("generation")?.as_i64())
+                .unwrap_or(0);
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.insert("generation".into(), (generation + 1).into());
+            }
+        });
+    }
+
+    pub(super) fn create<S: Serialize>(
+        &mut self,
+        kind: ObjectKind,
+        new: &NewObject<S>,
+        now: Timestamp,
+        brain: &mut Brain,
+    ) {
+        let created = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        let object = json!({
+            "apiVersion": names::API_VERSION, "kind": kind.name(),
+            "metadata": {
+                "name": new.name, "creationTimestamp": created, "ownerReferences": [new.owner], "finalizers": new.finalizers,
+            },
+            "spec": serde_json::to_value(&new.spec).unwrap_or_default(),
+        });
+        self.put(kind, object, brain);
+    }
+
+    pub(super) fn update<S: Serialize>(&mut self, change: &Change<S>, brain: &mut Brain) {
+        let Subject::Object(kind, name) = &change.object.subject else {
+            return;
+        };
+        let spec = serde_json::to_value(&change.spec).unwrap_or_default();
+        let owners = serde_json::to_value(&change.owner_references).unwrap_or_default();
+        self.change(*kind, name, brain, |object| {
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.insert("ownerReferences".into(), owners);
+            }
+        });
+        self.set_spec(*kind, name, spec, brain);
+    }
+
+    pub(super) fn delete(&mut self, seen: &Seen, now: Timestamp, brain: &mut Brain) {
+        let Subject::Object(kind, name) = &seen.subject else {
+            return;
+        };
+        let at = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
+        self.change(*kind, name, brain, |object| {
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.entry("deletionTimestamp").or_insert(at.into());
+            }
+        });
+    }
+
+    pub(super) fn set_finalizers(&mut self, seen: &Seen, finalizers: &[String], brain: &mut Brain) {
+        let Subject::Object(kind, name) = &seen.subject else {
+            return;
+        };
+        self.change(*kind, name, brain, |object| {
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.insert("finalizers".into(), json!(finalizers));
+            }
+        });
+    }
+
+    pub(super) fn set_status(&mut self, seen: &Seen, status: Value, brain: &mut Brain) {
+        let Subject::Object(kind, name) = &seen.subject else {
+            return;
+        };
+        self.change(*kind, name, brain, |object| {
+            object.insert("status".into(), status);
+        });
+    }
+
+    fn change(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+        brain: &mut Brain,
+        how: impl FnOnce(&mut Map<String, Value>),
+    ) {
+        let version = self.next_version();
+        if let Some(Value::Object(object)) = self.all.get_mut(&(kind, name.to_owned())) {
+            how(object);
+            if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
+                metadata.insert("resourceVersion".into(), version.into());
+            }
+        }
+        self.tell(kind, name, brain);
+    }
+
+    /// What goes away and has nobody left to wait for is gone.
+    fn tell(&mut self, kind: ObjectKind, name: &str, brain: &mut Brain) {
+        let key = (kind, name.to_owned());
+        let Some(object) = self.all.get(&key) else {
+            return;
+        };
+        let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
+        let going = object
+            .pointer("/metadata/deletionTimestamp")
+            .is_some_and(|at| !at.is_null());
+        if going && finalizers.is_none_or(Vec::is_empty) {
+            let last = self.all.remove(&key).unwrap_or_default();
+            brain.object_gone(kind, &last);
+        } else {
+            // What cannot be read is told by nobody, as on a real cluster.
+            let _ = brain.object_seen(kind, object.clone());
+        }
+    }
+}
+
+fn metadata(object: &mut Value) -> Option<&mut Map<String, Value>> {
+    object.get_mut("metadata").and_then(Value::as_object_mut)
+}

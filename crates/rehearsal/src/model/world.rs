@@ -1,0 +1,516 @@
+//! The cluster as plain data: takes an input and the operator's actions, moves pods and workloads on, tells the brain what watches would.
+
+mod unit;
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use jiff::Timestamp;
+use mainstay_api::{ObjectKind, names};
+use mainstay_catalog::Catalog;
+use mainstay_cluster::write::Refused;
+use mainstay_mesh::plan::{Move, Plan, Relabel, Release, ReleaseKey};
+use mainstay_mesh::references::ReferrerKey;
+use mainstay_mesh::snapshot::{Deployment, ProbeResult, ReleaseFact, Source, SourceState, Webhook};
+use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
+use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
+use mainstay_operator::brain::{Ended, Failed};
+use mainstay_operator::{Brain, Renderer};
+use serde_json::Value;
+
+use super::objects::Objects;
+use crate::error::RehearsalError;
+use crate::input::{Input, text};
+use crate::objects::SERVER;
+use crate::recording::Recording;
+use crate::scene::{Labels, Scene};
+use crate::wish::Plot;
+use unit::{Event, Unit};
+
+/// The cluster.
+pub(super) struct World<'a> {
+    scene: &'a Scene,
+    renderer: Renderer,
+    objects: Objects,
+    namespaces: BTreeMap<String, Namespace>,
+    units: BTreeMap<WorkloadKey, Unit>,
+    /// What will happen, in its order.
+    alarms: BTreeSet<(Timestamp, u64)>,
+    events: BTreeMap<u64, Alarm>,
+    next: u64,
+    pods: u64,
+    /// Deployments of releases, by release.
+    istiods: BTreeMap<ReleaseKey, Vec<(String, String)>>,
+}
+
+struct Namespace {
+    labels: Labels,
+    annotations: Labels,
+    uid: String,
+    terminating: bool,
+}
+
+enum Alarm {
+    Unit(WorkloadKey, Event),
+    /// An istiod is ready: where, and how many pods.
+    Istiod(String, String, i32),
+}
+
+impl<'a> World<'a> {
+    pub(super) fn new(catalog: Arc<Catalog>, scene: &'a Scene) -> Self {
+        Self {
+            scene,
+            renderer: Renderer::new(catalog, SERVER),
+            objects: Objects::default(),
+            namespaces: BTreeMap::new(),
+            units: BTreeMap::new(),
+            alarms: BTreeSet::new(),
+            events: BTreeMap::new(),
+            next: 0,
+            pods: 0,
+            istiods: BTreeMap::new(),
+        }
+    }
+
+    /// Tells the brain everything there is.
+    pub(super) fn load(
+        &mut self,
+        input: &Input,
+        plot: &Plot,
+        brain: &mut Brain,
+        now: Timestamp,
+    ) -> Result<(), RehearsalError> {
+        for object in &input.objects {
+            self.load_object(object, plot, brain);
+        }
+        for name in [crate::stage::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
+            if !name.is_empty() && !self.namespaces.contains_key(name) {
+                self.put_namespace(name, Labels::new(), Labels::new(), false);
+            }
+        }
+        let names: Vec<String> = self.namespaces.keys().cloned().collect();
+        for name in names {
+            self.tell_namespace(&name, brain);
+        }
+        for source in Source::ALL.into_iter().chain([Source::Workloads]) {
+            brain.source(source, SourceState::Ready);
+        }
+        self.load_pods(brain, now);
+        Ok(())
+    }
+
+    fn load_object(&mut self, object: &Value, plot: &Plot, brain: &mut Brain) {
+        let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
+        if let Some(own) = ObjectKind::ALL.into_iter().find(|own| own.name() == kind) {
+            let mut object = object.clone();
+            if let (ObjectKind::Istio, true, Value::Object(fields)) =
+                (own, name == plot.istio.name(), &mut object)
+            {
+                fields.insert("spec".into(), plot.before.clone());
+            }
+            self.objects.put(own, object, brain);
+        } else if kind == "Namespace" {
+            let going = object
+                .pointer("/metadata/deletionTimestamp")
+                .is_some_and(|at| !at.is_null());
+            let labels = crate::scene::labels(object, "/metadata/labels");
+            let annotations = crate::scene::labels(object, "/metadata/annotations");
+            self.put_namespace(name, labels, annotations, going);
+        } else if let Some(kind) = WorkloadKind::named(kind) {
+            if let Some((key, fact)) = mainstay_mesh::workload::Workload::of(kind, object)
+                && let Some(spec) = self.scene.workloads.get(&key)
+            {
+                self.units.insert(key.clone(), Unit::new(key, spec.clone(), fact));
+            }
+        }
+    }
+
+    fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels, terminating: bool) {
+        let namespace = Namespace {
+            labels,
+            annotations,
+            uid: format!("namespace-{name}"),
+            terminating,
+        };
+        self.namespaces.insert(name.to_owned(), namespace);
+    }
+
+    fn tell_namespace(&mut self, name: &str, brain: &mut Brain) {
+        let version = self.objects.next_version();
+        if let Some(namespace) = self.namespaces.get(name) {
+            brain.observe(Observation::Namespace {
+                name: name.to_owned(),
+                uid: namespace.uid.clone(),
+                resource_version: version,
+                labels: namespace.labels.clone(),
+                annotations: namespace.annotations.clone(),
+                terminating: namespace.terminating,
+            });
+        }
+    }
+
+    /// Pods that are there, those that are missing, and how each workload stands.
+    fn load_pods(&mut self, brain: &mut Brain, now: Timestamp) {
+        let present = self.scene.present();
+        for pod in self.scene.pods.iter().filter(|pod| !pod.finished) {
+            brain.observe(Observation::Pod {
+                namespace: pod.namespace.clone(),
+                name: pod.name.clone(),
+                labels: pod.labels.clone(),
+                annotations: pod.annotations.clone(),
+                finished: false,
+                leaving: pod.leaving,
+                workload: pod.workload.clone(),
+            });
+            let unit = pod.workload.as_ref().and_then(|key| self.units.get_mut(key));
+            if let Some(unit) = unit.filter(|_| !pod.leaving) {
+                let ready = present.get(&unit.key).is_some_and(Option::is_some);
+                unit.adopt(pod, ready);
+            }
+        }
+        let keys: Vec<WorkloadKey> = self.units.keys().cloned().collect();
+        for key in &keys {
+            let ready = present.get(key).is_some_and(Option::is_some);
+            self.complete(key, ready, brain, now);
+        }
+        for key in keys.iter().filter(|key| key.name.starts_with("istiod")) {
+            if let Some(unit) = self.units.get(key) {
+                let (replicas, ready) = unit.counts();
+                let fact = Deployment { replicas, ready };
+                brain.observe(Observation::Deployment(
+                    key.namespace.clone(),
+                    key.name.clone(),
+                    Some(fact),
+                ));
+            }
+        }
+    }
+
+    /// Makes what is missing of a workload's pods, as controllers do at once.
+    fn complete(&mut self, key: &WorkloadKey, ready: bool, brain: &mut Brain, now: Timestamp) {
+        let missing = self.units.get(key).map_or(0, Unit::missing);
+        for _ in 0..missing {
+            self.make_pod(key, true, ready.then_some(Duration::ZERO), brain, now);
+        }
+        let surplus = self
+            .units
+            .get_mut(key)
+            .map(Unit::take_surplus)
+            .unwrap_or_default();
+        for name in surplus {
+            brain.refer_no_more(ReferrerKey::Pod(key.namespace.clone(), name));
+        }
+        if let Some(unit) = self.units.get_mut(key) {
+            unit.settle_first();
+        }
+        self.tell_unit(key, brain);
+    }
+
+    /// The first crews, once it has begun.
+    pub(super) fn begin(&self, now: Timestamp, recording: &mut Recording) {
+        for (key, unit) in &self.units {
+            recording.crew(key, now, unit.serving());
+        }
+    }
+
+    pub(super) fn set_spec(&mut self, plot: &Plot, brain: &mut Brain) {
+        self.objects
+            .set_spec(ObjectKind::Istio, plot.istio.name(), plot.after.clone(), brain);
+    }
+
+    /// The next moment at which something happens.
+    pub(super) fn due(&self) -> Option<Timestamp> {
+        self.alarms.first().map(|(at, _)| *at)
+    }
+
+    fn alarm(&mut self, at: Timestamp, alarm: Alarm) {
+        self.next += 1;
+        self.alarms.insert((at, self.next));
+        self.events.insert(self.next, alarm);
+    }
+
+    /// Lets everything happen that is due.
+    pub(super) fn advance(&mut self, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+        let mut touched = BTreeSet::new();
+        while let Some((at, id)) = self.alarms.first().copied()
+            && at <= now
+        {
+            self.alarms.remove(&(at, id));
+            match self.events.remove(&id) {
+                Some(Alarm::Unit(key, event)) => {
+                    if let Event::Gone(name) = &event {
+                        brain.refer_no_more(ReferrerKey::Pod(key.namespace.clone(), name.clone()));
+                    }
+                    if let Some(unit) = self.units.get_mut(&key) {
+                        unit.happen(&event);
+                        touched.insert(key);
+                    }
+                }
+                Some(Alarm::Istiod(namespace, name, replicas)) => {
+                    let fact = Deployment {
+                        replicas,
+                        ready: replicas,
+                    };
+                    brain.observe(Observation::Deployment(namespace, name, Some(fact)));
+                }
+                None => {}
+            }
+        }
+        for key in touched {
+            self.roll(&key, now, brain, recording);
+        }
+    }
+
+    /// Goes on with a workload's rollout as far as it can go now.
+    fn roll(&mut self, key: &WorkloadKey, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+        while let Some(step) = self.units.get_mut(key).and_then(Unit::step) {
+            let ready = self.units.get(key).and_then(|unit| unit.spec.pace.ready);
+            for _ in 0..step.come {
+                self.make_pod(key, false, ready, brain, now);
+                recording.made += usize::from(recording.began.is_some());
+            }
+            for pod in step.go {
+                self.pod_leaves(key, pod, brain, now);
+            }
+        }
+        self.tell_unit(key, brain);
+        if let Some(unit) = self.units.get(key) {
+            recording.crew(key, now, unit.serving());
+        }
+    }
+
+    fn make_pod(
+        &mut self,
+        key: &WorkloadKey,
+        old: bool,
+        ready: Option<Duration>,
+        brain: &mut Brain,
+        now: Timestamp,
+    ) {
+        self.pods += 1;
+        let name = format!("{}-{}", key.name, self.pods);
+        let Some(unit) = self.units.get_mut(key) else {
+            return;
+        };
+        let revision = injector(brain, unit);
+        unit.make(
+            name.clone(),
+            revision.clone(),
+            (old, ready == Some(Duration::ZERO)),
+        );
+        let (labels, min_ready) = (unit.fact.template.clone(), unit.spec.min_ready);
+        let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision));
+        brain.observe(Observation::Pod {
+            namespace: key.namespace.clone(),
+            name: name.clone(),
+            labels,
+            annotations: annotations.into_iter().collect(),
+            finished: false,
+            leaving: false,
+            workload: Some(key.clone()),
+        });
+        let Some(ready) = ready else {
+            return;
+        };
+        let ready_at = super::later(now, ready);
+        if !ready.is_zero() {
+            self.alarm(ready_at, Alarm::Unit(key.clone(), Event::Ready(name.clone())));
+        }
+        if !min_ready.is_zero() {
+            // The condition tells whole seconds, so that is what is waited for.
+            let since = Timestamp::from_second(ready_at.as_second()).unwrap_or(ready_at);
+            let at = super::later(since, min_ready).max(ready_at);
+            self.alarm(at, Alarm::Unit(key.clone(), Event::Available(name)));
+        }
+    }
+
+    fn pod_leaves(&mut self, key: &WorkloadKey, name: String, brain: &mut Brain, now: Timestamp) {
+        // Who leaves is no part of a crew any more, but its proxy still runs.
+        let unit = self.units.get_mut(key);
+        let (labels, revision) = unit.map(|unit| unit.leave(&name)).unwrap_or_default();
+        let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision));
+        brain.observe(Observation::Pod {
+            namespace: key.namespace.clone(),
+            name: name.clone(),
+            labels,
+            annotations: annotations.into_iter().collect(),
+            finished: false,
+            leaving: true,
+            workload: Some(key.clone()),
+        });
+        let gone = super::later(now, unit::STOP);
+        self.alarm(gone, Alarm::Unit(key.clone(), Event::Gone(name)));
+    }
+
+    fn tell_unit(&mut self, key: &WorkloadKey, brain: &mut Brain) {
+        let version = self.objects.next_version();
+        if let Some(unit) = self.units.get_mut(key)
+            && let Some(fact) = unit.news(version)
+        {
+            brain.observe(Observation::Workload(key.clone(), Some(fact)));
+        }
+    }
+
+    /// Carries out a plan, and says how many of its steps were done.
+    pub(super) fn carry_out(
+        &mut self,
+        plan: &Plan,
+        now: Timestamp,
+        brain: &mut Brain,
+        recording: &mut Recording,
+    ) -> (usize, Ended) {
+        for (done, action) in plan.actions().enumerate() {
+            match self.act(action, now, brain, recording) {
+                Ok(false) => {}
+                Ok(true) => return (done + 1, Ended::Done),
+                Err(refused) => {
+                    let failed = Failed::of(action.clone(), refused);
+                    return (done, Ended::Failed(Box::new(failed)));
+                }
+            }
+        }
+        (plan.steps.len(), Ended::Done)
+    }
+
+    /// Does one step; says whether those after it are to be planned anew.
+    fn act(
+        &mut self,
+        action: &Action,
+        now: Timestamp,
+        brain: &mut Brain,
+        recording: &mut Recording,
+    ) -> Result<bool, Refused> {
+        match action {
+            Action::CreateRevision(new) => self.objects.create(ObjectKind::IstioRevision, new, now, brain),
+            Action::CreateTag(new) => self.objects.create(ObjectKind::IstioRevisionTag, new, now, brain),
+            Action::UpdateRevision(change) => self.objects.update(change, brain),
+            Action::UpdateTag(change) => self.objects.update(change, brain),
+            Action::DeleteRevision(seen) | Action::DeleteTag(seen) => self.objects.delete(seen, now, brain),
+            Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
+                self.objects.set_finalizers(object, finalizers, brain);
+            }
+            Action::WriteStatus { object, status } => {
+                let status = status.to_json().unwrap_or_default();
+                self.objects.set_status(object, status, brain);
+            }
+            Action::Install(release) => {
+                self.install(release, now, brain)?;
+                return Ok(true);
+            }
+            Action::Uninstall(key) => self.uninstall(key, brain),
+            Action::Event(_) | Action::AnnotateWebhook { .. } => {}
+            Action::Probe(request) => {
+                let result = ProbeResult {
+                    at: now,
+                    ready: false,
+                    reason: "probing is not available".to_owned(),
+                };
+                brain.observe(Observation::Probed(request.webhook.clone(), result));
+            }
+            Action::RelabelNamespace(relabel) => self.relabel(relabel, brain),
+            Action::MoveWorkload(step) => self.restart(step, now, brain, recording),
+        }
+        Ok(false)
+    }
+
+    /// Installs a release: its Deployments come up, its webhooks are there.
+    fn install(&mut self, release: &Arc<Release>, now: Timestamp, brain: &mut Brain) -> Result<(), Refused> {
+        let objects = self.renderer.render(release);
+        let objects = objects.map_err(|error| Refused::ours(ErrorClass::Other, error.to_string()))?;
+        let known = self.istiods.entry(release.key.clone()).or_default().clone();
+        let mut places = Vec::new();
+        for object in &objects {
+            match text(object, "/kind") {
+                "Deployment" => {
+                    let namespace = match text(object, "/metadata/namespace") {
+                        "" => release.key.namespace.clone(),
+                        namespace => namespace.to_owned(),
+                    };
+                    let place = (namespace, text(object, "/metadata/name").to_owned());
+                    if !known.contains(&place) && brain.snapshot().deployment(&place.0, &place.1).is_none() {
+                        self.raise(&place, object, now, brain);
+                    }
+                    places.push(place);
+                }
+                "MutatingWebhookConfiguration" => {
+                    let metadata = object.get("metadata").cloned().unwrap_or_default();
+                    let webhook = Webhook {
+                        metadata: serde_json::from_value(metadata).unwrap_or_default(),
+                        client: None,
+                    };
+                    brain.observe(Observation::Webhook(webhook));
+                }
+                _ => {}
+            }
+        }
+        self.istiods.insert(release.key.clone(), places);
+        let fact = ReleaseFact::Applied(release.clone());
+        brain.observe(Observation::Release(release.key.clone(), fact));
+        Ok(())
+    }
+
+    fn raise(&mut self, place: &(String, String), object: &Value, now: Timestamp, brain: &mut Brain) {
+        let replicas = object
+            .pointer("/spec/replicas")
+            .and_then(Value::as_i64)
+            .unwrap_or(1);
+        let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
+        let fact = Deployment { replicas, ready: 0 };
+        brain.observe(Observation::Deployment(
+            place.0.clone(),
+            place.1.clone(),
+            Some(fact),
+        ));
+        let ready = super::later(now, self.scene.control_plane);
+        self.alarm(ready, Alarm::Istiod(place.0.clone(), place.1.clone(), replicas));
+    }
+
+    fn uninstall(&mut self, key: &ReleaseKey, brain: &mut Brain) {
+        for (namespace, name) in self.istiods.remove(key).unwrap_or_default() {
+            brain.observe(Observation::Deployment(namespace, name, None));
+        }
+        brain.observe(Observation::Release(key.clone(), ReleaseFact::Absent));
+    }
+
+    fn relabel(&mut self, relabel: &Relabel, brain: &mut Brain) {
+        let name = relabel.object.name().to_owned();
+        if let Some(namespace) = self.namespaces.get_mut(&name) {
+            let label = names::REVISION_LABEL.to_owned();
+            namespace.labels.insert(label, relabel.revision.clone());
+            if relabel.drop_injection {
+                namespace.labels.remove(names::INJECTION_LABEL);
+            }
+        }
+        self.tell_namespace(&name, brain);
+    }
+
+    fn restart(&mut self, step: &Move, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+        let Subject::Workload(key) = &step.object.subject else {
+            return;
+        };
+        if let Some(unit) = self.units.get_mut(key) {
+            unit.restart(step);
+        }
+        self.tell_unit(key, brain);
+        self.roll(key, now, brain, recording);
+    }
+}
+
+/// Who injects a new pod of a workload: whoever its namespace or its template names, by itself or through a tag.
+fn injector(brain: &Brain, unit: &Unit) -> Option<String> {
+    if unit.spec.on_host || unit.fact.is_opted_out() {
+        return None;
+    }
+    let snapshot = brain.snapshot();
+    let asked = snapshot
+        .references()
+        .chosen_in(&unit.key.namespace)
+        .or(unit.fact.asks())?;
+    if let Some(revision) = snapshot.revisions().get(asked) {
+        return Some(revision.name().to_owned());
+    }
+    let tag = snapshot.tags().get(asked)?;
+    let revision = &tag.status.istio_revision;
+    (!revision.is_empty()).then(|| revision.clone())
+}

@@ -1,0 +1,137 @@
+//! Calculated and embedded rehearsals tell the same, on a mesh of every sort and on random ones.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod support;
+
+use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::report::{Method, Report};
+use mainstay_sim::Random;
+use serde_json::{Value, json};
+
+use support::{OLD, batched, cast, deployment, istio, report, service, snapshot, upgrade};
+
+/// What both must agree on: everything but how it was played. How often a status is written depends on how a watch cuts time.
+fn compared(mut report: Report) -> Value {
+    report.method = Method::Embedded;
+    report
+        .writes
+        .retain(|writes| writes.verb != "status" && writes.kind != "Event");
+    report.totals.writes = 0;
+    let mut value = serde_json::to_value(&report).unwrap();
+    // Names of pods are drawn.
+    for finding in value["findings"].as_array_mut().unwrap() {
+        if finding["kind"] == "notPruned" {
+            finding["what"] = json!("");
+        }
+    }
+    value
+}
+
+fn check(objects: &[Value], wish: &Wish) {
+    let play = |method| {
+        let wish = Wish {
+            method: Some(method),
+            ..wish.clone()
+        };
+        compared(report(objects, &wish))
+    };
+    let (embedded, calculated) = (play(Method::Embedded), play(Method::Calculated));
+    if embedded != calculated {
+        for key in embedded.as_object().unwrap().keys() {
+            assert_eq!(
+                format!("{:#}", embedded[key]),
+                format!("{:#}", calculated[key]),
+                "embedded and calculated {key} differ"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_mesh_of_every_sort_is_told_alike() {
+    let objects = snapshot(istio(&batched(2, "10s")), cast());
+    let wish = Wish {
+        readiness_of: [("shop/slow".to_owned(), None)].into(),
+        ..upgrade()
+    };
+    check(&objects, &wish);
+    check(&objects, &Wish { seed: 3, ..upgrade() });
+}
+
+fn random_cast(random: &mut Random) -> Vec<Value> {
+    let mut cast = Vec::new();
+    for at in 0..3 {
+        let name = format!("space-{at}");
+        let labels = match random.below(3) {
+            0 => json!({"istio-injection": "enabled"}),
+            1 => json!({"istio.io/rev": OLD}),
+            _ => json!({}),
+        };
+        cast.push(
+            json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}}),
+        );
+        for number in 0..random.below(5) {
+            let strategy = match random.below(4) {
+                0 => json!({"type": "Recreate"}),
+                1 => json!({"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1 + random.below(2)}}),
+                2 => json!({"rollingUpdate": {"maxSurge": "50%", "maxUnavailable": "50%"}}),
+                _ => json!({}),
+            };
+            let own = if labels == json!({}) && random.below(3) > 0 {
+                json!({"istio.io/rev": OLD})
+            } else {
+                json!({})
+            };
+            let priority = (random.below(4) == 0).then(|| format!("{}", random.below(3)));
+            let annotations = priority.map_or(
+                json!({}),
+                |priority| json!({"sailoperator.io/migration-batch": priority}),
+            );
+            let app = format!("app-{number}");
+            let replicas = i64::try_from(random.below(5)).unwrap();
+            let min_ready = random.below(3) * random.below(4);
+            cast.push(deployment(
+                &name,
+                &app,
+                replicas,
+                &json!({"metadata": {"annotations": annotations},
+                    "spec": {"strategy": strategy, "minReadySeconds": min_ready, "template": {"metadata": {"labels": own}}}}),
+            ));
+            cast.push(service(&name, &app));
+        }
+    }
+    cast
+}
+
+#[test]
+fn random_meshes_are_told_alike() {
+    let cases = std::env::var("MAINSTAY_CASES")
+        .ok()
+        .and_then(|cases| cases.parse().ok())
+        .unwrap_or(6);
+    for seed in 0..cases {
+        let mut random = Random::new(seed);
+        let size = i64::try_from(1 + random.below(4)).unwrap();
+        let delay = format!("{}s", random.below(20));
+        let objects = snapshot(istio(&batched(size, &delay)), random_cast(&mut random));
+        let mut wish = Wish { seed, ..upgrade() };
+        for at in 0..3 {
+            for number in 0..5 {
+                let ready = match random.below(8) {
+                    0 => None,
+                    drawn => Some(std::time::Duration::from_millis(drawn * 1700)),
+                };
+                wish.readiness_of
+                    .insert(format!("space-{at}/app-{number}"), ready);
+            }
+        }
+        println!("seed {seed}");
+        check(&objects, &wish);
+    }
+}
