@@ -3,7 +3,7 @@
 use mainstay_api::{Kind, ObjectKind, Resource, names};
 use mainstay_mesh::plan::ReleaseKey;
 use mainstay_mesh::snapshot::ReleaseFact;
-use mainstay_mesh::{Action, Plan, Snapshot, Subject, plan};
+use mainstay_mesh::{Action, Again, Plan, Snapshot, Subject, plan};
 
 use crate::{Findings, Invariant};
 
@@ -11,6 +11,11 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     let again = plan(snapshot, &planned.subject);
     found.expect(Invariant::I15, again == *planned, || {
         "planning again gives another plan".into()
+    });
+    // Whoever has nothing to do and looks again at a moment that has passed never comes to rest.
+    let restless = planned.is_empty() && matches!(planned.again, Again::At(moment) if moment <= snapshot.now);
+    found.expect(Invariant::I15, !restless, || {
+        format!("nothing is to be done, and it looks again {:?}", planned.again)
     });
     quiet(snapshot, planned, found);
     let ranks: Vec<u8> = planned.actions().filter_map(rank).collect();

@@ -455,6 +455,13 @@ fn functions() {
     let world = changed_revision();
     let subject = Subject::revision("r");
     catch(Invariant::I15, &world, &subject, |plan| plan.steps.clear());
+    let now = world.snapshot.now;
+    let mut rested = world.clone();
+    rested.settle();
+    catch(Invariant::I15, &rested, &subject, |plan| {
+        assert!(plan.is_empty(), "{plan:?}");
+        plan.again = mainstay_mesh::Again::At(now);
+    });
     let same = world.snapshot.revisions().get("r").unwrap().status.clone();
     catch(Invariant::I15, &world, &subject, |plan| {
         *revision_status(plan) = same;

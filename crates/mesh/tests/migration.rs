@@ -1076,6 +1076,30 @@ fn more_refusals_than_a_status_holds_do_not_take_turns_in_it() {
 }
 
 #[test]
+fn a_migration_held_back_past_the_moment_of_its_next_batch_waits_for_an_event() {
+    let paused = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "30s"}});
+    let mut world = mesh(paused(false));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    world.app("shop", "web", "", "");
+    upgrade(&mut world, paused(false));
+    roll(&mut world);
+    assert_eq!(shown(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
+    istio(&mut world, "v1.29.1", paused(true));
+    world.settle();
+    wait(&mut world, 60);
+    let plan = world.plan(&Subject::istio("default"));
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.again, Again::OnEvent, "the moment has passed");
+    istio(&mut world, "v1.29.1", paused(false));
+    let done = world.settle();
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/web on {NEW} in batch 2")]
+    );
+}
+
+#[test]
 fn a_namespace_that_cannot_be_relabelled_holds_nobody_up() {
     let mut world = mesh(batched(1, "0s"));
     world.namespace("empty", &format!("istio.io/rev={OLD}"));

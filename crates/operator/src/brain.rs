@@ -254,8 +254,9 @@ impl Brain {
         self.queue.done(subject);
         match plan.again {
             Again::OnEvent => self.queue.forgive(subject),
-            Again::At(moment) => self.queue.wake_at(subject.clone(), moment),
-            Again::Soon => {
+            Again::At(moment) if moment > now => self.queue.wake_at(subject.clone(), moment),
+            // A moment that has passed would come again and again, without end.
+            Again::At(_) | Again::Soon => {
                 let delay = self.queue.delay(subject).min(LONGEST_SOON);
                 self.queue.wake_at(subject.clone(), later(now, delay));
             }

@@ -175,7 +175,8 @@ fn batches(
         Ok(_) => new.next_batch_time = None,
         Err(_) => {}
     }
-    if let Some(next) = new.next_batch_time {
+    // Once the moment has come, whatever else holds the batch back ends by an event.
+    if let Some(next) = new.next_batch_time.filter(|next| next.moment() > snapshot.now) {
         work.look_again(Again::At(next.moment()));
     }
     new.total_batches = total(snapshot, migration, &new, in_progress);

@@ -262,3 +262,16 @@ fn when_telling_of_a_failure_fails_too_all_of_it_waits() {
     assert_eq!(brain.wake_at(), ms(10));
     assert_eq!(next(&mut brain, ms(10)), CREATES);
 }
+
+#[test]
+fn a_moment_that_has_passed_does_not_come_again_and_again() {
+    let mut brain = brain(1);
+    let subject = Subject::istio("a");
+    let mut rested = Plan::empty(subject.clone());
+    rested.again = Again::At(at(0));
+    brain.queue.wake(subject);
+    assert!(brain.queue.take(at(5)).is_some());
+    brain.rest(&rested, at(5));
+    assert_eq!(next(&mut brain, at(5)), "-", "not at once");
+    assert!(brain.wake_at() > at(5) && brain.wake_at() < at(6), "but soon");
+}
