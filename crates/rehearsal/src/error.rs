@@ -15,7 +15,7 @@ pub enum RehearsalError {
         /// Which.
         path: PathBuf,
         /// Why.
-        source: SnapshotError,
+        source: Box<SnapshotError>,
     },
     /// An object of the input is none that a cluster could hold.
     #[error("object {number} of the input is no object of a cluster: {why}")]

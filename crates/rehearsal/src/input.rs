@@ -38,7 +38,7 @@ impl Input {
         let read = mainstay_sim::snapshot::read_path(path);
         let objects = read.map_err(|source| RehearsalError::Snapshot {
             path: path.to_owned(),
-            source,
+            source: Box::new(source),
         })?;
         Self::of_objects(format!("snapshot {}", path.display()), objects)
     }

@@ -16,7 +16,6 @@ use mainstay_mesh::{Library, Settings};
 use mainstay_operator::Brain;
 use mainstay_operator::brain::{Ended, Next};
 
-use crate::error::RehearsalError;
 use crate::input::Input;
 use crate::limits::Limits;
 use crate::recording::Recording;
@@ -34,7 +33,7 @@ pub(crate) fn play(
     catalog: &Arc<Catalog>,
     input: &Input,
     (scene, plot, limits): (&Scene, &Plot, &Limits),
-) -> Result<Recording, RehearsalError> {
+) -> Recording {
     let (library, _) = Library::of(catalog);
     let settings = Settings {
         operator_namespace: crate::stage::OPERATOR_NAMESPACE.into(),
@@ -48,7 +47,7 @@ pub(crate) fn play(
         recording: Recording::new(plot.istio.name()),
         busy: false,
     };
-    stage.world.load(input, plot, &mut stage.brain, stage.now)?;
+    stage.world.load(input, plot, &mut stage.brain, stage.now);
     stage.brain.open();
     stage.rest(limits.warm_up);
     let (brain, recording) = (&stage.brain, &mut stage.recording);
@@ -59,7 +58,7 @@ pub(crate) fn play(
     stage.run(limits);
     let (brain, recording) = (&stage.brain, &mut stage.recording);
     recording.close(brain.snapshot());
-    Ok(stage.recording)
+    stage.recording
 }
 
 struct Stage<'a> {

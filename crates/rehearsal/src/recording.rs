@@ -55,12 +55,21 @@ pub(crate) enum End {
     Refused(Timestamp),
 }
 
+/// An old revision that stays.
+#[derive(Clone, Debug)]
+pub(crate) struct Remaining {
+    pub(crate) revision: String,
+    /// What becomes of it.
+    pub(crate) prospect: Prospect,
+    /// Who refers to it.
+    pub(crate) referrers: Vec<(ReferrerKey, Why)>,
+}
+
 /// What is known at the end.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Finale {
     pub(crate) preview: Option<Preview>,
-    /// Old revisions that stay: what becomes of them, and who refers to them.
-    pub(crate) remaining: Vec<(String, Prospect, Vec<(ReferrerKey, Why)>)>,
+    pub(crate) remaining: Vec<Remaining>,
     /// What the Istio says about itself, and why.
     pub(crate) health: (String, String),
     /// The revision it wants.
@@ -325,9 +334,10 @@ impl Recording {
         self.finale = Finale {
             preview: preview(snapshot, istio),
             remaining: remaining
-                .map(|(revision, prospect)| {
-                    let name = revision.name();
-                    (name.to_owned(), prospect, snapshot.references().referrers(name))
+                .map(|(revision, prospect)| Remaining {
+                    revision: revision.name().to_owned(),
+                    prospect,
+                    referrers: snapshot.references().referrers(revision.name()),
                 })
                 .collect(),
             health: (

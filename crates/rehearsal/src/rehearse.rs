@@ -25,7 +25,7 @@ pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Re
     let method = method(&scene, &plot, wish);
     let recording = match method {
         Method::Embedded => embedded::play(catalog.clone(), input, (&scene, &plot, &limits), wish.seed)?,
-        Method::Calculated => model::play(catalog, input, (&scene, &plot, &limits))?,
+        Method::Calculated => model::play(catalog, input, (&scene, &plot, &limits)),
     };
     Ok(compose::compose(&Play {
         catalog,

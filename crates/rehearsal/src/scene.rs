@@ -206,7 +206,7 @@ fn pod(object: &Value) -> Pod {
         leaving: object
             .pointer("/metadata/deletionTimestamp")
             .is_some_and(|moment| !moment.is_null()),
-        ready: readiness::ready_condition(object).is_some(),
+        ready: readiness::ready_condition(object) != readiness::Ready::No,
         labels,
         annotations,
         workload,

@@ -55,7 +55,7 @@ fn check(objects: &[Value], wish: &Wish) {
 
 #[test]
 fn a_mesh_of_every_sort_is_told_alike() {
-    let objects = snapshot(istio(&batched(2, "10s")), cast());
+    let objects = snapshot(&istio(&batched(2, "10s")), cast());
     let wish = Wish {
         readiness_of: [("shop/slow".to_owned(), None)].into(),
         ..upgrade()
@@ -119,7 +119,7 @@ fn random_meshes_are_told_alike() {
         let mut random = Random::new(seed);
         let size = i64::try_from(1 + random.below(4)).unwrap();
         let delay = format!("{}s", random.below(20));
-        let objects = snapshot(istio(&batched(size, &delay)), random_cast(&mut random));
+        let objects = snapshot(&istio(&batched(size, &delay)), random_cast(&mut random));
         let mut wish = Wish { seed, ..upgrade() };
         for at in 0..3 {
             for number in 0..5 {

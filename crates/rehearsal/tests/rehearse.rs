@@ -26,7 +26,7 @@ fn wish() -> Wish {
 
 #[test]
 fn everything_about_an_upgrade_is_told() {
-    let objects = snapshot(istio(&batched(2, "10s")), cast());
+    let objects = snapshot(&istio(&batched(2, "10s")), cast());
     let report = report(&objects, &wish());
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(
@@ -61,7 +61,7 @@ fn everything_about_an_upgrade_is_told() {
 
 #[test]
 fn the_operator_then_does_what_was_rehearsed() {
-    let (objects, trace) = old_mesh(istio(&batched(2, "10s")), cast(), async |stage, operator| {
+    let (objects, trace) = old_mesh(&istio(&batched(2, "10s")), cast(), async |stage, operator| {
         let before = objects(&stage);
         let lines = stage.cluster().trace().lines().count();
         stage
@@ -97,7 +97,7 @@ fn the_operator_then_does_what_was_rehearsed() {
 
 #[test]
 fn the_same_seed_gives_the_same_report() {
-    let objects = snapshot(istio(&batched(3, "5s")), cast());
+    let objects = snapshot(&istio(&batched(3, "5s")), cast());
     let text = |seed| {
         let wish = Wish { seed, ..wish() };
         serde_json::to_string(&report(&objects, &wish)).unwrap()

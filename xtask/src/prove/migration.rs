@@ -85,13 +85,13 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
 }
 
 /// A claim that one test decides and that has no figure.
-fn test_row(text: &str, goal: &str, (test, ran): (&str, &Ran)) -> Row {
+fn test_row(claim: &str, goal: &str, (test, ran): (&str, &Ran)) -> Row {
     match ran {
-        Err(error) => Row::broken(text, goal, Rank::Correctness, error),
+        Err(error) => Row::broken(claim, goal, Rank::Correctness, error),
         Ok(ran) => {
             let passed = ran.passed(test);
             let figure = if passed { "passed" } else { "did not pass" };
-            Row::correct(text, figure.into(), goal, passed)
+            Row::correct(claim, figure.into(), goal, passed)
         }
     }
 }

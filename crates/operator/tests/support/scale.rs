@@ -203,7 +203,6 @@ pub async fn upgrade(size: &Size) -> Figures {
     world.settle().await;
     let readiness = restart_by_hand(&world).await;
     world.settle().await;
-    eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
     let mark = sim.cluster.with(|state| state.trace.text().len());
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))

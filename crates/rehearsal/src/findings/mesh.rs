@@ -59,7 +59,8 @@ fn held(play: &Play<'_>, istio: &str, found: &mut Vec<Finding>) {
 }
 
 fn remaining(play: &Play<'_>, found: &mut Vec<Finding>) {
-    for (name, prospect, referrers) in &play.recording.finale.remaining {
+    for left in &play.recording.finale.remaining {
+        let (name, prospect, referrers) = (&left.revision, &left.prospect, &left.referrers);
         let what = match prospect {
             Prospect::InUse => {
                 let mut names: Vec<String> = referrers.iter().map(|(key, _)| named(key)).collect();

@@ -86,7 +86,7 @@ fn leaves<'a>(
 fn is_set(values: &Map<String, Value>, path: &str) -> bool {
     let parts: Vec<&str> = path.split('.').collect();
     let found = mainstay_api::values::at(values, &parts);
-    found.is_some_and(|value| !value.is_null() && *value != Value::from(""))
+    found.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
 /// The pairs a chart's notes list under a name: what is told to people who install it by hand.

@@ -20,7 +20,6 @@ use mainstay_operator::{Brain, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
-use crate::error::RehearsalError;
 use crate::input::{Input, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
@@ -74,13 +73,7 @@ impl<'a> World<'a> {
     }
 
     /// Tells the brain everything there is.
-    pub(super) fn load(
-        &mut self,
-        input: &Input,
-        plot: &Plot,
-        brain: &mut Brain,
-        now: Timestamp,
-    ) -> Result<(), RehearsalError> {
+    pub(super) fn load(&mut self, input: &Input, plot: &Plot, brain: &mut Brain, now: Timestamp) {
         for object in &input.objects {
             self.load_object(object, plot, brain);
         }
@@ -97,7 +90,6 @@ impl<'a> World<'a> {
             brain.source(source, SourceState::Ready);
         }
         self.load_pods(brain, now);
-        Ok(())
     }
 
     fn load_object(&mut self, object: &Value, plot: &Plot, brain: &mut Brain) {
@@ -117,12 +109,11 @@ impl<'a> World<'a> {
             let labels = crate::scene::labels(object, "/metadata/labels");
             let annotations = crate::scene::labels(object, "/metadata/annotations");
             self.put_namespace(name, labels, annotations, going);
-        } else if let Some(kind) = WorkloadKind::named(kind) {
-            if let Some((key, fact)) = mainstay_mesh::workload::Workload::of(kind, object)
-                && let Some(spec) = self.scene.workloads.get(&key)
-            {
-                self.units.insert(key.clone(), Unit::new(key, spec.clone(), fact));
-            }
+        } else if let Some(kind) = WorkloadKind::named(kind)
+            && let Some((key, fact)) = mainstay_mesh::workload::Workload::of(kind, object)
+            && let Some(spec) = self.scene.workloads.get(&key)
+        {
+            self.units.insert(key.clone(), Unit::new(key, spec.clone(), fact));
         }
     }
 

@@ -45,15 +45,18 @@ impl Observed {
             return;
         };
         let created: Option<Timestamp> = text(object, "/metadata/creationTimestamp").parse().ok();
-        match (created, ready_condition(object)) {
-            (Some(created), Some(Some(ready))) if !restarted(object) => {
+        let Some(created) = created else {
+            return;
+        };
+        match ready_condition(object) {
+            Ready::Since(ready) if !restarted(object) => {
                 let took = Duration::try_from(ready.duration_since(created)).unwrap_or_default();
                 self.times.entry(key.clone()).or_default().push(took);
             }
-            (Some(created), None) if self.is_old(created) => {
+            Ready::No if self.is_old(created) => {
                 *self.hopeless.entry(key.clone()).or_default() += 1;
             }
-            _ => {}
+            Ready::Since(_) | Ready::Untold | Ready::No => {}
         }
     }
 
@@ -116,13 +119,27 @@ fn around(time: Duration, drawn: u64) -> Duration {
     Duration::from_millis((tenths / 2 + spread) * 100)
 }
 
-/// Since when a pod is ready, if it is; the inner nothing if it does not tell.
-pub(super) fn ready_condition(pod: &Value) -> Option<Option<Timestamp>> {
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array)?;
+/// Whether a pod is ready.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Ready {
+    /// It is, since then.
+    Since(Timestamp),
+    /// It is, and does not tell since when.
+    Untold,
+    /// It is not.
+    No,
+}
+
+pub(super) fn ready_condition(pod: &Value) -> Ready {
+    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
     let ready = conditions
-        .iter()
-        .find(|condition| text(condition, "/type") == "Ready")?;
-    (text(ready, "/status") == "True").then(|| text(ready, "/lastTransitionTime").parse().ok())
+        .into_iter()
+        .flatten()
+        .find(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True");
+    let since = |condition: &Value| text(condition, "/lastTransitionTime").parse();
+    ready.map_or(Ready::No, |condition| {
+        since(condition).map_or(Ready::Untold, Ready::Since)
+    })
 }
 
 fn restarted(pod: &Value) -> bool {

@@ -114,7 +114,7 @@ pub(crate) fn cast() -> Vec<Value> {
 
 /// Plays the old mesh until everything stands; then `then` goes on from there.
 pub(crate) fn old_mesh<T, F: Future<Output = Result<T, StageError>>>(
-    istio: Value,
+    istio: &Value,
     cast: Vec<Value>,
     then: impl FnOnce(Stage, Operator) -> F,
 ) -> T {
@@ -124,7 +124,7 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, StageError>>>(
     };
     let played = Stage::play(catalog(), &options, async |stage| {
         stage.create_namespace("istio-system", json!({})).await?;
-        stage.create(&istio).await?;
+        stage.create(istio).await?;
         let operator = stage.start_operator(Settings::default(), Options::default());
         stage.pass(Duration::from_secs(20)).await;
         for object in cast {
@@ -142,7 +142,7 @@ pub(crate) fn objects(stage: &Stage) -> Vec<Value> {
 }
 
 /// The objects of the old mesh.
-pub(crate) fn snapshot(istio: Value, cast: Vec<Value>) -> Vec<Value> {
+pub(crate) fn snapshot(istio: &Value, cast: Vec<Value>) -> Vec<Value> {
     old_mesh(istio, cast, async |stage, operator| {
         let objects = objects(&stage);
         operator.stop().await?;

@@ -286,7 +286,8 @@ fn objects(report: &Report, wide: bool, out: &mut String) {
 }
 
 fn indented(text: &str) -> String {
-    text.lines().map(|line| format!("        {line}\n")).collect()
+    let lines = text.lines().flat_map(|line| ["        ", line, "\n"]);
+    lines.collect()
 }
 
 fn rest(report: &Report, out: &mut String) {
