@@ -38,7 +38,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         method,
         ..Wish::default()
     };
-    let begun = Instant::now();
+    let (begun, busy) = (Instant::now(), busy_seconds());
     let report = rehearse(&catalog, &input, &wish)?;
     let took = begun.elapsed();
     if report.outcome != Outcome::Completed || report.totals.migrated != count {
@@ -48,12 +48,23 @@ fn main() -> Result<(), Box<dyn Error>> {
         "rehearsed {} of virtual time, {} batches, {:?}",
         report.totals.duration, report.totals.batches, report.method
     );
+    println!("of the processor's time: {:.2} s", busy_seconds() - busy);
     println!(
         "rehearse {count} workloads: {:.2} s, {} MiB",
         took.as_secs_f64(),
         peak_mebibytes()
     );
     Ok(())
+}
+
+/// How long the main thread has been running: what it took, whoever else used the machine.
+fn busy_seconds() -> f64 {
+    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
+    let nanoseconds = text
+        .split(' ')
+        .next()
+        .and_then(|number| number.parse::<f64>().ok());
+    nanoseconds.unwrap_or(0.0) / 1e9
 }
 
 /// The most memory this process ever held.

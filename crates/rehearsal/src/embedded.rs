@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use mainstay_catalog::Catalog;
-use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Settings, Subject};
 use mainstay_operator::{Observer, Options, Outcome, Report};
 use mainstay_sim::script::Script;
@@ -16,7 +16,7 @@ use mainstay_sim::snapshot::load;
 use serde_json::Value;
 
 use crate::error::RehearsalError;
-use crate::input::Input;
+use crate::input::{Input, text};
 use crate::limits::Limits;
 use crate::recording::Recording;
 use crate::scene::Scene;
@@ -54,13 +54,17 @@ pub(crate) fn play(
         ..StageOptions::default()
     };
     Stage::play(catalog, &options, async |stage| {
-        set(&stage, input, (scene, plot)).await?;
-        run(&stage, plot, limits).await
+        let later = set(&stage, input, (scene, plot)).await?;
+        run(&stage, later, (scene, plot, limits)).await
     })
 }
 
-/// Puts everything on the stage: pods that were ready are so at once, new ones take their time.
-async fn set(stage: &Stage, input: &Input, (scene, plot): (&Scene, &Plot)) -> Result<(), RehearsalError> {
+/// Puts everything on the stage, pods that were ready being so at once; gives what must wait for the present control plane.
+async fn set(
+    stage: &Stage,
+    input: &Input,
+    (scene, plot): (&Scene, &Plot),
+) -> Result<Vec<Value>, RehearsalError> {
     let present = scene.present();
     direct(stage, scene, |key, pace| {
         present.get(key).copied().unwrap_or(pace)
@@ -73,7 +77,10 @@ async fn set(stage: &Stage, input: &Input, (scene, plot): (&Scene, &Plot)) -> Re
             fields.insert("spec".into(), plot.before.clone());
         }
     }
-    stage.cluster().with(|state| load(state, objects));
+    let absent = scene.absent();
+    let waits = |object: &Value| key_of(object).is_some_and(|key| absent.contains(&key));
+    let (later, now): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(waits);
+    stage.cluster().with(|state| load(state, now));
     stage.cluster().settle();
     if !plot.wanted.spec.namespace.is_empty() {
         stage
@@ -81,8 +88,16 @@ async fn set(stage: &Stage, input: &Input, (scene, plot): (&Scene, &Plot)) -> Re
             .await?;
     }
     stage.pass(STEP).await;
-    direct(stage, scene, |_, pace| pace);
-    Ok(())
+    Ok(later)
+}
+
+/// Which workload an object is.
+fn key_of(object: &Value) -> Option<WorkloadKey> {
+    Some(WorkloadKey {
+        namespace: text(object, "/metadata/namespace").to_owned(),
+        kind: WorkloadKind::named(text(object, "/kind"))?,
+        name: text(object, "/metadata/name").to_owned(),
+    })
 }
 
 /// Tells pods that get their node from now on how long to take.
@@ -98,13 +113,24 @@ fn direct(stage: &Stage, scene: &Scene, pace: impl Fn(&WorkloadKey, Option<Durat
     });
 }
 
-async fn run(stage: &Stage, plot: &Plot, limits: &Limits) -> Result<Recording, RehearsalError> {
+async fn run(
+    stage: &Stage,
+    later: Vec<Value>,
+    (scene, plot, limits): (&Scene, &Plot, &Limits),
+) -> Result<Recording, RehearsalError> {
     let tape: Tape = Arc::new(Mutex::new(Recording::new(plot.istio.name())));
     stage
         .cluster()
         .add_controller(Box::new(Witness::new(tape.clone())));
     let operator = stage.start_operator(Settings::default(), options(&tape, stage));
     rest(stage, &tape, limits.warm_up).await;
+    if !later.is_empty() {
+        stage.cluster().with(|state| load(state, later));
+        stage.cluster().settle();
+        stage.pass(STEP).await;
+        rest(stage, &tape, limits.warm_up).await;
+    }
+    direct(stage, scene, |_, pace| pace);
     lock(&tape).begin(stage.now());
     stage.cluster().settle();
     replace_spec(stage, plot).await?;

@@ -50,6 +50,10 @@ pub(crate) fn play(
     stage.world.load(input, plot, &mut stage.brain, stage.now);
     stage.brain.open();
     stage.rest(limits.warm_up);
+    if stage.world.load_absent(&mut stage.brain, stage.now) {
+        stage.pass(later(stage.now, STEP));
+        stage.rest(limits.warm_up);
+    }
     let (brain, recording) = (&stage.brain, &mut stage.recording);
     recording.note_revisions(brain.snapshot());
     recording.begin(stage.now);

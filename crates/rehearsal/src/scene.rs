@@ -135,6 +135,20 @@ impl Scene {
         present
     }
 
+    /// Workloads that want pods and have none in the input: theirs are made when the present control plane is there to inject them.
+    pub(crate) fn absent(&self) -> BTreeSet<&WorkloadKey> {
+        let there: BTreeSet<&WorkloadKey> =
+            self.pods.iter().filter_map(|pod| pod.workload.as_ref()).collect();
+        let wanting = self
+            .workloads
+            .iter()
+            .filter(|(_, workload)| workload.replicas > 0);
+        wanting
+            .map(|(key, _)| key)
+            .filter(|key| !there.contains(key))
+            .collect()
+    }
+
     /// The workloads of a namespace.
     pub(crate) fn workloads_in<'a>(
         &'a self,

@@ -11,7 +11,7 @@ use crate::input::{Input, text};
 use crate::report::Method;
 
 /// Above this many workloads rolling updates are calculated.
-pub const EMBEDDED_MOST: usize = 300;
+pub const EMBEDDED_MOST: usize = 100;
 
 /// What the user asks for.
 #[derive(Clone, Debug)]

@@ -160,7 +160,9 @@ impl<'a> World<'a> {
                 unit.adopt(pod, ready);
             }
         }
-        let keys: Vec<WorkloadKey> = self.units.keys().cloned().collect();
+        let absent = self.scene.absent();
+        let there = self.units.keys().filter(|key| !absent.contains(key));
+        let keys: Vec<WorkloadKey> = there.cloned().collect();
         for key in &keys {
             let ready = present.get(key).is_some_and(Option::is_some);
             self.complete(key, ready, brain, now);
@@ -176,6 +178,15 @@ impl<'a> World<'a> {
                 ));
             }
         }
+    }
+
+    /// Makes the pods of workloads that have none; says whether there are such.
+    pub(super) fn load_absent(&mut self, brain: &mut Brain, now: Timestamp) -> bool {
+        let absent = self.scene.absent();
+        for key in &absent {
+            self.complete(key, true, brain, now);
+        }
+        !absent.is_empty()
     }
 
     /// Makes what is missing of a workload's pods, as controllers do at once.

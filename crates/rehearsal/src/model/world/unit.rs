@@ -56,7 +56,8 @@ pub(super) struct Unit {
     rolling: bool,
     /// Whether this template came up once.
     settled: bool,
-    told: Option<Fact>,
+    /// What its status last said of the template as it is.
+    told: Option<Rollout>,
 }
 
 impl Unit {
@@ -150,6 +151,7 @@ impl Unit {
         self.old.append(&mut self.new);
         self.rolling = true;
         self.settled = false;
+        self.told = None;
     }
 
     /// Something happened to one of its pods.
@@ -255,16 +257,11 @@ impl Unit {
             complete: full,
             was_complete: full || self.settled,
         };
-        let same = self.told.as_ref().is_some_and(|told| {
-            let mut told = told.clone();
-            told.resource_version.clone_from(&self.fact.resource_version);
-            told == self.fact
-        });
-        if same {
+        if self.told == Some(self.fact.rollout) {
             return None;
         }
         self.fact.resource_version = version;
-        self.told = Some(self.fact.clone());
-        self.told.clone()
+        self.told = Some(self.fact.rollout);
+        Some(self.fact.clone())
     }
 }

@@ -1,0 +1,240 @@
+//! Every sort of finding that needs a mesh of its own, and input that is wrong or not whole.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod support;
+
+use mainstay_rehearsal::report::{FindingKind, Method, Outcome, Report};
+use mainstay_rehearsal::{Input, Wish, rehearse};
+use serde_json::{Value, json};
+
+use support::{OLD, batched, catalog, deployment, found, istio, report, service, upgrade};
+
+/// A mesh that nobody has installed yet: manifests only.
+fn manifests(istio: Value, more: Vec<Value>) -> Vec<Value> {
+    let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
+    let mut objects = vec![
+        istio,
+        space("istio-system", json!({})),
+        space("shop", json!({"istio.io/rev": OLD})),
+    ];
+    objects.extend(more);
+    objects
+}
+
+fn calculated() -> Wish {
+    Wish {
+        method: Some(Method::Calculated),
+        ..upgrade()
+    }
+}
+
+fn shop(more: Vec<Value>) -> Vec<Value> {
+    manifests(istio(&batched(5, "1s")), more)
+}
+
+fn with(mut istio: Value, at: &str, value: Value) -> Value {
+    *istio.pointer_mut(at).unwrap() = value;
+    istio
+}
+
+#[test]
+fn a_clean_upgrade_has_no_errors_and_prunes() {
+    let report = report(
+        &shop(vec![
+            deployment("shop", "cart", 2, &json!({})),
+            service("shop", "cart"),
+        ]),
+        &upgrade(),
+    );
+    assert_eq!(report.outcome, Outcome::Completed);
+    assert_eq!(
+        (report.totals.migrated, report.totals.services_interrupted),
+        (1, 0)
+    );
+    assert_eq!(report.pruned[0].name, OLD);
+    assert!(
+        report
+            .pruned
+            .iter()
+            .any(|gone| gone.kind == "Deployment" && gone.name == format!("istiod-{OLD}"))
+    );
+    assert!(
+        !report
+            .findings
+            .iter()
+            .any(|finding| finding.severity > mainstay_rehearsal::report::Severity::Info)
+    );
+    assert_eq!(
+        found(&report, FindingKind::MissingInput),
+        [
+            "Info input: no IstioRevision is in the snapshot; what depends on them was not rehearsed",
+            "Info input: no MutatingWebhookConfiguration is in the snapshot; what depends on them was not rehearsed",
+            "Info input: no Pod is in the snapshot; what depends on them was not rehearsed",
+            "Info input: no PodDisruptionBudget is in the snapshot; what depends on them was not rehearsed",
+            "Info input: no ReplicaSet is in the snapshot; what depends on them was not rehearsed",
+        ]
+    );
+}
+
+#[test]
+fn versions_that_are_far_apart_are_told() {
+    let skew = |from: &str, to: &str, more: Vec<Value>| {
+        let istio = with(istio(&batched(1, "1s")), "/spec/version", json!(from));
+        let wish = Wish {
+            to: Some(to.into()),
+            ..calculated()
+        };
+        found(&report(&manifests(istio, more), &wish), FindingKind::VersionSkew)
+    };
+    assert_eq!(
+        skew("v1.27.9", "v1.29.1", vec![]),
+        ["Warning Istio default: from v1.27.9 to v1.29.1 is more than one minor version"]
+    );
+    assert_eq!(
+        skew("v1.29.1", "v1.28.2", vec![]),
+        [
+            "Error Istio default: v1.28.2 is older than v1.29.1: proxies may not be newer than their control plane"
+        ]
+    );
+    let cni = json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "metadata": {"name": "default"},
+        "spec": {"version": "v1.27.9", "namespace": "istio-cni"}});
+    assert_eq!(
+        skew("v1.28.2", "v1.29.1", vec![cni]),
+        ["Warning IstioCNI default: it is of v1.27.9 and stays so: more than one minor version from v1.29.1"]
+    );
+    assert_eq!(skew("v1.28.2", "v1.29.1", vec![]), [""; 0]);
+}
+
+#[test]
+fn values_of_another_time_are_told() {
+    let mut istio = istio(&batched(1, "1s"));
+    istio["spec"]["values"] = json!({
+        "global": {"proxy": {"accessLogFile": "/dev/stdout", "holdApplicationUntilProxyStart": true}},
+        "pilot": {"traceSampling": 1.0},
+    });
+    let report = report(&manifests(istio, vec![]), &calculated());
+    assert_eq!(
+        found(&report, FindingKind::Values),
+        [
+            "Warning Istio default: spec.values.global.proxy.accessLogFile is deprecated in v1.29.1",
+            "Warning Istio default: spec.values.global.proxy.accessLogFile is unknown: the API server drops it",
+            "Warning Istio default: spec.values.global.proxy.holdApplicationUntilProxyStart is unknown: the API server drops it",
+        ]
+    );
+}
+
+#[test]
+fn injectors_that_overlap_are_told() {
+    let hook = |name: &str, revision: &str| {
+        json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},
+            "webhooks": [{"name": "all", "clientConfig": {"service": {"namespace": "istio-system", "name": format!("istiod-{revision}"), "path": "/inject"}},
+                "namespaceSelector": {"matchExpressions": [{"key": "istio.io/rev", "operator": "Exists"}]},
+                "admissionReviewVersions": ["v1"], "sideEffects": "None",
+                "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]}]})
+    };
+    let objects = shop(vec![
+        hook("one", "a"),
+        hook("other", "b"),
+        deployment("shop", "cart", 1, &json!({})),
+    ]);
+    let report = report(&objects, &calculated());
+    assert_eq!(
+        found(&report, FindingKind::WebhookOverlap),
+        ["Error Namespace shop: several revisions inject cart: one/all (a), other/all (b)"]
+    );
+}
+
+#[test]
+fn what_takes_every_pod_at_once_is_told() {
+    let all = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}}}});
+    let report = report(
+        &shop(vec![deployment("shop", "cart", 2, &all), service("shop", "cart")]),
+        &upgrade(),
+    );
+    assert_eq!(
+        found(&report, FindingKind::UpdateStrategy),
+        ["Warning Deployment shop/cart: maxUnavailable lets 2 of 2 pods go at once"]
+    );
+    assert_eq!(found(&report, FindingKind::Interruption).len(), 1);
+    assert_eq!(report.outcome, Outcome::Completed, "it comes up all the same");
+}
+
+#[test]
+fn what_is_held_back_is_told() {
+    let mut paused = batched(1, "1s");
+    paused["paused"] = json!(true);
+    let objects = manifests(istio(&paused), vec![deployment("shop", "cart", 1, &json!({}))]);
+    for wish in [upgrade(), calculated()] {
+        let report = report(&objects, &wish);
+        assert_eq!(report.outcome, Outcome::NothingMoves);
+        let held = found(&report, FindingKind::Held);
+        assert_eq!(held.len(), 1, "{:#?}", report.findings);
+        assert!(
+            held[0].starts_with("Error Istio default: 1 workload is not moved"),
+            "{held:?}"
+        );
+        assert_eq!(found(&report, FindingKind::NotPruned).len(), 1);
+    }
+}
+
+#[test]
+fn what_was_supposed_is_told() {
+    let mut plain = istio(&json!({}));
+    plain["spec"]["updateStrategy"] = json!({"type": "InPlace"});
+    let mut objects = manifests(plain, vec![deployment("shop", "cart", 1, &json!({}))]);
+    objects[2]["metadata"]["labels"] = json!({"istio-injection": "enabled"});
+    for wish in [upgrade(), calculated()] {
+        let report: Report = report(&objects, &wish);
+        assert_eq!(report.upgrade.suppositions.len(), 2);
+        assert_eq!(found(&report, FindingKind::Supposition).len(), 2);
+        assert_eq!(report.totals.migrated, 1, "{:#?}", report.findings);
+    }
+}
+
+#[test]
+fn there_is_no_rehearsal_without_something_to_upgrade() {
+    let check = |objects: Vec<Value>, wish: &Wish, expected: &str| {
+        let input = Input::of_objects("x".into(), objects).unwrap();
+        assert_eq!(
+            rehearse(&catalog(), &input, wish).unwrap_err().to_string(),
+            expected
+        );
+    };
+    let one = || istio(&batched(1, "1s"));
+    let other = with(one(), "/metadata/name", json!("other"));
+    check(vec![], &upgrade(), "there is no Istio in the input");
+    check(
+        vec![one(), other],
+        &upgrade(),
+        "there are several Istios: default, other",
+    );
+    let named = Wish {
+        istio: Some("prod".into()),
+        ..upgrade()
+    };
+    check(
+        vec![one()],
+        &named,
+        "there is no Istio \"prod\": there is default",
+    );
+    let nowhere = Wish {
+        to: Some("v9.9.9".into()),
+        ..upgrade()
+    };
+    check(
+        vec![one()],
+        &nowhere,
+        "\"v9.9.9\" is no version that can be installed",
+    );
+    check(
+        vec![with(one(), "/spec/updateStrategy", json!("yes"))],
+        &upgrade(),
+        "Istio \"default\" cannot be read",
+    );
+}
