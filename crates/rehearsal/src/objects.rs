@@ -101,8 +101,14 @@ pub(crate) fn only_in(play: &Play<'_>, release: &Arc<Release>) -> Vec<Place> {
         .filter(|other| other.key != release.key)
         .flat_map(|other| rendered(play, other).into_keys())
         .collect();
-    let own = rendered(play, release).into_keys();
+    let own = rendered(play, release).into_keys().chain([inventory(release)]);
     own.filter(|place| !others.contains(place)).collect()
+}
+
+/// Where the operator keeps what a release consists of.
+fn inventory(release: &Release) -> Place {
+    let name = format!("mainstay-{}", release.key.name);
+    ("ConfigMap".to_owned(), release.key.namespace.clone(), name)
 }
 
 /// How each object of a release is written: not at all where it was there before and is the same.
@@ -117,8 +123,10 @@ pub(crate) fn written(
         .iter()
         .filter(|(place, object)| old.get(*place) != Some(*object));
     let gone = old.keys().filter(|place| !new.contains_key(*place));
+    let first = before.is_none().then(|| ("apply", inventory(release).0));
     changed
         .map(|((kind, ..), _)| ("apply", kind.clone()))
         .chain(gone.map(|(kind, ..)| ("delete", kind.clone())))
+        .chain(first)
         .collect()
 }

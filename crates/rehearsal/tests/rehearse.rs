@@ -9,13 +9,16 @@
 
 mod support;
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mainstay_rehearsal::Wish;
 use mainstay_rehearsal::report::{FindingKind, Outcome, PhaseKind, SpanResult};
-use serde_json::json;
+use mainstay_rehearsal::{Report, Wish};
+use serde_json::{Value, json};
 
-use support::{ISTIO, NEW, OLD, batched, cast, found, istio, objects, old_mesh, report, snapshot, upgrade};
+use support::{
+    ISTIO, NEW, OLD, batched, cast, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
+};
 
 fn wish() -> Wish {
     Wish {
@@ -61,7 +64,15 @@ fn everything_about_an_upgrade_is_told() {
 
 #[test]
 fn the_operator_then_does_what_was_rehearsed() {
-    let (objects, trace) = old_mesh(&istio(&batched(2, "10s")), cast(), async |stage, operator| {
+    same(cast());
+    let space = json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}});
+    let clean = same(vec![space, deployment("shop", "cart", 2, &json!({}))]);
+    assert_eq!(clean.pruned[0].name, OLD);
+}
+
+/// Rehearses on a copy of a mesh, and lets the operator do it on the mesh itself.
+fn same(cast: Vec<Value>) -> Report {
+    let (objects, trace) = old_mesh(&istio(&batched(2, "10s")), cast, async |stage, operator| {
         let before = objects(&stage);
         let lines = stage.cluster().trace().lines().count();
         stage
@@ -70,29 +81,68 @@ fn the_operator_then_does_what_was_rehearsed() {
         stage.pass(Duration::from_mins(30)).await;
         operator.stop().await?;
         let trace = stage.cluster().trace();
-        let patches: Vec<String> = trace
-            .lines()
-            .skip(lines)
-            .filter(|line| line.contains("mainstay: PATCH") && line.contains("/deployments/"))
-            .filter_map(|line| {
-                line.split("namespaces/")
-                    .nth(1)?
-                    .split(' ')
-                    .next()
-                    .map(str::to_owned)
-            })
-            .filter(|place| !place.starts_with("istio-system"))
-            .map(|place| place.replace("/deployments/", "/"))
-            .collect();
-        Ok((before, patches))
+        let new = trace.lines().skip(lines).map(str::to_owned);
+        Ok((before, new.collect::<Vec<String>>()))
     });
     let rehearsed = report(&objects, &upgrade());
     let moved: Vec<String> = rehearsed
         .workloads
         .iter()
-        .map(|span| format!("{}/{}", span.namespace, span.name))
+        .map(|span| format!("{}/deployments/{}", span.namespace, span.name))
         .collect();
-    assert_eq!(moved, trace);
+    let place = |line: &String| {
+        let place = line.split("namespaces/").nth(1)?.split(' ').next()?.to_owned();
+        let is_app = place.contains("/deployments/") && !place.starts_with("istio-system");
+        (line.contains("mainstay: PATCH") && is_app).then_some(place)
+    };
+    assert_eq!(moved, trace.iter().filter_map(place).collect::<Vec<_>>());
+    assert_eq!(told(&rehearsed), done(&trace));
+    rehearsed
+}
+
+/// Writes of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status is written depends on how watches cut time.
+fn told(report: &Report) -> BTreeMap<String, usize> {
+    let mut told = BTreeMap::new();
+    for writes in report
+        .writes
+        .iter()
+        .filter(|writes| writes.kind != "Event" && writes.verb != "status")
+    {
+        let verb = match writes.verb.as_str() {
+            "create" => "POST",
+            "delete" => "DELETE",
+            _ => "PATCH",
+        };
+        *told
+            .entry(format!("{verb} {}s", writes.kind.to_lowercase()))
+            .or_default() += writes.count;
+    }
+    told
+}
+
+/// The same as a trace shows it.
+fn done(trace: &[String]) -> BTreeMap<String, usize> {
+    let mut done = BTreeMap::new();
+    for line in trace {
+        let call = line
+            .split("mainstay: ")
+            .nth(1)
+            .and_then(|call| call.split_once(" -> "));
+        let Some((verb, path)) = call.and_then(|(call, _)| call.split_once(' ')) else {
+            continue;
+        };
+        if verb == "GET" || path.contains("/events") || path.ends_with("/status") {
+            continue;
+        }
+        let mut parts: Vec<&str> = path.trim_start_matches('/').split('/').collect();
+        if verb != "POST" {
+            parts.pop();
+        }
+        *done
+            .entry(format!("{verb} {}", parts.last().unwrap()))
+            .or_default() += 1;
+    }
+    done
 }
 
 #[test]

@@ -37,7 +37,12 @@ fn many(count: usize, one: &str, more: &str) -> String {
 
 fn verdict(report: &Report) -> String {
     let (upgrade, totals) = (&report.upgrade, &report.totals);
+    let errors = report
+        .findings
+        .iter()
+        .any(|finding| finding.severity == Severity::Error);
     let (style, word) = match report.outcome {
+        Outcome::Completed if errors => (WARNING, "goes through, but it hurts"),
         Outcome::Completed => (GOOD, "goes through"),
         Outcome::Failed => (ERROR, "fails"),
         Outcome::NothingMoves => (WARNING, "moves nothing"),

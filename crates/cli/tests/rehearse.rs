@@ -1,0 +1,220 @@
+//! `mainstay rehearse` as a process: what it prints, how it ends, that it changes nothing, and that hostile snapshots end in a sentence.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+use std::path::Path;
+use std::process::Command;
+
+use mainstay_api::crd::{VersionNames, definitions};
+use mainstay_sim::Cluster;
+use mainstay_sim::auth::User;
+use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_sim::snapshot::{load, parse};
+use serde_json::Value;
+
+const SHOP: &str = include_str!("rehearse/shop.yaml");
+
+/// Runs the binary in a folder that holds `shop.yaml` and whatever `files` names; gives exit code, stdout and stderr.
+fn run(files: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).unwrap();
+    }
+    run_in(folder.path(), arguments)
+}
+
+fn run_in(folder: &Path, arguments: &[&str]) -> (i32, String, String) {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command.arg("rehearse").args(arguments).current_dir(folder);
+    command.env_remove("KUBECONFIG").env("XDG_DATA_HOME", folder);
+    let output = command.output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    // Progress is told when the machine is slow.
+    let progress = |line: &&str| !line.starts_with("rehearsing …") && !line.starts_with("reading …");
+    let stderr: Vec<String> = text(output.stderr)
+        .lines()
+        .filter(progress)
+        .map(str::to_owned)
+        .collect();
+    (
+        output.status.code().unwrap(),
+        text(output.stdout),
+        stderr.join("\n"),
+    )
+}
+
+#[test]
+fn a_snapshot_is_rehearsed_and_told() {
+    let folder = tempfile::tempdir().unwrap();
+    std::fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
+    let arguments = [
+        "--to",
+        "v1.29.1",
+        "--snapshot",
+        "shop.yaml",
+        "--report",
+        "page.html",
+    ];
+    let (code, out, err) = run_in(folder.path(), &arguments);
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    let first = out.lines().next().unwrap();
+    assert_eq!(
+        first,
+        "The upgrade goes through, but it hurts: Istio default from v1.28.2 to v1.29.1, 2 of 2 workloads moved in 1m04s, 0 failed, 0 skipped"
+    );
+    assert!(
+        out.contains("Service shop/web: it has no ready endpoint for"),
+        "{out}"
+    );
+    let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
+    assert!(page.starts_with("<!DOCTYPE html>"));
+}
+
+#[test]
+fn what_fails_has_its_own_exit_code_and_json_is_whole_and_the_same() {
+    let files = [("slow.yaml", "shop/cart: never\n")];
+    let arguments = [
+        "--to",
+        "v1.29.1",
+        "--snapshot",
+        "shop.yaml",
+        "--readiness",
+        "slow.yaml",
+        "-o",
+        "json",
+        "--seed",
+        "5",
+    ];
+    let (code, out, err) = run(&files, &arguments);
+    assert_eq!((code, err.as_str()), (2, ""));
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(report["outcome"], "failed");
+    assert_eq!(report["seed"], 5);
+    assert_eq!(report["findings"][0]["subject"], "Deployment shop/cart");
+    assert_eq!(
+        run(&files, &arguments).1,
+        out,
+        "the same seed gives the same bytes"
+    );
+}
+
+#[test]
+fn an_istio_may_come_from_a_file() {
+    let istio = "apiVersion: sailoperator.io/v1\nkind: Istio\nmetadata: {name: default}\nspec:\n  version: v1.29.1\n  namespace: istio-system\n";
+    let (code, out, _) = run(
+        &[("istio.yaml", istio)],
+        &["-f", "istio.yaml", "--snapshot", "shop.yaml", "-o", "json"],
+    );
+    assert_eq!(code, 0);
+    let report: Value = serde_json::from_str(&out).unwrap();
+    assert_eq!(
+        report["upgrade"]["suppositions"].as_array().unwrap().len(),
+        2,
+        "{out}"
+    );
+}
+
+#[test]
+fn what_is_wrong_ends_in_a_sentence() {
+    let check = |files: &[(&str, &str)], arguments: &[&str], expected: &str| {
+        let (code, out, err) = run(files, arguments);
+        assert_eq!((code, out.as_str()), (1, ""), "{arguments:?}");
+        assert!(err.starts_with(expected), "{arguments:?}: {err}");
+    };
+    let to = |snapshot: &'static str| ["--to", "v1.29.1", "--snapshot", snapshot];
+    check(
+        &[],
+        &to("none.yaml"),
+        "Error: the snapshot none.yaml cannot be read: none.yaml: ",
+    );
+    check(
+        &[("bad.yaml", "{{{")],
+        &to("bad.yaml"),
+        "Error: the snapshot bad.yaml cannot be read: document 1 cannot be read: ",
+    );
+    check(
+        &[("list.yaml", "- a\n")],
+        &to("list.yaml"),
+        "Error: the snapshot list.yaml cannot be read: document 1 is no object",
+    );
+    let deep = format!("a: {}", "[".repeat(100_000));
+    check(
+        &[("deep.yaml", &deep)],
+        &to("deep.yaml"),
+        "Error: the snapshot deep.yaml cannot be read",
+    );
+    let climbing = "apiVersion: v1\nkind: Pod\nmetadata: {name: ../x, namespace: a}\n";
+    check(
+        &[("climb.yaml", climbing)],
+        &to("climb.yaml"),
+        "Error: object 1 of the input is no object of a cluster: the name of a Pod is none: \"../x\"",
+    );
+    check(
+        &[],
+        &["--to", "v9.9.9", "--snapshot", "shop.yaml"],
+        "Error: \"v9.9.9\" is no version that can be installed\nhint: ",
+    );
+    check(
+        &[("r.yaml", "shop/cart: soon\n")],
+        &[
+            "--to",
+            "v1.29.1",
+            "--snapshot",
+            "shop.yaml",
+            "--readiness",
+            "r.yaml",
+        ],
+        "Error: r.yaml: shop/cart: ",
+    );
+    check(
+        &[("e.yaml", "")],
+        &to("e.yaml"),
+        "Error: there is no Istio in the input\nhint: ",
+    );
+}
+
+#[tokio::test]
+async fn a_cluster_is_only_read_and_never_its_secrets() {
+    let cluster = Cluster::default();
+    let names = VersionNames {
+        all: &["v1.28.2", "v1.29.1"],
+        concrete: &["v1.28.2", "v1.29.1"],
+        ambient: &["v1.29.1"],
+        default: "v1.29.1",
+    };
+    cluster.with(|state| load(state, definitions(&names)));
+    cluster.with(|state| load(state, parse(SHOP).unwrap()));
+    let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    server
+        .write_kubeconfig(User::admin(), &folder.path().join("admin"))
+        .unwrap();
+    server
+        .write_kubeconfig(User::named("nobody", &[]), &folder.path().join("nobody"))
+        .unwrap();
+    let play = async |user: &'static str| {
+        let folder = folder.path().to_owned();
+        let run = move || run_in(&folder, &["--to", "v1.29.1", "--kubeconfig", user]);
+        tokio::task::spawn_blocking(run).await.unwrap()
+    };
+    let (code, out, err) = play("admin").await;
+    assert_eq!((code, err.as_str()), (0, ""), "{out}");
+    assert!(out.contains("2 of 2 workloads moved"), "{out}");
+    let trace = cluster.trace();
+    assert!(trace.contains(" GET /api/v1/pods "), "{trace}");
+    for never in [" POST ", " PUT ", " PATCH ", " DELETE ", "/secrets"] {
+        assert!(!trace.contains(never), "{never}: {trace}");
+    }
+    let (code, _, err) = play("nobody").await;
+    assert_eq!(code, 1);
+    assert!(
+        err.starts_with("Error: cannot list istios: istios.sailoperator.io is forbidden"),
+        "{err}"
+    );
+}
