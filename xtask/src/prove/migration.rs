@@ -33,7 +33,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         "all caught",
         ("every_invariant_catches_its_mutant", &units),
     ));
-    rows.push(scale::rehearsal());
+    rows.push(scale::rehearsal(quick));
     rows.push(page_row(&pages));
     rows
 }
