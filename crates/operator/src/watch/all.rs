@@ -23,7 +23,7 @@ const MARKED: &str = "labelSelector=managed-by%3Dsail-operator&";
 /// Pods that still run, or will.
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed&";
 
-/// Lists of few objects are repeated with every watch, those of many now and then.
+/// Lists of few objects are repeated with every watch, so that an event nobody sent is made good; those of many now and then.
 const FEW: Duration = Duration::from_mins(3);
 const MANY: Duration = Duration::from_hours(1);
 
@@ -162,7 +162,7 @@ impl Watches {
             listed: BTreeSet::new(),
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn(metadata("/api/v1/namespaces", ""), sink);
+        self.spawn(metadata("/api/v1/namespaces", "", FEW), sink);
     }
 
     fn follow_pods(&self) {
@@ -173,7 +173,7 @@ impl Watches {
             is_listing: true,
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn(metadata("/api/v1/pods", RUNNING), sink);
+        self.spawn(metadata("/api/v1/pods", RUNNING, MANY), sink);
     }
 
     fn follow_marked(&self, (group, version, kind): Gvk, plural: &str) {
@@ -230,13 +230,13 @@ fn source(group: &str, kind: &str) -> Option<Source> {
     }
 }
 
-fn metadata(path: &str, selector: &'static str) -> Target {
+fn metadata(path: &str, selector: &'static str, fresh: Duration) -> Target {
     Target {
         path: path.to_owned(),
         selector,
         is_metadata: true,
         is_optional: false,
-        fresh: MANY,
+        fresh,
     }
 }
 
