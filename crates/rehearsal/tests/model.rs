@@ -116,7 +116,7 @@ fn random_meshes_are_told_alike() {
     let cases = std::env::var("MAINSTAY_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())
-        .unwrap_or(6);
+        .unwrap_or(9);
     let mut workloads = 0;
     for seed in 0..cases {
         let mut random = Random::new(seed);

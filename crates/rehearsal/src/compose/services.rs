@@ -7,16 +7,19 @@ use mainstay_mesh::workload::WorkloadKey;
 use super::Play;
 use crate::report::{Moment, Point, Report, Service, SpanResult};
 
-/// The steps of one workload, since the beginning.
+/// The steps of one workload, since the beginning; one that never had a pod has none then.
 pub(crate) fn steps(play: &Play<'_>, key: &WorkloadKey) -> Vec<Point> {
-    let steps = play.recording.crews.get(key);
-    let steps = steps.into_iter().flatten();
-    steps
-        .map(|(at, ready)| Point {
-            at: play.moment(*at),
-            ready: *ready,
-        })
-        .collect()
+    let step = |(at, ready): &(jiff::Timestamp, u32)| Point {
+        at: play.moment(*at),
+        ready: *ready,
+    };
+    match play.recording.crews.get(key) {
+        Some(steps) => steps.iter().map(step).collect(),
+        None => vec![Point {
+            at: Moment(0),
+            ready: 0,
+        }],
+    }
 }
 
 /// The fewest ready pods of a workload within a stretch of time.
