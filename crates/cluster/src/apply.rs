@@ -20,6 +20,7 @@ use std::time::Duration;
 
 use kube::Client;
 use mainstay_api::OwnerReference;
+use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
@@ -277,7 +278,8 @@ impl<'a> Run<'a> {
                 .engine
                 .caller
                 .json_patch(&wanted.id, &kind, &records, MANAGER)
-                .await?;
+                .await;
+            let patched = self.or_look_again(&wanted.id, &kind, patched).await?;
             self.note(
                 &wanted.id,
                 Some(Arc::new(patched)),
@@ -298,7 +300,8 @@ impl<'a> Run<'a> {
             // What somebody else set on an object of ours is drift. What appeared just now is not ours.
             force: live.is_some(),
         };
-        let (is_new, object) = self.engine.caller.apply(apply).await?;
+        let applied = self.engine.caller.apply(apply).await;
+        let (is_new, object) = self.or_look_again(&wanted.id, &kind, applied).await?;
         let places = decide::insisted(wanted, &object);
         for place in &places {
             tracing::warn!(object = %wanted.id, %place, "the server has it otherwise");
@@ -351,19 +354,28 @@ impl<'a> Run<'a> {
         leftovers.sort_by_key(|(id, _)| order::uninstall(&id.kind));
         for (id, live) in leftovers {
             let kind = self.engine.kind_of(&id).await?;
-            let answer = match self.engine.caller.delete(&id, &kind, &live).await {
-                // A watch may have missed something: the next attempt judges what is there now.
-                Err(error) if error.is_conflict() => {
-                    let fresh = self.engine.caller.get(&id, &kind).await?;
-                    self.note(&id, fresh.map(Arc::new), Done::Found, None);
-                    return Err(error);
-                }
-                answer => answer?,
-            };
+            let answer = self.engine.caller.delete(&id, &kind, &live).await;
+            let answer = self.or_look_again(&id, &kind, answer).await?;
             let lingering = answer.filter(decide::is_deleting).map(Arc::new);
             self.note(&id, lingering, Done::Deleted, Some(Difference::Unwanted));
         }
         Ok(())
+    }
+
+    /// After a conflict the object is read: a watch may have missed something, and the next attempt judges what is there now.
+    async fn or_look_again<T>(
+        &mut self,
+        id: &ObjectId,
+        kind: &Kind,
+        answer: Result<T, ApplyError>,
+    ) -> Result<T, ApplyError> {
+        if let Err(error) = &answer
+            && error.class() == ErrorClass::Conflict
+        {
+            let fresh = self.engine.caller.get(id, kind).await?;
+            self.note(id, fresh.map(Arc::new), Done::Found, None);
+        }
+        answer
     }
 
     fn note(&mut self, id: &ObjectId, live: Option<Arc<Value>>, done: Done, why: Option<Difference>) {

@@ -31,6 +31,7 @@ use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::{Action, Library, Observation, Settings, Snapshot, Subject, Woken};
 
 use crate::queue::Queue;
+pub use objects::Unreadable;
 pub use outcome::{Ended, Failed};
 pub use releases::Installed;
 
@@ -245,6 +246,13 @@ impl Brain {
             return None;
         }
         Some(Next::Plan(plan))
+    }
+
+    /// Whether a plan made now would still have this action.
+    pub(crate) fn still_plans(&mut self, subject: &Subject, action: &Action, now: Timestamp) -> bool {
+        self.snapshot.now = now;
+        let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, subject)));
+        planned.is_ok_and(|plan| plan.actions().any(|planned| planned == action))
     }
 
     /// Nothing is to be done about a subject until something happens.

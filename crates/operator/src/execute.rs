@@ -21,7 +21,7 @@ use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::brain::{Ended, Failed};
+use crate::brain::{Ended, Failed, Unreadable};
 use crate::clock::Clock;
 use crate::log::describe;
 use crate::render::Renderer;
@@ -76,7 +76,9 @@ impl Executor {
             }
             tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
             // What a step leaves half done is in the cluster, and the next plan starts from there.
-            let result = AssertUnwindSafe(self.step(step)).catch_unwind().await;
+            let result = AssertUnwindSafe(self.step(&plan.subject, step))
+                .catch_unwind()
+                .await;
             match result {
                 Ok(Ok(Effect::Small)) => {}
                 Ok(Ok(Effect::Large)) => return (done + 1, Ended::Done),
@@ -90,7 +92,11 @@ impl Executor {
         (plan.steps.len(), Ended::Done)
     }
 
-    async fn step(&self, step: &Step) -> Result<Effect, Refused> {
+    async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, Refused> {
+        if matches!(step.action, Action::DeleteRevision(_)) && !self.is_confirmed(subject, &step.action).await
+        {
+            return Ok(Effect::Large);
+        }
         let done = self.act(&step.action).await;
         if let Err(refused) = &done
             && refused.is_stale()
@@ -104,6 +110,14 @@ impl Executor {
             self.shared.observer.note(&Report::Wrote { action, reason });
         }
         done
+    }
+
+    /// A control plane goes only if it is still to go once everything that could refer to it was listed anew: a watch may have
+    /// missed the one event that counts.
+    async fn is_confirmed(&self, subject: &Subject, action: &Action) -> bool {
+        let is_listed = self.watches.relist_referrers().await;
+        let now = self.clock.now();
+        is_listed && self.shared.with(|brain| brain.still_plans(subject, action, now))
     }
 
     async fn act(&self, action: &Action) -> Result<Effect, Refused> {
@@ -255,12 +269,7 @@ impl Executor {
     }
 
     fn observe(&self, kind: ObjectKind, answer: Value) {
-        if let Err(error) = self.shared.with(|brain| brain.object_seen(kind, answer)) {
-            tracing::error!(
-                error = &error as &dyn std::error::Error,
-                "an answer cannot be read"
-            );
-        }
+        readable(self.shared.with(|brain| brain.object_seen(kind, answer)));
     }
 
     /// What we know of an object did not hold: a watch may have missed something, so it is read.
@@ -268,9 +277,11 @@ impl Executor {
         let Some((kind, name)) = target(action) else {
             return self.look_at_others(action).await;
         };
-        let before = self.shared.with(|brain| brain.version_of(kind, &name));
+        let (before, grave) = self
+            .shared
+            .with(|brain| (brain.version_of(kind, &name), brain.grave_of(kind, &name)));
         match self.writer.get(kind, &name).await {
-            Ok(Some(object)) => self.observe(kind, object),
+            Ok(Some(object)) => readable(self.shared.with(|brain| brain.object_found(kind, object, grave))),
             Ok(None) => self
                 .shared
                 .with(|brain| brain.object_missing(kind, &name, before)),
@@ -292,6 +303,16 @@ impl Executor {
             Ok(found) => self.shared.with(|brain| brain.found(subject, found)),
             Err(error) => tracing::debug!(%error, "an object could not be read again"),
         }
+    }
+}
+
+/// What cannot be read is told.
+fn readable(read: Result<(), Unreadable>) {
+    if let Err(error) = read {
+        tracing::error!(
+            error = &error as &dyn std::error::Error,
+            "an answer cannot be read"
+        );
     }
 }
 

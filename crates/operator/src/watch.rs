@@ -12,6 +12,7 @@
 
 pub(crate) mod all;
 pub(crate) mod light;
+mod relist;
 mod request;
 mod sinks;
 mod workloads;
@@ -27,6 +28,7 @@ use mainstay_mesh::ErrorClass;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
 
+use relist::Orders;
 pub(crate) use request::Target;
 
 /// A watch that is silent for so much longer than the server lets it live is dead.
@@ -84,12 +86,13 @@ enum Position {
     From(String),
 }
 
-/// Follows `target` for ever.
-pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S) {
+/// Follows `target` for ever; lists it anew whenever that is ordered.
+pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, orders: Orders) {
     let mut watch = Watch {
         client,
         target,
         sink,
+        orders,
         at: Position::Unlisted,
         can_stream: true,
         listed: Instant::now(),
@@ -116,6 +119,7 @@ struct Watch<S: Sink> {
     client: Client,
     target: Target,
     sink: S,
+    orders: Orders,
     at: Position,
     can_stream: bool,
     listed: Instant,
@@ -127,6 +131,9 @@ struct Watch<S: Sink> {
 impl<S: Sink> Watch<S> {
     /// One call or a few, up to the end of a watch.
     async fn session(&mut self) -> Result<(), Refused> {
+        if self.at == Position::Unlisted {
+            self.orders.begin();
+        }
         match &self.at {
             Position::Unlisted if self.can_stream => self.watch(self.target.stream()).await,
             Position::Unlisted => {
@@ -163,8 +170,19 @@ impl<S: Sink> Watch<S> {
             self.healthy();
         }
         // Silence longer than the server allows itself is the end.
-        while let Ok(Some(event)) = timeout(self.target.life() + MARGIN, events.next()).await {
-            self.event(event?)?;
+        let silence = self.target.life() + MARGIN;
+        loop {
+            let is_listed = self.at != Position::Unlisted;
+            tokio::select! {
+                event = timeout(silence, events.next()) => match event {
+                    Ok(Some(event)) => self.event(event?)?,
+                    Ok(None) | Err(_) => break,
+                },
+                () = self.orders.wanted(), if is_listed => {
+                    self.at = Position::Unlisted;
+                    return Ok(());
+                }
+            }
         }
         match self.at {
             Position::Unlisted => Err(Refused::ours(
@@ -215,6 +233,7 @@ impl<S: Sink> Watch<S> {
         self.listed = Instant::now();
         self.was_listed = true;
         self.at = Position::From(version);
+        self.orders.done();
         self.healthy();
     }
 

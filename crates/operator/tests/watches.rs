@@ -93,3 +93,34 @@ async fn watches_that_end_or_expire_after_every_event_change_nothing_in_the_end(
         operator.stop().await;
     }
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_revision_is_not_pruned_when_the_event_of_its_last_referrer_was_missed() {
+    let stage = Stage::new().await;
+    let strategy = json!({"type": "RevisionBased", "inactiveRevisionDeletionGracePeriodSeconds": 30, "revisionTags": []});
+    let spec = |version: &str| json!({"version": version, "updateStrategy": strategy});
+    stage.create(&istio("default", spec("v1.28.2"))).await;
+    // The list and the mark that ends it come first.
+    let namespaces = stage.get("/api/v1/namespaces").await.unwrap();
+    let listed = namespaces["items"].as_array().unwrap().len();
+    let missed = Fault::SkipEvent(listed as u64 + 1);
+    stage.cluster.add_fault(on("GET /api/v1/namespaces", 1, missed));
+    let operator = stage.start("mainstay");
+    stage.until(60, "healthy", is_healthy).await;
+    let labels = json!({"istio.io/rev": "default-v1-28-2"});
+    stage
+        .create(&json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "unseen", "labels": labels}}))
+        .await;
+    let upgrade = json!({"spec": {"version": "v1.29.1"}});
+    stage
+        .merge("/apis/sailoperator.io/v1/istios/default", &upgrade)
+        .await;
+    stage.pass(100).await;
+    assert_eq!(stage.state("istiorevisions", "default-v1-29-1"), "Healthy");
+    assert_eq!(
+        stage.state("istiorevisions", "default-v1-28-2"),
+        "Healthy",
+        "it is still referred to"
+    );
+    operator.stop().await;
+}

@@ -130,11 +130,6 @@ impl ApplyError {
         }
     }
 
-    /// Whether another version than the one we named is there.
-    pub(crate) fn is_conflict(&self) -> bool {
-        matches!(self, Self::Refused { code: 409, .. })
-    }
-
     /// Whether the server says that there is no such object.
     pub(crate) fn is_not_found(&self) -> bool {
         matches!(self, Self::Refused { code: 404, .. })

@@ -56,12 +56,38 @@ impl Brain {
         self.known_version(&Subject::Object(kind, name.to_owned()))
     }
 
+    /// The version up to which one of our objects counts as gone.
+    #[must_use]
+    pub fn grave_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
+        self.graves.get(&Subject::Object(kind, name.to_owned())).copied()
+    }
+
+    /// One of our objects was looked for and is there; whoever counted as gone up to `grave` when it was asked for lives.
+    pub fn object_found(
+        &mut self,
+        kind: ObjectKind,
+        object: Value,
+        grave: Option<u64>,
+    ) -> Result<(), Unreadable> {
+        let name = text(&object, "/metadata/name");
+        if self.grave_of(kind, name) == grave {
+            self.graves.remove(&Subject::Object(kind, name.to_owned()));
+        }
+        self.object_seen(kind, object)
+    }
+
     /// One of our objects was looked for and is not there; nothing newer than `before` may have been seen since.
     pub fn object_missing(&mut self, kind: ObjectKind, name: &str, before: Option<u64>) {
         let subject = Subject::Object(kind, name.to_owned());
         if self.metadata(&subject).is_some() && self.known_version(&subject) == before {
             self.bury(subject, before);
         }
+    }
+
+    /// All objects of a kind are being listed: whoever is there lives, even if the list before, which may have been wrong, lacked it.
+    pub fn objects_listing(&mut self, kind: ObjectKind) {
+        self.graves
+            .retain(|subject, _| !matches!(subject, Subject::Object(buried, _) if *buried == kind));
     }
 
     /// All objects of a kind were listed, and these were there at this version.

@@ -2,6 +2,7 @@
 
 use mainstay_api::{ObjectKind, Values};
 use mainstay_mesh::ErrorClass;
+use mainstay_mesh::workload::{Workload, WorkloadKey, WorkloadKind};
 use serde_json::{Value, json};
 
 use super::*;
@@ -66,9 +67,13 @@ fn next(brain: &mut Brain, now: Timestamp) -> String {
 }
 
 fn refusal(plan: &Plan, step: usize) -> Ended {
+    failure(plan, step, ErrorClass::Other)
+}
+
+fn failure(plan: &Plan, step: usize, class: ErrorClass) -> Ended {
     Ended::Failed(Box::new(Failed {
         action: plan.steps[step].action.clone(),
-        class: ErrorClass::Other,
+        class,
         message: "no".into(),
         retry_after: None,
         panicked: false,
@@ -274,4 +279,107 @@ fn a_moment_that_has_passed_does_not_come_again_and_again() {
     brain.rest(&rested, at(5));
     assert_eq!(next(&mut brain, at(5)), "-", "not at once");
     assert!(brain.wake_at() > at(5) && brain.wake_at() < at(6), "but soon");
+}
+
+#[test]
+fn what_one_list_lacked_lives_if_the_next_one_has_it() {
+    let mut brain = brain(1);
+    let list = |brain: &mut Brain, names: &[&str], at: &str| {
+        let names = names.iter().map(|name| (*name).to_owned()).collect();
+        brain.objects_listed(ObjectKind::Istio, &names, at);
+    };
+    see(&mut brain, istio("a", 1));
+    brain.objects_listing(ObjectKind::Istio);
+    list(&mut brain, &[], "5");
+    assert!(brain.snapshot().istios().is_empty());
+    see(&mut brain, istio("a", 1));
+    assert!(brain.snapshot().istios().is_empty(), "an answer that came late");
+    brain.objects_listing(ObjectKind::Istio);
+    see(&mut brain, istio("a", 1));
+    list(&mut brain, &["a"], "6");
+    assert_eq!(brain.version_of(ObjectKind::Istio, "a"), Some(1));
+    list(&mut brain, &[], "7");
+    let grave = brain.grave_of(ObjectKind::Istio, "a");
+    brain
+        .object_found(ObjectKind::Istio, istio("a", 1), grave)
+        .unwrap();
+    assert_eq!(
+        brain.version_of(ObjectKind::Istio, "a"),
+        Some(1),
+        "it was asked for, and is there"
+    );
+    brain.object_gone(ObjectKind::Istio, &istio("a", 8));
+    brain
+        .object_found(ObjectKind::Istio, istio("a", 1), grave)
+        .unwrap();
+    assert!(
+        brain.snapshot().istios().is_empty(),
+        "it went after it was asked for"
+    );
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_no_refusal_until_it_has_been_silent_for_long() {
+    let mut brain = brain(1);
+    see(&mut brain, istio("a", 1));
+    let subject = Subject::Object(ObjectKind::Istio, "a".into());
+    let mut classes = Vec::new();
+    for _ in 0..20 {
+        let now = brain.wake_at().max(brain.snapshot().now);
+        let Some(Next::Plan(tried)) = brain.next(now) else {
+            continue;
+        };
+        brain.done(&tried, failure(&tried, 0, ErrorClass::Unanswered), now);
+        classes.push(brain.snapshot().last_failure(&subject).unwrap().class);
+    }
+    let first = classes
+        .iter()
+        .position(|class| *class == ErrorClass::Other)
+        .unwrap();
+    assert!(first > 3, "{classes:?}");
+    let (patient, rest) = classes.split_at(first);
+    assert!(
+        patient.iter().all(|class| *class == ErrorClass::Unanswered),
+        "{classes:?}"
+    );
+    assert!(
+        rest.iter().all(|class| *class == ErrorClass::Other),
+        "{classes:?}"
+    );
+}
+
+fn deployment(version: u64) -> (WorkloadKey, Workload) {
+    let object = json!({
+        "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "resourceVersion": version.to_string()},
+        "spec": {"template": {"metadata": {}}},
+    });
+    Workload::of(WorkloadKind::Deployment, &object).unwrap()
+}
+
+#[test]
+fn an_answer_that_comes_late_brings_no_workload_back_and_none_to_an_older_version() {
+    let mut brain = brain(1);
+    let (key, seen) = deployment(5);
+    let version = |brain: &Brain| {
+        let known = brain.snapshot().workload(&deployment(0).0);
+        known.map(|known| known.resource_version.to_string())
+    };
+    brain.workload_seen(key.clone(), seen);
+    brain.workload_written(key.clone(), deployment(4).1);
+    assert_eq!(
+        version(&brain).as_deref(),
+        Some("5"),
+        "a watch was ahead of the answer"
+    );
+    brain.workload_written(key.clone(), deployment(6).1);
+    assert_eq!(version(&brain).as_deref(), Some("6"));
+    brain.workload_seen(key.clone(), deployment(5).1);
+    assert_eq!(
+        version(&brain).as_deref(),
+        Some("6"),
+        "the answer was ahead of a watch"
+    );
+    brain.workload_gone(&key);
+    brain.workload_written(key, deployment(7).1);
+    assert_eq!(version(&brain), None);
 }

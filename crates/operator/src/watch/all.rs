@@ -13,6 +13,7 @@ use mainstay_mesh::workload::WorkloadKind;
 use tokio::sync::watch::{Receiver, channel};
 use tokio::task::JoinSet;
 
+use super::relist::{Desk, Orders, orders};
 use super::sinks::{Managed, Namespaces, Outlet, Own, Pods};
 use super::workloads::{self, Workloads};
 use super::{Sink, Target, follow};
@@ -45,6 +46,8 @@ struct State {
     tasks: JoinSet<()>,
     kinds: BTreeMap<(String, String), Receiver<bool>>,
     fixed: Vec<Receiver<bool>>,
+    /// Where new lists of namespaces and pods are ordered.
+    referrers: Vec<Desk>,
     has_workloads: bool,
 }
 
@@ -136,6 +139,13 @@ impl Watches {
         }
     }
 
+    /// Lists all that can refer to a revision anew, and says whether that came about.
+    pub(crate) async fn relist_referrers(&self) -> bool {
+        let lists: Vec<_> = self.with(|state| state.referrers.iter().map(Desk::order).collect());
+        let all = futures::future::try_join_all(lists);
+        matches!(tokio::time::timeout(LONGEST_WAIT, all).await, Ok(Ok(_)))
+    }
+
     fn follow_own(&self, kind: ObjectKind) {
         let (outlet, synced) = self.outlet(Some(Source::Objects(kind)));
         let target = Target {
@@ -162,7 +172,7 @@ impl Watches {
             listed: BTreeSet::new(),
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn(metadata("/api/v1/namespaces", "", FEW), sink);
+        self.spawn_referrers(metadata("/api/v1/namespaces", "", FEW), sink);
     }
 
     fn follow_pods(&self) {
@@ -173,7 +183,7 @@ impl Watches {
             is_listing: true,
         };
         self.with(|state| state.fixed.push(synced));
-        self.spawn(metadata("/api/v1/pods", RUNNING, MANY), sink);
+        self.spawn_referrers(metadata("/api/v1/pods", RUNNING, MANY), sink);
     }
 
     fn follow_marked(&self, (group, version, kind): Gvk, plural: &str) {
@@ -212,8 +222,18 @@ impl Watches {
     }
 
     fn spawn(&self, target: Target, sink: impl Sink + Sync) {
+        self.spawn_ordered(target, sink, orders().1);
+    }
+
+    fn spawn_referrers(&self, target: Target, sink: impl Sink + Sync) {
+        let (desk, orders) = orders();
+        self.with(|state| state.referrers.push(desk));
+        self.spawn_ordered(target, sink, orders);
+    }
+
+    fn spawn_ordered(&self, target: Target, sink: impl Sink + Sync, orders: Orders) {
         let client = self.client.clone();
-        self.with(|state| state.tasks.spawn(follow(client, target, sink)));
+        self.with(|state| state.tasks.spawn(follow(client, target, sink, orders)));
     }
 
     fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {

@@ -48,6 +48,7 @@ impl Sink for Own {
 
     fn begin(&mut self) {
         self.listed.clear();
+        self.outlet.shared.with(|brain| brain.objects_listing(self.kind));
     }
 
     fn seen(&mut self, object: Value) {

@@ -154,9 +154,12 @@ fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
         .join(" ¶ ")
 }
 
-/// All strikes of a play, or a sample of them.
+/// All strikes of a play, or a sample of them; `MAINSTAY_STRIKE` chooses those whose line contains it.
 fn strikes(twin: &Outcome, share: Share, random: &mut Random) -> Vec<Strike> {
     let mut all = kinds::all(&twin.calls);
+    if let Ok(chosen) = std::env::var("MAINSTAY_STRIKE") {
+        all.retain(|strike| strike.to_string().contains(&chosen));
+    }
     if let Share::Sample(count) = share {
         for at in (1..all.len()).rev() {
             all.swap(at, random.below(at + 1));

@@ -340,8 +340,7 @@ impl World {
     /// How long to wait for what should happen.
     fn patience(&self) -> Duration {
         match &self.backing {
-            // Whatever is missed of pods and namespaces is seen at the latest when they are listed again, after an hour.
-            Backing::Sim(_) => Duration::from_mins(90),
+            Backing::Sim(_) => Duration::from_mins(15),
             // A process must start, and those of others may be busy.
             Backing::Real(real) if real.injects => Duration::from_secs(90),
             Backing::Real(_) => Duration::from_secs(20),

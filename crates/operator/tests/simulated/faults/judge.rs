@@ -44,6 +44,7 @@ pub(super) fn masked(objects: Vec<Value>) -> End {
             settled(&mut object);
             mask(&mut object);
             sort_managers(&mut object);
+            join_status_managers(&mut object);
             (name, object)
         })
         .collect())
@@ -115,6 +116,32 @@ fn sort_managers(object: &mut Value) {
             let text = |key: &str| entry[key].as_str().unwrap_or_default().to_owned();
             (text("manager"), text("operation"), text("subresource"))
         });
+    }
+}
+
+/// After a takeover a field of a status stays with whoever was there before until it changes: whose it is depends on what was
+/// believed in between. That somebody holds it does not.
+fn join_status_managers(object: &mut Value) {
+    let Some(Value::Array(managers)) = object.pointer_mut("/metadata/managedFields") else {
+        return;
+    };
+    let is_status = |entry: &Value| entry["subresource"] == "status";
+    let mut held = Value::Null;
+    for entry in managers.iter().filter(|entry| is_status(entry)) {
+        join(&mut held, &entry["fieldsV1"]);
+    }
+    managers.retain(|entry| !is_status(entry));
+    object["heldOfStatus"] = held;
+}
+
+fn join(all: &mut Value, more: &Value) {
+    match (all, more) {
+        (Value::Object(all), Value::Object(more)) => {
+            for (key, value) in more {
+                join(all.entry(key.clone()).or_insert(Value::Null), value);
+            }
+        }
+        (all, more) => *all = more.clone(),
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use mainstay_sim::script::Script;
 use serde_json::{Value, json};
 
-use super::plays::{Play, healthy, same, steps, upgrade};
+use super::plays::{Play, Steps, healthy, same, steps, upgrade};
 use crate::support::World;
 use crate::support::at::{self, At};
-use crate::support::made::{self, OLD};
+use crate::support::made::{self, NEW, OLD};
 
 /// One before the old one.
 const OLDER: &str = "v1.27.9";
@@ -62,74 +62,64 @@ async fn set(world: &World, change: Value) {
     world.patch(&at::istio("default"), json!({"spec": change})).await;
 }
 
-pub(super) const MIGRATIONS: &[Play] = &[
+/// A shop whose namespace names the old revision.
+const SHOP: Steps = steps!(world => {
+    healthy(world, istio(OLD, &[])).await;
+    shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
+});
+
+/// Everything moves to the new version, and the old one goes.
+const ALL_MOVE: Steps = steps!(world => {
+    upgrade(world).await;
+    until_moved(world, NEW_REVISION).await;
+    world.until_gone(&at::revision(OLD_REVISION)).await;
+});
+
+/// A play in which nothing is destroyed, of what is there as it is.
+const fn migration(name: &'static str, before: Steps, act: Steps) -> Play {
     Play {
-        name: "moves_by_namespace",
-        before: steps!(world => {
-            healthy(world, istio(OLD, &[])).await;
-            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
-        }),
+        name,
+        before,
         disguise: same,
-        act: steps!(world => {
-            upgrade(world).await;
-            until_moved(world, NEW_REVISION).await;
-            world.until_gone(&at::revision(OLD_REVISION)).await;
-        }),
+        act,
         destroys: false,
-    },
-    Play {
-        name: "moves_by_template",
-        before: steps!(world => {
+    }
+}
+
+pub(super) const MIGRATIONS: &[Play] = &[
+    migration("moves_by_namespace", SHOP, ALL_MOVE),
+    migration(
+        "moves_by_template",
+        steps!(world => {
             healthy(world, istio(OLD, &[])).await;
             shop(world, "shop", "", "istio.io/rev=default-v1-28-2").await;
         }),
-        disguise: same,
-        act: steps!(world => {
-            upgrade(world).await;
-            until_moved(world, NEW_REVISION).await;
-            world.until_gone(&at::revision(OLD_REVISION)).await;
-        }),
-        destroys: false,
-    },
-    Play {
-        name: "moves_by_tag",
-        before: steps!(world => {
+        ALL_MOVE,
+    ),
+    migration(
+        "moves_by_tag",
+        steps!(world => {
             healthy(world, istio(OLD, &["default", "stable"])).await;
             world.until_state(&at::tag("stable"), "NotReferencedByAnything").await;
             shop(world, "shop", "istio.io/rev=stable", "").await;
             world.create(made::namespace("inn", "istio-injection=enabled")).await;
             app(world, "inn", "bar", "").await;
         }),
-        disguise: same,
-        act: steps!(world => {
-            upgrade(world).await;
-            until_moved(world, NEW_REVISION).await;
-            world.until_gone(&at::revision(OLD_REVISION)).await;
-        }),
-        destroys: false,
-    },
-    Play {
-        name: "moves_but_one_fails",
-        before: steps!(world => {
-            healthy(world, istio(OLD, &[])).await;
-            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
-        }),
-        disguise: same,
-        act: steps!(world => {
+        ALL_MOVE,
+    ),
+    migration(
+        "moves_but_one_fails",
+        SHOP,
+        steps!(world => {
             world.behave("shop", "cart", Script::never_ready());
             upgrade(world).await;
             until(world, "Failed", NEW_REVISION).await;
         }),
-        destroys: false,
-    },
-    Play {
-        name: "moves_elsewhere_halfway",
-        before: steps!(world => {
-            healthy(world, istio(OLD, &[])).await;
-            shop(world, "shop", "istio.io/rev=default-v1-28-2", "").await;
-        }),
-        disguise: same,
-        act: steps!(world => {
+    ),
+    migration(
+        "moves_elsewhere_halfway",
+        SHOP,
+        steps!(world => {
             upgrade(world).await;
             // Between two batches.
             world.until_object(&at::istio("default"), "has moved a batch", |istio| {
@@ -145,11 +135,10 @@ pub(super) const MIGRATIONS: &[Play] = &[
             world.until_gone(&at::revision(OLD_REVISION)).await;
             world.until_gone(&at::revision(NEW_REVISION)).await;
         }),
-        destroys: false,
-    },
-    Play {
-        name: "moves_from_several",
-        before: steps!(world => {
+    ),
+    migration(
+        "moves_from_several",
+        steps!(world => {
             healthy(world, istio(OLDER, &[])).await;
             shop(world, "shop", "istio.io/rev=default-v1-27-9", "").await;
             // Whoever holds it back keeps the workloads where they are.
@@ -161,14 +150,12 @@ pub(super) const MIGRATIONS: &[Play] = &[
             world.create(made::namespace("own", "")).await;
             app(world, "own", "den", "istio.io/rev=default-v1-28-2").await;
         }),
-        disguise: same,
-        act: steps!(world => {
-            set(world, json!({"updateStrategy": {"workloadMigration": {"paused": false}}})).await;
-            upgrade(world).await;
+        steps!(world => {
+            // At once: otherwise some may set out for the version in between.
+            set(world, json!({"version": NEW, "updateStrategy": {"workloadMigration": {"paused": false}}})).await;
             until_moved(world, NEW_REVISION).await;
             world.until_gone(&at::revision(OLDER_REVISION)).await;
             world.until_gone(&at::revision(OLD_REVISION)).await;
         }),
-        destroys: false,
-    },
+    ),
 ];
