@@ -3,17 +3,21 @@
 //! Loading passes all rules by: the objects were accepted once, by the cluster they come from, and are kept as they are, status, uid
 //! and times included. Only their resourceVersions are new, and what nobody wrote is filled in, as a server does whenever it reads an object.
 
+mod text;
+
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mainstay_yaml::{Budget, Numbers, Options};
+use mainstay_yaml::{Budget, Numbers};
 use serde_json::{Value, json};
 
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 use crate::{convert, selector, tree};
+pub use text::parse;
+pub(crate) use text::parse_document;
 
 /// Why a snapshot could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -52,61 +56,6 @@ pub struct Loaded {
     pub objects: usize,
     /// Kinds the cluster does not serve, as `apiVersion kind`, with the objects left out.
     pub skipped: Vec<String>,
-}
-
-/// The objects of a text: YAML documents or JSON, lists unwrapped.
-pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
-    let mut objects = Vec::new();
-    for (at, document) in documents(text).into_iter().enumerate() {
-        let number = at + 1;
-        let value = parse_document(&document).map_err(|source| SnapshotError::Document { number, source })?;
-        match value {
-            Value::Null => {}
-            Value::Object(_) => unwrap_list(value, &mut objects),
-            _ => return Err(SnapshotError::NoObject { number }),
-        }
-    }
-    Ok(objects)
-}
-
-fn documents(text: &str) -> Vec<String> {
-    let mut all = vec![String::new()];
-    for line in text.lines() {
-        if line == "---" || line.starts_with("--- ") {
-            all.push(String::new());
-        } else if let Some(last) = all.last_mut() {
-            last.push_str(line);
-            last.push('\n');
-        }
-    }
-    all.retain(|document| !document.trim().is_empty());
-    all
-}
-
-/// Reads one YAML (or JSON) document.
-pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
-    let options = Options {
-        numbers: Numbers::Exact,
-        ..Options::default()
-    };
-    let parsed = mainstay_yaml::parse_with(document, &options)?;
-    let json = mainstay_yaml::to_json(&parsed)?;
-    // Nested deeper than any object: no object.
-    Ok(serde_json::from_str(&json).unwrap_or(Value::Bool(false)))
-}
-
-fn unwrap_list(value: Value, objects: &mut Vec<Value>) {
-    let kind = tree::text(&value, &["kind"]).to_owned();
-    let api_version = tree::text(&value, &["apiVersion"]).to_owned();
-    let Some(item_kind) = kind.strip_suffix("List").filter(|_| value.get("items").is_some()) else {
-        objects.push(value);
-        return;
-    };
-    for mut item in tree::list(&value, &["items"]).to_vec() {
-        tree::set_default_text(&mut item, &["kind"], item_kind);
-        tree::set_default_text(&mut item, &["apiVersion"], &api_version);
-        objects.push(item);
-    }
 }
 
 /// Puts objects into a cluster, definitions first, then namespaces, then the rest in their order.

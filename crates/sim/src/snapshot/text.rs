@@ -1,0 +1,323 @@
+//! Texts to objects: takes YAML documents, JSON or lists of either, gives the objects one by one. A list as `kubectl get -o yaml` prints it is cut
+//! into its items first, so that a cluster of any size costs no more at a time than an item per processor.
+//!
+//! *Invariant:* cutting gives what reading the whole document gives, or nothing: whatever is not as `kubectl` writes it is read whole.
+
+use std::ops::Range;
+
+use mainstay_yaml::{Budget, Numbers, Options};
+use serde_json::{Map, Number, Value};
+
+use super::SnapshotError;
+use crate::tree;
+
+/// JSON nested deeper is no object: what `serde_json` reads at most.
+const DEEPEST: usize = 127;
+/// Fewer items are not worth a thread.
+const WORTH_A_THREAD: usize = 500;
+/// Reading is bound by memory before so many processors are busy.
+const MOST_THREADS: usize = 8;
+
+/// The objects of a text: YAML documents or JSON, lists unwrapped.
+pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
+    let mut objects = Vec::new();
+    for (at, document) in documents(text).into_iter().enumerate() {
+        let number = at + 1;
+        if let Some(mut items) = cut_list(document) {
+            objects.append(&mut items);
+            continue;
+        }
+        let value = parse_whole(document).map_err(|source| SnapshotError::Document { number, source })?;
+        match value {
+            Value::Null => {}
+            Value::Object(_) => unwrap_list(value, &mut objects),
+            _ => return Err(SnapshotError::NoObject { number }),
+        }
+    }
+    Ok(objects)
+}
+
+fn documents(text: &str) -> Vec<&str> {
+    let mut all = Vec::new();
+    let (mut start, mut at) = (0, 0);
+    for line in text.split_inclusive('\n') {
+        let bare = line.trim_end_matches(['\n', '\r']);
+        if bare == "---" || bare.starts_with("--- ") {
+            all.push(start..at);
+            start = at + line.len();
+        }
+        at += line.len();
+    }
+    all.push(start..at);
+    let documents = all.into_iter().filter_map(|range| text.get(range));
+    documents.filter(|document| !document.trim().is_empty()).collect()
+}
+
+fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
+    if document.trim_start().starts_with('{')
+        && let Ok(mut value) = serde_json::from_str::<Value>(document)
+    {
+        go_numbers(&mut value);
+        return Ok(value);
+    }
+    parse_document(document)
+}
+
+/// Reads one YAML (or JSON) document.
+pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        ..Options::default()
+    };
+    let parsed = mainstay_yaml::parse_with(document, &options)?;
+    // Nested deeper than any object: no object.
+    Ok(to_json(parsed, 0).unwrap_or(Value::Bool(false)))
+}
+
+/// The same value as JSON has it; nothing if it is nested too deep.
+fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
+    use mainstay_yaml::Value as Yaml;
+    Some(match value {
+        Yaml::Null => Value::Null,
+        Yaml::Bool(value) => Value::Bool(value),
+        Yaml::Int(value) => Value::Number(value.into()),
+        Yaml::Uint(value) => Value::Number(value.into()),
+        Yaml::Float(value) => go_float(value),
+        Yaml::String(text) => Value::String(text),
+        Yaml::List(_) | Yaml::Map(_) if depth >= DEEPEST => return None,
+        Yaml::List(items) => {
+            let items = items.into_iter().map(|item| to_json(item, depth + 1));
+            Value::Array(items.collect::<Option<_>>()?)
+        }
+        Yaml::Map(map) => {
+            let entries = map
+                .into_iter()
+                .map(|(key, value)| Some((key, to_json(value, depth + 1)?)));
+            Value::Object(entries.collect::<Option<Map<_, _>>>()?)
+        }
+    })
+}
+
+/// A float as Go writes it into JSON, and as JSON is then read: a whole one is an integer.
+fn go_float(value: f64) -> Value {
+    let written = mainstay_yaml::float_to_json(value);
+    Value::Number(written.parse().unwrap_or_else(|_| Number::from(0)))
+}
+
+/// Floats of a JSON text as they would be had it been read as YAML.
+fn go_numbers(value: &mut Value) {
+    match value {
+        Value::Number(number) if number.is_f64() => *value = number.as_f64().map_or(Value::Null, go_float),
+        Value::Array(items) => items.iter_mut().for_each(go_numbers),
+        Value::Object(map) => map.values_mut().for_each(go_numbers),
+        _ => {}
+    }
+}
+
+fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
+    let kind = tree::text(&value, &["kind"]).to_owned();
+    let api_version = tree::text(&value, &["apiVersion"]).to_owned();
+    let Some(item_kind) = kind.strip_suffix("List").filter(|_| value.get("items").is_some()) else {
+        objects.push(value);
+        return;
+    };
+    let items = value.get_mut("items").map(Value::take);
+    let Some(Value::Array(items)) = items else {
+        return;
+    };
+    for mut item in items {
+        tree::set_default_text(&mut item, &["kind"], item_kind);
+        tree::set_default_text(&mut item, &["apiVersion"], &api_version);
+        objects.push(item);
+    }
+}
+
+/// The items of a document that is a list in `kubectl`'s manner; nothing if it is anything else, or cannot be cut.
+fn cut_list(document: &str) -> Option<Vec<Value>> {
+    let cut = Cut::of(document)?;
+    let around = parse_document(&cut.around).ok()?;
+    let kind = tree::text(&around, &["kind"]).strip_suffix("List")?;
+    if around.get("items").is_some() {
+        return None;
+    }
+    let mut objects = parse_items(document, &cut.items)?;
+    let api_version = tree::text(&around, &["apiVersion"]);
+    for object in &mut objects {
+        tree::set_default_text(object, &["kind"], kind);
+        tree::set_default_text(object, &["apiVersion"], api_version);
+    }
+    Some(objects)
+}
+
+/// Where the items of a list are, and the rest of its text.
+struct Cut {
+    items: Vec<Range<usize>>,
+    around: String,
+}
+
+impl Cut {
+    /// Cuts at every dash in the column of the first one. A line of a quoted text may begin with a dash there, too: then its beginning is left
+    /// without an end, and cannot be read.
+    fn of(document: &str) -> Option<Self> {
+        let head = match document.find("\nitems:\n") {
+            Some(before) => before + 1,
+            None if document.starts_with("items:\n") => 0,
+            None => return None,
+        };
+        let start = head + "items:\n".len();
+        let body = document.get(start..)?;
+        let column = body.len() - body.trim_start_matches(' ').len();
+        let (mut items, mut at) = (Vec::<Range<usize>>::new(), start);
+        for line in body.split_inclusive('\n') {
+            let content = line.trim_start_matches(' ');
+            let indent = line.len() - content.len();
+            let bare = content.trim_end();
+            if indent == column && (bare == "-" || content.starts_with("- ")) {
+                items.push(at..at + line.len());
+            } else if indent > column || bare.is_empty() || bare.starts_with('#') {
+                items.last_mut()?.end = at + line.len();
+            } else {
+                break;
+            }
+            at += line.len();
+        }
+        let around = [document.get(..head)?, document.get(at..)?].concat();
+        (!items.is_empty()).then_some(Self { items, around })
+    }
+}
+
+/// Reads every item by itself, on as many processors as there are.
+fn parse_items(document: &str, items: &[Range<usize>]) -> Option<Vec<Value>> {
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    let threads = threads.min(items.len() / WORTH_A_THREAD).clamp(1, MOST_THREADS);
+    let share = items.len().div_ceil(threads);
+    let read = |share: &[Range<usize>]| -> Option<Vec<Value>> {
+        let objects = share.iter().map(|range| parse_item(document.get(range.clone())?));
+        objects.collect()
+    };
+    let (first, others) = items.split_at(share.min(items.len()));
+    std::thread::scope(|scope| {
+        let others: Vec<_> = others
+            .chunks(share)
+            .map(|share| scope.spawn(move || read(share)))
+            .collect();
+        let mut objects = read(first)?;
+        objects.reserve(items.len() - objects.len());
+        for other in others {
+            objects.append(&mut other.join().ok()??);
+        }
+        Some(objects)
+    })
+}
+
+/// One item with its dash: a list of one. What repeats other items is left to those who see them all.
+fn parse_item(text: &str) -> Option<Value> {
+    let options = Options {
+        numbers: Numbers::Exact,
+        budget: Budget {
+            alias_expansion: 0,
+            ..Budget::default()
+        },
+        ..Options::default()
+    };
+    let parsed = mainstay_yaml::parse_with(text, &options).ok()?;
+    let mainstay_yaml::Value::List(items) = parsed else {
+        return None;
+    };
+    let mut items = items.into_iter();
+    // A list within a list, as the whole would be.
+    let object = to_json(items.next()?, 2)?;
+    (items.next().is_none() && object.is_object()).then_some(object)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// What a text holds, read whole.
+    fn whole(text: &str) -> Vec<Value> {
+        let mut objects = Vec::new();
+        for document in documents(text) {
+            unwrap_list(parse_document(document).unwrap(), &mut objects);
+        }
+        objects
+    }
+
+    fn check(text: &str, cut: bool) {
+        let found = cut_list(text);
+        assert_eq!(found.is_some(), cut, "{text}");
+        assert_eq!(parse(text).unwrap(), whole(text), "{text}");
+    }
+
+    const ITEM: &str = "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n";
+
+    #[test]
+    fn lists_are_cut_where_that_changes_nothing() {
+        let list = |items: &str| {
+            format!("apiVersion: v1\nitems:\n{items}kind: List\nmetadata:\n  resourceVersion: \"\"\n")
+        };
+        check(&list(ITEM), true);
+        check(&list(&ITEM.repeat(3)), true);
+        check(&list(&format!("{ITEM}# a note\n\n{ITEM}")), true);
+        check(
+            &list(&format!(
+                "{ITEM}  data:\n    x: |\n      - not an item\n      kind: List\n{ITEM}"
+            )),
+            true,
+        );
+        check(&list(&format!("{ITEM}  data:\n    x: \"a\n- b\"\n{ITEM}")), false);
+        check(&list(&format!("{ITEM}  data: {{x: 'a\n- b', y: 1}}\n")), false);
+        check(&list("-\n  kind: Pod\n- kind: Service\n"), true);
+        check(&list("- &a\n  kind: Pod\n- *a\n"), false);
+        check(&list("- plain\n"), false);
+        check(&list("  []\n"), false);
+        check(
+            &list("  - kind: Pod\n    metadata: {name: a}\n  - kind: Pod\n"),
+            true,
+        );
+        check(&list(&ITEM.replace('\n', "\r\n")), true);
+        check(
+            "kind: PodList\napiVersion: v1\nitems:\n- metadata: {name: a}\n",
+            true,
+        );
+        check("items:\n- metadata: {name: a}\nkind: PodList\nitems: []\n", false);
+        check("kind: Menu\nitems:\n- soup\n", false);
+        check("kind: Menu\nitems:\n- name: soup\n", false);
+    }
+
+    #[test]
+    fn many_items_are_read_in_their_order() {
+        let items: String = (0..2_500)
+            .map(|number| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n"))
+            .collect();
+        let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
+        assert!(cut_list(&text).is_some());
+        assert_eq!(parse(&text).unwrap(), whole(&text));
+    }
+
+    #[test]
+    fn json_is_read_as_yaml_would_be() {
+        for text in [
+            r#"{"kind": "Pod", "a": 1.0, "b": 1.5, "c": 12345678901234567890, "d": [1e3, {"x": 2.0}], "e": "\u003c", "f": null}"#,
+            r#"{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Pod", "spec": {"x": 3.0}}]}"#,
+            r#"{"kind": "Pod", "kind": "Service"}"#,
+        ] {
+            assert_eq!(parse(text).unwrap(), whole(text), "{text}");
+        }
+        assert_eq!(parse(r#"{"a": 2.0}"#).unwrap(), [json!({"a": 2})]);
+    }
+
+    #[test]
+    fn what_is_nested_too_deep_is_no_object() {
+        let deep = |levels: usize| format!("a: {}{}\n", "[".repeat(levels), "]".repeat(levels));
+        assert_eq!(parse(&deep(126)).unwrap().len(), 1);
+        for text in [deep(127), format!("kind: List\nitems:\n- {}", deep(125))] {
+            let error = parse(&text).unwrap_err().to_string();
+            assert_eq!(error, "document 1 is no object");
+        }
+        let list = format!("kind: List\nitems:\n- {}", deep(124));
+        assert_eq!(parse(&list).unwrap().len(), 1);
+    }
+}
