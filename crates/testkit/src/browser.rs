@@ -94,7 +94,7 @@ impl Browser {
             session: session.to_owned(),
             pipe,
         };
-        for domain in ["Page.enable", "Runtime.enable", "Log.enable"] {
+        for domain in ["Page.enable", "Runtime.enable", "Log.enable", "Network.enable"] {
             browser.call(domain, &json!({}))?;
         }
         Ok(browser)
@@ -154,6 +154,16 @@ impl Browser {
             method.is_some_and(|method| sorts.contains(&method))
         };
         self.pipe.events().iter().filter(is_complaint).cloned().collect()
+    }
+
+    /// What the page asked for since it was opened, itself first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<String> {
+        let is_request =
+            |event: &&Value| event.get("method").and_then(Value::as_str) == Some("Network.requestWillBeSent");
+        let address = |event: &Value| event.pointer("/params/request/url")?.as_str().map(str::to_owned);
+        let events = self.pipe.events().iter().filter(is_request);
+        events.filter_map(address).collect()
     }
 
     fn call(&mut self, method: &str, parameters: &Value) -> Result<Value, BrowserError> {

@@ -20,6 +20,7 @@ use tokio::task::JoinHandle;
 use crate::cluster::{Cluster, ClusterError, KUBELET};
 use api::Api;
 use play::Play;
+#[cfg(feature = "mesh")]
 pub(crate) use play::Steady;
 pub use process::{Backed, Backing, Life, Line, Making, Probe};
 #[cfg(feature = "mesh")]
