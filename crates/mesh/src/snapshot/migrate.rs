@@ -245,7 +245,9 @@ impl Snapshot {
             {
                 changed.push(istio.clone());
             }
-            self.movers.insert(key.clone(), istio);
+            if !self.movers.contains_key(key) {
+                self.movers.insert(key.clone(), istio);
+            }
         }
         changed.extend(self.place_busy(key));
         changed
