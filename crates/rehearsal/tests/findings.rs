@@ -92,23 +92,65 @@ fn versions_that_are_far_apart_are_told() {
         };
         found(&report(&manifests(istio, more), &wish), FindingKind::VersionSkew)
     };
-    assert_eq!(
-        skew("v1.27.9", "v1.29.1", vec![]),
-        ["Warning Istio default: from v1.27.9 to v1.29.1 is more than one minor version"]
+    let check = |from: &str, to: &str, more: Vec<Value>, expected: &[&str]| {
+        assert_eq!(skew(from, to, more), expected, "{from} to {to}");
+    };
+    let kind = |kind: &str, version: &str| {
+        json!({"apiVersion": "sailoperator.io/v1", "kind": kind, "metadata": {"name": "default"},
+            "spec": {"version": version, "namespace": "istio-cni"}})
+    };
+    let (cni, ztunnel) = (
+        |version| kind("IstioCNI", version),
+        |version| kind("ZTunnel", version),
     );
-    assert_eq!(
-        skew("v1.29.1", "v1.28.2", vec![]),
-        [
-            "Error Istio default: v1.28.2 is older than v1.29.1: proxies may not be newer than their control plane"
-        ]
+    check(
+        "v1.26.1",
+        "v1.29.1",
+        vec![],
+        &["Warning Istio default: from v1.26.1 to v1.29.1 is more than two minor versions"],
     );
-    let cni = json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioCNI", "metadata": {"name": "default"},
-        "spec": {"version": "v1.27.9", "namespace": "istio-cni"}});
-    assert_eq!(
-        skew("v1.28.2", "v1.29.1", vec![cni]),
-        ["Warning IstioCNI default: it is of v1.27.9 and stays so: more than one minor version from v1.29.1"]
+    check("v1.27.9", "v1.29.1", vec![], &[]);
+    check(
+        "v1.29.1",
+        "v1.28.2",
+        vec![],
+        &["Warning Istio default: v1.28.2 is older than v1.29.1: it does not know what is new in v1.29.1"],
     );
-    assert_eq!(skew("v1.28.2", "v1.29.1", vec![]), [""; 0]);
+    check(
+        "v1.29.1",
+        "v1.27.9",
+        vec![],
+        &[
+            "Error Istio default: v1.27.9 is older than v1.29.1 by more than one minor version: there is no documented way back",
+        ],
+    );
+    check(
+        "v1.28.2",
+        "v1.29.1",
+        vec![cni("v1.27.9")],
+        &[
+            "Warning IstioCNI default: it is of v1.27.9 and stays so: more than one minor version from v1.29.1",
+        ],
+    );
+    check("v1.27.9", "v1.28.2", vec![cni("v1.29.1")], &[]);
+    check(
+        "v1.27.9",
+        "v1.28.2",
+        vec![cni("v1.29.1"), ztunnel("v1.28.2")],
+        &["Warning IstioCNI default: it is of v1.29.1 and stays so: it may not be newer than v1.28.2"],
+    );
+    check(
+        "v1.27.9",
+        "v1.28.2",
+        vec![ztunnel("v1.29.1")],
+        &["Warning ZTunnel default: it is of v1.29.1 and stays so: it may not be newer than v1.28.2"],
+    );
+    check(
+        "v1.28.2",
+        "v1.29.1",
+        vec![cni("v1.28.2"), ztunnel("v1.28.2")],
+        &[],
+    );
 }
 
 #[test]

@@ -99,47 +99,81 @@ fn resolved(catalog: &Catalog, name: &str) -> Option<Version> {
     catalog.resolve(name).ok()
 }
 
-/// How far apart versions may be: control planes are upgraded one minor version at a time, a proxy is never newer than its control plane,
-/// and the network plug-in serves the versions next to its own.
+/// How many minor versions a revision may leap: "jumping across two minor versions is supported" when both control planes run side by side,
+/// while an upgrade in place takes each one (Istio, *Canary Upgrades*, `/docs/setup/upgrade/canary/`). A rehearsal is always of revisions.
+const LEAP: u64 = 2;
+/// How many minor versions there is a documented way back (Istio, *In-place Upgrades*, downgrade prerequisites, `/docs/setup/upgrade/in-place/`).
+const WAY_BACK: u64 = 1;
+
+/// How far apart versions may be.
+///
+/// Every proxy is served by the control plane that injected it, so that revisions and their proxies are never apart ("we recommend using revisions
+/// so that there is no skew at all": Istio, *Supported Releases*, `/docs/releases/supported-releases/`). What remains is how far the control
+/// planes leap, and what all revisions share: network plug-in and node proxy.
 fn skew(play: &Play<'_>, istio: &str, found: &mut Vec<Finding>) {
-    let new = play.version.minor();
     if let Some(old) = resolved(play.catalog, &play.plot.istio.spec.version) {
-        let (from, to) = (old.name(), play.version.name());
-        if *play.version < old {
-            found.push(finding(
-                (Severity::Error, FindingKind::VersionSkew),
-                istio,
-                format!("{to} is older than {from}: proxies may not be newer than their control plane"),
-                "go back only while the old revision still runs",
-            ));
-        } else if old.minor().0 != new.0 || new.1 > old.minor().1 + 1 {
-            found.push(finding(
-                (Severity::Warning, FindingKind::VersionSkew),
-                istio,
-                format!("from {from} to {to} is more than one minor version"),
-                "upgrade one minor version at a time",
-            ));
-        }
+        found.extend(leap(istio, &old, play.version));
     }
-    for kind in ["IstioCNI", "ZTunnel"] {
+    let ambient = play.input.of_kind("ZTunnel").next().is_some();
+    for (kind, newer) in [("IstioCNI", u64::from(!ambient)), ("ZTunnel", 0)] {
         for object in play.input.of_kind(kind) {
-            let name = text(object, "/metadata/name");
-            let Some(other) = resolved(play.catalog, text(object, "/spec/version")) else {
-                continue;
-            };
-            let apart = other.minor().1.abs_diff(new.1);
-            if other.minor().0 != new.0 || apart > 1 {
-                found.push(finding(
-                    (Severity::Warning, FindingKind::VersionSkew),
-                    format!("{kind} {name}"),
-                    format!(
-                        "it is of {} and stays so: more than one minor version from {}",
-                        other.name(),
-                        play.version.name()
-                    ),
-                    "upgrade it too",
-                ));
+            let subject = format!("{kind} {}", text(object, "/metadata/name"));
+            if let Some(other) = resolved(play.catalog, text(object, "/spec/version")) {
+                found.extend(shared(subject, &other, play.version, newer));
             }
         }
     }
+}
+
+fn leap(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
+    let (from, to) = (old.name(), new.name());
+    let apart = old.minor().1.abs_diff(new.minor().1);
+    let leaps = old.minor().0 != new.minor().0;
+    let (severity, what, remedy) = if new < old && (leaps || apart > WAY_BACK) {
+        (
+            Severity::Error,
+            format!(
+                "{to} is older than {from} by more than one minor version: there is no documented way back"
+            ),
+            "go back one minor version at a time",
+        )
+    } else if new < old {
+        (
+            Severity::Warning,
+            format!("{to} is older than {from}: it does not know what is new in {from}"),
+            "make sure that nothing uses what only the newer version knows",
+        )
+    } else if leaps || apart > LEAP {
+        (
+            Severity::Warning,
+            format!("from {from} to {to} is more than two minor versions"),
+            "upgrade over a version between them, at most two minor versions at a time",
+        )
+    } else {
+        return None;
+    };
+    Some(finding((severity, FindingKind::VersionSkew), istio, what, remedy))
+}
+
+/// What serves every revision stays as it is, and must fit the new one. It may be one minor version older; a node proxy may not be newer, nor
+/// may the plug-in beside one (Istio, *Upgrade with Helm* of ambient mode, `/docs/ambient/upgrade/helm/`), while the plug-in of sidecars may be
+/// newer by one (Istio, *Install the Istio CNI node agent*, `/docs/setup/additional-setup/cni/`).
+fn shared(subject: String, other: &Version, new: &Version, newer: u64) -> Option<Finding> {
+    let ((major, minor), (new_major, new_minor)) = (other.minor(), new.minor());
+    let (here, there) = (other.name(), new.name());
+    let (what, remedy) = if major != new_major || minor.abs_diff(new_minor) > 1 {
+        (
+            format!("it is of {here} and stays so: more than one minor version from {there}"),
+            "upgrade it too",
+        )
+    } else if minor > new_minor + newer {
+        (
+            format!("it is of {here} and stays so: it may not be newer than {there}"),
+            "take it back first, or upgrade the control plane as far",
+        )
+    } else {
+        return None;
+    };
+    let sort = (Severity::Warning, FindingKind::VersionSkew);
+    Some(finding(sort, subject, what, remedy))
 }
