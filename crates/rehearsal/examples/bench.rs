@@ -1,5 +1,6 @@
-//! How long a rehearsal of many workloads takes, and how much memory: `bench [WORKLOADS [embedded]]` prints
-//! `rehearse 10000 workloads: 1.23 s, 456 MiB`. Making the objects is not counted, reading them into an input is told on a line of its own.
+//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `bench [WORKLOADS [embedded]]` prints
+//! `rehearse 10000 workloads: 1.23 s, 456 MiB`, from the file to the report as JSON and as a page; a line for every part. Making the file is not
+//! counted: another process does it. With `REPORT=FILE` the JSON is kept, with `SNAPSHOT=FILE` that file is read (and made first if there is none).
 
 #![allow(
     clippy::print_stdout,
@@ -8,63 +9,134 @@
 )]
 
 use std::error::Error;
+use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Instant;
 
 use mainstay_catalog::Catalog;
-use mainstay_rehearsal::report::{Method, Outcome};
-use mainstay_rehearsal::{Input, Wish, rehearse};
-use serde_json::{Value, json};
+use mainstay_rehearsal::report::{Method, Outcome, Report};
+use mainstay_rehearsal::{Input, Wish, html, rehearse};
 
-const OLD: &str = "default-v1-28-2";
-/// Workloads of one namespace.
-const EACH: usize = 10;
+#[path = "../tests/support/many.rs"]
+mod many;
+
+/// The first argument of the process that makes the file.
+const MAKE: &str = "--make";
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
-    let count = args.next().map_or(Ok(10_000), |count| count.parse())?;
-    let method = args.next().map(|_| Method::Embedded);
+    let args: Vec<String> = std::env::args().skip(1).collect();
+    if let [make, count, file] = args.as_slice()
+        && make == MAKE
+    {
+        return make_file(count.parse()?, Path::new(file));
+    }
+    let count = args.first().map_or(Ok(10_000), |count| count.parse())?;
+    let method = args.get(1).map(|_| Method::Embedded);
+    let kept = std::env::var_os("SNAPSHOT").map(PathBuf::from);
+    let own = std::env::temp_dir().join(format!("rehearsal-{}.yaml", std::process::id()));
+    let file = kept.as_ref().unwrap_or(&own);
+    if !file.exists() {
+        let mut maker = Command::new(std::env::current_exe()?);
+        maker.args([MAKE, &count.to_string()]).arg(file);
+        if !maker.status()?.success() {
+            return Err("the snapshot could not be made".into());
+        }
+    }
+    let done = measure(file, count, method);
+    if kept.is_none() {
+        std::fs::remove_file(file)?;
+    }
+    done
+}
+
+fn make_file(count: usize, file: &Path) -> Result<(), Box<dyn Error>> {
+    let objects = many::many(count);
+    let text = match file.extension().and_then(|end| end.to_str()) {
+        Some("json") => serde_json::to_string_pretty(
+            &serde_json::json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),
+        )?,
+        _ => mainstay_sim::snapshot::to_yaml(&objects)?,
+    };
+    Ok(std::fs::write(file, text)?)
+}
+
+/// A stretch of work, by the wall's clock and by the processor's.
+struct Watch(Instant, f64);
+
+impl Watch {
+    fn start() -> Self {
+        Self(Instant::now(), busy_seconds())
+    }
+
+    fn told(&self) -> String {
+        let (took, busy) = (self.0.elapsed().as_secs_f64(), busy_seconds() - self.1);
+        format!("{took:.2} s, {busy:.2} s of the processor")
+    }
+}
+
+fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<dyn Error>> {
+    let mebibytes = std::fs::metadata(file)?.len() >> 20;
+    let whole = Watch::start();
     let catalog = Arc::new(Catalog::embedded()?);
-    let objects = objects(count);
-    let begun = Instant::now();
-    let input = Input::of_objects("a bench".into(), objects)?;
+    let watch = Watch::start();
+    let input = Input::of_path(file)?;
     println!(
-        "read {} objects: {:.2} s",
+        "read {} objects of {mebibytes} MiB: {}",
         input.objects.len(),
-        begun.elapsed().as_secs_f64()
+        watch.told()
     );
     let wish = Wish {
         to: Some("v1.29.1".into()),
         method,
         ..Wish::default()
     };
-    let (begun, busy) = (Instant::now(), busy_seconds());
-    let report = rehearse(&catalog, &input, &wish)?;
-    let took = begun.elapsed();
+    let watch = Watch::start();
+    let mut report = rehearse(&catalog, &input, &wish)?;
+    println!(
+        "played {} of virtual time, {} batches, {:?}: {}",
+        report.totals.duration,
+        report.totals.batches,
+        report.method,
+        watch.told()
+    );
+    let watch = Watch::start();
+    let page = html::page(&report);
+    let json = serde_json::to_string_pretty(&report)?;
+    println!(
+        "wrote {} KiB of JSON and {} KiB of HTML: {}",
+        json.len() >> 10,
+        page.len() >> 10,
+        watch.told()
+    );
+    println!("of the processor's time: {:.2} s", busy_seconds() - whole.1);
+    println!(
+        "rehearse {count} workloads: {:.2} s, {} MiB",
+        whole.0.elapsed().as_secs_f64(),
+        peak_mebibytes()
+    );
+    keep(&mut report)?;
     if report.outcome != Outcome::Completed || report.totals.migrated != count {
         return Err(format!("not as it should be: {:?} {:?}", report.outcome, report.totals).into());
     }
-    println!(
-        "rehearsed {} of virtual time, {} batches, {:?}",
-        report.totals.duration, report.totals.batches, report.method
-    );
-    println!("of the processor's time: {:.2} s", busy_seconds() - busy);
-    println!(
-        "rehearse {count} workloads: {:.2} s, {} MiB",
-        took.as_secs_f64(),
-        peak_mebibytes()
-    );
     Ok(())
 }
 
-/// How long the main thread has been running: what it took, whoever else used the machine.
+/// Where the file was is no part of what is compared.
+fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
+    if let Some(file) = std::env::var_os("REPORT") {
+        report.input.source = "a bench".into();
+        std::fs::write(file, serde_json::to_string_pretty(report)?)?;
+    }
+    Ok(())
+}
+
+/// How long the processor has worked for this process, all threads together: what it took, whoever else used the machine.
 fn busy_seconds() -> f64 {
-    let text = std::fs::read_to_string("/proc/self/schedstat").unwrap_or_default();
-    let nanoseconds = text
-        .split(' ')
-        .next()
-        .and_then(|number| number.parse::<f64>().ok());
-    nanoseconds.unwrap_or(0.0) / 1e9
+    let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let after_name = text.rsplit(')').next().unwrap_or_default();
+    let ticks = after_name.split_whitespace().skip(11).take(2);
+    ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
 }
 
 /// The most memory this process ever held.
@@ -73,76 +145,4 @@ fn peak_mebibytes() -> u64 {
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
     let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
     kibibytes.unwrap_or(0) / 1024
-}
-
-fn objects(count: usize) -> Vec<Value> {
-    let mut objects = vec![
-        json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {
-            "version": "v1.28.2", "namespace": "istio-system", "updateStrategy": {"type": "RevisionBased",
-                "workloadMigration": {"strategy": "Batched", "batched": {"batchSize": 10, "delayBetweenBatches": "30s"}}}}}),
-        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "istio-system"}}),
-    ];
-    for number in 0..count {
-        let namespace = format!("space-{:04}", number / EACH);
-        if number % EACH == 0 {
-            let labels = json!({"istio.io/rev": OLD, "kubernetes.io/metadata.name": namespace});
-            objects.push(json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": namespace, "labels": labels}}));
-        }
-        objects.extend(workload(&namespace, &format!("app-{number:05}")));
-    }
-    objects
-}
-
-/// A Deployment as a cluster holds it, with its replica set, two pods and a Service.
-fn workload(namespace: &str, name: &str) -> Vec<Value> {
-    let (hash, labels) = ("5d4f8c7b6", json!({"app": name}));
-    let hashed = json!({"app": name, "pod-template-hash": hash});
-    let set = format!("{name}-{hash}");
-    let spec = json!({"containers": [{"name": "c", "image": "registry.example/app:1", "imagePullPolicy": "IfNotPresent",
-        "terminationMessagePath": "/dev/termination-log", "terminationMessagePolicy": "File", "resources": {}}],
-        "restartPolicy": "Always", "terminationGracePeriodSeconds": 30, "dnsPolicy": "ClusterFirst",
-        "securityContext": {}, "schedulerName": "default-scheduler"});
-    let born = "2026-01-01T00:00:00Z";
-    let status = json!({"observedGeneration": 1, "replicas": 2, "updatedReplicas": 2, "readyReplicas": 2, "availableReplicas": 2});
-    let owner = |kind: &str, name: &str| json!([{"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": format!("{kind}-{name}"), "controller": true}]);
-    let meta = |name: &str, kind: &str| json!({"name": name, "namespace": namespace, "uid": format!("{kind}-{name}"), "generation": 1, "creationTimestamp": born});
-    let mut deployment = meta(name, "Deployment");
-    set_field(
-        &mut deployment,
-        "annotations",
-        json!({"deployment.kubernetes.io/revision": "1"}),
-    );
-    let mut replica_set = meta(&set, "ReplicaSet");
-    set_field(&mut replica_set, "labels", hashed.clone());
-    set_field(&mut replica_set, "ownerReferences", owner("Deployment", name));
-    set_field(
-        &mut replica_set,
-        "annotations",
-        json!({"deployment.kubernetes.io/revision": "1", "deployment.kubernetes.io/desired-replicas": "2",
-            "deployment.kubernetes.io/max-replicas": "3"}),
-    );
-    let mut objects = vec![
-        json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": deployment, "status": status, "spec": {"replicas": 2,
-            "selector": {"matchLabels": labels}, "template": {"metadata": {"labels": labels}, "spec": spec}}}),
-        json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": replica_set, "status": status, "spec": {"replicas": 2,
-            "selector": {"matchLabels": hashed}, "template": {"metadata": {"labels": hashed}, "spec": spec}}}),
-        json!({"apiVersion": "v1", "kind": "Service", "metadata": {"name": name, "namespace": namespace},
-            "spec": {"selector": labels, "ports": [{"port": 80}]}}),
-    ];
-    for end in ["k2j72", "sxfp8"] {
-        let pod = format!("{set}-{end}");
-        let mut metadata = meta(&pod, "Pod");
-        set_field(&mut metadata, "labels", hashed.clone());
-        set_field(&mut metadata, "annotations", json!({"istio.io/rev": OLD}));
-        set_field(&mut metadata, "ownerReferences", owner("ReplicaSet", &set));
-        objects.push(json!({"apiVersion": "v1", "kind": "Pod", "metadata": metadata, "spec": spec, "status": {"phase": "Running",
-            "conditions": [{"type": "Ready", "status": "True", "lastTransitionTime": "2026-01-01T00:00:07Z"}]}}));
-    }
-    objects
-}
-
-fn set_field(object: &mut Value, key: &str, value: Value) {
-    if let Value::Object(fields) = object {
-        fields.insert(key.to_owned(), value);
-    }
 }

@@ -12,7 +12,7 @@ use mainstay_mesh::workload::WorkloadKey;
 
 use crate::findings;
 use crate::input::{Input, text};
-use crate::objects;
+use crate::objects::{self, Shelf};
 use crate::recording::{End, Recording, What};
 use crate::report::{
     Batch, Counted, FORMAT, Input as InputFacts, Method, Moment, Outcome, Phase, PhaseKind, Pruned,
@@ -31,6 +31,8 @@ pub(crate) struct Play<'a> {
     pub(crate) recording: &'a Recording,
     pub(crate) version: &'a Version,
     pub(crate) method: Method,
+    /// What the releases consist of.
+    pub(crate) shelf: Shelf,
 }
 
 impl Play<'_> {
@@ -62,7 +64,8 @@ impl Play<'_> {
 
 /// The report.
 pub(crate) fn compose(play: &Play<'_>) -> Report {
-    let (workloads, batches) = (spans(play), batches(play));
+    let workloads = spans(play);
+    let batches = batches(&workloads);
     let services = services::services(play);
     let mut report = Report {
         format: FORMAT,
@@ -192,9 +195,9 @@ fn span(play: &Play<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> Span {
     }
 }
 
-fn batches(play: &Play<'_>) -> Vec<Batch> {
+fn batches(spans: &[Span]) -> Vec<Batch> {
     let mut batches: BTreeMap<u32, Batch> = BTreeMap::new();
-    for span in spans(play).into_iter().filter(|span| span.batch > 0) {
+    for span in spans.iter().filter(|span| span.batch > 0) {
         let batch = batches.entry(span.batch).or_insert(Batch {
             number: span.batch,
             start: span.start,

@@ -7,7 +7,7 @@ use mainstay_api::{GoDuration, names};
 use mainstay_mesh::grace_period;
 use serde_json::Value;
 
-use crate::input::Input;
+use crate::input::{Input, at};
 use crate::wish::Plot;
 
 /// Nobody rehearses longer than this, in virtual time; and so much more for every workload.
@@ -85,8 +85,7 @@ fn start(input: &Input) -> Timestamp {
 }
 
 fn own_timeout(object: &Value) -> Option<Duration> {
-    let text = object
-        .pointer("/metadata/annotations")?
+    let text = at(object, "/metadata/annotations")?
         .get(names::READINESS_TIMEOUT)?
         .as_str()?;
     Duration::try_from(GoDuration(text.to_owned()).span().ok()?).ok()

@@ -2,9 +2,12 @@
 
 mod differ;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 use std::sync::Arc;
 
+use mainstay_catalog::Catalog;
 use mainstay_mesh::plan::Release;
 use mainstay_operator::Renderer;
 use serde_json::Value;
@@ -20,11 +23,37 @@ pub(crate) const SERVER: &str = "v1.36.4";
 /// Kind, namespace and name.
 pub(crate) type Place = (String, String, String);
 
-/// The objects of a release by their place; nothing if it cannot be rendered, which the operator has told already.
-fn rendered(play: &Play<'_>, release: &Release) -> BTreeMap<Place, Value> {
-    let objects = Renderer::new(play.catalog.clone(), SERVER).render(release);
-    let objects = objects.unwrap_or_default().into_iter();
-    objects.map(|object| (place(&object, release), object)).collect()
+/// The objects of a release by their place.
+type Objects = Rc<BTreeMap<Place, Value>>;
+
+/// Releases that were rendered, each once: a report asks for the same ones again and again.
+#[derive(Debug)]
+pub(crate) struct Shelf {
+    renderer: Renderer,
+    held: RefCell<Vec<(Arc<Release>, Objects)>>,
+}
+
+impl Shelf {
+    /// An empty one.
+    pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
+        Self {
+            renderer: Renderer::new(catalog, SERVER),
+            held: RefCell::new(Vec::new()),
+        }
+    }
+
+    /// What a release consists of; nothing if it cannot be rendered, which the operator has told already.
+    fn take(&self, release: &Arc<Release>) -> Objects {
+        let mut held = self.held.borrow_mut();
+        let known = held.iter().find(|(known, _)| known == release);
+        if let Some((_, objects)) = known {
+            return objects.clone();
+        }
+        let objects = self.renderer.render(release).unwrap_or_default().into_iter();
+        let objects: Objects = Rc::new(objects.map(|object| (place(&object, release), object)).collect());
+        held.push((release.clone(), objects.clone()));
+        objects
+    }
 }
 
 fn place(object: &Value, release: &Release) -> Place {
@@ -60,7 +89,14 @@ pub(crate) fn changes(play: &Play<'_>) -> Vec<ObjectChange> {
     let (old_name, new_name) = (play.old_revision(), play.recording.finale.active.as_str());
     let collect = |revision: &str| -> BTreeMap<Place, Value> {
         let releases = of_revision(play, revision);
-        releases.flat_map(|release| rendered(play, release)).collect()
+        let all = releases.flat_map(|release| {
+            let objects = play.shelf.take(release);
+            objects
+                .iter()
+                .map(|(place, object)| (place.clone(), object.clone()))
+                .collect::<Vec<_>>()
+        });
+        all.collect()
     };
     let (old, new) = (collect(old_name), collect(new_name));
     if old.is_empty() || new.is_empty() {
@@ -99,10 +135,14 @@ pub(crate) fn only_in(play: &Play<'_>, release: &Arc<Release>) -> Vec<Place> {
         .recording
         .installed()
         .filter(|other| other.key != release.key)
-        .flat_map(|other| rendered(play, other).into_keys())
+        .flat_map(|other| places(play, other))
         .collect();
-    let own = rendered(play, release).into_keys().chain([inventory(release)]);
+    let own = places(play, release).into_iter().chain([inventory(release)]);
     own.filter(|place| !others.contains(place)).collect()
+}
+
+fn places(play: &Play<'_>, release: &Arc<Release>) -> Vec<Place> {
+    play.shelf.take(release).keys().cloned().collect()
 }
 
 /// Where the operator keeps what a release consists of.
@@ -117,8 +157,8 @@ pub(crate) fn written(
     release: &Arc<Release>,
     before: Option<&Arc<Release>>,
 ) -> Vec<(&'static str, String)> {
-    let old = before.map(|before| rendered(play, before)).unwrap_or_default();
-    let new = rendered(play, release);
+    let old = before.map(|before| play.shelf.take(before)).unwrap_or_default();
+    let new = play.shelf.take(release);
     let changed = new
         .iter()
         .filter(|(place, object)| old.get(*place) != Some(*object));

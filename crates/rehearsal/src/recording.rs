@@ -352,7 +352,10 @@ impl Recording {
 
     /// So many pods of a workload are ready from now on.
     pub(crate) fn crew(&mut self, key: &WorkloadKey, at: Timestamp, ready: u32) {
-        let steps = self.crews.entry(key.clone()).or_default();
+        let Some(steps) = self.crews.get_mut(key) else {
+            self.crews.insert(key.clone(), vec![(at, ready)]);
+            return;
+        };
         match steps.last_mut() {
             Some((when, count)) if *when == at => *count = ready,
             Some((_, count)) if *count == ready => {}

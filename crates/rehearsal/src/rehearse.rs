@@ -10,6 +10,7 @@ use crate::error::RehearsalError;
 use crate::input::Input;
 use crate::limits::Limits;
 use crate::model;
+use crate::objects::Shelf;
 use crate::report::{Method, Report};
 use crate::scene::Scene;
 use crate::wish::{EMBEDDED_MOST, Plot, Wish, plot};
@@ -36,6 +37,7 @@ pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Re
         recording: &recording,
         version: &version,
         method,
+        shelf: Shelf::new(catalog.clone()),
     }))
 }
 

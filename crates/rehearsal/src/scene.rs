@@ -11,7 +11,7 @@ use mainstay_sim::controllers::number::fenceposts;
 use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
-use crate::input::{Input, text};
+use crate::input::{Input, at, text};
 use crate::wish::Wish;
 pub(crate) use readiness::Pace;
 
@@ -187,8 +187,8 @@ pub(crate) fn means(selector: &LabelSelector, labels: &Labels) -> bool {
 }
 
 /// A map of texts in an object.
-pub(crate) fn labels(object: &Value, at: &str) -> Labels {
-    let map = object.pointer(at).and_then(Value::as_object);
+pub(crate) fn labels(object: &Value, path: &str) -> Labels {
+    let map = at(object, path).and_then(Value::as_object);
     let pairs = map.into_iter().flatten();
     pairs
         .filter_map(|(key, value)| Some((key.clone(), value.as_str()?.to_owned())))
@@ -201,9 +201,7 @@ fn pod(object: &Value) -> Pod {
         text(object, "/metadata/name"),
     );
     let labels = labels(object, "/metadata/labels");
-    let owners = object
-        .pointer("/metadata/ownerReferences")
-        .and_then(Value::as_array);
+    let owners = at(object, "/metadata/ownerReferences").and_then(Value::as_array);
     let owner = owners
         .into_iter()
         .flatten()
@@ -211,26 +209,25 @@ fn pod(object: &Value) -> Pod {
     let workload = owner.and_then(|owner| {
         WorkloadKey::behind(namespace, (text(owner, "/kind"), text(owner, "/name")), &labels)
     });
-    let mut annotations = self::labels(object, "/metadata/annotations");
-    annotations.retain(|key, _| key == names::REVISION_LABEL);
+    // Of its annotations one matters.
+    let annotations = at(object, "/metadata/annotations");
+    let revision = annotations.and_then(|all| all.get(names::REVISION_LABEL)?.as_str());
+    let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.to_owned()));
     Pod {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         finished: matches!(text(object, "/status/phase"), "Succeeded" | "Failed"),
-        leaving: object
-            .pointer("/metadata/deletionTimestamp")
-            .is_some_and(|moment| !moment.is_null()),
+        leaving: at(object, "/metadata/deletionTimestamp").is_some_and(|moment| !moment.is_null()),
         ready: readiness::ready_condition(object) != readiness::Ready::No,
         labels,
-        annotations,
+        annotations: annotations.into_iter().collect(),
         workload,
     }
 }
 
 fn service(object: &Value) -> Option<Service> {
-    let selector = object
-        .pointer("/spec/selector")
-        .filter(|map| map.as_object().is_some_and(|map| !map.is_empty()));
+    let selector =
+        at(object, "/spec/selector").filter(|map| map.as_object().is_some_and(|map| !map.is_empty()));
     selector.map(|selector| Service {
         namespace: text(object, "/metadata/namespace").to_owned(),
         name: text(object, "/metadata/name").to_owned(),
@@ -242,15 +239,15 @@ fn budget(object: &Value) -> Budget {
     Budget {
         namespace: text(object, "/metadata/namespace").to_owned(),
         name: text(object, "/metadata/name").to_owned(),
-        selector: LabelSelector::from_object(object.pointer("/spec/selector")),
-        min_available: object.pointer("/spec/minAvailable").cloned(),
-        max_unavailable: object.pointer("/spec/maxUnavailable").cloned(),
+        selector: LabelSelector::from_object(at(object, "/spec/selector")),
+        min_available: at(object, "/spec/minAvailable").cloned(),
+        max_unavailable: at(object, "/spec/maxUnavailable").cloned(),
     }
 }
 
 fn workload(kind: &str, object: &Value) -> Option<(WorkloadKey, Workload)> {
     let kind = WorkloadKind::named(kind)?;
-    let number = |at: &str| object.pointer(at).and_then(Value::as_i64);
+    let number = |path: &str| at(object, path).and_then(Value::as_i64);
     let replicas = match kind {
         WorkloadKind::DaemonSet => number("/status/desiredNumberScheduled").unwrap_or(0),
         _ => number("/spec/replicas").unwrap_or(1),
@@ -268,8 +265,7 @@ fn workload(kind: &str, object: &Value) -> Option<(WorkloadKey, Workload)> {
             u64::try_from(number("/spec/minReadySeconds").unwrap_or(0)).unwrap_or(0),
         ),
         pace: Pace::default(),
-        on_host: object
-            .pointer("/spec/template/spec/hostNetwork")
+        on_host: at(object, "/spec/template/spec/hostNetwork")
             .and_then(Value::as_bool)
             .unwrap_or(false),
     };
@@ -280,7 +276,8 @@ fn update(kind: WorkloadKind, object: &Value, replicas: i64) -> Update {
     match (kind, text(object, "/spec/strategy/type")) {
         (WorkloadKind::Deployment, "Recreate") => Update::Recreate,
         (WorkloadKind::Deployment, _) => {
-            let field = |name: &str| object.pointer(&format!("/spec/strategy/rollingUpdate/{name}"));
+            let rolling = at(object, "/spec/strategy/rollingUpdate");
+            let field = |name: &str| rolling?.get(name);
             let quarter = Value::from("25%");
             let bounds = (
                 field("maxSurge").unwrap_or(&quarter),

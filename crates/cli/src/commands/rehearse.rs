@@ -88,6 +88,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     progress.step("rehearsing");
     let report = rehearse(&catalog, &input, &wish)?;
+    // The process ends in a moment: giving a large cluster back piece by piece would only keep the user waiting.
+    std::mem::forget(input);
     drop(progress);
     if let Some(path) = &args.report {
         write(path, &html::page(&report))?;

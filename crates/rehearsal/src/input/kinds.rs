@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::text;
+use super::{at, text};
 
 /// One kind.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ pub(super) fn is_played(object: &Value) -> bool {
         WEBHOOKS => is_injector(object),
         "ConfigMap" => {
             let name = text(object, "/metadata/name");
-            let marked = object.pointer("/metadata/labels/managed-by").is_some();
+            let marked = at(object, "/metadata/labels/managed-by").is_some();
             marked || name == "istio" || name.starts_with("istio-")
         }
         _ => true,
@@ -83,7 +83,7 @@ fn is_injector(object: &Value) -> bool {
     let hooks = object.get("webhooks").and_then(Value::as_array);
     let mut hooks = hooks.into_iter().flatten();
     hooks.any(|hook| {
-        let service = hook.pointer("/clientConfig/service");
+        let service = at(hook, "/clientConfig/service");
         service.is_some_and(|service| {
             text(service, "/name").starts_with("istiod") && text(service, "/path").starts_with("/inject")
         })

@@ -11,7 +11,7 @@ use mainstay_api::{ObjectKind, names};
 use mainstay_catalog::Catalog;
 use mainstay_cluster::write::Refused;
 use mainstay_mesh::plan::{Move, Plan, Relabel, Release, ReleaseKey};
-use mainstay_mesh::references::ReferrerKey;
+use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Deployment, ProbeResult, ReleaseFact, Source, SourceState, Webhook};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
@@ -20,7 +20,7 @@ use mainstay_operator::{Brain, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
-use crate::input::{Input, text};
+use crate::input::{Input, at, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
 use crate::scene::{Labels, Scene};
@@ -33,10 +33,10 @@ pub(super) struct World<'a> {
     renderer: Renderer,
     objects: Objects,
     namespaces: BTreeMap<String, Namespace>,
-    units: BTreeMap<WorkloadKey, Unit>,
+    /// In the order of their keys; elsewhere a workload is known by its place here.
+    units: Vec<Unit>,
     /// What will happen, in its order.
-    alarms: BTreeSet<(Timestamp, u64)>,
-    events: BTreeMap<u64, Alarm>,
+    alarms: BTreeMap<(Timestamp, u64), Alarm>,
     next: u64,
     pods: u64,
     /// Deployments of releases, by release.
@@ -51,7 +51,7 @@ struct Namespace {
 }
 
 enum Alarm {
-    Unit(WorkloadKey, Event),
+    Unit(usize, Event),
     /// An istiod is ready: where, and how many pods.
     Istiod(String, String, i32),
 }
@@ -63,9 +63,8 @@ impl<'a> World<'a> {
             renderer: Renderer::new(catalog, SERVER),
             objects: Objects::default(),
             namespaces: BTreeMap::new(),
-            units: BTreeMap::new(),
-            alarms: BTreeSet::new(),
-            events: BTreeMap::new(),
+            units: Vec::new(),
+            alarms: BTreeMap::new(),
             next: 0,
             pods: 0,
             istiods: BTreeMap::new(),
@@ -77,6 +76,7 @@ impl<'a> World<'a> {
         for object in &input.objects {
             self.load_object(object, plot, brain);
         }
+        self.units.sort_by(|a, b| a.key.cmp(&b.key));
         for name in [crate::stage::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
             if !name.is_empty() && !self.namespaces.contains_key(name) {
                 self.put_namespace(name, Labels::new(), Labels::new(), false);
@@ -103,9 +103,7 @@ impl<'a> World<'a> {
             }
             self.objects.put(own, object, brain);
         } else if kind == "Namespace" {
-            let going = object
-                .pointer("/metadata/deletionTimestamp")
-                .is_some_and(|at| !at.is_null());
+            let going = at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
             let labels = crate::scene::labels(object, "/metadata/labels");
             let annotations = crate::scene::labels(object, "/metadata/annotations");
             self.put_namespace(name, labels, annotations, going);
@@ -113,8 +111,12 @@ impl<'a> World<'a> {
             && let Some((key, fact)) = mainstay_mesh::workload::Workload::of(kind, object)
             && let Some(spec) = self.scene.workloads.get(&key)
         {
-            self.units.insert(key.clone(), Unit::new(key, spec.clone(), fact));
+            self.units.push(Unit::new(key, spec.clone(), fact));
         }
+    }
+
+    fn place_of(&self, key: &WorkloadKey) -> Option<usize> {
+        self.units.binary_search_by(|unit| unit.key.cmp(key)).ok()
     }
 
     fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels, terminating: bool) {
@@ -145,38 +147,40 @@ impl<'a> World<'a> {
     fn load_pods(&mut self, brain: &mut Brain, now: Timestamp) {
         let present = self.scene.present();
         for pod in self.scene.pods.iter().filter(|pod| !pod.finished) {
-            brain.observe(Observation::Pod {
-                namespace: pod.namespace.clone(),
-                name: pod.name.clone(),
-                labels: pod.labels.clone(),
-                annotations: pod.annotations.clone(),
+            brain.refer(Referrer::Pod {
+                namespace: &pod.namespace,
+                name: &pod.name,
+                labels: &pod.labels,
+                annotations: &pod.annotations,
                 finished: false,
                 leaving: pod.leaving,
-                workload: pod.workload.clone(),
+                workload: pod.workload.as_ref(),
             });
-            let unit = pod.workload.as_ref().and_then(|key| self.units.get_mut(key));
+            let at = pod.workload.as_ref().and_then(|key| self.place_of(key));
+            let unit = at.and_then(|at| self.units.get_mut(at));
             if let Some(unit) = unit.filter(|_| !pod.leaving) {
                 let ready = present.get(&unit.key).is_some_and(Option::is_some);
                 unit.adopt(pod, ready);
             }
         }
         let absent = self.scene.absent();
-        let there = self.units.keys().filter(|key| !absent.contains(key));
-        let keys: Vec<WorkloadKey> = there.cloned().collect();
-        for key in &keys {
-            let ready = present.get(key).is_some_and(Option::is_some);
-            self.complete(key, ready, brain, now);
+        let units = self.units.iter().enumerate();
+        let there = units.filter(|(_, unit)| !absent.contains(&unit.key));
+        let there: Vec<(usize, bool)> = there
+            .map(|(at, unit)| (at, present.get(&unit.key).is_some_and(Option::is_some)))
+            .collect();
+        for (at, ready) in &there {
+            self.complete(*at, *ready, brain, now);
         }
-        for key in keys.iter().filter(|key| key.name.starts_with("istiod")) {
-            if let Some(unit) = self.units.get(key) {
-                let (replicas, ready) = unit.counts();
-                let fact = Deployment { replicas, ready };
-                brain.observe(Observation::Deployment(
-                    key.namespace.clone(),
-                    key.name.clone(),
-                    Some(fact),
-                ));
-            }
+        let there = there.iter().filter_map(|(at, _)| self.units.get(*at));
+        for unit in there.filter(|unit| unit.key.name.starts_with("istiod")) {
+            let (replicas, ready) = unit.counts();
+            let fact = Deployment { replicas, ready };
+            brain.observe(Observation::Deployment(
+                unit.key.namespace.clone(),
+                unit.key.name.clone(),
+                Some(fact),
+            ));
         }
     }
 
@@ -184,35 +188,32 @@ impl<'a> World<'a> {
     pub(super) fn load_absent(&mut self, brain: &mut Brain, now: Timestamp) -> bool {
         let absent = self.scene.absent();
         for key in &absent {
-            self.complete(key, true, brain, now);
+            if let Some(at) = self.place_of(key) {
+                self.complete(at, true, brain, now);
+            }
         }
         !absent.is_empty()
     }
 
     /// Makes what is missing of a workload's pods, as controllers do at once.
-    fn complete(&mut self, key: &WorkloadKey, ready: bool, brain: &mut Brain, now: Timestamp) {
-        let missing = self.units.get(key).map_or(0, Unit::missing);
+    fn complete(&mut self, at: usize, ready: bool, brain: &mut Brain, now: Timestamp) {
+        let missing = self.units.get(at).map_or(0, Unit::missing);
         for _ in 0..missing {
-            self.make_pod(key, true, ready.then_some(Duration::ZERO), brain, now);
+            self.make_pod(at, true, ready.then_some(Duration::ZERO), brain, now);
         }
-        let surplus = self
-            .units
-            .get_mut(key)
-            .map(Unit::take_surplus)
-            .unwrap_or_default();
-        for name in surplus {
-            brain.refer_no_more(ReferrerKey::Pod(key.namespace.clone(), name));
-        }
-        if let Some(unit) = self.units.get_mut(key) {
+        if let Some(unit) = self.units.get_mut(at) {
+            for name in unit.take_surplus() {
+                brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace.clone(), name));
+            }
             unit.settle_first();
         }
-        self.tell_unit(key, brain);
+        self.tell_unit(at, brain);
     }
 
     /// The first crews, once it has begun.
     pub(super) fn begin(&self, now: Timestamp, recording: &mut Recording) {
-        for (key, unit) in &self.units {
-            recording.crew(key, now, unit.serving());
+        for unit in &self.units {
+            recording.crew(&unit.key, now, unit.serving());
         }
     }
 
@@ -223,134 +224,110 @@ impl<'a> World<'a> {
 
     /// The next moment at which something happens.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.alarms.first().map(|(at, _)| *at)
+        self.alarms.first_key_value().map(|((at, _), _)| *at)
     }
 
     fn alarm(&mut self, at: Timestamp, alarm: Alarm) {
         self.next += 1;
-        self.alarms.insert((at, self.next));
-        self.events.insert(self.next, alarm);
+        self.alarms.insert((at, self.next), alarm);
     }
 
     /// Lets everything happen that is due.
     pub(super) fn advance(&mut self, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
         let mut touched = BTreeSet::new();
-        while let Some((at, id)) = self.alarms.first().copied()
-            && at <= now
+        while self.due().is_some_and(|at| at <= now)
+            && let Some((_, alarm)) = self.alarms.pop_first()
         {
-            self.alarms.remove(&(at, id));
-            match self.events.remove(&id) {
-                Some(Alarm::Unit(key, event)) => {
-                    if let Event::Gone(name) = &event {
-                        brain.refer_no_more(ReferrerKey::Pod(key.namespace.clone(), name.clone()));
-                    }
-                    if let Some(unit) = self.units.get_mut(&key) {
-                        unit.happen(&event);
-                        touched.insert(key);
+            match alarm {
+                Alarm::Unit(at, event) => {
+                    let Some(unit) = self.units.get_mut(at) else {
+                        continue;
+                    };
+                    unit.happen(&event);
+                    touched.insert(at);
+                    if let Event::Gone(name) = event {
+                        brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace.clone(), name));
                     }
                 }
-                Some(Alarm::Istiod(namespace, name, replicas)) => {
+                Alarm::Istiod(namespace, name, replicas) => {
                     let fact = Deployment {
                         replicas,
                         ready: replicas,
                     };
                     brain.observe(Observation::Deployment(namespace, name, Some(fact)));
                 }
-                None => {}
             }
         }
-        for key in touched {
-            self.roll(&key, now, brain, recording);
+        for at in touched {
+            self.roll(at, now, brain, recording);
         }
     }
 
     /// Goes on with a workload's rollout as far as it can go now.
-    fn roll(&mut self, key: &WorkloadKey, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
-        while let Some(step) = self.units.get_mut(key).and_then(Unit::step) {
-            let ready = self.units.get(key).and_then(|unit| unit.spec.pace.ready);
+    fn roll(&mut self, at: usize, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+        while let Some(unit) = self.units.get_mut(at)
+            && let Some(step) = unit.step()
+        {
+            let ready = unit.spec.pace.ready;
             for _ in 0..step.come {
-                self.make_pod(key, false, ready, brain, now);
+                self.make_pod(at, false, ready, brain, now);
                 recording.made += usize::from(recording.began.is_some());
             }
             for pod in step.go {
-                self.pod_leaves(key, pod, brain, now);
+                self.pod_leaves(at, pod, brain, now);
             }
         }
-        self.tell_unit(key, brain);
-        if let Some(unit) = self.units.get(key) {
-            recording.crew(key, now, unit.serving());
+        self.tell_unit(at, brain);
+        if let Some(unit) = self.units.get(at) {
+            recording.crew(&unit.key, now, unit.serving());
         }
     }
 
-    fn make_pod(
-        &mut self,
-        key: &WorkloadKey,
-        old: bool,
-        ready: Option<Duration>,
-        brain: &mut Brain,
-        now: Timestamp,
-    ) {
-        self.pods += 1;
-        let name = format!("{}-{}", key.name, self.pods);
-        let Some(unit) = self.units.get_mut(key) else {
+    fn make_pod(&mut self, at: usize, old: bool, ready: Option<Duration>, brain: &mut Brain, now: Timestamp) {
+        let Some(unit) = self.units.get_mut(at) else {
             return;
         };
+        self.pods += 1;
+        let name = format!("{}-{}", unit.key.name, self.pods);
         let revision = injector(brain, unit);
-        unit.make(
-            name.clone(),
-            revision.clone(),
-            (old, ready == Some(Duration::ZERO)),
-        );
-        let (labels, min_ready) = (unit.fact.template.clone(), unit.spec.min_ready);
-        let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision));
-        brain.observe(Observation::Pod {
-            namespace: key.namespace.clone(),
-            name: name.clone(),
-            labels,
-            annotations: annotations.into_iter().collect(),
-            finished: false,
-            leaving: false,
-            workload: Some(key.clone()),
-        });
+        unit.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
+        if let Some(pod) = unit.newest() {
+            tell_pod(pod, &unit.key, false, brain);
+        }
+        let min_ready = unit.spec.min_ready;
         let Some(ready) = ready else {
             return;
         };
         let ready_at = super::later(now, ready);
         if !ready.is_zero() {
-            self.alarm(ready_at, Alarm::Unit(key.clone(), Event::Ready(name.clone())));
+            self.alarm(ready_at, Alarm::Unit(at, Event::Ready(name.clone())));
         }
         if !min_ready.is_zero() {
             // The condition tells whole seconds, so that is what is waited for.
             let since = Timestamp::from_second(ready_at.as_second()).unwrap_or(ready_at);
-            let at = super::later(since, min_ready).max(ready_at);
-            self.alarm(at, Alarm::Unit(key.clone(), Event::Available(name)));
+            let moment = super::later(since, min_ready).max(ready_at);
+            self.alarm(moment, Alarm::Unit(at, Event::Available(name)));
         }
     }
 
-    fn pod_leaves(&mut self, key: &WorkloadKey, name: String, brain: &mut Brain, now: Timestamp) {
+    fn pod_leaves(&mut self, at: usize, name: String, brain: &mut Brain, now: Timestamp) {
+        let Some(unit) = self.units.get_mut(at) else {
+            return;
+        };
         // Who leaves is no part of a crew any more, but its proxy still runs.
-        let unit = self.units.get_mut(key);
-        let (labels, revision) = unit.map(|unit| unit.leave(&name)).unwrap_or_default();
-        let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision));
-        brain.observe(Observation::Pod {
-            namespace: key.namespace.clone(),
-            name: name.clone(),
-            labels,
-            annotations: annotations.into_iter().collect(),
-            finished: false,
-            leaving: true,
-            workload: Some(key.clone()),
-        });
+        if let Some(pod) = unit.leave(&name) {
+            tell_pod(&pod, &unit.key, true, brain);
+        }
         let gone = super::later(now, unit::STOP);
-        self.alarm(gone, Alarm::Unit(key.clone(), Event::Gone(name)));
+        self.alarm(gone, Alarm::Unit(at, Event::Gone(name)));
     }
 
-    fn tell_unit(&mut self, key: &WorkloadKey, brain: &mut Brain) {
+    fn tell_unit(&mut self, at: usize, brain: &mut Brain) {
         let version = self.objects.next_version();
-        if let Some(unit) = self.units.get_mut(key)
+        if let Some(unit) = self.units.get_mut(at)
             && let Some(fact) = unit.news(version)
         {
-            brain.observe(Observation::Workload(key.clone(), Some(fact)));
+            brain.observe(Observation::Workload(unit.key.clone(), Some(fact)));
         }
     }
 
@@ -453,10 +430,7 @@ impl<'a> World<'a> {
     }
 
     fn raise(&mut self, place: &(String, String), object: &Value, now: Timestamp, brain: &mut Brain) {
-        let replicas = object
-            .pointer("/spec/replicas")
-            .and_then(Value::as_i64)
-            .unwrap_or(1);
+        let replicas = at(object, "/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         let fact = Deployment { replicas, ready: 0 };
         brain.observe(Observation::Deployment(
@@ -491,12 +465,30 @@ impl<'a> World<'a> {
         let Subject::Workload(key) = &step.object.subject else {
             return;
         };
-        if let Some(unit) = self.units.get_mut(key) {
+        let Some(at) = self.place_of(key) else {
+            return;
+        };
+        if let Some(unit) = self.units.get_mut(at) {
             unit.restart(step);
         }
-        self.tell_unit(key, brain);
-        self.roll(key, now, brain, recording);
+        self.tell_unit(at, brain);
+        self.roll(at, now, brain, recording);
     }
+}
+
+/// Tells the brain of a pod.
+fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, brain: &mut Brain) {
+    let revision = pod.revision.iter();
+    let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.clone()));
+    brain.refer(Referrer::Pod {
+        namespace: &key.namespace,
+        name: &pod.name,
+        labels: &pod.labels,
+        annotations: &annotations.collect(),
+        finished: false,
+        leaving,
+        workload: Some(key),
+    });
 }
 
 /// Who injects a new pod of a workload: whoever its namespace or its template names, by itself or through a tag.

@@ -9,7 +9,7 @@ use mainstay_sim::Random;
 use serde_json::Value;
 
 use super::{Pod, Scene, Workload};
-use crate::input::text;
+use crate::input::{at, text};
 use crate::wish::Wish;
 
 /// A pod that is not ready so long after it was made will not be.
@@ -131,7 +131,7 @@ pub(super) enum Ready {
 }
 
 pub(super) fn ready_condition(pod: &Value) -> Ready {
-    let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
+    let conditions = at(pod, "/status/conditions").and_then(Value::as_array);
     let ready = conditions
         .into_iter()
         .flatten()
@@ -143,7 +143,7 @@ pub(super) fn ready_condition(pod: &Value) -> Ready {
 }
 
 fn restarted(pod: &Value) -> bool {
-    let statuses = pod.pointer("/status/containerStatuses").and_then(Value::as_array);
+    let statuses = at(pod, "/status/containerStatuses").and_then(Value::as_array);
     let mut statuses = statuses.into_iter().flatten();
     statuses.any(|status| status.get("restartCount").and_then(Value::as_i64).unwrap_or(0) > 0)
 }

@@ -8,6 +8,8 @@
     reason = "helpers of tests, not all used by each"
 )]
 
+pub(crate) mod many;
+
 use std::sync::Arc;
 use std::time::Duration;
 

@@ -23,15 +23,16 @@ pub(super) enum Event {
     Gone(String),
 }
 
+/// One of its pods.
 #[derive(Clone, Debug)]
-struct Pod {
-    name: String,
+pub(super) struct Pod {
+    pub(super) name: String,
     ready: bool,
     available: bool,
     /// Who injected it.
-    revision: Option<String>,
+    pub(super) revision: Option<String>,
     /// Its labels, as far as they matter.
-    labels: Labels,
+    pub(super) labels: Labels,
 }
 
 /// What comes and goes.
@@ -133,12 +134,16 @@ impl Unit {
         });
     }
 
-    /// A pod is told to stop; gives its labels and who injected it.
-    pub(super) fn leave(&mut self, name: &str) -> (Labels, Option<String>) {
+    /// The pod that was made last.
+    pub(super) fn newest(&self) -> Option<&Pod> {
+        self.new.last()
+    }
+
+    /// A pod is told to stop, and is none of the crew any more.
+    pub(super) fn leave(&mut self, name: &str) -> Option<Pod> {
         self.stopping += 1;
-        let at = self.old.iter().position(|pod| pod.name == name);
-        let pod = at.map(|at| self.old.remove(at));
-        pod.map(|pod| (pod.labels, pod.revision)).unwrap_or_default()
+        let at = self.old.iter().position(|pod| pod.name == name)?;
+        Some(self.old.remove(at))
     }
 
     /// Its template changed: what is there is old now.

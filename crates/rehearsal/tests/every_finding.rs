@@ -1,0 +1,363 @@
+//! Every sort of finding there is: one input that shows it, and the same input without what causes it, which does not.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::report::{FindingKind, Method};
+use serde_json::{Value, json};
+
+use support::{OLD, batched, deployment, found, istio, report, service, upgrade};
+
+/// An input, and what is asked of it.
+type Case = (Vec<Value>, Wish);
+
+/// One sort of finding.
+struct Row {
+    kind: FindingKind,
+    shown: Case,
+    told: Vec<&'static str>,
+    absent: Case,
+}
+
+fn space(name: &str, labels: &Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}})
+}
+
+/// The Istio, its namespace, a namespace `shop` with these labels, and more.
+fn mesh(labels: &Value, more: Vec<Value>) -> Vec<Value> {
+    let mut objects = vec![
+        istio(&batched(5, "1s")),
+        space("istio-system", &json!({})),
+        space("shop", labels),
+    ];
+    objects.extend(more);
+    objects
+}
+
+/// The same, with `shop` on the old revision.
+fn shop(more: Vec<Value>) -> Vec<Value> {
+    mesh(&json!({"istio.io/rev": OLD}), more)
+}
+
+fn cart(more: &Value) -> Vec<Value> {
+    vec![deployment("shop", "cart", 2, more), service("shop", "cart")]
+}
+
+fn calculated() -> Wish {
+    Wish {
+        method: Some(Method::Calculated),
+        ..upgrade()
+    }
+}
+
+/// A pod of `shop/cart` with a proxy of the old revision.
+fn pod_of_cart(name: &str) -> Value {
+    let labels = json!({"app": "cart", "pod-template-hash": "5d4f8c7b6"});
+    let owner = json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "name": "cart-5d4f8c7b6", "uid": "1", "controller": true});
+    let mut pod = bare(name);
+    pod["metadata"]["labels"] = labels;
+    pod["metadata"]["ownerReferences"] = json!([owner]);
+    pod
+}
+
+/// A pod with a proxy of the old revision that no workload made.
+fn bare(name: &str) -> Value {
+    json!({"apiVersion": "v1", "kind": "Pod",
+        "metadata": {"name": name, "namespace": "shop", "annotations": {"istio.io/rev": OLD}},
+        "spec": {"containers": [{"name": "c", "image": "i"}]},
+        "status": {"phase": "Running", "conditions": [{"type": "Ready", "status": "True"}]}})
+}
+
+fn running_cart() -> Vec<Value> {
+    let mut objects = cart(&json!({}));
+    objects.extend(["cart-5d4f8c7b6-a", "cart-5d4f8c7b6-b"].map(pod_of_cart));
+    objects
+}
+
+fn budget(least: i64) -> Value {
+    json!({"apiVersion": "policy/v1", "kind": "PodDisruptionBudget", "metadata": {"name": "cart", "namespace": "shop"},
+        "spec": {"minAvailable": least, "selector": {"matchLabels": {"app": "cart"}}}})
+}
+
+fn tag(kind: &str, name: &str) -> Value {
+    json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioRevisionTag", "metadata": {"name": "stable"},
+        "spec": {"targetRef": {"kind": kind, "name": name}}})
+}
+
+fn hook(name: &str, revision: &str) -> Value {
+    json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},
+        "webhooks": [{"name": "all", "clientConfig": {"service": {"namespace": "istio-system", "name": format!("istiod-{revision}"), "path": "/inject"}},
+            "namespaceSelector": {"matchExpressions": [{"key": "istio.io/rev", "operator": "Exists"}]},
+            "admissionReviewVersions": ["v1"], "sideEffects": "None",
+            "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]}]})
+}
+
+/// A wish whose Istio has this in its future spec.
+fn future(at: &str, value: Value) -> Wish {
+    let mut manifest = istio(&batched(5, "1s"));
+    manifest["spec"][at] = value;
+    Wish {
+        manifest: Some(manifest),
+        ..calculated()
+    }
+}
+
+fn row(kind: FindingKind, shown: Case, told: &[&'static str], absent: Case) -> Row {
+    Row {
+        kind,
+        shown,
+        told: told.to_vec(),
+        absent,
+    }
+}
+
+/// The same wish for both, of two inputs.
+fn inputs(kind: FindingKind, shown: Vec<Value>, told: &[&'static str], absent: Vec<Value>) -> Row {
+    row(kind, (shown, calculated()), told, (absent, calculated()))
+}
+
+/// Findings about single workloads and their users.
+fn of_workloads() -> Vec<Row> {
+    let recreate = json!({"spec": {"strategy": {"type": "Recreate"}}});
+    let tight = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}});
+    let skip = json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}});
+    let own = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
+    let never = Wish {
+        readiness_of: [("shop/cart".to_owned(), None)].into(),
+        ..calculated()
+    };
+    let with = |mut objects: Vec<Value>, more: Value| {
+        objects.push(more);
+        shop(objects)
+    };
+    vec![
+        row(
+            FindingKind::WorkloadFails,
+            (shop(cart(&json!({}))), never),
+            &[
+                "Error Deployment shop/cart: Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready",
+            ],
+            (shop(cart(&json!({}))), calculated()),
+        ),
+        inputs(
+            FindingKind::Interruption,
+            shop(cart(&recreate)),
+            &["Error Service shop/cart: it has no ready endpoint for 13s, first at 10s"],
+            shop(cart(&tight)),
+        ),
+        inputs(
+            FindingKind::UpdateStrategy,
+            shop(cart(&recreate)),
+            &[
+                "Warning Deployment shop/cart: its strategy is Recreate: all pods go before the first new one comes",
+            ],
+            shop(cart(&tight)),
+        ),
+        inputs(
+            FindingKind::DisruptionBudget,
+            with(cart(&tight), budget(2)),
+            &[
+                "Warning PodDisruptionBudget shop/cart: a restart asks no budget: 1 pods are ready at the worst, the budget wants 2",
+                "Info PodDisruptionBudget shop/cart: it lets none of 2 pods go: restarts do not ask it, but nodes cannot be drained",
+            ],
+            with(cart(&tight), budget(1)),
+        ),
+        inputs(
+            FindingKind::NoReplicas,
+            mesh(&json!({}), vec![deployment("shop", "cart", 0, &own)]),
+            &[
+                "Info Deployment shop/cart: it has no replicas: its template is changed, but nothing proves that it comes up",
+            ],
+            mesh(&json!({}), vec![deployment("shop", "cart", 1, &own)]),
+        ),
+        inputs(
+            FindingKind::Skipped,
+            shop(cart(&skip)),
+            &["Warning Deployment shop/cart: it is left where it is (SkippedByAnnotation)"],
+            shop(cart(&json!({}))),
+        ),
+        inputs(
+            FindingKind::MissingLabel,
+            mesh(&json!({}), running_cart()),
+            &["Warning Deployment shop/cart: it is left where it is (NoReference)"],
+            shop(running_cart()),
+        ),
+        inputs(
+            FindingKind::UnmanagedPod,
+            shop(vec![bare("job-1")]),
+            &[
+                "Warning Pod shop/job-1: no workload made it, so nobody can move it; it keeps the old revision until it ends",
+            ],
+            shop(vec![done(bare("job-1"))]),
+        ),
+    ]
+}
+
+fn done(mut pod: Value) -> Value {
+    pod["status"] = json!({"phase": "Succeeded"});
+    pod
+}
+
+/// Findings about control planes and what chooses them.
+fn of_meshes() -> Vec<Row> {
+    let on_tag = |target: Value| {
+        let mut objects = running_cart();
+        objects.push(target);
+        mesh(&json!({"istio.io/rev": "stable"}), objects)
+    };
+    let mut paused = shop(cart(&json!({})));
+    paused[0]["spec"]["updateStrategy"]["workloadMigration"]["paused"] = json!(true);
+    let mut silent = shop(cart(&json!({})));
+    silent[0]["spec"]["updateStrategy"]
+        .as_object_mut()
+        .unwrap()
+        .remove("workloadMigration");
+    let hooks = |one: &str, other: &str| {
+        let mut objects = cart(&json!({}));
+        objects.extend([hook("one", one), hook("other", other)]);
+        shop(objects)
+    };
+    let from = |version: &str| {
+        let mut objects = shop(vec![]);
+        objects[0]["spec"]["version"] = json!(version);
+        objects
+    };
+    vec![
+        row(
+            FindingKind::ControlPlaneFails,
+            (shop(cart(&json!({}))), future("profile", json!("nonesuch"))),
+            &["Error Istio default: the new revision does not become ready: "],
+            (shop(cart(&json!({}))), future("profile", json!("default"))),
+        ),
+        inputs(
+            FindingKind::Tag,
+            on_tag(tag("IstioRevision", OLD)),
+            &["Warning Deployment shop/cart: it is left where it is (PinnedByTag)"],
+            on_tag(tag("Istio", "default")),
+        ),
+        inputs(
+            FindingKind::WebhookOverlap,
+            hooks("a", "b"),
+            &["Error Namespace shop: several revisions inject cart: one/all (a), other/all (b)"],
+            hooks("a", "a"),
+        ),
+        inputs(
+            FindingKind::VersionSkew,
+            from("v1.26.1"),
+            &["Warning Istio default: from v1.26.1 to v1.29.1 is more than two minor versions"],
+            from("v1.27.9"),
+        ),
+        row(
+            FindingKind::Values,
+            (
+                shop(vec![]),
+                future("values", json!({"global": {"proxy": {"gone": 1}}})),
+            ),
+            &["Warning Istio default: spec.values.global.proxy.gone is unknown: the API server drops it"],
+            (
+                shop(vec![]),
+                future("values", json!({"global": {"proxy": {"image": "proxyv2"}}})),
+            ),
+        ),
+        inputs(
+            FindingKind::Held,
+            paused,
+            &["Error Istio default: 1 workload is not moved (MigrationPaused): "],
+            shop(cart(&json!({}))),
+        ),
+        inputs(
+            FindingKind::NotPruned,
+            mesh(&json!({}), vec![bare("job-1")]),
+            &["Warning IstioRevision default-v1-28-2: it is not removed: in use by Pod shop/job-1"],
+            mesh(&json!({}), vec![done(bare("job-1"))]),
+        ),
+        inputs(
+            FindingKind::Supposition,
+            silent,
+            &["Info Istio default: supposing workloadMigration.strategy Batched: it is not switched on"],
+            shop(cart(&json!({}))),
+        ),
+        inputs(
+            FindingKind::MissingInput,
+            whole(false),
+            &[
+                "Info input: no PodDisruptionBudget is in the snapshot; what depends on them was not rehearsed",
+            ],
+            whole(true),
+        ),
+    ]
+}
+
+/// One object of every kind a cluster with a mesh has, budgets perhaps not.
+fn whole(budgets: bool) -> Vec<Value> {
+    let mut objects = running_cart();
+    let owner = json!([{"apiVersion": "sailoperator.io/v1", "kind": "Istio", "name": "default", "uid": "1", "controller": true}]);
+    objects.push(json!({"apiVersion": "sailoperator.io/v1", "kind": "IstioRevision",
+        "metadata": {"name": OLD, "ownerReferences": owner}, "spec": {"version": "v1.28.2", "namespace": "istio-system"}}));
+    let template = json!({"metadata": {"labels": {"app": "cart"}}, "spec": {"containers": [{"name": "c", "image": "i"}]}});
+    objects.push(json!({"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": {"name": "cart-5d4f8c7b6", "namespace": "shop"},
+        "spec": {"replicas": 2, "selector": {"matchLabels": {"app": "cart"}}, "template": template}}));
+    objects.push(hook("istio-sidecar-injector", OLD));
+    objects.extend(budgets.then(|| budget(1)));
+    shop(objects)
+}
+
+/// Every sort of finding by its place in the enumeration; the compiler knows whether one is left out.
+fn place(kind: FindingKind) -> usize {
+    match kind {
+        FindingKind::WorkloadFails => 0,
+        FindingKind::ControlPlaneFails => 1,
+        FindingKind::Interruption => 2,
+        FindingKind::DisruptionBudget => 3,
+        FindingKind::UpdateStrategy => 4,
+        FindingKind::NoReplicas => 5,
+        FindingKind::MissingLabel => 6,
+        FindingKind::Skipped => 7,
+        FindingKind::UnmanagedPod => 8,
+        FindingKind::WebhookOverlap => 9,
+        FindingKind::VersionSkew => 10,
+        FindingKind::Values => 11,
+        FindingKind::Tag => 12,
+        FindingKind::Held => 13,
+        FindingKind::NotPruned => 14,
+        FindingKind::MissingInput => 15,
+        FindingKind::Supposition => 16,
+    }
+}
+const SORTS: usize = 17;
+
+fn check(row: &Row) {
+    let told = |(objects, wish): &Case| found(&report(objects, wish), row.kind);
+    let shown = told(&row.shown);
+    assert_eq!(shown.len(), row.told.len(), "{:?}: {shown:#?}", row.kind);
+    for (shown, begins) in shown.iter().zip(&row.told) {
+        assert!(shown.starts_with(begins), "{:?}: {shown}", row.kind);
+    }
+    assert_eq!(told(&row.absent), [""; 0], "{:?} without its cause", row.kind);
+}
+
+#[test]
+fn findings_of_workloads_are_told_and_only_with_their_cause() {
+    of_workloads().iter().for_each(check);
+}
+
+#[test]
+fn findings_of_meshes_are_told_and_only_with_their_cause() {
+    of_meshes().iter().for_each(check);
+}
+
+#[test]
+fn no_sort_of_finding_is_left_out() {
+    let rows = of_workloads().into_iter().chain(of_meshes());
+    let there: BTreeSet<usize> = rows.map(|row| place(row.kind)).collect();
+    assert_eq!(there, (0..SORTS).collect());
+}

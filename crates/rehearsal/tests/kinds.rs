@@ -1,0 +1,123 @@
+//! Rehearsals in which StatefulSets and DaemonSets move too: which way they are played, what is told of them, and what is left alone if nobody
+//! asked for their kind.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod support;
+
+use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::report::{FindingKind, Method, Outcome, Report, SpanResult};
+use serde_json::{Value, json};
+
+use support::{OLD, batched, deployment, found, istio, report, service, snapshot, upgrade};
+
+/// Another kind of workload, of one container.
+fn other(kind: &str, name: &str, more: &Value) -> Value {
+    let mut object = deployment("shop", name, 2, more);
+    object["kind"] = json!(kind);
+    match kind {
+        "StatefulSet" => object["spec"]["serviceName"] = json!(name),
+        _ => drop(object["spec"].as_object_mut().unwrap().remove("replicas")),
+    }
+    object
+}
+
+/// A Deployment, a StatefulSet and a DaemonSet, all on the old revision.
+fn shop(more: &Value) -> Vec<Value> {
+    vec![
+        json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}}),
+        deployment("shop", "cart", 2, &json!({})),
+        other("StatefulSet", "db", more),
+        service("shop", "db"),
+        other("DaemonSet", "agent", more),
+    ]
+}
+
+/// Rehearses a mesh that moves these kinds; whatever way is wished for.
+fn play(kinds: &[&str], more: &Value, method: Option<Method>) -> Report {
+    let mut migration = batched(1, "5s");
+    migration["kinds"] = json!(kinds);
+    let wish = Wish { method, ..upgrade() };
+    report(&snapshot(&istio(&migration), shop(more)), &wish)
+}
+
+/// Every workload that moved, with its replicas and how it ended.
+fn moved(report: &Report) -> Vec<(String, u32, SpanResult)> {
+    let spans = report.workloads.iter();
+    let mut moved: Vec<_> = spans
+        .map(|span| (format!("{}/{}", span.kind, span.name), span.replicas, span.result))
+        .collect();
+    moved.sort_by(|a, b| a.0.cmp(&b.0));
+    moved
+}
+
+const ALL: [&str; 3] = ["Deployment", "StatefulSet", "DaemonSet"];
+
+#[test]
+fn every_kind_that_is_asked_for_moves() {
+    for method in [None, Some(Method::Calculated)] {
+        let report = play(&ALL, &json!({}), method);
+        assert_eq!(
+            report.method,
+            Method::Embedded,
+            "only Deployments can be calculated, whatever is wished for"
+        );
+        assert_eq!(report.outcome, Outcome::Completed, "{:#?}", report.findings);
+        let up = |name: &str, replicas| (name.to_owned(), replicas, SpanResult::Migrated);
+        assert_eq!(
+            moved(&report),
+            [
+                up("DaemonSet/agent", 3),
+                up("Deployment/cart", 2),
+                up("StatefulSet/db", 2)
+            ]
+        );
+        assert_eq!(report.totals.pods, 7);
+        assert_eq!(found(&report, FindingKind::Skipped), [""; 0]);
+        assert_eq!(report.pruned[0].name, OLD, "nobody needs the old revision");
+        let db = report
+            .services
+            .iter()
+            .find(|service| service.name == "db")
+            .unwrap();
+        assert_eq!((db.desired, db.fewest), (2, 1), "one pod after the other");
+    }
+}
+
+#[test]
+fn kinds_nobody_asked_for_are_left_alone_and_keep_the_old_revision() {
+    let report = play(&["Deployment"], &json!({}), None);
+    assert_eq!(moved(&report).len(), 1);
+    assert_eq!(
+        found(&report, FindingKind::Skipped),
+        [
+            "Warning DaemonSet shop/agent: it is left where it is (KindNotSelected)",
+            "Warning StatefulSet shop/db: it is left where it is (KindNotSelected)",
+        ]
+    );
+    assert_eq!(found(&report, FindingKind::NotPruned).len(), 1);
+    let only = play(&["StatefulSet"], &json!({}), None);
+    assert_eq!(
+        moved(&only),
+        [("StatefulSet/db".to_owned(), 2, SpanResult::Migrated)]
+    );
+}
+
+#[test]
+fn those_that_wait_for_a_delete_are_left_alone() {
+    let on_delete = json!({"spec": {"updateStrategy": {"type": "OnDelete"}}});
+    let report = play(&ALL, &on_delete, None);
+    assert_eq!(
+        found(&report, FindingKind::Skipped),
+        [
+            "Warning DaemonSet shop/agent: it is left where it is (UpdatesOnDelete)",
+            "Warning StatefulSet shop/db: it is left where it is (UpdatesOnDelete)",
+        ]
+    );
+    assert_eq!(moved(&report).len(), 1);
+}

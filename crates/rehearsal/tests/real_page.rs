@@ -1,0 +1,208 @@
+//! Pages of real rehearsals in a real browser: real charts, an upgrade played both ways, and what a person then sees of it, compared with the JSON
+//! of the same report. With `SCREENSHOTS=DIR` the pictures are kept.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    reason = "tests"
+)]
+
+mod support;
+
+use std::collections::BTreeSet;
+
+use mainstay_rehearsal::report::{Method, SpanResult};
+use mainstay_rehearsal::{Report, Wish, html};
+use mainstay_testkit::browser::{Browser, Picture, View};
+use serde_json::{Value, json};
+
+use support::many::many;
+use support::{batched, cast, istio, report, snapshot, upgrade};
+
+/// What a page shows, gathered in one question.
+const SEEN: &str = r#"(() => {
+    const seen = it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; };
+    const all = selector => [...document.querySelectorAll(selector)].filter(seen);
+    const words = selector => all(selector).map(it => it.textContent.trim());
+    const tiles = Object.fromEntries(all('.tile').map(it => [it.querySelector('dt').textContent, it.querySelector('dd').textContent]));
+    return {
+        title: document.title,
+        heading: document.querySelector('h1').textContent,
+        verdict: words('.verdict .badge')[0],
+        tiles,
+        phases: all('#timeline > .scroll .bar.phase').length,
+        heads: words('#timeline > .scroll .head'),
+        migrated: all('#timeline > .scroll .bar.migrated').length,
+        failed: all('#timeline > .scroll .bar.failed').map(it => it.parentElement.querySelector('.label').textContent),
+        stretches: all('details.stretch').length,
+        findings: all('#findings tbody tr').map(it => [...it.querySelectorAll('td')].slice(1, 3).map(td => td.textContent)),
+        services: all('#services figure').length,
+    };
+})()"#;
+
+struct Page {
+    browser: Browser,
+    seen: Value,
+    address: String,
+    _folder: tempfile::TempDir,
+}
+
+fn open(report: &Report) -> Page {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("upgrade.html");
+    std::fs::write(&file, html::page(report)).unwrap();
+    let mut browser = Browser::start().unwrap();
+    browser.open(&file, View::default()).unwrap();
+    let seen = browser.evaluate(SEEN).unwrap();
+    Page {
+        browser,
+        seen,
+        address: format!("file://{}", file.display()),
+        _folder: folder,
+    }
+}
+
+/// Fails unless the page is calm, asks nobody for anything, and its picture shows something all the way down.
+fn check_page(page: &mut Page, name: &str) {
+    assert_eq!(page.browser.complaints(), Vec::<Value>::new(), "{name}");
+    assert_eq!(page.browser.requests(), [page.address.as_str()], "{name}");
+    let sizes = page
+        .browser
+        .evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth, document.documentElement.scrollHeight]")
+        .unwrap();
+    assert_eq!(sizes[0], sizes[1], "{name}: the page is wider than its window");
+    let picture = page.browser.picture().unwrap();
+    if let Some(folder) = std::env::var_os("SCREENSHOTS") {
+        let file = std::path::Path::new(&folder).join(format!("{name}.png"));
+        std::fs::write(file, &picture.png).unwrap();
+    }
+    let (width, height) = (sizes[1].as_u64().unwrap(), sizes[2].as_u64().unwrap());
+    let (colours, empty) = look(&picture, width, height);
+    assert!(colours > 20, "{name}: only {colours} colours");
+    assert!(empty < 900, "{name}: {empty} rows in a row show nothing");
+}
+
+/// How many colours a picture has on a grid, and how many rows after one another have only one.
+fn look(picture: &Picture, width: u64, height: u64) -> (usize, usize) {
+    let (mut colours, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
+    for y in 0..usize::try_from(height).unwrap() {
+        let places = (0..usize::try_from(width).unwrap()).step_by(3);
+        let row: BTreeSet<[u8; 3]> = places.map(|x| picture.colour(x, y).unwrap()).collect();
+        empty = if row.len() == 1 { empty + 1 } else { 0 };
+        longest = longest.max(empty);
+        colours.extend(row);
+    }
+    (colours.len(), longest)
+}
+
+/// What is the same whatever is drawn: heading, verdict, sums and findings.
+fn check_words(seen: &Value, report: &Value) {
+    let upgrade = &report["upgrade"];
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    assert_eq!(
+        text(&seen["title"]),
+        format!(
+            "Rehearsal: {} {} to {}",
+            text(&upgrade["istio"]),
+            text(&upgrade["from"]),
+            text(&upgrade["to"])
+        )
+    );
+    assert_eq!(seen["heading"], "Istio default v1.28.2 to v1.29.1");
+    let totals = &report["totals"];
+    for (tile, total) in [
+        ("moved", "migrated"),
+        ("failed", "failed"),
+        ("left alone", "skipped"),
+        ("batches", "batches"),
+        ("pods replaced", "pods"),
+        ("namespaces relabelled", "namespaces"),
+        ("services interrupted", "servicesInterrupted"),
+        ("writes of the operator", "writes"),
+    ] {
+        assert_eq!(seen["tiles"][tile], totals[total].to_string(), "{tile}");
+    }
+    let findings = report["findings"].as_array().unwrap().iter();
+    let findings: Vec<Value> = findings.map(|one| json!([one["subject"], one["what"]])).collect();
+    assert_eq!(seen["findings"], json!(findings));
+    assert_eq!(seen["phases"], report["phases"].as_array().unwrap().len());
+}
+
+/// Names of workloads as bars have them, of those that ended so.
+fn ended(report: &Report, result: SpanResult) -> Vec<String> {
+    let spans = report.workloads.iter().filter(|span| span.result == result);
+    spans
+        .map(|span| format!("{}/{}", span.namespace, span.name))
+        .collect()
+}
+
+#[test]
+fn a_real_upgrade_is_drawn_bar_by_bar_whichever_way_it_is_played() {
+    let objects = snapshot(&istio(&batched(2, "10s")), cast());
+    for (name, method) in [("embedded", Method::Embedded), ("calculated", Method::Calculated)] {
+        let wish = Wish {
+            readiness_of: [("shop/slow".to_owned(), None)].into(),
+            method: Some(method),
+            ..upgrade()
+        };
+        let report = report(&objects, &wish);
+        assert_eq!(report.method, method);
+        let mut page = open(&report);
+        let seen = page.seen.clone();
+        check_words(&seen, &serde_json::to_value(&report).unwrap());
+        assert_eq!(seen["verdict"], "Something fails", "{name}");
+        assert_eq!(
+            seen["failed"],
+            json!(ended(&report, SpanResult::Failed)),
+            "{name}"
+        );
+        assert_eq!(seen["failed"], json!(["shop/slow"]), "{name}");
+        assert_eq!(
+            seen["migrated"],
+            ended(&report, SpanResult::Migrated).len(),
+            "{name}"
+        );
+        let heads: Vec<String> = report
+            .batches
+            .iter()
+            .map(|batch| format!("Batch {} ", batch.number))
+            .collect();
+        let shown = seen["heads"].as_array().unwrap();
+        assert_eq!(shown.len(), heads.len(), "{name}: {shown:?}");
+        for (shown, head) in shown.iter().zip(&heads) {
+            assert!(shown.as_str().unwrap().starts_with(head), "{name}: {shown}");
+        }
+        assert_eq!(seen["services"], report.services.len(), "{name}");
+        check_page(&mut page, &format!("real-{name}"));
+    }
+}
+
+#[test]
+fn a_real_upgrade_of_many_is_drawn_as_stretches_that_hold_every_bar() {
+    let wish = Wish {
+        readiness_of: [("space-0031/app-00317".to_owned(), None)].into(),
+        ..upgrade()
+    };
+    let report = report(&many(400), &wish);
+    assert_eq!(report.method, Method::Calculated, "by their number");
+    let mut page = open(&report);
+    let seen = page.seen.clone();
+    check_words(&seen, &serde_json::to_value(&report).unwrap());
+    let stretches = seen["stretches"].as_u64().unwrap();
+    assert_eq!(
+        seen["migrated"].as_u64().unwrap() + seen["failed"].as_array().unwrap().len() as u64,
+        stretches,
+        "a bar per fold"
+    );
+    assert_eq!(seen["failed"].as_array().unwrap().len(), 1, "{seen}");
+    check_page(&mut page, "real-many");
+    let bars = page.browser.evaluate(
+        "[...document.querySelectorAll('details.stretch')].map(it => { it.open = true; return it.querySelectorAll('.bar').length; }).reduce((a, b) => a + b)",
+    );
+    assert_eq!(bars.unwrap(), 400);
+    let failed = page.browser.evaluate(
+        "[...document.querySelectorAll('details.stretch .bar.failed')].map(it => it.parentElement.querySelector('.label').textContent)",
+    );
+    assert_eq!(failed.unwrap(), json!(["space-0031/app-00317"]));
+}
