@@ -12,11 +12,29 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let units = Session::of_libraries();
     let simulated = simulated(quick);
     let real = Session::run(
-        &["test", "--workspace", "--test", "real", "--", "migration", "kill"],
+        &[
+            "test",
+            "--workspace",
+            "--test",
+            "real",
+            "--",
+            "migration",
+            "kill",
+            "rehearsal",
+        ],
         &[],
     );
     let pages = Session::run(
-        &["test", "--workspace", "--test", "browser", "--", "--show-output"],
+        &[
+            "test",
+            "--workspace",
+            "--test",
+            "browser",
+            "--test",
+            "real_page",
+            "--",
+            "--show-output",
+        ],
         &[],
     );
     let mut rows = scenario_rows(&units, &simulated, &real);
@@ -34,6 +52,11 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
         ("every_invariant_catches_its_mutant", &units),
     ));
     rows.push(scale::rehearsal(quick));
+    rows.push(test_row(
+        "rehearsal of a real cluster, by its audit log",
+        "only lists, no Secret",
+        ("rehearsal::a_real_cluster_is_only_read", &real),
+    ));
     rows.push(page_row(&pages));
     rows
 }
