@@ -417,14 +417,20 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
         .iter()
         .map(|failure| (name(failure), failure.timestamp))
         .collect();
-    for failure in &new.failures {
-        if known.get(&name(failure)) != Some(&failure.timestamp) {
-            work.tell_after(
-                true,
-                Reason::WorkloadFailed,
-                format!("{}: {}", name(failure), failure.reason),
-            );
-        }
+    let news = new
+        .failures
+        .iter()
+        .filter(|failure| known.get(&name(failure)) != Some(&failure.timestamp));
+    let mut told = 0;
+    for failure in news {
+        let message = format!("{}: {}", name(failure), failure.reason);
+        work.tell_after(true, Reason::WorkloadFailed, message);
+        told += 1;
+    }
+    let untold = new.failed_workloads - old.failed_workloads - told;
+    if untold > 0 {
+        let message = format!("{untold} more workloads failed; the status holds the latest {FAILURES}");
+        work.tell_after(true, Reason::WorkloadFailed, message);
     }
     let ended = matches!(new.state, MigrationState::Completed | MigrationState::Failed);
     let something = new.total_workloads > 0;

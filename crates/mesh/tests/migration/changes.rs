@@ -1,0 +1,230 @@
+//! What happens on the way: workloads that go, pauses, other targets, an operator that has just started.
+
+use mainstay_api::{IstioSpec, MigrationState};
+use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::{Again, Observation, Subject};
+use serde_json::json;
+
+use super::{NEW, OLD, batched, condition, finish, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use crate::support::World;
+
+#[test]
+fn a_workload_without_pods_gets_its_label_and_is_done() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("silent", "");
+    let idle = world.app("silent", "idle", &format!("istio.io/rev={OLD}"), "");
+    world.change_workload(&idle, |object| object["spec"]["replicas"] = json!(0));
+    world.roll(&idle);
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let asleep = world.app("shop", "asleep", "", "");
+    world.change_workload(&asleep, |object| object["spec"]["replicas"] = json!(0));
+    world.roll(&asleep);
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(
+        moves(&done),
+        [
+            format!("relabel namespace shop to {NEW}"),
+            format!("relabel Deployment/silent/idle on {NEW} in batch 1"),
+        ]
+    );
+    world.roll(&idle);
+    world.settle();
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}
+
+#[test]
+fn a_workload_that_is_deleted_on_its_way_is_nobodys_failure() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let gone = world.app("shop", "a-gone", "", "");
+    world.app("shop", "b-stays", "", "");
+    upgrade(&mut world, batched(1, "0s"));
+    world.delete_workload(&gone);
+    let done = world.settle();
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/b-stays on {NEW} in batch 1")],
+        "it takes the free place"
+    );
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}
+
+#[test]
+fn moved_workloads_stay_counted_when_they_are_deleted_or_falter_later() {
+    let mut world = mesh(batched(2, "30s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let keys: Vec<_> = (0..3)
+        .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
+        .collect();
+    upgrade(&mut world, batched(2, "30s"));
+    roll(&mut world);
+    assert_eq!(shown(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
+    world.delete_workload(&keys[0]);
+    world.change_workload(&keys[1], |object| object["status"]["readyReplicas"] = json!(0));
+    world.pod_gone("shop", "app-1-0");
+    world.settle();
+    assert_eq!(shown(&world), "InProgress 2+0+0 of 3, batch 1 of 2");
+    finish(&mut world);
+    // In the end those that are there are counted.
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+}
+
+#[test]
+fn pause_starts_nothing_new_and_resume_goes_on() {
+    let terms = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "0s"}});
+    let mut world = mesh(terms(false));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "a", "", "");
+    world.app("shop", "b", "", "");
+    upgrade(&mut world, terms(false));
+    upgrade(&mut world, terms(true));
+    assert_eq!(moves(&roll(&mut world)), Vec::<&str>::new());
+    assert_eq!(shown(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
+    assert!(
+        condition(&world).starts_with("False MigrationPaused"),
+        "{}",
+        condition(&world)
+    );
+    assert_eq!(moves(&wait(&mut world, 3_600)), Vec::<&str>::new());
+    let done = upgrade(&mut world, terms(false));
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/b on {NEW} in batch 2")]
+    );
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+}
+
+#[test]
+fn a_new_target_in_the_middle_waits_for_those_under_way() {
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    let terms = || batched(1, "0s");
+    istio(&mut world, "v1.27.9", terms());
+    world.settle();
+    world.namespace("shop", "istio.io/rev=default-v1-27-9");
+    let first = world.app("shop", "a", "", "");
+    world.app("shop", "b", "", "");
+    istio(&mut world, "v1.28.2", terms());
+    world.settle();
+    assert_eq!(status(&world).target_revision, OLD);
+    let done = upgrade(&mut world, terms());
+    assert_eq!(
+        moves(&done),
+        [format!("relabel namespace shop to {NEW}")],
+        "the first one is still coming up"
+    );
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 2, batch 0 of 2");
+    world.roll(&first);
+    let done = world.settle();
+    // It came up with the labels that are there by now, so it needs no second restart.
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/b on {NEW} in batch 1")]
+    );
+    finish(&mut world);
+    assert_eq!(status(&world).state, MigrationState::Completed);
+    wait(&mut world, 60);
+    wait(&mut world, 60);
+    assert_eq!(world.revisions(), [NEW]);
+}
+
+#[test]
+fn an_istio_that_is_deleted_on_the_way_moves_nothing_more() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let first = world.app("shop", "a", "", "");
+    world.app("shop", "b", "", "");
+    upgrade(&mut world, batched(1, "0s"));
+    world.delete::<IstioSpec>("default");
+    world.roll(&first);
+    assert_eq!(moves(&world.settle()), Vec::<&str>::new());
+}
+
+#[test]
+fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
+    let terms = || batched(2, "0s");
+    let mut world = mesh(terms());
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let keys: Vec<_> = (0..5)
+        .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
+        .collect();
+    istio(&mut world, "v1.29.1", terms());
+    let mut restarted = 0;
+    let mut touched = std::collections::BTreeMap::<String, usize>::new();
+    // It dies after every single write.
+    for _ in 0..400 {
+        let subject = world.queue.pop_first();
+        let Some(subject) = subject else {
+            let now = world.snapshot.now;
+            let moving = world
+                .snapshot
+                .ledger("default")
+                .unwrap()
+                .moving(now)
+                .map(|(_, key)| key.clone());
+            let moving: Vec<_> = moving.collect();
+            if moving.is_empty() {
+                break;
+            }
+            for key in moving {
+                world.roll(&key);
+            }
+            continue;
+        };
+        let mut plan = world.plan(&subject);
+        plan.steps.truncate(1);
+        if let Some(line) = plan
+            .actions()
+            .next()
+            .map(ToString::to_string)
+            .filter(|line| line.starts_with("restart"))
+        {
+            *touched.entry(line).or_default() += 1;
+        }
+        world.execute(&plan);
+        // Looking whether a release is in place is no write, and is done again by every operator.
+        let wrote = plan
+            .actions()
+            .any(|action| !matches!(action, mainstay_mesh::Action::Install(_)));
+        if wrote {
+            restarted += 1;
+            world = world.restarted();
+            let everybody = world.snapshot.subjects();
+            world.queue.extend(everybody);
+            world.queue.extend(keys.iter().cloned().map(Subject::Workload));
+            world.queue.insert(Subject::Namespace("shop".into()));
+        }
+    }
+    assert!(restarted > 10, "{restarted}");
+    assert_eq!(shown(&world), "Completed 5+0+0 of 5, batch 3 of 3");
+    assert!(
+        touched.len() == 5 && touched.values().all(|count| *count == 1),
+        "{touched:#?}"
+    );
+}
+
+#[test]
+fn a_migration_held_back_past_the_moment_of_its_next_batch_waits_for_an_event() {
+    let paused = |paused: bool| json!({"paused": paused, "batched": {"delayBetweenBatches": "30s"}});
+    let mut world = mesh(paused(false));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    world.app("shop", "web", "", "");
+    upgrade(&mut world, paused(false));
+    roll(&mut world);
+    assert_eq!(shown(&world), "InProgress 1+0+0 of 2, batch 1 of 2");
+    istio(&mut world, "v1.29.1", paused(true));
+    world.settle();
+    wait(&mut world, 60);
+    let plan = world.plan(&Subject::istio("default"));
+    assert!(plan.is_empty(), "{plan:?}");
+    assert_eq!(plan.again, Again::OnEvent, "the moment has passed");
+    istio(&mut world, "v1.29.1", paused(false));
+    let done = world.settle();
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/web on {NEW} in batch 2")]
+    );
+}

@@ -1,0 +1,225 @@
+//! Workloads that do not come up, are refused or not injected: told, and nobody else is held up.
+
+use mainstay_api::MigrationState;
+use mainstay_mesh::snapshot::Failure;
+use mainstay_mesh::{ErrorClass, Observation, Subject};
+use serde_json::json;
+
+use super::{NEW, OLD, batched, condition, events, istio, mesh, moves, roll, shown, status, upgrade, wait};
+use crate::support::World;
+
+#[test]
+fn a_workload_that_does_not_come_up_fails_and_stops_nobody() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let bad = world.app("shop", "a-bad", "", "");
+    world.app("shop", "b-good", "", "");
+    upgrade(&mut world, batched(1, "0s"));
+    world.stall(&bad);
+    assert_eq!(moves(&wait(&mut world, 299)), Vec::<&str>::new());
+    let done = wait(&mut world, 1);
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/shop/b-good on {NEW} in batch 2")]
+    );
+    assert!(
+        events(&done).contains(
+            &"!WorkloadFailed: Deployment/shop/a-bad: Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready (WorkloadFailed)"
+        ),
+        "{:#?}",
+        events(&done)
+    );
+    roll(&mut world);
+    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 2 of 2");
+    let failure = status(&world).failures.remove(0);
+    assert_eq!(
+        (failure.kind.as_str(), failure.name.as_str()),
+        ("Deployment", "a-bad")
+    );
+    assert_eq!(
+        failure.reason,
+        "Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready"
+    );
+    assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads did not come up"));
+    assert_eq!(world.revisions(), [OLD, NEW], "old pods still run there");
+    // It recovers later: then it was moved after all.
+    world.roll(&bad);
+    world.settle();
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    assert!(status(&world).failures.is_empty());
+}
+
+#[test]
+fn a_workload_whose_new_pods_are_not_injected_fails() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let cart = world.app("shop", "cart", "", "");
+    upgrade(&mut world, batched(1, "0s"));
+    world.roll_uninjected(&cart);
+    world.settle();
+    assert_eq!(
+        status(&world).state,
+        MigrationState::InProgress,
+        "ready is not enough"
+    );
+    wait(&mut world, 300);
+    let failure = status(&world).failures.remove(0);
+    assert_eq!(
+        failure.reason,
+        format!("Readiness timeout exceeded after 5m0s: 0/2 pods were injected by {NEW}")
+    );
+}
+
+#[test]
+fn only_the_ten_latest_failures_are_kept() {
+    let mut world = mesh(batched(20, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    for index in 0..12 {
+        world.app(
+            "shop",
+            &format!("app-{index:02}"),
+            "",
+            &format!("sailoperator.io/readiness-timeout={}s", 10 + index),
+        );
+    }
+    upgrade(&mut world, batched(20, "0s"));
+    let done = wait(&mut world, 60);
+    let told: Vec<&str> = events(&done)
+        .into_iter()
+        .filter(|event| event.starts_with("!WorkloadFailed"))
+        .collect();
+    assert_eq!(told.len(), 11, "{told:#?}");
+    assert_eq!(
+        told[10],
+        "!WorkloadFailed: 2 more workloads failed; the status holds the latest 10 (WorkloadFailed)"
+    );
+    let status = status(&world);
+    assert_eq!(status.failed_workloads, 12);
+    let names: Vec<_> = status
+        .failures
+        .iter()
+        .map(|failure| failure.name.as_str())
+        .collect();
+    assert_eq!(names.first().copied(), Some("app-02"));
+    assert_eq!(names.last().copied(), Some("app-11"));
+    assert_eq!(names.len(), 10);
+    assert_eq!(
+        status.failures[0].reason,
+        "Readiness timeout exceeded after 12s: 0/2 replicas updated, 2 ready"
+    );
+}
+
+#[test]
+fn fail_fast_ends_after_the_running_batch() {
+    let terms =
+        || json!({"failurePolicy": "FailFast", "batched": {"batchSize": 2, "delayBetweenBatches": "0s"}});
+    let mut world = mesh(terms());
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let keys: Vec<_> = (0..4)
+        .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
+        .collect();
+    upgrade(&mut world, terms());
+    world.roll(&keys[1]);
+    world.settle();
+    let done = wait(&mut world, 300);
+    assert_eq!(moves(&done), Vec::<&str>::new());
+    assert_eq!(shown(&world), "Failed 1+1+0 of 4, batch 1 of 1");
+    assert_eq!(moves(&wait(&mut world, 3_600)), Vec::<&str>::new());
+}
+
+#[test]
+fn a_refused_workload_is_a_failure_and_its_slot_goes_to_others() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let denied = world.app("shop", "a-denied", "", "");
+    world.app("shop", "b-good", "", "");
+    istio(&mut world, "v1.29.1", batched(1, "0s"));
+    let subject = Subject::Workload(denied.clone());
+    for _ in 0..100 {
+        let Some(next) = world.queue.pop_first() else {
+            break;
+        };
+        let plan = world.plan(&next);
+        if next == subject && !plan.is_empty() {
+            let failure = Failure {
+                action: plan.steps[0].action.clone(),
+                class: ErrorClass::Other,
+                message: "admission webhook \"freeze.example.com\" denied the request: change freeze".into(),
+                retry_at: world
+                    .snapshot
+                    .now
+                    .checked_add(jiff::SignedDuration::from_secs(10))
+                    .unwrap(),
+            };
+            world.see(Observation::Failed(next, failure));
+        } else {
+            world.execute(&plan);
+        }
+    }
+    assert_eq!(shown(&world), "InProgress 0+1+0 of 2, batch 1 of 1");
+    let failure = status(&world).failures.remove(0);
+    assert_eq!(
+        failure.reason,
+        "refused: admission webhook \"freeze.example.com\" denied the request: change freeze"
+    );
+    roll(&mut world);
+    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 1 of 1");
+}
+
+/// Executes what is queued, but `refuse` is refused for so many seconds.
+fn settle_refusing(world: &mut World, refuse: impl Fn(&Subject) -> bool, seconds: i64) {
+    for _ in 0..1000 {
+        let Some(next) = world.queue.pop_first() else {
+            return;
+        };
+        let plan = world.plan(&next);
+        if !refuse(&next) || plan.is_empty() {
+            world.execute(&plan);
+            continue;
+        }
+        let retry_at = world
+            .snapshot
+            .now
+            .checked_add(jiff::SignedDuration::from_secs(seconds));
+        let failure = Failure {
+            action: plan.steps[0].action.clone(),
+            class: ErrorClass::Other,
+            message: "denied".into(),
+            retry_at: retry_at.unwrap(),
+        };
+        world.see(Observation::Failed(next, failure));
+    }
+    panic!("never settled: {:#?}", status(world));
+}
+
+#[test]
+fn more_refusals_than_a_status_holds_do_not_take_turns_in_it() {
+    let mut world = mesh(batched(20, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    for number in 0..15 {
+        world.app("shop", &format!("app-{number:02}"), "", "");
+    }
+    istio(&mut world, "v1.29.1", batched(20, "0s"));
+    settle_refusing(&mut world, |subject| matches!(subject, Subject::Workload(_)), 600);
+    assert_eq!(shown(&world), "Failed 0+15+0 of 15, batch 1 of 1");
+    let said = status(&world).failures;
+    assert_eq!(said.len(), 10);
+    world.advance(60);
+    world.queue.insert(Subject::istio("default"));
+    assert_eq!(world.settle(), Vec::<String>::new(), "nothing new is to be said");
+    assert_eq!(status(&world).failures, said);
+}
+
+#[test]
+fn a_namespace_that_cannot_be_relabelled_holds_nobody_up() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("empty", &format!("istio.io/rev={OLD}"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    istio(&mut world, "v1.29.1", batched(1, "0s"));
+    let empty = Subject::Namespace("empty".into());
+    settle_refusing(&mut world, |subject| *subject == empty, 600);
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 1, batch 1 of 1");
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}

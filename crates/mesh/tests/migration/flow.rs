@@ -1,0 +1,333 @@
+//! From the change of the version to the end: batches, counts, states, and what people are told.
+
+use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, names};
+use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::{Again, Observation, Subject};
+use serde_json::{Value, json};
+
+use super::{
+    NEW, OLD, batched, condition, events, finish, istio, mesh, moves, roll, shown, status, upgrade, wait,
+};
+use crate::support::World;
+
+#[test]
+fn every_workload_moves_when_the_version_changes() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("labelled", &format!("istio.io/rev={OLD}"));
+    world.namespace("silent", "");
+    world.app("labelled", "cart", "app=cart", "");
+    world.app("silent", "web", &format!("istio.io/rev={OLD}"), "");
+    assert_eq!(world.settle(), Vec::<String>::new());
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(
+        moves(&done),
+        [
+            format!("relabel namespace labelled to {NEW}"),
+            format!("restart Deployment/labelled/cart on {NEW} in batch 1"),
+        ]
+    );
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 2, batch 1 of 2");
+    let done = roll(&mut world);
+    assert_eq!(
+        moves(&done),
+        [format!("relabel Deployment/silent/web on {NEW} in batch 2")]
+    );
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 2 of 2");
+    assert_eq!(world.labels_of("labelled"), format!("istio.io/rev={NEW}"));
+    assert_eq!(
+        condition(&world),
+        format!("True AllWorkloadsMigrated: 2 of 2 workloads were moved to {NEW}, 0 skipped")
+    );
+    wait(&mut world, 31);
+    wait(&mut world, 1);
+    assert_eq!(world.revisions(), [NEW], "the old revision is pruned");
+    world.settle_for_good();
+}
+
+#[test]
+fn a_workload_that_needs_no_new_label_is_restarted_and_one_that_does_is_not_restarted_twice() {
+    let mut world = mesh(batched(5, "0s"));
+    world.namespace("labelled", &format!("istio.io/rev={OLD}"));
+    let cart = world.app("labelled", "cart", "app=cart", "");
+    world.namespace("silent", "");
+    let web = world.app("silent", "web", &format!("istio.io/rev={OLD}"), "");
+    upgrade(&mut world, batched(5, "0s"));
+    let template = |key: &WorkloadKey| &world.workloads[key]["spec"]["template"]["metadata"];
+    assert_eq!(
+        template(&cart)["annotations"][names::RESTARTED_AT],
+        "2027-01-15T08:00:00Z"
+    );
+    assert_eq!(template(&cart)["labels"], json!({"app": "cart"}));
+    assert_eq!(template(&web)["labels"][names::REVISION_LABEL], NEW);
+    assert_eq!(
+        template(&web)["annotations"],
+        Value::Null,
+        "the label changes the template already"
+    );
+    let mark = world.workloads[&web]["metadata"]["annotations"][names::MIGRATION_MARK]
+        .as_str()
+        .unwrap();
+    assert_eq!(
+        mark,
+        format!(r#"{{"batch":1,"revision":"{NEW}","startedAt":"2027-01-15T08:00:00Z"}}"#)
+    );
+}
+
+#[test]
+fn no_workloads_means_completed_at_once() {
+    let mut world = mesh(batched(1, "30s"));
+    upgrade(&mut world, batched(1, "30s"));
+    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    world.settle_for_good();
+}
+
+#[test]
+fn workloads_already_on_the_target_are_left_alone() {
+    let mut world = mesh(batched(1, "30s"));
+    upgrade(&mut world, batched(1, "30s"));
+    world.namespace("new", &format!("istio.io/rev={NEW}"));
+    world.app("new", "cart", "app=cart", "");
+    world.namespace("plain", "");
+    world.app("plain", "tool", "app=tool", "");
+    let done = world.settle();
+    assert_eq!(moves(&done), Vec::<&str>::new());
+    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+}
+
+#[test]
+fn batches_are_of_the_size_asked_for_and_apart_by_the_delay() {
+    let terms = || batched(3, "30s");
+    let mut world = mesh(terms());
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    for index in 0..10 {
+        world.app("shop", &format!("app-{index}"), "", "");
+    }
+    let done = upgrade(&mut world, terms());
+    assert_eq!(moves(&done).len(), 1 + 3, "the namespace and one batch");
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 10, batch 1 of 4");
+    let mut sizes = Vec::new();
+    for batch in 1..=4 {
+        let done = roll(&mut world);
+        assert_eq!(
+            moves(&done),
+            Vec::<&str>::new(),
+            "nothing starts before the delay"
+        );
+        let again = world.plan(&Subject::istio("default")).again;
+        if batch < 4 {
+            let due = world
+                .snapshot
+                .now
+                .checked_add(jiff::SignedDuration::from_secs(30))
+                .unwrap();
+            assert_eq!(again, Again::At(due));
+        }
+        assert_eq!(moves(&wait(&mut world, 29)), Vec::<&str>::new());
+        sizes.push(moves(&wait(&mut world, 1)).len());
+    }
+    assert_eq!(sizes, [3, 3, 1, 0]);
+    assert_eq!(shown(&world), "Completed 10+0+0 of 10, batch 4 of 4");
+}
+
+#[test]
+fn counts_are_told_as_workloads_come_up() {
+    let mut world = mesh(batched(3, "30s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let keys: Vec<_> = (0..3)
+        .map(|index| world.app("shop", &format!("app-{index}"), "", ""))
+        .collect();
+    upgrade(&mut world, batched(3, "30s"));
+    for (index, key) in keys.iter().enumerate() {
+        assert_eq!(status(&world).migrated_workloads, i32::try_from(index).unwrap());
+        world.roll(key);
+        world.settle();
+    }
+    assert_eq!(shown(&world), "Completed 3+0+0 of 3, batch 1 of 1");
+    let status = status(&world);
+    assert!(status.start_time.is_some() && status.completion_time.is_some());
+}
+
+#[test]
+fn the_states_of_a_migration_in_their_order() {
+    let check = |comes_up: bool, expected: MigrationState| {
+        let mut world = mesh(batched(1, "0s"));
+        world.namespace("shop", &format!("istio.io/rev={OLD}"));
+        world.app("shop", "cart", "", "");
+        world.ready = false;
+        upgrade(&mut world, batched(1, "0s"));
+        let idle = status(&world);
+        assert_eq!((idle.state, idle.start_time), (MigrationState::Idle, None));
+        wait(&mut world, 60);
+        world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
+        world.settle();
+        let begun = status(&world);
+        assert_eq!(begun.state, MigrationState::InProgress);
+        assert_eq!(begun.start_time.map(Time::moment), Some(world.snapshot.now));
+        assert_eq!(begun.completion_time, None);
+        wait(&mut world, 299);
+        assert_eq!(status(&world), begun, "nothing changes meanwhile");
+        if comes_up {
+            roll(&mut world);
+        } else {
+            wait(&mut world, 1);
+        }
+        let over = status(&world);
+        assert_eq!(over.state, expected);
+        assert_eq!(over.start_time, begun.start_time);
+        assert_eq!(over.completion_time.map(Time::moment), Some(world.snapshot.now));
+        wait(&mut world, 3_600);
+        assert_eq!(status(&world), over, "and nothing afterwards");
+    };
+    check(true, MigrationState::Completed);
+    check(false, MigrationState::Failed);
+}
+
+#[test]
+fn nothing_moves_before_the_new_revision_is_ready() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    world.ready = false;
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(moves(&done), Vec::<&str>::new());
+    assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
+    assert_eq!(
+        condition(&world),
+        format!("False TargetRevisionNotReady: waiting for IstioRevision \"{NEW}\" to be ready")
+    );
+    world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
+    assert_eq!(moves(&world.settle()).len(), 2);
+}
+
+#[test]
+fn lower_numbers_move_first_and_batches_do_not_mix_them() {
+    let terms = || batched(2, "0s");
+    let mut world = mesh(terms());
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    for (name, batch) in [("a", "2"), ("b", "2"), ("c", "2"), ("d", "-1"), ("e", "0")] {
+        world.app(
+            "shop",
+            name,
+            "",
+            &format!("sailoperator.io/migration-batch={batch}"),
+        );
+    }
+    world.app("shop", "f", "", "");
+    let mut order = vec![upgrade(&mut world, terms())];
+    assert_eq!(shown(&world), "InProgress 0+0+0 of 6, batch 1 of 4");
+    for _ in 0..3 {
+        order.push(roll(&mut world));
+    }
+    let names: Vec<Vec<&str>> = order
+        .iter()
+        .map(|done| {
+            let started = moves(done).into_iter().filter(|line| line.starts_with("restart"));
+            started
+                .map(|line| line.split(' ').nth(1).unwrap().rsplit('/').next().unwrap())
+                .collect()
+        })
+        .collect();
+    assert_eq!(names, [vec!["d"], vec!["e", "f"], vec!["a", "b"], vec!["c"]]);
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 6+0+0 of 6, batch 4 of 4");
+}
+
+#[test]
+fn several_old_revisions_end_in_one() {
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    let held = || json!({"paused": true, "batched": {"delayBetweenBatches": "0s", "batchSize": 10}});
+    let open = || batched(10, "0s");
+    for version in ["v1.27.9", "v1.28.2"] {
+        istio(&mut world, version, held());
+        world.settle();
+        let name = version.replace('.', "-");
+        world.namespace(&format!("on-{name}"), &format!("istio.io/rev=default-{name}"));
+        world.app(&format!("on-{name}"), "app", "", "");
+        world.settle();
+    }
+    upgrade(&mut world, open());
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 2+0+0 of 2, batch 1 of 1");
+    wait(&mut world, 60);
+    wait(&mut world, 60);
+    assert_eq!(world.revisions(), [NEW]);
+}
+
+#[test]
+fn two_istios_move_their_own_workloads() {
+    let mut world = mesh(batched(1, "0s"));
+    let other = |version: &str| {
+        json!({"version": version, "namespace": "istio-system",
+            "updateStrategy": {"type": "RevisionBased", "revisionTags": [], "workloadMigration": {"strategy": "Batched"}}})
+    };
+    world.put::<IstioSpec>("other", other("v1.28.2"));
+    world.settle();
+    world.namespace("ours", &format!("istio.io/rev={OLD}"));
+    world.app("ours", "cart", "", "");
+    world.namespace("theirs", "istio.io/rev=other-v1-28-2");
+    world.app("theirs", "cart", "", "");
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert!(
+        moves(&done).iter().all(|line| !line.contains("theirs")),
+        "{:?}",
+        moves(&done)
+    );
+    world.put::<IstioSpec>("other", other("v1.29.1"));
+    let done = world.settle();
+    assert_eq!(
+        moves(&done),
+        [
+            "relabel namespace theirs to other-v1-29-1".to_owned(),
+            "restart Deployment/theirs/cart on other-v1-29-1 in batch 1".to_owned(),
+        ]
+    );
+}
+
+#[test]
+fn without_a_migration_nothing_is_said_of_one() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "cart", "", "");
+    upgrade(&mut world, json!({"strategy": ""}));
+    let istio = world.snapshot.istios().get("default").unwrap();
+    assert_eq!(istio.status.workload_migration, None);
+    assert_eq!(
+        istio.status.conditions.find(&ConditionType::WorkloadsMigrated),
+        None
+    );
+    let in_place = json!({"version": "v1.29.1", "namespace": "istio-system",
+        "updateStrategy": {"type": "InPlace", "workloadMigration": {"strategy": "Batched"}}});
+    world.put::<IstioSpec>("default", in_place);
+    world.settle();
+    assert_eq!(status(&world).state, MigrationState::Idle);
+    assert!(condition(&world).starts_with("False NotRevisionBased"));
+}
+
+#[test]
+fn people_are_told_of_begin_batches_and_end() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "a", "", "");
+    world.app("shop", "b", "", "");
+    let mut done = upgrade(&mut world, batched(1, "0s"));
+    done.extend(roll(&mut world));
+    done.extend(roll(&mut world));
+    let about: Vec<_> = events(&done)
+        .into_iter()
+        .filter(|line| line.contains("Migration") || line.contains("Batch"))
+        .collect();
+    assert_eq!(
+        about,
+        [
+            format!("MigrationStarted: moving 2 workloads to {NEW} in 2 batches (MigrationStarted)"),
+            "BatchStarted: batch 1 of 2 (BatchStarted)".to_owned(),
+            "BatchStarted: batch 2 of 2 (BatchStarted)".to_owned(),
+            format!(
+                "MigrationEnded: 2 of 2 workloads were moved to {NEW}, 0 failed, 0 skipped (MigrationEnded)"
+            ),
+        ]
+    );
+}

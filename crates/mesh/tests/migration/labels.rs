@@ -1,0 +1,241 @@
+//! Who is moved by which label, who is left alone, and who says why.
+
+use mainstay_api::IstioSpec;
+use mainstay_mesh::Observation;
+use mainstay_mesh::ledger::Standing;
+use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
+use serde_json::json;
+
+use super::{NEW, OLD, batched, condition, finish, mesh, moves, roll, shown, upgrade, wait};
+use crate::support::World;
+use crate::support::workloads::deployment;
+
+#[test]
+fn a_namespace_of_the_default_revision_names_the_new_one_afterwards() {
+    // An Istio that was InPlace leaves a revision `default`; now it keeps one per version.
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    let spec = json!({"version": "v1.28.2", "namespace": "istio-system"});
+    world.put::<IstioSpec>("default", spec);
+    world.settle();
+    world.namespace("shop", "istio-injection=enabled team=a");
+    world.app("shop", "cart", "", "");
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(
+        moves(&done),
+        [
+            format!("relabel namespace shop to {NEW}"),
+            format!("restart Deployment/shop/cart on {NEW} in batch 1"),
+        ]
+    );
+    assert_eq!(world.labels_of("shop"), format!("istio.io/rev={NEW} team=a"));
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+0 of 1, batch 1 of 1");
+}
+
+#[test]
+fn a_template_that_asks_for_the_default_revision_names_the_new_one() {
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    world.put::<IstioSpec>(
+        "default",
+        json!({"version": "v1.28.2", "namespace": "istio-system"}),
+    );
+    world.settle();
+    world.namespace("shop", "");
+    let cart = world.app("shop", "cart", "sidecar.istio.io/inject=true", "");
+    upgrade(&mut world, batched(1, "0s"));
+    let labels = &world.workloads[&cart]["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(
+        *labels,
+        json!({"sidecar.istio.io/inject": "true", "istio.io/rev": NEW})
+    );
+}
+
+#[test]
+fn workloads_on_a_tag_are_restarted_once_it_has_moved_and_never_relabelled() {
+    let mut world = mesh(batched(1, "0s"));
+    world.tag("prod", "Istio", "default");
+    world.settle();
+    world.namespace("tagged", "istio.io/rev=prod");
+    world.app("tagged", "cart", "", "");
+    world.namespace("injected", "istio-injection=enabled");
+    world.app("injected", "web", "", "");
+    world.namespace("silent", "");
+    let tool = world.app("silent", "tool", "istio.io/rev=prod", "");
+    world.ready = false;
+    upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(
+        shown(&world),
+        "Idle 0+0+0 of 3, batch 0 of 0",
+        "they wait for their tags"
+    );
+    world.deployment("istio-system", &format!("istiod-{NEW}"), 1, 1);
+    let done = world.settle();
+    assert_eq!(
+        moves(&done),
+        [format!("restart Deployment/injected/web on {NEW} in batch 1")]
+    );
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 3+0+0 of 3, batch 3 of 3");
+    assert_eq!(world.labels_of("tagged"), "istio.io/rev=prod");
+    assert_eq!(world.labels_of("injected"), "istio-injection=enabled");
+    let labels = &world.workloads[&tool]["spec"]["template"]["metadata"]["labels"];
+    assert_eq!(*labels, json!({"istio.io/rev": "prod"}));
+}
+
+#[test]
+fn who_is_left_alone_says_so_before_the_tag_has_moved() {
+    let mut world = mesh(batched(1, "0s"));
+    world.tag("prod", "Istio", "default");
+    world.settle();
+    world.namespace("tagged", "istio.io/rev=prod");
+    world.app("tagged", "cart", "", "");
+    let audit = world.app("tagged", "audit", "", "sailoperator.io/skip-migration=true");
+    world.ready = false;
+    upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(shown(&world), "Idle 0+0+1 of 2, batch 0 of 0");
+    let istio = world.snapshot.istios().get("default").unwrap().clone();
+    let preview = mainstay_mesh::preview(&world.snapshot, &istio).unwrap();
+    assert_eq!(
+        preview.skipped,
+        [(audit, mainstay_api::Reason::SkippedByAnnotation)]
+    );
+    assert_eq!(preview.batches.concat().len(), 1);
+}
+
+#[test]
+fn a_tag_that_is_pinned_to_an_old_revision_keeps_its_workloads() {
+    let mut world = mesh(batched(1, "0s"));
+    world.tag("stable", "IstioRevision", OLD);
+    world.settle();
+    world.namespace("pinned", "istio.io/rev=stable");
+    let cart = world.app("pinned", "cart", "", "");
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(moves(&done), Vec::<&str>::new());
+    assert_eq!(shown(&world), "Completed 0+0+1 of 1, batch 0 of 0");
+    let ledger = world.snapshot.ledger("default").unwrap();
+    assert_eq!(
+        ledger.standing(&cart),
+        Some(&Standing::Skipped(mainstay_api::Reason::PinnedByTag))
+    );
+    wait(&mut world, 3_600);
+    assert_eq!(world.revisions(), [OLD, NEW]);
+}
+
+#[test]
+fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
+    let mut world = mesh(batched(10, "0s"));
+    let old = format!("istio.io/rev={OLD}");
+    world.namespace("shop", &old);
+    world.app("shop", "skipped", "", "sailoperator.io/skip-migration=true");
+    let paused = world.app("shop", "paused", "", "");
+    world.change_workload(&paused, |object| object["spec"]["paused"] = json!(true));
+    let set = WorkloadKey {
+        kind: WorkloadKind::StatefulSet,
+        ..deployment("shop", "set")
+    };
+    world.workload(set.clone(), "", "");
+    world.app("shop", "opted-out", "sidecar.istio.io/inject=false", "");
+    world.put_namespace(
+        "quiet",
+        crate::support::pairs(&old),
+        crate::support::pairs("sailoperator.io/skip-migration=true"),
+    );
+    world.app("quiet", "cart", "", "");
+    world.app("shop", "moved", "", "");
+    let done = upgrade(&mut world, batched(10, "0s"));
+    assert_eq!(
+        moves(&done),
+        [
+            format!("relabel namespace shop to {NEW}"),
+            format!("restart Deployment/shop/moved on {NEW} in batch 1"),
+        ]
+    );
+    roll(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+4 of 5, batch 1 of 1");
+    let ledger = world.snapshot.ledger("default").unwrap();
+    let why = |key: &WorkloadKey| match ledger.standing(key) {
+        Some(Standing::Skipped(reason)) => reason.name().to_owned(),
+        other => format!("{other:?}"),
+    };
+    assert_eq!(why(&deployment("shop", "skipped")), "SkippedByAnnotation");
+    assert_eq!(why(&deployment("quiet", "cart")), "SkippedByAnnotation");
+    assert_eq!(why(&paused), "WorkloadPaused");
+    assert_eq!(why(&set), "KindNotSelected");
+    assert_eq!(why(&deployment("shop", "opted-out")), "None");
+    assert_eq!(world.labels_of("quiet"), old);
+    // A paused one is moved when it is not paused any more.
+    world.change_workload(&paused, |object| object["spec"]["paused"] = json!(false));
+    assert_eq!(
+        moves(&world.settle()),
+        [format!("restart Deployment/shop/paused on {NEW} in batch 2")]
+    );
+}
+
+#[test]
+fn stateful_and_daemon_sets_move_when_asked_for() {
+    let terms = || json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"], "batched": {"delayBetweenBatches": "0s"}});
+    let mut world = mesh(terms());
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let set = WorkloadKey {
+        kind: WorkloadKind::StatefulSet,
+        ..deployment("shop", "db")
+    };
+    world.workload(set.clone(), "", "");
+    let stuck = WorkloadKey {
+        kind: WorkloadKind::StatefulSet,
+        ..deployment("shop", "manual")
+    };
+    world.workload(stuck.clone(), "", "");
+    world.change_workload(&stuck, |object| {
+        object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});
+    });
+    let done = upgrade(&mut world, terms());
+    assert_eq!(
+        moves(&done).last().copied(),
+        Some(format!("restart {set} on {NEW} in batch 1").as_str())
+    );
+    finish(&mut world);
+    assert_eq!(shown(&world), "Completed 1+0+1 of 2, batch 1 of 1");
+    let standing = world.snapshot.ledger("default").unwrap().standing(&stuck);
+    assert_eq!(
+        standing,
+        Some(&Standing::Skipped(mainstay_api::Reason::UpdatesOnDelete))
+    );
+}
+
+#[test]
+fn pods_that_no_workload_made_are_named() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("batch", "");
+    world.pod(
+        "batch",
+        "nightly-x",
+        &format!("istio.io/rev={OLD}"),
+        &format!("istio.io/rev={OLD}"),
+    );
+    upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    assert!(
+        condition(&world).ends_with("; no workload to restart behind Pod/batch/nightly-x"),
+        "{}",
+        condition(&world)
+    );
+}
+
+#[test]
+fn a_workload_nothing_asks_a_proxy_for_is_not_robbed_of_it() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    let cart = world.app("shop", "cart", "", "");
+    world.namespace("shop", "");
+    let done = upgrade(&mut world, batched(1, "0s"));
+    assert_eq!(moves(&done), Vec::<&str>::new());
+    let standing = world.snapshot.ledger("default").unwrap().standing(&cart);
+    assert_eq!(
+        standing,
+        Some(&Standing::Skipped(mainstay_api::Reason::NoReference))
+    );
+}

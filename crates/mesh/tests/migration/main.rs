@@ -1,0 +1,138 @@
+//! Moving workloads to a new revision, by plans alone: the proposal's unit and integration lists, each line a test.
+
+#![allow(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::indexing_slicing,
+    clippy::needless_pass_by_value,
+    reason = "a panic is how a test fails, and settings are made where they are used"
+)]
+
+mod changes;
+mod failures;
+mod flow;
+mod labels;
+#[path = "../support/mod.rs"]
+mod support;
+mod terms;
+
+use mainstay_api::{ConditionType, IstioSpec, MigrationState, WorkloadMigrationStatus};
+use mainstay_mesh::snapshot::{Source, SourceState};
+use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::{Observation, Subject};
+use serde_json::{Value, json};
+
+use support::World;
+
+const OLD: &str = "default-v1-28-2";
+const NEW: &str = "default-v1-29-1";
+
+/// An Istio that moves workloads, with these settings on top.
+fn istio(world: &mut World, version: &str, migration: Value) {
+    let mut wanted = json!({"strategy": "Batched"});
+    wanted
+        .as_object_mut()
+        .unwrap()
+        .extend(migration.as_object().unwrap().clone());
+    let spec = json!({"version": version, "namespace": "istio-system",
+        "updateStrategy": {"type": "RevisionBased", "workloadMigration": wanted}});
+    world.put::<IstioSpec>("default", spec);
+}
+
+/// A mesh on 1.28.2, settled.
+fn mesh(migration: Value) -> World {
+    let mut world = World::default();
+    world.see(Observation::Source(Source::Workloads, SourceState::Ready));
+    istio(&mut world, "v1.28.2", migration);
+    world.settle();
+    world
+}
+
+fn batched(size: i64, delay: &str) -> Value {
+    json!({"batched": {"batchSize": size, "delayBetweenBatches": delay, "readinessTimeout": "5m"}})
+}
+
+/// The version string changes; gives what was done until nothing more can be done at this moment.
+fn upgrade(world: &mut World, migration: Value) -> Vec<String> {
+    istio(world, "v1.29.1", migration);
+    world.settle()
+}
+
+fn status(world: &World) -> WorkloadMigrationStatus {
+    let istio = world.snapshot.istios().get("default").unwrap();
+    istio.status.workload_migration.clone().unwrap_or_default()
+}
+
+/// `state migrated/failed/skipped of total, batch of batches`.
+fn shown(world: &World) -> String {
+    let status = status(world);
+    let batched = status.batched.unwrap_or_default();
+    format!(
+        "{:?} {}+{}+{} of {}, batch {} of {}",
+        status.state,
+        status.migrated_workloads,
+        status.failed_workloads,
+        status.skipped_workloads,
+        status.total_workloads,
+        batched.current_batch,
+        batched.total_batches
+    )
+}
+
+fn condition(world: &World) -> String {
+    let istio = world.snapshot.istios().get("default").unwrap();
+    let condition = istio.status.conditions.get(&ConditionType::WorkloadsMigrated);
+    format!(
+        "{:?} {}: {}",
+        condition.status, condition.reason, condition.message
+    )
+}
+
+/// The moves among what was done.
+fn moves(done: &[String]) -> Vec<&str> {
+    let word = |line: &&str| line.contains(": relabel ") || line.contains(": restart ");
+    let lines = done.iter().map(String::as_str).filter(word);
+    lines
+        .filter_map(|line| Some(line.split_once(": ")?.1.split_once(" (")?.0))
+        .collect()
+}
+
+fn events(done: &[String]) -> Vec<&str> {
+    done.iter()
+        .filter_map(|line| line.split_once("event "))
+        .map(|(_, text)| text)
+        .collect()
+}
+
+/// Everything that is moving comes up.
+fn roll(world: &mut World) -> Vec<String> {
+    let now = world.snapshot.now;
+    let ledger = world.snapshot.ledger("default").unwrap();
+    let keys: Vec<WorkloadKey> = ledger.moving(now).map(|(_, key)| key.clone()).collect();
+    for key in keys {
+        world.roll(&key);
+    }
+    world.settle()
+}
+
+/// Time passes, and whoever asked to be looked at again is.
+fn wait(world: &mut World, seconds: i64) -> Vec<String> {
+    world.advance(seconds);
+    world.queue.insert(Subject::istio("default"));
+    let known: Vec<Subject> = world.workloads.keys().cloned().map(Subject::Workload).collect();
+    world.queue.extend(known);
+    world.settle()
+}
+
+/// Rolls and waits until it is over.
+fn finish(world: &mut World) {
+    for _ in 0..100 {
+        roll(world);
+        wait(world, 30);
+        if status(world).state != MigrationState::InProgress {
+            return;
+        }
+    }
+    panic!("no end: {}", shown(world));
+}

@@ -1,0 +1,88 @@
+//! What the settings mean, and what is made of those that mean nothing.
+
+use serde_json::{Value, json};
+
+use super::{NEW, OLD, batched, condition, mesh, moves, roll, shown, upgrade, wait};
+
+#[test]
+fn the_decision_matrix_of_the_highest_version() {
+    // The two versions a world has charts of: an update that stays within, and one that goes beyond. Row by row it is asked in `terms`.
+    let check = |maximum: Option<&str>, migrates: bool| {
+        let mut terms = batched(1, "0s");
+        if let Some(maximum) = maximum {
+            terms["batched"]["maxVersion"] = json!(maximum);
+        }
+        let mut world = mesh(terms.clone());
+        world.namespace("shop", &format!("istio.io/rev={OLD}"));
+        world.app("shop", "cart", "", "");
+        let done = upgrade(&mut world, terms);
+        assert_eq!(!moves(&done).is_empty(), migrates, "{maximum:?}");
+        world
+    };
+    check(None, true);
+    check(Some("1.29.999"), true);
+    check(Some("v1.29.1"), true);
+    check(Some("1.29.1"), true);
+    check(Some("1.30.0"), true);
+    check(Some("2.0.0"), true);
+    check(Some("1.999.0"), true);
+    check(Some("1.28.999"), false);
+    check(Some("1.29.0"), false);
+    let world = check(Some("1.29.1-rc.1"), false);
+    assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
+    assert_eq!(
+        condition(&world),
+        "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1: workloads stay where they are"
+    );
+    let world = check(Some("newest"), false);
+    assert_eq!(
+        condition(&world),
+        "False InvalidMigrationSettings: batched.maxVersion: \"newest\" is no version"
+    );
+}
+
+#[test]
+fn settings_nobody_understands_move_nothing() {
+    let check = |terms: Value, expected: &str| {
+        let mut world = mesh(json!({}));
+        world.namespace("shop", &format!("istio.io/rev={OLD}"));
+        world.app("shop", "cart", "", "");
+        assert_eq!(moves(&upgrade(&mut world, terms)), Vec::<&str>::new());
+        assert_eq!(
+            condition(&world),
+            format!("False InvalidMigrationSettings: {expected}")
+        );
+        assert_eq!(world.revisions(), [OLD, NEW], "everything else goes on");
+    };
+    check(
+        json!({"batched": {"batchSize": 0}}),
+        "batched.batchSize is 0, and must be at least 1",
+    );
+    check(
+        json!({"batched": {"delayBetweenBatches": "soon"}}),
+        "batched.delayBetweenBatches: time: invalid duration \"soon\"",
+    );
+    check(
+        json!({"batched": {"readinessTimeout": "-5m"}}),
+        "batched.readinessTimeout must not be negative",
+    );
+    check(
+        json!({"kinds": ["Deployment", "Job"]}),
+        "kinds: \"Job\" is none of Deployment, StatefulSet, DaemonSet",
+    );
+}
+
+#[test]
+fn defaults_are_one_at_a_time_half_a_minute_apart() {
+    let mut world = mesh(json!({}));
+    world.namespace("shop", &format!("istio.io/rev={OLD}"));
+    world.app("shop", "a", "", "");
+    world.app("shop", "b", "", "");
+    assert_eq!(moves(&upgrade(&mut world, json!({}))).len(), 2);
+    roll(&mut world);
+    assert_eq!(moves(&wait(&mut world, 29)).len(), 0);
+    assert_eq!(moves(&wait(&mut world, 1)).len(), 1);
+    assert_eq!(moves(&wait(&mut world, 299)).len(), 0);
+    wait(&mut world, 1);
+    assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 2 of 2");
+}
