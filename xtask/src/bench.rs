@@ -141,7 +141,7 @@ fn median(mut values: Vec<f64>) -> f64 {
 
 /// The engines without their start-up: a bench of the chart crate, which prints one `bench {…}` line per figure.
 fn in_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
-    let output = Command::new(crate::build::cargo())
+    let output = crate::build::cargo()
         .args([
             "bench",
             "--quiet",

@@ -8,7 +8,7 @@ use mainstay_testkit::repository_root;
 
 /// The release build of `mainstay`, made up to date first.
 pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
-    let output = Command::new(cargo())
+    let output = cargo()
         .args([
             "build",
             "--release",
@@ -38,15 +38,23 @@ fn executable(message: &str) -> Option<PathBuf> {
     is_ours.then(|| PathBuf::from(path))
 }
 
-/// The cargo that runs this task.
-pub(crate) fn cargo() -> std::ffi::OsString {
-    std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())
+/// The cargo that runs this task, as if called from a shell: what it tells a program it runs about that program's package, build scripts
+/// would take for news, and half of all dependencies would be built again.
+pub(crate) fn cargo() -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    for (name, _) in std::env::vars_os() {
+        let told = |beginning: &str| name.to_str().is_some_and(|name| name.starts_with(beginning));
+        if told("CARGO_PKG_") || told("CARGO_MANIFEST_") {
+            command.env_remove(&name);
+        }
+    }
+    command
 }
 
 /// Runs cargo with `arguments` in the workspace, its output on the terminal.
 pub(crate) fn run_cargo(arguments: &[&str]) -> anyhow::Result<()> {
     println!("$ cargo {}", arguments.join(" "));
-    let status = Command::new(cargo())
+    let status = cargo()
         .args(arguments)
         .current_dir(repository_root())
         .status()

@@ -87,7 +87,7 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 /// The parts of the operator's own chart that follow from its code. What it needs to know is in a crate that needs a client, which nothing
 /// else here does; whether they are fresh is that crate's test.
 fn write_chart(root: &Path) -> Result<()> {
-    let status = std::process::Command::new(crate::build::cargo())
+    let status = crate::build::cargo()
         .args([
             "run",
             "--quiet",

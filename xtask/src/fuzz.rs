@@ -73,7 +73,7 @@ fn build(folder: &Path) -> anyhow::Result<PathBuf> {
     let target = repository_root().join("target/fuzz");
     // A target triple keeps the flags away from build scripts and procedural macros.
     let triple = host()?;
-    let status = Command::new(crate::build::cargo())
+    let status = crate::build::cargo()
         .args(["build", "--release", "--quiet", "--target", &triple])
         .current_dir(folder)
         .env("RUSTFLAGS", COVERAGE)

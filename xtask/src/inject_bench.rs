@@ -4,7 +4,7 @@
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, ensure};
 use mainstay_testkit::{peer, repository_root};
@@ -69,7 +69,7 @@ pub(crate) fn measure(runs: usize) -> anyhow::Result<Figures> {
     }
     let scratch = tempfile::tempdir()?;
     let report = scratch.path().join("figures.json");
-    let status = Command::new(crate::build::cargo())
+    let status = crate::build::cargo()
         .args([
             "run",
             "--quiet",

@@ -90,7 +90,7 @@ fn cargo_deny() -> anyhow::Result<PathBuf> {
         return Ok(found.clone());
     }
     println!("$ cargo install cargo-deny");
-    let status = Command::new(cargo())
+    let status = cargo()
         .args(["install", "cargo-deny", "--locked", "--quiet", "--root"])
         .arg(&root)
         .status()

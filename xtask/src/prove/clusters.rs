@@ -1,7 +1,7 @@
 //! What the two clusters must show: takes the share to run, gives a row per claim about the simulator and the real harness.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -137,7 +137,7 @@ struct Session {
 impl Session {
     fn run() -> anyhow::Result<Self> {
         // The whole workspace decides the features, so that what its tests were built from serves here too.
-        let output = Command::new(build::cargo())
+        let output = build::cargo()
             .args(["test", "--quiet", "--workspace", "--test", "clusters", "--"])
             .args(CLAIMS.iter().map(|claim| claim.trial))
             .current_dir(repository_root())
@@ -277,7 +277,7 @@ impl Bound {
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     let mut figures = BTreeMap::new();
     for example in ["bench", "day"] {
-        let output = Command::new(build::cargo())
+        let output = build::cargo()
             .args([
                 "run",
                 "--quiet",

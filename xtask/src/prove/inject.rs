@@ -2,7 +2,7 @@
 
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
 use mainstay_testkit::repository_root;
@@ -27,7 +27,7 @@ struct Tested {
 }
 
 fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Result<Tested> {
-    let mut command = Command::new(build::cargo());
+    let mut command = build::cargo();
     command
         .args(["test", "--package", package, "--no-fail-fast"])
         .args(arguments)

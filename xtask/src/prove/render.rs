@@ -1,7 +1,7 @@
 //! What rendering must show: takes the share to run, gives a row per claim of the rendering work.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::Context;
 use mainstay_testkit::repository_root;
@@ -132,7 +132,7 @@ fn tallies(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
     let targets = DIFFERENTIAL
         .iter()
         .flat_map(|(package, test)| ["--package", package, "--test", test]);
-    let mut command = Command::new(build::cargo());
+    let mut command = build::cargo();
     command
         .args(["test", "--quiet", "--release", "--no-fail-fast"])
         .args(targets);

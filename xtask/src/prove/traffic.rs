@@ -4,7 +4,7 @@ mod ending;
 mod foretold;
 
 use std::io::{BufRead, BufReader};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -214,7 +214,7 @@ const TEST: [&str; 4] = ["test", "--workspace", "--test", "traffic"];
 const INSTRUMENT: [&str; 4] = ["test", "--workspace", "--test", "mesh"];
 
 fn compile() -> anyhow::Result<()> {
-    let status = Command::new(build::cargo())
+    let status = build::cargo()
         .args(TEST)
         .args(["--test", "mesh", "--no-run"])
         .current_dir(repository_root())
@@ -234,7 +234,7 @@ fn play(quick: bool, runs: usize) -> anyhow::Result<String> {
 
 fn run(program: &[&str], trials: &[&str], runs: usize) -> anyhow::Result<String> {
     println!("$ cargo {} -- {}", program.join(" "), trials.join(" "));
-    let mut child = Command::new(build::cargo())
+    let mut child = build::cargo()
         .args(program)
         .arg("--")
         .args(trials)

@@ -1,7 +1,6 @@
 //! Arrows point down only: takes the workspace's dependency graph, gives every arrow that points up or sideways.
 
 use std::path::Path;
-use std::process::Command;
 
 use anyhow::Context;
 
@@ -35,7 +34,7 @@ const PROOF: &[&str] = &["mainstay-conformance", "mainstay-testkit"];
 
 /// Every forbidden arrow, and every crate without a layer.
 pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Breach>> {
-    let output = Command::new(crate::build::cargo())
+    let output = crate::build::cargo()
         .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
         .current_dir(root)
         .output()

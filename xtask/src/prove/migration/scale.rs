@@ -1,6 +1,6 @@
 //! Large migrations and large rehearsals: takes the lines that examples print, gives rows with their goals.
 
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -131,7 +131,7 @@ fn example(package: &str, name: &str, profile: &[&str], arguments: &[&str]) -> a
     let base = ["run", "--quiet", "--package", package, "--example", name];
     let words = [&base, profile, &["--"], arguments].concat();
     println!("$ cargo {}", words.join(" "));
-    let output = Command::new(build::cargo())
+    let output = build::cargo()
         .args(&words)
         .current_dir(repository_root())
         .stderr(Stdio::inherit())

@@ -3,7 +3,7 @@
 //! The peer's figures were measured once on this load with the Sail Operator; they are given here, not measured again.
 
 use std::collections::BTreeMap;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -166,7 +166,7 @@ fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     ] {
         build::run_cargo(arguments)?;
     }
-    let output = Command::new(build::cargo())
+    let output = build::cargo()
         .args([
             "run",
             "--quiet",

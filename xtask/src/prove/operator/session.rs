@@ -1,7 +1,7 @@
 //! A run of test programs: takes their arguments, gives what passed and what was printed.
 
 use std::collections::BTreeSet;
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -56,7 +56,7 @@ impl Session {
     /// `cargo test --workspace` has already built.
     pub(in crate::prove) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         println!("$ cargo {}", arguments.join(" "));
-        let output = Command::new(build::cargo())
+        let output = build::cargo()
             .args(arguments)
             .envs(environment.iter().copied())
             .current_dir(repository_root())

@@ -4,7 +4,7 @@ use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
@@ -45,7 +45,7 @@ const UP: &str = "first answer";
 const PATIENCE: Duration = Duration::from_secs(10);
 
 fn end_by(signal: Signal) -> anyhow::Result<End> {
-    let mut child = Command::new(build::cargo())
+    let mut child = build::cargo()
         .args(TEST)
         .args(["--", "controls"])
         .current_dir(repository_root())

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
-use std::process::Command;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -91,7 +90,7 @@ fn kept(name: &str) -> PathBuf {
 
 /// The report of the rehearsal, whatever it foretells.
 fn rehearse() -> anyhow::Result<Value> {
-    let output = Command::new(build::cargo())
+    let output = build::cargo()
         .args(["run", "--quiet", "--bin", "mainstay", "--", "rehearse"])
         .arg("--snapshot")
         .arg(kept("before.json"))
