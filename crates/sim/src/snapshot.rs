@@ -16,8 +16,8 @@ use serde_json::{Value, json};
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 use crate::{convert, selector, tree};
-pub use text::parse;
 pub(crate) use text::parse_document;
+pub use text::{Trim, parse, parse_trimmed};
 
 /// Why a snapshot could not be read or written.
 #[derive(Debug, thiserror::Error)]
@@ -167,6 +167,11 @@ fn yaml(value: &Value) -> Result<String, SnapshotError> {
 
 /// Reads every `.yaml`, `.yml` and `.json` file of a folder (or one file), in name order.
 pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
+    read_path_trimmed(path, |_| ())
+}
+
+/// The same; each object is trimmed as soon as it is read.
+pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let wrong = |path: &Path| {
         let path = path.to_owned();
         move |source| SnapshotError::File { path, source }
@@ -189,11 +194,10 @@ pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
     for file in files {
         if file.is_dir() {
-            objects.append(&mut read_path(&file)?);
+            objects.append(&mut read_path_trimmed(&file, trim)?);
         } else {
-            objects.append(&mut parse(
-                &std::fs::read_to_string(&file).map_err(wrong(&file))?,
-            )?);
+            let text = std::fs::read_to_string(&file).map_err(wrong(&file))?;
+            objects.append(&mut parse_trimmed(&text, trim)?);
         }
     }
     Ok(objects)

@@ -18,19 +18,31 @@ const WORTH_A_THREAD: usize = 500;
 /// Reading is bound by memory before so many processors are busy.
 const MOST_THREADS: usize = 8;
 
+/// Takes away of an object what the reader has no use for.
+pub type Trim = fn(&mut Value);
+
 /// The objects of a text: YAML documents or JSON, lists unwrapped.
 pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
+    parse_trimmed(text, |_| ())
+}
+
+/// The same; each object is trimmed as soon as it is read, so that the whole of them is never held.
+pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
     for (at, document) in documents(text).into_iter().enumerate() {
         let number = at + 1;
-        if let Some(mut items) = cut_list(document) {
+        if let Some(mut items) = cut_list(document, trim) {
             objects.append(&mut items);
             continue;
         }
         let value = parse_whole(document).map_err(|source| SnapshotError::Document { number, source })?;
         match value {
             Value::Null => {}
-            Value::Object(_) => unwrap_list(value, &mut objects),
+            Value::Object(_) => {
+                let first = objects.len();
+                unwrap_list(value, &mut objects);
+                objects.iter_mut().skip(first).for_each(trim);
+            }
             _ => return Err(SnapshotError::NoObject { number }),
         }
     }
@@ -133,20 +145,21 @@ fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
 }
 
 /// The items of a document that is a list in `kubectl`'s manner; nothing if it is anything else, or cannot be cut.
-fn cut_list(document: &str) -> Option<Vec<Value>> {
+fn cut_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
     let cut = Cut::of(document)?;
     let around = parse_document(&cut.around).ok()?;
     let kind = tree::text(&around, &["kind"]).strip_suffix("List")?;
     if around.get("items").is_some() {
         return None;
     }
-    let mut objects = parse_items(document, &cut.items)?;
     let api_version = tree::text(&around, &["apiVersion"]);
-    for object in &mut objects {
-        tree::set_default_text(object, &["kind"], kind);
-        tree::set_default_text(object, &["apiVersion"], api_version);
-    }
-    Some(objects)
+    parse_items(&cut.items, &|range| {
+        let mut object = parse_item(document.get(range.clone())?)?;
+        tree::set_default_text(&mut object, &["kind"], kind);
+        tree::set_default_text(&mut object, &["apiVersion"], api_version);
+        trim(&mut object);
+        Some(object)
+    })
 }
 
 /// Where the items of a list are, and the rest of its text.
@@ -187,14 +200,14 @@ impl Cut {
 }
 
 /// Reads every item by itself, on as many processors as there are.
-fn parse_items(document: &str, items: &[Range<usize>]) -> Option<Vec<Value>> {
+fn parse_items(
+    items: &[Range<usize>],
+    parse: &(impl Fn(&Range<usize>) -> Option<Value> + Sync),
+) -> Option<Vec<Value>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
     let threads = threads.min(items.len() / WORTH_A_THREAD).clamp(1, MOST_THREADS);
     let share = items.len().div_ceil(threads);
-    let read = |share: &[Range<usize>]| -> Option<Vec<Value>> {
-        let objects = share.iter().map(|range| parse_item(document.get(range.clone())?));
-        objects.collect()
-    };
+    let read = |share: &[Range<usize>]| share.iter().map(parse).collect::<Option<Vec<Value>>>();
     let (first, others) = items.split_at(share.min(items.len()));
     std::thread::scope(|scope| {
         let others: Vec<_> = others
@@ -246,7 +259,7 @@ mod tests {
     }
 
     fn check(text: &str, cut: bool) {
-        let found = cut_list(text);
+        let found = cut_list(text, |_| ());
         assert_eq!(found.is_some(), cut, "{text}");
         assert_eq!(parse(text).unwrap(), whole(text), "{text}");
     }
@@ -293,8 +306,26 @@ mod tests {
             .map(|number| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n"))
             .collect();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
-        assert!(cut_list(&text).is_some());
+        assert!(cut_list(&text, |_| ()).is_some());
         assert_eq!(parse(&text).unwrap(), whole(&text));
+    }
+
+    #[test]
+    fn every_object_is_trimmed_however_it_is_read() {
+        let trim: Trim = |object| {
+            if let Value::Object(fields) = object {
+                fields.remove("status");
+            }
+        };
+        let list = "kind: PodList\napiVersion: v1\nitems:\n- status: {a: b}\n  metadata: {name: p}\n";
+        let expected = [json!({"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}})];
+        for text in [
+            list,
+            &list.replace("- status", "- &anchor\n  status"),
+            r#"{"kind": "Pod", "apiVersion": "v1", "metadata": {"name": "p"}, "status": 1}"#,
+        ] {
+            assert_eq!(parse_trimmed(text, trim).unwrap(), expected, "{text}");
+        }
     }
 
     #[test]

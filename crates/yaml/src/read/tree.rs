@@ -11,7 +11,7 @@ use super::token::{Place, Style};
 use crate::{Budget, Error, Problem};
 
 /// Room is made ahead for a node per so many bytes of text, and for no more than so many: a guess, no limit.
-const BYTES_PER_NODE: usize = 32;
+const BYTES_PER_NODE: usize = 12;
 const MOST_AHEAD: usize = 1 << 10;
 
 /// No node.
