@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use jiff::SignedDuration;
+use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{
     GoDuration, Istio, IstioRevision, IstioRevisionTag, MigrationState, MigrationStrategy, ObjectKind,
     Reason, UpdateStrategyType, WorkloadMigration,
@@ -102,13 +102,13 @@ impl Snapshot {
     }
 
     pub(super) fn workload_seen(&mut self, key: WorkloadKey, workload: Option<Workload>) -> Woken {
-        if self.workloads.get(&key) == workload.as_ref() {
-            return Woken::new();
+        match (self.workloads.get_mut(&key), workload) {
+            (None, None) => return Woken::new(),
+            (Some(old), Some(new)) if *old == new => return Woken::new(),
+            (Some(old), Some(new)) => *old = new,
+            (None, Some(new)) => drop(self.workloads.insert(key.clone(), new)),
+            (Some(_), None) => drop(self.workloads.remove(&key)),
         }
-        match workload {
-            Some(workload) => self.workloads.insert(key.clone(), workload),
-            None => self.workloads.remove(&key),
-        };
         let mut woken = self.refresh_workload(&key);
         // A version that was refused is not the one that is there now.
         if self.movers.contains_key(&key) {
@@ -216,18 +216,14 @@ impl Snapshot {
 
     /// Puts a workload into the ledger it belongs to; gives the Istios whose ledger changed.
     fn place(&mut self, key: &WorkloadKey) -> Vec<String> {
-        let found = self
-            .workloads
-            .get(key)
-            .and_then(|workload| self.standing(key, workload));
+        let workload = self.workloads.get(key);
+        let busy = workload.and_then(|workload| self.busy(workload));
+        let found = workload.and_then(|workload| self.standing(key, workload));
         let (istio, standing) = found.unzip();
         let mut changed = Vec::new();
-        if let Some(old) = self
-            .movers
-            .get(key)
-            .filter(|old| Some(*old) != istio.as_ref())
-            .cloned()
-        {
+        let old = self.movers.get(key);
+        let stays = old.is_some() && old == istio.as_ref();
+        if let Some(old) = old.filter(|_| !stays).cloned() {
             self.movers.remove(key);
             if self
                 .ledgers
@@ -245,24 +241,26 @@ impl Snapshot {
             {
                 changed.push(istio.clone());
             }
-            if !self.movers.contains_key(key) {
+            if !stays {
                 self.movers.insert(key.clone(), istio);
             }
         }
-        changed.extend(self.place_busy(key));
+        changed.extend(self.place_busy(key, busy));
         changed
     }
 
+    /// Which Istio restarted a workload that is still coming up, and until when it has time.
+    fn busy(&self, workload: &Workload) -> Option<(String, Timestamp)> {
+        let mark = workload
+            .mark
+            .as_ref()
+            .filter(|_| !workload.rollout.was_complete)?;
+        let (istio, route) = self.route_to(self.revisions.get(&mark.revision)?)?;
+        Some((istio.to_owned(), workload.deadline(mark, route.timeout)))
+    }
+
     /// Notes a workload that is coming up after a restart with the Istio that restarted it, wherever it stands now.
-    fn place_busy(&mut self, key: &WorkloadKey) -> Vec<String> {
-        let busy = self.workloads.get(key).and_then(|workload| {
-            let mark = workload
-                .mark
-                .as_ref()
-                .filter(|_| !workload.rollout.was_complete)?;
-            let (istio, route) = self.route_to(self.revisions.get(&mark.revision)?)?;
-            Some((istio.to_owned(), workload.deadline(mark, route.timeout)))
-        });
+    fn place_busy(&mut self, key: &WorkloadKey, busy: Option<(String, Timestamp)>) -> Vec<String> {
         let ledgers = self.ledgers.iter_mut();
         let changed = ledgers.filter_map(|(istio, ledger)| {
             let until = busy
