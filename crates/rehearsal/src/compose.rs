@@ -11,7 +11,7 @@ use mainstay_catalog::{Catalog, Version};
 use mainstay_mesh::workload::WorkloadKey;
 
 use crate::findings;
-use crate::input::{Input, text};
+use crate::input::{Input, KINDS};
 use crate::objects::{self, Shelf};
 use crate::recording::{End, Recording, What};
 use crate::report::{
@@ -105,10 +105,10 @@ fn upgrade(play: &Play<'_>) -> Upgrade {
 }
 
 fn facts(play: &Play<'_>) -> InputFacts {
-    let mut counts: BTreeMap<&str, usize> = BTreeMap::new();
-    for object in &play.input.objects {
-        *counts.entry(text(object, "/kind")).or_default() += 1;
-    }
+    let counts = KINDS
+        .iter()
+        .map(|kind| (kind.kind, play.input.of_kind(kind.kind).len()));
+    let counts: BTreeMap<&str, usize> = counts.filter(|(_, count)| *count > 0).collect();
     let observed = play
         .scene
         .workloads

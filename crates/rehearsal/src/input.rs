@@ -2,8 +2,9 @@
 
 mod kinds;
 mod read;
+mod trim;
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::path::Path;
 
 use jiff::Timestamp;
@@ -35,21 +36,25 @@ pub struct Input {
 impl Input {
     /// A file or folder as `kubectl get -A -o yaml` writes it.
     pub fn of_path(path: &Path) -> Result<Self, RehearsalError> {
-        let read = mainstay_sim::snapshot::read_path(path);
+        let read = mainstay_sim::snapshot::read_path_trimmed(path, trim::trim);
         let objects = read.map_err(|source| RehearsalError::Snapshot {
             path: path.to_owned(),
             source: Box::new(source),
         })?;
-        Self::of_objects(format!("snapshot {}", path.display()), objects)
+        Self::of_trimmed(format!("snapshot {}", path.display()), objects)
     }
 
     /// Objects from wherever; a kind of which there are none may have been left out.
-    pub fn of_objects(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
+    pub fn of_objects(source: String, mut objects: Vec<Value>) -> Result<Self, RehearsalError> {
+        objects.iter_mut().for_each(trim::trim);
+        Self::of_trimmed(source, objects)
+    }
+
+    fn of_trimmed(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
         let mut input = Self::sorted(source, objects)?;
-        let there: BTreeSet<&str> = input.objects.iter().map(|object| text(object, "/kind")).collect();
         let absent = KINDS
             .iter()
-            .filter(|kind| kind.expected && !there.contains(kind.kind));
+            .filter(|kind| kind.expected && input.of_kind(kind.kind).len() == 0);
         let why = "there is none in the snapshot".to_owned();
         input.missing = absent.map(|kind| (kind.kind, why.clone())).collect();
         Ok(input)
@@ -57,9 +62,9 @@ impl Input {
 
     /// Objects of known kinds, each once, in a fixed order.
     fn sorted(source: String, objects: Vec<Value>) -> Result<Self, RehearsalError> {
-        let (mut kept, mut foreign) = (BTreeMap::new(), BTreeSet::new());
+        let (mut kept, mut foreign) = (Vec::with_capacity(objects.len()), BTreeSet::new());
         let (mut taken, mut pods) = (None, 0_u64);
-        for (at, mut object) in objects.into_iter().enumerate() {
+        for (at, object) in objects.into_iter().enumerate() {
             check(&object).map_err(|why| RehearsalError::Object { number: at + 1, why })?;
             let Some(rank) = kinds::rank(&object) else {
                 continue;
@@ -75,28 +80,38 @@ impl Input {
                 }
                 continue;
             }
-            if let Some(metadata) = object.pointer_mut("/metadata").and_then(Value::as_object_mut) {
-                metadata.remove("managedFields");
-            }
             taken = taken.max(newest(&object));
             let place = |at| text(&object, at).to_owned();
             let key = (rank, place("/metadata/namespace"), place("/metadata/name"));
-            kept.insert(key, object);
+            kept.push((key, object));
         }
+        // Snapshots are nearly sorted, and of two objects in one place the later counts.
+        kept.sort_by(|a, b| a.0.cmp(&b.0));
+        kept.dedup_by(|later, earlier| {
+            let same = later.0 == earlier.0;
+            if same {
+                std::mem::swap(later, earlier);
+            }
+            same
+        });
         Ok(Self {
             source,
-            objects: kept.into_values().collect(),
+            objects: kept.into_iter().map(|(_, object)| object).collect(),
             missing: Vec::new(),
             foreign_webhooks: foreign.into_iter().collect(),
             taken,
         })
     }
 
-    /// Objects of a kind.
-    pub(crate) fn of_kind<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Value> {
-        self.objects
-            .iter()
-            .filter(move |object| text(object, "/kind") == kind)
+    /// Objects of a kind. They are beside one another, so that the others are not even touched.
+    pub(crate) fn of_kind(&self, kind: &str) -> std::slice::Iter<'_, Value> {
+        let rank = KINDS.iter().position(|known| known.kind == kind);
+        let before = |rank: usize| {
+            self.objects
+                .partition_point(|object| kinds::rank(object).is_some_and(|of| of < rank))
+        };
+        let found = rank.and_then(|rank| self.objects.get(before(rank)..before(rank + 1)));
+        found.unwrap_or_default().iter()
     }
 }
 

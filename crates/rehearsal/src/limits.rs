@@ -5,6 +5,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_api::{GoDuration, names};
 use mainstay_mesh::grace_period;
+use mainstay_mesh::workload::WorkloadKind;
 use serde_json::Value;
 
 use crate::input::{Input, at};
@@ -53,9 +54,10 @@ impl Limits {
             DEFAULT_DELAY,
         );
         let grace = Duration::try_from(grace_period(&plot.wanted)).unwrap_or_default();
-        let own = input
-            .objects
+        let workloads_of = |kind: &WorkloadKind| input.of_kind(kind.name());
+        let own = WorkloadKind::ALL
             .iter()
+            .flat_map(workloads_of)
             .filter_map(own_timeout)
             .max()
             .unwrap_or_default();

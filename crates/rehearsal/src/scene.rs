@@ -99,22 +99,23 @@ impl Scene {
             ..Self::default()
         };
         let mut observed = readiness::Observed::new(input.taken);
-        for object in &input.objects {
-            match text(object, "/kind") {
-                "Namespace" => {
-                    let name = text(object, "/metadata/name").to_owned();
-                    scene.namespaces.insert(name, labels(object, "/metadata/labels"));
-                }
-                "Pod" => {
-                    let pod = pod(object);
-                    observed.see(&pod, object);
-                    scene.pods.push(pod);
-                }
-                "Service" => scene.services.extend(service(object)),
-                "PodDisruptionBudget" => scene.budgets.push(budget(object)),
-                kind => scene.workloads.extend(workload(kind, object)),
-            }
+        for object in input.of_kind("Namespace") {
+            let name = text(object, "/metadata/name").to_owned();
+            scene.namespaces.insert(name, labels(object, "/metadata/labels"));
         }
+        for kind in WorkloadKind::ALL {
+            let workloads = input.of_kind(kind.name());
+            scene
+                .workloads
+                .extend(workloads.map(|object| workload(kind, object)));
+        }
+        for object in input.of_kind("Pod") {
+            let pod = pod(object);
+            observed.see(&pod, object);
+            scene.pods.push(pod);
+        }
+        scene.services = input.of_kind("Service").filter_map(service).collect();
+        scene.budgets = input.of_kind("PodDisruptionBudget").map(budget).collect();
         observed.settle(&mut scene, wish);
         scene
     }
@@ -245,8 +246,7 @@ fn budget(object: &Value) -> Budget {
     }
 }
 
-fn workload(kind: &str, object: &Value) -> Option<(WorkloadKey, Workload)> {
-    let kind = WorkloadKind::named(kind)?;
+fn workload(kind: WorkloadKind, object: &Value) -> (WorkloadKey, Workload) {
     let number = |path: &str| at(object, path).and_then(Value::as_i64);
     let replicas = match kind {
         WorkloadKind::DaemonSet => number("/status/desiredNumberScheduled").unwrap_or(0),
@@ -269,7 +269,7 @@ fn workload(kind: &str, object: &Value) -> Option<(WorkloadKey, Workload)> {
             .and_then(Value::as_bool)
             .unwrap_or(false),
     };
-    Some((key, workload))
+    (key, workload)
 }
 
 fn update(kind: WorkloadKind, object: &Value, replicas: i64) -> Update {

@@ -6,7 +6,7 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Input, KINDS, Wanted};
+use super::{Input, KINDS, Wanted, trim};
 use crate::error::RehearsalError;
 
 /// Enough for few calls, little enough for small answers.
@@ -87,5 +87,6 @@ fn named(mut item: Value, kind: &Wanted) -> Value {
         fields.insert("apiVersion".into(), kind.api_version.into());
         fields.insert("kind".into(), kind.kind.into());
     }
+    trim::trim(&mut item);
     item
 }

@@ -20,7 +20,7 @@ use mainstay_operator::{Brain, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
-use crate::input::{Input, at, text};
+use crate::input::{Input, KINDS, at, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
 use crate::scene::{Labels, Scene};
@@ -73,8 +73,10 @@ impl<'a> World<'a> {
 
     /// Tells the brain everything there is.
     pub(super) fn load(&mut self, input: &Input, plot: &Plot, brain: &mut Brain, now: Timestamp) {
-        for object in &input.objects {
-            self.load_object(object, plot, brain);
+        for kind in KINDS.iter().filter(|kind| is_loaded(kind.kind)) {
+            for object in input.of_kind(kind.kind) {
+                self.load_object(object, plot, brain);
+            }
         }
         self.units.sort_by(|a, b| a.key.cmp(&b.key));
         for name in [crate::stage::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
@@ -474,6 +476,12 @@ impl<'a> World<'a> {
         self.tell_unit(at, brain);
         self.roll(at, now, brain, recording);
     }
+}
+
+/// Whether objects of a kind are told to the brain, or are workloads. Pods come from the scene.
+fn is_loaded(kind: &str) -> bool {
+    let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
+    own || kind == "Namespace" || WorkloadKind::named(kind).is_some()
 }
 
 /// Tells the brain of a pod.
