@@ -51,7 +51,9 @@ fn main() -> Result<(), Box<dyn Error>> {
 }
 
 fn make_file(count: usize, file: &Path) -> Result<(), Box<dyn Error>> {
-    let objects = many::many(count);
+    let mut objects = many::many(count);
+    // Kind by kind, as `kubectl get` prints them.
+    objects.sort_by_key(|object| object.get("kind").map(ToString::to_string));
     let text = match file.extension().and_then(|end| end.to_str()) {
         Some("json") => serde_json::to_string_pretty(
             &serde_json::json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects}),

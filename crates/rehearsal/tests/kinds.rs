@@ -1,4 +1,4 @@
-//! Rehearsals in which StatefulSets and DaemonSets move too: which way they are played, what is told of them, and what is left alone if nobody
+//! Rehearsals in which `StatefulSets` and `DaemonSets` move too: which way they are played, what is told of them, and what is left alone if nobody
 //! asked for their kind.
 
 #![allow(
@@ -27,7 +27,7 @@ fn other(kind: &str, name: &str, more: &Value) -> Value {
     object
 }
 
-/// A Deployment, a StatefulSet and a DaemonSet, all on the old revision.
+/// A Deployment, a `StatefulSet` and a `DaemonSet`, all on the old revision.
 fn shop(more: &Value) -> Vec<Value> {
     vec![
         json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "shop", "labels": {"istio.io/rev": OLD}}}),

@@ -21,7 +21,7 @@ use support::many::many;
 use support::{batched, cast, istio, report, snapshot, upgrade};
 
 /// What a page shows, gathered in one question.
-const SEEN: &str = r#"(() => {
+const SEEN: &str = r"(() => {
     const seen = it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; };
     const all = selector => [...document.querySelectorAll(selector)].filter(seen);
     const words = selector => all(selector).map(it => it.textContent.trim());
@@ -39,7 +39,7 @@ const SEEN: &str = r#"(() => {
         findings: all('#findings tbody tr').map(it => [...it.querySelectorAll('td')].slice(1, 3).map(td => td.textContent)),
         services: all('#services figure').length,
     };
-})()"#;
+})()";
 
 struct Page {
     browser: Browser,

@@ -245,7 +245,7 @@ impl Snapshot {
                 self.movers.insert(key.clone(), istio);
             }
         }
-        changed.extend(self.place_busy(key, busy));
+        changed.extend(self.place_busy(key, busy.as_ref()));
         changed
     }
 
@@ -260,13 +260,10 @@ impl Snapshot {
     }
 
     /// Notes a workload that is coming up after a restart with the Istio that restarted it, wherever it stands now.
-    fn place_busy(&mut self, key: &WorkloadKey, busy: Option<(String, Timestamp)>) -> Vec<String> {
+    fn place_busy(&mut self, key: &WorkloadKey, busy: Option<&(String, Timestamp)>) -> Vec<String> {
         let ledgers = self.ledgers.iter_mut();
         let changed = ledgers.filter_map(|(istio, ledger)| {
-            let until = busy
-                .as_ref()
-                .filter(|(by, _)| by == istio)
-                .map(|(_, until)| *until);
+            let until = busy.filter(|(by, _)| by == istio).map(|(_, until)| *until);
             ledger.set_busy(key, until).then(|| istio.clone())
         });
         changed.collect()

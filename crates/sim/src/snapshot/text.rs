@@ -302,9 +302,8 @@ mod tests {
 
     #[test]
     fn many_items_are_read_in_their_order() {
-        let items: String = (0..2_500)
-            .map(|number| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n"))
-            .collect();
+        let item = |number: usize| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n");
+        let items = (0..2_500).map(item).collect::<Vec<_>>().concat();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
         assert!(cut_list(&text, |_| ()).is_some());
         assert_eq!(parse(&text).unwrap(), whole(&text));
