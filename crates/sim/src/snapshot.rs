@@ -151,11 +151,21 @@ pub fn dump(state: &State) -> Vec<Value> {
         .collect()
 }
 
-/// Objects as one YAML List, as `kubectl get -o yaml` prints it.
+/// Objects as one YAML List, as `kubectl get -o yaml` prints it. Each is written by itself, so that there may be any number of them.
 pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
-    let list =
-        json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": objects});
-    yaml(&list)
+    if objects.is_empty() {
+        return yaml(&list(json!([])));
+    }
+    let mut text = String::from("apiVersion: v1\nitems:\n");
+    for object in objects {
+        text.push_str(&yaml(&json!([object]))?);
+    }
+    text.push_str("kind: List\nmetadata:\n  resourceVersion: \"\"\n");
+    Ok(text)
+}
+
+fn list(items: Value) -> Value {
+    json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
 }
 
 fn yaml(value: &Value) -> Result<String, SnapshotError> {
@@ -256,6 +266,16 @@ kind: ConfigMap
 metadata: {name: c, namespace: shop}
 data: {on: \"yes\"}
 ";
+
+    #[test]
+    fn a_list_is_written_as_if_it_were_written_whole() {
+        let long =
+            "a text that is longer than a line of YAML may be and is folded, wherever it stands ".repeat(3);
+        let pod = json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": "1"}}, "spec": [[{"x": long}], "- y\nz\n"]});
+        for objects in [vec![], vec![pod.clone()], vec![pod.clone(), json!({}), pod]] {
+            assert_eq!(to_yaml(&objects).unwrap(), yaml(&list(json!(objects))).unwrap());
+        }
+    }
 
     #[test]
     fn a_snapshot_is_loaded_as_it_is() {
