@@ -166,7 +166,7 @@ fn of_workloads() -> Vec<Row> {
             FindingKind::DisruptionBudget,
             with(cart(&tight), budget(2)),
             &[
-                "Warning PodDisruptionBudget shop/cart: a restart asks no budget: 1 pods are ready at the worst, the budget wants 2",
+                "Warning PodDisruptionBudget shop/cart: a restart asks no budget: 1 pod is ready at the worst, the budget wants 2",
                 "Info PodDisruptionBudget shop/cart: it lets none of 2 pods go: restarts do not ask it, but nodes cannot be drained",
             ],
             with(cart(&tight), budget(1)),

@@ -105,7 +105,8 @@ fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
             (Severity::Warning, FindingKind::DisruptionBudget),
             subject.clone(),
             format!(
-                "a restart asks no budget: {fewest} pods are ready at the worst, the budget wants {least}"
+                "a restart asks no budget: {} ready at the worst, the budget wants {least}",
+                counted(usize::try_from(fewest).unwrap_or(0), "pod is", "pods are")
             ),
             "lower maxUnavailable of the workload, or raise maxSurge",
         ));
