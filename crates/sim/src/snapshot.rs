@@ -154,7 +154,7 @@ pub fn dump(state: &State) -> Vec<Value> {
 /// Objects as one YAML List, as `kubectl get -o yaml` prints it. Each is written by itself, so that there may be any number of them.
 pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
     if objects.is_empty() {
-        return yaml(&list(json!([])));
+        return yaml(&list(objects));
     }
     let mut text = String::from("apiVersion: v1\nitems:\n");
     for object in objects {
@@ -164,7 +164,7 @@ pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
     Ok(text)
 }
 
-fn list(items: Value) -> Value {
+fn list(items: &[Value]) -> Value {
     json!({"apiVersion": "v1", "kind": "List", "metadata": {"resourceVersion": ""}, "items": items})
 }
 
@@ -273,7 +273,7 @@ data: {on: \"yes\"}
             "a text that is longer than a line of YAML may be and is folded, wherever it stands ".repeat(3);
         let pod = json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": "1"}}, "spec": [[{"x": long}], "- y\nz\n"]});
         for objects in [vec![], vec![pod.clone()], vec![pod.clone(), json!({}), pod]] {
-            assert_eq!(to_yaml(&objects).unwrap(), yaml(&list(json!(objects))).unwrap());
+            assert_eq!(to_yaml(&objects).unwrap(), yaml(&list(&objects)).unwrap());
         }
     }
 
