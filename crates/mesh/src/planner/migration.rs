@@ -83,7 +83,9 @@ fn idle(target_revision: String, reason: Reason, message: &str) -> Progress {
 fn progress(snapshot: &Snapshot, migration: &Migration<'_>, work: &mut Work<'_>) -> Progress {
     let (now, written) = (snapshot.now, migration.written());
     let tally = migration.ledger.tally(now);
-    let state = state(migration, &tally, written);
+    // A namespace without workloads keeps an old revision as well.
+    let is_left = tally.pending > 0 || is_relabelling(snapshot, migration.ledger);
+    let state = state(migration, (&tally, is_left), written);
     if let Some(deadline) = migration.ledger.next_deadline(now) {
         work.look_again(Again::At(deadline));
     }
@@ -128,7 +130,7 @@ fn counted(
 
 fn state(
     migration: &Migration<'_>,
-    tally: &Tally,
+    (tally, is_left): (&Tally, bool),
     written: Option<&WorkloadMigrationStatus>,
 ) -> MigrationState {
     let over = if tally.failed > 0 {
@@ -140,13 +142,13 @@ fn state(
         return MigrationState::InProgress;
     }
     match &migration.terms {
-        Ok(_) if tally.pending == 0 => over,
+        Ok(_) if !is_left => over,
         Ok(terms) if terms.fail_fast && tally.failed > 0 => over,
         Ok(_) => MigrationState::InProgress,
         // What has begun does not become undone by being held back, and what was done stays done.
         Err(_) => match written.map(|written| written.state) {
-            Some(MigrationState::InProgress) if tally.pending > 0 => MigrationState::InProgress,
-            Some(MigrationState::Completed | MigrationState::Failed) if tally.pending == 0 => over,
+            Some(MigrationState::InProgress) if is_left => MigrationState::InProgress,
+            Some(MigrationState::Completed | MigrationState::Failed) if !is_left => over,
             _ => MigrationState::Idle,
         },
     }
@@ -398,10 +400,12 @@ fn tell(migration: &Migration<'_>, new: &WorkloadMigrationStatus, work: &mut Wor
     let target = migration.target;
     if new.state == MigrationState::InProgress && old.state != MigrationState::InProgress {
         let to_move = new.total_workloads - new.migrated_workloads - new.skipped_workloads;
-        let message = format!(
-            "moving {to_move} workloads to {target} in {} batches",
-            batch(new).total_batches
-        );
+        let message = if to_move > 0 {
+            let batches = batch(new).total_batches;
+            format!("moving {to_move} workloads to {target} in {batches} batches")
+        } else {
+            format!("relabelling namespaces for {target}")
+        };
         work.tell_after(false, Reason::MigrationStarted, message);
     }
     if batch(new).current_batch > batch(old).current_batch && new.state == MigrationState::InProgress {

@@ -7,7 +7,7 @@ use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use serde_json::json;
 
-use super::{NEW, OLD, batched, condition, finish, mesh, moves, roll, shown, upgrade, wait};
+use super::{NEW, OLD, batched, condition, events, finish, mesh, moves, roll, shown, upgrade, wait};
 use crate::support::World;
 use crate::support::workloads::deployment;
 
@@ -238,4 +238,22 @@ fn a_workload_nothing_asks_a_proxy_for_is_not_robbed_of_it() {
         standing,
         Some(&Standing::Skipped(mainstay_api::Reason::NoReference))
     );
+}
+
+#[test]
+fn a_namespace_without_workloads_names_the_new_revision_too() {
+    let mut world = mesh(batched(1, "0s"));
+    world.namespace("empty", &format!("istio.io/rev={OLD}"));
+    let done = upgrade(&mut world, batched(1, "0s"));
+    let told = events(&done);
+    assert!(
+        told.iter()
+            .any(|event| event.starts_with(&format!("MigrationStarted: relabelling namespaces for {NEW}"))),
+        "{told:#?}"
+    );
+    let labels = world.snapshot.references().chosen_in("empty");
+    assert_eq!(labels, Some(NEW));
+    assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
+    wait(&mut world, 60);
+    assert_eq!(world.revisions(), [NEW], "nothing keeps the old one");
 }

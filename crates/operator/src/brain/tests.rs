@@ -362,7 +362,7 @@ fn an_answer_that_comes_late_brings_no_workload_back_and_none_to_an_older_versio
     let (key, seen) = deployment(5);
     let version = |brain: &Brain| {
         let known = brain.snapshot().workload(&deployment(0).0);
-        known.map(|known| known.resource_version.to_string())
+        known.map(|known| known.resource_version.clone())
     };
     brain.workload_seen(key.clone(), seen);
     brain.workload_written(key.clone(), deployment(4).1);
