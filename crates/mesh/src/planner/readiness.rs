@@ -1,6 +1,8 @@
 //! Whether a control plane is ready: takes the facts about its Deployment, or about its webhook if it runs elsewhere.
 
-use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason, RevisionSpec, names};
+use mainstay_api::{
+    Condition, ConditionStatus, ConditionType, IstioRevision, Reason, RevisionSpec, Status, names,
+};
 
 use super::condition::unknown;
 use crate::Snapshot;
@@ -22,6 +24,16 @@ pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
         Err((reason, message)) => (ConditionStatus::False, reason, message),
     };
     Condition::new(ConditionType::Ready, status, reason, message)
+}
+
+/// Whether anybody may be sent to a revision: all of it is installed, its webhook too, and it is ready, by a status that is about the revision
+/// as it is now. Its Deployment alone may be ready long before the rest is there.
+pub(super) fn is_serving(revision: &IstioRevision) -> bool {
+    let conditions = &revision.status.conditions;
+    revision.status.observed_generation() >= revision.metadata.generation
+        && conditions.is_true(&ConditionType::Reconciled)
+        && conditions.is_true(&ConditionType::Ready)
+        && !revision.metadata.is_deleting()
 }
 
 type Found = Result<(), (Reason, String)>;
@@ -54,5 +66,37 @@ fn remote(snapshot: &Snapshot, spec: &RevisionSpec) -> Found {
             "invalid or missing annotation {} on MutatingWebhookConfiguration {name}",
             names::PROBE_STATUS
         )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    /// A revision of this generation, with these conditions in a status that is about generation 2.
+    fn check(generation: i64, reconciled: &str, ready: &str, expected: bool) {
+        let condition = |kind: &str, status: &str| json!({"type": kind, "status": status});
+        let revision: IstioRevision = serde_json::from_value(json!({
+            "metadata": {"name": "new", "generation": generation},
+            "spec": {"version": "v1.29.1", "namespace": "istio-system"},
+            "status": {"observedGeneration": 2, "conditions": [condition("Reconciled", reconciled), condition("Ready", ready)]},
+        }))
+        .unwrap();
+        assert_eq!(
+            is_serving(&revision),
+            expected,
+            "{generation} {reconciled} {ready}"
+        );
+    }
+
+    #[test]
+    fn nobody_is_sent_to_a_revision_of_which_a_part_is_missing() {
+        check(2, "True", "True", true);
+        check(2, "False", "True", false);
+        check(2, "Unknown", "True", false);
+        check(2, "True", "False", false);
+        check(3, "True", "True", false);
     }
 }

@@ -3,14 +3,15 @@
 //! A tag on an Istio follows the active revision, but only once that is ready: until then the tag stays where it is, and says so.
 
 use mainstay_api::{
-    ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, Status, TagStatus, TargetKind,
-    derive_state, names, takes_precedence,
+    ConditionType, IstioRevision, IstioRevisionTag, ObjectKind, Reason, TagStatus, TargetKind, derive_state,
+    names, takes_precedence,
 };
 use serde_json::Value;
 
 use super::condition::reconciled;
 use super::finalize::guarded;
 use super::in_use;
+use super::readiness::is_serving;
 use super::release::{check_charts, key, release, settle};
 use super::target::{read, resolve};
 use super::work::Work;
@@ -109,13 +110,7 @@ fn held_by<'a>(
     let current = snapshot.revisions().get(&tag.status.istio_revision)?;
     let stays =
         current.name() != wanted.name() && !current.metadata.is_deleting() && !current.spec.is_remote();
-    (floats && stays && !is_ready(wanted)).then_some(current)
-}
-
-/// Ready, by a status that is about the revision as it is now.
-fn is_ready(revision: &IstioRevision) -> bool {
-    let current = revision.status.observed_generation() >= revision.metadata.generation;
-    current && revision.status.conditions.is_true(&ConditionType::Ready)
+    (floats && stays && !is_serving(wanted)).then_some(current)
 }
 
 fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), Trouble> {

@@ -2,11 +2,12 @@
 
 use jiff::SignedDuration;
 use mainstay_api::{
-    BatchedMigration, ConditionType, FailurePolicy, GoDuration, Istio, MigrationState, Reason,
-    WorkloadMigration, WorkloadMigrationStatus,
+    BatchedMigration, FailurePolicy, GoDuration, Istio, MigrationState, Reason, WorkloadMigration,
+    WorkloadMigrationStatus,
 };
 use mainstay_catalog::Version;
 
+use super::readiness::is_serving;
 use super::target::version;
 use crate::Snapshot;
 use crate::ledger::Ledger;
@@ -114,10 +115,7 @@ fn open(
         return Err(Hold::new(Reason::WorkloadsUnreadable, message));
     }
     within_maximum(snapshot, istio, wanted)?;
-    let ready = snapshot.revisions().get(target).is_some_and(|revision| {
-        revision.status.conditions.is_true(&ConditionType::Ready) && !revision.metadata.is_deleting()
-    });
-    if !ready {
+    if !snapshot.revisions().get(target).is_some_and(is_serving) {
         let message = format!("waiting for IstioRevision {target:?} to be ready");
         return Err(Hold::new(Reason::TargetRevisionNotReady, message));
     }
