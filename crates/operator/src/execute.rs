@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use futures::FutureExt;
 use futures::future::BoxFuture;
+use kube::Client;
 use mainstay_api::{ObjectKind, names};
 use mainstay_cluster::apply::Engine;
 use mainstay_cluster::desired::ObjectId;
@@ -55,6 +56,7 @@ enum Effect {
 /// Everything a step may need.
 pub(crate) struct Executor {
     pub(crate) shared: Arc<Shared>,
+    pub(crate) client: Client,
     pub(crate) writer: Writer,
     pub(crate) engine: Engine,
     pub(crate) events: Events,

@@ -1,6 +1,6 @@
 //! A release to objects: takes charts and a release, gives the objects it renders to. Asks no cluster, marks nothing.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
 use mainstay_chart::{
@@ -27,6 +27,9 @@ pub enum RenderError {
     /// Its chart or its values are wrong.
     #[error(transparent)]
     Chart(#[from] ChartError),
+    /// Its chart looks at the version of the cluster, which nobody told yet.
+    #[error("the version of the cluster is not known")]
+    NoVersion,
     /// What was rendered is no YAML.
     #[error("{path}: {source}")]
     Yaml {
@@ -37,43 +40,65 @@ pub enum RenderError {
     },
 }
 
+/// How charts come to look at the cluster, in a template and in `Chart.yaml`.
+const LOOKS: [&str; 2] = ["Capabilities", "kubeVersion"];
+
 /// Charts, and the cluster they are rendered for.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub struct Renderer {
     catalog: Arc<Catalog>,
-    capabilities: Capabilities,
+    version: OnceLock<KubeVersion>,
 }
 
 impl Renderer {
-    /// For a cluster of this version, as its server tells it (`v1.36.4`).
+    /// For a cluster whose version is told when a chart looks at it; few do.
     #[must_use]
-    pub fn new(catalog: Arc<Catalog>, version: &str) -> Self {
-        let mut capabilities = Capabilities::offline(GENERATION);
-        if let Ok(version) = KubeVersion::parse(version, GENERATION) {
-            capabilities.kube_version = version;
-        }
+    pub fn new(catalog: Arc<Catalog>) -> Self {
         Self {
             catalog,
-            capabilities,
+            version: OnceLock::new(),
         }
+    }
+
+    /// For a cluster of this version, as its server tells it (`v1.36.4`).
+    #[must_use]
+    pub fn for_version(catalog: Arc<Catalog>, version: &str) -> Self {
+        let renderer = Self::new(catalog);
+        renderer.know_version(version);
+        renderer
+    }
+
+    /// From now on the cluster is of this version. Whoever tells it first is believed.
+    pub fn know_version(&self, version: &str) {
+        let parsed = KubeVersion::parse(version, GENERATION);
+        self.version
+            .get_or_init(|| parsed.unwrap_or_else(|_| Capabilities::offline(GENERATION).kube_version));
     }
 
     /// The objects of a release, in the order of installation.
     pub fn render(&self, release: &Release) -> Result<Vec<Value>, RenderError> {
         let version = version(&release.version)?;
         let files = self.catalog.chart(&version, Flavour::Operator, release.chart)?;
-        let files = files
+        let files: Vec<File> = files
             .into_iter()
             .map(|(name, data)| File::new(name, &data))
             .collect();
+        let mut options = RenderOptions::new(GENERATION);
+        options.release.name.clone_from(&release.key.name);
+        options.release.namespace.clone_from(&release.key.namespace);
+        match self.version.get() {
+            Some(version) => options.capabilities.kube_version = version.clone(),
+            None if files.iter().any(looks) => return Err(RenderError::NoVersion),
+            None => {}
+        }
         let loaded = load_files(files, GENERATION)?;
-        let options = PrepareOptions {
+        let preparation = PrepareOptions {
             generation: GENERATION,
-            kube_version: self.capabilities.kube_version.clone(),
+            kube_version: options.capabilities.kube_version.clone(),
             skip_schema: false,
         };
-        let prepared = prepare(&loaded, &values(&release.values), &options, &mut Vec::new())?;
-        let rendered = render(&prepared, &self.options(release), &mut NoHost)?;
+        let prepared = prepare(&loaded, &values(&release.values), &preparation, &mut Vec::new())?;
+        let rendered = render(&prepared, &options, &mut NoHost)?;
         let manifests = sort_manifests(&rendered.files, GENERATION)?;
         let objects = manifests
             .generic
@@ -82,14 +107,12 @@ impl Renderer {
         let objects: Result<Vec<Value>, RenderError> = objects.collect();
         Ok(objects?.into_iter().filter(|object| !object.is_null()).collect())
     }
+}
 
-    fn options(&self, release: &Release) -> RenderOptions {
-        let mut options = RenderOptions::new(GENERATION);
-        options.release.name.clone_from(&release.key.name);
-        options.release.namespace.clone_from(&release.key.namespace);
-        options.capabilities = self.capabilities.clone();
-        options
-    }
+/// Whether this file of a chart may look at the cluster.
+fn looks(file: &File) -> bool {
+    let text = String::from_utf8_lossy(&file.data);
+    LOOKS.iter().any(|word| text.contains(word))
 }
 
 fn version(name: &str) -> Result<Version, RenderError> {
@@ -143,3 +166,6 @@ fn json(value: mainstay_yaml::Value) -> Value {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

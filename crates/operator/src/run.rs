@@ -162,19 +162,16 @@ pub async fn run(
     })));
     let shared = Arc::new(Shared::new(brain, options.observer.clone()));
     tokio::pin!(stop);
-    let version = tokio::select! {
-        version = server_version(&client) => version,
-        () = &mut stop => return Ok(()),
-    };
     let engine = Engine::new(client.clone());
     let watches = Watches::start(client.clone(), shared.clone());
-    let writer = Writer::new(client);
+    let writer = Writer::new(client.clone());
     let executor = Executor {
         shared,
+        client,
         events: Events::new(writer.clone(), &options.identity),
         writer,
         engine,
-        renderer: Arc::new(Renderer::new(catalog, &version)),
+        renderer: Arc::new(Renderer::new(catalog)),
         watches,
         prober: options.prober.clone(),
         clock,
@@ -246,19 +243,6 @@ async fn waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) 
             () = &mut ready => return,
             () = sleep(TURN) => {}
         }
-    }
-}
-
-/// What the server says it is; asked until it answers.
-async fn server_version(client: &Client) -> String {
-    let mut pause = Duration::from_secs(1);
-    loop {
-        match client.apiserver_version().await {
-            Ok(info) => return info.git_version,
-            Err(error) => tracing::warn!(%error, "the API server does not tell its version"),
-        }
-        sleep(pause).await;
-        pause = (pause * 2).min(Duration::from_secs(30));
     }
 }
 

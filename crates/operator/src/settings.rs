@@ -28,6 +28,8 @@ const PATIENCE: Duration = Duration::from_secs(30);
 pub struct Inputs {
     /// Where the operator runs.
     pub operator_namespace: String,
+    /// What kind of cluster it is; found out unless told.
+    pub platform: Option<Platform>,
     /// From the configuration file.
     pub images: ImagesByVersion,
     /// The distributor's values.
@@ -83,14 +85,10 @@ pub enum SettingsError {
 /// Asks the cluster what it is.
 pub async fn find(client: &Client, inputs: Inputs) -> Result<Found, SettingsError> {
     let late = |_| SettingsError::Late;
-    let asked = tokio::time::timeout(PATIENCE, platform::detect(client))
-        .await
-        .map_err(late)?;
-    let platform = asked.map_err(|error| SettingsError::Platform(Box::new(error)))?;
-    tracing::info!(
-        platform = platform.value().unwrap_or("kubernetes"),
-        "detected platform"
-    );
+    let platform = match inputs.platform {
+        Some(platform) => platform,
+        None => detect(client).await?,
+    };
     let tls = match platform {
         Platform::Kubernetes => None,
         Platform::OpenShift => Some(
@@ -112,6 +110,17 @@ pub async fn find(client: &Client, inputs: Inputs) -> Result<Found, SettingsErro
         vendor_defaults: inputs.vendor_defaults,
     };
     Ok(Found { settings, tls })
+}
+
+async fn detect(client: &Client) -> Result<Platform, SettingsError> {
+    let asked = tokio::time::timeout(PATIENCE, platform::detect(client)).await;
+    let answer = asked.map_err(|_| SettingsError::Late)?;
+    let platform = answer.map_err(|error| SettingsError::Platform(Box::new(error)))?;
+    tracing::info!(
+        platform = platform.value().unwrap_or("kubernetes"),
+        "detected platform"
+    );
+    Ok(platform)
 }
 
 fn tell(tls: &ClusterTls) {

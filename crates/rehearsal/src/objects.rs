@@ -37,7 +37,7 @@ impl Shelf {
     /// An empty one.
     pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
         Self {
-            renderer: Renderer::new(catalog, SERVER),
+            renderer: Renderer::for_version(catalog, SERVER),
             held: RefCell::new(Vec::new()),
         }
     }

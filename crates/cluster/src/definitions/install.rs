@@ -1,7 +1,9 @@
 //! Definitions put in place: takes objects, applies those that differ from what is there, waits until they serve.
 
+use std::pin::pin;
 use std::time::Duration;
 
+use futures::{StreamExt as _, TryStreamExt as _, stream};
 use http::Request;
 use kube::Client;
 use serde_json::Value;
@@ -16,6 +18,8 @@ const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 /// How long a definition may take until it serves.
 const PATIENCE: Duration = Duration::from_mins(1);
 const PAUSE: Duration = Duration::from_millis(200);
+/// Definitions are large: so many are on their way at the same time.
+const AT_ONCE: usize = 4;
 
 /// What became of one definition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -68,15 +72,18 @@ pub async fn install(
     definitions: &[Value],
     mut told: impl FnMut(&str, Outcome),
 ) -> Result<(), InstallError> {
-    for wanted in definitions {
-        let outcome = install_one(client, wanted).await?;
-        told(name(wanted), outcome);
+    let install = |wanted| async move {
+        install_one(client, wanted)
+            .await
+            .map(|outcome| (name(wanted), outcome))
+    };
+    let mut installed = pin!(stream::iter(definitions).map(install).buffered(AT_ONCE));
+    while let Some((name, outcome)) = installed.try_next().await? {
+        told(name, outcome);
     }
     let until = Instant::now() + PATIENCE;
-    for wanted in definitions {
-        await_established(client, name(wanted), until).await?;
-    }
-    Ok(())
+    let waits = stream::iter(definitions).map(|wanted| await_established(client, name(wanted), until));
+    waits.buffer_unordered(AT_ONCE).try_collect().await
 }
 
 async fn install_one(client: &Client, wanted: &Value) -> Result<Outcome, InstallError> {

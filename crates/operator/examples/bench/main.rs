@@ -67,7 +67,7 @@ async fn measure(divisor: usize) {
         load.size(&server).await,
         begin.elapsed().as_secs_f64()
     );
-    let operator = Operator::start(&server);
+    let operator = Operator::start(&server, false);
     server.quiet().await;
     install(&server).await;
     furnish(&server).await;
@@ -76,7 +76,8 @@ async fn measure(divisor: usize) {
     uses(&server).await;
     figure("settled", format!("{:.1}", operator.memory("VmRSS")), "MiB");
     figure("peak", format!("{:.1}", operator.memory("VmHWM")), "MiB");
-    restart(&server, operator).await;
+    let operator = restart(&server, operator, "restart", true).await;
+    restart(&server, operator, "restart_untold", false).await;
 }
 
 /// One control plane from nothing.
@@ -188,26 +189,24 @@ async fn uses(server: &Server) {
     }
 }
 
-/// A new process finds everything as it should be.
-async fn restart(server: &Server, operator: Operator) {
+/// A new process finds everything as it should be. What kind of cluster it is, it was told, or asks.
+async fn restart(server: &Server, operator: Operator, name: &str, is_told: bool) -> Operator {
     drop(operator);
     let audit = server.audit();
     let begin = Instant::now();
-    let operator = Operator::start(server);
+    let operator = Operator::start(server, is_told);
     server.quiet().await;
     let counts = audit.counts();
-    figure("restart_writes", counts.writes, "requests");
-    figure("restart_reads", counts.reads, "requests");
-    figure("restart_watches", counts.watches, "requests");
-    figure("restart_cpu", format!("{:.3}", operator.cpu()), "s");
-    figure(
-        "restart_settled",
-        format!("{:.1}", operator.memory("VmRSS")),
-        "MiB",
-    );
-    figure("restart_peak", format!("{:.1}", operator.memory("VmHWM")), "MiB");
-    println!("restarted and quiet after {:.1} s", begin.elapsed().as_secs_f64());
+    figure(&format!("{name}_writes"), counts.writes, "requests");
+    figure(&format!("{name}_reads"), counts.reads, "requests");
+    figure(&format!("{name}_watches"), counts.watches, "requests");
+    figure(&format!("{name}_cpu"), format!("{:.3}", operator.cpu()), "s");
+    let memory = |line| format!("{:.1}", operator.memory(line));
+    figure(&format!("{name}_settled"), memory("VmRSS"), "MiB");
+    figure(&format!("{name}_peak"), memory("VmHWM"), "MiB");
+    println!("{name}: quiet after {:.1} s", begin.elapsed().as_secs_f64());
     for line in &counts.lines {
-        println!("restart: {line}");
+        println!("{name}: {line}");
     }
+    operator
 }

@@ -41,9 +41,13 @@ fn program() -> (PathBuf, Vec<String>) {
 }
 
 impl Operator {
-    pub(crate) fn start(server: &Server) -> Self {
+    /// Starts it, and tells it what kind of cluster it is, or lets it find out.
+    pub(crate) fn start(server: &Server, is_told: bool) -> Self {
         let kubeconfig = server.cluster.kubeconfig(OPERATOR);
         let (program, mut arguments) = program();
+        if is_told && !arguments.is_empty() {
+            arguments.push("--platform=kubernetes".to_owned());
+        }
         if arguments.is_empty() {
             arguments = vec![OPERATE.to_owned(), kubeconfig.display().to_string()];
         }

@@ -10,7 +10,10 @@ use mainstay_cluster::write::Refused;
 use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::{Release, ReleaseKey};
 
+use serde_json::Value;
+
 use super::{Effect, Executor};
+use crate::render::RenderError;
 use crate::report::Report;
 
 impl Executor {
@@ -39,18 +42,27 @@ impl Executor {
         Ok(effect)
     }
 
-    /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
+    /// What a release is to be. The server is asked for its version when the first chart looks at it.
     async fn render(&self, release: &Arc<Release>) -> Result<Desired, Refused> {
-        let (charts, job) = (self.renderer.clone(), release.clone());
-        let rendered = tokio::task::spawn_blocking(move || charts.render(&job)).await;
-        let rendered =
-            rendered.map_err(|error| Refused::ours(ErrorClass::Other, format!("internal error: {error}")))?;
+        let mut rendered = self.rendered(release).await?;
+        if matches!(rendered, Err(RenderError::NoVersion)) {
+            let version = self.client.apiserver_version().await?;
+            self.renderer.know_version(&version.git_version);
+            rendered = self.rendered(release).await?;
+        }
         let objects = rendered.map_err(|error| Refused::ours(ErrorClass::Other, chain(&error)))?;
         let desired = self
             .engine
             .desired(release.key.clone(), release.owner.clone(), objects)
             .await;
         desired.map_err(|error| refused(&error))
+    }
+
+    /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
+    async fn rendered(&self, release: &Arc<Release>) -> Result<Result<Vec<Value>, RenderError>, Refused> {
+        let (charts, job) = (self.renderer.clone(), release.clone());
+        let rendered = tokio::task::spawn_blocking(move || charts.render(&job)).await;
+        rendered.map_err(|error| Refused::ours(ErrorClass::Other, format!("internal error: {error}")))
     }
 
     /// What a release consists of is watched before it is judged what is there of it.

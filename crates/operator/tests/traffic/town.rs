@@ -25,6 +25,16 @@ pub struct Town {
     pub came_up_in: Duration,
 }
 
+/// Ours, and those of the newer Istio.
+fn all_definitions() -> [Vec<Value>; 2] {
+    let catalog = Catalog::embedded().unwrap();
+    let version = catalog.resolve(NEW_VERSION).unwrap();
+    [
+        definitions::ours(&catalog).unwrap(),
+        definitions::istios(&catalog, &version).unwrap(),
+    ]
+}
+
 pub const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
 const MERGE: &str = "application/merge-patch+json";
 /// How often is looked whether what is waited for has come.
@@ -45,6 +55,8 @@ impl Town {
             },
             ..MeshOptions::default()
         };
+        // Thirty definitions are read while the server starts.
+        let definitions = tokio::task::spawn_blocking(all_definitions);
         let mesh = Mesh::start(options)
             .await
             .unwrap_or_else(|error| panic!("{}", mainstay_testkit::trial::chain(&error)));
@@ -57,7 +69,7 @@ impl Town {
             came_up_in: Duration::ZERO,
         };
         town.note("control plane ready");
-        town.found().await;
+        town.found(definitions.await.unwrap()).await;
         town.note("definitions and operator");
         town.settle().await;
         town.came_up_in = begin.elapsed();
@@ -65,21 +77,25 @@ impl Town {
     }
 
     /// The definitions, the operator and its mesh.
-    async fn found(&mut self) {
-        let catalog = Catalog::embedded().unwrap();
-        let version = catalog.resolve(NEW_VERSION).unwrap();
-        let ours = definitions::ours(&catalog).unwrap();
-        let all = [ours, definitions::istios(&catalog, &version).unwrap()].concat();
-        definitions::install(&self.client, &all, |_, _| {}).await.unwrap();
+    async fn found(&mut self, [ours, istios]: [Vec<Value>; 2]) {
         for name in [OPERATOR_NAMESPACE, "istio-system"] {
             self.create(&made::namespace(name, None)).await;
         }
         for role in made::roles() {
             self.create(&role).await;
         }
+        definitions::install(&self.client, &ours, |_, _| {})
+            .await
+            .unwrap();
+        self.note("our definitions");
         self.start_operator();
         let envoy = self.mesh.envoy().display().to_string();
-        self.create(&made::istio(&envoy)).await;
+        let istio = made::istio(&envoy);
+        let (rest, ()) = tokio::join!(
+            definitions::install(&self.client, &istios, |_, _| {}),
+            self.create(&istio)
+        );
+        rest.unwrap();
     }
 
     /// Applications and the gateway move in once somebody can inject them.

@@ -60,7 +60,7 @@ impl<'a> World<'a> {
     pub(super) fn new(catalog: Arc<Catalog>, scene: &'a Scene) -> Self {
         Self {
             scene,
-            renderer: Renderer::new(catalog, SERVER),
+            renderer: Renderer::for_version(catalog, SERVER),
             objects: Objects::default(),
             namespaces: BTreeMap::new(),
             units: Vec::new(),

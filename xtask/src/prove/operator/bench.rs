@@ -79,9 +79,16 @@ const BOUNDS: &[Bound] = &[
     },
     Bound {
         name: "restart_reads",
-        text: "reads of a restart beside its watches",
+        text: "reads of a restart beside its watches (--platform told)",
         unit: "",
         most: 0.0,
+        peer: "-",
+    },
+    Bound {
+        name: "restart_untold_reads",
+        text: "the same, the platform to be found out",
+        unit: "",
+        most: 1.0,
         peer: "-",
     },
     Bound {

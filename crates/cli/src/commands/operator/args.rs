@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
+use mainstay_mesh::Platform;
 use mainstay_operator::config::DEFAULT_FILE;
 use mainstay_operator::log::{Encoder, Level, LogOptions, TimeEncoding};
 use mainstay_operator::server::Bind;
@@ -46,6 +47,10 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE")]
     pub(super) vendor_defaults: Option<PathBuf>,
 
+    /// What kind of cluster it is; found out at each start unless told
+    #[arg(long, value_name = "PLATFORM", value_parser = platform)]
+    pub(super) platform: Option<Platform>,
+
     /// How many objects are worked on at once
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) max_concurrent_reconciles: i64,
@@ -72,6 +77,14 @@ pub(super) struct Args {
 
     #[command(flatten)]
     pub(super) zap: Zap,
+}
+
+fn platform(text: &str) -> Result<Platform, String> {
+    match text {
+        "kubernetes" => Ok(Platform::Kubernetes),
+        "openshift" => Ok(Platform::OpenShift),
+        _ => Err("must be kubernetes or openshift".to_owned()),
+    }
 }
 
 /// The flags of zap, which logs elsewhere.

@@ -33,6 +33,7 @@ pub(super) fn inputs(args: &Args) -> Result<Inputs, CliError> {
     Ok(Inputs {
         operator_namespace: settings::operator_namespace(namespace, Path::new(NAMESPACE_FILE))
             .map_err(|error| unsettled(&error))?,
+        platform: args.platform,
         images,
         vendor_defaults: settings::vendor_defaults(args.vendor_defaults.as_deref())
             .map_err(|error| unsettled(&error))?,
