@@ -99,6 +99,11 @@ pub(crate) async fn measure(size: &Size) {
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
+    // From here on the second control plane and all that is to be moved are known.
+    while migration(sim)["migratedWorkloads"].as_u64().unwrap_or(0) == 0 {
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+    let moving = operator.memory("VmRSS");
     until(sim, "Completed").await;
     let busy = operator.busy().saturating_sub(busy);
     let changes = sim.cluster.with(|state| state.store.version()) - version;
@@ -111,6 +116,7 @@ pub(crate) async fn measure(size: &Size) {
     let share = |of: f64| busy.as_secs_f64() * 1e3 / of;
     println!("figure workloads {}", size.workloads);
     println!("figure memory_before {before:.1}");
+    println!("figure memory_begun {moving:.1}");
     println!("figure memory_after {:.1}", operator.memory("VmRSS"));
     println!("figure memory_peak {:.1}", operator.memory("VmHWM"));
     println!("figure cpu {:.3}", busy.as_secs_f64());
