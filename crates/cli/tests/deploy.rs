@@ -45,7 +45,7 @@ const SETS: &[&[&str]] = &[
     ],
     &[
         "--set",
-        "operator.maxConcurrentReconciles=4,operator.leaderElect=false",
+        "operator.maxConcurrentReconciles=4,operator.leaderElect=false,operator.platform=openshift",
         "--set-json",
         r#"operator.env=[{"name":"A","value":"b"}]"#,
     ],
@@ -59,6 +59,7 @@ const SETS: &[&[&str]] = &[
     &["--set", "crds.only=ours"],
     &["--set", "operator.maxConcurrentReconciles=0"],
     &["--set", "metrics.port=70000"],
+    &["--set", "operator.platform=nomad"],
 ];
 
 fn run(program: &Path, arguments: &[&str]) -> Output {
@@ -108,7 +109,7 @@ fn both_engines_say_the_same() {
             }
         }
     }
-    assert_eq!((rendered, refused), (24, 12));
+    assert_eq!((rendered, refused), (24, 14));
 }
 
 #[test]

@@ -543,6 +543,11 @@ fn what_is_wrong_is_said() {
         "Error: invalid argument \"8443\" for \"--metrics-bind-address\" flag: address 8443: missing port in address\n",
     );
     check(
+        &["--platform=nomad"],
+        &here,
+        "Error: invalid argument \"nomad\" for \"--platform\" flag: must be kubernetes or openshift\n",
+    );
+    check(
         &["-no-such-flag"],
         &here,
         "Error: unknown flag: --no-such-flag\nhint: --help lists the flags\n",

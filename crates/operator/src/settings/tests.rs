@@ -84,6 +84,19 @@ async fn plain_kubernetes_has_no_wishes() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_platform_that_is_told_is_not_asked_for() {
+    let (_cluster, client) = openshift(json!({})).await;
+    let told = Inputs {
+        platform: Some(Platform::Kubernetes),
+        ..Inputs::default()
+    };
+    let found = find(&client, told).await.unwrap();
+    assert_eq!(found.settings.platform, Platform::Kubernetes);
+    let found = find(&client, Inputs::default()).await.unwrap();
+    assert_eq!(found.settings.platform, Platform::OpenShift);
+}
+
+#[tokio::test(start_paused = true)]
 async fn openshift_says_what_tls_should_be() {
     let strict = json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}});
     let (_cluster, client) = openshift(strict).await;
