@@ -17,6 +17,7 @@ use std::time::Instant;
 use mainstay_catalog::Catalog;
 use mainstay_rehearsal::report::{Method, Outcome, Report};
 use mainstay_rehearsal::{Input, Wish, html, rehearse};
+use mainstay_testkit::Usage;
 
 #[path = "../tests/support/many.rs"]
 mod many;
@@ -113,9 +114,9 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     );
     println!("of the processor's time: {:.2} s", busy_seconds() - whole.1);
     println!(
-        "rehearse {count} workloads: {:.2} s, {} MiB",
+        "rehearse {count} workloads: {:.2} s, {:.0} MiB",
         whole.0.elapsed().as_secs_f64(),
-        peak_mebibytes()
+        Usage::own().peak()
     );
     keep(&mut report)?;
     if report.outcome != Outcome::Completed || report.totals.migrated != count {
@@ -139,12 +140,4 @@ fn busy_seconds() -> f64 {
     let after_name = text.rsplit(')').next().unwrap_or_default();
     let ticks = after_name.split_whitespace().skip(11).take(2);
     ticks.filter_map(|ticks| ticks.parse::<f64>().ok()).sum::<f64>() / 100.0
-}
-
-/// The most memory this process ever held.
-fn peak_mebibytes() -> u64 {
-    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    let kibibytes = line.and_then(|line| line.trim().trim_end_matches(" kB").parse::<u64>().ok());
-    kibibytes.unwrap_or(0) / 1024
 }

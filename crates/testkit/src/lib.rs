@@ -18,6 +18,7 @@ mod oracle;
 mod peer;
 #[cfg(feature = "cluster")]
 pub mod trial;
+mod usage;
 
 pub use cases::{Random, Tally, case_count};
 pub use oracle::{Answer, Oracle, OracleError, Question};
@@ -25,3 +26,4 @@ pub use peer::{
     FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer,
     repository_root,
 };
+pub use usage::Usage;

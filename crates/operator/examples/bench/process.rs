@@ -9,7 +9,7 @@ use kube::{Client, Config};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Options};
-use mainstay_testkit::isolation;
+use mainstay_testkit::{Usage, isolation};
 
 use crate::server::{OPERATOR, Server};
 
@@ -66,30 +66,9 @@ impl Operator {
         Self { child, outer }
     }
 
-    /// A line of the kernel's account of it (`VmRSS`, `VmHWM`), in MiB.
-    pub(crate) fn memory(&self, name: &str) -> f64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.outer)).unwrap();
-        let line = text
-            .lines()
-            .find_map(|line| line.strip_prefix(&format!("{name}:")))
-            .unwrap();
-        let kilobytes: f64 = line.split_whitespace().next().unwrap().parse().unwrap();
-        kilobytes / 1024.0
-    }
-
-    /// Seconds of processor time so far.
-    pub(crate) fn cpu(&self) -> f64 {
-        let mut ticks = 0.0;
-        // The scheduler counts nanoseconds per thread; what ended is lost, but the operator's threads live as long as it does.
-        for thread in std::fs::read_dir(format!("/proc/{}/task", self.outer)).unwrap() {
-            let text = std::fs::read_to_string(thread.unwrap().path().join("schedstat")).unwrap_or_default();
-            ticks += text
-                .split(' ')
-                .next()
-                .and_then(|word| word.parse::<f64>().ok())
-                .unwrap_or(0.0);
-        }
-        ticks / 1e9
+    /// What it needs.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage::of(self.outer)
     }
 }
 

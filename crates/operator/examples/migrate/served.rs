@@ -11,6 +11,7 @@ use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Options};
 use mainstay_sim::auth::User;
 use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_testkit::Usage;
 use serde_json::json;
 
 use crate::support::World;
@@ -36,22 +37,8 @@ impl Process {
         Self(child)
     }
 
-    /// Resident memory in MiB: `VmRSS`, or `VmHWM` for the most there ever was.
-    fn memory(&self, name: &str) -> f64 {
-        let text = std::fs::read_to_string(format!("/proc/{}/status", self.0.id())).unwrap();
-        let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-        let word = line.trim_start_matches(':').split_whitespace().next().unwrap();
-        word.parse::<f64>().unwrap() / 1024.0
-    }
-
-    /// Processor time of all its threads so far.
-    fn busy(&self) -> Duration {
-        let threads = std::fs::read_dir(format!("/proc/{}/task", self.0.id())).unwrap();
-        let nanoseconds = threads.flatten().filter_map(|thread| {
-            let text = std::fs::read_to_string(thread.path().join("schedstat")).ok()?;
-            text.split(' ').next()?.parse::<u64>().ok()
-        });
-        Duration::from_nanos(nanoseconds.sum())
+    fn usage(&self) -> Usage {
+        Usage::of(self.0.id())
     }
 }
 
@@ -94,7 +81,7 @@ pub(crate) async fn measure(size: &Size) {
     }
     world.pass(size.readiness * 5).await;
     eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
-    let (before, busy) = (operator.memory("VmRSS"), operator.busy());
+    let (before, busy) = (operator.usage().resident(), operator.usage().busy());
     let version = sim.cluster.with(|state| state.store.version());
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
@@ -103,9 +90,9 @@ pub(crate) async fn measure(size: &Size) {
     while migration(sim)["migratedWorkloads"].as_u64().unwrap_or(0) == 0 {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    let moving = operator.memory("VmRSS");
+    let moving = operator.usage().resident();
     until(sim, "Completed").await;
-    let busy = operator.busy().saturating_sub(busy);
+    let busy = operator.usage().busy().saturating_sub(busy);
     let changes = sim.cluster.with(|state| state.store.version()) - version;
     assert_eq!(
         migration(sim)["migratedWorkloads"],
@@ -117,8 +104,8 @@ pub(crate) async fn measure(size: &Size) {
     println!("figure workloads {}", size.workloads);
     println!("figure memory_before {before:.1}");
     println!("figure memory_begun {moving:.1}");
-    println!("figure memory_after {:.1}", operator.memory("VmRSS"));
-    println!("figure memory_peak {:.1}", operator.memory("VmHWM"));
+    println!("figure memory_after {:.1}", operator.usage().resident());
+    println!("figure memory_peak {:.1}", operator.usage().peak());
     println!("figure cpu {:.3}", busy.as_secs_f64());
     #[allow(clippy::cast_precision_loss, reason = "counts are small")]
     {

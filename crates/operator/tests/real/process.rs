@@ -20,7 +20,7 @@ use kube::config::{KubeConfigOptions, Kubeconfig};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Options, run};
-use mainstay_testkit::isolation;
+use mainstay_testkit::{Usage, isolation};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
 use tower_service::Service;
@@ -82,12 +82,8 @@ impl Process {
     /// Its resident memory in MiB, now and at its peak.
     pub(crate) fn memory(&self) -> (f64, f64) {
         let number = isolation::number_outside(self.child.id().unwrap());
-        let text = std::fs::read_to_string(format!("/proc/{number}/status")).unwrap();
-        let read = |name: &str| {
-            let line = text.lines().find_map(|line| line.strip_prefix(name)).unwrap();
-            line.split_whitespace().next().unwrap().parse::<f64>().unwrap() / 1024.0
-        };
-        (read("VmRSS:"), read("VmHWM:"))
+        let usage = Usage::of(number);
+        (usage.resident(), usage.peak())
     }
 }
 

@@ -1,0 +1,73 @@
+//! What a process needs, as the kernel counts it: takes its number, gives memory and processor time.
+
+use std::fs;
+use std::time::Duration;
+
+/// A process by the number the kernel knows it under, which is not the one inside a namespace.
+#[derive(Clone, Copy, Debug)]
+pub struct Usage(u32);
+
+impl Usage {
+    /// Of the process with this number.
+    #[must_use]
+    pub fn of(process: u32) -> Self {
+        Self(process)
+    }
+
+    /// Of this one.
+    #[must_use]
+    pub fn own() -> Self {
+        Self(std::process::id())
+    }
+
+    /// Memory in use now, in MiB; 0 for a process that is gone.
+    #[must_use]
+    pub fn resident(self) -> f64 {
+        self.memory("VmRSS:")
+    }
+
+    /// The most memory there ever was in use, in MiB.
+    #[must_use]
+    pub fn peak(self) -> f64 {
+        self.memory("VmHWM:")
+    }
+
+    fn memory(self, name: &str) -> f64 {
+        let text = fs::read_to_string(format!("/proc/{}/status", self.0)).unwrap_or_default();
+        let line = text.lines().find_map(|line| line.strip_prefix(name));
+        let kibibytes = line.and_then(|line| line.split_whitespace().next()?.parse::<f64>().ok());
+        kibibytes.unwrap_or_default() / 1024.0
+    }
+
+    /// Processor time of all its threads. What threads that ended had needed is lost.
+    #[must_use]
+    pub fn busy(self) -> Duration {
+        let threads = fs::read_dir(format!("/proc/{}/task", self.0));
+        let nanoseconds = threads.into_iter().flatten().flatten().filter_map(|thread| {
+            let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
+            text.split(' ').next()?.parse::<u64>().ok()
+        });
+        Duration::from_nanos(nanoseconds.sum())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_used_is_counted() {
+        let own = Usage::own();
+        let (memory, busy) = (own.resident(), own.busy());
+        let block = vec![1_u8; 64 << 20];
+        assert!(block.iter().map(|byte| u64::from(*byte)).sum::<u64>() > 0);
+        assert!(own.resident() > memory + 32.0 && own.peak() >= own.resident());
+        assert!(own.busy() > busy);
+    }
+
+    #[test]
+    fn nobody_uses_nothing() {
+        let gone = Usage::of(u32::MAX);
+        assert_eq!((gone.resident(), gone.busy()), (0.0, Duration::ZERO));
+    }
+}
