@@ -14,10 +14,21 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = Vec::new();
     let units = Session::of_libraries();
     let simulated = Session::simulated(quick);
-    let real = Session::real();
+    let real = Session::real(quick);
     rows.extend(scenario_rows(&units, &simulated, &real));
     rows.extend(CLAIMS.iter().map(|claim| claim.row(&simulated, &real)));
-    rows.push(matrix_row(&simulated, quick));
+    rows.push(matrix(
+        "faults at every call of 8 plays",
+        &PLAYS,
+        &simulated,
+        quick,
+    ));
+    rows.push(matrix(
+        "faults at some calls of 8 plays, on a real API server",
+        &PLAYS,
+        &real,
+        true,
+    ));
     rows.extend(bench::rows(quick));
     rows
 }
@@ -169,18 +180,14 @@ const PLAYS: [&str; 8] = [
     "takeover",
 ];
 
-fn matrix_row(simulated: &Ran, quick: bool) -> Row {
-    matrix("faults at every call of 8 plays", &PLAYS, simulated, quick)
-}
-
 /// Sums the lines `matrix PLAY: C calls, R runs, E as without faults`.
-pub(super) fn matrix(text: &str, plays: &[&str], simulated: &Ran, quick: bool) -> Row {
-    let goal = if quick {
+pub(super) fn matrix(text: &str, plays: &[&str], session: &Ran, is_sample: bool) -> Row {
+    let goal = if is_sample {
         "a sample, all as without faults"
     } else {
         "all runs as without faults"
     };
-    let ran = match simulated {
+    let ran = match session {
         Ok(ran) => ran,
         Err(error) => return Row::broken(text, goal, Rank::Correctness, error),
     };

@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod faults;
 mod input;
 mod kill;
 mod process;
@@ -69,6 +70,7 @@ fn main() -> ExitCode {
         SCENARIOS,
         input::TRIALS,
         takeover::TRIALS,
+        faults::TRIALS,
         MIGRATIONS,
         kill::TRIALS,
     ]

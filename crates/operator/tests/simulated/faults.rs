@@ -6,11 +6,9 @@
 //!                         └─load──▶ fault at call n: the same ──▶ end equal? promises kept? writes few? quiet afterwards?
 //! ```
 
-mod judge;
 mod kinds;
 mod migrations;
 mod movers;
-mod plays;
 mod witness;
 
 use std::time::Duration;
@@ -21,12 +19,12 @@ use serde_json::Value;
 
 use crate::support::World;
 use crate::support::calls::{Call, Sort};
+use crate::support::judge::{End, masked};
+use crate::support::plays::{PLAYS, Play};
 use crate::support::sim::Sim;
 use crate::support::world::Backing;
-use judge::{End, masked};
 use kinds::Strike;
 use migrations::MIGRATIONS;
-use plays::{PLAYS, Play};
 use witness::Witness;
 
 /// What one run came to.

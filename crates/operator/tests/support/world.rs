@@ -16,7 +16,7 @@ use serde_json::{Value, json};
 
 use super::at::{At, MESH_KINDS};
 use super::calls;
-use super::operator::{Promises, Running};
+use super::operator::{Clock, Promises, Running};
 use super::real::Real;
 use super::sim::Sim;
 
@@ -151,6 +151,15 @@ impl World {
             Backing::Sim(sim) => sim.clock(),
             Backing::Real(_) => super::operator::wall_clock(),
         };
+        self.start_operator_by(client, clock);
+    }
+
+    /// The same with a client of its own, on a real server.
+    pub fn start_operator_with(&self, client: Client) {
+        self.start_operator_by(client, super::operator::wall_clock());
+    }
+
+    fn start_operator_by(&self, client: Client, clock: Clock) {
         let settings = self.settings.borrow().clone();
         let running = Running::start(client, settings, clock, &self.promises);
         let old = self.operator.replace(Some(running));
@@ -346,7 +355,7 @@ fn answer((code, body): (u16, Value)) -> Result<Value, String> {
 }
 
 /// Items of a list do not say their kind.
-fn named(kind: &str, mut object: Value) -> Value {
+pub fn named(kind: &str, mut object: Value) -> Value {
     object["kind"] = kind.into();
     object
 }

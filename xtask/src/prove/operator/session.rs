@@ -48,8 +48,12 @@ impl Session {
     }
 
     /// The same on a real API server.
-    pub(in crate::prove) fn real() -> anyhow::Result<Self> {
-        Self::run(&["test", "--workspace", "--test", "real"], &[])
+    pub(in crate::prove) fn real(quick: bool) -> anyhow::Result<Self> {
+        let whole = [("MAINSTAY_MATRIX", "whole")];
+        Self::run(
+            &["test", "--workspace", "--test", "real"],
+            if quick { &[] } else { &whole },
+        )
     }
 
     /// The test programs have names of their own in the workspace: asked for by those alone, they are built from what

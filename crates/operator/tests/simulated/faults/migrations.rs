@@ -5,10 +5,10 @@ use std::time::Duration;
 use mainstay_sim::script::Script;
 use serde_json::{Value, json};
 
-use super::plays::{Play, Steps, healthy, same, steps, upgrade};
 use crate::support::World;
 use crate::support::at::{self, At};
 use crate::support::made::{self, NEW, OLD};
+use crate::support::plays::{Play, Steps, healthy, same, steps, upgrade};
 
 /// One before the old one.
 const OLDER: &str = "v1.27.9";

@@ -9,7 +9,7 @@ use mainstay_sim::controllers::Controller;
 use serde_json::Value;
 
 use super::movers::Movers;
-use super::plays::Play;
+use crate::support::plays::Play;
 
 /// What was seen so far; clones are the same one.
 #[derive(Clone)]

@@ -132,9 +132,14 @@ impl World {
     /// Waits until the operator has asked nothing for longer than it holds anything back; one that has died is started again.
     pub async fn rest(&self) {
         let begin = tokio::time::Instant::now();
+        let seconds = match &self.backing {
+            Backing::Sim(_) => 70,
+            // What it holds back for longer, somebody asked it to.
+            Backing::Real(_) => 3,
+        };
         loop {
             let mark = self.mark();
-            for _ in 0..70 {
+            for _ in 0..seconds {
                 tokio::time::sleep(Duration::from_secs(1)).await;
                 self.revive_operator().await;
             }

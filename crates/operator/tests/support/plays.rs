@@ -5,24 +5,24 @@ use std::pin::Pin;
 
 use serde_json::{Value, json};
 
-use crate::support::World;
-use crate::support::at::{self, At};
-use crate::support::made::{self, NEW, OLD};
+use super::World;
+use super::at::{self, At};
+use super::made::{self, NEW, OLD};
 
 /// Steps in a world.
-pub(super) type Steps = for<'a> fn(&'a World) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
+pub type Steps = for<'a> fn(&'a World) -> Pin<Box<dyn Future<Output = ()> + 'a>>;
 
 /// One play.
-pub(super) struct Play {
-    pub(super) name: &'static str,
+pub struct Play {
+    pub name: &'static str,
     /// Without faults, and only once.
-    pub(super) before: Steps,
+    pub before: Steps,
     /// What the state is made to look like afterwards.
-    pub(super) disguise: fn(Vec<Value>) -> Vec<Value>,
+    pub disguise: fn(Vec<Value>) -> Vec<Value>,
     /// With faults.
-    pub(super) act: Steps,
+    pub act: Steps,
     /// Whether what is referred to may go: somebody said so.
-    pub(super) destroys: bool,
+    pub destroys: bool,
 }
 
 /// Steps as a plain function.
@@ -31,28 +31,40 @@ macro_rules! steps {
         |$world: &World| Box::pin(async move { $body })
     };
 }
-pub(super) use steps;
+#[allow(unused_imports, reason = "every test program uses its own share")]
+pub(crate) use steps;
 
-pub(super) fn same(state: Vec<Value>) -> Vec<Value> {
+pub fn same(state: Vec<Value>) -> Vec<Value> {
     state
 }
 
-pub(super) async fn healthy(world: &World, object: Value) {
+pub async fn healthy(world: &World, object: Value) {
     let at = At::of(&object);
     world.create(object).await;
     world.until_state(&at, "Healthy").await;
 }
 
-pub(super) async fn upgrade(world: &World) {
+pub async fn upgrade(world: &World) {
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
         .await;
 }
 
+/// A namespace that the steps before and the act both know by name.
+pub const KNOWN: &str = "app";
+
+/// Labels it; on a server that many plays share it may be there already.
+async fn known_namespace(world: &World, labels: &str) {
+    if world.get(&At::cluster("Namespace", KNOWN)).await.is_some() {
+        return world.label(KNOWN, labels).await;
+    }
+    world.create(made::namespace(KNOWN, labels)).await;
+}
+
 /// Longer than any play.
 const LONG: u64 = 86_400;
 
-pub(super) const PLAYS: &[Play] = &[
+pub const PLAYS: &[Play] = &[
     Play {
         name: "install",
         before: steps!(_world => {}),
@@ -114,15 +126,15 @@ pub(super) const PLAYS: &[Play] = &[
     Play {
         name: "prune",
         before: steps!(world => {
-            healthy(world, made::revision_based("default", OLD, 30, &[])).await;
-            world.create(made::namespace("app", "istio.io/rev=default-v1-28-2")).await;
+            healthy(world, made::revision_based("default", OLD, world.grace(), &[])).await;
+            known_namespace(world, "istio.io/rev=default-v1-28-2").await;
             world.until_condition(&at::revision("default-v1-28-2"), "InUse=True").await;
             upgrade(world).await;
             world.until_state(&at::revision("default-v1-29-1"), "Healthy").await;
         }),
         disguise: same,
         act: steps!(world => {
-            world.label("app", "istio.io/rev=default-v1-29-1").await;
+            world.label(KNOWN, "istio.io/rev=default-v1-29-1").await;
             world.until_gone(&at::revision("default-v1-28-2")).await;
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
@@ -186,7 +198,7 @@ pub(super) const PLAYS: &[Play] = &[
 ];
 
 /// What the Sail Operator leaves: its manager wrote everything by plain updates, and there is no inventory of ours.
-pub(super) fn as_installed_by_others(state: Vec<Value>) -> Vec<Value> {
+pub fn as_installed_by_others(state: Vec<Value>) -> Vec<Value> {
     let ours = |object: &Value| {
         object["kind"] == "ConfigMap" && object["metadata"]["labels"]["applyset.kubernetes.io/id"].is_string()
     };

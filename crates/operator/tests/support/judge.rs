@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde_json::Value;
 
 /// What a cluster came to, by kind and name.
-pub(super) struct End(BTreeMap<String, Value>);
+pub struct End(BTreeMap<String, Value>);
 
 /// Made and named by others, or told to people: their number and names depend on when things happened.
 const NOT_COMPARED: [&str; 6] = ["Pod", "ReplicaSet", "EndpointSlice", "Event", "Lease", "Node"];
@@ -34,13 +34,13 @@ const MASKED: [&str; 19] = [
 ];
 
 /// All objects, comparable.
-pub(super) fn masked(objects: Vec<Value>) -> End {
+pub fn masked(objects: Vec<Value>) -> End {
     let compared = objects
         .into_iter()
         .filter(|object| !NOT_COMPARED.contains(&object["kind"].as_str().unwrap_or_default()));
     End(compared
         .map(|mut object| {
-            let name = crate::support::at::At::of(&object).to_string();
+            let name = super::at::At::of(&object).to_string();
             settled(&mut object);
             mask(&mut object);
             sort_managers(&mut object);
@@ -147,7 +147,7 @@ fn join(all: &mut Value, more: &Value) {
 
 impl End {
     /// The first object that differs, and where.
-    pub(super) fn difference(&self, other: &Self) -> Option<String> {
+    pub fn difference(&self, other: &Self) -> Option<String> {
         let names = self.0.keys().chain(other.0.keys());
         let mut names: Vec<&String> = names.collect();
         names.sort();
