@@ -169,8 +169,7 @@ async fn events(server: &Server, operator: &Operator, load: &Load) {
 /// From the first reference to a revision to its condition, and from the last one's end; the middle of nine.
 async fn uses(server: &Server) {
     let (mut first, mut last) = (Vec::new(), Vec::new());
-    for round in 0..9 {
-        let name = format!("user-{round}");
+    for _ in 0..9 {
         let begin = Instant::now();
         server.label_namespace("bench-use", Some("three")).await;
         server.until_in_use("three", "True").await;
@@ -181,7 +180,6 @@ async fn uses(server: &Server) {
         server.until_in_use("three", "False").await;
         last.push(begin.elapsed());
         server.pass(Duration::from_millis(300)).await;
-        drop(name);
     }
     for (name, mut times) in [("in_use_after", first), ("unused_after", last)] {
         times.sort_unstable();

@@ -9,7 +9,6 @@ use mainstay_cluster::desired::Desired;
 use mainstay_cluster::write::Refused;
 use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::{Release, ReleaseKey};
-
 use serde_json::Value;
 
 use super::{Effect, Executor};

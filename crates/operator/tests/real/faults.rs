@@ -13,7 +13,7 @@ use crate::support::at::{At, INSTALLED_KINDS, MESH_KINDS};
 use crate::support::calls::{Call, OPERATOR, Sort, writes};
 use crate::support::hazard::{Hazard, Strike, faults_of};
 use crate::support::judge::{End, masked};
-use crate::support::plays::{KNOWN, PLAYS, Play};
+use crate::support::plays::{KNOWN, PLAYS, Play, each_play};
 use crate::support::world::{Backing, named};
 
 /// A trial per play.
@@ -26,16 +26,7 @@ macro_rules! trials {
     };
 }
 
-pub(crate) const TRIALS: &[Trial] = trials!(
-    install,
-    in_place_upgrade,
-    revision_upgrade,
-    tag_move,
-    prune,
-    name_clash,
-    deletion,
-    takeover,
-);
+pub(crate) const TRIALS: &[Trial] = each_play!(trials);
 
 /// Faults per play unless `MAINSTAY_MATRIX` says otherwise; the whole would take days.
 const FEW: usize = 1;
@@ -110,10 +101,6 @@ async fn perform(play: &Play, strike: Option<Strike>) -> Outcome {
     world.stop_operator().await;
     disguise(&world, play).await;
     let mark = world.mark();
-    let Backing::Real(real) = &world.backing else {
-        panic!("no server")
-    };
-    let client = real.client(OPERATOR);
     let mut is_struck = true;
     let steps = async {
         (play.act)(&world).await;
@@ -125,7 +112,10 @@ async fn perform(play: &Play, strike: Option<Strike>) -> Outcome {
             steps.await;
         }
         Some(strike) => {
-            let (client, struck) = Hazard::client(client, strike);
+            let Backing::Real(real) = &world.backing else {
+                panic!("no server")
+            };
+            let (client, struck) = Hazard::client(real.client(OPERATOR), strike);
             world.start_operator_with(client);
             tokio::pin!(steps);
             loop {

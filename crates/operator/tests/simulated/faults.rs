@@ -20,7 +20,7 @@ use serde_json::Value;
 use crate::support::World;
 use crate::support::calls::{Call, Sort};
 use crate::support::judge::{End, masked};
-use crate::support::plays::{PLAYS, Play};
+use crate::support::plays::{PLAYS, Play, each_play};
 use crate::support::sim::Sim;
 use crate::support::world::Backing;
 use kinds::Strike;
@@ -217,15 +217,8 @@ macro_rules! tests {
     };
 }
 
+each_play!(tests);
 tests!(
-    install,
-    in_place_upgrade,
-    revision_upgrade,
-    tag_move,
-    prune,
-    name_clash,
-    deletion,
-    takeover,
     moves_by_namespace,
     moves_by_template,
     moves_by_tag,

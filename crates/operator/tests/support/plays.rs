@@ -31,8 +31,25 @@ macro_rules! steps {
         |$world: &World| Box::pin(async move { $body })
     };
 }
+
+/// Their names, for whoever makes a test of each.
+#[allow(unused_macros, reason = "every test program uses its own share")]
+macro_rules! each_play {
+    ($then:ident) => {
+        $then! {
+            install,
+            in_place_upgrade,
+            revision_upgrade,
+            tag_move,
+            prune,
+            name_clash,
+            deletion,
+            takeover
+        }
+    };
+}
 #[allow(unused_imports, reason = "every test program uses its own share")]
-pub(crate) use steps;
+pub(crate) use {each_play, steps};
 
 pub fn same(state: Vec<Value>) -> Vec<Value> {
     state

@@ -16,7 +16,8 @@ impl World {
             Backing::Sim(_) => Duration::from_mins(15),
             // A process must start, and those of others may be busy.
             Backing::Real(real) if real.injects => Duration::from_secs(90),
-            Backing::Real(_) => Duration::from_secs(20),
+            // The garbage collector looks for new kinds every 30 s.
+            Backing::Real(_) => Duration::from_secs(45),
         }
     }
 
