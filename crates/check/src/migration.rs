@@ -162,7 +162,7 @@ fn is_late(
 
 /// Where the labels of a workload lead.
 fn leads_to<'a>(snapshot: &'a Snapshot, key: &WorkloadKey, workload: &'a Workload) -> Option<&'a str> {
-    let chosen = snapshot.references().chosen_in(&key.namespace);
+    let chosen = snapshot.references().chosen_in(key.namespace());
     let name = chosen.or(workload.asks()).filter(|_| !workload.is_opted_out())?;
     let revision = snapshot.revisions().get(name).map(mainstay_api::Resource::name);
     revision.or_else(|| Some(snapshot.tags().get(name)?.status.istio_revision.as_str()))
@@ -171,13 +171,13 @@ fn leads_to<'a>(snapshot: &'a Snapshot, key: &WorkloadKey, workload: &'a Workloa
 /// What nobody may move cannot fail either.
 fn is_left_alone(snapshot: &Snapshot, istio: &Istio, (key, workload): (&WorkloadKey, &Workload)) -> bool {
     let space = snapshot
-        .namespace(&key.namespace)
+        .namespace(key.namespace())
         .is_some_and(|space| space.skip_migration);
     let kinds = settings(istio)
         .map(|wanted| wanted.kinds.as_slice())
         .unwrap_or_default();
-    let selected = kinds.iter().any(|kind| kind == key.kind.name())
-        || (kinds.is_empty() && key.kind == mainstay_mesh::workload::WorkloadKind::Deployment);
+    let selected = kinds.iter().any(|kind| kind == key.kind().name())
+        || (kinds.is_empty() && key.kind() == mainstay_mesh::workload::WorkloadKind::Deployment);
     workload.deleting || workload.skip || workload.paused || workload.on_delete || space || !selected
 }
 

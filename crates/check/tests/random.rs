@@ -197,15 +197,13 @@ impl Life {
 
     /// Something happens to a workload.
     fn workload(&mut self) {
-        let key = WorkloadKey {
-            namespace: format!("app{}", self.random.below(4)),
-            kind: *self.random.pick(&[
-                WorkloadKind::Deployment,
-                WorkloadKind::Deployment,
-                WorkloadKind::StatefulSet,
-            ]),
-            name: format!("w{}", self.random.below(4)),
-        };
+        let namespace = format!("app{}", self.random.below(4));
+        let kind = *self.random.pick(&[
+            WorkloadKind::Deployment,
+            WorkloadKind::Deployment,
+            WorkloadKind::StatefulSet,
+        ]);
+        let key = WorkloadKey::new(namespace, kind, format!("w{}", self.random.below(4)));
         if !self.world.workloads.contains_key(&key) || self.random.chance(1, 6) {
             let labels = self.reference();
             let note = *self.random.pick(&[

@@ -122,7 +122,7 @@ impl Events {
             Subject::Object(kind, _) => (names::API_VERSION, kind.name()),
             Subject::Webhook(_) => ("admissionregistration.k8s.io/v1", "MutatingWebhookConfiguration"),
             Subject::Namespace(_) => ("v1", "Namespace"),
-            Subject::Workload(key) => ("apps/v1", key.kind.name()),
+            Subject::Workload(key) => ("apps/v1", key.kind().name()),
         };
         let mut body = json!({
             "apiVersion": "events.k8s.io/v1",
@@ -146,7 +146,7 @@ impl Events {
         if let (Subject::Workload(key), Some(Value::Object(regarding))) =
             (&event.about.subject, body.get_mut("regarding"))
         {
-            regarding.insert("namespace".into(), key.namespace.as_str().into());
+            regarding.insert("namespace".into(), key.namespace().into());
         }
         body
     }
@@ -154,7 +154,7 @@ impl Events {
 
 fn namespace(subject: &Subject) -> &str {
     match subject {
-        Subject::Workload(key) => &key.namespace,
+        Subject::Workload(key) => key.namespace(),
         _ => DEFAULT,
     }
 }

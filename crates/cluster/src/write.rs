@@ -219,7 +219,7 @@ impl Writer {
     pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, Refused> {
         let path = match subject {
             Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
-            Subject::Workload(key) => format!("{}/{}", workloads(key), key.name),
+            Subject::Workload(key) => format!("{}/{}", workloads(key), key.name()),
             Subject::Object(kind, name) => path(*kind, name),
             Subject::Webhook(name) => format!("{WEBHOOKS}/{name}"),
         };
@@ -299,8 +299,8 @@ fn path(kind: ObjectKind, name: &str) -> String {
 
 /// Where workloads of this kind and namespace are.
 fn workloads(key: &WorkloadKey) -> String {
-    let kind = key.kind.name().to_lowercase();
-    format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace)
+    let kind = key.kind().name().to_lowercase();
+    format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace())
 }
 
 fn seen_path(seen: &Seen) -> Option<String> {

@@ -81,12 +81,15 @@ impl Ledger {
         if self.standings.get(key) == standing.as_ref() {
             return false;
         }
-        if let Some(old) = self.standings.remove(key) {
+        if let Some(old) = self.standings.get(key).cloned() {
             self.count(key, &old, false);
         }
-        if let Some(new) = standing {
-            self.count(key, &new, true);
-            self.standings.insert(key.clone(), new);
+        match standing {
+            Some(new) => {
+                self.count(key, &new, true);
+                self.standings.insert(key.clone(), new);
+            }
+            None => drop(self.standings.remove(key)),
         }
         true
     }
@@ -254,7 +257,7 @@ impl Ledger {
 
     /// Those that were sent in a batch.
     pub fn members(&self, batch: i32) -> impl Iterator<Item = &WorkloadKey> {
-        let first = (batch, first_key());
+        let first = (batch, WorkloadKey::first_in(""));
         self.members
             .range(first..)
             .take_while(move |(of, _)| *of == batch)
@@ -290,31 +293,21 @@ fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, enter: bool) {
 /// The least entry whose deadline is after `now`.
 fn after(now: Timestamp) -> (Timestamp, WorkloadKey) {
     let next = now.checked_add(jiff::SignedDuration::from_nanos(1));
-    (next.unwrap_or(Timestamp::MAX), first_key())
-}
-
-/// The least key there is.
-fn first_key() -> WorkloadKey {
-    WorkloadKey {
-        namespace: String::new(),
-        kind: crate::workload::WorkloadKind::Deployment,
-        name: String::new(),
-    }
+    (next.unwrap_or(Timestamp::MAX), WorkloadKey::first_in(""))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::workload::WorkloadKind;
 
     /// A ledger in which so many of each priority wait for their turn.
     fn waiting(priorities: &[(i32, usize)]) -> Ledger {
         let mut ledger = Ledger::default();
         for (priority, count) in priorities {
             for number in 0..*count {
-                let key = WorkloadKey {
-                    name: format!("{priority}-{number}"),
-                    ..first_key()
-                };
+                let name = format!("{priority}-{number}");
+                let key = WorkloadKey::new("shop", WorkloadKind::Deployment, name);
                 let standing = Standing::Pending { priority: *priority };
                 assert!(ledger.set(&key, Some(standing)));
             }

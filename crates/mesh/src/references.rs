@@ -55,6 +55,16 @@ pub enum Referrer<'a> {
     },
 }
 
+impl<'a> Referrer<'a> {
+    /// The same, if it is a pod, of this workload.
+    pub(crate) fn of(mut self, key: Option<&'a WorkloadKey>) -> Self {
+        if let Self::Pod { workload, .. } = &mut self {
+            *workload = key;
+        }
+        self
+    }
+}
+
 /// Which thing refers.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferrerKey {
@@ -120,7 +130,7 @@ pub struct References {
     tags: BTreeMap<Name, Name>,
     targets: BTreeMap<Name, Target>,
     /// How many pods of a workload run the proxy of which revision.
-    crews: BTreeMap<Arc<WorkloadKey>, Crew>,
+    crews: BTreeMap<WorkloadKey, Crew>,
 }
 
 /// Pods of one workload by the revision whose proxy they run.
@@ -140,7 +150,7 @@ struct Pod {
     runs: Option<Name>,
     asks: Option<Name>,
     /// The workload it belongs to, if it runs a proxy.
-    of: Option<Arc<WorkloadKey>>,
+    of: Option<WorkloadKey>,
     /// It runs a proxy and belongs to no workload.
     loose: bool,
 }
@@ -253,7 +263,7 @@ impl References {
     /// The workload a pod belongs to, if it runs a proxy.
     #[must_use]
     pub fn workload_of(&self, namespace: &str, pod: &str) -> Option<&WorkloadKey> {
-        self.spaces.get(namespace)?.pods.get(pod)?.of.as_deref()
+        self.spaces.get(namespace)?.pods.get(pod)?.of.as_ref()
     }
 
     /// How many pods of a workload run the proxy of which revision.
@@ -378,13 +388,13 @@ impl References {
         let known = self.spaces.get(namespace).and_then(|space| space.pods.get(pod));
         let old = known.cloned().unwrap_or_default();
         let same = old.runs.as_deref() == says.runs && old.asks.as_deref() == says.asks;
-        if same && old.of.as_deref() == says.of && old.loose == says.loose {
+        if same && old.of.as_ref() == says.of && old.loose == says.loose {
             return Vec::new();
         }
         let new = Pod {
             runs: says.runs.map(|name| self.shared(name)),
             asks: says.asks.map(|name| self.shared(name)),
-            of: says.of.map(|workload| self.workload(workload)),
+            of: says.of.map(|workload| self.shared_key(workload)),
             loose: says.loose,
         };
         let touched = [&old.runs, &old.asks, &new.runs, &new.asks];
@@ -450,7 +460,7 @@ impl References {
         space.pods.insert(pod.into(), new);
     }
 
-    fn leave_crew(&mut self, workload: &Arc<WorkloadKey>, revision: &Name) {
+    fn leave_crew(&mut self, workload: &WorkloadKey, revision: &Name) {
         let Some(crew) = self.crews.get_mut(workload) else {
             return;
         };
@@ -488,10 +498,10 @@ impl References {
             .map_or_else(|| name.into(), |(known, _)| known.clone())
     }
 
-    fn workload(&self, key: &WorkloadKey) -> Arc<WorkloadKey> {
-        self.crews
-            .get_key_value(key)
-            .map_or_else(|| Arc::new(key.clone()), |(known, _)| known.clone())
+    /// The key of a workload as its pods hold it.
+    pub(crate) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
+        let known = self.crews.get_key_value(key);
+        known.map_or(key, |(known, _)| known).clone()
     }
 
     fn space(&self, name: &str) -> Name {

@@ -66,8 +66,6 @@ pub struct Snapshot {
     /// Where each Istio that moves workloads moves them.
     routes: BTreeMap<String, migrate::Route>,
     ledgers: BTreeMap<String, Ledger>,
-    /// In which Istio's ledger a workload stands.
-    movers: BTreeMap<WorkloadKey, String>,
 }
 
 impl Snapshot {
@@ -98,7 +96,6 @@ impl Snapshot {
             workloads: BTreeMap::new(),
             routes: BTreeMap::new(),
             ledgers: BTreeMap::new(),
-            movers: BTreeMap::new(),
         }
     }
 

@@ -50,7 +50,7 @@ impl Subject {
     pub fn name(&self) -> &str {
         match self {
             Self::Object(_, name) | Self::Webhook(name) | Self::Namespace(name) => name,
-            Self::Workload(key) => &key.name,
+            Self::Workload(key) => key.name(),
         }
     }
 }

@@ -2,6 +2,7 @@
 //! to it, and whether it has come up. Knows nothing of revisions.
 
 use std::fmt;
+use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{GoDuration, Time, names};
@@ -42,18 +43,52 @@ impl WorkloadKind {
     }
 }
 
-/// Which workload. Those of a namespace lie together.
+/// Which workload, as one text for all who speak of it: a copy costs a pointer. Those of a namespace lie together.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct WorkloadKey {
-    /// Its namespace.
-    pub namespace: String,
-    /// Its kind.
-    pub kind: WorkloadKind,
-    /// Its name.
-    pub name: String,
+pub struct WorkloadKey(Arc<Place>);
+
+/// Where a workload is found.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+struct Place {
+    namespace: Box<str>,
+    kind: WorkloadKind,
+    name: Box<str>,
 }
 
 impl WorkloadKey {
+    /// The workload of this name.
+    pub fn new(namespace: impl Into<Box<str>>, kind: WorkloadKind, name: impl Into<Box<str>>) -> Self {
+        Self(Arc::new(Place {
+            namespace: namespace.into(),
+            kind,
+            name: name.into(),
+        }))
+    }
+
+    /// What comes before all workloads of a namespace.
+    #[must_use]
+    pub fn first_in(namespace: &str) -> Self {
+        Self::new(namespace, WorkloadKind::Deployment, "")
+    }
+
+    /// Its namespace.
+    #[must_use]
+    pub fn namespace(&self) -> &str {
+        &self.0.namespace
+    }
+
+    /// Its kind.
+    #[must_use]
+    pub fn kind(&self) -> WorkloadKind {
+        self.0.kind
+    }
+
+    /// Its name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
     /// The workload a pod belongs to, by the owner that controls it: of a replica set the Deployment behind it, which the pod's
     /// template hash tells. Nothing for what no workload made.
     #[must_use]
@@ -70,17 +105,13 @@ impl WorkloadKey {
                 name,
             ),
         };
-        Some(Self {
-            namespace: namespace.to_owned(),
-            kind,
-            name: name.to_owned(),
-        })
+        Some(Self::new(namespace, kind, name))
     }
 }
 
 impl fmt::Display for WorkloadKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}/{}/{}", self.kind.name(), self.namespace, self.name)
+        write!(f, "{}/{}/{}", self.kind().name(), self.namespace(), self.name())
     }
 }
 
@@ -260,11 +291,8 @@ impl RawWorkload {
     /// Which workload it is.
     #[must_use]
     pub fn key(&self, kind: WorkloadKind) -> WorkloadKey {
-        WorkloadKey {
-            namespace: self.metadata.namespace.clone(),
-            kind,
-            name: self.metadata.name.clone(),
-        }
+        let meta = &self.metadata;
+        WorkloadKey::new(meta.namespace.as_str(), kind, meta.name.as_str())
     }
 
     /// What a migration needs to know of it.

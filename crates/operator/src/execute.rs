@@ -257,7 +257,7 @@ impl Executor {
         let Subject::Workload(key) = &step.object.subject else {
             return Ok(());
         };
-        if let Some((key, workload)) = Workload::of(key.kind, &answer) {
+        if let Some((key, workload)) = Workload::of(key.kind(), &answer) {
             self.shared.with(|brain| brain.workload_written(key, workload));
         }
         Ok(())

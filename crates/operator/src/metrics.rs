@@ -148,7 +148,7 @@ fn kind(subject: &Subject) -> &'static str {
         Subject::Object(kind, _) => kind.name(),
         Subject::Webhook(_) => "MutatingWebhookConfiguration",
         Subject::Namespace(_) => "Namespace",
-        Subject::Workload(key) => key.kind.name(),
+        Subject::Workload(key) => key.kind().name(),
     }
 }
 

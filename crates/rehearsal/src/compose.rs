@@ -173,9 +173,9 @@ fn span(play: &Play<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> Span {
     let message = recording.messages.get(key).filter(|_| failed);
     let start = play.moment(at);
     Span {
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        kind: key.kind.name().to_owned(),
+        namespace: key.namespace().to_owned(),
+        name: key.name().to_owned(),
+        kind: key.kind().name().to_owned(),
         batch: u32::try_from(batch).unwrap_or(0),
         replicas: play
             .scene
@@ -246,9 +246,9 @@ fn skipped(play: &Play<'_>) -> Vec<Skipped> {
     let skipped = preview.flat_map(|preview| &preview.skipped);
     let mut skipped: Vec<Skipped> = skipped
         .map(|(key, reason)| Skipped {
-            namespace: key.namespace.clone(),
-            name: key.name.clone(),
-            kind: key.kind.name().to_owned(),
+            namespace: key.namespace().to_owned(),
+            name: key.name().to_owned(),
+            kind: key.kind().name().to_owned(),
             reason: reason.name().to_owned(),
         })
         .collect();

@@ -93,11 +93,11 @@ async fn set(
 
 /// Which workload an object is.
 fn key_of(object: &Value) -> Option<WorkloadKey> {
-    Some(WorkloadKey {
-        namespace: text(object, "/metadata/namespace").to_owned(),
-        kind: WorkloadKind::named(text(object, "/kind"))?,
-        name: text(object, "/metadata/name").to_owned(),
-    })
+    Some(WorkloadKey::new(
+        text(object, "/metadata/namespace"),
+        WorkloadKind::named(text(object, "/kind"))?,
+        text(object, "/metadata/name"),
+    ))
 }
 
 /// Tells pods that get their node from now on how long to take.
@@ -108,7 +108,7 @@ fn direct(stage: &Stage, scene: &Scene, pace: impl Fn(&WorkloadKey, Option<Durat
         for (key, workload) in &scene.workloads {
             let ready = pace(key, workload.pace.ready);
             let script = ready.map_or_else(Script::never_ready, Script::ready_after);
-            state.scripts.add_workload(&key.namespace, &key.name, script);
+            state.scripts.add_workload(key.namespace(), key.name(), script);
         }
     });
 }

@@ -235,11 +235,7 @@ impl Recording {
         for failure in failures {
             let kind = mainstay_mesh::workload::WorkloadKind::named(&failure.kind);
             if let Some(kind) = kind {
-                let key = WorkloadKey {
-                    namespace: failure.namespace.clone(),
-                    kind,
-                    name: failure.name.clone(),
-                };
+                let key = WorkloadKey::new(&*failure.namespace, kind, &*failure.name);
                 self.messages.insert(key, failure.reason.clone());
             }
         }

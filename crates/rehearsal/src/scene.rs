@@ -155,15 +155,11 @@ impl Scene {
         &'a self,
         namespace: &str,
     ) -> impl Iterator<Item = (&'a WorkloadKey, &'a Workload)> {
-        let first = WorkloadKey {
-            namespace: namespace.to_owned(),
-            kind: WorkloadKind::Deployment,
-            name: String::new(),
-        };
+        let first = WorkloadKey::first_in(namespace);
         let namespace = namespace.to_owned();
         self.workloads
             .range(first..)
-            .take_while(move |(key, _)| key.namespace == namespace)
+            .take_while(move |(key, _)| key.namespace() == namespace)
     }
 
     /// The workloads of a namespace whose pods a selector means.
@@ -178,7 +174,10 @@ impl Scene {
 
     /// Namespaces with pods or workloads.
     pub(crate) fn inhabited(&self) -> BTreeSet<&str> {
-        self.workloads.keys().map(|key| key.namespace.as_str()).collect()
+        self.workloads
+            .keys()
+            .map(mainstay_mesh::workload::WorkloadKey::namespace)
+            .collect()
     }
 }
 
@@ -252,11 +251,11 @@ fn workload(kind: WorkloadKind, object: &Value) -> (WorkloadKey, Workload) {
         WorkloadKind::DaemonSet => number("/status/desiredNumberScheduled").unwrap_or(0),
         _ => number("/spec/replicas").unwrap_or(1),
     };
-    let key = WorkloadKey {
-        namespace: text(object, "/metadata/namespace").to_owned(),
+    let key = WorkloadKey::new(
+        text(object, "/metadata/namespace"),
         kind,
-        name: text(object, "/metadata/name").to_owned(),
-    };
+        text(object, "/metadata/name"),
+    );
     let workload = Workload {
         replicas: u32::try_from(replicas.max(0)).unwrap_or(u32::MAX),
         labels: labels(object, "/spec/template/metadata/labels"),

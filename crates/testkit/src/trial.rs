@@ -1,4 +1,5 @@
-//! Tests that need the namespace: takes trials, runs them one after another inside it, gives an exit code. Talks to the terminal as libtest does.
+//! Tests that need the namespace: takes trials, runs them inside it, one after another or in a few lanes, gives an exit code. Talks to the terminal as
+//! libtest does.
 
 #![allow(
     clippy::print_stdout,
@@ -9,6 +10,8 @@
 use std::future::Future;
 use std::pin::Pin;
 use std::process::ExitCode;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
 
 use tokio::signal::unix::{SignalKind, signal};
 use tokio::task::LocalSet;
@@ -29,40 +32,42 @@ pub struct Trial {
     pub begin: fn() -> Running,
 }
 
-/// Runs the trials whose names contain one of the program's arguments (all without arguments), inside a namespace of their own.
-/// A missing peer is an error, not a pass.
+/// Runs the trials whose names contain one of the program's arguments (all without arguments) and none that follows a `--skip`, inside a
+/// namespace of their own. A missing peer is an error, not a pass.
 #[must_use]
 pub fn main(peers: &[&str], trials: &[Trial]) -> ExitCode {
-    main_inside(isolation::enter, peers, trials)
+    main_in_lanes(1, peers, trials)
+}
+
+/// The same for trials most of which is waiting: so many at a time, each lane a thread that takes the next one. What trials share they share with
+/// those of their lane alone.
+#[must_use]
+pub fn main_in_lanes(lanes: usize, peers: &[&str], trials: &[Trial]) -> ExitCode {
+    main_inside(isolation::enter, lanes, peers, trials)
 }
 
 /// The same with the machine's users and networks for pods. Without root nothing is measured, which is an error, not a pass.
 #[must_use]
 pub fn main_as_root(peers: &[&str], trials: &[Trial]) -> ExitCode {
-    main_inside(isolation::enter_as_root, peers, trials)
+    main_inside(isolation::enter_as_root, 1, peers, trials)
 }
 
 fn main_inside(
     enter: fn() -> Result<(), isolation::IsolationError>,
+    lanes: usize,
     peers: &[&str],
     trials: &[Trial],
 ) -> ExitCode {
-    let wanted: Vec<String> = std::env::args()
-        .skip(1)
-        .filter(|argument| !argument.starts_with('-'))
-        .collect();
-    let chosen: Vec<Trial> = trials
-        .iter()
-        .copied()
-        .filter(|trial| wanted.is_empty() || wanted.iter().any(|part| trial.name.contains(part.as_str())))
-        .collect();
+    let choice = Choice::of(std::env::args().skip(1));
+    let chosen = trials.iter().copied().filter(|trial| choice.includes(trial));
+    let chosen: Vec<Trial> = chosen.collect();
     if std::env::args().any(|argument| argument == "--list") {
         for trial in &chosen {
             println!("{}: test", trial.name);
         }
         return ExitCode::SUCCESS;
     }
-    match prepare(enter, peers).and_then(|()| run(&chosen)) {
+    match prepare(enter, peers).and_then(|()| run(lanes, &chosen)) {
         Ok(failed) => conclude(chosen.len(), failed),
         Err(error) if matches!(error.downcast_ref(), Some(isolation::IsolationError::NeedsRoot)) => {
             for trial in &chosen {
@@ -77,7 +82,33 @@ fn main_inside(
     }
 }
 
-type Problem = Box<dyn std::error::Error>;
+/// Which trials are asked for.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Choice {
+    words: Vec<String>,
+    skipped: Vec<String>,
+}
+
+impl Choice {
+    fn of(mut arguments: impl Iterator<Item = String>) -> Self {
+        let mut choice = Self::default();
+        while let Some(argument) = arguments.next() {
+            if argument == "--skip" {
+                choice.skipped.extend(arguments.next());
+            } else if !argument.starts_with('-') {
+                choice.words.push(argument);
+            }
+        }
+        choice
+    }
+
+    fn includes(&self, trial: &Trial) -> bool {
+        let is_named = |words: &[String]| words.iter().any(|word| trial.name.contains(word.as_str()));
+        (self.words.is_empty() || is_named(&self.words)) && !is_named(&self.skipped)
+    }
+}
+
+type Problem = Box<dyn std::error::Error + Send + Sync>;
 
 fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str]) -> Result<(), Problem> {
     for peer in peers {
@@ -86,13 +117,27 @@ fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str])
     Ok(enter()?)
 }
 
-fn run(trials: &[Trial]) -> Result<usize, Problem> {
+/// Gives how many failed.
+fn run(lanes: usize, trials: &[Trial]) -> Result<usize, Problem> {
+    println!("\nrunning {} tests", trials.len());
+    let taken = AtomicUsize::new(0);
+    let next = || trials.get(taken.fetch_add(1, Ordering::Relaxed));
+    thread::scope(|scope| {
+        let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(|| run_lane(next))).collect();
+        let failed = lanes.into_iter().map(|lane| match lane.join() {
+            Ok(failed) => failed,
+            Err(panic) => std::panic::resume_unwind(panic),
+        });
+        failed.sum()
+    })
+}
+
+fn run_lane<'a>(next: impl Fn() -> Option<&'a Trial>) -> Result<usize, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    println!("\nrunning {} tests", trials.len());
     let mut failed = 0;
-    for trial in trials {
+    while let Some(trial) = next() {
         let local = LocalSet::new();
         let passed = runtime.block_on(local.run_until(judge(trial)))?;
         failed += usize::from(!passed);
@@ -136,4 +181,29 @@ fn conclude(all: usize, failed: usize) -> ExitCode {
 pub fn chain(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn trials_are_chosen_by_parts_of_their_names() {
+        let check = |arguments: &str, expected: &str| {
+            let choice = Choice::of(arguments.split_whitespace().map(str::to_owned));
+            let trials = ["tag::moves", "tag::stays", "update::moves"].map(|name| Trial {
+                name,
+                begin: || Box::pin(async {}),
+            });
+            let chosen = trials.iter().filter(|trial| choice.includes(trial));
+            let chosen: Vec<&str> = chosen.map(|trial| trial.name).collect();
+            assert_eq!(chosen.join(" "), expected, "{arguments:?}");
+        };
+        check("", "tag::moves tag::stays update::moves");
+        check("--show-output tag", "tag::moves tag::stays");
+        check("stays update", "tag::stays update::moves");
+        check("--skip moves", "tag::stays");
+        check("tag --skip stays", "tag::moves");
+        check("tag --skip tag", "");
+    }
 }

@@ -329,7 +329,7 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     let failed = preview(&found.snapshot, &istio)
         .map(|preview: Preview| preview.failed)
         .unwrap_or_default();
-    let short = |key: &WorkloadKey| format!("{}/{}", key.namespace, key.name);
+    let short = |key: &WorkloadKey| format!("{}/{}", key.namespace(), key.name());
     if let Some(unknown) = args
         .workload
         .iter()

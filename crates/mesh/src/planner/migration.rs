@@ -280,24 +280,19 @@ fn failures(
 }
 
 fn is_refused(ledger: &Ledger, failure: &MigrationFailure) -> bool {
-    WorkloadKind::named(&failure.kind).is_some_and(|kind| {
-        ledger.is_refused(&WorkloadKey {
-            namespace: failure.namespace.clone(),
-            kind,
-            name: failure.name.clone(),
-        })
-    })
+    WorkloadKind::named(&failure.kind)
+        .is_some_and(|kind| ledger.is_refused(&WorkloadKey::new(&*failure.namespace, kind, &*failure.name)))
 }
 
 fn is_about(failure: &MigrationFailure, key: &WorkloadKey) -> bool {
-    failure.name == key.name && failure.namespace == key.namespace && failure.kind == key.kind.name()
+    failure.name == key.name() && failure.namespace == key.namespace() && failure.kind == key.kind().name()
 }
 
 fn failure(key: &WorkloadKey, timestamp: Time, reason: String) -> MigrationFailure {
     MigrationFailure {
-        namespace: key.namespace.clone(),
-        name: key.name.clone(),
-        kind: key.kind.name().to_owned(),
+        namespace: key.namespace().to_owned(),
+        name: key.name().to_owned(),
+        kind: key.kind().name().to_owned(),
         reason,
         timestamp,
     }
@@ -333,7 +328,7 @@ fn why_late(snapshot: &Snapshot, migration: &Migration<'_>, key: &WorkloadKey) -
 
 fn why_refused(snapshot: &Snapshot, key: &WorkloadKey) -> String {
     let own = crate::Subject::Workload(key.clone());
-    let space = crate::Subject::Namespace(key.namespace.clone());
+    let space = crate::Subject::Namespace(key.namespace().to_owned());
     let failure = snapshot
         .last_failure(&own)
         .or_else(|| snapshot.last_failure(&space));

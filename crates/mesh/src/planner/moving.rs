@@ -92,7 +92,7 @@ pub(super) fn is_relabelling(snapshot: &Snapshot, ledger: &Ledger) -> bool {
 
 /// Whether the template names an old revision itself. A template on a tag, or in a namespace that decides, is left as it is.
 fn needs_label(snapshot: &Snapshot, key: &WorkloadKey, workload: &Workload, target: &str) -> bool {
-    if snapshot.references().chosen_in(&key.namespace).is_some() {
+    if snapshot.references().chosen_in(key.namespace()).is_some() {
         return false;
     }
     let resolved = workload.asks().and_then(|name| snapshot.resolve(name));

@@ -82,7 +82,16 @@ impl Snapshot {
     /// The Istio whose migration a workload belongs to.
     #[must_use]
     pub fn mover_of(&self, key: &WorkloadKey) -> Option<&Istio> {
-        self.istios.get(self.movers.get(key)?)
+        self.istios.get(self.mover(key)?)
+    }
+
+    /// In whose ledger a workload stands: there are as many as Istios that move workloads, and it stands in one at most.
+    fn mover(&self, key: &WorkloadKey) -> Option<&str> {
+        let found = self
+            .ledgers
+            .iter()
+            .find(|(_, ledger)| ledger.standing(key).is_some());
+        found.map(|(istio, _)| istio.as_str())
     }
 
     /// The Istio that relabels a namespace.
@@ -106,12 +115,12 @@ impl Snapshot {
             (None, None) => return Woken::new(),
             (Some(old), Some(new)) if *old == new => return Woken::new(),
             (Some(old), Some(new)) => *old = new,
-            (None, Some(new)) => drop(self.workloads.insert(key.clone(), new)),
+            (None, Some(new)) => drop(self.workloads.insert(self.references.shared_key(&key), new)),
             (Some(_), None) => drop(self.workloads.remove(&key)),
         }
         let mut woken = self.refresh_workload(&key);
         // A version that was refused is not the one that is there now.
-        if self.movers.contains_key(&key) {
+        if self.mover(&key).is_some() {
             woken.insert(Subject::Workload(key));
         }
         woken
@@ -156,7 +165,6 @@ impl Snapshot {
     /// Looks at every workload and namespace anew.
     pub(super) fn refresh_all(&mut self) -> Woken {
         self.ledgers.clear();
-        self.movers.clear();
         for istio in self.routes.keys() {
             self.ledgers.insert(istio.clone(), Ledger::default());
         }
@@ -184,14 +192,10 @@ impl Snapshot {
         for istio in self.place_namespace(namespace) {
             woken.extend(self.stir(&istio));
         }
-        let first = WorkloadKey {
-            namespace: namespace.to_owned(),
-            kind: WorkloadKind::Deployment,
-            name: String::new(),
-        };
+        let first = WorkloadKey::first_in(namespace);
         let here = self.workloads.range(first..).map(|(key, _)| key);
         let keys: Vec<_> = here
-            .take_while(|key| key.namespace == namespace)
+            .take_while(|key| key.namespace() == namespace)
             .cloned()
             .collect();
         for key in keys {
@@ -214,39 +218,30 @@ impl Snapshot {
             .collect()
     }
 
-    /// Puts a workload into the ledger it belongs to; gives the Istios whose ledger changed.
+    /// The key of a workload as it is kept already: ten thousand that move share their texts with those that are watched.
+    pub(super) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
+        let known = self.workloads.get_key_value(key);
+        known.map_or(key, |(known, _)| known).clone()
+    }
+
+    /// Puts a workload into the ledger it belongs to, and into that of the Istio which restarted it while it is coming up, wherever it stands now; gives
+    /// the Istios whose ledger changed.
     fn place(&mut self, key: &WorkloadKey) -> Vec<String> {
+        let key = &self.shared_key(key);
         let workload = self.workloads.get(key);
-        let busy = workload.and_then(|workload| self.busy(workload));
         let found = workload.and_then(|workload| self.standing(key, workload));
-        let (istio, standing) = found.unzip();
-        let mut changed = Vec::new();
-        let old = self.movers.get(key);
-        let stays = old.is_some() && old == istio.as_ref();
-        if let Some(old) = old.filter(|_| !stays).cloned() {
-            self.movers.remove(key);
-            if self
-                .ledgers
-                .get_mut(&old)
-                .is_some_and(|ledger| ledger.set(key, None))
-            {
-                changed.push(old);
-            }
-        }
-        if let Some(istio) = istio {
-            if self
-                .ledgers
-                .get_mut(&istio)
-                .is_some_and(|ledger| ledger.set(key, standing))
-            {
-                changed.push(istio.clone());
-            }
-            if !stays {
-                self.movers.insert(key.clone(), istio);
-            }
-        }
-        changed.extend(self.place_busy(key, busy.as_ref()));
-        changed
+        let busy = workload.and_then(|workload| self.busy(workload));
+        let ledgers = self.ledgers.iter_mut();
+        let changed = ledgers.filter_map(|(istio, ledger)| {
+            let standing = found.as_ref().filter(|(mover, _)| mover == istio);
+            let until = busy.as_ref().filter(|(mover, _)| mover == istio);
+            let changes = [
+                ledger.set(key, standing.map(|(_, standing)| standing.clone())),
+                ledger.set_busy(key, until.map(|(_, until)| *until)),
+            ];
+            changes.contains(&true).then(|| istio.clone())
+        });
+        changed.collect()
     }
 
     /// Which Istio restarted a workload that is still coming up, and until when it has time.
@@ -257,16 +252,6 @@ impl Snapshot {
             .filter(|_| !workload.rollout.was_complete)?;
         let (istio, route) = self.route_to(self.revisions.get(&mark.revision)?)?;
         Some((istio.to_owned(), workload.deadline(mark, route.timeout)))
-    }
-
-    /// Notes a workload that is coming up after a restart with the Istio that restarted it, wherever it stands now.
-    fn place_busy(&mut self, key: &WorkloadKey, busy: Option<&(String, Timestamp)>) -> Vec<String> {
-        let ledgers = self.ledgers.iter_mut();
-        let changed = ledgers.filter_map(|(istio, ledger)| {
-            let until = busy.filter(|(by, _)| by == istio).map(|(_, until)| *until);
-            ledger.set_busy(key, until).then(|| istio.clone())
-        });
-        changed.collect()
     }
 
     /// Notes in every ledger whether a namespace is to be relabelled; gives the Istios whose ledger changed.
@@ -302,7 +287,7 @@ impl Snapshot {
         if workload.deleting {
             return None;
         }
-        let chosen = self.references.chosen_in(&key.namespace);
+        let chosen = self.references.chosen_in(key.namespace());
         let asked = if workload.is_opted_out() {
             None
         } else {
@@ -375,7 +360,7 @@ impl Snapshot {
         if let Some(reason) = self.skipped(key, workload, route) {
             return Some(Standing::Skipped(reason));
         }
-        let space = Subject::Namespace(key.namespace.clone());
+        let space = Subject::Namespace(key.namespace().to_owned());
         if self.is_refused(&Subject::Workload(key.clone()))
             || (!arrived && by_namespace && self.is_refused(&space))
         {
@@ -393,15 +378,15 @@ impl Snapshot {
     }
 
     fn standing_before(&self, key: &WorkloadKey) -> Option<&Standing> {
-        self.ledgers.get(self.movers.get(key)?)?.standing(key)
+        self.ledgers.values().find_map(|ledger| ledger.standing(key))
     }
 
     fn skipped(&self, key: &WorkloadKey, workload: &Workload, route: &Route) -> Option<Reason> {
-        let space = self.namespaces.get(&key.namespace);
+        let space = self.namespaces.get(key.namespace());
         if workload.skip || space.is_some_and(|space| space.skip_migration) {
             return Some(Reason::SkippedByAnnotation);
         }
-        if !route.kinds.contains(&key.kind) {
+        if !route.kinds.contains(&key.kind()) {
             return Some(Reason::KindNotSelected);
         }
         if workload.paused {

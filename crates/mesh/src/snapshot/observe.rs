@@ -161,12 +161,19 @@ impl Snapshot {
 
     /// Takes in what a namespace or a pod says, without a copy of it: the busiest of all events.
     pub fn refer(&mut self, referrer: Referrer<'_>) -> Woken {
-        let Referrer::Pod { namespace, name, .. } = referrer else {
+        let Referrer::Pod {
+            namespace,
+            name,
+            workload,
+            ..
+        } = referrer
+        else {
             let names = self.references.upsert(referrer);
             return self.by_names(names);
         };
+        let shared = workload.map(|key| self.shared_key(key));
         let before = self.workload_of(namespace, name);
-        let names = self.references.upsert(referrer);
+        let names = self.references.upsert(referrer.of(shared.as_ref()));
         let after = self.workload_of(namespace, name);
         let mut woken = self.by_names(names);
         for key in before.iter().chain(&after) {

@@ -132,10 +132,7 @@ fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
     world.app("shop", "skipped", "", "sailoperator.io/skip-migration=true");
     let paused = world.app("shop", "paused", "", "");
     world.change_workload(&paused, |object| object["spec"]["paused"] = json!(true));
-    let set = WorkloadKey {
-        kind: WorkloadKind::StatefulSet,
-        ..deployment("shop", "set")
-    };
+    let set = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "set");
     world.workload(set.clone(), "", "");
     world.app("shop", "opted-out", "sidecar.istio.io/inject=false", "");
     world.put_namespace(
@@ -179,15 +176,9 @@ fn stateful_and_daemon_sets_move_when_asked_for() {
     let terms = || json!({"kinds": ["Deployment", "StatefulSet", "DaemonSet"], "batched": {"delayBetweenBatches": "0s"}});
     let mut world = mesh(terms());
     world.namespace("shop", &format!("istio.io/rev={OLD}"));
-    let set = WorkloadKey {
-        kind: WorkloadKind::StatefulSet,
-        ..deployment("shop", "db")
-    };
+    let set = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "db");
     world.workload(set.clone(), "", "");
-    let stuck = WorkloadKey {
-        kind: WorkloadKind::StatefulSet,
-        ..deployment("shop", "manual")
-    };
+    let stuck = WorkloadKey::new("shop", WorkloadKind::StatefulSet, "manual");
     world.workload(stuck.clone(), "", "");
     world.change_workload(&stuck, |object| {
         object["spec"]["updateStrategy"] = json!({"type": "OnDelete"});

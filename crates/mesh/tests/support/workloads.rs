@@ -19,11 +19,7 @@ use super::{World, names, pairs};
 pub const REPLICAS: i64 = 2;
 
 pub fn deployment(namespace: &str, name: &str) -> WorkloadKey {
-    WorkloadKey {
-        namespace: namespace.into(),
-        kind: WorkloadKind::Deployment,
-        name: name.into(),
-    }
+    WorkloadKey::new(namespace, WorkloadKind::Deployment, name)
 }
 
 impl World {
@@ -35,7 +31,7 @@ impl World {
     /// A workload of any kind, up and running.
     pub fn workload(&mut self, key: WorkloadKey, template: &str, annotations: &str) -> WorkloadKey {
         let object = json!({
-            "metadata": {"name": key.name, "namespace": key.namespace, "uid": format!("uid-{key}"), "generation": 1,
+            "metadata": {"name": key.name(), "namespace": key.namespace(), "uid": format!("uid-{key}"), "generation": 1,
                 "annotations": pairs(annotations)},
             "spec": {"replicas": REPLICAS, "template": {"metadata": {"labels": pairs(template)}}},
             "status": {},
@@ -53,7 +49,7 @@ impl World {
         };
         edit(object);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
-        let (_, workload) = Workload::of(key.kind, object).expect("a workload");
+        let (_, workload) = Workload::of(key.kind(), object).expect("a workload");
         self.see(Observation::Workload(key.clone(), Some(workload)));
     }
 
@@ -61,7 +57,7 @@ impl World {
         self.workloads.remove(key);
         self.see(Observation::Workload(key.clone(), None));
         for index in 0..REPLICAS {
-            self.pod_gone(&key.namespace, &pod_name(key, index));
+            self.pod_gone(key.namespace(), &pod_name(key, index));
         }
     }
 
@@ -110,7 +106,7 @@ impl World {
             let name = pod_name(key, index);
             if index >= replicas.unwrap_or_default() {
                 self.see(Observation::ReferrerGone(ReferrerKey::Pod(
-                    key.namespace.clone(),
+                    key.namespace().to_owned(),
                     name,
                 )));
                 continue;
@@ -118,7 +114,7 @@ impl World {
             let annotations =
                 revision.map(|revision| pairs(&format!("{}={revision}", names::REVISION_LABEL)));
             self.see(Observation::Pod {
-                namespace: key.namespace.clone(),
+                namespace: key.namespace().to_owned(),
                 name,
                 labels: self.template(key),
                 annotations: annotations.unwrap_or_default(),
@@ -141,7 +137,7 @@ impl World {
         let asked = mainstay_mesh::references::pod_reference(&template);
         let opted_out = template.get(names::INJECT_LABEL).map(String::as_str) == Some("false");
         let name = references
-            .chosen_in(&key.namespace)
+            .chosen_in(key.namespace())
             .or(asked)
             .filter(|_| !opted_out)?;
         let revision = self
@@ -209,7 +205,7 @@ impl World {
 }
 
 fn pod_name(key: &WorkloadKey, index: i64) -> String {
-    format!("{}-{index}", key.name)
+    format!("{}-{index}", key.name())
 }
 
 fn merge(object: &mut Value, patch: &Value) {

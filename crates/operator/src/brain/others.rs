@@ -75,7 +75,7 @@ impl Brain {
         match (subject, object) {
             (Subject::Workload(key), None) => self.workload_gone(key),
             (Subject::Workload(key), Some(object)) => {
-                if let Some((_, workload)) = Workload::of(key.kind, &object) {
+                if let Some((_, workload)) = Workload::of(key.kind(), &object) {
                     self.workload_written(key.clone(), workload);
                 }
             }

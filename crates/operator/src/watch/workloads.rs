@@ -82,7 +82,7 @@ impl Sink for Workloads {
         self.is_listing = false;
         self.shared.with(|brain| {
             let known = brain.snapshot().workloads().map(|(key, _)| key);
-            let lost = known.filter(|key| key.kind == self.kind && !listed.contains(key));
+            let lost = known.filter(|key| key.kind() == self.kind && !listed.contains(key));
             let lost: Vec<WorkloadKey> = lost.cloned().collect();
             for key in lost {
                 brain.workload_gone(&key);

@@ -1,20 +1,25 @@
 //! A sample of the matrix on a real API server: takes a play of it, a call and a fault, runs it, and compares with the run in which nothing went wrong.
-//! What only a simulator can do (stale reads, events that never come) is left to it.
+//! Every fault at every call is left to the simulator.
 
+mod control;
+
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use futures::FutureExt;
 use mainstay_testkit::Random;
 use mainstay_testkit::trial::Trial;
 use serde_json::Value;
 
 use crate::support::World;
 use crate::support::at::{At, INSTALLED_KINDS, MESH_KINDS};
-use crate::support::calls::{Call, OPERATOR, Sort, writes};
-use crate::support::hazard::{Hazard, Strike, faults_of};
-use crate::support::judge::{End, masked};
-use crate::support::plays::{KNOWN, PLAYS, Play, each_play};
-use crate::support::world::{Backing, named};
+use crate::support::calls::{Call, writes};
+use crate::support::diary::Diary;
+use crate::support::hazard::{Hazard, KINDS, Strike};
+use crate::support::judge::{End, by_type, masked, text_of};
+use crate::support::plays::{Play, each_move, each_play, play};
+use crate::support::world::named;
 
 /// A trial per play.
 macro_rules! trials {
@@ -28,9 +33,18 @@ macro_rules! trials {
 
 pub(crate) const TRIALS: &[Trial] = each_play!(trials);
 
+/// Those in which workloads move: real istiods inject.
+pub(crate) const MOVES: &[Trial] = each_move!(trials);
+
+/// Whether broken promises would be seen.
+pub(crate) const CONTROL: &[Trial] = &[Trial {
+    name: "faults::moves_that_break_promises_are_seen",
+    begin: || Box::pin(control::moves_that_break_promises_are_seen()),
+}];
+
 /// Faults per play unless `MAINSTAY_MATRIX` says otherwise; the whole would take days.
 const FEW: usize = 1;
-const MANY: usize = 6;
+const MANY: usize = KINDS.len();
 
 fn share() -> usize {
     match std::env::var("MAINSTAY_MATRIX").ok().as_deref() {
@@ -40,15 +54,21 @@ fn share() -> usize {
     }
 }
 
+/// Plays it without faults and then with each.
 async fn check(name: &str) {
-    let play = PLAYS.iter().find(|play| play.name == name).unwrap();
+    let play = play(name);
     let twin = perform(play, None).await;
-    assert_eq!(twin.restless, [""; 0], "not quiet, without any fault");
+    assert_eq!(twin.broken, [""; 0], "{name}, without any fault");
+    assert_eq!(twin.restless, [""; 0], "{name}, without any fault, is not quiet");
     let mut wrong = Vec::new();
     let strikes = strikes(&twin.calls, name);
     for strike in &strikes {
-        let run = perform(play, Some(*strike)).await;
-        let complaint = complaint(&twin, &run);
+        println!("{name} × {strike:?}");
+        let run = AssertUnwindSafe(perform_struck(play, *strike));
+        let complaint = match run.catch_unwind().await {
+            Ok(run) => complaint(&twin, &run),
+            Err(panic) => Some(format!("never got there: {}", text_of(&*panic))),
+        };
         wrong.extend(complaint.map(|complaint| format!("{name} × {strike:?}: {complaint}")));
     }
     let (calls, runs) = (twin.calls.len(), strikes.len());
@@ -59,28 +79,38 @@ async fn check(name: &str) {
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
 
-/// Drawn by lot, the same for every run of this program: writes as often as all other calls together.
+/// Drawn by lot, the same for every run of this program: kind by kind, and of each a fault and a call.
 fn strikes(calls: &[Call], name: &str) -> Vec<Strike> {
     let seed = name
         .bytes()
         .fold(8, |sum: u64, byte| sum * 31 % 65_537 + u64::from(byte));
     let mut random = Random::new(seed);
+    let first = random.below(KINDS.len());
     let count = |sort| calls.iter().filter(|call| call.sort == sort).count();
     let draw = |turn: usize| {
-        let sort = match turn % 4 {
-            0 | 2 => Sort::Write,
-            1 => Sort::Read,
-            _ => Sort::Watch,
-        };
-        let sort = if count(sort) == 0 { Sort::Write } else { sort };
-        let faults = faults_of(sort);
-        Strike {
-            sort,
-            number: 1 + random.below(count(sort)),
-            fault: faults[random.below(faults.len())],
+        // What is never read cannot be stale.
+        let possible = KINDS[(first + turn) % KINDS.len()].iter();
+        let possible: Vec<_> = possible.filter(|(sort, _)| count(*sort) > 0).collect();
+        if possible.is_empty() {
+            return None;
         }
+        let (sort, fault) = *possible[random.below(possible.len())];
+        let number = 1 + random.below(count(sort));
+        Some(Strike { sort, number, fault })
     };
-    (0..share()).map(draw).collect()
+    (0..share()).filter_map(draw).collect()
+}
+
+/// A run in which it strikes. One that ends before it comes to that call (what is told twice in one is told at once in another) is none of
+/// those: then an earlier call is struck.
+async fn perform_struck(play: &Play, mut strike: Strike) -> Outcome {
+    loop {
+        let run = perform(play, Some(strike)).await;
+        if run.is_struck || strike.number == 1 {
+            return run;
+        }
+        strike.number -= strike.number.div_ceil(8);
+    }
 }
 
 /// What one run came to.
@@ -93,56 +123,60 @@ struct Outcome {
     is_struck: bool,
 }
 
-/// One run; the operator is replaced when it dies.
+/// One run.
 async fn perform(play: &Play, strike: Option<Strike>) -> Outcome {
-    let world = World::real().await;
+    let world = if play.moves {
+        World::real_injecting().await
+    } else {
+        World::real().await
+    };
     (play.before)(&world).await;
     world.settle().await;
     world.stop_operator().await;
     disguise(&world, play).await;
+    let diary = Diary::begin(&world).await;
     let mark = world.mark();
-    let mut is_struck = true;
-    let steps = async {
-        (play.act)(&world).await;
-        world.rest().await;
-    };
-    match strike {
-        None => {
-            world.start_operator().await;
-            steps.await;
-        }
-        Some(strike) => {
-            let Backing::Real(real) = &world.backing else {
-                panic!("no server")
-            };
-            let (client, struck) = Hazard::client(real.client(OPERATOR), strike);
-            world.start_operator_with(client);
-            tokio::pin!(steps);
-            loop {
-                tokio::select! {
-                    () = &mut steps => break,
-                    () = struck.died.notified() => world.restart_operator().await,
-                }
-            }
-            is_struck = struck.happened.load(Ordering::Relaxed);
-        }
-    }
+    let is_struck = act(&world, play, strike).await;
     let calls = world.calls(&mark);
     let mark = world.mark();
     world.pass(Duration::from_secs(1)).await;
     let after = world.calls(&mark);
+    let history = diary.close_unjudged(&world).await;
+    let mut broken = [world.promises.broken(), history.broken_moves()].concat();
+    if !play.destroys {
+        broken.extend(history.lost_injectors());
+    }
     let outcome = Outcome {
         end: masked(objects(&world).await),
         calls,
         restless: writes(&after).into_iter().map(str::to_owned).collect(),
-        broken: world.promises.broken(),
+        broken,
         is_struck,
     };
-    if world.get(&At::cluster("Namespace", KNOWN)).await.is_some() {
-        world.label(KNOWN, "istio.io/rev=").await;
-    }
     world.end().await;
     outcome
+}
+
+/// The operator starts, somebody acts, all comes to rest; an operator that dies is replaced. Gives whether the strike happened.
+async fn act(world: &World, play: &Play, strike: Option<Strike>) -> bool {
+    let steps = async {
+        (play.act)(world).await;
+        world.rest().await;
+    };
+    let Some(strike) = strike else {
+        world.start_operator().await;
+        steps.await;
+        return false;
+    };
+    let (client, struck) = Hazard::client(world.operator_client(), strike);
+    world.start_operator_with(client);
+    tokio::pin!(steps);
+    loop {
+        tokio::select! {
+            () = &mut steps => return struck.happened.load(Ordering::Relaxed),
+            () = struck.died.notified() => world.restart_operator().await,
+        }
+    }
 }
 
 fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
@@ -158,7 +192,7 @@ fn complaint(twin: &Outcome, run: &Outcome) -> Option<String> {
     (!run.restless.is_empty()).then(|| format!("not quiet: {:?}", run.restless))
 }
 
-/// What there is of the mesh.
+/// What there is of the mesh, and of the workloads of this play.
 async fn objects(world: &World) -> Vec<Value> {
     let mut all = Vec::new();
     for kind in MESH_KINDS {
@@ -169,7 +203,14 @@ async fn objects(world: &World) -> Vec<Value> {
         let found = world.list(kind, "managed-by=sail-operator").await;
         all.extend(found.into_iter().map(|object| named(kind, object)));
     }
-    all
+    let spaces = world.known_namespaces();
+    for space in &spaces {
+        all.extend(world.get(&At::cluster("Namespace", space)).await);
+    }
+    let apps = world.list("Deployment", "").await.into_iter();
+    let apps = apps.filter(|app| spaces.iter().any(|space| app["metadata"]["namespace"] == **space));
+    all.extend(apps.map(|app| named("Deployment", app)));
+    all.iter().map(|object| by_type(world.anywhere(object))).collect()
 }
 
 /// Makes what is installed look as the play wants it: nothing else may write what it replaces.

@@ -1,4 +1,4 @@
-//! Every scenario on a real API server, one named trial each: they share a server, and each takes away what it made.
+//! Every scenario on a real API server, one named trial each: those of a lane share a server, and each takes away what it made.
 
 #![allow(
     clippy::unwrap_used,
@@ -61,6 +61,9 @@ static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 
 const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
+/// A trial is mostly waiting, for control planes, for batches, for what shall not happen: two cores carry three.
+const LANES: usize = 3;
+
 fn main() -> ExitCode {
     if takeover::post_render() || process::operate() {
         return ExitCode::SUCCESS;
@@ -71,11 +74,14 @@ fn main() -> ExitCode {
         input::TRIALS,
         takeover::TRIALS,
         faults::TRIALS,
-        MIGRATIONS,
+        // Those that inject, the longest first.
         kill::TRIALS,
+        MIGRATIONS,
+        faults::MOVES,
+        faults::CONTROL,
     ]
     .concat();
-    let outcome = trial::main(&peers, &trials);
+    let outcome = trial::main_in_lanes(LANES, &peers, &trials);
     let migrated = MIGRATED.load(Ordering::Relaxed);
     if migrated > 0 {
         println!("migration real istiods: {migrated} scenarios, {FIGURES}");

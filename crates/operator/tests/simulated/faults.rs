@@ -7,8 +7,7 @@
 //! ```
 
 mod kinds;
-mod migrations;
-mod movers;
+mod scene;
 mod witness;
 
 use std::time::Duration;
@@ -19,12 +18,11 @@ use serde_json::Value;
 
 use crate::support::World;
 use crate::support::calls::{Call, Sort};
-use crate::support::judge::{End, masked};
-use crate::support::plays::{PLAYS, Play, each_play};
+use crate::support::judge::{End, masked, text_of};
+use crate::support::plays::{Play, each_move, each_play, play};
 use crate::support::sim::Sim;
 use crate::support::world::Backing;
 use kinds::Strike;
-use migrations::MIGRATIONS;
 use witness::Witness;
 
 /// What one run came to.
@@ -142,16 +140,6 @@ fn count(outcome: &Outcome) -> usize {
         .count()
 }
 
-fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
-    let text = panic.downcast_ref::<String>().cloned();
-    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
-    text.unwrap_or_default()
-        .lines()
-        .take(12)
-        .collect::<Vec<_>>()
-        .join(" ¶ ")
-}
-
 /// All strikes of a play, or a sample of them; `MAINSTAY_STRIKE` chooses those whose line contains it.
 fn strikes(twin: &Outcome, share: Share, random: &mut Random) -> Vec<Strike> {
     let mut all = kinds::all(&twin.calls);
@@ -186,8 +174,7 @@ impl Share {
 }
 
 fn check(name: &str) {
-    let mut plays = PLAYS.iter().chain(MIGRATIONS);
-    let play = plays.find(|play| play.name == name).unwrap();
+    let play = play(name);
     let state = prepare(play);
     let twin = perform(play, &state, None);
     assert_eq!(twin.broken, [""; 0], "without any fault");
@@ -218,11 +205,4 @@ macro_rules! tests {
 }
 
 each_play!(tests);
-tests!(
-    moves_by_namespace,
-    moves_by_template,
-    moves_by_tag,
-    moves_but_one_fails,
-    moves_elsewhere_halfway,
-    moves_from_several,
-);
+each_move!(tests);

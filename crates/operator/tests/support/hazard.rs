@@ -1,5 +1,8 @@
 //! A client at whose n-th call something goes wrong once: for servers that cannot be told to fail.
 
+mod missed;
+mod stale;
+
 use std::fmt;
 use std::future::Future;
 use std::io;
@@ -9,13 +12,17 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::task::{Context, Poll};
 
 use http::{Method, Request, Response};
+use http_body_util::BodyExt;
+use http_body_util::combinators::UnsyncBoxBody;
+use hyper::body::Bytes;
 use kube::Client;
 use kube::client::Body;
-use serde_json::json;
+use serde_json::{Value, json};
 use tokio::sync::Notify;
 use tower_service::Service;
 
 use super::calls::Sort;
+use stale::Question;
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,33 +39,59 @@ pub enum Fault {
     Refused(u16),
     /// The server does it and says that it failed.
     DoneThenRefused(u16),
+    /// The answer is what was true so many versions of the cluster ago.
+    Stale(u64),
     /// A watch ends as soon as it has begun.
     Dropped,
+    /// This event of a watch, from 0, never comes; a moment later the watch expires, so that somebody lists again.
+    EventMissed(usize),
 }
 
-/// What can happen to a call of a sort.
-pub fn faults_of(sort: Sort) -> Vec<Fault> {
-    use Fault::{CrashAfter, CrashBefore, DoneThenRefused, Dropped, Refused, ReplyLost, RequestLost};
-    let any = [
-        CrashBefore,
-        CrashAfter,
-        RequestLost,
-        Refused(429),
-        Refused(500),
-        Refused(503),
-    ];
-    let own: &[Fault] = match sort {
-        Sort::Write => &[
-            ReplyLost,
-            Refused(409),
-            DoneThenRefused(500),
-            DoneThenRefused(504),
-        ],
-        Sort::Read => &[ReplyLost],
-        Sort::Watch => &[Refused(410), Dropped],
+/// What can happen to which calls, kind by kind: crashes, losses, conflicts, a server that has too much to do, stale reads, events that never come. As many
+/// strikes as there are kinds, one after another, are one of each.
+pub const KINDS: [&[(Sort, Fault)]; 6] = {
+    use Fault::{
+        CrashAfter, CrashBefore, DoneThenRefused, Dropped, EventMissed, Refused, ReplyLost, RequestLost,
+        Stale,
     };
-    [&any, own].concat()
-}
+    use Sort::{Read, Watch, Write};
+    [
+        &[
+            (Write, CrashBefore),
+            (Write, CrashAfter),
+            (Read, CrashAfter),
+            (Watch, CrashAfter),
+        ],
+        &[
+            (Write, ReplyLost),
+            (Write, RequestLost),
+            (Read, ReplyLost),
+            (Read, RequestLost),
+            (Watch, RequestLost),
+            (Watch, Dropped),
+        ],
+        &[
+            (Write, Refused(409)),
+            (Write, DoneThenRefused(500)),
+            (Write, DoneThenRefused(504)),
+            (Watch, Refused(410)),
+        ],
+        &[
+            (Write, Refused(429)),
+            (Write, Refused(500)),
+            (Write, Refused(503)),
+            (Read, Refused(429)),
+            (Read, Refused(503)),
+            (Watch, Refused(429)),
+        ],
+        &[(Read, Stale(1)), (Read, Stale(5)), (Read, Stale(25))],
+        &[
+            (Watch, EventMissed(0)),
+            (Watch, EventMissed(1)),
+            (Watch, EventMissed(3)),
+        ],
+    ]
+};
 
 /// One fault at one call.
 #[derive(Clone, Copy, Debug)]
@@ -103,8 +136,20 @@ impl Hazard {
         sort_of(request) == self.strike.sort && self.left.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    async fn strike(self, request: Request<Body>) -> Result<Response<Body>, BoxError> {
+    fn note(&self) {
         self.struck.happened.store(true, Ordering::Relaxed);
+    }
+
+    /// It could not happen to this call: the next of its sort is struck.
+    fn try_the_next(&self) {
+        self.left.store(1, Ordering::Relaxed);
+    }
+
+    async fn strike(self, request: Request<Body>) -> Result<Response<Answer>, BoxError> {
+        // These two say so themselves, when it has happened.
+        if !matches!(self.strike.fault, Fault::Stale(_) | Fault::EventMissed(_)) {
+            self.note();
+        }
         match self.strike.fault {
             Fault::CrashBefore => self.die().await,
             Fault::CrashAfter => {
@@ -121,11 +166,25 @@ impl Hazard {
                 drop(self.client.send(request).await);
                 Ok(refusal(code))
             }
-            Fault::Dropped => Ok(Response::new(Body::empty())),
+            Fault::Dropped => Ok(Response::new(boxed(Body::empty()))),
+            Fault::Stale(by) => self.stale(request, by).await,
+            Fault::EventMissed(number) => {
+                let answer = self.client.send(request).await?;
+                Ok(answer.map(|body| missed::without(body, number, self)))
+            }
         }
     }
 
-    async fn die(&self) -> Result<Response<Body>, BoxError> {
+    async fn stale(&self, request: Request<Body>, by: u64) -> Result<Response<Answer>, BoxError> {
+        if let Some(answer) = Question::of(&request).answer(&self.client, by).await {
+            self.note();
+            return Ok(answer);
+        }
+        self.try_the_next();
+        Ok(self.client.send(request).await?.map(boxed))
+    }
+
+    async fn die(&self) -> Result<Response<Answer>, BoxError> {
         self.struck.died.notify_one();
         std::future::pending().await
     }
@@ -150,8 +209,9 @@ fn lost() -> BoxError {
 }
 
 /// As the server words it.
-fn refusal(code: u16) -> Response<Body> {
+fn refusal(code: u16) -> Response<Answer> {
     let reason = match code {
+        404 => "NotFound",
         409 => "Conflict",
         410 => "Expired",
         429 => "TooManyRequests",
@@ -164,10 +224,23 @@ fn refusal(code: u16) -> Response<Body> {
         "message": "injected fault", "reason": reason, "code": code,
         "details": {"retryAfterSeconds": u8::from(code == 429)},
     });
+    said(code, &body)
+}
+
+/// An answer of this server's.
+fn said(code: u16, body: &Value) -> Response<Answer> {
     let response = Response::builder()
         .status(code)
         .header("content-type", "application/json");
-    response.body(Body::from(body.to_string().into_bytes())).unwrap()
+    let body = Body::from(body.to_string().into_bytes());
+    response.body(boxed(body)).unwrap()
+}
+
+/// The body of an answer.
+pub type Answer = UnsyncBoxBody<Bytes, BoxError>;
+
+fn boxed(body: Body) -> Answer {
+    body.map_err(Into::into).boxed_unsync()
 }
 
 impl fmt::Debug for Hazard {
@@ -179,9 +252,9 @@ impl fmt::Debug for Hazard {
 type BoxError = Box<dyn std::error::Error + Send + Sync>;
 
 impl Service<Request<Body>> for Hazard {
-    type Response = Response<Body>;
+    type Response = Response<Answer>;
     type Error = BoxError;
-    type Future = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = Result<Response<Answer>, BoxError>> + Send>>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
         Poll::Ready(Ok(()))
@@ -193,7 +266,7 @@ impl Service<Request<Body>> for Hazard {
             if this.is_struck(&request) {
                 return this.strike(request).await;
             }
-            this.client.send(request).await.map_err(Into::into)
+            Ok(this.client.send(request).await?.map(boxed))
         })
     }
 }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use jiff::{SignedDuration, Timestamp};
 use serde_json::Value;
 use tokio::time::Instant;
 
@@ -74,6 +75,21 @@ impl History {
     /// The moments at which a namespace named a control plane that was gone.
     pub fn lost_injectors(&self) -> Vec<String> {
         super::injectors::lost(&self.entries)
+    }
+
+    /// What the moves broke of what is promised of them.
+    pub fn broken_moves(&self) -> Vec<String> {
+        let (here, now) = (Instant::now(), Timestamp::now());
+        let moment = |at: Instant| {
+            let since = SignedDuration::try_from(here.duration_since(at)).unwrap_or_default();
+            now.saturating_sub(since).unwrap_or(now)
+        };
+        self.broken_moves_at(moment).into_iter().collect()
+    }
+
+    /// The same where the moments are known.
+    pub fn broken_moves_at(&self, moment: impl Fn(Instant) -> Timestamp) -> BTreeSet<String> {
+        super::movers::replay::broken(&self.entries, self.begin, moment)
     }
 
     fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Entry> {
@@ -378,6 +394,18 @@ fn promise(deployment: &Value) -> (i64, i64) {
     (desired, desired - missing - i64::from(stuck))
 }
 
+/// For tests of judges: an object that says `gone` is.
+#[cfg(test)]
+pub(super) fn entry(version: u64, kind: &'static str, object: Value) -> Entry {
+    Entry {
+        version,
+        at: Instant::now(),
+        kind,
+        gone: object["gone"] == true,
+        object,
+    }
+}
+
 #[cfg(test)]
 #[allow(
     clippy::needless_pass_by_value,
@@ -386,16 +414,6 @@ fn promise(deployment: &Value) -> (i64, i64) {
 mod tests {
     use super::*;
     use serde_json::json;
-
-    fn entry(version: u64, kind: &'static str, object: Value) -> Entry {
-        Entry {
-            version,
-            at: Instant::now(),
-            kind,
-            gone: object["gone"] == true,
-            object,
-        }
-    }
 
     fn deployment(unavailable: Value) -> Value {
         json!({"metadata": {"namespace": "shop", "name": "cart"},

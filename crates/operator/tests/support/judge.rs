@@ -145,6 +145,25 @@ fn join(all: &mut Value, more: &Value) {
     }
 }
 
+/// Conditions are found by their type: in which order they were told first is of no matter, and depends on what came first.
+pub fn by_type(mut object: Value) -> Value {
+    if let Some(Value::Array(conditions)) = object.pointer_mut("/status/conditions") {
+        conditions.sort_by_key(|one| one["type"].as_str().unwrap_or_default().to_owned());
+    }
+    object
+}
+
+/// What a run died of.
+pub fn text_of(panic: &(dyn std::any::Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| panic.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_default()
+        .lines()
+        .take(12)
+        .collect::<Vec<_>>()
+        .join(" ¶ ")
+}
+
 impl End {
     /// The first object that differs, and where.
     pub fn difference(&self, other: &Self) -> Option<String> {

@@ -19,6 +19,7 @@ pub mod injectors;
 pub mod input;
 pub mod judge;
 pub mod made;
+pub mod movers;
 pub mod operator;
 pub mod plays;
 pub mod real;

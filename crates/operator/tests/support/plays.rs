@@ -1,4 +1,7 @@
-//! The eight plays of the matrix: what is there before, and what somebody does.
+//! The plays of the matrix: what is there before, and what somebody does. Here the eight in which a mesh lives; those in which workloads move have a
+//! room of their own.
+
+pub mod migrations;
 
 use std::future::Future;
 use std::pin::Pin;
@@ -23,6 +26,8 @@ pub struct Play {
     pub act: Steps,
     /// Whether what is referred to may go: somebody said so.
     pub destroys: bool,
+    /// Whether workloads move, so that somebody must inject them.
+    pub moves: bool,
 }
 
 /// Steps as a plain function.
@@ -48,8 +53,29 @@ macro_rules! each_play {
         }
     };
 }
+
+/// The same of those in which workloads move.
+#[allow(unused_macros, reason = "every test program uses its own share")]
+macro_rules! each_move {
+    ($then:ident) => {
+        $then! {
+            moves_by_namespace,
+            moves_by_template,
+            moves_by_tag,
+            moves_but_one_fails,
+            moves_elsewhere_halfway,
+            moves_from_several
+        }
+    };
+}
 #[allow(unused_imports, reason = "every test program uses its own share")]
-pub(crate) use {each_play, steps};
+pub(crate) use {each_move, each_play, steps};
+
+/// The play of this name.
+pub fn play(name: &str) -> &'static Play {
+    let mut all = PLAYS.iter().chain(migrations::MIGRATIONS);
+    all.find(|play| play.name == name).unwrap()
+}
 
 pub fn same(state: Vec<Value>) -> Vec<Value> {
     state
@@ -67,16 +93,8 @@ pub async fn upgrade(world: &World) {
         .await;
 }
 
-/// A namespace that the steps before and the act both know by name.
-pub const KNOWN: &str = "app";
-
-/// Labels it; on a server that many plays share it may be there already.
-async fn known_namespace(world: &World, labels: &str) {
-    if world.get(&At::cluster("Namespace", KNOWN)).await.is_some() {
-        return world.label(KNOWN, labels).await;
-    }
-    world.create(made::namespace(KNOWN, labels)).await;
-}
+/// A namespace that the steps before and the act both know.
+const KNOWN: &str = "app";
 
 /// Longer than any play.
 const LONG: u64 = 86_400;
@@ -91,6 +109,7 @@ pub const PLAYS: &[Play] = &[
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
         destroys: false,
+        moves: false,
     },
     Play {
         name: "in_place_upgrade",
@@ -106,6 +125,7 @@ pub const PLAYS: &[Play] = &[
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
         destroys: false,
+        moves: false,
     },
     Play {
         name: "revision_upgrade",
@@ -120,6 +140,7 @@ pub const PLAYS: &[Play] = &[
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
         destroys: false,
+        moves: false,
     },
     Play {
         name: "tag_move",
@@ -139,23 +160,25 @@ pub const PLAYS: &[Play] = &[
             }
         }),
         destroys: false,
+        moves: false,
     },
     Play {
         name: "prune",
         before: steps!(world => {
             healthy(world, made::revision_based("default", OLD, world.grace(), &[])).await;
-            known_namespace(world, "istio.io/rev=default-v1-28-2").await;
+            world.known_namespace(KNOWN, "istio.io/rev=default-v1-28-2").await;
             world.until_condition(&at::revision("default-v1-28-2"), "InUse=True").await;
             upgrade(world).await;
             world.until_state(&at::revision("default-v1-29-1"), "Healthy").await;
         }),
         disguise: same,
         act: steps!(world => {
-            world.label(KNOWN, "istio.io/rev=default-v1-29-1").await;
+            world.label(&world.space(KNOWN), "istio.io/rev=default-v1-29-1").await;
             world.until_gone(&at::revision("default-v1-28-2")).await;
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
         destroys: false,
+        moves: false,
     },
     Play {
         name: "name_clash",
@@ -177,6 +200,7 @@ pub const PLAYS: &[Play] = &[
             world.until_state(&at::revision("default"), "Healthy").await;
         }),
         destroys: true,
+        moves: false,
     },
     Play {
         name: "deletion",
@@ -195,6 +219,7 @@ pub const PLAYS: &[Play] = &[
             world.until_gone(&at::cni()).await;
         }),
         destroys: true,
+        moves: false,
     },
     Play {
         name: "takeover",
@@ -211,6 +236,7 @@ pub const PLAYS: &[Play] = &[
             world.until_state(&at::istio("default"), "Healthy").await;
         }),
         destroys: false,
+        moves: false,
     },
 ];
 

@@ -1,17 +1,18 @@
-//! A real API server behind worlds: one for all trials that follow each other, with controllers, a hollow kubelet and an audit log.
+//! A real API server behind worlds: one for all trials that follow each other in a lane, with controllers, a hollow kubelet and an audit log.
 //!
 //! With or without injection: without, nobody asks webhooks; with it, real istiods run behind their pods and are asked.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use kube::Client;
 use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{Cluster, Options, User, WORKLOAD_CONTROLLERS};
 use mainstay_testkit::istiod::Istiods;
-use mainstay_testkit::kubelet::{Backing, Kubelet, KubeletOptions};
-use tokio::sync::Mutex;
+use mainstay_testkit::kubelet::{Backing, Kubelet, KubeletOptions, Making};
+use serde_json::Value;
 
 use super::calls::{Mark, OPERATOR};
 
@@ -24,10 +25,34 @@ pub struct Real {
     serial: AtomicU64,
 }
 
-static SHARED: Mutex<Option<Arc<Real>>> = Mutex::const_new(None);
+/// The one of each lane, for the trials that follow each other in it.
+static SHARED: Mutex<Vec<(ThreadId, Arc<Real>)>> = Mutex::new(Vec::new());
+
+fn with_shared<T>(act: impl FnOnce(&mut Vec<(ThreadId, Arc<Real>)>) -> T) -> T {
+    act(&mut SHARED.lock().unwrap_or_else(PoisonError::into_inner))
+}
 
 /// The versions that have a real istiod.
 pub const ISTIODS: [&str; 2] = ["pilot-discovery-1.28.2", "pilot-discovery-1.29.1"];
+
+/// A version that has none is run by the one after it: charts, revision and webhooks are its own.
+const STANDS_IN: (&str, &str) = (":1.27.9", ":1.28.2");
+
+/// Istiods, and who stands in for those there are none of.
+struct Troupe(Istiods);
+
+impl Backing for Troupe {
+    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+        let mut pod = pod.clone();
+        let containers = pod["spec"]["containers"].as_array_mut();
+        for container in containers.into_iter().flatten() {
+            if let Some(image) = container["image"].as_str() {
+                container["image"] = image.replace(STANDS_IN.0, STANDS_IN.1).into();
+            }
+        }
+        self.0.back(&pod, ip)
+    }
+}
 
 /// Without injection nobody answers for istiod.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
@@ -35,19 +60,22 @@ const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,
 const BRISK: Duration = Duration::from_millis(300);
 
 impl Real {
-    /// The one that is running, or a new one: never two at a time, they are large.
+    /// The one that is running in this lane, or a new one: never two at a time, they are large.
     pub async fn shared(injects: bool) -> Arc<Self> {
-        let mut shared = SHARED.lock().await;
-        if let Some(real) = shared.as_ref().filter(|real| real.injects == injects) {
-            return Arc::clone(real);
-        }
-        shared.take();
-        let real = Arc::new(Self::start(injects).await);
-        Arc::clone(shared.insert(real))
+        let lane = thread::current().id();
+        let known = with_shared(|all| {
+            let at = all.iter().position(|(of, _)| *of == lane)?;
+            Some(all.swap_remove(at).1)
+        });
+        let real = match known.filter(|real| real.injects == injects) {
+            Some(real) => real,
+            None => Arc::new(Self::start(injects).await),
+        };
+        with_shared(|all| all.push((lane, Arc::clone(&real))));
+        real
     }
 
-    /// One of its own.
-    pub async fn start(injects: bool) -> Self {
+    async fn start(injects: bool) -> Self {
         let options = Options {
             controllers: WORKLOAD_CONTROLLERS.to_vec(),
             users: vec![
@@ -60,7 +88,7 @@ impl Real {
             api_server_flags: (!injects).then(|| NO_WEBHOOKS.into()).into_iter().collect(),
         };
         let cluster = Cluster::start(options).await.unwrap();
-        let istiods = injects.then(|| Arc::new(Istiods::new(&cluster).unwrap()) as Arc<dyn Backing>);
+        let istiods = injects.then(|| Arc::new(Troupe(Istiods::new(&cluster).unwrap())) as Arc<dyn Backing>);
         let options = KubeletOptions {
             backing: istiods,
             ..KubeletOptions::default()

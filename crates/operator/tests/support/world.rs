@@ -2,6 +2,7 @@
 //! expected answer. Knows neither what is tried nor what is behind it.
 
 mod end;
+mod spaces;
 mod time;
 
 use std::cell::{Cell, RefCell};
@@ -42,6 +43,8 @@ pub struct World {
     pub promises: Promises,
     namespaces: RefCell<Vec<String>>,
     serial: Cell<u64>,
+    /// Of all worlds on one server.
+    number: u64,
 }
 
 impl World {
@@ -96,7 +99,12 @@ impl World {
     }
 
     fn over(backing: Backing, client: Client) -> Self {
+        let number = match &backing {
+            Backing::Sim(_) => 0,
+            Backing::Real(real) => real.next(),
+        };
         Self {
+            number,
             backing,
             client,
             operator: RefCell::new(None),
@@ -143,15 +151,19 @@ impl World {
     /// Starts the operator; it runs until [`stop_operator`](Self::stop_operator) or the end of the world.
     #[allow(clippy::unused_async, reason = "it reads as every other step of a scenario")]
     pub async fn start_operator(&self) {
-        let client = match &self.backing {
-            Backing::Sim(sim) => sim.limited_client(calls::OPERATOR),
-            Backing::Real(real) => real.client(calls::OPERATOR),
-        };
         let clock = match &self.backing {
             Backing::Sim(sim) => sim.clock(),
             Backing::Real(_) => super::operator::wall_clock(),
         };
-        self.start_operator_by(client, clock);
+        self.start_operator_by(self.operator_client(), clock);
+    }
+
+    /// A client of the operator.
+    pub fn operator_client(&self) -> Client {
+        match &self.backing {
+            Backing::Sim(sim) => sim.limited_client(calls::OPERATOR),
+            Backing::Real(real) => real.client(calls::OPERATOR),
+        }
     }
 
     /// The same with a client of its own, on a real server.
@@ -254,36 +266,6 @@ impl World {
     pub async fn delete(&self, at: &At) {
         let (code, body) = self.call("DELETE", &at.path(), "", None).await;
         assert!(code < 300 || code == 404, "{at}: {body}");
-    }
-
-    /// A namespace of this scenario, with these labels (`a=b c=d`). Gives its name.
-    pub async fn namespace(&self, labels: &str) -> String {
-        self.serial.set(self.serial.get() + 1);
-        let name = match &self.backing {
-            Backing::Sim(_) => format!("app-{}", self.serial.get()),
-            Backing::Real(real) => format!("app-{}", real.next()),
-        };
-        self.create(super::made::namespace(&name, labels)).await;
-        self.namespaces.borrow_mut().push(name.clone());
-        name
-    }
-
-    /// Replaces labels of a namespace: `a=b` sets one, `a=` takes it away.
-    pub async fn label(&self, namespace: &str, labels: &str) {
-        let labels: serde_json::Map<String, Value> = labels
-            .split_whitespace()
-            .filter_map(|pair| pair.split_once('='))
-            .map(|(key, value)| {
-                let value = if value.is_empty() {
-                    Value::Null
-                } else {
-                    value.into()
-                };
-                (key.to_owned(), value)
-            })
-            .collect();
-        let at = At::cluster("Namespace", namespace);
-        self.patch(&at, json!({"metadata": {"labels": labels}})).await;
     }
 
     /// How the pods of a workload behave from now on.

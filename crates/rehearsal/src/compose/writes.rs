@@ -30,7 +30,7 @@ pub(super) fn writes(play: &Play<'_>) -> Vec<Writes> {
                 }
             }
             What::Relabelled { .. } => add("patch", "Namespace", 1),
-            What::Moved(key, _) => add("patch", key.kind.name(), 1),
+            What::Moved(key, _) => add("patch", key.kind().name(), 1),
             What::Annotated => add("patch", "MutatingWebhookConfiguration", 1),
             What::Told => add("create", "Event", 1),
         }

@@ -43,7 +43,7 @@ pub(super) fn find(play: &Play<'_>, report: &Report, found: &mut Vec<Finding>) {
 
 fn workload<'a>(play: &'a Play<'_>, span: &Span) -> Option<&'a Workload> {
     let mut all = play.scene.workloads_in(&span.namespace);
-    all.find(|(key, _)| key.name == span.name && key.kind.name() == span.kind)
+    all.find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)
         .map(|(_, workload)| workload)
 }
 
@@ -52,7 +52,7 @@ fn emptied(play: &Play<'_>, span: &Span) -> Option<Finding> {
     let key = play
         .scene
         .workloads_in(&span.namespace)
-        .find(|(key, _)| key.name == span.name && key.kind.name() == span.kind)?
+        .find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)?
         .0;
     let steps = services::steps(play, key);
     // One that had no ready pod before loses none.

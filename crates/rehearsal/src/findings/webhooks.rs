@@ -49,7 +49,7 @@ pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
                     .map(|hook| format!("{} ({})", hook.name, hook.revision))
                     .collect();
                 let workloads = overlaps.entry((namespace.to_owned(), names)).or_default();
-                workloads.insert(key.name.clone());
+                workloads.insert(key.name().to_owned());
             }
         }
     }

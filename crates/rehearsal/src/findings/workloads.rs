@@ -33,7 +33,7 @@ pub(super) fn find(play: &Play<'_>, report: &Report, found: &mut Vec<Finding>) {
 
 fn failed(play: &Play<'_>, span: &Span, subject: String) -> Finding {
     let scene = play.scene.workloads_in(&span.namespace);
-    let mut scene = scene.filter(|(key, _)| key.name == span.name && key.kind.name() == span.kind);
+    let mut scene = scene.filter(|(key, _)| key.name() == span.name && key.kind().name() == span.kind);
     let never = scene
         .next()
         .is_some_and(|(_, workload)| workload.pace.ready.is_none());
@@ -60,7 +60,7 @@ fn late(play: &Play<'_>, found: &mut Vec<Finding>) {
         _ => None,
     });
     for (key, at) in late {
-        let subject = format!("{} {}/{}", key.kind.name(), key.namespace, key.name);
+        let subject = format!("{} {}/{}", key.kind().name(), key.namespace(), key.name());
         let what = format!("it comes up, but only after its readiness timeout ({at} after the beginning)");
         found.push(finding(
             (Severity::Warning, FindingKind::WorkloadFails),

@@ -175,12 +175,12 @@ impl<'a> World<'a> {
             self.complete(*at, *ready, brain, now);
         }
         let there = there.iter().filter_map(|(at, _)| self.units.get(*at));
-        for unit in there.filter(|unit| unit.key.name.starts_with("istiod")) {
+        for unit in there.filter(|unit| unit.key.name().starts_with("istiod")) {
             let (replicas, ready) = unit.counts();
             let fact = Deployment { replicas, ready };
             brain.observe(Observation::Deployment(
-                unit.key.namespace.clone(),
-                unit.key.name.clone(),
+                unit.key.namespace().to_owned(),
+                unit.key.name().to_owned(),
                 Some(fact),
             ));
         }
@@ -205,7 +205,7 @@ impl<'a> World<'a> {
         }
         if let Some(unit) = self.units.get_mut(at) {
             for name in unit.take_surplus() {
-                brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace.clone(), name));
+                brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
             }
             unit.settle_first();
         }
@@ -248,7 +248,7 @@ impl<'a> World<'a> {
                     unit.happen(&event);
                     touched.insert(at);
                     if let Event::Gone(name) = event {
-                        brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace.clone(), name));
+                        brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
                     }
                 }
                 Alarm::Istiod(namespace, name, replicas) => {
@@ -290,7 +290,7 @@ impl<'a> World<'a> {
             return;
         };
         self.pods += 1;
-        let name = format!("{}-{}", unit.key.name, self.pods);
+        let name = format!("{}-{}", unit.key.name(), self.pods);
         let revision = injector(brain, unit);
         unit.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
         if let Some(pod) = unit.newest() {
@@ -489,7 +489,7 @@ fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, brain: &mut Brain
     let revision = pod.revision.iter();
     let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.clone()));
     brain.refer(Referrer::Pod {
-        namespace: &key.namespace,
+        namespace: key.namespace(),
         name: &pod.name,
         labels: &pod.labels,
         annotations: &annotations.collect(),
@@ -507,7 +507,7 @@ fn injector(brain: &Brain, unit: &Unit) -> Option<String> {
     let snapshot = brain.snapshot();
     let asked = snapshot
         .references()
-        .chosen_in(&unit.key.namespace)
+        .chosen_in(unit.key.namespace())
         .or(unit.fact.asks())?;
     if let Some(revision) = snapshot.revisions().get(asked) {
         return Some(revision.name().to_owned());

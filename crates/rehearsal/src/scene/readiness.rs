@@ -80,7 +80,10 @@ impl Observed {
     }
 
     fn pace(&mut self, key: &WorkloadKey, workload: &Workload, wish: &Wish, drawn: u64) -> Pace {
-        if let Some(said) = wish.readiness_of.get(&format!("{}/{}", key.namespace, key.name)) {
+        if let Some(said) = wish
+            .readiness_of
+            .get(&format!("{}/{}", key.namespace(), key.name()))
+        {
             return Pace {
                 ready: *said,
                 observed: false,
@@ -109,7 +112,7 @@ impl Observed {
 }
 
 fn is_istiod(key: &WorkloadKey) -> bool {
-    key.name == "istiod" || key.name.starts_with("istiod-")
+    key.name() == "istiod" || key.name().starts_with("istiod-")
 }
 
 /// Between half and one and a half of a time, in whole tenths of a second: nobody is as regular as a default.

@@ -90,9 +90,8 @@ fn left_alone(preview: &Preview) -> String {
 
 /// A plan for programs.
 pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
-    let name =
-        |key: &WorkloadKey| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name});
-    let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind.name(), "namespace": key.namespace, "name": key.name, "reason": reason});
+    let name = |key: &WorkloadKey| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name()});
+    let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name(), "reason": reason});
     json!({
         "targetRevision": preview.target,
         "namespaces": preview.namespaces,

@@ -8,7 +8,8 @@ use mainstay_sim::State;
 use mainstay_sim::controllers::Controller;
 use serde_json::Value;
 
-use super::movers::Movers;
+use super::scene::{Shelf, all};
+use crate::support::movers::Movers;
 use crate::support::plays::Play;
 
 /// What was seen so far; clones are the same one.
@@ -23,10 +24,9 @@ struct Seen {
     broken: BTreeSet<String>,
     /// Names that had an injector once.
     served: BTreeSet<String>,
-    /// What our objects' statuses were about.
-    generations: BTreeMap<String, i64>,
     /// Our objects, by identity.
     alive: BTreeMap<String, String>,
+    shelf: Shelf,
     movers: Movers,
     version: u64,
 }
@@ -61,19 +61,12 @@ impl Controller for Witness {
             seen.injection(state, &injectors);
         }
         seen.served.extend(injectors);
-        seen.statuses(state);
         seen.graves(state);
-        let wrong = seen.movers.look(state);
+        let scene = seen.shelf.scene(state);
+        let wrong = seen.movers.look(&scene);
         seen.broken.extend(wrong);
         false
     }
-}
-
-fn all<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<mainstay_sim::object::Object>> {
-    let Some(resource) = state.resources.preferred(group, plural) else {
-        return Vec::new();
-    };
-    state.store.all(&resource.table).collect()
 }
 
 /// The revisions and tags that have an injector: by the names of webhook configurations.
@@ -113,31 +106,6 @@ impl Seen {
                 .find(|revision| *revision.meta().name == *name);
             if revision.is_some_and(|revision| revision.meta().deleting) {
                 self.broken.insert(format!("I8: {name} is deleted while in use"));
-            }
-        }
-    }
-
-    /// I6: a status is about a generation that was, and never about an older one than before.
-    fn statuses(&mut self, state: &State) {
-        for plural in [
-            "istios",
-            "istiorevisions",
-            "istiorevisiontags",
-            "istiocnis",
-            "ztunnels",
-        ] {
-            for object in all(state, "sailoperator.io", plural) {
-                let value = object.value();
-                let about = value["status"]["observedGeneration"].as_i64().unwrap_or(0);
-                let key = value["metadata"]["uid"].as_str().unwrap_or_default().to_owned();
-                let before = self.generations.insert(key, about).unwrap_or(0);
-                let generation = object.meta().generation;
-                if about > generation || about < before {
-                    let name = &object.meta().name;
-                    self.broken.insert(format!(
-                        "I6: {plural}/{name} of generation {generation} says {about} after {before}"
-                    ));
-                }
             }
         }
     }

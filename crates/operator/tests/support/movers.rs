@@ -1,83 +1,73 @@
-//! Whether workloads are moved as promised: takes each state a cluster is in, notes what must never be so. It looks at the cluster alone, not at what
-//! the operator believes of it.
+//! Whether workloads are moved as promised: takes each scene a cluster goes through, notes what must never be so. It looks at the cluster alone, not at
+//! what the operator believes of it; the simulator shows it every state, a real server what was written, version by version.
+
+pub mod replay;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use mainstay_sim::State;
-use mainstay_sim::object::Object;
 use serde_json::Value;
 
 const MARK: &str = "sailoperator.io/migration";
 
+/// What there is at a moment.
+pub struct Scene {
+    pub now: Timestamp,
+    /// Objects of the mesh, each with its kind.
+    pub mesh: Vec<(&'static str, Arc<Value>)>,
+    /// Deployments of others.
+    pub apps: Vec<Arc<Value>>,
+    pub pods: Vec<Arc<Value>>,
+}
+
+impl Scene {
+    fn of<'a>(&'a self, kind: &'a str) -> impl Iterator<Item = &'a Arc<Value>> {
+        let mesh = self.mesh.iter().filter(move |(of, _)| *of == kind);
+        mesh.map(|(_, object)| object)
+    }
+}
+
 /// What was seen so far.
 #[derive(Default)]
-pub(super) struct Movers {
+pub struct Movers {
     /// Workloads that were up once, and how many of their pods must stay.
     floors: BTreeMap<String, i64>,
     /// The moments at which a workload was sent to a revision.
     sent: BTreeMap<(String, String), BTreeSet<String>>,
     /// How many were moved to a revision, as far as was told.
     moved: BTreeMap<String, i64>,
+    /// What statuses were about.
+    generations: BTreeMap<String, i64>,
     /// Status and moment of conditions.
     conditions: BTreeMap<String, (String, String)>,
     /// The batch that was open when all was paused.
     paused: Option<i64>,
-    shelf: Shelf,
-}
-
-/// Objects as they were read last: a look at the cluster reads only what has changed since the one before.
-#[derive(Default)]
-struct Shelf(BTreeMap<Box<str>, (u64, Arc<Value>)>);
-
-impl Shelf {
-    fn all(&mut self, state: &State, group: &str, plural: &str) -> Vec<Arc<Value>> {
-        let objects = all(state, group, plural);
-        objects.into_iter().map(|object| self.read(object)).collect()
-    }
-
-    fn read(&mut self, object: &Object) -> Arc<Value> {
-        let meta = object.meta();
-        let known = self
-            .0
-            .get(&meta.uid)
-            .filter(|(version, _)| *version == meta.version);
-        if let Some((_, value)) = known {
-            return Arc::clone(value);
-        }
-        let value = Arc::new(object.value());
-        self.0
-            .insert(meta.uid.clone(), (meta.version, Arc::clone(&value)));
-        value
-    }
 }
 
 impl Movers {
-    /// Looks at a state; gives what is wrong in it.
-    pub(super) fn look(&mut self, state: &State) -> Vec<String> {
-        let istio = self.shelf.all(state, "sailoperator.io", "istios").pop();
-        let istio = istio.unwrap_or_default();
-        let mut apps = self.shelf.all(state, "apps", "deployments");
-        apps.retain(|app| app["metadata"]["namespace"] != "istio-system");
-        let pods = self.shelf.all(state, "", "pods");
+    /// Looks at a scene; gives what is wrong in it.
+    pub fn look(&mut self, scene: &Scene) -> Vec<String> {
+        let istio = scene.of("Istio").last().cloned().unwrap_or_default();
         let mut wrong = Vec::new();
-        wrong.extend(crowd(state, &istio, &apps));
-        wrong.extend(self.available(&pods, &apps));
-        wrong.extend(self.sent_twice(&apps));
+        wrong.extend(crowd(scene, &istio));
+        wrong.extend(self.available(scene));
+        wrong.extend(self.sent_twice(&scene.apps));
         wrong.extend(self.counts(&istio));
-        wrong.extend(self.moments(state));
-        wrong.extend(in_use(state, &pods));
+        wrong.extend(self.statuses(scene));
+        wrong.extend(self.moments(scene));
+        wrong.extend(in_use(scene));
         wrong.extend(self.pause(&istio));
         wrong
     }
 
     /// I2: of a workload that was up, no more pods are missing than it allows itself.
-    fn available(&mut self, pods: &[Arc<Value>], apps: &[Arc<Value>]) -> Vec<String> {
+    fn available(&mut self, scene: &Scene) -> Vec<String> {
         let mut wrong = Vec::new();
-        for app in apps {
+        for app in &scene.apps {
             let (name, space) = (&app["metadata"]["name"], &app["metadata"]["namespace"]);
-            let ready = pods
+            let ready = scene
+                .pods
                 .iter()
                 .filter(|pod| {
                     pod["metadata"]["namespace"] == *space && pod["metadata"]["labels"]["app"] == *name
@@ -141,25 +131,39 @@ impl Movers {
         wrong
     }
 
-    /// I7: the moment of a condition moves only with its status.
-    fn moments(&mut self, state: &State) -> Vec<String> {
+    /// I6: a status is about a generation that was, and never about an older one than before.
+    fn statuses(&mut self, scene: &Scene) -> Vec<String> {
         let mut wrong = Vec::new();
-        for plural in ["istios", "istiorevisions", "istiorevisiontags"] {
-            for value in self.shelf.all(state, "sailoperator.io", plural) {
-                for condition in value["status"]["conditions"].as_array().into_iter().flatten() {
-                    let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
-                    let key = format!("{} {}", value["metadata"]["uid"], text("type"));
-                    let now = (text("status"), text("lastTransitionTime"));
-                    let old = self.conditions.insert(key, now.clone());
-                    let same = old.filter(|(status, moment)| *status == now.0 && *moment != now.1);
-                    if let Some((_, moment)) = same {
-                        wrong.push(format!(
-                            "I7: {plural}/{} {}: {moment} became {} without a change",
-                            value["metadata"]["name"],
-                            text("type"),
-                            now.1
-                        ));
-                    }
+        for (kind, object) in &scene.mesh {
+            let about = object["status"]["observedGeneration"].as_i64().unwrap_or(0);
+            let generation = object["metadata"]["generation"].as_i64().unwrap_or(0);
+            let before = self.generations.insert(identity(object), about).unwrap_or(0);
+            if about > generation || about < before {
+                let name = &object["metadata"]["name"];
+                wrong.push(format!(
+                    "I6: {kind} {name} of generation {generation} says {about} after {before}"
+                ));
+            }
+        }
+        wrong
+    }
+
+    /// I7: the moment of a condition moves only with its status.
+    fn moments(&mut self, scene: &Scene) -> Vec<String> {
+        let mut wrong = Vec::new();
+        for (kind, object) in &scene.mesh {
+            for condition in object["status"]["conditions"].as_array().into_iter().flatten() {
+                let text = |key: &str| condition[key].as_str().unwrap_or_default().to_owned();
+                let key = format!("{} {}", identity(object), text("type"));
+                let now = (text("status"), text("lastTransitionTime"));
+                let old = self.conditions.insert(key, now.clone());
+                let same = old.filter(|(status, moment)| *status == now.0 && *moment != now.1);
+                if let Some((_, moment)) = same {
+                    let (name, of) = (&object["metadata"]["name"], text("type"));
+                    wrong.push(format!(
+                        "I7: {kind} {name} {of}: {moment} became {} without a change",
+                        now.1
+                    ));
                 }
             }
         }
@@ -185,52 +189,48 @@ impl Movers {
 }
 
 /// I1: no more workloads are disturbed by us than a batch holds.
-fn crowd(state: &State, istio: &Value, apps: &[Arc<Value>]) -> Option<String> {
+fn crowd(scene: &Scene, istio: &Value) -> Option<String> {
     let batched = &istio["spec"]["updateStrategy"]["workloadMigration"]["batched"];
     let most = usize::try_from(batched["batchSize"].as_i64().unwrap_or(1)).unwrap_or(1);
-    let now = Timestamp::from_microsecond(state.now().as_micros()).unwrap();
-    let disturbed: Vec<String> = apps
+    let given = batched["readinessTimeout"].as_str();
+    let given = given.and_then(|text| text.parse::<SignedDuration>().ok());
+    let disturbed: Vec<String> = scene
+        .apps
         .iter()
-        .filter(|app| {
-            let started =
-                mark(app).and_then(|(mark, _)| mark["startedAt"].as_str()?.parse::<Timestamp>().ok());
-            // All plays give a minute.
-            let in_time = started
-                .and_then(|started| started.checked_add(SignedDuration::from_mins(1)).ok())
-                .is_some_and(|deadline| deadline > now);
-            in_time && !is_complete(app)
-        })
+        .filter(|app| is_awaited(app, given, scene.now) && !is_complete(app))
         .map(|app| name_of(app))
         .collect();
     (disturbed.len() > most).then(|| format!("I1: {} are disturbed at once", disturbed.join(", ")))
 }
 
+/// It was sent somewhere, and what it was given to come up is not over.
+fn is_awaited(app: &Value, given: Option<SignedDuration>, now: Timestamp) -> bool {
+    let started = mark(app).and_then(|(mark, _)| mark["startedAt"].as_str()?.parse::<Timestamp>().ok());
+    let Some(started) = started else { return false };
+    let deadline = given.and_then(|given| started.checked_add(given).ok());
+    deadline.is_none_or(|deadline| deadline > now)
+}
+
 /// I8: whose proxy runs is not deleted.
-fn in_use(state: &State, pods: &[Arc<Value>]) -> Vec<String> {
-    let leaving: BTreeSet<String> = all(state, "sailoperator.io", "istiorevisions")
-        .iter()
-        .filter(|revision| revision.meta().deleting)
-        .map(|revision| revision.meta().name.to_string())
+fn in_use(scene: &Scene) -> Vec<String> {
+    let is_leaving = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
+    let leaving: BTreeSet<&str> = scene
+        .of("IstioRevision")
+        .filter(|revision| is_leaving(revision))
+        .filter_map(|revision| revision["metadata"]["name"].as_str())
         .collect();
     if leaving.is_empty() {
         return Vec::new();
     }
-    let running = pods
-        .iter()
-        .filter(|pod| pod["metadata"]["deletionTimestamp"].is_null());
-    let by = running.filter_map(|pod| {
-        pod["metadata"]["annotations"]["istio.io/rev"]
-            .as_str()
-            .map(str::to_owned)
-    });
+    let running = scene.pods.iter().filter(|pod| !is_leaving(pod));
+    let by = running.filter_map(|pod| pod["metadata"]["annotations"]["istio.io/rev"].as_str());
     by.filter(|revision| leaving.contains(revision))
         .map(|revision| format!("I8: {revision} is deleted while a pod runs its proxy"))
         .collect()
 }
 
-fn all<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<Object>> {
-    let resource = state.resources.preferred(group, plural);
-    resource.map_or_else(Vec::new, |resource| state.store.all(&resource.table).collect())
+fn identity(object: &Value) -> String {
+    object["metadata"]["uid"].as_str().unwrap_or_default().to_owned()
 }
 
 fn name_of(app: &Value) -> String {

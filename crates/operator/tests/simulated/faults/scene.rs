@@ -1,0 +1,68 @@
+//! What the simulator shows: takes each state it is in, gives the scene for those who judge moves. It reads only what has changed since the one before.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use mainstay_sim::State;
+use mainstay_sim::object::Object;
+use serde_json::Value;
+
+use crate::support::movers::Scene;
+
+/// Kinds of the mesh, and what their collections are called.
+const MESH: [(&str, &str); 5] = [
+    ("Istio", "istios"),
+    ("IstioRevision", "istiorevisions"),
+    ("IstioRevisionTag", "istiorevisiontags"),
+    ("IstioCNI", "istiocnis"),
+    ("ZTunnel", "ztunnels"),
+];
+
+/// Objects as they were read last.
+#[derive(Default)]
+pub(super) struct Shelf(BTreeMap<Box<str>, (u64, Arc<Value>)>);
+
+impl Shelf {
+    pub(super) fn scene(&mut self, state: &State) -> Scene {
+        let mut mesh = Vec::new();
+        for (kind, plural) in MESH {
+            let objects = self.all(state, "sailoperator.io", plural);
+            mesh.extend(objects.into_iter().map(|object| (kind, object)));
+        }
+        let mut apps = self.all(state, "apps", "deployments");
+        apps.retain(|app| app["metadata"]["namespace"] != "istio-system");
+        Scene {
+            now: Timestamp::from_microsecond(state.now().as_micros()).unwrap(),
+            mesh,
+            apps,
+            pods: self.all(state, "", "pods"),
+        }
+    }
+
+    fn all(&mut self, state: &State, group: &str, plural: &str) -> Vec<Arc<Value>> {
+        let objects = all(state, group, plural);
+        objects.into_iter().map(|object| self.read(object)).collect()
+    }
+
+    fn read(&mut self, object: &Object) -> Arc<Value> {
+        let meta = object.meta();
+        let known = self
+            .0
+            .get(&meta.uid)
+            .filter(|(version, _)| *version == meta.version);
+        if let Some((_, value)) = known {
+            return Arc::clone(value);
+        }
+        let value = Arc::new(object.value());
+        self.0
+            .insert(meta.uid.clone(), (meta.version, Arc::clone(&value)));
+        value
+    }
+}
+
+/// What the simulator holds of a kind.
+pub(super) fn all<'a>(state: &'a State, group: &str, plural: &str) -> Vec<&'a Arc<Object>> {
+    let resource = state.resources.preferred(group, plural);
+    resource.map_or_else(Vec::new, |resource| state.store.all(&resource.table).collect())
+}
