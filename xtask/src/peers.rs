@@ -17,16 +17,18 @@ pub(crate) fn run(names: &[String]) -> anyhow::Result<()> {
     if let Some(unknown) = names.iter().find(|name| !known.contains(&name.as_str())) {
         bail!("no peer is called {unknown:?}; there are {}", known.join(", "));
     }
-    for name in known {
-        if names.is_empty() || names.iter().any(|wanted| wanted == name) {
-            let begin = Instant::now();
-            let path = match name {
-                BROWSER => fetch_chromium(),
-                name => peer(name),
-            };
-            let path = path.with_context(|| format!("peer {name}"))?;
-            println!("{name:<10} {} ({:.1?})", path.display(), begin.elapsed());
-        }
+    let is_wanted = |name: &&str| names.is_empty() || names.iter().any(|wanted| wanted == name);
+    let wanted: Vec<&str> = known.into_iter().filter(is_wanted).collect();
+    for (number, name) in wanted.iter().enumerate() {
+        // The first of a module takes minutes.
+        println!("peers: [{}/{}] {name}", number + 1, wanted.len());
+        let begin = Instant::now();
+        let path = match *name {
+            BROWSER => fetch_chromium(),
+            name => peer(name),
+        };
+        let path = path.with_context(|| format!("peer {name}"))?;
+        println!("peers: {} ({:.1?})", path.display(), begin.elapsed());
     }
     Ok(())
 }

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
@@ -31,29 +32,80 @@ const PEERS: [&str; 16] = [
 /// The proofs whose short share belongs to every change.
 const PROOFS: &[&str] = &["render", "clusters", "inject"];
 
-/// Runs it all.
+/// Runs it all, and says what took how long.
 pub(crate) fn run() -> anyhow::Result<()> {
-    run_cargo(&["fmt", "--all", "--check"])?;
-    crate::tidy::run()?;
-    crate::charts::run(&crate::charts::Arguments::default())?;
-    crate::peers::run(&PEERS.map(str::to_owned))?;
-    run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])?;
-    deny()?;
-    run_cargo(&["test", "--workspace"])?;
+    let mut steps = Steps::default();
+    let outcome = run_steps(&mut steps);
+    println!("\n{}", steps.table());
+    outcome
+}
+
+fn run_steps(steps: &mut Steps) -> anyhow::Result<()> {
+    steps.run("fmt", || run_cargo(&["fmt", "--all", "--check"]))?;
+    steps.run("tidy", crate::tidy::run)?;
+    steps.run("charts", || {
+        crate::charts::run(&crate::charts::Arguments::default())
+    })?;
+    steps.run("peers", || crate::peers::run(&PEERS.map(str::to_owned)))?;
+    steps.run("clippy", || {
+        run_cargo(&["clippy", "--workspace", "--all-targets", "--", "-D", "warnings"])
+    })?;
+    steps.run("deny", deny)?;
+    steps.run("build", || run_cargo(&["test", "--workspace", "--no-run"]))?;
+    // One failure shall not hide the others.
+    steps.run("test", || run_cargo(&["test", "--workspace", "--no-fail-fast"]))?;
     for proof in PROOFS {
-        run_cargo(&["xtask", "prove", proof, "--quick"])?;
+        steps.run(&format!("prove {proof}"), || {
+            run_cargo(&["xtask", "prove", proof, "--quick"])
+        })?;
     }
     if nix::unistd::geteuid().is_root() {
-        run_cargo(&["xtask", "prove", "traffic", "--quick"])?;
+        steps.run("prove traffic", || {
+            run_cargo(&["xtask", "prove", "traffic", "--quick"])
+        })?;
     } else {
         println!("prove traffic: not measured: needs root");
     }
     Ok(())
 }
 
+/// How long each step took.
+#[derive(Debug, Default)]
+struct Steps(Vec<(String, Duration, bool)>);
+
+impl Steps {
+    fn run(&mut self, name: &str, act: impl FnOnce() -> anyhow::Result<()>) -> anyhow::Result<()> {
+        let begin = Instant::now();
+        let outcome = act();
+        self.0.push((name.to_owned(), begin.elapsed(), outcome.is_ok()));
+        outcome
+    }
+
+    fn table(&self) -> String {
+        let minutes = |time: Duration| format!("{}:{:02}", time.as_secs() / 60, time.as_secs() % 60);
+        let row = |(name, time, passed): &(String, Duration, bool)| {
+            vec![
+                name.clone(),
+                minutes(*time),
+                if *passed { "ok" } else { "FAILED" }.to_owned(),
+            ]
+        };
+        let all = self.0.iter().map(|(_, time, _)| *time).sum();
+        let rows: Vec<_> = self
+            .0
+            .iter()
+            .map(row)
+            .chain([vec!["all".into(), minutes(all)]])
+            .collect();
+        crate::table::layout(&["step", "min:s", ""], &rows)
+    }
+}
+
 /// Licences, sources and bans. Advisories need the network and are a job of their own.
 fn deny() -> anyhow::Result<()> {
     let tool = cargo_deny()?;
+    // It looks at what other platforms would need, too, which no build has downloaded.
+    run_cargo(&["fetch", "--locked"])?;
     println!("$ cargo deny check bans licenses sources");
     let status = Command::new(tool)
         .args([

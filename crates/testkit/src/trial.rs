@@ -7,7 +7,9 @@
     reason = "it stands in for libtest"
 )]
 
+use std::cell::RefCell;
 use std::future::Future;
+use std::panic::{self, PanicHookInfo};
 use std::pin::Pin;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -120,13 +122,14 @@ fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str])
 /// Gives how many failed.
 fn run(lanes: usize, trials: &[Trial]) -> Result<usize, Problem> {
     println!("\nrunning {} tests", trials.len());
+    remember_panics();
     let taken = AtomicUsize::new(0);
     let next = || trials.get(taken.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(|| run_lane(next))).collect();
         let failed = lanes.into_iter().map(|lane| match lane.join() {
             Ok(failed) => failed,
-            Err(panic) => std::panic::resume_unwind(panic),
+            Err(panic) => panic::resume_unwind(panic),
         });
         failed.sum()
     })
@@ -161,7 +164,33 @@ async fn judge(trial: &Trial) -> Result<bool, Problem> {
         trial.name,
         begin.elapsed().as_secs_f64()
     );
+    let reason = LAST_WORDS.take();
+    if outcome.is_err() && !reason.is_empty() {
+        println!("    {}", reason.replace('\n', "\n    "));
+    }
     Ok(outcome.is_ok())
+}
+
+thread_local! {
+    /// Why a trial of this lane has panicked.
+    static LAST_WORDS: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+/// What other lanes print, and a long backtrace, would come between a trial's name and its reason.
+fn remember_panics() {
+    let usual = panic::take_hook();
+    panic::set_hook(Box::new(move |panic| {
+        LAST_WORDS.set(last_words(panic));
+        usual(panic);
+    }));
+}
+
+fn last_words(panic: &PanicHookInfo<'_>) -> String {
+    let message = panic.payload_as_str().unwrap_or("no message");
+    match panic.location() {
+        Some(location) => format!("{location}: {message}"),
+        None => message.to_owned(),
+    }
 }
 
 fn conclude(all: usize, failed: usize) -> ExitCode {

@@ -152,12 +152,13 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// The six plays.
-const PLAYS: [&str; 6] = [
+/// The plays of the matrix.
+const PLAYS: [&str; 7] = [
     "moves_by_namespace",
     "moves_by_template",
     "moves_by_tag",
     "moves_but_one_fails",
+    "moves_until_one_fails",
     "moves_elsewhere_halfway",
     "moves_from_several",
 ];

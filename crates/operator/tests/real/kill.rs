@@ -13,18 +13,18 @@ use crate::support::calls::{Mark, OPERATOR};
 use crate::support::made::{self, NEW, OLD};
 use crate::support::world::Backing;
 
-pub(crate) const TRIALS: &[Trial] = &[
-    Trial {
-        name: "kill::nothing_is_restarted_twice",
-        begin: || Box::pin(nothing_is_restarted_twice()),
-    },
-    Trial {
-        name: "kill::two_hundred_workloads",
-        begin: || Box::pin(two_hundred_workloads()),
-    },
-];
+pub(crate) const KILLS: &[Trial] = &[Trial {
+    name: "kill::nothing_is_restarted_twice",
+    begin: || Box::pin(nothing_is_restarted_twice()),
+}];
 
-const KILLS: usize = 50;
+pub(crate) const SCALE: &[Trial] = &[Trial {
+    name: "kill::two_hundred_workloads",
+    begin: || Box::pin(two_hundred_workloads()),
+}];
+
+const LIVES: usize = 50;
+const WORKLOADS: usize = 100;
 const TARGET: &str = "default-v1-29-1";
 
 /// How the workloads of a namespace come by their proxies: labels of the namespace, labels of the templates.
@@ -142,9 +142,9 @@ fn asked(mark: &Mark) -> Asked {
     asked
 }
 
-/// Each workload's template has changed exactly once, and the counts are told. Of writes whose author died meanwhile the audit log may not know how
-/// they ended, so there must be at least so many that it knows of.
-async fn check(world: &World, apps: &[At], (before, mark, known): (&[i64], &Mark, usize)) -> Value {
+/// Each workload's template has changed exactly once, and the counts are told. Nothing was patched twice that the audit log knows of; how a write ended
+/// whose author died meanwhile, it may not know.
+async fn check(world: &World, apps: &[At], before: &[i64], mark: &Mark) -> Value {
     let after = generations(world, apps).await;
     for ((app, before), after) in apps.iter().zip(before).zip(&after) {
         assert_eq!(*after, before + 1, "{app}: its template changed once");
@@ -153,7 +153,6 @@ async fn check(world: &World, apps: &[At], (before, mark, known): (&[i64], &Mark
         assert_eq!(history, "2", "{app}: one restart is one revision more");
     }
     let patches = asked(mark).patches;
-    assert!(patches.len() >= known, "only {} are known", patches.len());
     assert!(
         patches.values().all(|count| *count == 1),
         "each once: {patches:?}"
@@ -171,9 +170,17 @@ async fn check(world: &World, apps: &[At], (before, mark, known): (&[i64], &Mark
     status
 }
 
+/// How many writes the next operator is granted, so that fifty of them die all over the migration and none is left without work: how many writes a
+/// workload takes depends on how busy the machine is, since what is told of several at once is told once.
+fn writes_of_life(lives: usize, moved: usize) -> usize {
+    // A batch may be on its way that is not counted yet.
+    let due = lives * (WORKLOADS - 20) / LIVES;
+    if moved < due { 2 + lives % 6 } else { 1 + lives % 2 }
+}
+
 async fn nothing_is_restarted_twice() {
     let world = World::real_injecting().await;
-    let apps = furnish(&world, (10, 100, 10)).await;
+    let apps = furnish(&world, (10, WORKLOADS, 10)).await;
     world.stop_operator().await;
     let (before, mark) = (generations(&world, &apps).await, world.mark());
     let begin = std::time::Instant::now();
@@ -191,9 +198,9 @@ async fn nothing_is_restarted_twice() {
         .await;
     drop(first);
     let (mut kills, mut moments) = (1, [0; 3]);
-    while kills < KILLS {
-        // Between two and seven writes per life: with fifty lives, all over the migration.
-        let death = (2 + kills % 6, MOMENTS[kills % MOMENTS.len()]);
+    while kills < LIVES {
+        let moved = migration(&world).await["migratedWorkloads"].as_u64().unwrap_or(0);
+        let death = (writes_of_life(kills, moved as usize), kills % MOMENTS.len());
         let life = Process::start(&kubeconfig, Some(death));
         if !life.kill_at_last_write(until_over(&world)).await {
             break;
@@ -205,7 +212,7 @@ async fn nothing_is_restarted_twice() {
     let last = Process::start(&kubeconfig, None);
     until_over(&world).await;
     let took = begin.elapsed();
-    let status = check(&world, &apps, (&before, &mark, apps.len() - moments[1])).await;
+    let status = check(&world, &apps, &before, &mark).await;
     let asked = asked(&mark);
     println!(
         "migration kills: {kills} kills (one between writes, {} before, {} during, {} after one), the last with {} of 100 workloads moved; each restarted once, \
@@ -220,7 +227,10 @@ async fn nothing_is_restarted_twice() {
         asked.relabels,
         took.as_secs_f64(),
     );
-    assert_eq!(kills, KILLS, "it was over before: {left:#}");
+    assert_eq!(
+        kills, LIVES,
+        "it was over before, or one ended by itself: {left:#}"
+    );
     drop(last);
     world.start_operator().await;
     world.end().await;
@@ -242,7 +252,7 @@ async fn two_hundred_workloads() {
     until_over(&world).await;
     world.settle().await;
     let (after, peak) = operator.memory();
-    let status = check(&world, &apps, (&before, &mark, apps.len())).await;
+    let status = check(&world, &apps, &before, &mark).await;
     let asked = asked(&mark);
     let batches = status["batched"]["totalBatches"].as_u64().unwrap();
     let moment = |key: &str| status[key].as_str().unwrap().parse::<jiff::Timestamp>().unwrap();
@@ -256,6 +266,7 @@ async fn two_hundred_workloads() {
         2 * batches + 200,
         asked.throttled,
     );
+    assert_eq!(asked.patches.len(), apps.len(), "nobody died");
     assert_eq!((asked.relabels, asked.throttled), (50, 0));
     assert!(
         asked.statuses as u64 <= 2 * batches + 200 + 10,

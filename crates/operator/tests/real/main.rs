@@ -18,6 +18,7 @@ mod scenarios;
 mod support;
 mod takeover;
 
+use std::num::NonZero;
 use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
@@ -62,7 +63,9 @@ static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 const SCENARIOS: &[Trial] = scenarios::each!(trials);
 
 /// A trial is mostly waiting, for control planes, for batches, for what shall not happen: two cores carry three.
-const LANES: usize = 3;
+fn lanes() -> usize {
+    std::thread::available_parallelism().map_or(1, NonZero::get) + 1
+}
 
 fn main() -> ExitCode {
     if takeover::post_render() || process::operate() {
@@ -74,14 +77,15 @@ fn main() -> ExitCode {
         input::TRIALS,
         takeover::TRIALS,
         faults::TRIALS,
-        // Those that inject, the longest first.
-        kill::TRIALS,
+        // Those that inject. The two that keep the cores busy are apart: beside each other they would hold up everybody's clocks.
+        kill::KILLS,
         MIGRATIONS,
+        kill::SCALE,
         faults::MOVES,
         faults::CONTROL,
     ]
     .concat();
-    let outcome = trial::main_in_lanes(LANES, &peers, &trials);
+    let outcome = trial::main_in_lanes(lanes(), &peers, &trials);
     let migrated = MIGRATED.load(Ordering::Relaxed);
     if migrated > 0 {
         println!("migration real istiods: {migrated} scenarios, {FIGURES}");

@@ -2,20 +2,13 @@
 //!
 //! The process is this program again. At its last write it says so and waits; whoever started it kills it then, with a signal that nobody can catch.
 
-use std::fmt;
 use std::future::Future;
 use std::io::Write as _;
 use std::path::Path;
-use std::pin::Pin;
 use std::process::Stdio;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll};
 
-use http::{Method, Request, Response};
-use kube::Client;
 use kube::Config;
-use kube::client::Body;
 use kube::config::{KubeConfigOptions, Kubeconfig};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
@@ -23,8 +16,9 @@ use mainstay_operator::{Clock, Options, run};
 use mainstay_testkit::{Usage, isolation};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::{Child, Command};
-use tower_service::Service;
 
+use crate::support::calls::Sort;
+use crate::support::hazard::{Fault, Hazard, Strike};
 use crate::support::world::OPERATOR_NAMESPACE;
 
 /// Asks this program to be the operator.
@@ -33,17 +27,7 @@ const OPERATE: &str = "--operate=";
 const DIE: &str = "--die=";
 
 /// When about a write.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Moment {
-    /// It is not sent.
-    Before,
-    /// It is sent, and nobody knows whether it arrives.
-    During,
-    /// It is answered, and nobody hears the answer.
-    After,
-}
-
-pub(crate) const MOMENTS: [Moment; 3] = [Moment::Before, Moment::During, Moment::After];
+pub(crate) const MOMENTS: [Fault; 3] = [Fault::CrashBefore, Fault::CrashDuring, Fault::CrashAfter];
 
 /// A running operator; it is killed with this value.
 pub(crate) struct Process {
@@ -51,12 +35,11 @@ pub(crate) struct Process {
 }
 
 impl Process {
-    /// Starts it; with `death`, it waits for its end at that write.
-    pub(crate) fn start(kubeconfig: &Path, death: Option<(usize, Moment)>) -> Self {
+    /// Starts it; with `death`, it waits for its end at that write, and at which of the [`MOMENTS`] about it.
+    pub(crate) fn start(kubeconfig: &Path, death: Option<(usize, usize)>) -> Self {
         let mut command = Command::new(std::env::current_exe().unwrap());
         command.arg(format!("{OPERATE}{}", kubeconfig.display()));
         if let Some((write, moment)) = death {
-            let moment = MOMENTS.iter().position(|one| *one == moment).unwrap();
             command.arg(format!("{DIE}{write}:{moment}"));
         }
         let child = command
@@ -95,7 +78,11 @@ pub(crate) fn operate() -> bool {
     };
     let death = argument(DIE).map(|text| {
         let (write, moment) = text.split_once(':').unwrap();
-        (write.parse().unwrap(), MOMENTS[moment.parse::<usize>().unwrap()])
+        Strike {
+            sort: Sort::Write,
+            number: write.parse().unwrap(),
+            fault: MOMENTS[moment.parse::<usize>().unwrap()],
+        }
     });
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -105,19 +92,20 @@ pub(crate) fn operate() -> bool {
     true
 }
 
-async fn live(kubeconfig: &str, death: Option<(usize, Moment)>) {
+async fn live(kubeconfig: &str, death: Option<Strike>) {
     let config = Kubeconfig::read_from(kubeconfig).unwrap();
     let config = Config::from_custom_kubeconfig(config, &KubeConfigOptions::default())
         .await
         .unwrap();
     let mut client = mainstay_cluster::connect::connect(config).unwrap();
-    if let Some((write, moment)) = death {
-        let mortal = Mortal {
-            client,
-            left: Arc::new(AtomicUsize::new(write)),
-            moment,
-        };
-        client = Client::new(mortal, "default");
+    if let Some(strike) = death {
+        let (mortal, struck) = Hazard::client(client, strike);
+        client = mortal;
+        tokio::spawn(async move {
+            struck.died.notified().await;
+            println!("now");
+            let _ = std::io::stdout().flush();
+        });
     }
     let settings = Settings {
         operator_namespace: OPERATOR_NAMESPACE.into(),
@@ -137,56 +125,4 @@ async fn live(kubeconfig: &str, death: Option<(usize, Moment)>) {
         std::future::pending(),
     );
     operator.await.unwrap();
-}
-
-/// A client that dies at a write.
-#[derive(Clone)]
-struct Mortal {
-    client: Client,
-    left: Arc<AtomicUsize>,
-    moment: Moment,
-}
-
-impl fmt::Debug for Mortal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Mortal")
-    }
-}
-
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
-type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, BoxError>> + Send>>;
-
-impl Service<Request<Body>> for Mortal {
-    type Response = Response<Body>;
-    type Error = BoxError;
-    type Future = Answer;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: Request<Body>) -> Answer {
-        let this = self.clone();
-        Box::pin(async move {
-            if !is_counted(&request) || this.left.fetch_sub(1, Ordering::Relaxed) != 1 {
-                return this.client.send(request).await.map_err(Into::into);
-            }
-            match this.moment {
-                Moment::Before => {}
-                Moment::During => {
-                    tokio::spawn(async move { this.client.send(request).await });
-                    tokio::task::yield_now().await;
-                }
-                Moment::After => drop(this.client.send(request).await),
-            }
-            println!("now");
-            let _ = std::io::stdout().flush();
-            std::future::pending().await
-        })
-    }
-}
-
-/// What a migration consists of: namespaces, workloads, statuses. News for people do not count.
-fn is_counted(request: &Request<Body>) -> bool {
-    *request.method() == Method::PATCH && !request.uri().path().contains("/events")
 }

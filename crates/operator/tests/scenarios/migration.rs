@@ -95,7 +95,7 @@ pub fn delay(world: &World) -> u64 {
 
 /// Seconds a workload has to come up: long enough for a busy machine, short enough to be waited for.
 pub fn timeout(world: &World) -> u64 {
-    if world.is_real() { 12 } else { 60 }
+    if world.is_real() { 30 } else { 60 }
 }
 
 /// A migration by batches of this size, with these settings on top.

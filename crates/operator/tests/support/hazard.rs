@@ -29,6 +29,8 @@ use stale::Question;
 pub enum Fault {
     /// The operator dies, and the call is not sent.
     CrashBefore,
+    /// The call is sent, and the operator dies before anybody knows whether it arrives.
+    CrashDuring,
     /// The call is answered, and the operator dies before it hears of it.
     CrashAfter,
     /// The call never arrives.
@@ -51,13 +53,14 @@ pub enum Fault {
 /// strikes as there are kinds, one after another, are one of each.
 pub const KINDS: [&[(Sort, Fault)]; 6] = {
     use Fault::{
-        CrashAfter, CrashBefore, DoneThenRefused, Dropped, EventMissed, Refused, ReplyLost, RequestLost,
-        Stale,
+        CrashAfter, CrashBefore, CrashDuring, DoneThenRefused, Dropped, EventMissed, Refused, ReplyLost,
+        RequestLost, Stale,
     };
     use Sort::{Read, Watch, Write};
     [
         &[
             (Write, CrashBefore),
+            (Write, CrashDuring),
             (Write, CrashAfter),
             (Read, CrashAfter),
             (Watch, CrashAfter),
@@ -152,6 +155,12 @@ impl Hazard {
         }
         match self.strike.fault {
             Fault::CrashBefore => self.die().await,
+            Fault::CrashDuring => {
+                let client = self.client.clone();
+                tokio::spawn(async move { client.send(request).await });
+                tokio::task::yield_now().await;
+                self.die().await
+            }
             Fault::CrashAfter => {
                 drop(self.client.send(request).await);
                 self.die().await

@@ -43,6 +43,8 @@ pub struct Movers {
     conditions: BTreeMap<String, (String, String)>,
     /// The batch that was open when all was paused.
     paused: Option<i64>,
+    /// The revision on the way to which a failure was told that ends it, and who had been sent there.
+    ended: Option<(String, BTreeSet<String>)>,
 }
 
 impl Movers {
@@ -58,6 +60,7 @@ impl Movers {
         wrong.extend(self.moments(scene));
         wrong.extend(in_use(scene));
         wrong.extend(self.pause(&istio));
+        wrong.extend(self.failures(&istio));
         wrong
     }
 
@@ -128,6 +131,31 @@ impl Movers {
         if moved < before {
             wrong.push(format!("I5: {moved} after {before} were moved"));
         }
+        wrong
+    }
+
+    /// I12: under `FailFast` nobody is sent after a failure was told; otherwise a failure stops nobody.
+    fn failures(&mut self, istio: &Value) -> Vec<String> {
+        let status = &istio["status"]["workloadMigration"];
+        let number = |key: &str| status[key].as_i64().unwrap_or(0);
+        let failed = number("failedWorkloads");
+        if istio["spec"]["updateStrategy"]["workloadMigration"]["failurePolicy"] != "FailFast" {
+            self.ended = None;
+            let ended = number("migratedWorkloads") + failed + number("skippedWorkloads");
+            let left = status["state"] == "Failed" && ended < number("totalWorkloads");
+            return Vec::from_iter(left.then(|| format!("I12: a failure stops others: {status}")));
+        }
+        let target = status["targetRevision"].as_str().unwrap_or_default();
+        let sent = self.sent.keys().filter(|(_, revision)| revision == target);
+        let sent: BTreeSet<String> = sent.map(|(name, _)| name.clone()).collect();
+        let mut wrong = Vec::new();
+        if let Some((revision, before)) = &self.ended
+            && revision == target
+        {
+            let late = sent.difference(before);
+            wrong.extend(late.map(|name| format!("I12: {name} is sent after a failure")));
+        }
+        self.ended = (failed > 0).then(|| (target.to_owned(), sent));
         wrong
     }
 

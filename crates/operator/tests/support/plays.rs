@@ -63,6 +63,7 @@ macro_rules! each_move {
             moves_by_template,
             moves_by_tag,
             moves_but_one_fails,
+            moves_until_one_fails,
             moves_elsewhere_halfway,
             moves_from_several
         }

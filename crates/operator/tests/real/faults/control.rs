@@ -10,7 +10,7 @@ use crate::support::diary::Diary;
 use crate::support::made::{self, OLD};
 
 /// Every promise that is judged by what was written.
-const BROKEN: [&str; 9] = ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I11"];
+const BROKEN: [&str; 10] = ["I1", "I2", "I3", "I4", "I5", "I6", "I7", "I8", "I11", "I12"];
 
 pub(super) async fn moves_that_break_promises_are_seen() {
     let world = World::real_injecting().await;
@@ -40,7 +40,7 @@ async fn furnish(world: &World) {
     world
         .create(made::istio("default", OLD, json!({"updateStrategy": strategy})))
         .await;
-    tell(world, (1, 2, 0), (1, 1)).await;
+    tell(world, "InProgress", (1, 2, 0), (1, 1)).await;
     let mut revision = made::revision("old", OLD, "istio-system", json!({}));
     revision["metadata"]["finalizers"] = json!(["example.com/stays"]);
     world.create(revision).await;
@@ -55,11 +55,16 @@ async fn furnish(world: &World) {
     }
 }
 
-/// A status: the batch, how many of three were moved and failed; the generation it is about, and the second at which the Istio was ready.
-async fn tell(world: &World, (batch, moved, failed): (u64, u64, u64), (about, second): (u64, u64)) {
+/// A status: the state, the batch, how many of three were moved and failed; the generation it is about, and the second at which the Istio was ready.
+async fn tell(
+    world: &World,
+    state: &str,
+    (batch, moved, failed): (u64, u64, u64),
+    (about, second): (u64, u64),
+) {
     let ready = json!({"type": "Ready", "status": "True", "reason": "Healthy", "message": "",
         "lastTransitionTime": format!("2026-01-01T00:00:{second:02}Z")});
-    let migration = json!({"state": "InProgress", "targetRevision": "new", "totalWorkloads": 3, "migratedWorkloads": moved,
+    let migration = json!({"state": state, "targetRevision": "new", "totalWorkloads": 3, "migratedWorkloads": moved,
         "failedWorkloads": failed, "batched": {"currentBatch": batch, "totalBatches": 3}});
     let status = json!({"observedGeneration": about, "conditions": [ready], "workloadMigration": migration});
     world.patch_status(&at::istio("default"), status).await;
@@ -79,7 +84,7 @@ async fn break_promises(world: &World) {
     let pods = At::inside("Pod", &world.space("shop"), "").collection();
     world.call("DELETE", &pods, "", None).await;
     // A batch is opened, one is not moved any more, more are told than there are.
-    tell(world, (2, 1, 3), (1, 1)).await;
-    // About a generation that never was, and ready since another moment.
-    tell(world, (2, 1, 1), (99, 2)).await;
+    tell(world, "InProgress", (2, 1, 3), (1, 1)).await;
+    // About a generation that never was, ready since another moment, and given up though nobody asked for that.
+    tell(world, "Failed", (2, 1, 1), (99, 2)).await;
 }

@@ -246,4 +246,40 @@ mod tests {
         let resumed = json!({"spec": {"updateStrategy": {"workloadMigration": {"paused": false}}}});
         check(vec![istio(11, merged(resumed, opened))], "");
     }
+
+    #[test]
+    fn a_failure_that_stops_others_or_does_not() {
+        let told = |version: u64, policy: &str, failed: u8, state: &str| {
+            let spec = json!({"updateStrategy": {"workloadMigration": {"failurePolicy": policy}}});
+            let status = json!({"workloadMigration": {"failedWorkloads": failed, "state": state}});
+            istio(version, json!({"spec": spec, "status": status}))
+        };
+        check(vec![told(11, "ContinueOnError", 1, "Failed")], "I12");
+        check(vec![told(11, "ContinueOnError", 2, "Failed")], "");
+        check(vec![told(11, "FailFast", 1, "Failed")], "");
+        let sent = |version: u64, name: &str| app(version, name, Some(1), json!({}));
+        let late = |failed: u8| {
+            vec![
+                sent(11, "a"),
+                told(12, "FailFast", failed, "InProgress"),
+                sent(13, "b"),
+            ]
+        };
+        check(late(1), "I12");
+        check(late(0), "");
+        check(
+            vec![
+                sent(11, "a"),
+                sent(12, "b"),
+                told(13, "FailFast", 1, "InProgress"),
+            ],
+            "",
+        );
+        let mended = vec![
+            told(11, "FailFast", 1, "InProgress"),
+            told(12, "FailFast", 0, "InProgress"),
+            sent(13, "a"),
+        ];
+        check(mended, "");
+    }
 }

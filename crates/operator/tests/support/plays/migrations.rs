@@ -1,4 +1,4 @@
-//! The six plays in which workloads move: what is there before, and what somebody does. Where time is the machine's, everything waits for less of it.
+//! The plays in which workloads move: what is there before, and what somebody does. Where time is the machine's, everything waits for less of it.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ const SIMULATED: Pace = Pace {
 
 const REAL: Pace = Pace {
     delay: "2s",
-    readiness: "8s",
+    readiness: "20s",
     pause: Duration::from_secs(5),
 };
 
@@ -142,6 +142,15 @@ pub const MIGRATIONS: &[Play] = &[
         steps!(world => {
             world.behave(&world.space("shop"), "cart", Script::never_ready());
             upgrade(world).await;
+            until(world, "Failed", NEW_REVISION).await;
+        }),
+    ),
+    migration(
+        "moves_until_one_fails",
+        SHOP,
+        steps!(world => {
+            world.behave(&world.space("shop"), "cart", Script::never_ready());
+            set(world, json!({"version": NEW, "updateStrategy": {"workloadMigration": {"failurePolicy": "FailFast"}}})).await;
             until(world, "Failed", NEW_REVISION).await;
         }),
     ),

@@ -14,8 +14,8 @@ impl World {
     fn patience(&self) -> Duration {
         match &self.backing {
             Backing::Sim(_) => Duration::from_mins(15),
-            // A process must start, and those of others may be busy.
-            Backing::Real(real) if real.injects => Duration::from_secs(90),
+            // A process must start, those of others may be busy, and one workload may be given up before.
+            Backing::Real(real) if real.injects => Duration::from_mins(3),
             // The garbage collector looks for new kinds every 30 s.
             Backing::Real(_) => Duration::from_secs(45),
         }

@@ -1,0 +1,180 @@
+//! Deployments: rollouts of every kind, scaling, pauses, history, pods that fail.
+
+use mainstay_sim::script::Script;
+use mainstay_sim::{Cluster, tree};
+use serde_json::{Value, json};
+
+use crate::steps::{DEPLOYMENTS, act, cluster, delete, deploy, get, seconds, set_image};
+use crate::story::{check, story};
+
+const ROLLOUT: [&str; 2] = ["deployments.apps", "replicasets.apps"];
+
+#[test]
+fn a_rolling_update() {
+    let cluster = cluster(1);
+    deploy(&cluster, &json!({"replicas": 4}));
+    cluster.advance(seconds(10));
+    set_image(&cluster, "v2");
+    cluster.advance(seconds(30));
+    check("rolling", &story(&cluster, &ROLLOUT));
+}
+
+#[test]
+fn a_rollout_that_recreates() {
+    let cluster = cluster(1);
+    deploy(
+        &cluster,
+        &json!({"replicas": 2, "strategy": {"type": "Recreate"}}),
+    );
+    cluster.advance(seconds(10));
+    set_image(&cluster, "v2");
+    cluster.advance(seconds(30));
+    check("recreate", &story(&cluster, &ROLLOUT));
+}
+
+#[test]
+fn a_rollout_that_never_gets_ready_misses_its_deadline() {
+    let cluster = cluster(1);
+    deploy(&cluster, &json!({"replicas": 3, "progressDeadlineSeconds": 60}));
+    cluster.advance(seconds(10));
+    cluster.with(|state| {
+        state
+            .scripts
+            .add_workload("default", "web", Script::never_ready());
+    });
+    set_image(&cluster, "v2");
+    cluster.advance(seconds(300));
+    check("deadline", &story(&cluster, &["deployments.apps"]));
+    let web = get(&cluster, "deployments.apps", "web");
+    let progressing = web["status"]["conditions"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|one| one["type"] == "Progressing")
+        .unwrap()
+        .clone();
+    assert_eq!(progressing["reason"], "ProgressDeadlineExceeded");
+    let message = progressing["message"].as_str().unwrap();
+    assert!(message.starts_with("ReplicaSet \"web-") && message.ends_with("has timed out progressing."));
+}
+
+#[test]
+fn min_ready_seconds_delay_availability() {
+    let cluster = cluster(1);
+    deploy(&cluster, &json!({"replicas": 1, "minReadySeconds": 20}));
+    cluster.advance(seconds(5));
+    let available =
+        |cluster: &Cluster| get(cluster, "deployments.apps", "web")["status"]["availableReplicas"].clone();
+    assert_eq!(available(&cluster), Value::Null);
+    cluster.advance(seconds(15));
+    assert_eq!(available(&cluster), Value::Null);
+    cluster.advance(seconds(1));
+    assert_eq!(available(&cluster), 1);
+}
+
+#[test]
+fn scaling_in_the_middle_of_a_rollout_is_proportional() {
+    let cluster = cluster(1);
+    let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": 3, "maxUnavailable": 2}});
+    deploy(&cluster, &json!({"replicas": 10, "strategy": strategy}));
+    cluster.advance(seconds(10));
+    cluster.with(|state| {
+        state
+            .scripts
+            .add_workload("default", "web", Script::never_ready());
+    });
+    set_image(&cluster, "v2");
+    cluster.advance(seconds(10));
+    act(&cluster, DEPLOYMENTS, "web", &|value| {
+        tree::set(value, &["spec", "replicas"], 15);
+    });
+    cluster.advance(seconds(10));
+    check("proportional", &story(&cluster, &["replicasets.apps"]));
+    let sizes: Vec<i64> = cluster.with(|state| {
+        let mut sizes: Vec<i64> = state
+            .store
+            .all("replicasets.apps")
+            .map(|set| tree::int(&set.value(), &["spec", "replicas"]).unwrap())
+            .collect();
+        sizes.sort_unstable();
+        sizes
+    });
+    // The documentation's example: 8 and 5 become 11 and 7.
+    assert_eq!(sizes, [7, 11]);
+}
+
+#[test]
+fn paused_rollouts_wait_and_resumed_ones_go_on() {
+    let cluster = cluster(1);
+    deploy(&cluster, &json!({"replicas": 2}));
+    cluster.advance(seconds(10));
+    act(&cluster, DEPLOYMENTS, "web", &|value| {
+        tree::set(value, &["spec", "paused"], true);
+    });
+    set_image(&cluster, "v2");
+    cluster.advance(seconds(30));
+    assert_eq!(cluster.with(|state| state.store.count("replicasets.apps")), 1);
+    act(&cluster, DEPLOYMENTS, "web", &|value| {
+        tree::set(value, &["spec", "paused"], false);
+    });
+    cluster.advance(seconds(30));
+    check("paused", &story(&cluster, &["deployments.apps"]));
+}
+
+#[test]
+fn history_is_cleaned_up_and_old_templates_come_back_as_new_revisions() {
+    let cluster = cluster(1);
+    deploy(&cluster, &json!({"replicas": 1, "revisionHistoryLimit": 2}));
+    for version in 2..7 {
+        cluster.advance(seconds(10));
+        set_image(&cluster, &format!("v{version}"));
+    }
+    cluster.advance(seconds(10));
+    let revisions = |cluster: &Cluster| {
+        cluster.with(|state| {
+            let mut all: Vec<(i64, String)> = state
+                .store
+                .all("replicasets.apps")
+                .map(|set| {
+                    let set = set.value();
+                    let note = |name: &str| tree::text(&set, &["metadata", "annotations", name]).to_owned();
+                    (
+                        note("deployment.kubernetes.io/revision").parse().unwrap(),
+                        note("deployment.kubernetes.io/revision-history"),
+                    )
+                })
+                .collect();
+            all.sort();
+            all
+        })
+    };
+    assert_eq!(
+        revisions(&cluster),
+        [(4, String::new()), (5, String::new()), (6, String::new())]
+    );
+    set_image(&cluster, "v4");
+    cluster.advance(seconds(10));
+    assert_eq!(
+        revisions(&cluster),
+        [(5, String::new()), (6, String::new()), (7, "4".to_owned())]
+    );
+}
+
+#[test]
+fn scripts_of_failure() {
+    for (name, script) in [
+        ("crash-loop", Script::crash_loop(seconds(2))),
+        ("image", Script::image_pull_error()),
+        ("slow", Script::slow_start(seconds(7))),
+        ("fails", Script::fails_after(seconds(5))),
+    ] {
+        let cluster = cluster(1);
+        cluster.with(|state| state.scripts.set_usual(script));
+        deploy(&cluster, &json!({"replicas": 1}));
+        cluster.advance(seconds(60));
+        delete(&cluster, DEPLOYMENTS, "web");
+        cluster.advance(seconds(60));
+        check(name, &story(&cluster, &["pods"]));
+        assert_eq!(cluster.with(|state| state.store.count("pods")), 0, "{name}");
+    }
+}

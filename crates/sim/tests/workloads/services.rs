@@ -1,0 +1,127 @@
+//! What watches over pods: budgets, and the endpoints of services.
+
+use mainstay_sim::api::{Call, Outcome, Query};
+use mainstay_sim::auth::User;
+use mainstay_sim::script::Script;
+use mainstay_sim::{Cluster, tree};
+use serde_json::{Value, json};
+
+use crate::steps::{DEPLOYMENTS, act, cluster, deploy, get, seconds};
+
+#[test]
+fn a_budget_says_how_many_pods_may_go() {
+    let cluster = cluster(1);
+    let budget = ("policy", "poddisruptionbudgets");
+    act(&cluster, budget, "web", &|value| {
+        tree::set(
+            value,
+            &["spec"],
+            json!({"minAvailable": "50%", "selector": {"matchLabels": {"app": "web"}}}),
+        );
+    });
+    deploy(&cluster, &json!({"replicas": 3}));
+    let status = |cluster: &Cluster| get(cluster, "poddisruptionbudgets.policy", "web")["status"].clone();
+    assert_eq!(status(&cluster)["disruptionsAllowed"], 0);
+    cluster.advance(seconds(5));
+    let found = status(&cluster);
+    let number = |field: &str| found[field].as_i64().unwrap();
+    assert_eq!(
+        [
+            number("currentHealthy"),
+            number("desiredHealthy"),
+            number("expectedPods"),
+            number("disruptionsAllowed")
+        ],
+        [3, 2, 3, 1]
+    );
+    assert_eq!(found["conditions"][0]["reason"], "SufficientPods");
+    let names: Vec<String> = cluster.with(|state| {
+        let pods = state.store.all("pods");
+        pods.map(|pod| pod.meta().name.to_string()).collect()
+    });
+    assert_eq!(evict(&cluster, &names[0]).0, 201);
+    let (code, refusal) = evict(&cluster, &names[1]);
+    assert_eq!(code, 429);
+    assert_eq!(
+        refusal["message"],
+        "Cannot evict pod as it would violate the pod's disruption budget."
+    );
+    assert_eq!(
+        refusal["details"]["causes"][0]["message"],
+        "The disruption budget web needs 2 healthy pods and has 2 currently"
+    );
+    cluster.advance(seconds(10));
+    assert_eq!(evict(&cluster, &names[1]).0, 201);
+}
+
+fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
+    let answer = cluster.with(|state| {
+        let call = Call {
+            client: "test".into(),
+            user: User::admin(),
+            impersonation: None,
+            method: http::Method::POST,
+            path: format!("/api/v1/namespaces/default/pods/{name}/eviction"),
+            query: Query::default(),
+            accept: "application/json".into(),
+            content_type: "application/json".into(),
+            user_agent: "test/1".into(),
+            body: json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
+                .to_string()
+                .into(),
+            answers: Vec::new(),
+        };
+        match mainstay_sim::api::handle(state, &call) {
+            Outcome::Answer(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap()),
+            other => panic!("{other:?}"),
+        }
+    });
+    cluster.settle();
+    answer
+}
+
+#[test]
+fn endpoint_slices_follow_readiness_and_departure() {
+    let cluster = cluster(1);
+    act(&cluster, ("", "services"), "web", &|value| {
+        tree::set(
+            value,
+            &["spec"],
+            json!({"selector": {"app": "web"}, "ports": [{"port": 80, "targetPort": 8080}]}),
+        );
+    });
+    cluster.with(|state| {
+        let script = Script::ready_after(seconds(3)).stopping_after(seconds(4));
+        state.scripts.set_usual(script);
+    });
+    deploy(&cluster, &json!({"replicas": 1}));
+    let shown = |cluster: &Cluster| -> Vec<String> {
+        cluster.with(|state| {
+            let slices: Vec<Value> = state
+                .store
+                .all("endpointslices.discovery.k8s.io")
+                .map(|slice| slice.value())
+                .filter(|slice| tree::text(slice, &["metadata", "generateName"]) == "web-")
+                .collect();
+            assert_eq!(slices.len(), 1);
+            tree::list(&slices[0], &["endpoints"])
+                .iter()
+                .map(|one| {
+                    let flags = &one["conditions"];
+                    format!("{} {} {}", flags["ready"], flags["serving"], flags["terminating"])
+                })
+                .collect()
+        })
+    };
+    cluster.advance(seconds(1));
+    assert_eq!(shown(&cluster), ["false false false"]);
+    cluster.advance(seconds(3));
+    assert_eq!(shown(&cluster), ["true true false"]);
+    act(&cluster, DEPLOYMENTS, "web", &|value| {
+        tree::set(value, &["spec", "replicas"], 0);
+    });
+    cluster.advance(seconds(2));
+    assert_eq!(shown(&cluster), ["false true true"]);
+    cluster.advance(seconds(4));
+    assert_eq!(shown(&cluster), Vec::<String>::new());
+}
