@@ -43,7 +43,7 @@ impl World {
         match &self.backing {
             Backing::Sim(_) => 30,
             Backing::Real(real) if real.injects => 2,
-            Backing::Real(_) => 3,
+            Backing::Real(_) => 5,
         }
     }
 
