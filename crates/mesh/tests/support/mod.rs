@@ -8,6 +8,7 @@
     reason = "a panic is how a test fails"
 )]
 
+mod executor;
 pub mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -16,17 +17,13 @@ use std::sync::Arc;
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{
     Condition, ConditionType, Conditions, Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind,
-    ObjectMeta, Resource, Status, Time, ZTunnel, names,
+    ObjectMeta, Resource, Status, Time, ZTunnel,
 };
-use mainstay_mesh::plan::{NewObject, NewStatus, Release, ReleaseKey, Seen};
+use mainstay_mesh::plan::NewStatus;
 use mainstay_mesh::references::{Labels, ReferrerKey};
-use mainstay_mesh::snapshot::{
-    DaemonSet, Deployment, Objects, ReleaseFact, Source, SourceState, Webhook, WebhookClient,
-};
+use mainstay_mesh::snapshot::{DaemonSet, Deployment, Objects, Source, SourceState};
 use mainstay_mesh::workload::WorkloadKey;
-use mainstay_mesh::{
-    Action, Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, Woken, plan,
-};
+use mainstay_mesh::{Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, Woken, plan};
 use serde_json::{Value, json};
 
 /// A whole cluster, as far as plans can tell.
@@ -343,232 +340,6 @@ impl World {
         done
     }
 
-    /// Carries a plan out.
-    pub fn execute(&mut self, plan: &Plan) {
-        for step in &plan.steps {
-            self.done
-                .push(format!("{}: {} ({})", plan.subject, step.action, step.reason));
-            self.act(&step.action);
-        }
-        if !plan.is_empty() {
-            self.queue.insert(plan.subject.clone());
-        }
-    }
-
-    fn act(&mut self, action: &Action) {
-        if let Some(seen) = action.seen() {
-            self.check(seen);
-        }
-        match action {
-            Action::CreateRevision(new) => self.create(new),
-            Action::CreateTag(new) => self.create(new),
-            Action::UpdateRevision(change) => {
-                let change = change.clone();
-                self.edit::<mainstay_api::RevisionSpec>(change.object.name(), |object| {
-                    object.metadata.generation += i64::from(object.spec != change.spec);
-                    object.spec = change.spec.clone();
-                    object
-                        .metadata
-                        .owner_references
-                        .clone_from(&change.owner_references);
-                });
-            }
-            Action::UpdateTag(change) => {
-                let change = change.clone();
-                self.edit::<mainstay_api::TagSpec>(change.object.name(), |object| {
-                    object.metadata.generation += i64::from(object.spec != change.spec);
-                    object.spec = change.spec.clone();
-                    object
-                        .metadata
-                        .owner_references
-                        .clone_from(&change.owner_references);
-                });
-            }
-            Action::DeleteRevision(seen) => self.delete::<mainstay_api::RevisionSpec>(seen.name()),
-            Action::DeleteTag(seen) => self.delete::<mainstay_api::TagSpec>(seen.name()),
-            Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
-                self.set_finalizers(&object.subject, finalizers);
-            }
-            Action::Install(release) => self.install(release),
-            Action::Uninstall(key) => self.uninstall(key),
-            Action::WriteStatus { object, status } => self.write_status(object.name(), status),
-            Action::Event(_) | Action::Probe(_) => {}
-            Action::RelabelNamespace(relabel) => self.relabel(relabel),
-            Action::MoveWorkload(step) => self.move_workload(step),
-            Action::AnnotateWebhook {
-                object,
-                ready,
-                reason,
-            } => {
-                let mut webhook = self.snapshot.webhook(object.name()).cloned().unwrap();
-                webhook
-                    .metadata
-                    .annotations
-                    .insert(names::PROBE_STATUS.into(), ready.to_string());
-                webhook
-                    .metadata
-                    .annotations
-                    .insert(names::PROBE_REASON.into(), reason.clone());
-                webhook.metadata.resource_version = self.fresh().to_string();
-                self.see(Observation::Webhook(webhook));
-            }
-        }
-    }
-
-    /// Every write is about the version that is there.
-    fn check(&self, seen: &Seen) {
-        let (uid, version) = match &seen.subject {
-            Subject::Namespace(name) => {
-                let space = self.snapshot.namespace(name).expect("a namespace");
-                (space.uid.clone(), space.resource_version.clone())
-            }
-            Subject::Workload(key) => {
-                let workload = self.snapshot.workload(key).expect("a workload");
-                (workload.uid.clone(), workload.resource_version.clone())
-            }
-            subject => {
-                let metadata = self
-                    .metadata(subject)
-                    .unwrap_or_else(|| panic!("{subject} is gone"));
-                (metadata.uid, metadata.resource_version)
-            }
-        };
-        assert_eq!(
-            (&uid, &version),
-            (&seen.uid, &seen.resource_version),
-            "{}",
-            seen.subject
-        );
-    }
-
-    fn metadata(&self, subject: &Subject) -> Option<ObjectMeta> {
-        fn of<S: Kind>(objects: &Objects<S>, name: &str) -> Option<ObjectMeta> {
-            objects.get(name).map(|object| object.metadata.clone())
-        }
-        match subject {
-            Subject::Object(ObjectKind::Istio, name) => of(self.snapshot.istios(), name),
-            Subject::Object(ObjectKind::IstioRevision, name) => of(self.snapshot.revisions(), name),
-            Subject::Object(ObjectKind::IstioRevisionTag, name) => of(self.snapshot.tags(), name),
-            Subject::Object(ObjectKind::IstioCni, name) => of(self.snapshot.cnis(), name),
-            Subject::Object(ObjectKind::ZTunnel, name) => of(self.snapshot.ztunnels(), name),
-            Subject::Webhook(name) => self
-                .snapshot
-                .webhook(name)
-                .map(|webhook| webhook.metadata.clone()),
-            Subject::Namespace(_) | Subject::Workload(_) => None,
-        }
-    }
-
-    fn create<S: Kind + Stored>(&mut self, new: &NewObject<S>) {
-        assert!(
-            S::all(&self.snapshot).get(&new.name).is_none(),
-            "{} exists",
-            new.name
-        );
-        let uid = format!("uid-{:04}", self.fresh());
-        self.store(Resource {
-            metadata: ObjectMeta {
-                name: new.name.clone(),
-                uid,
-                generation: 1,
-                creation_timestamp: Some(Time::of(self.snapshot.now)),
-                owner_references: vec![new.owner.clone()],
-                finalizers: new.finalizers.clone(),
-                ..ObjectMeta::default()
-            },
-            spec: new.spec.clone(),
-            status: S::Status::default(),
-        });
-    }
-
-    fn set_finalizers(&mut self, subject: &Subject, finalizers: &[String]) {
-        fn set<S: Kind + Stored>(world: &mut World, name: &str, finalizers: &[String]) {
-            world.edit::<S>(name, |object| object.metadata.finalizers = finalizers.to_vec());
-            let object = S::all(&world.snapshot).get(name).cloned().unwrap();
-            if finalizers.is_empty() && object.metadata.is_deleting() {
-                world.see(Observation::Gone(Subject::Object(S::KIND, name.into())));
-                world.collect(&object.metadata.uid);
-            }
-        }
-        let name = subject.name();
-        match subject {
-            Subject::Object(ObjectKind::Istio, _) => set::<mainstay_api::IstioSpec>(self, name, finalizers),
-            Subject::Object(ObjectKind::IstioRevision, _) => {
-                set::<mainstay_api::RevisionSpec>(self, name, finalizers);
-            }
-            Subject::Object(ObjectKind::IstioRevisionTag, _) => {
-                set::<mainstay_api::TagSpec>(self, name, finalizers);
-            }
-            Subject::Object(ObjectKind::IstioCni, _) => set::<mainstay_api::CniSpec>(self, name, finalizers),
-            Subject::Object(ObjectKind::ZTunnel, _) => {
-                set::<mainstay_api::ZTunnelSpec>(self, name, finalizers);
-            }
-            other => panic!("no finalizers on {other}"),
-        }
-    }
-
-    /// What a release brings, as far as readiness goes.
-    fn install(&mut self, release: &Arc<Release>) {
-        self.see(Observation::Release(
-            release.key.clone(),
-            ReleaseFact::Applied(release.clone()),
-        ));
-        let namespace = release.key.namespace.clone();
-        let revision = release
-            .values
-            .get("revision")
-            .and_then(Value::as_str)
-            .unwrap_or_default()
-            .to_owned();
-        let remote = release.values.get("profile").and_then(Value::as_str) == Some("remote");
-        match release.chart {
-            names::ISTIOD_CHART if remote => {
-                self.install_webhook(release, names::injector(&revision, &namespace));
-            }
-            names::ISTIOD_CHART => {
-                let known = self
-                    .snapshot
-                    .deployment(&namespace, &names::istiod(&revision))
-                    .is_some();
-                if !known {
-                    self.deployment(&namespace, &names::istiod(&revision), 1, i32::from(self.ready));
-                }
-            }
-            names::CNI_CHART => self.daemonset(&namespace, names::CNI_DAEMONSET, 1, i32::from(self.ready)),
-            names::ZTUNNEL_CHART => {
-                self.daemonset(&namespace, names::ZTUNNEL_DAEMONSET, 1, i32::from(self.ready));
-            }
-            _ => {}
-        }
-    }
-
-    fn install_webhook(&mut self, release: &Release, name: String) {
-        if self.snapshot.webhook(&name).is_some() {
-            return;
-        }
-        let version = self.fresh();
-        self.see(Observation::Webhook(Webhook {
-            metadata: ObjectMeta {
-                name,
-                uid: format!("uid-{version:04}"),
-                resource_version: version.to_string(),
-                owner_references: vec![release.owner.clone()],
-                ..ObjectMeta::default()
-            },
-            client: Some(WebhookClient::default()),
-        }));
-    }
-
-    fn uninstall(&mut self, key: &ReleaseKey) {
-        self.see(Observation::Release(key.clone(), ReleaseFact::Absent));
-        let suffix = format!("-{}", names::ISTIOD_CHART);
-        match key.name.strip_suffix(&suffix) {
-            Some(names::DEFAULT_REVISION) => self.no_deployment(&key.namespace, "istiod"),
-            Some(revision) => self.no_deployment(&key.namespace, &names::istiod(revision)),
-            None => {}
-        }
-    }
-
     pub fn deployment(&mut self, namespace: &str, name: &str, replicas: i32, ready: i32) {
         let fact = Deployment { replicas, ready };
         self.see(Observation::Deployment(namespace.into(), name.into(), Some(fact)));
@@ -581,26 +352,6 @@ impl World {
     pub fn daemonset(&mut self, namespace: &str, name: &str, scheduled: i32, ready: i32) {
         let fact = DaemonSet { scheduled, ready };
         self.see(Observation::DaemonSet(namespace.into(), name.into(), Some(fact)));
-    }
-
-    fn write_status(&mut self, name: &str, status: &NewStatus) {
-        match status {
-            NewStatus::Istio(status) => {
-                self.edit::<mainstay_api::IstioSpec>(name, |object| object.status = status.clone());
-            }
-            NewStatus::Revision(status) => {
-                self.edit::<mainstay_api::RevisionSpec>(name, |object| object.status = status.clone());
-            }
-            NewStatus::Tag(status) => {
-                self.edit::<mainstay_api::TagSpec>(name, |object| object.status = status.clone());
-            }
-            NewStatus::Cni(status) => {
-                self.edit::<mainstay_api::CniSpec>(name, |object| object.status = status.clone());
-            }
-            NewStatus::ZTunnel(status) => {
-                self.edit::<mainstay_api::ZTunnelSpec>(name, |object| object.status = status.clone());
-            }
-        }
     }
 
     /// The state and the conditions of an object, one per line.

@@ -1,6 +1,7 @@
 //! A run of test programs: takes their arguments, gives what passed and what was printed.
 
 use std::collections::BTreeSet;
+use std::io::{BufRead as _, BufReader};
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
@@ -67,15 +68,24 @@ impl Session {
     /// `cargo test --workspace` has already built.
     pub(in crate::prove) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         println!("$ cargo {}", arguments.join(" "));
-        let output = build::cargo()
+        let mut child = build::cargo()
             .args(arguments)
             .envs(environment.iter().copied())
             .current_dir(repository_root())
-            .stderr(Stdio::inherit())
-            .output()
+            .stdout(Stdio::piped())
+            .spawn()
             .context("starting cargo test")?;
-        let output = String::from_utf8_lossy(&output.stdout).into_owned();
-        println!("{output}");
+        let said = child.stdout.take().context("no output of cargo test")?;
+        // It may take an hour: what is said is shown as it comes.
+        let mut output = String::new();
+        for line in BufReader::new(said).split(b'\n') {
+            let line = line.context("reading what cargo test says")?;
+            let line = String::from_utf8_lossy(&line);
+            println!("{line}");
+            output.push_str(&line);
+            output.push('\n');
+        }
+        child.wait().context("waiting for cargo test")?;
         if !output.contains("\ntest result: ") {
             bail!("the test program did not come to its end");
         }

@@ -1,0 +1,163 @@
+//! What can be asked for: other kinds, profiles, images, and what cannot.
+
+use crate::folder::{INJECTED, POD, check, folder, generate, piped, said};
+
+#[test]
+fn flags_win_over_annotations() {
+    let here = folder(&[]);
+    let mesh = POD.replace(
+        "  name: p  # the name\n",
+        "  name: p\n  annotations: {contrast.edgeless.systems/servicemesh-ingress: ''}\n",
+    );
+    let names = |args: &[&str], text: &str| -> Vec<String> {
+        let (code, stdout, stderr) = said(&piped(here.path(), args, text));
+        assert_eq!(code, 0, "{stderr}");
+        let names = stdout
+            .lines()
+            .filter_map(|line| line.trim().strip_prefix("- name: contrast-"));
+        names
+            .filter_map(|line| line.split("  #").next())
+            .filter(|it| *it != "tls-certs")
+            .map(str::to_owned)
+            .collect()
+    };
+    assert_eq!(names(&["-"], &mesh), ["initializer", "service-mesh"]);
+    assert_eq!(names(&["-", "--skip-service-mesh"], &mesh), ["initializer"]);
+    assert_eq!(names(&["-", "--skip-initializer"], &mesh), ["service-mesh"]);
+    assert_eq!(
+        names(&["-", "--skip-initializer", "--skip-service-mesh"], &mesh),
+        Vec::<String>::new()
+    );
+    // What a skip leaves out is taken away if it was there.
+    assert_eq!(
+        names(&["-", "--skip-initializer"], INJECTED),
+        Vec::<String>::new()
+    );
+}
+
+#[test]
+fn other_kinds_are_reached_by_their_path() {
+    let here = folder(&[]);
+    let rollout = format!(
+        "apiVersion: argoproj.io/v1alpha1\nkind: Rollout\nmetadata: {{name: r}}\nspec:\n  template:\n{}",
+        POD.lines()
+            .skip(5)
+            .flat_map(|line| ["    ", line, "\n"])
+            .collect::<String>()
+    );
+    let (code, _, stderr) = said(&piped(here.path(), &["-"], &rollout));
+    assert_eq!(code, 2, "{stderr}");
+    assert!(stderr.contains("Rollout r: failed (unknown-kind)"), "{stderr}");
+    let (code, stdout, stderr) = said(&piped(
+        here.path(),
+        &["--pod-template-path", "Rollout=spec.template", "-"],
+        &rollout,
+    ));
+    assert_eq!(code, 0, "{stderr}");
+    assert!(stdout.contains("contrast-initializer"), "{stdout}");
+    let (code, _, stderr) = said(&piped(
+        here.path(),
+        &["--pod-template-path", "Rollout", "-"],
+        &rollout,
+    ));
+    assert_eq!(code, 2);
+    assert_eq!(
+        stderr,
+        "Error: pod template path \"Rollout\": no `=`; write KIND=path.to.template, such as Rollout=spec.template\n"
+    );
+}
+
+#[test]
+fn profiles_spell_things_their_way() {
+    let here = folder(&[]);
+    let (code, stdout, _) = said(&piped(here.path(), &["-q", "--profile", "later", "-"], POD));
+    assert_eq!(code, 0);
+    assert!(stdout.contains("value: coordinator-ready.default\n"), "{stdout}");
+    assert!(
+        stdout.contains("initializer:v1.23.1\n") && stdout.contains("contrast-secrets"),
+        "{stdout}"
+    );
+    let coordinator = "apiVersion: apps/v1\nkind: StatefulSet\nmetadata: {name: c, namespace: trust}\nspec:\n  template:\n    metadata: {labels: {contrast.edgeless.systems/pod-role: coordinator}}\n    spec: {runtimeClassName: contrast-cc}\n";
+    let (_, stdout, stderr) = said(&piped(
+        here.path(),
+        &["--profile", "later", "-"],
+        &format!("{POD}---\n{coordinator}"),
+    ));
+    assert!(
+        stdout.contains("value: coordinator-ready.trust\n"),
+        "{stdout}{stderr}"
+    );
+    let args = ["--profile", "later", "--coordinator-namespace", "x", "-"];
+    let (_, stdout, _) = said(&piped(here.path(), &args, POD));
+    assert!(stdout.contains("value: coordinator-ready.x\n"), "{stdout}");
+    check(
+        &piped(here.path(), &["--profile", "nope", "-"], POD),
+        2,
+        "",
+        "Error: no profile is called \"nope\"\nhint: there are rfc and later\n",
+    );
+}
+
+#[test]
+fn images_can_be_replaced() {
+    let here = folder(&[
+        (
+            "images",
+            "# mine\nghcr.io/edgelesssys/contrast/initializer:latest = my/init@sha256:00\n",
+        ),
+        ("bad", "a = b\n  # c\nd\n"),
+    ]);
+    let (code, stdout, _) = said(&piped(
+        here.path(),
+        &["-q", "--image-replacements", "images", "-"],
+        POD,
+    ));
+    assert_eq!(code, 0);
+    assert_eq!(
+        stdout,
+        INJECTED.replace(
+            "ghcr.io/edgelesssys/contrast/initializer:v0.7.0",
+            "my/init@sha256:00"
+        )
+    );
+    check(
+        &piped(here.path(), &["--image-replacements", "bad", "-"], POD),
+        2,
+        "",
+        "Error: invalid image line: a comment must begin in the first column (and 1 more)\n --> bad:2:3 (usage error)\n  |\n2 |   # c\n  |   ^\n",
+    );
+    check(
+        &piped(here.path(), &["--image-replacements", "nope", "-"], POD),
+        2,
+        "",
+        "Error: nope: no such file or directory\n",
+    );
+}
+
+#[test]
+fn usage_errors_end_with_two() {
+    let here = folder(&[("notes.txt", "")]);
+    check(
+        &generate(here.path(), &["nope"]),
+        2,
+        "",
+        "Error: nope: no such file or directory\n",
+    );
+    check(
+        &generate(here.path(), &["."]),
+        2,
+        "",
+        "Error: no .yaml, .yml or .json files found\n",
+    );
+    check(
+        &generate(here.path(), &["--bogus", "."]),
+        2,
+        "",
+        "Error: unknown flag: --bogus\nhint: --help lists the flags\n",
+    );
+    assert_eq!(
+        generate(here.path(), &["--check", "-o", "-", "."]).status.code(),
+        Some(2)
+    );
+    assert_eq!(generate(here.path(), &[]).status.code(), Some(2));
+}

@@ -1,0 +1,294 @@
+//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it answers, how it ends, what it never says.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::panic,
+    reason = "tests"
+)]
+
+mod metrics;
+mod process;
+mod stage;
+
+use std::time::{Duration, Instant};
+
+use kube::api::PostParams;
+use nix::sys::signal::Signal;
+use serde_json::json;
+
+use metrics::{METRICS, get, scrape, token};
+use process::{Operator, PATIENCE, command};
+use stage::Stage;
+
+/// A secret that is in Secrets, values and the kubeconfig, and nowhere else.
+const CANARY: &str = "canary-5d1f0c";
+
+#[tokio::test]
+async fn it_serves_works_says_no_secret_and_ends_as_told() {
+    let stage = Stage::new().await;
+    let secret = json!({"metadata": {"name": "s"}, "stringData": {"password": CANARY}});
+    stage.create("v1", "Secret", Some("istio-system"), secret).await;
+    let istio = json!({
+        "metadata": {"name": "default"},
+        "spec": {
+            "version": "v1.29.1", "namespace": "istio-system",
+            "values": {"pilot": {"env": {"PASSWORD": CANARY}}},
+        },
+    });
+    stage.create("sailoperator.io/v1", "Istio", None, istio).await;
+    // The chart refuses this one, and quotes the value.
+    let broken = json!({
+        "metadata": {"name": "broken"},
+        "spec": {"version": "v1.29.1", "namespace": "istio-system", "values": {"global": {"platform": CANARY}}},
+    });
+    stage.create("sailoperator.io/v1", "Istio", None, broken).await;
+
+    let mut operator = Operator::start(
+        &stage,
+        &[
+            "--log-api-requests",
+            "--log-enqueue-events",
+            "-zap-log-level=debug",
+        ],
+    );
+    let health = operator.address("serving /healthz").await;
+    let metrics = operator.address("serving /metrics").await;
+    assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
+    let begun = Instant::now();
+    while get(health, "/readyz").await.0 != 200 || stage.state("Istio", "default").await != "Healthy" {
+        assert!(begun.elapsed() < PATIENCE, "not healthy\n{}", operator.said());
+        tokio::time::sleep(Duration::from_millis(100)).await;
+    }
+
+    assert_eq!(stage.state("Istio", "broken").await, "ReconcileError");
+    assert_eq!(scrape(metrics, None).await, (401, "Unauthorized\n".into()));
+    let token = token(&stage).await;
+    let begun = Instant::now();
+    let text = loop {
+        let (status, text) = scrape(metrics, Some(token.clone())).await;
+        assert_eq!(status, 200, "{text}");
+        // Sizes are told now and then.
+        match METRICS.iter().find(|part| !text.contains(**part)) {
+            None => break text,
+            Some(part) => assert!(begun.elapsed() < PATIENCE, "{part} is not in\n{text}"),
+        }
+        tokio::time::sleep(Duration::from_millis(500)).await;
+    };
+
+    operator.signal(Signal::SIGTERM);
+    let (code, said) = operator.ended().await;
+    assert_eq!(code, Some(0), "{said}");
+    for part in [
+        "\"msg\":\"reconciled\"",
+        "Performing API request",
+        "Object queued",
+        "told to stop",
+        "ended as asked",
+        "(a value)",
+    ] {
+        assert!(said.contains(part), "{part} is not in\n{said}");
+    }
+    let kubeconfig = std::fs::read_to_string(stage.kubeconfig()).unwrap();
+    let password = kubeconfig
+        .lines()
+        .find_map(|line| line.trim().strip_prefix("token: "))
+        .unwrap_or(CANARY);
+    let events = stage
+        .api("events.k8s.io/v1", "Event", None)
+        .list(&kube::api::ListParams::default())
+        .await
+        .unwrap();
+    let events = serde_json::to_string(&events.items).unwrap();
+    for secret in [CANARY, password.trim_matches('"')] {
+        for (place, text) in [("log", &said), ("metrics", &text), ("events", &events)] {
+            assert!(!text.contains(secret), "{secret} in {place}:\n{text}");
+        }
+    }
+    let leases = stage.api("coordination.k8s.io/v1", "Lease", Some("sail-operator"));
+    let lease = leases.get("sail-operator-lock").await.unwrap();
+    assert_eq!(
+        lease.data["spec"]["holderIdentity"].as_str().unwrap_or_default(),
+        "",
+        "given back"
+    );
+}
+
+#[tokio::test]
+async fn missing_definitions_are_said() {
+    let stage = Stage::bare().await;
+    let mut operator = Operator::start(&stage, &["--leader-elect=false"]);
+    let health = operator.address("serving /healthz").await;
+    let hint = "lacks our custom resource definitions: `mainstay crds install` brings them";
+    operator
+        .wait("the hint", |operator| operator.said().contains(hint))
+        .await;
+    assert_eq!(
+        get(health, "/readyz").await,
+        (500, "not everything was listed yet\n".into())
+    );
+    assert_eq!(get(health, "/healthz").await, (200, "ok".into()));
+    operator.signal(Signal::SIGTERM);
+    let (code, said) = operator.ended().await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+#[tokio::test]
+async fn losing_the_lease_ends_it_with_1() {
+    let stage = Stage::new().await;
+    let mut operator = Operator::start(&stage, &[]);
+    operator
+        .wait("leading", |operator| {
+            operator.said().contains("leading: this process")
+        })
+        .await;
+    let leases = stage.api("coordination.k8s.io/v1", "Lease", Some("sail-operator"));
+    let mut lease = leases.get("sail-operator-lock").await.unwrap();
+    lease.data["spec"]["holderIdentity"] = "somebody-else".into();
+    leases
+        .replace("sail-operator-lock", &PostParams::default(), &lease)
+        .await
+        .unwrap();
+    let (code, said) = operator.ended().await;
+    assert_eq!(code, Some(1), "{said}");
+    assert!(
+        said.contains("Error: the Lease was lost: another process may lead now\n"),
+        "{said}"
+    );
+}
+
+#[tokio::test]
+async fn a_process_that_waits_for_the_lease_is_alive_and_ends_as_told() {
+    let stage = Stage::new().await;
+    let now = "2999-01-01T00:00:00.000000Z";
+    let lease = json!({
+        "metadata": {"name": "sail-operator-lock"},
+        "spec": {"holderIdentity": "sail", "leaseDurationSeconds": 3600, "acquireTime": now, "renewTime": now},
+    });
+    stage
+        .create("coordination.k8s.io/v1", "Lease", Some("sail-operator"), lease)
+        .await;
+    let mut operator = Operator::start(&stage, &[]);
+    let health = operator.address("serving /healthz").await;
+    operator
+        .wait("listed", |operator| {
+            operator.said().contains("everything was listed")
+        })
+        .await;
+    assert_eq!(get(health, "/readyz").await, (200, "ok".into()));
+    assert!(!operator.said().contains("leading: this process"));
+    operator.signal(Signal::SIGINT);
+    let (code, said) = operator.ended().await;
+    assert_eq!(code, Some(0), "{said}");
+}
+
+/// Exit code and stderr of an operator that must not start.
+fn refused(arguments: &[&str], environment: &[(&str, &str)]) -> (Option<i32>, String) {
+    let mut command = command(&[&["operator", "run", "--zap-log-level=panic"], arguments].concat());
+    let output = command.envs(environment.iter().copied()).output().unwrap();
+    (output.status.code(), String::from_utf8(output.stderr).unwrap())
+}
+
+#[test]
+fn what_is_wrong_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).display().to_string();
+    let here = [
+        ("POD_NAMESPACE", "sail-operator"),
+        ("HOME", folder.path().to_str().unwrap()),
+    ];
+    let check = |arguments: &[&str], environment: &[(&str, &str)], expected: &str| {
+        let (code, text) = refused(arguments, environment);
+        assert_eq!((code, text.as_str()), (Some(1), expected), "{arguments:?}");
+    };
+    check(
+        &[],
+        &[],
+        "Error: can't determine namespace this operator is running in; if running outside of a pod, please set the POD_NAMESPACE environment variable\n",
+    );
+    let missing = path("missing.properties");
+    let expected =
+        format!("Error: unable to read config file at {missing}: No such file or directory (os error 2)\n");
+    check(&["-config-file", &missing], &here, &expected);
+    let bad = path("bad.properties");
+    std::fs::write(&bad, "a=b\n  = c\n").unwrap();
+    let expected = format!(
+        "Error: a value without a key\n --> {bad}:2:3 (configuration error)\n  |\n2 |   = c\n  |   ^\n"
+    );
+    check(&["--config-file", &bad], &here, &expected);
+    check(
+        &["--zap-encoder=xml"],
+        &here,
+        "Error: invalid argument \"xml\" for \"--zap-encoder\" flag: invalid encoder value \"xml\"\n",
+    );
+    check(
+        &["-metrics-bind-address", "8443"],
+        &here,
+        "Error: invalid argument \"8443\" for \"--metrics-bind-address\" flag: address 8443: missing port in address\n",
+    );
+    check(
+        &["--platform=nomad"],
+        &here,
+        "Error: invalid argument \"nomad\" for \"--platform\" flag: must be kubernetes or openshift\n",
+    );
+    check(
+        &["-no-such-flag"],
+        &here,
+        "Error: unknown flag: --no-such-flag\nhint: --help lists the flags\n",
+    );
+    let nowhere = path("charts");
+    check(
+        &["--resource-directory", &nowhere],
+        &here,
+        &format!("Error: --resource-directory {nowhere}: no such folder\n"),
+    );
+    let (code, text) = refused(&["--kubeconfig", &path("none")], &here);
+    assert_eq!(code, Some(1));
+    assert!(
+        text.contains("none") && text.contains("hint: name a cluster with --kubeconfig"),
+        "{text}"
+    );
+}
+
+#[test]
+fn a_cluster_that_is_not_there_is_said() {
+    let folder = tempfile::tempdir().unwrap();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port();
+    drop(taken);
+    let kubeconfig = folder.path().join("kubeconfig");
+    let text = format!(
+        "apiVersion: v1\nkind: Config\ncurrent-context: c\nclusters: [{{name: c, cluster: {{server: \"http://127.0.0.1:{port}\"}}}}]\n\
+         contexts: [{{name: c, context: {{cluster: c, user: u}}}}]\nusers: [{{name: u, user: {{token: {CANARY}}}}}]\n"
+    );
+    std::fs::write(&kubeconfig, text).unwrap();
+    let (code, text) = refused(
+        &["--kubeconfig", kubeconfig.to_str().unwrap()],
+        &[("POD_NAMESPACE", "x")],
+    );
+    assert_eq!(code, Some(1));
+    assert!(
+        text.starts_with("Error: unable to detect platform: ") && text.contains("hint: is the cluster there"),
+        "{text}"
+    );
+    assert!(!text.contains(CANARY), "{text}");
+}
+
+#[test]
+fn version_and_help_need_no_cluster() {
+    let output = command(&["operator", "run", "-version"]).output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert_eq!(
+        (output.status.code(), text),
+        (Some(0), format!("mainstay {}\n", env!("CARGO_PKG_VERSION")))
+    );
+    let output = command(&["operator", "run", "--help"]).output().unwrap();
+    let help = String::from_utf8(output.stdout).unwrap();
+    for flag in [
+        "--metrics-bind-address",
+        "--leader-elect",
+        "--zap-time-encoding",
+        "Examples:",
+    ] {
+        assert!(help.contains(flag), "{flag} is not in\n{help}");
+    }
+}

@@ -1,0 +1,132 @@
+//! `mainstay` as a process: how it is started, what it says, how it ends.
+
+use std::io::{BufRead as _, BufReader};
+use std::net::SocketAddr;
+use std::process::{Child, Command, Stdio};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::Pid;
+use serde_json::Value;
+
+use crate::stage::Stage;
+
+/// How long something may take on a busy machine.
+pub(crate) const PATIENCE: Duration = Duration::from_mins(2);
+
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mainstay"));
+    command
+        .args(arguments)
+        .env_remove("KUBECONFIG")
+        .env_remove("KUBERNETES_SERVICE_HOST")
+        .env_remove("POD_NAMESPACE")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+/// An operator as a process; ended at the latest when it is dropped.
+pub(crate) struct Operator {
+    child: Child,
+    said: Arc<Mutex<String>>,
+    reader: Option<JoinHandle<()>>,
+}
+
+impl Operator {
+    pub(crate) fn start(stage: &Stage, arguments: &[&str]) -> Self {
+        let fixed = [
+            "operator",
+            "run",
+            "-metrics-bind-address=127.0.0.1:0",
+            "--health-probe-bind-address",
+            "127.0.0.1:0",
+            "-zap-encoder=json",
+        ];
+        let mut child = command(&[&fixed, arguments].concat())
+            .env("KUBECONFIG", stage.kubeconfig())
+            .env("POD_NAMESPACE", "sail-operator")
+            .spawn()
+            .unwrap();
+        let said = Arc::new(Mutex::new(String::new()));
+        let (stderr, heard) = (child.stderr.take().unwrap(), said.clone());
+        let reader = std::thread::spawn(move || {
+            for line in BufReader::new(stderr).lines().map_while(Result::ok) {
+                let mut heard = heard.lock().unwrap();
+                heard.push_str(&line);
+                heard.push('\n');
+            }
+        });
+        Self {
+            child,
+            said,
+            reader: Some(reader),
+        }
+    }
+
+    pub(crate) fn said(&self) -> String {
+        self.said.lock().unwrap().clone()
+    }
+
+    /// The address in the line that says this.
+    pub(crate) async fn address(&mut self, message: &str) -> SocketAddr {
+        let mut found = None;
+        self.wait(message, |operator| {
+            let said = operator.said();
+            let lines = said
+                .lines()
+                .filter_map(|line| serde_json::from_str::<Value>(line).ok());
+            let mut lines =
+                lines.filter(|line| line["msg"].as_str().is_some_and(|said| said.starts_with(message)));
+            found = lines
+                .next()
+                .and_then(|line| line["address"].as_str()?.parse().ok());
+            found.is_some()
+        })
+        .await;
+        found.unwrap()
+    }
+
+    /// Waits until something holds.
+    pub(crate) async fn wait(&mut self, what: &str, mut holds: impl FnMut(&Self) -> bool) {
+        let begun = Instant::now();
+        while !holds(self) {
+            let ended = self.child.try_wait().unwrap();
+            assert!(
+                ended.is_none() && begun.elapsed() < PATIENCE,
+                "{what}: {ended:?}\n{}",
+                self.said()
+            );
+            // The other end is a process: only the wall clock tells.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+    }
+
+    pub(crate) fn signal(&self, signal: Signal) {
+        kill(Pid::from_raw(i32::try_from(self.child.id()).unwrap()), signal).unwrap();
+    }
+
+    /// Waits for its end; gives the exit code and everything it said.
+    pub(crate) async fn ended(mut self) -> (Option<i32>, String) {
+        let begun = Instant::now();
+        let status = loop {
+            match self.child.try_wait().unwrap() {
+                Some(status) => break status,
+                None => assert!(begun.elapsed() < PATIENCE, "it does not end\n{}", self.said()),
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        };
+        self.reader.take().unwrap().join().unwrap();
+        (status.code(), self.said())
+    }
+}
+
+impl Drop for Operator {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}

@@ -1,0 +1,104 @@
+//! A simulated cluster served over HTTPS, with our definitions in it.
+
+use std::path::PathBuf;
+
+use kube::api::{DynamicObject, GroupVersionKind, PostParams};
+use kube::discovery::ApiResource;
+use kube::{Api, Client};
+use mainstay_sim::auth::User;
+use mainstay_sim::serve::{ServeOptions, Server};
+use mainstay_sim::{Cluster, Options};
+use serde_json::{Value, json};
+
+/// A served cluster.
+pub(crate) struct Stage {
+    pub(crate) admin: Client,
+    folder: tempfile::TempDir,
+    _server: Server,
+}
+
+impl Stage {
+    /// Without our definitions.
+    pub(crate) async fn bare() -> Self {
+        let cluster = Cluster::new(Options::default());
+        cluster.run_workloads(1);
+        let server = Server::start(&cluster, &ServeOptions::default()).await.unwrap();
+        let folder = tempfile::tempdir().unwrap();
+        let text = server.kubeconfig(User::admin()).unwrap();
+        std::fs::write(folder.path().join("kubeconfig"), text).unwrap();
+        Self {
+            admin: Client::new(cluster.connect("admin"), "default"),
+            folder,
+            _server: server,
+        }
+    }
+
+    /// With them, and with the namespaces that a mesh asks for.
+    pub(crate) async fn new() -> Self {
+        let stage = Self::bare().await;
+        for definition in definitions() {
+            stage
+                .create(
+                    "apiextensions.k8s.io/v1",
+                    "CustomResourceDefinition",
+                    None,
+                    definition,
+                )
+                .await;
+        }
+        for name in ["istio-system", "sail-operator"] {
+            stage
+                .create("v1", "Namespace", None, json!({"metadata": {"name": name}}))
+                .await;
+        }
+        stage
+    }
+
+    pub(crate) fn kubeconfig(&self) -> PathBuf {
+        self.folder.path().join("kubeconfig")
+    }
+
+    pub(crate) async fn create(&self, version: &str, kind: &str, namespace: Option<&str>, mut body: Value) {
+        body["apiVersion"] = version.into();
+        body["kind"] = kind.into();
+        let object: DynamicObject = serde_json::from_value(body).unwrap();
+        let api = self.api(version, kind, namespace);
+        api.create(&PostParams::default(), &object).await.unwrap();
+    }
+
+    pub(crate) fn api(&self, version: &str, kind: &str, namespace: Option<&str>) -> Api<DynamicObject> {
+        let (group, version) = version.split_once('/').unwrap_or(("", version));
+        let resource = ApiResource::from_gvk(&GroupVersionKind::gvk(group, version, kind));
+        match namespace {
+            Some(namespace) => Api::namespaced_with(self.admin.clone(), namespace, &resource),
+            None => Api::all_with(self.admin.clone(), &resource),
+        }
+    }
+
+    pub(crate) async fn state(&self, kind: &str, name: &str) -> String {
+        let object = self
+            .api("sailoperator.io/v1", kind, None)
+            .get_opt(name)
+            .await
+            .unwrap();
+        let state = object.and_then(|object| object.data["status"]["state"].as_str().map(str::to_owned));
+        state.unwrap_or_default()
+    }
+}
+
+fn definitions() -> Vec<Value> {
+    let catalog = mainstay_catalog::Catalog::embedded().unwrap();
+    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
+    let concrete: Vec<&str> = all
+        .iter()
+        .copied()
+        .filter(|name| name.matches('.').count() == 2)
+        .collect();
+    let default = catalog.default_version().unwrap().name();
+    mainstay_api::crd::definitions(&mainstay_api::crd::VersionNames {
+        all: &all,
+        concrete: &concrete,
+        ambient: &all,
+        default: &default,
+    })
+}

@@ -1,0 +1,234 @@
+//! `mainstay charts pull` as a process, against a Helm repository and an OCI registry on loopback.
+#![allow(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    clippy::format_push_string,
+    reason = "tests"
+)]
+#![allow(missing_docs, unreachable_pub, reason = "helpers of one test")]
+
+#[path = "../support/archive.rs"]
+mod archive;
+mod refused;
+#[path = "../support/server.rs"]
+mod server;
+mod sources;
+mod user;
+
+use std::fs;
+
+use archive::{chart, tgz};
+use server::{Answer, Server};
+use sources::{CHARTS, LAYER, VERSION, manifest_path, registry, repository, sha256};
+use user::{User, files};
+
+#[test]
+fn a_helm_repository_gives_both_flavours() {
+    let user = User::new("repo");
+    let (_server, address) = repository();
+    let (code, out, err) = user.pull(&address);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let top = user.0.join("mainstay/charts/1.30.3");
+    assert!(
+        out.starts_with("Istio 1.30.3: ") && out.trim_end().ends_with(&top.display().to_string()),
+        "{out}"
+    );
+    let read = |path: &str| fs::read_to_string(top.join(path)).unwrap();
+    assert!(read("installer/charts/istiod/templates/a.yaml").contains("owning-resource"));
+    assert_eq!(
+        read("operator/charts/istiod/templates/a.yaml"),
+        "metadata:\n  labels:\n    app: istiod\n"
+    );
+    assert_eq!(
+        read("installer/charts/istiod/values.yaml"),
+        "_internal_defaults_do_not_set:\n  global:\n    hub: docker.io/istio\n    tag: 1.30.3\n"
+    );
+    assert_eq!(
+        read("operator/charts/istiod/values.yaml"),
+        "_internal_defaults_do_not_set:\n  global:\n    hub: registry.istio.io/release\n    tag: 1.30.3\n"
+    );
+    assert!(read("operator/charts/cni/templates/clusterrole.yaml").contains("securitycontextconstraints"));
+    assert!(read("operator/charts/revisiontags/Chart.yaml").ends_with("appVersion: 1.30.3\n"));
+    assert!(!top.join("operator/charts/base/templates/crds.yaml").exists());
+    assert!(read("SOURCE").starts_with(&address));
+}
+
+#[test]
+fn what_was_pulled_is_in_the_catalogue() {
+    let user = User::new("listed");
+    let (_server, address) = repository();
+    assert_eq!(user.pull(&address).0, 0);
+    let (_, list, _) = user.run(&["charts", "list"]);
+    assert!(
+        list.lines()
+            .any(|line| line.split_whitespace().collect::<Vec<_>>()
+                == ["1.30.3", "installable", "pulled", "v1.30-latest"]),
+        "{list}"
+    );
+    let (code, shown, _) = user.run(&["charts", "show", "v1.30-latest", "istiod", "--metadata"]);
+    assert_eq!(
+        (code, shown.as_str()),
+        (
+            0,
+            "apiVersion: v2\nname: istiod\nversion: 1.30.3\nappVersion: 1.30.3\n"
+        )
+    );
+}
+
+#[test]
+fn pulling_again_replaces() {
+    let user = User::new("again");
+    let (_server, address) = repository();
+    assert_eq!(user.pull(&address).0, 0);
+    let before = files(&user.0);
+    fs::write(
+        user.0
+            .join("mainstay/charts/1.30.3/installer/charts/istiod/stray"),
+        "x",
+    )
+    .unwrap();
+    assert_eq!(user.pull(&address).0, 0);
+    assert_eq!(files(&user.0), before);
+}
+
+#[test]
+fn a_registry_gives_the_same() {
+    let (user, other) = (User::new("oci"), User::new("oci-repo"));
+    let (_server, address) = registry();
+    let (code, _, err) = user.pull(&address);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let (_server, address) = repository();
+    assert_eq!(other.pull(&address).0, 0);
+    assert_eq!(files(&user.0), files(&other.0));
+}
+
+#[test]
+fn a_registry_that_hands_tokens_to_anybody_is_asked_for_one() {
+    let user = User::new("token");
+    let (server, address) = registry();
+    let (storage, host) = (Server::start(), server.host.clone());
+    server.put(
+        "/token?service=reg&scope=repository:istio/charts/x:pull",
+        Answer::of("{\"token\":\"t0k\"}"),
+    );
+    let challenge = format!(
+        "Bearer realm=\"http://{host}/token\",service=\"reg\",scope=\"repository:istio/charts/x:pull\""
+    );
+    for name in CHARTS {
+        let bytes = tgz(&chart(name, VERSION));
+        let digest = sha256(&bytes);
+        let manifest = format!(
+            "{{\"layers\":[{{\"mediaType\":\"{LAYER}\",\"digest\":\"sha256:{digest}\",\"size\":{}}}]}}",
+            bytes.len()
+        );
+        let guarded = Some(("bearer t0k".to_owned(), challenge.clone()));
+        server.put(
+            manifest_path(name),
+            Answer {
+                guarded: guarded.clone(),
+                ..Answer::of(manifest)
+            },
+        );
+        let moved = Answer::status(307).header("location", &format!("http://{}/{name}", storage.host));
+        server.put(
+            format!("/v2/istio/charts/{name}/blobs/sha256:{digest}"),
+            Answer { guarded, ..moved },
+        );
+        storage.put(format!("/{name}"), Answer::of(bytes));
+    }
+    let (code, _, err) = user.pull(&address);
+    assert_eq!((code, err.as_str()), (0, ""));
+    assert_eq!(
+        storage.asked(),
+        ["/base", "/istiod", "/cni", "/ztunnel", "/gateway"],
+        "the token stays with the registry"
+    );
+}
+
+#[test]
+fn a_login_that_is_not_for_everybody_is_told() {
+    let user = User::new("login");
+    let (server, address) = registry();
+    let path = manifest_path("base");
+    let at = format!("http://{}{path}", server.host);
+    let guarded = |challenge: &str| Answer {
+        guarded: Some(("x".into(), challenge.into())),
+        ..Answer::of("")
+    };
+    server.put(path.clone(), guarded("Basic realm=\"r\""));
+    user.check_refused(
+        &address,
+        &format!("{at} wants a login that is not offered to everybody: it does not say how to get a token"),
+    );
+    server.put(
+        path.clone(),
+        guarded(&format!("Bearer realm=\"http://{}/none\"", server.host)),
+    );
+    user.check_refused(
+        &address,
+        &format!(
+            "{at} wants a login that is not offered to everybody: http://{}/none? answers 404",
+            server.host
+        ),
+    );
+    server.put("/t?", Answer::of("[]"));
+    server.put(
+        path.clone(),
+        guarded(&format!("Bearer realm=\"http://{}/t\"", server.host)),
+    );
+    user.check_refused(
+        &address,
+        &format!("{at} wants a login that is not offered to everybody: the answer holds no token"),
+    );
+    server.put(path, guarded("Bearer realm=\"file:///etc/passwd\""));
+    user.check_refused(
+        &address,
+        &format!(
+            "{at} wants a login that is not offered to everybody: its scheme is none of https, http and oci"
+        ),
+    );
+}
+
+/// A release that is embedded, published again and pulled, must come out as it is embedded: charts and edits alike.
+#[test]
+fn an_embedded_release_pulled_again_is_the_same() {
+    let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources/1.29.1");
+    if !resources.exists() {
+        // Without fetched charts there is nothing to compare with; the catalogue's own tests say so.
+        return;
+    }
+    let user = User::new("same");
+    let server = Server::start();
+    let mut index = "entries:\n".to_owned();
+    for name in CHARTS {
+        let top = resources.join("installer/charts").join(name);
+        let entries: Vec<_> = files(&top)
+            .into_iter()
+            .map(|path| (format!("{name}/{path}"), fs::read(top.join(path)).unwrap()))
+            .collect();
+        let bytes = tgz(&entries);
+        index += &format!(
+            "  {name}:\n  - version: 1.29.1\n    digest: {}\n    urls: [/{name}.tgz]\n",
+            sha256(&bytes)
+        );
+        server.put(format!("/{name}.tgz"), Answer::of(bytes));
+    }
+    server.put("/index.yaml", Answer::of(index));
+    let (code, _, err) = user.run(&[
+        "charts",
+        "pull",
+        "1.29.1",
+        "--repo",
+        &format!("http://{}", server.host),
+    ]);
+    assert_eq!((code, err.as_str()), (0, ""));
+    let pulled = user.0.join("mainstay/charts/1.29.1");
+    for path in files(&resources.join("operator")) {
+        let read = |top: &Path| fs::read(top.join("operator").join(&path)).unwrap_or_default();
+        assert_eq!(read(&pulled), read(&resources), "{path}");
+    }
+    assert_eq!(
+        files(&pulled.join("operator")),
+        files(&resources.join("operator"))
+    );
+}
