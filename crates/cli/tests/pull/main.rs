@@ -16,6 +16,7 @@ mod sources;
 mod user;
 
 use std::fs;
+use std::path::Path;
 
 use archive::{chart, tgz};
 use server::{Answer, Server};

@@ -7,13 +7,14 @@
     reason = "a panic is how a test fails"
 )]
 
+use mainstay_api::names;
 use mainstay_mesh::plan::{Move, Relabel};
 use mainstay_mesh::references::{Labels, ReferrerKey};
 use mainstay_mesh::workload::{Workload, WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Observation, Subject};
 use serde_json::{Value, json};
 
-use super::{World, names, pairs};
+use super::{World, pairs};
 
 /// How many pods a workload has.
 pub const REPLICAS: i64 = 2;
