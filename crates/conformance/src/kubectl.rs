@@ -7,10 +7,10 @@
 //! < (exit 1)                         when it failed
 //! FIELDS explain pod.spec --recursive  types it, shows it without the description: that is the API's own prose
 //! LAST rollout status deploy/web     types it, shows the last line: those before depend on the speed of the machine
-//! UNTIL 3/3 get deploy web           types it again and again until it prints this
+//! UNTIL 3/3 get deploy web           types it again and again until it prints this; in single quotes it may hold blanks
 //! FILE web.yaml … END                writes a file beside the session
 //! EDIT web.yaml OLD NEW              changes it
-//! WATCH w get pods -w                types it and goes on
+//! WATCH w get pods -w                types it and goes on once it has printed what there is: nothing that follows is missed
 //! STOP w 4                           waits until it has printed four lines, then ends it
 //! ```
 
@@ -135,7 +135,11 @@ impl Player<'_> {
                 self.show(&printed, 1);
             }
             "UNTIL" => {
-                let (text, rest) = rest.split_once(' ').ok_or_else(wrong)?;
+                let (text, rest) = match rest.strip_prefix('\'') {
+                    Some(quoted) => quoted.split_once("' "),
+                    None => rest.split_once(' '),
+                }
+                .ok_or_else(wrong)?;
                 let printed = self.repeat(rest, text)?;
                 self.show(&printed, usize::MAX);
             }
@@ -151,6 +155,9 @@ impl Player<'_> {
             "WATCH" => {
                 let (name, rest) = rest.split_once(' ').ok_or_else(wrong)?;
                 let watching = self.begin(rest)?;
+                watching
+                    .wait(1)
+                    .ok_or_else(|| SessionError::Late(line.to_owned()))?;
                 self.watches.insert(name.to_owned(), watching);
             }
             "STOP" => {
@@ -252,8 +259,6 @@ impl Player<'_> {
                 }
             });
         }
-        // Nobody tells when a watch is open; what follows must not be missed.
-        std::thread::sleep(Duration::from_secs(1));
         Ok(Watching { child, printed })
     }
 
@@ -269,7 +274,7 @@ impl Player<'_> {
 
 impl Watching {
     /// What was printed once there are `count` lines.
-    fn wait(self, count: usize) -> Option<String> {
+    fn wait(&self, count: usize) -> Option<String> {
         let begun = Instant::now();
         loop {
             let printed = self

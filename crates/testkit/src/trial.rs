@@ -70,7 +70,7 @@ fn main_inside(
         return ExitCode::SUCCESS;
     }
     match prepare(enter, peers).and_then(|()| run(lanes, &chosen)) {
-        Ok(failed) => conclude(chosen.len(), failed),
+        Ok(failures) => conclude(chosen.len(), &failures),
         Err(error) if matches!(error.downcast_ref(), Some(isolation::IsolationError::NeedsRoot)) => {
             for trial in &chosen {
                 println!("test {} ... not measured: needs root", trial.name);
@@ -119,37 +119,45 @@ fn prepare(enter: fn() -> Result<(), isolation::IsolationError>, peers: &[&str])
     Ok(enter()?)
 }
 
-/// Gives how many failed.
-fn run(lanes: usize, trials: &[Trial]) -> Result<usize, Problem> {
+/// A trial that failed.
+struct Failure {
+    name: &'static str,
+    reason: String,
+}
+
+fn run(lanes: usize, trials: &[Trial]) -> Result<Vec<Failure>, Problem> {
     println!("\nrunning {} tests", trials.len());
     remember_panics();
     let taken = AtomicUsize::new(0);
     let next = || trials.get(taken.fetch_add(1, Ordering::Relaxed));
     thread::scope(|scope| {
         let lanes: Vec<_> = (0..lanes).map(|_| scope.spawn(|| run_lane(next))).collect();
-        let failed = lanes.into_iter().map(|lane| match lane.join() {
-            Ok(failed) => failed,
-            Err(panic) => panic::resume_unwind(panic),
-        });
-        failed.sum()
+        let mut failures = Vec::new();
+        for lane in lanes {
+            match lane.join() {
+                Ok(failed) => failures.append(&mut failed?),
+                Err(panic) => panic::resume_unwind(panic),
+            }
+        }
+        Ok(failures)
     })
 }
 
-fn run_lane<'a>(next: impl Fn() -> Option<&'a Trial>) -> Result<usize, Problem> {
+fn run_lane<'a>(next: impl Fn() -> Option<&'a Trial>) -> Result<Vec<Failure>, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let mut failed = 0;
+    LAST_WORDS.set(Some(String::new()));
+    let mut failures = Vec::new();
     while let Some(trial) = next() {
         let local = LocalSet::new();
-        let passed = runtime.block_on(local.run_until(judge(trial)))?;
-        failed += usize::from(!passed);
+        failures.extend(runtime.block_on(local.run_until(judge(trial)))?);
     }
-    Ok(failed)
+    Ok(failures)
 }
 
 /// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would do nothing.
-async fn judge(trial: &Trial) -> Result<bool, Problem> {
+async fn judge(trial: &Trial) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
     let mut task = tokio::task::spawn_local((trial.begin)());
@@ -164,36 +172,53 @@ async fn judge(trial: &Trial) -> Result<bool, Problem> {
         trial.name,
         begin.elapsed().as_secs_f64()
     );
-    let reason = LAST_WORDS.take();
-    if outcome.is_err() && !reason.is_empty() {
-        println!("    {}", reason.replace('\n', "\n    "));
+    let reason = LAST_WORDS.replace(Some(String::new())).unwrap_or_default();
+    if outcome.is_ok() {
+        return Ok(None);
     }
-    Ok(outcome.is_ok())
+    println!("{reason}");
+    let name = trial.name;
+    Ok(Some(Failure { name, reason }))
 }
 
 thread_local! {
-    /// Why a trial of this lane has panicked.
-    static LAST_WORDS: RefCell<String> = const { RefCell::new(String::new()) };
+    /// Why the trial of this lane has panicked; nothing on threads that are no lanes.
+    static LAST_WORDS: RefCell<Option<String>> = const { RefCell::new(None) };
 }
 
-/// What other lanes print, and a long backtrace, would come between a trial's name and its reason.
+/// A lane's panics are told once its trial has ended, after its name: what other lanes print, and a backtrace of the runtime that says nothing, would
+/// come between. Other threads tell theirs at once, as usual.
 fn remember_panics() {
     let usual = panic::take_hook();
     panic::set_hook(Box::new(move |panic| {
-        LAST_WORDS.set(last_words(panic));
-        usual(panic);
+        let is_lane = LAST_WORDS.with_borrow_mut(|words| {
+            let lane = words.as_mut();
+            lane.map(|words| words.push_str(&last_words(panic))).is_some()
+        });
+        if !is_lane {
+            usual(panic);
+        }
     }));
 }
 
 fn last_words(panic: &PanicHookInfo<'_>) -> String {
     let message = panic.payload_as_str().unwrap_or("no message");
+    let message = message.replace('\n', "\n    ");
     match panic.location() {
-        Some(location) => format!("{location}: {message}"),
-        None => message.to_owned(),
+        Some(location) => format!("    {location}: {message}\n"),
+        None => format!("    {message}\n"),
     }
 }
 
-fn conclude(all: usize, failed: usize) -> ExitCode {
+/// The reasons once more: what was printed since may have come from other trials.
+fn conclude(all: usize, failures: &[Failure]) -> ExitCode {
+    if !failures.is_empty() {
+        println!("\nfailures:");
+    }
+    for Failure { name, reason } in failures {
+        println!("  {name}\n{reason}");
+    }
+    let failed = failures.len();
     let word = if failed == 0 { "ok" } else { "FAILED" };
     println!(
         "\ntest result: {word}. {} passed; {failed} failed\n",
