@@ -276,7 +276,7 @@ impl Bound {
 /// The lines `name value unit` of the simulator's examples; the short share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     let mut figures = BTreeMap::new();
-    for example in ["bench", "day"] {
+    for example in ["large", "day"] {
         let output = build::cargo()
             .args([
                 "run",

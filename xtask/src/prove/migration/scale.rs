@@ -107,7 +107,7 @@ pub(super) fn rehearsal(quick: bool) -> Row {
     };
     let goal = "< 2 s";
     let profile: &[&str] = if quick { &[] } else { &["--release"] };
-    match example("mainstay-rehearsal", "bench", profile, &[]) {
+    match example("mainstay-rehearsal", "rehearse", profile, &[]) {
         Err(error) => Row::broken(text, goal, Rank::Performance, &error),
         Ok(output) => {
             let line = output

@@ -1,4 +1,4 @@
-//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `bench [WORKLOADS [embedded]]` prints
+//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `rehearse [WORKLOADS [embedded]]` prints
 //! `rehearse 10000 workloads: 1.23 s, 456 MiB`, from the file to the report as JSON and as a page; a line for every part. Making the file is not
 //! counted: another process does it. With `REPORT=FILE` the JSON is kept, with `SNAPSHOT=FILE` that file is read (and made first if there is none).
 
