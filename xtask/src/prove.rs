@@ -3,6 +3,7 @@
 //! Correctness rows decide the exit code; performance rows are reported with the peer's figure from the same run.
 
 mod clusters;
+mod fuzzed;
 mod inject;
 mod migration;
 mod operator;

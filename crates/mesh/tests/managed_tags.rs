@@ -185,6 +185,11 @@ fn a_revision_of_that_name_keeps_it_and_the_tag_follows_when_it_is_gone() {
     );
 }
 
+fn owner_of_prod(world: &World) -> &str {
+    let tag = world.snapshot.tags().get("prod").unwrap();
+    &tag.metadata.owner_references[0].name
+}
+
 #[test]
 fn the_older_istio_keeps_a_tag_that_two_list() {
     let mut world = World::default();
@@ -192,18 +197,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
     world.advance(1);
     world.istio("a", spec("v1.29.1", "RevisionBased", Some(&["prod", "own"])));
     world.settle_for_good();
-    let owner = |world: &World| {
-        world
-            .snapshot
-            .tags()
-            .get("prod")
-            .unwrap()
-            .metadata
-            .owner_references[0]
-            .name
-            .clone()
-    };
-    assert_eq!(owner(&world), "b");
+    assert_eq!(owner_of_prod(&world), "b");
     assert_eq!(
         tags_condition(&world, "a"),
         "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"b\", which is older and lists it too"
@@ -217,7 +211,7 @@ fn the_older_istio_keeps_a_tag_that_two_list() {
 
     world.istio("b", spec("v1.29.1", "RevisionBased", Some(&[])));
     world.settle_for_good();
-    assert_eq!(owner(&world), "a", "given up by one, made by the other");
+    assert_eq!(owner_of_prod(&world), "a", "given up by one, made by the other");
     assert_eq!(tags_condition(&world, "a"), "TagsReconciled=True/TagsReconciled");
 }
 
@@ -231,18 +225,7 @@ fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
     world.settle();
     world.istio("old", spec("v1.28.2", "RevisionBased", Some(&["prod"])));
     world.settle_for_good();
-    let owner = |world: &World| {
-        world
-            .snapshot
-            .tags()
-            .get("prod")
-            .unwrap()
-            .metadata
-            .owner_references[0]
-            .name
-            .clone()
-    };
-    assert_eq!(owner(&world), "young", "workloads refer to it");
+    assert_eq!(owner_of_prod(&world), "young", "workloads refer to it");
     assert_eq!(
         tags_condition(&world, "young"),
         "TagsReconciled=False/TagClaimedByOther: tag \"prod\" belongs to Istio \"old\", which is older and lists it too; tag \"prod\" is \
@@ -250,7 +233,7 @@ fn an_older_istio_that_lists_a_younger_ones_tag_gets_it_once_it_is_unused() {
     );
     world.namespace("app", "");
     world.settle_for_good();
-    assert_eq!(owner(&world), "old");
+    assert_eq!(owner_of_prod(&world), "old");
 }
 
 #[test]

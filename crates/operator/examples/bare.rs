@@ -6,9 +6,9 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_catalog::Catalog;
 use mainstay_cluster::connect::connect;
+use mainstay_cluster::definitions;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, Options, run};
 use serde_json::json;
@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some("crds") {
         println!(
             "{}",
-            json!({"apiVersion": "v1", "kind": "List", "items": crds(&catalog)?})
+            json!({"apiVersion": "v1", "kind": "List", "items": definitions::ours(&catalog)?})
         );
         return Ok(());
     }
@@ -42,20 +42,4 @@ async fn main() -> Result<(), Box<dyn Error>> {
     )
     .await?;
     Ok(())
-}
-
-fn crds(catalog: &Catalog) -> Result<Vec<serde_json::Value>, Box<dyn Error>> {
-    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
-    let concrete: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|name| name.matches('.').count() == 2)
-        .collect();
-    let default = catalog.default_version()?.name();
-    Ok(definitions(&VersionNames {
-        all: &all,
-        concrete: &concrete,
-        ambient: &all,
-        default: &default,
-    }))
 }

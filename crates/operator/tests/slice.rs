@@ -18,6 +18,14 @@ use serde_json::json;
 
 use stage::{Stage, istio};
 
+async fn until_healthy(stage: &Stage) {
+    stage
+        .until(60, "healthy", |stage| {
+            stage.state("istios", "default") == "Healthy"
+        })
+        .await;
+}
+
 #[tokio::test(start_paused = true)]
 async fn an_istio_becomes_a_healthy_control_plane_and_then_there_is_nothing_to_do() {
     let stage = Stage::new().await;
@@ -25,11 +33,7 @@ async fn an_istio_becomes_a_healthy_control_plane_and_then_there_is_nothing_to_d
         .create(&istio("default", json!({"version": "v1.29.1"})))
         .await;
     let operator = stage.start("mainstay");
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
+    until_healthy(&stage).await;
 
     assert!(
         stage
@@ -72,11 +76,7 @@ async fn a_restart_with_nothing_to_do_writes_nothing_and_reads_nothing() {
         .create(&istio("default", json!({"version": "v1.29.1"})))
         .await;
     let operator = stage.start("first");
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
+    until_healthy(&stage).await;
     stage.pass(30).await;
     operator.stop().await;
 
@@ -100,11 +100,7 @@ async fn a_deleted_istio_leaves_nothing_behind() {
         .create(&istio("default", json!({"version": "v1.29.1"})))
         .await;
     let operator = stage.start("mainstay");
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
+    until_healthy(&stage).await;
     stage.delete("/apis/sailoperator.io/v1/istios/default").await;
     stage.pass(60).await;
     for gone in [
@@ -129,11 +125,7 @@ async fn what_somebody_changes_is_put_right_and_what_somebody_deletes_comes_back
         .create(&istio("default", json!({"version": "v1.29.1"})))
         .await;
     let operator = stage.start("mainstay");
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
+    until_healthy(&stage).await;
     stage.pass(5).await;
 
     let config = "/api/v1/namespaces/istio-system/configmaps/istio";
@@ -185,11 +177,7 @@ async fn a_panic_in_a_step_is_caught_counted_and_made_up_for() {
         ..Options::default()
     };
     let operator = stage.start_with("mainstay", options);
-    stage
-        .until(60, "healthy", |stage| {
-            stage.state("istios", "default") == "Healthy"
-        })
-        .await;
+    until_healthy(&stage).await;
     assert_eq!(clumsy.caught.load(Ordering::Relaxed), 1);
     operator.stop().await;
 }

@@ -17,7 +17,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, OperatorError, Options as OperatorOptions, run};
@@ -155,7 +154,7 @@ impl Stage {
             lease: options.lease,
             driver,
         };
-        for definition in stage.definitions()? {
+        for definition in mainstay_cluster::definitions::ours(&stage.catalog)? {
             stage.create(&definition).await?;
         }
         stage.create_namespace(OPERATOR_NAMESPACE, json!({})).await?;
@@ -326,26 +325,5 @@ impl Stage {
             "" => format!("{root}/{version}/{plural}{tail}"),
             namespace => format!("{root}/{version}/namespaces/{namespace}/{plural}{tail}"),
         })
-    }
-
-    fn definitions(&self) -> Result<Vec<Value>, StageError> {
-        let all: Vec<&str> = self
-            .catalog
-            .names()
-            .iter()
-            .map(|name| name.name.as_str())
-            .collect();
-        let concrete: Vec<&str> = all
-            .iter()
-            .copied()
-            .filter(|name| name.matches('.').count() == 2)
-            .collect();
-        let default = self.catalog.default_version()?.name();
-        Ok(definitions(&VersionNames {
-            all: &all,
-            concrete: &concrete,
-            ambient: &all,
-            default: &default,
-        }))
     }
 }

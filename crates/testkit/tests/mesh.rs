@@ -63,10 +63,10 @@ impl Village {
             .collect();
         let pod = json!({
             "metadata": {"name": name, "labels": {"app": name}},
-            "spec": {"terminationGracePeriodSeconds": 5, "containers": [{
+            "spec": {"terminationGracePeriodSeconds": 15, "containers": [{
                 "name": "app", "image": APP_IMAGE, "env": env,
                 "readinessProbe": {"httpGet": {"path": READY, "port": APP_PORT}},
-                "lifecycle": {"preStop": {"sleep": {"seconds": 1}}},
+                "lifecycle": {"preStop": {"sleep": {"seconds": 5}}},
             }]},
         });
         let pod = serde_json::from_value(pod).unwrap();
@@ -154,7 +154,7 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
     assert_eq!(answer(address).await, "spare", "it waits before it ends");
     let begin = Instant::now();
     while village.pods.get_opt("spare").await.unwrap().is_some() {
-        assert!(begin.elapsed() < Duration::from_secs(20));
+        assert!(begin.elapsed() < Duration::from_mins(1));
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     let asked = tokio::task::spawn_blocking(move || http::get(address, "/", Duration::from_millis(300)));

@@ -7,15 +7,20 @@ use std::process::Stdio;
 use anyhow::Context;
 use mainstay_testkit::repository_root;
 
+use super::fuzzed;
 use super::row::{Rank, Row};
+use crate::build;
 use crate::inject_bench::{self, Figures, Sample};
-use crate::{build, fuzz};
 
 /// Everything, in the order a reader would ask.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = engine_rows(quick);
     rows.extend(command_rows());
-    rows.extend(fuzz_rows(quick));
+    rows.extend(fuzzed::rows(
+        |target| target.starts_with("inject"),
+        "no crash, no byte lost outside an edit",
+        quick,
+    ));
     rows.extend(bench_rows(quick));
     rows
 }
@@ -232,28 +237,6 @@ fn command_rows() -> Vec<Row> {
         Err(error) => Row::broken(claim, "all hold", Rank::Correctness, &error),
     };
     COMMANDS.iter().map(row).collect()
-}
-
-fn fuzz_rows(quick: bool) -> Vec<Row> {
-    let seconds = if quick { 5 } else { 60 };
-    let goal = format!("{seconds} s, no crash, no byte lost outside an edit");
-    match fuzz::fuzz_some(|target| target.starts_with("inject"), seconds, u32::from(quick)) {
-        Ok(runs) if runs.is_empty() => {
-            vec![Row::correct("fuzz inject", "no such target".into(), &goal, false)]
-        }
-        Ok(runs) => runs
-            .iter()
-            .map(|run| {
-                Row::correct(
-                    &format!("fuzz {}", run.target),
-                    run.figure.clone(),
-                    &goal,
-                    run.survived,
-                )
-            })
-            .collect(),
-        Err(error) => vec![Row::broken("fuzz inject", &goal, Rank::Correctness, &error)],
-    }
 }
 
 fn bench_rows(quick: bool) -> Vec<Row> {

@@ -6,9 +6,10 @@ use std::process::Stdio;
 use anyhow::Context;
 use mainstay_testkit::repository_root;
 
+use super::fuzzed;
 use super::row::{Rank, Row};
 use crate::parity::{self, Kind};
-use crate::{bench, build, fuzz, hostile};
+use crate::{bench, build, hostile};
 
 /// Everything, in the order a reader would ask.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
@@ -16,7 +17,11 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.extend(differential_rows(quick));
     rows.extend(bench_rows(quick));
     rows.extend(hostile_rows());
-    rows.extend(fuzz_rows(quick));
+    rows.extend(fuzzed::rows(
+        |target| !target.starts_with("inject"),
+        "no crash",
+        quick,
+    ));
     rows
 }
 
@@ -206,24 +211,5 @@ fn hostile_rows() -> Vec<Row> {
             )]
         }
         Err(error) => vec![Row::broken("hostile input", goal, Rank::Correctness, &error)],
-    }
-}
-
-fn fuzz_rows(quick: bool) -> Vec<Row> {
-    let seconds = if quick { 5 } else { 60 };
-    let goal = format!("{seconds} s each, no crash");
-    match fuzz::fuzz_some(|target| !target.starts_with("inject"), seconds, u32::from(quick)) {
-        Ok(runs) => runs
-            .iter()
-            .map(|run| {
-                Row::correct(
-                    &format!("fuzz {}", run.target),
-                    run.figure.clone(),
-                    &goal,
-                    run.survived,
-                )
-            })
-            .collect(),
-        Err(error) => vec![Row::broken("fuzz targets", &goal, Rank::Correctness, &error)],
     }
 }

@@ -88,17 +88,5 @@ impl Stage {
 
 fn definitions() -> Vec<Value> {
     let catalog = mainstay_catalog::Catalog::embedded().unwrap();
-    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
-    let concrete: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|name| name.matches('.').count() == 2)
-        .collect();
-    let default = catalog.default_version().unwrap().name();
-    mainstay_api::crd::definitions(&mainstay_api::crd::VersionNames {
-        all: &all,
-        concrete: &concrete,
-        ambient: &all,
-        default: &default,
-    })
+    mainstay_cluster::definitions::ours(&catalog).unwrap()
 }

@@ -6,8 +6,8 @@ use std::time::Duration;
 use http::Request;
 use kube::Client;
 use kube::client::Body;
-use mainstay_api::crd::{VersionNames, definitions};
-use mainstay_catalog::{Catalog, Version};
+use mainstay_catalog::Catalog;
+use mainstay_cluster::definitions;
 use mainstay_testkit::cluster::{Audit, Cluster, Options, User};
 use serde_json::{Value, json};
 
@@ -78,21 +78,8 @@ impl Server {
 
     async fn define(&self) {
         let catalog = Catalog::embedded().unwrap();
-        let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
-        let is_version = |name: &&str| {
-            name.strip_prefix('v')
-                .is_some_and(|rest| rest.parse::<Version>().is_ok())
-        };
-        let concrete: Vec<&str> = all.iter().copied().filter(is_version).collect();
-        let default = catalog.default_version().unwrap().name();
-        let names = VersionNames {
-            all: &all,
-            concrete: &concrete,
-            ambient: &all,
-            default: &default,
-        };
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        for definition in definitions(&names) {
+        for definition in definitions::ours(&catalog).unwrap() {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap().to_owned();
             self.accepted("POST", path, Some(&definition)).await;
             while self.call("GET", &format!("{OURS}/{plural}"), None).await.0 != 200 {

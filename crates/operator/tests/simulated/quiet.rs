@@ -74,9 +74,9 @@ fn a_restart_with_nothing_to_do_writes_nothing() {
     });
 }
 
-/// The plans that were made while nothing was to be done: how long the slowest took.
+/// Plans are made while nothing is to be done; `prove operator` judges how long they took.
 #[test]
-fn planning_takes_no_time() {
+fn planning_when_there_is_nothing_to_do() {
     run(async {
         let world = World::simulated().await;
         mesh(&world).await;
@@ -88,7 +88,7 @@ fn planning_takes_no_time() {
             slowest.as_secs_f64() * 1e3,
             usual.as_secs_f64() * 1e3
         );
-        assert!(usual < Duration::from_millis(1), "{usual:?}");
+        assert!(plans > 0);
         world.end().await;
     });
 }

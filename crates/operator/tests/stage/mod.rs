@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use kube::Client;
-use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, OperatorError, Options, run};
@@ -82,7 +81,7 @@ impl Stage {
             cluster,
             time,
         };
-        for definition in stage.definitions() {
+        for definition in mainstay_cluster::definitions::ours(&stage.catalog).unwrap() {
             stage.create(&definition).await;
         }
         for name in ["istio-system", "sail-operator", "istio-cni", "ztunnel"] {
@@ -91,27 +90,6 @@ impl Stage {
                 .await;
         }
         stage
-    }
-
-    fn definitions(&self) -> Vec<Value> {
-        let all: Vec<&str> = self
-            .catalog
-            .names()
-            .iter()
-            .map(|name| name.name.as_str())
-            .collect();
-        let concrete: Vec<&str> = all
-            .iter()
-            .copied()
-            .filter(|name| name.matches('.').count() == 2)
-            .collect();
-        let default = self.catalog.default_version().unwrap().name();
-        definitions(&VersionNames {
-            all: &all,
-            concrete: &concrete,
-            ambient: &all,
-            default: &default,
-        })
     }
 
     /// Starts an operator that leads without asking; faults and traces know it by this name.

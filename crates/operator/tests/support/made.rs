@@ -1,7 +1,6 @@
 //! Objects for scenarios: takes the few words that matter, gives whole objects.
 
-use mainstay_api::crd::{VersionNames, definitions as of_versions};
-use mainstay_catalog::{Catalog, Version};
+use mainstay_catalog::Catalog;
 use mainstay_cluster::access::{Rule, granted_rules, namespace_rules, operator_rules};
 use serde_json::{Map, Value, json};
 
@@ -13,25 +12,7 @@ pub const OLD: &str = "v1.28.2";
 /// Our definitions, with the versions of this build.
 pub fn definitions() -> Vec<Value> {
     let catalog = Catalog::embedded().unwrap();
-    let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
-    let is_version = |name: &&str| {
-        name.strip_prefix('v')
-            .is_some_and(|rest| rest.parse::<Version>().is_ok())
-    };
-    let concrete: Vec<&str> = all.iter().copied().filter(is_version).collect();
-    let old = ["v1.21", "v1.22", "v1.23"];
-    let ambient: Vec<&str> = all
-        .iter()
-        .copied()
-        .filter(|name| !old.iter().any(|old| name.starts_with(old)))
-        .collect();
-    let default = catalog.default_version().unwrap().name();
-    of_versions(&VersionNames {
-        all: &all,
-        concrete: &concrete,
-        ambient: &ambient,
-        default: &default,
-    })
+    mainstay_cluster::definitions::ours(&catalog).unwrap()
 }
 
 /// The operator's roles, as the chart that ships them has them, bound to the user `name`.

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use super::ast::{Expr, Fold, Kind, Sort};
+use super::library::type_name;
 use super::overloads;
 use super::source::report;
 use super::types::Type;
@@ -32,22 +33,6 @@ struct Checker<'t> {
     names: Vec<(String, Type<'t>)>,
     wrong: Vec<(usize, String)>,
 }
-
-/// Types that may be named.
-const TYPES: [&str; 12] = [
-    "bool",
-    "int",
-    "uint",
-    "double",
-    "string",
-    "bytes",
-    "list",
-    "map",
-    "type",
-    "null_type",
-    "optional_type",
-    "dyn",
-];
 
 /// Libraries whose functions have a name before the dot.
 const SPACES: [&str; 7] = ["optional", "sets", "lists", "ip", "format", "strings", "math"];
@@ -89,7 +74,7 @@ impl<'t> Checker<'t> {
         if let Some((_, kind)) = self.names.iter().rev().find(|(own, _)| own == name) {
             return kind.clone();
         }
-        if TYPES.contains(&name) {
+        if type_name(name).is_some() || name == "dyn" {
             return Type::Kind;
         }
         self.fail(at, format!("undeclared reference to '{name}' (in container '')"))

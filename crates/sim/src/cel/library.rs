@@ -52,21 +52,23 @@ impl Patterns {
 }
 
 /// Types that may be named.
+const TYPES: [&str; 11] = [
+    "bool",
+    "int",
+    "uint",
+    "double",
+    "string",
+    "bytes",
+    "list",
+    "map",
+    "type",
+    "null_type",
+    "optional_type",
+];
+
+/// The type of this name.
 pub(super) fn type_name(name: &str) -> Option<&'static str> {
-    let all = [
-        "bool",
-        "int",
-        "uint",
-        "double",
-        "string",
-        "bytes",
-        "list",
-        "map",
-        "type",
-        "null_type",
-        "optional_type",
-    ];
-    all.into_iter().find(|own| *own == name)
+    TYPES.into_iter().find(|own| *own == name)
 }
 
 /// Whether a name before a dot is a library, not a value.
