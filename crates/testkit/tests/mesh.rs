@@ -13,8 +13,8 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use k8s_openapi::api::core::v1::{Pod, Service};
-use kube::Api;
-use kube::api::{DeleteParams, PostParams};
+use kube::api::{DeleteParams, ListParams, PostParams};
+use kube::{Api, ResourceExt};
 use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{
     self, APP_IMAGE, APP_PORT, Load, Mesh, MeshOptions, READY, UPSTREAM, become_app, http,
@@ -85,18 +85,30 @@ impl Village {
             .unwrap();
         self.mesh.address("default", name, 80).await.unwrap()
     }
-}
 
-/// What an address answers, once it does.
-async fn answer(address: SocketAddr) -> String {
-    let begin = Instant::now();
-    loop {
-        let asked = tokio::task::spawn_blocking(move || http::get(address, "/", PATIENCE));
-        match asked.await.unwrap() {
-            Ok(reply) if reply.code == 200 => return reply.body,
-            other => assert!(begin.elapsed() < Duration::from_secs(30), "{address}: {other:?}"),
+    /// What an address answers, once it does.
+    async fn answer(&self, address: SocketAddr) -> String {
+        let begin = Instant::now();
+        loop {
+            let asked = tokio::task::spawn_blocking(move || http::get(address, "/", PATIENCE));
+            match asked.await.unwrap() {
+                Ok(reply) if reply.code == 200 => return reply.body,
+                other if begin.elapsed() > Duration::from_mins(1) => {
+                    panic!("{address}: {other:?}\n{}", self.story().await)
+                }
+                _ => tokio::time::sleep(Duration::from_millis(50)).await,
+            }
         }
-        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+
+    /// How the pods are, and what they said last.
+    async fn story(&self) -> String {
+        let pods = self.pods.list(&ListParams::default()).await.unwrap();
+        let pods = pods.iter().map(|pod| {
+            let status = serde_json::to_string(&pod.status).unwrap();
+            format!("{}: {status}\n", pod.name_any())
+        });
+        pods.collect::<String>() + &self.mesh.last_words("", 10)
     }
 }
 
@@ -107,8 +119,12 @@ async fn pods_services_and_ends() {
     village
         .pod("front", Some("back.default.svc.cluster.local:80"))
         .await;
-    assert_eq!(answer(back).await, "back");
-    assert_eq!(answer(front).await, "front > back", "by its name and its Service");
+    assert_eq!(village.answer(back).await, "back");
+    assert_eq!(
+        village.answer(front).await,
+        "front > back",
+        "by its name and its Service"
+    );
     every_pod_has_its_own_loopback(&village).await;
     nothing_leaves(&village).await;
     a_pod_that_ends_is_left_in_peace(&village, back).await;
@@ -134,7 +150,7 @@ async fn nothing_leaves(village: &Village) {
 async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
     village.pod("spare", None).await;
     let spare = village.service("spare").await;
-    answer(spare).await;
+    village.answer(spare).await;
     let ip = village
         .pods
         .get("spare")
@@ -151,7 +167,7 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
         .delete("spare", &DeleteParams::default())
         .await
         .unwrap();
-    assert_eq!(answer(address).await, "spare", "it waits before it ends");
+    assert_eq!(village.answer(address).await, "spare", "it waits before it ends");
     let begin = Instant::now();
     while village.pods.get_opt("spare").await.unwrap().is_some() {
         assert!(begin.elapsed() < Duration::from_mins(1));
@@ -166,7 +182,7 @@ async fn a_pod_that_ends_is_left_in_peace(village: &Village, back: SocketAddr) {
 
 async fn a_killed_server_is_started_again(village: &Village, front: SocketAddr) {
     village.mesh.kill("default", "front", "app").unwrap();
-    assert_eq!(answer(front).await, "front > back");
+    assert_eq!(village.answer(front).await, "front > back");
     let pod = village.pods.get("front").await.unwrap();
     let restarts = pod.status.unwrap().container_statuses.unwrap()[0].restart_count;
     assert_eq!(restarts, 1);

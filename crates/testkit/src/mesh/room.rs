@@ -26,10 +26,11 @@ impl Room {
         let node = std::process::id();
         let inner = format!(
             "link set lo up\n\
-             link add eth0 type veth peer name {link} netns {node}\n\
+             link add eth0 address {} type veth peer name {link} netns {node}\n\
              addr add {address}/16 dev eth0\n\
              link set eth0 up\n\
-             route add default via {gateway}\n"
+             route add default via {gateway}\n",
+            hardware_address(address)
         );
         let space = alone(|| {
             unshare(CloneFlags::CLONE_NEWNET)?;
@@ -51,6 +52,12 @@ impl Room {
             work()
         })
     }
+}
+
+/// The same for everybody who ever has this address: neighbours remember it, for half a minute also that of a pod that is gone.
+fn hardware_address(address: Ipv4Addr) -> String {
+    let [a, b, c, d] = address.octets();
+    format!("02:00:{a:02x}:{b:02x}:{c:02x}:{d:02x}")
 }
 
 /// On a thread of its own, since a namespace is a thread's.
