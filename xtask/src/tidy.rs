@@ -1,7 +1,9 @@
-//! `cargo xtask tidy`: the house style as a test. Takes the tree git tracks, gives every breach with its place.
+//! `cargo xtask tidy`: checks the house style over all files that git tracks and prints each finding with its location.
 
 mod layers;
+mod scan;
 mod source;
+mod words;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -9,48 +11,53 @@ use std::process::Command;
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-/// A rule that was broken, and where.
+use words::Vocabulary;
+
+/// A violated rule and its location.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Breach {
-    place: String,
-    what: String,
+pub(crate) struct Finding {
+    location: String,
+    message: String,
 }
 
-impl Breach {
-    fn new(place: impl Into<String>, what: impl Into<String>) -> Self {
+impl Finding {
+    fn new(location: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
-            place: place.into(),
-            what: what.into(),
+            location: location.into(),
+            message: message.into(),
         }
     }
 }
 
-/// Checks and prints; fails on a breach.
+/// Prints all findings; fails if there are any.
 pub(crate) fn run() -> anyhow::Result<()> {
-    let breaches = check(&repository_root())?;
-    for breach in &breaches {
-        println!("{}: {}", breach.place, breach.what);
+    let findings = check(&repository_root())?;
+    for finding in &findings {
+        println!("{}: {}", finding.location, finding.message);
     }
-    if !breaches.is_empty() {
-        bail!("tidy: {} breaches of the house style", breaches.len());
+    if !findings.is_empty() {
+        bail!("tidy: {} findings", findings.len());
     }
-    println!("tidy: nothing to mend");
+    println!("tidy: no findings");
     Ok(())
 }
 
-fn check(root: &Path) -> anyhow::Result<Vec<Breach>> {
-    let mut breaches = layers::check(root)?;
-    for path in tracked(root)? {
+fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
+    let vocabulary = Vocabulary::load()?;
+    let mut findings = layers::check(root)?;
+    for path in tracked_files(root)? {
         let Ok(text) = std::fs::read_to_string(root.join(&path)) else {
             continue;
         };
-        breaches.extend(source::check(&path.display().to_string(), &text));
+        let path = path.display().to_string();
+        findings.extend(source::check(&path, &text));
+        findings.extend(vocabulary.check(&path, &text));
     }
-    Ok(breaches)
+    Ok(findings)
 }
 
-/// What git tracks or would: files it ignores are nobody's business.
-fn tracked(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
+/// Returns the files that git tracks, and new files that it does not ignore.
+fn tracked_files(root: &Path) -> anyhow::Result<Vec<PathBuf>> {
     let output = Command::new("git")
         .args(["ls-files", "--cached", "--others", "--exclude-standard"])
         .current_dir(root)
@@ -67,8 +74,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_is_tidy() {
-        let breaches = check(&repository_root()).unwrap();
-        assert!(breaches.is_empty(), "{breaches:#?}");
+    fn the_repository_has_no_findings() {
+        let findings = check(&repository_root()).unwrap();
+        assert!(findings.is_empty(), "{findings:#?}");
     }
 }

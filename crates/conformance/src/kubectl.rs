@@ -210,7 +210,7 @@ impl Player<'_> {
                 let _ = child.wait();
                 return Err(SessionError::Late(line.to_owned()));
             }
-            // Nobody tells when a child has ended, short of blocking on it for ever.
+            // Polled: waiting for a child with a timeout needs polling.
             std::thread::sleep(Duration::from_millis(5));
         };
         let mut printed = out.join().unwrap_or_default();
@@ -237,7 +237,7 @@ impl Player<'_> {
             if begun.elapsed() > PATIENCE {
                 return Err(SessionError::Late(format!("{line}, which says: {printed}")));
             }
-            // Nobody tells kubectl when to ask again.
+            // Polled: kubectl is repeated until the controllers have caught up.
             std::thread::sleep(PAUSE);
         }
     }
@@ -289,7 +289,7 @@ impl Watching {
             if begun.elapsed() > PATIENCE {
                 return None;
             }
-            // Nobody tells when the next line comes.
+            // Polled: the pipe is read without blocking.
             std::thread::sleep(PAUSE);
         }
     }

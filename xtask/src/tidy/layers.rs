@@ -1,128 +1,187 @@
-//! Arrows point down only: takes the workspace's dependency graph, gives every arrow that points up or sideways.
+//! Checks the crate layers: reports every dependency that does not point to a lower layer, and every crate or layer
+//! that is missing on either side.
 
 use std::path::Path;
 
 use anyhow::Context;
+use serde_json::Value;
 
-use super::Breach;
+use super::Finding;
 
-/// The crates by layer, lowest first. A crate may depend on what stands in a lower row, and on nothing else of ours.
-const LAYERS: &[(&str, u8)] = &[
-    ("mainstay-yaml", 0),
-    ("mainstay-template", 1),
-    ("mainstay-sprig", 2),
-    ("mainstay-chart", 3),
-    ("mainstay-api", 3),
-    ("mainstay-catalog", 4),
-    ("mainstay-manifest", 5),
-    ("mainstay-inject", 6),
-    ("mainstay-mesh", 6),
-    ("mainstay-rollout", 6),
-    ("mainstay-check", 7),
-    ("mainstay-sim", 7),
-    ("mainstay-conformance", 8),
-    ("mainstay-testkit", 8),
-    ("mainstay-cluster", 8),
-    ("mainstay-operator", 9),
-    ("mainstay-rehearsal", 10),
-    ("mainstay", 11),
-    ("xtask", 12),
+/// One layer of the crate table in ARCHITECTURE.md.
+struct Layer {
+    name: &'static str,
+    /// Lowest first: a crate may depend on lower layers and on the crates before it in its own layer.
+    crates: &'static [&'static str],
+}
+
+/// The layers, lowest first.
+const LAYERS: &[Layer] = &[
+    Layer {
+        name: "base",
+        crates: &["mainstay-gostd", "mainstay-yaml"],
+    },
+    Layer {
+        name: "text",
+        crates: &["mainstay-template", "mainstay-sprig", "mainstay-chart"],
+    },
+    Layer {
+        name: "data",
+        crates: &["mainstay-api", "mainstay-catalog"],
+    },
+    Layer {
+        name: "domain",
+        crates: &["mainstay-inject", "mainstay-mesh"],
+    },
+    Layer {
+        name: "I/O",
+        crates: &["mainstay-cluster"],
+    },
+    Layer {
+        name: "application",
+        crates: &[
+            "mainstay-sim",
+            "mainstay-operator",
+            "mainstay-harness",
+            "mainstay-rehearsal",
+        ],
+    },
+    Layer {
+        name: "binary",
+        crates: &["mainstay"],
+    },
+    Layer {
+        name: "test",
+        crates: &["mainstay-check", "mainstay-conformance", "mainstay-testkit"],
+    },
+    Layer {
+        name: "tool",
+        crates: &["xtask"],
+    },
 ];
 
-/// What only tests may use.
-const PROOF: &[&str] = &["mainstay-conformance", "mainstay-testkit"];
+/// The layer that never ships: only dev-dependencies and `xtask` refer to it.
+const TEST: &str = "test";
 
-/// Every forbidden arrow, and every crate without a layer.
-pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Breach>> {
+/// Shipping crates that tests of lower layers may use.
+const TEST_HARNESSES: &[&str] = &["mainstay-harness", "mainstay-sim"];
+
+/// The position of a crate in [`LAYERS`]; lower positions sort first.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+struct Position {
+    layer: usize,
+    within: usize,
+}
+
+/// Returns every forbidden dependency, every crate without a layer and every row without a crate.
+pub(super) fn check(root: &Path) -> anyhow::Result<Vec<Finding>> {
     let output = crate::build::cargo()
         .args(["metadata", "--no-deps", "--format-version=1", "--offline"])
         .current_dir(root)
         .output()
         .context("starting cargo metadata")?;
-    let metadata: serde_json::Value =
-        serde_json::from_slice(&output.stdout).context("reading cargo metadata")?;
-    let packages = metadata
-        .get("packages")
-        .and_then(serde_json::Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    Ok(packages.iter().flat_map(breaches).collect())
+    let metadata: Value = serde_json::from_slice(&output.stdout).context("parsing cargo metadata")?;
+    let packages = array(&metadata, "packages");
+    let mut findings: Vec<Finding> = packages.iter().flat_map(check_package).collect();
+    findings.extend(missing_crates(packages));
+    Ok(findings)
 }
 
-fn breaches(package: &serde_json::Value) -> Vec<Breach> {
-    let name = text(package, "name");
-    let Some(own) = layer(name) else {
-        return vec![Breach::new(name, "has no layer in xtask/src/tidy/layers.rs")];
-    };
-    let dependencies = package
-        .get("dependencies")
-        .and_then(serde_json::Value::as_array)
-        .cloned()
-        .unwrap_or_default();
-    dependencies
+fn missing_crates(packages: &[Value]) -> impl Iterator<Item = Finding> {
+    let exists = |name: &str| packages.iter().any(|package| text(package, "name") == name);
+    LAYERS
         .iter()
-        .filter_map(|dependency| arrow(name, own, dependency))
+        .flat_map(|layer| layer.crates)
+        .filter(move |name| !exists(name))
+        .map(|name| Finding::new(*name, "is listed in xtask/src/tidy/layers.rs but does not exist"))
+}
+
+fn check_package(package: &Value) -> Vec<Finding> {
+    let name = text(package, "name");
+    let Some(position) = position(name) else {
+        return vec![Finding::new(name, "has no layer in xtask/src/tidy/layers.rs")];
+    };
+    array(package, "dependencies")
+        .iter()
+        .filter_map(|dependency| check_dependency(name, position, dependency))
         .collect()
 }
 
-fn arrow(name: &str, own: u8, dependency: &serde_json::Value) -> Option<Breach> {
+fn check_dependency(name: &str, own: Position, dependency: &Value) -> Option<Finding> {
     let target = text(dependency, "name");
-    let in_tests = text(dependency, "kind") == "dev";
-    let allowed = match layer(target) {
-        None => true,
-        // Its own tests with one of its features.
-        Some(_) if target == name => in_tests,
-        Some(_) if PROOF.contains(&target) => in_tests || name == "xtask",
-        Some(theirs) => theirs < own,
+    let theirs = position(target)?;
+    let is_test = text(dependency, "kind") == "dev";
+    let may_test = target == name || TEST_HARNESSES.contains(&target) || layer_name(theirs) == TEST;
+    let is_allowed = match (layer_name(own), layer_name(theirs)) {
+        _ if is_test && may_test => true,
+        ("test" | "tool", _) => theirs < own,
+        (_, TEST) => false,
+        _ => theirs < own,
     };
-    (!allowed).then(|| {
-        Breach::new(
+    (!is_allowed).then(|| {
+        Finding::new(
             name,
-            format!("must not depend on {target}: arrows point down only"),
+            format!("must not depend on {target}: dependencies point to lower layers only"),
         )
     })
 }
 
-fn layer(name: &str) -> Option<u8> {
-    LAYERS
-        .iter()
-        .find(|(known, _)| *known == name)
-        .map(|(_, layer)| *layer)
+fn position(name: &str) -> Option<Position> {
+    LAYERS.iter().enumerate().find_map(|(layer, row)| {
+        let within = row.crates.iter().position(|known| *known == name)?;
+        Some(Position { layer, within })
+    })
 }
 
-fn text<'a>(value: &'a serde_json::Value, key: &str) -> &'a str {
+fn layer_name(position: Position) -> &'static str {
+    LAYERS.get(position.layer).map_or("", |layer| layer.name)
+}
+
+fn array<'a>(value: &'a Value, key: &str) -> &'a [Value] {
     value
         .get(key)
-        .and_then(serde_json::Value::as_str)
-        .unwrap_or_default()
+        .and_then(Value::as_array)
+        .map_or(&[], Vec::as_slice)
+}
+
+fn text<'a>(value: &'a Value, key: &str) -> &'a str {
+    value.get(key).and_then(Value::as_str).unwrap_or_default()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use serde_json::json;
 
     fn check(name: &str, dependency: &str, kind: Option<&str>) -> usize {
-        breaches(&serde_json::json!({"name": name, "dependencies": [{"name": dependency, "kind": kind}]}))
-            .len()
+        check_package(&json!({"name": name, "dependencies": [{"name": dependency, "kind": kind}]})).len()
     }
 
     #[test]
-    fn arrows_point_down_only() {
+    fn dependencies_point_to_lower_layers() {
         assert_eq!(check("mainstay-chart", "mainstay-yaml", None), 0);
         assert_eq!(check("mainstay-yaml", "mainstay-chart", None), 1);
         assert_eq!(check("mainstay-chart", "mainstay-chart", None), 1);
         assert_eq!(check("mainstay-chart", "mainstay-chart", Some("dev")), 0);
         assert_eq!(check("mainstay-chart", "serde", None), 0);
+        assert_eq!(check("mainstay-rehearsal", "mainstay-sim", None), 0);
+        assert_eq!(check("mainstay-sim", "mainstay-operator", None), 1);
     }
 
     #[test]
-    fn the_testkit_never_ships() {
+    fn test_crates_never_ship() {
         assert_eq!(check("mainstay-chart", "mainstay-testkit", Some("dev")), 0);
         assert_eq!(check("mainstay", "mainstay-testkit", None), 1);
+        assert_eq!(check("mainstay-mesh", "mainstay-check", None), 1);
     }
 
     #[test]
     fn a_crate_without_a_layer_is_found() {
         assert_eq!(check("mainstay-new", "serde", None), 1);
+    }
+
+    #[test]
+    fn a_row_without_a_crate_is_found() {
+        assert!(missing_crates(&[json!({"name": "mainstay-yaml"})]).count() > 10);
     }
 }

@@ -1,70 +1,86 @@
-//! Rules a text search can see: takes one file, gives its breaches.
+//! Checks rules that a text search can decide, for one source file.
 
 use std::path::Path;
 
-use super::Breach;
+use super::Finding;
 
-/// Past this a file holds two subjects, or is a table: then its `//!` says so with the word "table".
-const LONG_FILE: usize = 600;
+/// A longer file covers two subjects, or is a table: then its `//!` contains the word "table".
+const MAX_FILE_LINES: usize = 600;
 
-/// Attributes and macros that make a test or a promise empty. Written in two halves, so that this table is not a breach.
+/// Maximum width of a comment line; rustfmt does not wrap comments.
+const MAX_COMMENT_WIDTH: usize = 110;
+
+/// Attributes and macros that disable a test or leave code unfinished. Split in two, so that this table is no finding.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[", "ignore"), "a test that does not run proves nothing"),
     (concat!("#[", "should_panic"), "assert the error instead"),
     (concat!("todo", "!("), "unfinished"),
     (concat!("unimplemented", "!("), "unfinished"),
-    (
-        concat!("thread::", "sleep("),
-        "wait for an event, not for a while",
-    ),
+    (concat!("thread::", "sleep("), "wait for an event instead"),
 ];
 
-/// A line that begins so says who does not tell, and excuses the pause below it: another program, asked again and again.
-const EXCUSE: &str = "// Nobody tells";
+/// A comment that starts with this allows the sleep below it: another process is polled that sends no event.
+const POLLING: &str = "// Polled:";
 
-/// Every breach in `text`, the file at `path`.
-pub(super) fn check(path: &str, text: &str) -> Vec<Breach> {
-    if Path::new(path).extension().is_none_or(|ending| ending != "rs") {
+/// Returns every finding in `text`, the file at `path`.
+pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
+    if Path::new(path)
+        .extension()
+        .is_none_or(|extension| extension != "rs")
+    {
         return Vec::new();
     }
-    let mut breaches = Vec::new();
-    // Under tests/ only a folder keeps a helper from becoming a test of its own.
+    let mut findings = Vec::new();
+    // Below tests/ a directory keeps a helper module from becoming a test target.
     if path.ends_with("/mod.rs") && !path.contains("/tests/") {
-        breaches.push(Breach::new(
-            path,
-            "name it after its folder: `foo.rs` beside `foo/`",
-        ));
+        findings.push(Finding::new(path, "rename to `foo.rs` beside `foo/`"));
     }
     if !text.starts_with("//!") {
-        breaches.push(Breach::new(
+        findings.push(Finding::new(
             path,
-            "the first line (`//!`) says what the file takes and gives",
+            "the first line (`//!`) must describe the module",
         ));
     }
-    breaches.extend(too_long(path, text));
-    let mut above = "";
+    findings.extend(check_length(path, text));
+    let mut previous = "";
     for (number, line) in text.lines().enumerate() {
-        let is_excused = |word: &str| word.starts_with("thread") && above.trim_start().starts_with(EXCUSE);
-        let found = FORBIDDEN
-            .iter()
-            .filter(|(word, _)| line.contains(word) && !is_excused(word));
-        breaches.extend(
-            found.map(|(word, why)| Breach::new(format!("{path}:{}", number + 1), format!("{word}: {why}"))),
-        );
-        above = line;
+        let location = || format!("{path}:{}", number + 1);
+        findings.extend(check_forbidden(line, previous).map(|message| Finding::new(location(), message)));
+        findings.extend(check_width(line).map(|message| Finding::new(location(), message)));
+        previous = line;
     }
-    breaches
+    findings
 }
 
-fn too_long(path: &str, text: &str) -> Option<Breach> {
+fn check_forbidden(line: &str, previous: &str) -> Option<String> {
+    let is_polling = |word: &str| word.starts_with("thread") && previous.trim_start().starts_with(POLLING);
+    FORBIDDEN
+        .iter()
+        .find(|(word, _)| line.contains(word) && !is_polling(word))
+        .map(|(word, why)| format!("{word}: {why}"))
+}
+
+/// A table, a diagram or a link in a comment cannot be wrapped; a line without a blank past the limit is one of these.
+fn check_width(line: &str) -> Option<String> {
+    let width = line.chars().count();
+    let is_comment = line.trim_start().starts_with("//");
+    let is_table = line
+        .trim_start()
+        .trim_start_matches(['/', '!', ' '])
+        .starts_with('|');
+    (is_comment && !is_table && width > MAX_COMMENT_WIDTH)
+        .then(|| format!("comment of {width} columns: wrap at {MAX_COMMENT_WIDTH}"))
+}
+
+fn check_length(path: &str, text: &str) -> Option<Finding> {
     let lines = text.lines().count();
-    let head = text.lines().take_while(|line| line.starts_with("//!"));
-    let is_table = head.into_iter().any(|line| line.contains("table"));
+    let mut head = text.lines().take_while(|line| line.starts_with("//!"));
+    let is_table = head.any(|line| line.contains("table"));
     let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
-    (lines > LONG_FILE && !is_table && !is_test).then(|| {
-        Breach::new(
+    (lines > MAX_FILE_LINES && !is_table && !is_test).then(|| {
+        Finding::new(
             path,
-            format!("{lines} lines: a room that should be two, or a table that says so"),
+            format!("{lines} lines: split it, or say in `//!` that it is a table"),
         )
     })
 }
@@ -73,49 +89,51 @@ fn too_long(path: &str, text: &str) -> Option<Breach> {
 mod tests {
     use super::*;
 
-    fn said(path: &str, text: &str) -> Vec<String> {
-        check(path, text).into_iter().map(|breach| breach.what).collect()
+    fn messages(path: &str, text: &str) -> Vec<String> {
+        check(path, text)
+            .into_iter()
+            .map(|finding| finding.message)
+            .collect()
     }
 
     #[test]
-    fn a_good_file_has_no_breach() {
-        assert!(said("crates/x/src/a.rs", "//! Takes a, gives b.\n").is_empty());
-        assert!(said("README.md", "").is_empty());
+    fn a_documented_file_has_no_findings() {
+        assert!(messages("crates/x/src/a.rs", "//! Parses a into b.\n").is_empty());
+        assert!(messages("README.md", "").is_empty());
     }
 
     #[test]
-    fn a_file_says_what_it_is_about() {
-        assert_eq!(said("a.rs", "fn a() {}\n").len(), 1);
+    fn a_file_without_module_docs_is_found() {
+        assert_eq!(messages("a.rs", "fn a() {}\n").len(), 1);
     }
 
     #[test]
-    fn tests_that_do_not_run_are_found() {
+    fn disabled_tests_are_found() {
         let text = format!("//! A.\n{}]\n", concat!("#[", "ignore"));
-        assert_eq!(said("a.rs", &text).len(), 1);
+        assert_eq!(messages("a.rs", &text).len(), 1);
     }
 
     #[test]
-    fn a_pause_says_who_does_not_tell() {
-        let pause = concat!("thread::", "sleep(PAUSE);\n");
-        assert_eq!(said("a.rs", &format!("//! A.\n{pause}")).len(), 1);
-        assert_eq!(
-            said("a.rs", &format!("//! A.\n// It takes a while.\n{pause}")).len(),
-            1
-        );
-        assert_eq!(
-            said(
-                "a.rs",
-                &format!("//! A.\n  // Nobody tells when it is done.\n  {pause}")
-            )
-            .len(),
-            0
-        );
+    fn a_sleep_needs_a_polling_comment() {
+        let sleep = concat!("thread::", "sleep(INTERVAL);\n");
+        assert_eq!(messages("a.rs", &format!("//! A.\n{sleep}")).len(), 1);
+        let other = format!("//! A.\n// It takes a while.\n{sleep}");
+        assert_eq!(messages("a.rs", &other).len(), 1);
+        let polled = format!("//! A.\n  // Polled: the process reports nothing.\n  {sleep}");
+        assert_eq!(messages("a.rs", &polled).len(), 0);
     }
 
     #[test]
-    fn long_files_are_tables_or_too_long() {
-        let body = "x\n".repeat(LONG_FILE + 1);
-        assert_eq!(said("a.rs", &format!("//! A.\n{body}")).len(), 1);
-        assert_eq!(said("a.rs", &format!("//! A table of x.\n{body}")).len(), 0);
+    fn long_files_must_be_tables() {
+        let body = "x\n".repeat(MAX_FILE_LINES + 1);
+        assert_eq!(messages("a.rs", &format!("//! A.\n{body}")).len(), 1);
+        assert_eq!(messages("a.rs", &format!("//! A table of x.\n{body}")).len(), 0);
+    }
+
+    #[test]
+    fn wide_comments_are_found() {
+        let wide = "x".repeat(MAX_COMMENT_WIDTH);
+        assert_eq!(messages("a.rs", &format!("//! A.\n// {wide}\n")).len(), 1);
+        assert_eq!(messages("a.rs", &format!("//! A.\n// | {wide} |\n")).len(), 0);
     }
 }

@@ -117,7 +117,7 @@ impl Time {
         };
         let wanted = self.begun.elapsed().as_secs_f64() / speed.max(f64::MIN_POSITIVE);
         let wanted = Duration::try_from_secs_f64(wanted).unwrap_or(Duration::ZERO);
-        // Nobody tells when the wall clock is there.
+        // Polled: the virtual clock waits for the wall clock.
         std::thread::sleep(wanted.saturating_sub(self.wall.elapsed()));
     }
 }

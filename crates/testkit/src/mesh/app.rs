@@ -52,7 +52,7 @@ fn serve(name: String) -> std::io::Result<()> {
     });
     if let Some(file) = std::env::var_os(HELD_BY) {
         while std::path::Path::new(&file).exists() {
-            // Nobody tells when a file goes.
+            // Polled: the removal of a file sends no event.
             std::thread::sleep(Duration::from_millis(100));
         }
     }

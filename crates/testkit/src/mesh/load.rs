@@ -96,7 +96,7 @@ impl Worker {
     fn run(&self) -> Vec<Sample> {
         let (mut samples, mut connection, mut due) = (Vec::new(), None, self.offset);
         while !self.stop.load(Ordering::Relaxed) {
-            // Nobody tells the time: requests have theirs.
+            // Polled: requests are sent at fixed times.
             std::thread::sleep(due.saturating_sub(self.begin.elapsed()));
             let failure = self.request(&mut connection).err();
             let latency = self.begin.elapsed().saturating_sub(due);

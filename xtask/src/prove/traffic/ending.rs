@@ -75,7 +75,7 @@ fn interrupt(child: &mut Child, signal: Signal) -> anyhow::Result<End> {
     killpg(group(child)?, signal).context("sending the signal")?;
     let end = Instant::now() + PATIENCE;
     while inhabitants(&space) > 0 && Instant::now() < end {
-        // Nobody tells when a namespace is empty.
+        // Polled: no event reports an empty PID namespace.
         std::thread::sleep(Duration::from_millis(50));
     }
     Ok(End {
