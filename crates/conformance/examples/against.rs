@@ -38,7 +38,7 @@ impl Host for Proxy {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    fn behave(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
+    fn set_pod_behavior(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
         Err("nobody plays the kubelet".to_owned())
     }
 }

@@ -1,25 +1,25 @@
-//! Plays the session of kubectl on a cluster: takes the program, a kubeconfig and an empty folder, prints the transcript.
+//! Plays the session of kubectl on a cluster: takes the program, a kubeconfig and an empty directory, prints the transcript.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 
-use mainstay_conformance::kubectl::{SESSION, Stage, play};
+use mainstay_conformance::kubectl::{SESSION, SessionConfig, run_session};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1).map(std::path::PathBuf::from);
-    let (Some(kubectl), Some(kubeconfig), Some(folder)) =
+    let (Some(kubectl), Some(kubeconfig), Some(directory)) =
         (arguments.next(), arguments.next(), arguments.next())
     else {
-        return Err("usage: kubectl PROGRAM KUBECONFIG EMPTY-FOLDER [SESSION]".into());
+        return Err("usage: kubectl PROGRAM KUBECONFIG EMPTY-DIRECTORY [SESSION]".into());
     };
     let script = match arguments.next() {
         Some(path) => std::fs::read_to_string(path)?,
         None => SESSION.to_owned(),
     };
-    let stage = Stage {
+    let config = SessionConfig {
         kubectl,
         kubeconfig,
-        folder,
+        directory,
     };
-    print!("{}", play(&stage, &script)?);
+    print!("{}", run_session(&config, &script)?);
     Ok(())
 }

@@ -25,9 +25,9 @@ struct Inner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookReply {
     /// It answers with this code and body.
-    Answer(u16, String),
+    Response(u16, String),
     /// It says nothing.
-    Silence,
+    NoResponse,
     /// Nobody listens.
     Unreachable,
 }
@@ -90,13 +90,13 @@ impl Hook {
 
     /// Whether a request came since the last [`Hook::take_received`].
     #[must_use]
-    pub fn was_asked(&self) -> bool {
+    pub fn was_called(&self) -> bool {
         self.with(|inner| !inner.received.is_empty())
     }
 
     /// Replies to a review, and remembers it.
     #[must_use]
-    pub fn answer(&self, review: &Value) -> HookReply {
+    pub fn respond(&self, review: &Value) -> HookReply {
         self.with(|inner| {
             if inner.rule.get("unreachable").is_some() {
                 return HookReply::Unreachable;
@@ -113,14 +113,14 @@ impl Hook {
 
 fn reply(rule: &Value, asked: &Value) -> HookReply {
     if rule.get("silent").is_some() {
-        return HookReply::Silence;
+        return HookReply::NoResponse;
     }
     if let Some(code) = rule.get("code").and_then(Value::as_u64) {
         let text = rule.get("text").and_then(Value::as_str).unwrap_or("");
-        return HookReply::Answer(u16::try_from(code).unwrap_or(500), text.to_owned());
+        return HookReply::Response(u16::try_from(code).unwrap_or(500), text.to_owned());
     }
     if let Some(review) = rule.get("review") {
-        return HookReply::Answer(200, review.to_string());
+        return HookReply::Response(200, review.to_string());
     }
     let mut response = rule.clone();
     if let Some(map) = response.as_object_mut() {
@@ -136,5 +136,5 @@ fn reply(rule: &Value, asked: &Value) -> HookReply {
     }
     let version = asked.get("apiVersion").cloned().unwrap_or_default();
     let review = json!({"apiVersion": version, "kind": "AdmissionReview", "response": response});
-    HookReply::Answer(200, review.to_string())
+    HookReply::Response(200, review.to_string())
 }

@@ -89,9 +89,9 @@ async fn respond(request: Request<Incoming>, hook: Arc<Hook>) -> Result<Response
         .map(http_body_util::Collected::to_bytes)
         .unwrap_or_default();
     let review = serde_json::from_slice(&body).unwrap_or_default();
-    let (code, text) = match hook.answer(&review) {
-        HookReply::Answer(code, text) => (code, text),
-        HookReply::Silence | HookReply::Unreachable => std::future::pending().await,
+    let (code, text) = match hook.respond(&review) {
+        HookReply::Response(code, text) => (code, text),
+        HookReply::NoResponse | HookReply::Unreachable => std::future::pending().await,
     };
     let mut response = Response::new(Full::new(Bytes::from(text)));
     *response.status_mut() = http::StatusCode::from_u16(code).unwrap_or_default();

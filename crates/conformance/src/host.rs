@@ -16,10 +16,10 @@ pub trait Host {
     fn pause(&self) -> impl Future<Output = ()>;
 
     /// How the pods of a workload shall behave from now on, in the words of the script; an error when nobody plays the kubelet here.
-    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String>;
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String>;
 
     /// Makes a webhook reachable for the server: on loopback unless the server is in this process.
-    fn hook(&self, hook: Arc<Hook>) -> impl Future<Output = Result<HookAddress, String>> {
+    fn serve_hook(&self, hook: Arc<Hook>) -> impl Future<Output = Result<HookAddress, String>> {
         crate::hook_server::serve_hook(hook)
     }
 }

@@ -60,46 +60,46 @@ impl std::error::Error for SessionError {}
 
 /// Where a session is played.
 #[derive(Clone, Debug)]
-pub struct Stage {
+pub struct SessionConfig {
     /// The program.
     pub kubectl: PathBuf,
     /// A kubeconfig of an administrator, to be copied: the session changes its copy.
     pub kubeconfig: PathBuf,
     /// An empty folder for files and caches.
-    pub folder: PathBuf,
+    pub directory: PathBuf,
 }
 
 /// Plays `script`; answers that stand in it are left out and written anew.
-pub fn play(stage: &Stage, script: &str) -> Result<String, SessionError> {
-    fs::copy(&stage.kubeconfig, stage.folder.join("kubeconfig"))
+pub fn run_session(config: &SessionConfig, script: &str) -> Result<String, SessionError> {
+    fs::copy(&config.kubeconfig, config.directory.join("kubeconfig"))
         .map_err(|error| SessionError::Io("the kubeconfig".into(), error))?;
-    let mut player = Player {
-        stage,
+    let mut runner = SessionRunner {
+        config,
         out: String::new(),
         watches: BTreeMap::new(),
     };
     let mut lines = script.lines().filter(|line| !line.starts_with('<'));
     while let Some(line) = lines.next() {
-        let _ = writeln!(player.out, "{line}");
+        let _ = writeln!(runner.out, "{line}");
         if let Some(name) = line.strip_prefix("FILE ") {
             let mut text = String::new();
             for line in lines.by_ref() {
-                let _ = writeln!(player.out, "{line}");
+                let _ = writeln!(runner.out, "{line}");
                 if line == "END" {
                     break;
                 }
                 let _ = writeln!(text, "{line}");
             }
-            player.write(name, &text)?;
+            runner.write(name, &text)?;
         } else if !line.is_empty() && !line.starts_with('#') {
-            player.step(line)?;
+            runner.step(line)?;
         }
     }
-    Ok(player.out)
+    Ok(runner.out)
 }
 
-struct Player<'a> {
-    stage: &'a Stage,
+struct SessionRunner<'a> {
+    config: &'a SessionConfig,
     out: String,
     watches: BTreeMap<String, Watching>,
 }
@@ -117,7 +117,7 @@ impl Drop for Watching {
     }
 }
 
-impl Player<'_> {
+impl SessionRunner<'_> {
     fn step(&mut self, line: &str) -> Result<(), SessionError> {
         let wrong = || SessionError::Script(line.to_owned());
         let (step, rest) = line.split_once(' ').ok_or_else(wrong)?;
@@ -148,7 +148,7 @@ impl Player<'_> {
                 let [name, old, new] = words.as_slice() else {
                     return Err(wrong());
                 };
-                let text = fs::read_to_string(self.stage.folder.join(name));
+                let text = fs::read_to_string(self.config.directory.join(name));
                 let text = text.map_err(|error| SessionError::Io(name.clone(), error))?;
                 self.write(name, &text.replace(old, new))?;
             }
@@ -175,19 +175,19 @@ impl Player<'_> {
     }
 
     fn write(&self, name: &str, text: &str) -> Result<(), SessionError> {
-        fs::write(self.stage.folder.join(name), text)
+        fs::write(self.config.directory.join(name), text)
             .map_err(|error| SessionError::Io(name.to_owned(), error))
     }
 
     fn command(&self, line: &str) -> Command {
-        let folder = &self.stage.folder;
-        let mut command = Command::new(&self.stage.kubectl);
+        let directory = &self.config.directory;
+        let mut command = Command::new(&self.config.kubectl);
         command
             .args(split(line))
-            .current_dir(folder)
-            .env("KUBECONFIG", folder.join("kubeconfig"))
-            .env("HOME", folder)
-            .env("TMPDIR", folder)
+            .current_dir(directory)
+            .env("KUBECONFIG", directory.join("kubeconfig"))
+            .env("HOME", directory)
+            .env("TMPDIR", directory)
             .env_remove("KUBECTL_EXTERNAL_DIFF")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -266,7 +266,7 @@ impl Player<'_> {
         let lines: Vec<&str> = printed.lines().collect();
         let skip = lines.len().saturating_sub(last);
         for line in lines.into_iter().skip(skip) {
-            let masked = mask(line, &self.stage.folder.display().to_string());
+            let masked = mask(line, &self.config.directory.display().to_string());
             let _ = writeln!(self.out, "{}", format!("< {masked}").trim_end());
         }
     }

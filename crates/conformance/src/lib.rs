@@ -35,7 +35,7 @@ pub use hook::{Hook, HookAddress, HookReply};
 pub use hook_server::serve_hook;
 pub use host::Host;
 pub use mask::Mask;
-pub use run::{Failure, run};
+pub use run::{RunError, run};
 pub use script::{Command, Script};
 
 /// A scenario of this crate.

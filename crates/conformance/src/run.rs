@@ -17,7 +17,7 @@ use crate::script::{Command, Script};
 
 /// Why a script could not be run to its end.
 #[derive(Debug)]
-pub enum Failure {
+pub enum RunError {
     /// A command makes no sense.
     Command(String),
     /// The host cannot do what a command asks of it.
@@ -30,7 +30,7 @@ pub enum Failure {
     Timeout(String),
 }
 
-impl std::fmt::Display for Failure {
+impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Command(line) => write!(f, "no such command: {line}"),
@@ -42,13 +42,13 @@ impl std::fmt::Display for Failure {
     }
 }
 
-impl std::error::Error for Failure {}
+impl std::error::Error for RunError {}
 
 /// How often `UNTIL` asks before it gives up.
 const TRIES: usize = 300;
 
 /// Runs a script in a namespace of its own, which it makes; gives the script with answers.
-pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<String, Failure> {
+pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<String, RunError> {
     let mut run = Run {
         host,
         client: host.client("admin"),
@@ -91,14 +91,14 @@ struct Watch {
 }
 
 impl<H: Host> Run<'_, H> {
-    async fn prepare(&mut self, namespace: &str) -> Result<(), Failure> {
+    async fn prepare(&mut self, namespace: &str) -> Result<(), RunError> {
         let home = json!({"metadata": {"name": namespace}}).to_string();
         self.send(Method::POST, "", "/api/v1/namespaces", home).await?;
         let account = format!("/api/v1/namespaces/{namespace}/serviceaccounts/default");
         self.until(Method::GET, 200, &account, "").await.map(drop)
     }
 
-    async fn command(&mut self, command: &Command) -> Result<(), Failure> {
+    async fn command(&mut self, command: &Command) -> Result<(), RunError> {
         let arguments: Vec<String> = command.arguments().map(|argument| self.fill(argument)).collect();
         let body = self.fill(&command.body);
         match (command.word(), arguments.as_slice()) {
@@ -119,11 +119,11 @@ impl<H: Host> Run<'_, H> {
                 self.headers.push((name.clone(), value.join(" ")));
                 Ok(())
             }
-            ("BEHAVE", [workload, script @ ..]) => {
+            ("POD_BEHAVIOR", [workload, script @ ..]) => {
                 let namespace = self.mask.namespace.clone();
                 self.host
-                    .behave(&namespace, workload, &script.join(" "))
-                    .map_err(Failure::Host)
+                    .set_pod_behavior(&namespace, workload, &script.join(" "))
+                    .map_err(RunError::Host)
             }
             ("SET", [name, pointer]) => {
                 let value = self.last.pointer(pointer).cloned().unwrap_or_default();
@@ -131,9 +131,9 @@ impl<H: Host> Run<'_, H> {
                 self.variables.insert(name.clone(), text);
                 Ok(())
             }
-            ("HOOK", [name]) => self.bring_hook(name, &body).await,
-            ("KNOCK", [name, path]) => self.knock(name, path, &body).await,
-            ("HOOKED", [name]) => self.show_hooked(name),
+            ("HOOK", [name]) => self.serve_hook(name, &body).await,
+            ("PROBE", [name, path]) => self.probe(name, path, &body).await,
+            ("HOOK_CALLS", [name]) => self.show_hook_calls(name),
             ("WATCH", [name, path]) => self.watch(name, path).await,
             ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
@@ -155,18 +155,22 @@ impl<H: Host> Run<'_, H> {
                 self.write(&answer);
                 Ok(())
             }
-            _ => Err(Failure::Command(command.line.clone())),
+            _ => Err(RunError::Command(command.line.clone())),
         }
     }
 
-    async fn bring_hook(&mut self, name: &str, rule: &str) -> Result<(), Failure> {
-        let rule: Value = serde_json::from_str(rule).map_err(|error| Failure::Command(error.to_string()))?;
+    async fn serve_hook(&mut self, name: &str, rule: &str) -> Result<(), RunError> {
+        let rule: Value = serde_json::from_str(rule).map_err(|error| RunError::Command(error.to_string()))?;
         if let Some((hook, _)) = self.hooks.get(name) {
             hook.set_rule(rule);
             return Ok(());
         }
         let hook = Arc::new(Hook::new(name, rule));
-        let address = self.host.hook(Arc::clone(&hook)).await.map_err(Failure::Host)?;
+        let address = self
+            .host
+            .serve_hook(Arc::clone(&hook))
+            .await
+            .map_err(RunError::Host)?;
         let authority = address.url.split('/').nth(2).unwrap_or("").to_owned();
         for (part, value) in [("url", &address.url), ("ca", &address.ca), ("host", &authority)] {
             let key = format!("hook.{name}.{part}");
@@ -177,16 +181,16 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    async fn knock(&mut self, name: &str, path: &str, body: &str) -> Result<(), Failure> {
+    async fn probe(&mut self, name: &str, path: &str, body: &str) -> Result<(), RunError> {
         let Some((hook, _)) = self.hooks.get(name) else {
-            return Err(Failure::Command(name.to_owned()));
+            return Err(RunError::Command(name.to_owned()));
         };
         let hook = Arc::clone(hook);
         let last = self.last.clone();
         for _ in 0..TRIES {
             let dry = format!("{path}?dryRun=All");
             self.send(Method::POST, "", &dry, body.to_owned()).await?;
-            if hook.was_asked() {
+            if hook.was_called() {
                 self.last = last;
                 for (hook, _) in self.hooks.values() {
                     drop(hook.take_received());
@@ -195,18 +199,18 @@ impl<H: Host> Run<'_, H> {
             }
             self.host.pause().await;
         }
-        Err(Failure::Timeout(format!("{name} {path}")))
+        Err(RunError::Timeout(format!("{name} {path}")))
     }
 
-    fn show_hooked(&mut self, name: &str) -> Result<(), Failure> {
+    fn show_hook_calls(&mut self, name: &str) -> Result<(), RunError> {
         let Some((hook, _)) = self.hooks.get(name) else {
-            return Err(Failure::Command(name.to_owned()));
+            return Err(RunError::Command(name.to_owned()));
         };
         for review in hook.take_received() {
             self.mask.learn(&review);
-            self.say("asked");
+            self.write_line("called");
             for line in self.mask.lines(&review) {
-                self.say(&format!(" {line}"));
+                self.write_line(&format!(" {line}"));
             }
         }
         Ok(())
@@ -226,7 +230,7 @@ impl<H: Host> Run<'_, H> {
         variant: &str,
         path: &str,
         body: String,
-    ) -> Result<Answer, Failure> {
+    ) -> Result<Answer, RunError> {
         let sent = serde_json::from_str(&body).unwrap_or_default();
         let response = self.request(method, variant, path, body).await?;
         let code = response.status().as_u16();
@@ -262,7 +266,7 @@ impl<H: Host> Run<'_, H> {
         variant: &str,
         path: &str,
         body: String,
-    ) -> Result<Response<Body>, Failure> {
+    ) -> Result<Response<Body>, RunError> {
         let accept = match variant {
             "table" => "application/json;as=Table;v=v1;g=meta.k8s.io",
             "meta" => "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io",
@@ -286,29 +290,29 @@ impl<H: Host> Run<'_, H> {
         let request = request
             .header("content-type", sent)
             .body(Body::from(body.into_bytes()))
-            .map_err(Failure::Request)?;
-        self.client.send(request).await.map_err(Failure::Transport)
+            .map_err(RunError::Request)?;
+        self.client.send(request).await.map_err(RunError::Transport)
     }
 
     /// One line of an answer.
-    fn say(&mut self, text: &str) {
+    fn write_line(&mut self, text: &str) {
         self.out.push_str("< ");
         self.out.push_str(text);
         self.out.push('\n');
     }
 
     fn write(&mut self, answer: &Answer) {
-        self.say(&answer.code.to_string());
+        self.write_line(&answer.code.to_string());
         for warning in &answer.warnings {
             let text = self.mask.text(warning);
-            self.say(&format!("warning: {text}"));
+            self.write_line(&format!("warning: {text}"));
         }
         for line in self.mask.lines(&answer.value) {
-            self.say(&format!(" {line}"));
+            self.write_line(&format!(" {line}"));
         }
     }
 
-    async fn until(&mut self, method: Method, code: u16, path: &str, body: &str) -> Result<Answer, Failure> {
+    async fn until(&mut self, method: Method, code: u16, path: &str, body: &str) -> Result<Answer, RunError> {
         for _ in 0..TRIES {
             let answer = self.send(method.clone(), "", path, body.to_owned()).await?;
             if answer.code == code {
@@ -316,11 +320,11 @@ impl<H: Host> Run<'_, H> {
             }
             self.host.pause().await;
         }
-        Err(Failure::Timeout(format!("{code} {path}")))
+        Err(RunError::Timeout(format!("{code} {path}")))
     }
 
     /// Asks until the part of the answer that `pointer` names is `wanted`; a part that is not there is `null`.
-    async fn await_state(&mut self, path: &str, pointer: &str, wanted: &str) -> Result<Answer, Failure> {
+    async fn await_state(&mut self, path: &str, pointer: &str, wanted: &str) -> Result<Answer, RunError> {
         let mut last = String::new();
         for _ in 0..TRIES {
             let answer = self.send(Method::GET, "", path, String::new()).await?;
@@ -331,12 +335,12 @@ impl<H: Host> Run<'_, H> {
             }
             self.host.pause().await;
         }
-        Err(Failure::Timeout(format!(
+        Err(RunError::Timeout(format!(
             "{path} {pointer} {wanted}, last {last}"
         )))
     }
 
-    async fn watch(&mut self, name: &str, path: &str) -> Result<(), Failure> {
+    async fn watch(&mut self, name: &str, path: &str) -> Result<(), RunError> {
         let response = self.request(Method::GET, "", path, String::new()).await?;
         let watch = Watch {
             body: Box::pin(response.into_body()),
@@ -346,22 +350,22 @@ impl<H: Host> Run<'_, H> {
         Ok(())
     }
 
-    async fn events(&mut self, name: &str, count: usize) -> Result<(), Failure> {
+    async fn events(&mut self, name: &str, count: usize) -> Result<(), RunError> {
         for _ in 0..count {
             let Some(watch) = self.watches.get_mut(name) else {
-                return Err(Failure::Command(name.to_owned()));
+                return Err(RunError::Command(name.to_owned()));
             };
             let Some(line) = watch.line().await? else {
-                self.say("end");
+                self.write_line("end");
                 return Ok(());
             };
             let event: Value = serde_json::from_str(&line).unwrap_or(Value::String(line));
             let object = event.get("object").cloned().unwrap_or_default();
             self.mask.learn(&object);
             self.last = object.clone();
-            self.say(event.get("type").and_then(Value::as_str).unwrap_or("?"));
+            self.write_line(event.get("type").and_then(Value::as_str).unwrap_or("?"));
             for line in self.mask.lines(&object) {
-                self.say(&format!(" {line}"));
+                self.write_line(&format!(" {line}"));
             }
         }
         Ok(())
@@ -375,7 +379,7 @@ struct Answer {
 }
 
 impl Watch {
-    async fn line(&mut self) -> Result<Option<String>, Failure> {
+    async fn line(&mut self) -> Result<Option<String>, RunError> {
         loop {
             if let Some(end) = self.buffer.iter().position(|byte| *byte == b'\n') {
                 let rest = self.buffer.split_off(end + 1);
@@ -390,11 +394,11 @@ impl Watch {
     }
 }
 
-async fn next(body: &mut Pin<Box<Body>>) -> Result<Option<Vec<u8>>, Failure> {
+async fn next(body: &mut Pin<Box<Body>>) -> Result<Option<Vec<u8>>, RunError> {
     loop {
         match std::future::poll_fn(|context| body.as_mut().poll_frame(context)).await {
             None => return Ok(None),
-            Some(Err(error)) => return Err(Failure::Transport(error)),
+            Some(Err(error)) => return Err(RunError::Transport(error)),
             Some(Ok(frame)) => {
                 if let Ok(data) = frame.into_data() {
                     return Ok(Some(data.to_vec()));

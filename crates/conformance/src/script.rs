@@ -14,8 +14,24 @@ pub struct Command {
 pub struct Script(pub Vec<Command>);
 
 const WORDS: [&str; 18] = [
-    "AWAIT", "GET", "POST", "PUT", "PATCH", "DELETE", "SHOW", "SET", "WATCH", "EVENTS", "UNTIL", "AS",
-    "BEHAVE", "HOOK", "KNOCK", "HOOKED", "HEADER", "#",
+    "AWAIT",
+    "GET",
+    "POST",
+    "PUT",
+    "PATCH",
+    "DELETE",
+    "SHOW",
+    "SET",
+    "WATCH",
+    "EVENTS",
+    "UNTIL",
+    "AS",
+    "POD_BEHAVIOR",
+    "HOOK",
+    "PROBE",
+    "HOOK_CALLS",
+    "HEADER",
+    "#",
 ];
 
 impl Script {

@@ -104,7 +104,9 @@ fn key_of(object: &Value) -> Option<WorkloadKey> {
 fn direct(stage: &Stage, scene: &Scene, pace: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>) {
     stage.cluster().with(|state| {
         state.scripts.clear();
-        state.scripts.set_usual(Script::ready_after(scene.control_plane));
+        state
+            .scripts
+            .set_default(Script::ready_after(scene.control_plane));
         for (key, workload) in &scene.workloads {
             let ready = pace(key, workload.pace.ready);
             let script = ready.map_or_else(Script::never_ready, Script::ready_after);

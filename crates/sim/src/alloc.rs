@@ -10,15 +10,15 @@ pub struct ServiceIps {
     first: u32,
     ips: Pool,
     ports: Pool,
-    /// What was done since the outermost [`Mark`], the last first to be undone.
+    /// What was done since the outermost [`Savepoint`], the last first to be undone.
     done: Vec<Step>,
-    marks: usize,
+    savepoints: usize,
 }
 
 /// Where to go back to: see [`ServiceIps::mark`].
 #[derive(Debug)]
 #[must_use = "a mark is to be kept or gone back to"]
-pub struct Mark(usize);
+pub struct Savepoint(usize);
 
 #[derive(Clone, Copy, Debug)]
 enum Step {
@@ -77,36 +77,36 @@ impl Default for ServiceIps {
             ips: Pool::new(first + 1..first + SIZE - 1),
             ports: Pool::new(NODE_PORTS),
             done: Vec::new(),
-            marks: 0,
+            savepoints: 0,
         }
     }
 }
 
 impl ServiceIps {
     /// Remembers what is done from now on, until the mark is kept or gone back to.
-    pub fn mark(&mut self) -> Mark {
-        self.marks += 1;
-        Mark(self.done.len())
+    pub fn savepoint(&mut self) -> Savepoint {
+        self.savepoints += 1;
+        Savepoint(self.done.len())
     }
 
     /// Lets what was done since the mark be.
-    pub fn keep(&mut self, _mark: Mark) {
-        self.marks = self.marks.saturating_sub(1);
-        if self.marks == 0 {
+    pub fn commit(&mut self, _savepoint: Savepoint) {
+        self.savepoints = self.savepoints.saturating_sub(1);
+        if self.savepoints == 0 {
             self.done.clear();
         }
     }
 
     /// Undoes what was done since the mark.
-    pub fn go_back(&mut self, mark: Mark) {
-        while self.done.len() > mark.0 {
+    pub fn rollback(&mut self, savepoint: Savepoint) {
+        while self.done.len() > savepoint.0 {
             match self.done.pop() {
                 Some(Step::Ip(ip, taken)) => self.ips.set(ip, !taken),
                 Some(Step::Port(port, taken)) => self.ports.set(port, !taken),
                 None => break,
             };
         }
-        self.keep(mark);
+        self.commit(savepoint);
     }
 
     fn note(&mut self, step: Step) -> bool {
@@ -114,7 +114,7 @@ impl ServiceIps {
             Step::Ip(ip, taken) => self.ips.set(ip, taken),
             Step::Port(port, taken) => self.ports.set(port, taken),
         };
-        if changed && self.marks > 0 {
+        if changed && self.savepoints > 0 {
             self.done.push(step);
         }
         changed
@@ -182,15 +182,15 @@ mod tests {
         let mut ips = ServiceIps::default();
         let ip = |last| Some(Ipv4Addr::new(10, 0, 0, last));
         assert_eq!((ips.take_ip(), ips.take_port()), (ip(1), Some(30_000)));
-        let outer = ips.mark();
+        let outer = ips.savepoint();
         assert!(ips.claim_ip(Ipv4Addr::new(10, 0, 0, 2)));
-        let inner = ips.mark();
+        let inner = ips.savepoint();
         assert_eq!((ips.take_ip(), ips.take_port()), (ip(3), Some(30_001)));
         ips.release_ip(Ipv4Addr::new(10, 0, 0, 1));
-        ips.go_back(inner);
+        ips.rollback(inner);
         assert!(!ips.claim_ip(Ipv4Addr::new(10, 0, 0, 1)), "still held");
         assert_eq!(ips.take_ip(), ip(3));
-        ips.go_back(outer);
+        ips.rollback(outer);
         assert_eq!((ips.take_ip(), ips.take_port()), (ip(2), Some(30_001)));
         assert!(!ips.claim_ip(Ipv4Addr::new(10, 1, 0, 1)), "outside");
     }

@@ -70,7 +70,7 @@ pub enum Outcome {
 /// Handles one request.
 pub fn handle(state: &mut State, call: &Call) -> Outcome {
     let random = state.random.clone();
-    let ips = touches_services(call).then(|| state.ips.mark());
+    let ips = touches_services(call).then(|| state.ips.savepoint());
     let mut context = context(call);
     let outcome = match dispatch(state, call, &mut context) {
         Ok(outcome) => outcome,
@@ -81,8 +81,8 @@ pub fn handle(state: &mut State, call: &Call) -> Outcome {
         context.pending.is_some() || matches!(&outcome, Outcome::Answer(answer) if answer.code >= 400);
     match ips {
         // What was handed out to a Service that was not stored is free again.
-        Some(mark) if refused => state.ips.go_back(mark),
-        Some(mark) => state.ips.keep(mark),
+        Some(mark) if refused => state.ips.rollback(mark),
+        Some(mark) => state.ips.commit(mark),
         None => {}
     }
     if let Some(question) = context.pending.take() {
@@ -152,15 +152,15 @@ fn admit<'a>(
     call: &Call,
     route: &'a Route,
     context: &mut Context,
-) -> Result<Option<&'a route::Place>> {
+) -> Result<Option<&'a route::ResourcePath>> {
     if call.impersonation.is_none() && call.user.is_master() {
-        return Ok(route.place());
+        return Ok(route.resource_path());
     }
     let method = call.method.as_str().to_ascii_lowercase();
-    let name = route.place().map_or(String::new(), |place| {
+    let name = route.resource_path().map_or(String::new(), |place| {
         place.name_or_selected(&call.method, &call.query)
     });
-    let attempt = match route.place() {
+    let attempt = match route.resource_path() {
         Some(place) => place.attempt(place.authorised_verb(&call.method, &call.query, &name), &name),
         None => auth::Attempt::on_path(&method, &call.path),
     };
@@ -168,11 +168,11 @@ fn admit<'a>(
         context.user = auth::impersonate(state, &call.user, wanted, &attempt)?;
     }
     auth::authorize(state, &context.user, &attempt)?;
-    Ok(route.place())
+    Ok(route.resource_path())
 }
 
 /// Builtin groups answer for themselves; everything else falls through to the last handler.
-fn unknown_resource(state: &State, place: &route::Place) -> Answer {
+fn unknown_resource(state: &State, place: &route::ResourcePath) -> Answer {
     let version = state.resources.version(&place.group, &place.version);
     let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {
         matches!(resource.shape, crate::resource::Shape::Builtin(_))
@@ -186,7 +186,7 @@ fn unknown_resource(state: &State, place: &route::Place) -> Answer {
 /// One request, understood.
 struct Request<'a> {
     call: &'a Call,
-    place: &'a route::Place,
+    place: &'a route::ResourcePath,
     resource: &'a std::sync::Arc<crate::resource::Resource>,
     verb: crate::resource::Verb,
 }

@@ -201,7 +201,7 @@ impl Connection {
 
     fn note_with(&self, line: &str, what: impl FnOnce() -> String) {
         self.cluster.with(|state| {
-            if state.trace.is_kept() {
+            if state.trace.is_recorded() {
                 let (now, what) = (state.now(), what());
                 state
                     .trace

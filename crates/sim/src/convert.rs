@@ -22,7 +22,7 @@ pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
     if let Shape::Custom(custom) = &resource.shape {
         crate::crd::to_stored(custom, &mut value);
     }
-    if resource.is_of(&resource.stored_as) {
+    if resource.has_api_version(&resource.stored_as) {
         return value;
     }
     match (&*resource.group, &*resource.plural) {
@@ -57,7 +57,7 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
 #[must_use]
 pub fn is_as_stored(resource: &Resource) -> bool {
     let changed = matches!(&resource.shape, Shape::Custom(custom) if !custom.as_stored);
-    !changed && resource.is_of(&resource.stored_as)
+    !changed && resource.has_api_version(&resource.stored_as)
 }
 
 fn rename<const N: usize>(value: &mut Value, pairs: [(&str, &str); N]) {

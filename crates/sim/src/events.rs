@@ -28,7 +28,7 @@ const MEMORY: usize = 4096;
 
 /// Something that happened to an object.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Note<'a> {
+pub(crate) struct NewEvent<'a> {
     /// Who says so, such as `deployment-controller`.
     pub(crate) from: &'a str,
     /// On which node, or empty.
@@ -45,7 +45,7 @@ pub(crate) struct Note<'a> {
     pub(crate) text: &'a str,
 }
 
-impl<'a> Note<'a> {
+impl<'a> NewEvent<'a> {
     /// An ordinary event.
     pub(crate) fn normal(from: &'a str, about: &'a Value, reason: &'a str, text: &'a str) -> Self {
         Self {
@@ -109,7 +109,7 @@ struct Bucket {
 
 impl Recorder {
     /// The text to write and the key under which it counts.
-    fn combine(&mut self, note: &Note<'_>, now: Instant) -> (String, String) {
+    fn combine(&mut self, note: &NewEvent<'_>, now: Instant) -> (String, String) {
         let family = note.family();
         let record = self.families.entry(family.clone()).or_insert_with(|| Family {
             last: now,
@@ -128,7 +128,7 @@ impl Recorder {
     }
 
     /// Whether a component has said enough about an object for now.
-    fn is_spam(&mut self, note: &Note<'_>, now: Instant) -> bool {
+    fn is_spam(&mut self, note: &NewEvent<'_>, now: Instant) -> bool {
         let key = format!("{}\n{}", note.from, note.meta("uid"));
         let bucket = self.buckets.entry(key).or_insert(Bucket {
             tokens: BURST,
@@ -156,7 +156,7 @@ impl Recorder {
 }
 
 /// Writes an event, if this cluster has events.
-pub(crate) fn record(state: &mut State, note: &Note<'_>) {
+pub(crate) fn record(state: &mut State, note: &NewEvent<'_>) {
     if !state.options.events {
         return;
     }
@@ -180,14 +180,14 @@ pub(crate) fn record(state: &mut State, note: &Note<'_>) {
 }
 
 /// Events about the cluster's own objects live in `default`.
-fn namespace<'a>(note: &Note<'a>) -> &'a str {
+fn namespace<'a>(note: &NewEvent<'a>) -> &'a str {
     match note.meta("namespace") {
         "" => "default",
         namespace => namespace,
     }
 }
 
-fn context(note: &Note<'_>) -> Context {
+fn context(note: &NewEvent<'_>) -> Context {
     let mut context = Context::of_system(note.from);
     if note.from.ends_with("-controller") {
         "kube-controller-manager".clone_into(&mut context.manager);
@@ -195,7 +195,7 @@ fn context(note: &Note<'_>) -> Context {
     context
 }
 
-fn create(state: &mut State, note: &Note<'_>, text: &str, now: Instant) -> String {
+fn create(state: &mut State, note: &NewEvent<'_>, text: &str, now: Instant) -> String {
     let name = format!("{}.{:016x}", note.meta("name"), state.random.next_u64() >> 3);
     let mut about = json!({
         "kind": tree::text(note.about, &["kind"]), "apiVersion": tree::text(note.about, &["apiVersion"]),
@@ -234,7 +234,7 @@ fn create(state: &mut State, note: &Note<'_>, text: &str, now: Instant) -> Strin
 }
 
 /// The same again; says whether the event was still there.
-fn raise(state: &mut State, note: &Note<'_>, before: &Written, text: &str, now: Instant) -> bool {
+fn raise(state: &mut State, note: &NewEvent<'_>, before: &Written, text: &str, now: Instant) -> bool {
     let Some(resource) = state.resources.preferred("", "events").cloned() else {
         return false;
     };
@@ -283,7 +283,7 @@ mod tests {
         let about = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u"}});
         for (wait, text) in notes {
             cluster.advance(Duration::from_secs(*wait));
-            cluster.with(|state| record(state, &Note::normal("kubelet", &about, "R", text)));
+            cluster.with(|state| record(state, &NewEvent::normal("kubelet", &about, "R", text)));
         }
         cluster.with(|state| {
             let mut all: Vec<String> = state

@@ -1,4 +1,4 @@
-//! What is wrong with one field: takes a path and a fault, gives the API server's words for it. Knows no kinds.
+//! What is wrong with one field: takes a path and a error_type, gives the API server's words for it. Knows no kinds.
 
 use std::fmt;
 
@@ -44,9 +44,9 @@ impl fmt::Display for Path {
     }
 }
 
-/// The sort of fault; each has a reason for machines and words for humans.
+/// The sort of error_type; each has a reason for machines and words for humans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Fault {
+pub enum ErrorType {
     /// A value that must be there is not.
     Required,
     /// Something may not be set or changed.
@@ -69,7 +69,7 @@ pub enum Fault {
     Internal,
 }
 
-impl Fault {
+impl ErrorType {
     fn reason(self) -> &'static str {
         match self {
             Self::Required => "FieldValueRequired",
@@ -100,26 +100,26 @@ impl Fault {
     }
 }
 
-/// One fault of one field.
+/// One error_type of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
-    fault: Fault,
+    error_type: ErrorType,
     field: String,
     value: Option<String>,
     detail: String,
 }
 
 impl FieldError {
-    /// The sort of fault.
+    /// The sort of error_type.
     #[must_use]
-    pub fn fault(&self) -> Fault {
-        self.fault
+    pub fn error_type(&self) -> ErrorType {
+        self.error_type
     }
 
     /// The cause's reason, such as `FieldValueInvalid`.
     #[must_use]
     pub fn reason(&self) -> &'static str {
-        self.fault.reason()
+        self.error_type.reason()
     }
 
     /// The field's path.
@@ -131,7 +131,7 @@ impl FieldError {
     /// The message without the path.
     #[must_use]
     pub fn body(&self) -> String {
-        let mut body = self.fault.words().to_owned();
+        let mut body = self.error_type.words().to_owned();
         if let Some(value) = &self.value {
             body.push_str(": ");
             body.push_str(value);
@@ -183,10 +183,16 @@ impl FieldErrors {
         self.0.append(&mut other.0);
     }
 
-    /// A fault of any sort.
-    pub fn push(&mut self, fault: Fault, path: &Path, value: Option<&Value>, detail: impl Into<String>) {
+    /// A error_type of any sort.
+    pub fn push(
+        &mut self,
+        error_type: ErrorType,
+        path: &Path,
+        value: Option<&Value>,
+        detail: impl Into<String>,
+    ) {
         let error = FieldError {
-            fault,
+            error_type,
             field: path.to_string(),
             value: value.map(shown),
             detail: detail.into(),
@@ -196,39 +202,39 @@ impl FieldErrors {
 
     /// A value that must be there is not.
     pub fn required(&mut self, path: &Path, detail: impl Into<String>) {
-        self.push(Fault::Required, path, None, detail);
+        self.push(ErrorType::Required, path, None, detail);
     }
 
     /// Something may not be set or changed.
     pub fn forbidden(&mut self, path: &Path, detail: impl Into<String>) {
-        self.push(Fault::Forbidden, path, None, detail);
+        self.push(ErrorType::Forbidden, path, None, detail);
     }
 
     /// The value breaks a rule.
     pub fn invalid(&mut self, path: &Path, value: impl Into<Value>, detail: impl Into<String>) {
-        self.push(Fault::Invalid, path, Some(&value.into()), detail);
+        self.push(ErrorType::Invalid, path, Some(&value.into()), detail);
     }
 
     /// The value breaks a rule, and is shown as `shown` (the server's internal types have names of their own).
     pub fn invalid_shown(&mut self, path: &Path, shown: String, detail: impl Into<String>) {
         self.0.push(FieldError {
-            fault: Fault::Invalid,
+            error_type: ErrorType::Invalid,
             field: path.to_string(),
             value: Some(shown),
             detail: detail.into(),
         });
     }
 
-    /// A fault of any sort; the value is shown as `shown`, or not at all.
+    /// A error_type of any sort; the value is shown as `shown`, or not at all.
     pub fn push_shown(
         &mut self,
-        fault: Fault,
+        error_type: ErrorType,
         path: &Path,
         shown: Option<String>,
         detail: impl Into<String>,
     ) {
         self.0.push(FieldError {
-            fault,
+            error_type,
             field: path.to_string(),
             value: shown,
             detail: detail.into(),
@@ -239,7 +245,7 @@ impl FieldErrors {
     pub fn too_many(&mut self, path: &Path, have: usize, most: usize) {
         let items = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {items}");
-        self.push_shown(Fault::TooMany, path, Some(have.to_string()), detail);
+        self.push_shown(ErrorType::TooMany, path, Some(have.to_string()), detail);
     }
 
     /// Puts faults into the order of their texts, as some checks of the real server do.
@@ -249,13 +255,13 @@ impl FieldErrors {
 
     /// The value occurs twice.
     pub fn duplicate(&mut self, path: &Path, value: impl Into<Value>) {
-        self.push(Fault::Duplicate, path, Some(&value.into()), "");
+        self.push(ErrorType::Duplicate, path, Some(&value.into()), "");
     }
 
     /// The value occurs twice, and is shown as `shown`.
     pub fn duplicate_shown(&mut self, path: &Path, shown: String) {
         self.0.push(FieldError {
-            fault: Fault::Duplicate,
+            error_type: ErrorType::Duplicate,
             field: path.to_string(),
             value: Some(shown),
             detail: String::new(),
@@ -264,7 +270,7 @@ impl FieldErrors {
 
     /// The value refers to something that is not there.
     pub fn not_found(&mut self, path: &Path, value: impl Into<Value>) {
-        self.push(Fault::NotFound, path, Some(&value.into()), "");
+        self.push(ErrorType::NotFound, path, Some(&value.into()), "");
     }
 
     /// The value is not one of `supported`, given in the order they are to be shown.
@@ -275,14 +281,14 @@ impl FieldErrors {
         } else {
             format!("supported values: {}", list.join(", "))
         };
-        self.push(Fault::NotSupported, path, Some(&value.into()), detail);
+        self.push(ErrorType::NotSupported, path, Some(&value.into()), detail);
     }
 
     /// More than `most` bytes.
     pub fn too_long(&mut self, path: &Path, most: usize) {
         let unit = if most == 1 { "byte" } else { "bytes" };
         self.push(
-            Fault::TooLong,
+            ErrorType::TooLong,
             path,
             None,
             format!("may not be more than {most} {unit}"),

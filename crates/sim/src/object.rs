@@ -84,7 +84,7 @@ impl Object {
             (Bytes::copy_from_slice(out), head, sets)
         });
         Self {
-            meta: Meta::of(value),
+            meta: Meta::from_value(value),
             text,
             head,
             sets,
@@ -350,7 +350,7 @@ pub fn key(namespace: &str, name: &str) -> String {
 impl Meta {
     /// The metadata of `value`.
     #[must_use]
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         let Some(meta) = value.get("metadata") else {
             return Self::default();
         };
@@ -363,7 +363,7 @@ impl Meta {
             labels: pairs(meta),
             owners: tree::list(meta, &["ownerReferences"])
                 .iter()
-                .map(Owner::of)
+                .map(Owner::from_value)
                 .collect(),
             finalizers: tree::list(meta, &["finalizers"])
                 .iter()
@@ -401,7 +401,7 @@ fn pairs(meta: &Value) -> Box<[(Box<str>, Box<str>)]> {
 impl Owner {
     /// Reads one owner reference.
     #[must_use]
-    pub fn of(value: &Value) -> Self {
+    pub fn from_value(value: &Value) -> Self {
         Self {
             api_version: tree::text(value, &["apiVersion"]).into(),
             kind: tree::text(value, &["kind"]).into(),

@@ -15,7 +15,7 @@ mod types;
 
 /// What the server says below `/openapi`.
 #[must_use]
-pub fn answer(state: &State, path: &str, accept: &str) -> Answer {
+pub fn respond(state: &State, path: &str, accept: &str) -> Answer {
     if path == "v2" {
         return second(accept);
     }

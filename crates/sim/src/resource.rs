@@ -136,7 +136,7 @@ impl Verb {
 impl Verbs {
     /// The verbs whose letters occur in `letters` (see `resource/builtin.txt`).
     #[must_use]
-    pub fn of(letters: &str) -> Self {
+    pub fn parse(letters: &str) -> Self {
         let bits = Verb::ALL
             .iter()
             .filter(|verb| letters.contains(verb.letter()))
@@ -198,7 +198,7 @@ impl Resource {
 
     /// Whether `text` is its [`Resource::api_version`].
     #[must_use]
-    pub fn is_of(&self, text: &str) -> bool {
+    pub fn has_api_version(&self, text: &str) -> bool {
         match text.split_once('/') {
             Some((group, version)) => group == &*self.group && version == &*self.version,
             None => self.group.is_empty() && text == &*self.version,

@@ -12,9 +12,9 @@ mod text;
 mod view;
 
 pub use addresses::Addresses;
-pub use life::{Life, Restart, Stage, Stopped};
+pub use life::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
 pub use nodes::{Nodes, node, tolerates};
-pub use view::{View, unschedulable};
+pub use view::{PodStatusWriter, mark_unschedulable};
 
 /// What becomes of a pod's containers once it has a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,7 +108,7 @@ impl Script {
         }
     }
 
-    /// Ready as usual, but not any more so long after that.
+    /// Ready as default, but not any more so long after that.
     #[must_use]
     pub fn falters_after(after: Duration) -> Self {
         Self {
@@ -136,11 +136,11 @@ impl Script {
 
 /// Which pods a script is for.
 #[derive(Clone, Debug)]
-pub enum Who {
+pub enum PodMatcher {
     /// All of them.
-    Everybody,
+    All,
     /// Those of a namespace whose labels are meant.
-    Labelled {
+    Labels {
         /// The namespace; empty for all.
         namespace: String,
         /// The labels.
@@ -157,14 +157,14 @@ pub enum Who {
 
 /// The workload behind a pod's controller: of a replica set's name, what stands before the hash.
 #[must_use]
-pub fn bare_name<'a>(owner: &'a str, hash: &str) -> &'a str {
+pub fn workload_name<'a>(owner: &'a str, hash: &str) -> &'a str {
     let bare = owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-'));
     bare.filter(|_| !hash.is_empty()).unwrap_or(owner)
 }
 
 /// A pod as far as the choice of its script goes.
 #[derive(Clone, Copy)]
-pub struct Subject<'a> {
+pub struct PodIdentity<'a> {
     /// Its namespace.
     pub namespace: &'a str,
     /// The name of its controller; of a replica set without the hash.
@@ -173,7 +173,7 @@ pub struct Subject<'a> {
     pub label: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
-impl std::fmt::Debug for Subject<'_> {
+impl std::fmt::Debug for PodIdentity<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{}/{}", self.namespace, self.workload)
     }
@@ -182,28 +182,28 @@ impl std::fmt::Debug for Subject<'_> {
 /// The scripts in force: the last rule that means a pod decides, once, when the pod gets its node.
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
-    rules: Vec<(Who, Script)>,
-    usual: Script,
+    rules: Vec<(PodMatcher, Script)>,
+    default: Script,
 }
 
 impl Scripts {
     /// One more rule, before all others.
-    pub fn add(&mut self, who: Who, script: Script) {
-        self.rules.push((who, script));
+    pub fn add(&mut self, pods: PodMatcher, script: Script) {
+        self.rules.push((pods, script));
     }
 
     /// A rule for the pods of a workload.
     pub fn add_workload(&mut self, namespace: &str, name: &str, script: Script) {
-        let who = Who::Workload {
+        let pods = PodMatcher::Workload {
             namespace: namespace.to_owned(),
             name: name.to_owned(),
         };
-        self.add(who, script);
+        self.add(pods, script);
     }
 
     /// What pods do that no rule means.
-    pub fn set_usual(&mut self, script: Script) {
-        self.usual = script;
+    pub fn set_default(&mut self, script: Script) {
+        self.default = script;
     }
 
     /// Forgets all rules.
@@ -213,17 +213,17 @@ impl Scripts {
 
     /// The script of a pod.
     #[must_use]
-    pub fn choose(&self, pod: &Subject<'_>) -> &Script {
-        let found = self.rules.iter().rev().find(|(who, _)| who.means(pod));
-        found.map_or(&self.usual, |(_, script)| script)
+    pub fn choose(&self, pod: &PodIdentity<'_>) -> &Script {
+        let found = self.rules.iter().rev().find(|(pods, _)| pods.matches(pod));
+        found.map_or(&self.default, |(_, script)| script)
     }
 }
 
-impl Who {
-    fn means(&self, pod: &Subject<'_>) -> bool {
+impl PodMatcher {
+    fn matches(&self, pod: &PodIdentity<'_>) -> bool {
         match self {
-            Self::Everybody => true,
-            Self::Labelled { namespace, selector } => {
+            Self::All => true,
+            Self::Labels { namespace, selector } => {
                 (namespace.is_empty() || namespace == pod.namespace) && selector.matches(pod.label)
             }
             Self::Workload { namespace, name } => namespace == pod.namespace && name == pod.workload,

@@ -85,7 +85,7 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
 fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<str>>) {
     for owner in tree::list(object, &["metadata", "ownerReferences"]) {
         let uid = tree::text(owner, &["uid"]);
-        if !known.contains(uid) && state.store.place_of(uid).is_none() {
+        if !known.contains(uid) && state.store.location_of(uid).is_none() {
             state.phantoms.insert(uid.into());
         }
     }
@@ -214,7 +214,7 @@ pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, Snapshot
 }
 
 /// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` for the cluster's own.
-pub fn write_folder(state: &State, folder: &Path) -> Result<usize, SnapshotError> {
+pub fn write_directory(state: &State, folder: &Path) -> Result<usize, SnapshotError> {
     let mut count = 0;
     let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
     for resource in tables {

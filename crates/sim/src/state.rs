@@ -118,6 +118,6 @@ impl State {
     /// Lets time pass.
     pub fn advance(&mut self, by: Duration) {
         self.clock.advance(by);
-        self.store.wake_all();
+        self.store.notify_all();
     }
 }

@@ -23,7 +23,7 @@ struct Inner {
 }
 
 /// The reason of a status that no client ever sees.
-const MUST_ASK: &str = "MustAsk";
+const WEBHOOK_PENDING: &str = "WebhookPending";
 
 /// `deployments.apps`, or `pods` for the core group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -296,14 +296,14 @@ impl Status {
 
     /// Not a refusal: somebody outside must be asked first, then the write is tried again.
     #[must_use]
-    pub fn must_ask() -> Self {
-        Self::new(500, MUST_ASK, "a webhook must be asked first")
+    pub fn webhook_pending() -> Self {
+        Self::new(500, WEBHOOK_PENDING, "a webhook must be asked first")
     }
 
-    /// Whether this is [`Status::must_ask`].
+    /// Whether this is [`Status::webhook_pending`].
     #[must_use]
-    pub fn is_must_ask(&self) -> bool {
-        self.reason() == MUST_ASK
+    pub fn is_webhook_pending(&self) -> bool {
+        self.reason() == WEBHOOK_PENDING
     }
 
     /// Something inside broke.

@@ -17,7 +17,7 @@ pub use history::{Event, EventKind, History};
 
 /// Where an object is: table and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct Place {
+pub struct ObjectLocation {
     /// The table, such as `deployments.apps`.
     pub table: Arc<str>,
     /// `namespace/name`, or the name.
@@ -29,8 +29,8 @@ pub struct Place {
 pub struct Store {
     version: u64,
     tables: BTreeMap<Arc<str>, Table>,
-    dependents: HashMap<Box<str>, BTreeSet<Place>>,
-    places: HashMap<Box<str>, Place>,
+    dependents: HashMap<Box<str>, BTreeSet<ObjectLocation>>,
+    locations: HashMap<Box<str>, ObjectLocation>,
     history_limit: usize,
 }
 
@@ -89,7 +89,7 @@ impl Store {
             version: 1,
             tables: BTreeMap::new(),
             dependents: HashMap::new(),
-            places: HashMap::new(),
+            locations: HashMap::new(),
             history_limit,
         }
     }
@@ -113,12 +113,12 @@ impl Store {
 
     /// Where the object of `uid` is.
     #[must_use]
-    pub fn place_of(&self, uid: &str) -> Option<&Place> {
-        self.places.get(uid)
+    pub fn location_of(&self, uid: &str) -> Option<&ObjectLocation> {
+        self.locations.get(uid)
     }
 
     /// The objects that name `uid` as an owner.
-    pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &Place> {
+    pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &ObjectLocation> {
         self.dependents.get(uid).into_iter().flatten()
     }
 
@@ -197,14 +197,14 @@ impl Store {
             object: Arc::clone(&object),
             previous: previous.clone(),
         });
-        let place = Place {
+        let location = ObjectLocation {
             table: Arc::clone(table),
             key,
         };
         if let Some(previous) = previous {
-            self.forget(previous.meta(), &place);
+            self.forget(previous.meta(), &location);
         }
-        self.remember(object.meta(), place);
+        self.remember(object.meta(), location);
         object
     }
 
@@ -225,7 +225,7 @@ impl Store {
         self.table(table).note(event);
         self.forget(
             previous.meta(),
-            &Place {
+            &ObjectLocation {
                 table: Arc::clone(table),
                 key: key.into(),
             },
@@ -238,7 +238,7 @@ impl Store {
         for table in self.tables.values_mut() {
             table.history.compact(version);
         }
-        self.wake_all();
+        self.notify_all();
     }
 
     /// A table's objects as they were at `version`; `None` when the history no longer reaches back.
@@ -276,7 +276,7 @@ impl Store {
     }
 
     /// Wakes everybody, whatever they wait for: time passed, or a fault ends their watch.
-    pub fn wake_all(&mut self) {
+    pub fn notify_all(&mut self) {
         for waker in self.tables.values_mut().flat_map(Table::take_all) {
             waker.wake();
         }
@@ -293,26 +293,26 @@ impl Store {
         })
     }
 
-    fn remember(&mut self, meta: &Meta, place: Place) {
+    fn remember(&mut self, meta: &Meta, location: ObjectLocation) {
         for owner in &meta.owners {
             self.dependents
                 .entry(owner.uid.clone())
                 .or_default()
-                .insert(place.clone());
+                .insert(location.clone());
         }
-        self.places.insert(meta.uid.clone(), place);
+        self.locations.insert(meta.uid.clone(), location);
     }
 
-    fn forget(&mut self, meta: &Meta, place: &Place) {
+    fn forget(&mut self, meta: &Meta, location: &ObjectLocation) {
         for owner in &meta.owners {
-            if let Some(places) = self.dependents.get_mut(&owner.uid) {
-                places.remove(place);
-                if places.is_empty() {
+            if let Some(locations) = self.dependents.get_mut(&owner.uid) {
+                locations.remove(location);
+                if locations.is_empty() {
                     self.dependents.remove(&owner.uid);
                 }
             }
         }
-        self.places.remove(&meta.uid);
+        self.locations.remove(&meta.uid);
     }
 }
 

@@ -87,7 +87,7 @@ fn row(
     let value = convert::from_stored(resource, object.value());
     let mut row = json!({"cells": cells(&value, state)});
     match include {
-        Include::Metadata => tree::set(&mut row, &["object"], crate::form::partial(object)),
+        Include::Metadata => tree::set(&mut row, &["object"], crate::representation::partial(object)),
         Include::Object => tree::set(&mut row, &["object"], value),
         Include::None => {}
     }

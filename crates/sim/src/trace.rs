@@ -27,7 +27,7 @@ impl Trace {
 
     /// Whether lines are kept; if not, nobody needs to make them.
     #[must_use]
-    pub fn is_kept(&self) -> bool {
+    pub fn is_recorded(&self) -> bool {
         self.keep
     }
 

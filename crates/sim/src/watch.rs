@@ -10,8 +10,8 @@ use serde_json::{Value, json};
 
 use crate::clock::Instant;
 use crate::fault::Fault;
-use crate::form::{self, Form};
 use crate::object::Object;
+use crate::representation::{self, Representation};
 use crate::resource::{Resource, Shape};
 use crate::selector::Selector;
 use crate::state::State;
@@ -33,7 +33,7 @@ pub struct WatchOptions {
     /// Which objects.
     pub selector: Selector,
     /// In which form they are shown.
-    pub form: Form,
+    pub form: Representation,
     /// Whether bookmarks are wanted.
     pub bookmarks: bool,
     /// What is there already is sent first.
@@ -223,9 +223,9 @@ impl Watch {
 
     fn write_object(&mut self, state: &State, object: &Object, out: &mut Vec<u8>) {
         match self.options.form {
-            Form::Whole => form::write_whole(&self.options.resource, object, out),
-            Form::Metadata => drop(serde_json::to_writer(out, &form::partial(object))),
-            Form::Table => {
+            Representation::Whole => representation::write_whole(&self.options.resource, object, out),
+            Representation::Metadata => drop(serde_json::to_writer(out, &representation::partial(object))),
+            Representation::Table => {
                 let meta = json!({"resourceVersion": object.meta().version.to_string()});
                 let shown = table::render(
                     state,
@@ -262,11 +262,13 @@ impl Watch {
         }
         let resource = &self.options.resource;
         let mut object = match (self.options.form, &resource.shape) {
-            (Form::Metadata, _) => json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"}),
+            (Representation::Metadata, _) => {
+                json!({"kind": "PartialObjectMetadata", "apiVersion": "meta.k8s.io/v1"})
+            }
             (_, Shape::Builtin(Some(id))) => state.schema.zero(*id).clone(),
             _ => json!({}),
         };
-        if self.options.form != Form::Metadata {
+        if self.options.form != Representation::Metadata {
             tree::set(&mut object, &["kind"], &*resource.kind);
             tree::set(&mut object, &["apiVersion"], resource.api_version());
         }

@@ -173,7 +173,7 @@ pub(crate) fn freeze(resource: &Resource, value: &Value) -> Arc<Object> {
 }
 
 /// Stores, in the version the table is kept in.
-pub(crate) fn keep(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
+pub(crate) fn persist(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
     let value = crate::convert::to_stored(resource, value);
     let fields = selector::selectable(resource, &value);
     state.store.put(&resource.table, value, fields)

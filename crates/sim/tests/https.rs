@@ -27,8 +27,8 @@ impl Host for Outward {
         self.0.0.answer_controllers().await;
     }
 
-    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
-        self.0.behave(namespace, workload, script)
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+        self.0.set_pod_behavior(namespace, workload, script)
     }
 }
 

@@ -214,7 +214,7 @@ fn count(texts: &[String]) -> Vec<String> {
 }
 
 fn dump(cluster: &Cluster, folder: &Path) -> Result<(), CliError> {
-    let written = cluster.with(|state| snapshot::write_folder(state, folder));
+    let written = cluster.with(|state| snapshot::write_directory(state, folder));
     written.map(drop).map_err(|error| unreadable(&error))
 }
 

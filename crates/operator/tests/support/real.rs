@@ -97,7 +97,7 @@ impl Real {
         if injects {
             // Every workload is replaced once more: what they do matters, not how long it takes.
             let brisk = Script::ready_after(BRISK).stopping_after(BRISK);
-            kubelet.change_scripts(|scripts| scripts.set_usual(brisk));
+            kubelet.change_scripts(|scripts| scripts.set_default(brisk));
         }
         Self {
             cluster,

@@ -7,7 +7,7 @@ use std::time::Duration;
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Options, run};
-use mainstay_sim::script::{Script, Who};
+use mainstay_sim::script::{PodMatcher, Script};
 use mainstay_sim::selector::LabelSelector;
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
@@ -138,11 +138,11 @@ fn labels(namespace: usize) -> (&'static str, &'static str) {
 const PACES: usize = 5;
 
 /// How pods behave.
-pub fn scripts(size: &Size) -> impl Iterator<Item = (Who, Script)> {
+pub fn scripts(size: &Size) -> impl Iterator<Item = (PodMatcher, Script)> {
     let whole = size.readiness;
     (0..PACES).map(move |pace| {
         let share = u32::try_from(pace + PACES).unwrap();
-        let who = Who::Labelled {
+        let who = PodMatcher::Labels {
             namespace: String::new(),
             selector: LabelSelector::parse(&format!("pace={pace}")).unwrap(),
         };

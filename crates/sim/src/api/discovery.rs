@@ -55,7 +55,7 @@ pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
         },
         Route::Version => version(state),
         Route::Health(_) => Answer::text(200, "ok"),
-        Route::OpenApi(path) => crate::openapi::answer(state, path, &call.accept),
+        Route::OpenApi(path) => crate::openapi::respond(state, path, &call.accept),
         Route::Resource(_) | Route::Unknown => Answer::not_found(),
     }
 }

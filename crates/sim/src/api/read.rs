@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use super::Request;
 use super::reply::Answer;
 use crate::field::{FieldErrors, Path};
-use crate::form::{self, Form};
 use crate::object::Object;
+use crate::representation::{self, Representation};
 use crate::resource::Shape;
 use crate::selector::Selector;
 use crate::state::State;
@@ -23,8 +23,8 @@ use token::Token;
 /// What a watch without a timeout gets at least; the real server draws between one and two times this.
 const WATCH_SECONDS: i64 = 1800;
 
-pub(super) fn form_of(request: &Request<'_>) -> Result<(Form, Include)> {
-    let Some(form) = Form::accepted(&request.call.accept) else {
+pub(super) fn form_of(request: &Request<'_>) -> Result<(Representation, Include)> {
+    let Some(form) = Representation::accepted(&request.call.accept) else {
         let text = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
         return Err(Status::new(406, "NotAcceptable", text));
     };
@@ -210,11 +210,15 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
     let (form, include) = form_of(request)?;
     let options = list_options(state, request)?;
     let page = page(state, request, &options)?;
-    let meta = form::list_meta(page.version, &page.next, page.remaining);
+    let meta = representation::list_meta(page.version, &page.next, page.remaining);
     Ok(match form {
-        Form::Whole => whole_list(request, &page, &meta),
-        Form::Metadata => {
-            let items: Vec<Value> = page.objects.iter().map(|object| form::partial(object)).collect();
+        Representation::Whole => whole_list(request, &page, &meta),
+        Representation::Metadata => {
+            let items: Vec<Value> = page
+                .objects
+                .iter()
+                .map(|object| representation::partial(object))
+                .collect();
             // Go writes a list that was never begun as null.
             let items = if items.is_empty() {
                 Value::Null
@@ -224,7 +228,7 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items});
             Answer::json(200, &list)
         }
-        Form::Table => {
+        Representation::Table => {
             let objects: Vec<&Object> = page.objects.iter().map(|object| &**object).collect();
             Answer::json(
                 200,
@@ -248,7 +252,7 @@ fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
         if bare {
             object.write_item(&mut out);
         } else {
-            form::write_whole(resource, object, &mut out);
+            representation::write_whole(resource, object, &mut out);
         }
     }
     out.extend_from_slice(b"]}");

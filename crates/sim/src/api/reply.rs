@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use crate::form::{self, Form};
 use crate::object::Object;
+use crate::representation::{self, Representation};
 use crate::resource::Resource;
 use crate::state::State;
 use crate::status::Status;
@@ -77,13 +77,15 @@ impl Answer {
         resource: &Resource,
         object: &Object,
         code: u16,
-        form: Form,
+        form: Representation,
         include: table::Include,
     ) -> Self {
         match form {
-            Form::Whole => Self::bytes(code, "application/json", form::whole(resource, object)),
-            Form::Metadata => Self::json(code, &form::partial(object)),
-            Form::Table => {
+            Representation::Whole => {
+                Self::bytes(code, "application/json", representation::whole(resource, object))
+            }
+            Representation::Metadata => Self::json(code, &representation::partial(object)),
+            Representation::Table => {
                 let meta = json!({"resourceVersion": object.meta().version.to_string()});
                 Self::json(
                     code,

@@ -10,7 +10,7 @@ use crate::resource::Verb;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// A resource, an object, or a subresource.
-    Resource(Place),
+    Resource(ResourcePath),
     /// `/api`.
     CoreVersions,
     /// `/apis`.
@@ -31,7 +31,7 @@ pub enum Route {
 
 /// Where in the API something is.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Place {
+pub struct ResourcePath {
     /// Group, empty for core.
     pub group: String,
     /// Version.
@@ -80,7 +80,7 @@ fn place(group: &str, version: &str, rest: &[&str]) -> Route {
         _ => ("", rest),
     };
     let at = |index: usize| rest.get(index).map_or(String::new(), |part| (*part).to_owned());
-    Route::Resource(Place {
+    Route::Resource(ResourcePath {
         group: group.to_owned(),
         version: version.to_owned(),
         namespace: namespace.to_owned(),
@@ -91,7 +91,7 @@ fn place(group: &str, version: &str, rest: &[&str]) -> Route {
     })
 }
 
-impl Place {
+impl ResourcePath {
     /// What a method does here; `None` when it makes no sense.
     #[must_use]
     pub fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
@@ -164,7 +164,7 @@ impl Place {
 impl Route {
     /// The place it names, if it names one.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
+    pub fn resource_path(&self) -> Option<&ResourcePath> {
         match self {
             Self::Resource(place) => Some(place),
             _ => None,

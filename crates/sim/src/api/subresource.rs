@@ -159,7 +159,7 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
     }));
     tree::set(&mut pod, &["status", "conditions"], conditions);
     if !context.dry_run {
-        write::keep(state, target.resource, pod);
+        write::persist(state, target.resource, pod);
     }
     Ok(())
 }
@@ -242,7 +242,7 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
         .cloned()
         .filter(|_| !context.dry_run)
     {
-        write::keep(state, &resource, budget);
+        write::persist(state, &resource, budget);
     }
     Ok(())
 }

@@ -32,7 +32,7 @@ pub(crate) fn bootstrap(state: &mut State) {
         {
             tree::set(owner, &["time"], now.as_str());
         }
-        crate::write::keep(state, &resource, value);
+        crate::write::persist(state, &resource, value);
     }
 }
 

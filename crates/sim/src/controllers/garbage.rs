@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::object::{Object, Owner};
 use crate::resource::Resource;
 use crate::state::State;
-use crate::store::{EventKind, Place};
+use crate::store::{EventKind, ObjectLocation};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
@@ -22,7 +22,7 @@ const FOREGROUND: &str = "foregroundDeletion";
 pub struct Garbage {
     seen: u64,
     /// Places where a write waits for an answer from outside, and the answers that were heard of.
-    held: BTreeSet<Place>,
+    held: BTreeSet<ObjectLocation>,
     answered: u64,
 }
 
@@ -44,7 +44,7 @@ impl Controller for Garbage {
                 self.held.insert(place.clone());
             }
         }
-        let mut dependents: BTreeSet<Place> = gone
+        let mut dependents: BTreeSet<ObjectLocation> = gone
             .iter()
             .flat_map(|uid| state.store.dependents(uid))
             .cloned()
@@ -63,10 +63,10 @@ impl Controller for Garbage {
 
 impl Garbage {
     /// Objects written since the last step, and uids that went.
-    fn changed(&mut self, state: &State) -> (BTreeSet<Place>, BTreeSet<Box<str>>) {
+    fn changed(&mut self, state: &State) -> (BTreeSet<ObjectLocation>, BTreeSet<Box<str>>) {
         let (mut places, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for table in state.store.changed_since(self.seen) {
-            let place = |object: &Object| Place {
+            let place = |object: &Object| ObjectLocation {
                 table: Arc::clone(&table),
                 key: object.key().into(),
             };
@@ -87,7 +87,7 @@ impl Garbage {
                     places.extend(
                         meta.owners
                             .iter()
-                            .filter_map(|owner| state.store.place_of(&owner.uid))
+                            .filter_map(|owner| state.store.location_of(&owner.uid))
                             .cloned(),
                     );
                 } else if meta.deleting || !meta.owners.is_empty() {
@@ -100,7 +100,7 @@ impl Garbage {
                     .flat_map(|previous| previous.meta().owners.iter());
                 places.extend(
                     before
-                        .filter_map(|owner| state.store.place_of(&owner.uid))
+                        .filter_map(|owner| state.store.location_of(&owner.uid))
                         .cloned(),
                 );
             }
@@ -110,7 +110,7 @@ impl Garbage {
     }
 }
 
-fn find(state: &State, place: &Place) -> Option<(Arc<Resource>, Arc<Object>)> {
+fn find(state: &State, place: &ObjectLocation) -> Option<(Arc<Resource>, Arc<Object>)> {
     let object = Arc::clone(state.store.get(&place.table, &place.key)?);
     let resource = state
         .resources
@@ -120,7 +120,7 @@ fn find(state: &State, place: &Place) -> Option<(Arc<Resource>, Arc<Object>)> {
 }
 
 /// An owner that is being deleted and waits for its dependents, or wants to let them go.
-fn handle_owner(state: &mut State, place: &Place) {
+fn handle_owner(state: &mut State, place: &ObjectLocation) {
     let Some((resource, object)) = find(state, place) else {
         return;
     };
@@ -129,13 +129,13 @@ fn handle_owner(state: &mut State, place: &Place) {
     }
     let holds = |finalizer: &str| object.meta().finalizers.iter().any(|have| &**have == finalizer);
     if holds(ORPHAN) {
-        let dependents: Vec<Place> = state.store.dependents(&object.meta().uid).cloned().collect();
+        let dependents: Vec<ObjectLocation> = state.store.dependents(&object.meta().uid).cloned().collect();
         for dependent in dependents {
             drop_references(state, &dependent, &|owner| owner.uid == object.meta().uid);
         }
         remove_finalizer(state, &resource, &object, ORPHAN);
     } else if holds(FOREGROUND) {
-        let dependents: Vec<Place> = state.store.dependents(&object.meta().uid).cloned().collect();
+        let dependents: Vec<ObjectLocation> = state.store.dependents(&object.meta().uid).cloned().collect();
         for dependent in &dependents {
             handle_dependent(state, dependent);
         }
@@ -149,7 +149,7 @@ fn handle_owner(state: &mut State, place: &Place) {
     }
 }
 
-fn blocks(state: &State, place: &Place, owner: &str) -> bool {
+fn blocks(state: &State, place: &ObjectLocation, owner: &str) -> bool {
     let object = state.store.get(&place.table, &place.key);
     object.is_some_and(|object| {
         object
@@ -171,7 +171,7 @@ enum Fate {
 fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
     let found = state
         .store
-        .place_of(&owner.uid)
+        .location_of(&owner.uid)
         .and_then(|place| state.store.get(&place.table, &place.key));
     match found {
         None if state.phantoms.contains(&owner.uid) => Fate::Alive,
@@ -193,7 +193,7 @@ fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
     }
 }
 
-fn handle_dependent(state: &mut State, place: &Place) {
+fn handle_dependent(state: &mut State, place: &ObjectLocation) {
     let Some((resource, object)) = find(state, place) else {
         return;
     };
@@ -253,14 +253,14 @@ fn handle_dependent(state: &mut State, place: &Place) {
     }
 }
 
-fn drop_references(state: &mut State, place: &Place, dead: &dyn Fn(&Owner) -> bool) {
+fn drop_references(state: &mut State, place: &ObjectLocation, dead: &dyn Fn(&Owner) -> bool) {
     let Some((resource, object)) = find(state, place) else {
         return;
     };
     change(state, &resource, &object, &mut |value| {
         let kept: Vec<Value> = tree::list(value, &["metadata", "ownerReferences"])
             .iter()
-            .filter(|owner| !dead(&Owner::of(owner)))
+            .filter(|owner| !dead(&Owner::from_value(owner)))
             .cloned()
             .collect();
         put_list(value, "ownerReferences", kept);

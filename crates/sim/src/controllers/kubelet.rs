@@ -9,10 +9,13 @@ use super::{Controller, make};
 use crate::api::bind;
 use crate::clock::Instant;
 use crate::context::Context;
-use crate::events::{self, Note};
+use crate::events::{self, NewEvent};
 use crate::object::Object;
 use crate::resource::Resource;
-use crate::script::{Addresses, Life, Nodes, Restart, Script, Subject, View, bare_name, node, unschedulable};
+use crate::script::{
+    Addresses, ContainerLifecycle, Nodes, PodIdentity, PodStatusWriter, RestartPolicy, Script,
+    mark_unschedulable, node, workload_name,
+};
 use crate::state::State;
 use crate::store::EventKind;
 use crate::tree;
@@ -42,7 +45,7 @@ struct Guest {
     uid: Box<str>,
     node: Box<str>,
     ip: String,
-    life: Life,
+    life: ContainerLifecycle,
     bound: Instant,
     alarm: Option<Instant>,
     /// When it will have stopped, once it was told to.
@@ -163,8 +166,8 @@ impl Kubelet {
         }
         let now = state.now();
         let pod = object.packed();
-        let life = Life::begin(script_of(state, object), Restart::of(&pod), now);
-        self.nodes.occupy(node, 1);
+        let life = ContainerLifecycle::new(script_of(state, object), RestartPolicy::for_pod(&pod), now);
+        self.nodes.adjust_load(node, 1);
         let stop = object.meta().deleting.then_some(now);
         let guest = Guest {
             uid: object.meta().uid.clone(),
@@ -184,8 +187,8 @@ impl Kubelet {
         self.stuck.remove(key);
         self.set_alarm(key, None);
         if let Some(guest) = self.guests.remove(key) {
-            self.nodes.occupy(&guest.node, -1);
-            self.addresses.give_back(&guest.ip);
+            self.nodes.adjust_load(&guest.node, -1);
+            self.addresses.release(&guest.ip);
         }
     }
 
@@ -204,7 +207,7 @@ impl Kubelet {
 
     /// Gives homeless pods a node each, if one suits.
     fn schedule(&mut self, state: &mut State, pods: &Arc<Resource>) {
-        if self.nodes.take_news() {
+        if self.nodes.take_changed() {
             self.fresh.append(&mut self.stuck);
         }
         for key in std::mem::take(&mut self.fresh) {
@@ -220,17 +223,20 @@ impl Kubelet {
             if let Some(node) = self.nodes.choose(&pod) {
                 let mut context = Context::of_system("kube-scheduler");
                 if bind(state, &target, &node, &mut context).is_ok() {
-                    self.nodes.expect(&node);
+                    self.nodes.expect_pod(&node);
                     let text = format!("Successfully assigned {key} to {node}");
-                    events::record(state, &Note::normal(SCHEDULER, &pod, "Scheduled", &text));
+                    events::record(state, &NewEvent::normal(SCHEDULER, &pod, "Scheduled", &text));
                 }
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
                 self.stuck.insert(key.clone());
                 write_status(state, &target, "kube-scheduler", &mut |pod, now| {
-                    unschedulable(pod, now, &text);
+                    mark_unschedulable(pod, now, &text);
                 });
-                events::record(state, &Note::warning(SCHEDULER, &pod, "FailedScheduling", &text));
+                events::record(
+                    state,
+                    &NewEvent::warning(SCHEDULER, &pod, "FailedScheduling", &text),
+                );
             }
         }
         self.nodes.clear_expected();
@@ -262,19 +268,19 @@ impl Kubelet {
                 }
                 continue;
             }
-            let before = guest.life.stage();
-            guest.life.pass(now);
-            let turn = (before, guest.life.stage());
-            let next = guest.life.next().into_iter().chain(guest.stop).min();
+            let before = guest.life.phase();
+            guest.life.advance_to(now);
+            let turn = (before, guest.life.phase());
+            let next = guest.life.next_transition().into_iter().chain(guest.stop).min();
             let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
-            let view = View {
-                life: &guest.life,
+            let view = PodStatusWriter {
+                lifecycle: &guest.life,
                 bound: guest.bound,
                 ip: &ip,
                 node_ip: &node_ip,
             };
             let waited = state.hooks.errands.waited;
-            write_status(state, &target, "kubelet", &mut |pod, now| view.show(pod, now));
+            write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
             told::turned(state, &key, &guest.node, turn);
             let next = if state.hooks.errands.waited == waited {
                 next
@@ -328,8 +334,8 @@ fn script_of(state: &State, object: &Object) -> Script {
     let hash = meta.label("pod-template-hash").unwrap_or("");
     let workload = meta
         .controller()
-        .map_or(&*meta.name, |owner| bare_name(&owner.name, hash));
-    let subject = Subject {
+        .map_or(&*meta.name, |owner| workload_name(&owner.name, hash));
+    let subject = PodIdentity {
         namespace: &meta.namespace,
         workload,
         label: &|key| meta.label(key),

@@ -126,7 +126,7 @@ impl Workloads {
         for key in queue.take(now) {
             match (part.sync)(state, &self.index, &key) {
                 Ok(again) => queue.done(&key, again),
-                Err(error) if error.is_must_ask() => queue.hold(&key),
+                Err(error) if error.is_webhook_pending() => queue.hold(&key),
                 Err(_) => queue.failed(&key, now),
             }
         }

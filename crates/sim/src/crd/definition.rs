@@ -193,7 +193,7 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
     if context.dry_run {
         return Deleted::Waiting(write::freeze(target.resource, &new));
     }
-    let kept = write::keep(state, target.resource, new.clone());
+    let kept = write::persist(state, target.resource, new.clone());
     super::serve(state, &new);
     Deleted::Waiting(kept)
 }

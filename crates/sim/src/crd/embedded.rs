@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::schema::{Additional, Node};
 use super::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 use crate::schema::Schema;
 use crate::tree;
 use crate::validation::{meta, names};
@@ -53,7 +53,7 @@ pub(crate) fn coerce(
 
 fn invalid(path: &Path, value: &Value, words: &str) -> String {
     let mut errors = FieldErrors::new();
-    errors.push_shown(Fault::Invalid, path, Some(show::value(value)), words);
+    errors.push_shown(ErrorType::Invalid, path, Some(show::value(value)), words);
     errors.aggregate()
 }
 
@@ -117,7 +117,7 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         Some(other) if !other.is_string() => {
             errors.push_shown(
-                Fault::Invalid,
+                ErrorType::Invalid,
                 &path.child("apiVersion"),
                 Some(show::value(other)),
                 "must be a string",
@@ -141,7 +141,7 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
         }
         Some(other) => {
             errors.push_shown(
-                Fault::Invalid,
+                ErrorType::Invalid,
                 &path.child("kind"),
                 Some(show::value(other)),
                 "must be a string",

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 
 use super::schema::{Additional, List, Node};
 use super::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 /// Every item that repeats an earlier one, by its list's rule.
 pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut FieldErrors) {
@@ -43,7 +43,7 @@ fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErro
         .find(|(_, item)| !item.is_object() && !item.is_null())
     {
         let words = "must be an object for an array of list-type map";
-        errors.push_shown(Fault::Invalid, &path.index(at), Some(show::value(odd)), words);
+        errors.push_shown(ErrorType::Invalid, &path.index(at), Some(show::value(odd)), words);
         return;
     }
     let named: Vec<Value> = items
@@ -65,7 +65,7 @@ fn repeated(items: &[Value], errors: &mut FieldErrors, path: &Path, shown: &dyn 
         let times = seen.entry(item.to_string()).or_default();
         *times += 1;
         if *times == 2 {
-            errors.push_shown(Fault::Duplicate, &path.index(at), Some(shown(item)), "");
+            errors.push_shown(ErrorType::Duplicate, &path.index(at), Some(shown(item)), "");
         }
     }
 }

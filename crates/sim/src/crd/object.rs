@@ -8,7 +8,7 @@ use super::rules::Findings;
 use super::schema::Node;
 use super::{Custom, embedded, lists, prune};
 use crate::context::Context;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 use crate::schema::Decoded;
 use crate::state::State;
 use crate::status::{Result, Status};
@@ -147,9 +147,9 @@ pub fn validate(custom: &Custom, new: &Value, old: Option<&Value>, context: &mut
         errors.append(repeated(new));
     }
     if let Some(rules) = &custom.rules {
-        if errors.iter().any(|error| blocks(error.fault())) {
+        if errors.iter().any(|error| blocks(error.error_type())) {
             let words = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push_shown(Fault::Invalid, &root, Some("null".into()), words);
+            errors.push_shown(ErrorType::Invalid, &root, Some("null".into()), words);
         } else {
             let mut findings = Findings {
                 errors: &mut errors,
@@ -172,10 +172,14 @@ fn status_part(custom: &Custom, new: &Value, old: Option<&Value>, errors: &mut F
 }
 
 /// Faults after which rules are not tried.
-fn blocks(fault: Fault) -> bool {
+fn blocks(fault: ErrorType) -> bool {
     matches!(
         fault,
-        Fault::NotSupported | Fault::Required | Fault::TooLong | Fault::TooMany | Fault::TypeInvalid
+        ErrorType::NotSupported
+            | ErrorType::Required
+            | ErrorType::TooLong
+            | ErrorType::TooMany
+            | ErrorType::TypeInvalid
     )
 }
 

@@ -10,7 +10,7 @@ use super::paths;
 use super::schema::{Additional, Node, text};
 use super::show;
 use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 /// What all rules of an object may cost together.
 const BUDGET: u64 = 10_000_000;
@@ -399,7 +399,7 @@ impl Judge<'_, '_> {
         let kind = show::quoted(&spot.node.kind);
         self.findings
             .errors
-            .push_shown(Fault::Invalid, path, Some(kind), words);
+            .push_shown(ErrorType::Invalid, path, Some(kind), words);
     }
 
     fn failed(&mut self, rule: &Rule, spot: &Spot<'_>, path: &Path, failure: &Failure) -> Result<(), Stop> {
@@ -436,8 +436,8 @@ impl Judge<'_, '_> {
         match rule.reason.as_str() {
             "FieldValueForbidden" => errors.forbidden(&path, detail),
             "FieldValueRequired" => errors.required(&path, detail),
-            "FieldValueDuplicate" => errors.push_shown(Fault::Duplicate, &path, shown, ""),
-            _ => errors.push_shown(Fault::Invalid, &path, shown, detail),
+            "FieldValueDuplicate" => errors.push_shown(ErrorType::Duplicate, &path, shown, ""),
+            _ => errors.push_shown(ErrorType::Invalid, &path, shown, detail),
         }
         if !rule.uses_old && spot.ratchet.forgives(spot.value) {
             self.findings

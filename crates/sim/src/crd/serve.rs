@@ -211,7 +211,7 @@ fn subresources(version: &Value, kind: &str) -> Vec<Subresource> {
             group: group.into(),
             version: version.into(),
             kind: kind.into(),
-            verbs: Verbs::of("gpu"),
+            verbs: Verbs::parse("gpu"),
         })
         .collect()
 }

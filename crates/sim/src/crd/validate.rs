@@ -6,7 +6,7 @@ use serde_json::{Map, Number, Value};
 use super::correlate::Old;
 use super::schema::{Additional, Checks, Node};
 use super::{format, show};
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 /// Checks a value; `place` stands before all paths.
 pub(crate) fn validate(
@@ -71,15 +71,15 @@ impl Failure {
             place.child(name)
         };
         match self.sort {
-            Sort::Invalid(shown) => errors.push_shown(Fault::Invalid, &path, Some(shown), self.text),
-            Sort::Type(shown) => errors.push_shown(Fault::TypeInvalid, &path, Some(shown), self.text),
+            Sort::Invalid(shown) => errors.push_shown(ErrorType::Invalid, &path, Some(shown), self.text),
+            Sort::Type(shown) => errors.push_shown(ErrorType::TypeInvalid, &path, Some(shown), self.text),
             Sort::Required => errors.required(&path, ""),
             Sort::TooLong(most) => errors.too_long(&path, most as usize),
             Sort::TooMany(have, most) => errors.too_many(&path, have, most as usize),
             Sort::NotSupported(shown, options) => {
                 let listed: Vec<String> = options.iter().map(|one| show::quoted(one)).collect();
                 let detail = format!("supported values: {}", listed.join(", "));
-                errors.push_shown(Fault::NotSupported, &path, Some(shown), detail);
+                errors.push_shown(ErrorType::NotSupported, &path, Some(shown), detail);
             }
         }
     }

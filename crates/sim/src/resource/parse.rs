@@ -37,7 +37,7 @@ fn resource(line: &str, schema: &Schema) -> Option<Resource> {
     let namespaced = columns.next()? == "N";
     let short_names = names(columns.next()?);
     let categories = names(columns.next()?);
-    let verbs = Verbs::of(columns.next()?);
+    let verbs = Verbs::parse(columns.next()?);
     let traits = traits(columns.next()?);
     let (table, stored_as) = kept(api_version, group, plural);
     Some(Resource {
@@ -100,7 +100,7 @@ fn subresource(column: &str) -> Option<Subresource> {
     let mut parts = column.split(':');
     let name = parts.next()?;
     let kind = parts.next()?;
-    let verbs = Verbs::of(parts.next()?);
+    let verbs = Verbs::parse(parts.next()?);
     let (api_version, kind) = kind.rsplit_once('/').unwrap_or(("", kind));
     let (group, version) = split_api_version(api_version);
     Some(Subresource {

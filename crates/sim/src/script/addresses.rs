@@ -13,14 +13,14 @@ pub struct Addresses {
 impl Default for Addresses {
     /// 10.244.0.0/16.
     fn default() -> Self {
-        Self::of(244)
+        Self::for_network(244)
     }
 }
 
 impl Addresses {
     /// The addresses of `10.network.0.0/16`.
     #[must_use]
-    pub fn of(network: u8) -> Self {
+    pub fn for_network(network: u8) -> Self {
         Self {
             network,
             used: HashSet::new(),
@@ -40,7 +40,7 @@ impl Addresses {
     }
 
     /// Nobody has this one any more.
-    pub fn give_back(&mut self, ip: &str) {
+    pub fn release(&mut self, ip: &str) {
         let mut parts = ip.rsplit('.').map(|part| part.parse::<u16>().unwrap_or(0));
         if let (Some(low), Some(high)) = (parts.next(), parts.next()) {
             self.used.remove(&(high << 8 | low));

@@ -10,7 +10,7 @@ use crate::tree;
 
 /// Whether containers that ended start again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Restart {
+pub enum RestartPolicy {
     /// `Always`.
     Always,
     /// `OnFailure`.
@@ -19,10 +19,10 @@ pub enum Restart {
     Never,
 }
 
-impl Restart {
+impl RestartPolicy {
     /// What a pod asks for.
     #[must_use]
-    pub fn of(pod: &Value) -> Self {
+    pub fn for_pod(pod: &Value) -> Self {
         match tree::text(pod, &["spec", "restartPolicy"]) {
             "Never" => Self::Never,
             "OnFailure" => Self::OnFailure,
@@ -33,7 +33,7 @@ impl Restart {
 
 /// What the containers are doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum ContainerPhase {
     /// Being made.
     Creating,
     /// The image did not come; first the error, then the pause before the next try.
@@ -49,12 +49,12 @@ pub enum Stage {
     /// Ended, and about to start again after a pause.
     BackOff,
     /// Ended for good.
-    Ended(Stopped),
+    Ended(CompletedRun),
 }
 
 /// A run that is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Stopped {
+pub struct CompletedRun {
     /// When it began.
     pub started: Instant,
     /// When it ended.
@@ -70,27 +70,27 @@ const RELIABLE: Duration = Duration::from_mins(10);
 
 /// One pod's containers, which all do the same.
 #[derive(Clone, Debug)]
-pub struct Life {
+pub struct ContainerLifecycle {
     script: Script,
-    restart: Restart,
-    stage: Stage,
+    restart: RestartPolicy,
+    phase: ContainerPhase,
     /// When the stage began; for running, when the run began.
     since: Instant,
     /// How often the containers were started again.
     pub restarts: u32,
     /// The run before this one.
-    pub last: Option<Stopped>,
+    pub last: Option<CompletedRun>,
     pause: Duration,
 }
 
-impl Life {
+impl ContainerLifecycle {
     /// Begins when the pod has its node.
     #[must_use]
-    pub fn begin(script: Script, restart: Restart, now: Instant) -> Self {
+    pub fn new(script: Script, restart: RestartPolicy, now: Instant) -> Self {
         Self {
             script,
             restart,
-            stage: Stage::Creating,
+            phase: ContainerPhase::Creating,
             since: now,
             restarts: 0,
             last: None,
@@ -100,8 +100,8 @@ impl Life {
 
     /// What the containers are doing.
     #[must_use]
-    pub fn stage(&self) -> Stage {
-        self.stage
+    pub fn phase(&self) -> ContainerPhase {
+        self.phase
     }
 
     /// When that began; for running, when the run began.
@@ -118,12 +118,12 @@ impl Life {
 
     /// When the next stage begins by itself.
     #[must_use]
-    pub fn next(&self) -> Option<Instant> {
+    pub fn next_transition(&self) -> Option<Instant> {
         let script = &self.script;
-        match self.stage {
-            Stage::Creating => Some(self.since.plus(script.start)),
-            Stage::NoImage { .. } | Stage::BackOff => Some(self.since.plus(self.pause)),
-            Stage::Running { ready } => {
+        match self.phase {
+            ContainerPhase::Creating => Some(self.since.plus(script.start)),
+            ContainerPhase::NoImage { .. } | ContainerPhase::BackOff => Some(self.since.plus(self.pause)),
+            ContainerPhase::Running { ready } => {
                 let end = script.end.map(|end| end.after);
                 let ready_at = script.ready;
                 let falter = ready_at
@@ -139,7 +139,7 @@ impl Life {
                     .min()
                     .map(|after| self.since.plus(after))
             }
-            Stage::Ended(_) => None,
+            ContainerPhase::Ended(_) => None,
         }
     }
 
@@ -149,9 +149,9 @@ impl Life {
     }
 
     /// Goes through everything that is due; says whether the stage changed.
-    pub fn pass(&mut self, now: Instant) -> bool {
+    pub fn advance_to(&mut self, now: Instant) -> bool {
         let mut changed = false;
-        while let Some(at) = self.next().filter(|at| *at <= now) {
+        while let Some(at) = self.next_transition().filter(|at| *at <= now) {
             self.turn(at);
             changed = true;
         }
@@ -160,15 +160,15 @@ impl Life {
 
     /// Enters the next stage at `at`.
     fn turn(&mut self, at: Instant) {
-        match self.stage {
-            Stage::Creating if self.script.no_image => self.lack_image(at, false),
-            Stage::NoImage { pausing } => self.lack_image(at, !pausing),
-            Stage::Creating => self.run(at),
-            Stage::BackOff => {
+        match self.phase {
+            ContainerPhase::Creating if self.script.no_image => self.lack_image(at, false),
+            ContainerPhase::NoImage { pausing } => self.lack_image(at, !pausing),
+            ContainerPhase::Creating => self.run(at),
+            ContainerPhase::BackOff => {
                 self.restarts = self.restarts.saturating_add(1);
                 self.run(at);
             }
-            Stage::Running { ready } => {
+            ContainerPhase::Running { ready } => {
                 let end = self.script.end.filter(|end| self.since.plus(end.after) <= at);
                 if let Some(end) = end {
                     self.end(at, end.exit_code);
@@ -177,20 +177,20 @@ impl Life {
                 if ready {
                     self.pause = Duration::MAX;
                 }
-                self.stage = Stage::Running { ready: !ready };
+                self.phase = ContainerPhase::Running { ready: !ready };
             }
-            Stage::Ended(_) => {}
+            ContainerPhase::Ended(_) => {}
         }
     }
 
     fn run(&mut self, at: Instant) {
         self.since = at;
-        self.stage = Stage::Running { ready: false };
+        self.phase = ContainerPhase::Running { ready: false };
     }
 
     fn lack_image(&mut self, at: Instant, pausing: bool) {
         self.since = at;
-        self.stage = Stage::NoImage { pausing };
+        self.phase = ContainerPhase::NoImage { pausing };
         // The error shows for a moment, the pause doubles.
         self.pause = if pausing {
             self.restarts = self.restarts.saturating_add(1);
@@ -201,18 +201,18 @@ impl Life {
     }
 
     fn end(&mut self, at: Instant, exit_code: i32) {
-        let stopped = Stopped {
+        let stopped = CompletedRun {
             started: self.since,
             finished: at,
             exit_code,
         };
         let again = match self.restart {
-            Restart::Always => true,
-            Restart::OnFailure => exit_code != 0,
-            Restart::Never => false,
+            RestartPolicy::Always => true,
+            RestartPolicy::OnFailure => exit_code != 0,
+            RestartPolicy::Never => false,
         };
         if !again {
-            self.stage = Stage::Ended(stopped);
+            self.phase = ContainerPhase::Ended(stopped);
             self.since = at;
             return;
         }
@@ -223,20 +223,20 @@ impl Life {
             pause => (pause * 2).min(LONGEST_PAUSE),
         };
         self.last = Some(stopped);
-        self.stage = Stage::BackOff;
+        self.phase = ContainerPhase::BackOff;
         self.since = at;
     }
 
     /// Where a real process stands behind the pod: a probe found it ready, or not any more.
     pub fn set_ready(&mut self, ready: bool) {
-        if let Stage::Running { ready: shown } = &mut self.stage {
+        if let ContainerPhase::Running { ready: shown } = &mut self.phase {
             *shown = ready;
         }
     }
 
     /// Where a real process stands behind the pod: it ended.
     pub fn exit(&mut self, at: Instant, exit_code: i32) {
-        if matches!(self.stage, Stage::Running { .. }) {
+        if matches!(self.phase, ContainerPhase::Running { .. }) {
             self.end(at, exit_code);
         }
     }
@@ -244,8 +244,8 @@ impl Life {
     /// How often pulling failed shows as restarts of nothing.
     #[must_use]
     pub fn shown_restarts(&self) -> u32 {
-        match self.stage {
-            Stage::NoImage { .. } => 0,
+        match self.phase {
+            ContainerPhase::NoImage { .. } => 0,
             _ => self.restarts,
         }
     }
@@ -260,18 +260,20 @@ fn grown(first: Duration, times: u32) -> Duration {
 mod tests {
     use super::*;
 
-    fn check(script: Script, restart: Restart, expected: &[(u64, &str)]) {
+    fn check(script: Script, restart: RestartPolicy, expected: &[(u64, &str)]) {
         let start = Instant::from_seconds(0);
-        let mut life = Life::begin(script, restart, start);
+        let mut life = ContainerLifecycle::new(script, restart, start);
         let mut found = Vec::new();
-        while let Some(at) = life.next().filter(|_| found.len() < expected.len()) {
-            life.pass(at);
-            let stage = match life.stage() {
-                Stage::Creating => "creating".to_owned(),
-                Stage::NoImage { pausing } => format!("no image, pausing {pausing}"),
-                Stage::Running { ready } => format!("running, ready {ready}, {} restarts", life.restarts),
-                Stage::BackOff => "back-off".to_owned(),
-                Stage::Ended(stopped) => format!("ended {}", stopped.exit_code),
+        while let Some(at) = life.next_transition().filter(|_| found.len() < expected.len()) {
+            life.advance_to(at);
+            let stage = match life.phase() {
+                ContainerPhase::Creating => "creating".to_owned(),
+                ContainerPhase::NoImage { pausing } => format!("no image, pausing {pausing}"),
+                ContainerPhase::Running { ready } => {
+                    format!("running, ready {ready}, {} restarts", life.restarts)
+                }
+                ContainerPhase::BackOff => "back-off".to_owned(),
+                ContainerPhase::Ended(stopped) => format!("ended {}", stopped.exit_code),
             };
             found.push((at.since(start).as_secs(), stage));
         }
@@ -290,7 +292,7 @@ mod tests {
     fn a_pod_gets_ready_and_stays_so() {
         check(
             Script::ready_after(seconds(3)),
-            Restart::Always,
+            RestartPolicy::Always,
             &[
                 (0, "running, ready false, 0 restarts"),
                 (3, "running, ready true, 0 restarts"),
@@ -298,12 +300,12 @@ mod tests {
         );
         check(
             Script::never_ready(),
-            Restart::Always,
+            RestartPolicy::Always,
             &[(0, "running, ready false, 0 restarts")],
         );
         check(
             Script::falters_after(seconds(5)),
-            Restart::Always,
+            RestartPolicy::Always,
             &[
                 (0, "running, ready false, 0 restarts"),
                 (1, "running, ready true, 0 restarts"),
@@ -316,7 +318,7 @@ mod tests {
     fn crashes_are_spaced_further_and_further() {
         check(
             Script::crash_loop(seconds(1)),
-            Restart::Always,
+            RestartPolicy::Always,
             &[
                 (0, "running, ready false, 0 restarts"),
                 (1, "back-off"),
@@ -329,12 +331,12 @@ mod tests {
         );
         check(
             Script::crash_loop(seconds(1)),
-            Restart::Never,
+            RestartPolicy::Never,
             &[(0, "running, ready false, 0 restarts"), (1, "ended 1")],
         );
         check(
             Script::completes_after(seconds(2)),
-            Restart::OnFailure,
+            RestartPolicy::OnFailure,
             &[(0, "running, ready true, 0 restarts"), (2, "ended 0")],
         );
     }
@@ -343,7 +345,7 @@ mod tests {
     fn a_missing_image_is_asked_for_again() {
         check(
             Script::image_pull_error(),
-            Restart::Always,
+            RestartPolicy::Always,
             &[
                 (0, "no image, pausing false"),
                 (1, "no image, pausing true"),

@@ -16,7 +16,7 @@ pub struct Nodes {
     /// Pods bound a moment ago that nobody has reported yet.
     expected: Vec<Box<str>>,
     /// A node came, changed or went.
-    news: bool,
+    changed: bool,
 }
 
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl Nodes {
         let old = self.by_name.remove(&name);
         let load = old.map_or(0, |old| old.load);
         self.by_load.remove(&(load, name.clone()));
-        self.news = true;
+        self.changed = true;
         if let Some(value) = value {
             self.by_load.insert((load, name.clone()));
             self.by_name.insert(name, Node { value, load });
@@ -84,7 +84,7 @@ impl Nodes {
     }
 
     /// One pod more or less on a node.
-    pub fn occupy(&mut self, name: &str, by: i64) {
+    pub fn adjust_load(&mut self, name: &str, by: i64) {
         if let Some(node) = self.by_name.get_mut(name) {
             self.by_load.remove(&(node.load, Box::from(name)));
             node.load += by;
@@ -93,21 +93,21 @@ impl Nodes {
     }
 
     /// A pod was bound here just now.
-    pub fn expect(&mut self, name: &str) {
-        self.occupy(name, 1);
+    pub fn expect_pod(&mut self, name: &str) {
+        self.adjust_load(name, 1);
         self.expected.push(name.into());
     }
 
     /// From here on pods report themselves.
     pub fn clear_expected(&mut self) {
         for name in std::mem::take(&mut self.expected) {
-            self.occupy(&name, -1);
+            self.adjust_load(&name, -1);
         }
     }
 
     /// Whether nodes changed since the last time.
-    pub fn take_news(&mut self) -> bool {
-        std::mem::take(&mut self.news)
+    pub fn take_changed(&mut self) -> bool {
+        std::mem::take(&mut self.changed)
     }
 
     /// The emptiest node that suits.

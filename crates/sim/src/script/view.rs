@@ -2,15 +2,15 @@
 
 use serde_json::{Value, json};
 
-use super::{Life, Stage, Stopped};
+use super::{CompletedRun, ContainerLifecycle, ContainerPhase};
 use crate::clock::Instant;
 use crate::tree;
 
 /// What a kubelet knows of a pod.
 #[derive(Clone, Copy, Debug)]
-pub struct View<'a> {
+pub struct PodStatusWriter<'a> {
     /// What its containers do.
-    pub life: &'a Life,
+    pub lifecycle: &'a ContainerLifecycle,
     /// When it got its node.
     pub bound: Instant,
     /// Its address.
@@ -20,7 +20,7 @@ pub struct View<'a> {
 }
 
 /// Writes down that no node suits, and why.
-pub fn unschedulable(pod: &mut Value, now: Instant, text: &str) {
+pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
     set_condition(pod, now, "PodScheduled", "False", "Unschedulable", text);
 }
 
@@ -52,9 +52,9 @@ fn set_condition(pod: &mut Value, now: Instant, kind: &str, status: &str, reason
     tree::set(pod, &["status", "conditions"], conditions);
 }
 
-impl View<'_> {
+impl PodStatusWriter<'_> {
     /// Writes down the stage the pod is in.
-    pub fn show(&self, pod: &mut Value, now: Instant) {
+    pub fn write(&self, pod: &mut Value, now: Instant) {
         tree::set(pod, &["status", "phase"], self.phase());
         tree::set(pod, &["status", "hostIP"], self.node_ip);
         tree::set(pod, &["status", "hostIPs"], json!([{"ip": self.node_ip}]));
@@ -85,26 +85,29 @@ impl View<'_> {
     }
 
     fn phase(&self) -> &'static str {
-        match self.life.stage() {
-            Stage::Creating | Stage::NoImage { .. } => "Pending",
-            Stage::Running { .. } | Stage::BackOff => "Running",
-            Stage::Ended(Stopped { exit_code: 0, .. }) => "Succeeded",
-            Stage::Ended(_) => "Failed",
+        match self.lifecycle.phase() {
+            ContainerPhase::Creating | ContainerPhase::NoImage { .. } => "Pending",
+            ContainerPhase::Running { .. } | ContainerPhase::BackOff => "Running",
+            ContainerPhase::Ended(CompletedRun { exit_code: 0, .. }) => "Succeeded",
+            ContainerPhase::Ended(_) => "Failed",
         }
     }
 
     fn has_run(&self) -> bool {
-        !matches!(self.life.stage(), Stage::Creating)
+        !matches!(self.lifecycle.phase(), ContainerPhase::Creating)
     }
 
     fn show_conditions(&self, pod: &mut Value, now: Instant) {
-        let ready = self.life.stage() == Stage::Running { ready: true };
-        let ended = matches!(self.life.stage(), Stage::Ended(Stopped { exit_code: 0, .. }));
+        let ready = self.lifecycle.phase() == ContainerPhase::Running { ready: true };
+        let ended = matches!(
+            self.lifecycle.phase(),
+            ContainerPhase::Ended(CompletedRun { exit_code: 0, .. })
+        );
         let (reason, text) = if ready {
             ("", String::new())
         } else if ended {
             ("PodCompleted", String::new())
-        } else if matches!(self.life.stage(), Stage::Ended(_)) {
+        } else if matches!(self.lifecycle.phase(), ContainerPhase::Ended(_)) {
             ("PodFailed", String::new())
         } else {
             let names: Vec<&str> = tree::list(pod, &["spec", "containers"])
@@ -115,7 +118,7 @@ impl View<'_> {
             ("ContainersNotReady", text)
         };
         let word = |yes: bool| if yes { "True" } else { "False" };
-        let sandbox = self.has_run() && !matches!(self.life.stage(), Stage::Ended(_));
+        let sandbox = self.has_run() && !matches!(self.lifecycle.phase(), ContainerPhase::Ended(_));
         set_condition(pod, now, "PodReadyToStartContainers", word(sandbox), "", "");
         set_condition(
             pod,
@@ -135,15 +138,15 @@ impl View<'_> {
     }
 
     fn container(&self, container: &Value) -> Value {
-        let life = self.life;
+        let life = self.lifecycle;
         let name = tree::text(container, &["name"]);
-        let ready = life.stage() == Stage::Running { ready: true };
-        let started = matches!(life.stage(), Stage::Running { .. });
+        let ready = life.phase() == ContainerPhase::Running { ready: true };
+        let started = matches!(life.phase(), ContainerPhase::Running { .. });
         let mut shown = json!({
             "name": name, "image": tree::text(container, &["image"]), "imageID": "", "ready": ready,
             "started": started, "restartCount": life.shown_restarts(), "state": self.state(container), "lastState": {},
         });
-        if self.has_run() && !matches!(life.stage(), Stage::NoImage { .. }) {
+        if self.has_run() && !matches!(life.phase(), ContainerPhase::NoImage { .. }) {
             let id = format!("sim://{}/{name}/{}", self.ip, life.restarts);
             tree::set(&mut shown, &["containerID"], id);
         }
@@ -155,24 +158,26 @@ impl View<'_> {
 
     fn state(&self, container: &Value) -> Value {
         let image = tree::text(container, &["image"]);
-        match self.life.stage() {
-            Stage::Creating => waiting("ContainerCreating", ""),
-            Stage::NoImage { pausing: false } => waiting(
+        match self.lifecycle.phase() {
+            ContainerPhase::Creating => waiting("ContainerCreating", ""),
+            ContainerPhase::NoImage { pausing: false } => waiting(
                 "ErrImagePull",
                 &format!("failed to pull and unpack image {image:?}: not found"),
             ),
-            Stage::NoImage { pausing: true } => {
+            ContainerPhase::NoImage { pausing: true } => {
                 waiting("ImagePullBackOff", &format!("Back-off pulling image {image:?}"))
             }
-            Stage::Running { .. } => json!({"running": {"startedAt": self.life.since().rfc3339()}}),
-            Stage::BackOff => waiting(
+            ContainerPhase::Running { .. } => {
+                json!({"running": {"startedAt": self.lifecycle.since().rfc3339()}})
+            }
+            ContainerPhase::BackOff => waiting(
                 "CrashLoopBackOff",
                 &format!(
                     "back-off restarting failed container={}",
                     tree::text(container, &["name"])
                 ),
             ),
-            Stage::Ended(stopped) => terminated(stopped),
+            ContainerPhase::Ended(stopped) => terminated(stopped),
         }
     }
 
@@ -183,7 +188,7 @@ impl View<'_> {
             return shown;
         }
         if self.has_run() {
-            let done = Stopped {
+            let done = CompletedRun {
                 started: self.bound,
                 finished: self.bound,
                 exit_code: 0,
@@ -206,7 +211,7 @@ fn waiting(reason: &str, message: &str) -> Value {
     state
 }
 
-fn terminated(stopped: Stopped) -> Value {
+fn terminated(stopped: CompletedRun) -> Value {
     let reason = if stopped.exit_code == 0 {
         "Completed"
     } else {

@@ -43,7 +43,7 @@ pub(super) fn delete(
     let object = if context.dry_run {
         write::freeze(target.resource, &new)
     } else {
-        write::keep(state, target.resource, new)
+        write::persist(state, target.resource, new)
     };
     Some(Deleted::Waiting(object))
 }
@@ -63,7 +63,7 @@ pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: &Value) -> R
     }
     let empty = tree::list(&new, &["spec", "finalizers"]).is_empty()
         && tree::list(&new, &["metadata", "finalizers"]).is_empty();
-    let kept = write::keep(state, target.resource, new);
+    let kept = write::persist(state, target.resource, new);
     if empty && kept.meta().deleting {
         let table = Arc::clone(&target.resource.table);
         return Ok(state.store.remove(&table, &target.key()).unwrap_or(kept));

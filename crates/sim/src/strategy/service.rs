@@ -48,13 +48,13 @@ pub(super) fn allocate(
     old: Option<&Value>,
     dry_run: bool,
 ) -> Result<()> {
-    let mark = state.ips.mark();
+    let mark = state.ips.savepoint();
     let done =
         allocate_ip(&mut state.ips, value, old).and_then(|()| allocate_ports(&mut state.ips, value, old));
     if done.is_err() || dry_run {
-        state.ips.go_back(mark);
+        state.ips.rollback(mark);
     } else {
-        state.ips.keep(mark);
+        state.ips.commit(mark);
     }
     done
 }

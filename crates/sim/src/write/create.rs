@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, freeze, keep, settle_namespace, warn};
+use super::{Target, freeze, persist, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -134,7 +134,7 @@ fn store(state: &mut State, target: &Target<'_>, value: Value, context: &mut Con
     if context.dry_run {
         return Ok(freeze(target.resource, &value));
     }
-    let kept = keep(state, target.resource, value);
+    let kept = persist(state, target.resource, value);
     strategy::after_create(state, target.resource, &kept);
     Ok(kept)
 }

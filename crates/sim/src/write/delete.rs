@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::{Target, current, freeze, keep};
+use super::{Target, current, freeze, persist};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -140,7 +140,7 @@ fn delete_once(
     let kept = if new == old {
         live
     } else {
-        keep(state, target.resource, new)
+        persist(state, target.resource, new)
     };
     if waits || matches!(step, Step::Graceful(1..)) {
         return Ok(Deleted::Waiting(kept));

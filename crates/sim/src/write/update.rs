@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, current, freeze, keep, settle_namespace, warn};
+use super::{Target, current, freeze, persist, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -244,7 +244,7 @@ fn store(
         drop(kept);
         return freeze(target.resource, &new);
     }
-    let kept = keep(state, target.resource, new);
+    let kept = persist(state, target.resource, new);
     strategy::after_update(state, target.resource, live, &kept);
     kept
 }

@@ -31,7 +31,7 @@ impl Host for Simulated {
         self.0.advance(std::time::Duration::from_millis(100));
     }
 
-    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
         let script = script.parse()?;
         if self.0.with(|state| state.store.count("nodes")) == 0 {
             self.0.run_workloads(NODES);
@@ -41,15 +41,15 @@ impl Host for Simulated {
         Ok(())
     }
 
-    async fn hook(&self, hook: Arc<Hook>) -> Result<HookAddress, String> {
+    async fn serve_hook(&self, hook: Arc<Hook>) -> Result<HookAddress, String> {
         // In this process, and always at the same address: the same script gives the same trace.
         let name = hook.name.clone();
         let url = format!("https://{name}.hooks.test/{name}");
         self.0
             .handle_webhook_with(&Destination::Url(url.clone()), move |review| {
-                match hook.answer(review) {
-                    HookReply::Answer(code, text) => Reply::Answer(code, text),
-                    HookReply::Silence => Reply::Silence,
+                match hook.respond(review) {
+                    HookReply::Response(code, text) => Reply::Answer(code, text),
+                    HookReply::NoResponse => Reply::Silence,
                     HookReply::Unreachable => {
                         Reply::Failed(format!("dial tcp {name}.hooks.test: connect: connection refused"))
                     }

@@ -28,7 +28,7 @@ fn a_rolling_update_stays_within_its_bounds() {
         let cluster = cluster(round);
         let strategy = json!({"type": "RollingUpdate", "rollingUpdate": {"maxSurge": surge, "maxUnavailable": unavailable}});
         let delay = random.below(5);
-        cluster.with(|state| state.scripts.set_usual(Script::ready_after(seconds(delay))));
+        cluster.with(|state| state.scripts.set_default(Script::ready_after(seconds(delay))));
         deploy(
             &cluster,
             &json!({"replicas": replicas, "strategy": strategy, "minReadySeconds": random.below(3)}),

@@ -169,7 +169,7 @@ fn scripts_of_failure() {
         ("fails", Script::fails_after(seconds(5))),
     ] {
         let cluster = cluster(1);
-        cluster.with(|state| state.scripts.set_usual(script));
+        cluster.with(|state| state.scripts.set_default(script));
         deploy(&cluster, &json!({"replicas": 1}));
         cluster.advance(seconds(60));
         delete(&cluster, DEPLOYMENTS, "web");

@@ -128,7 +128,7 @@ fn job(cluster: &Cluster, spec: &Value) {
 #[test]
 fn a_job_ends_when_enough_succeeded() {
     let cluster = cluster(1);
-    cluster.with(|state| state.scripts.set_usual(Script::completes_after(seconds(10))));
+    cluster.with(|state| state.scripts.set_default(Script::completes_after(seconds(10))));
     job(
         &cluster,
         &json!({"completions": 5, "parallelism": 2, "completionMode": "Indexed"}),
@@ -151,7 +151,7 @@ fn a_job_ends_when_enough_succeeded() {
 #[test]
 fn a_job_fails_when_too_many_failed() {
     let cluster = cluster(1);
-    cluster.with(|state| state.scripts.set_usual(Script::crash_loop(seconds(1))));
+    cluster.with(|state| state.scripts.set_default(Script::crash_loop(seconds(1))));
     job(&cluster, &json!({"backoffLimit": 2}));
     cluster.advance(seconds(300));
     let status = get(&cluster, "jobs.batch", "work")["status"].clone();

@@ -92,7 +92,7 @@ fn endpoint_slices_follow_readiness_and_departure() {
     });
     cluster.with(|state| {
         let script = Script::ready_after(seconds(3)).stopping_after(seconds(4));
-        state.scripts.set_usual(script);
+        state.scripts.set_default(script);
     });
     deploy(&cluster, &json!({"replicas": 1}));
     let shown = |cluster: &Cluster| -> Vec<String> {

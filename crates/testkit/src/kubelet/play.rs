@@ -15,7 +15,8 @@ use kube::runtime::watcher::Event;
 use kube::runtime::{WatchStreamExt, watcher};
 use mainstay_sim::clock::Instant;
 use mainstay_sim::script::{
-    Addresses, Life, Nodes, Restart, Script, Scripts, Stage, Subject, View, bare_name, unschedulable,
+    Addresses, ContainerLifecycle, ContainerPhase, Nodes, PodIdentity, PodStatusWriter, RestartPolicy,
+    Script, Scripts, mark_unschedulable, workload_name,
 };
 use mainstay_sim::tree;
 use serde_json::Value;
@@ -55,7 +56,7 @@ struct Guest {
     pod: Value,
     node: String,
     ip: String,
-    life: Life,
+    life: ContainerLifecycle,
     bound: Instant,
     alarm: Option<Instant>,
     /// When it will have stopped, once it was told to.
@@ -88,7 +89,7 @@ impl Play {
             scripts,
             backing,
             nodes: Nodes::default(),
-            addresses: Addresses::of(network),
+            addresses: Addresses::for_network(network),
             fresh: BTreeMap::new(),
             stuck: BTreeMap::new(),
             guests: BTreeMap::new(),
@@ -190,9 +191,9 @@ impl Play {
             self.script(&pod)
         };
         let node = tree::text(&pod, &["spec", "nodeName"]).to_owned();
-        self.nodes.occupy(&node, 1);
+        self.nodes.adjust_load(&node, 1);
         let guest = Guest {
-            life: Life::begin(script, Restart::of(&pod), now),
+            life: ContainerLifecycle::new(script, RestartPolicy::for_pod(&pod), now),
             pod,
             node,
             ip,
@@ -213,9 +214,9 @@ impl Play {
         let own = tree::text(pod, &["metadata", "name"]);
         let workload = owner.map_or(own, |owner| {
             let hash = label("pod-template-hash").unwrap_or("");
-            bare_name(tree::text(owner, &["name"]), hash)
+            workload_name(tree::text(owner, &["name"]), hash)
         });
-        let subject = Subject {
+        let subject = PodIdentity {
             namespace: tree::text(pod, &["metadata", "namespace"]),
             workload,
             label: &label,
@@ -247,8 +248,8 @@ impl Play {
         self.stuck.remove(uid);
         self.set_alarm(uid, None);
         if let Some(guest) = self.guests.remove(uid) {
-            self.nodes.occupy(&guest.node, -1);
-            self.addresses.give_back(&guest.ip);
+            self.nodes.adjust_load(&guest.node, -1);
+            self.addresses.release(&guest.ip);
         }
     }
 
@@ -267,18 +268,18 @@ impl Play {
 
     /// Gives homeless pods a node each, if one suits.
     async fn schedule(&mut self) {
-        if self.nodes.take_news() {
+        if self.nodes.take_changed() {
             self.fresh.append(&mut self.stuck);
         }
         let mut suited = Vec::new();
         let mut refused = Vec::new();
         for (uid, mut pod) in std::mem::take(&mut self.fresh) {
             if let Some(node) = self.nodes.choose(&pod) {
-                self.nodes.expect(&node);
+                self.nodes.expect_pod(&node);
                 suited.push((uid, pod, node));
             } else {
                 let text = format!("0/{} nodes are available.", self.nodes.count());
-                unschedulable(&mut pod, now(), &text);
+                mark_unschedulable(&mut pod, now(), &text);
                 refused.push(pod.clone());
                 self.stuck.insert(uid, pod);
             }
@@ -391,20 +392,20 @@ impl Guest {
         if self.stop.is_some_and(|stop| stop <= now) {
             return Step::Finish(self.pod.clone());
         }
-        self.life.pass(now);
-        let view = View {
-            life: &self.life,
+        self.life.advance_to(now);
+        let view = PodStatusWriter {
+            lifecycle: &self.life,
             bound: self.bound,
             ip: &self.ip,
             node_ip,
         };
         let mut pod = self.pod.clone();
-        view.show(&mut pod, now);
+        view.write(&mut pod, now);
         Step::Show(pod)
     }
 
     fn next(&self) -> Option<Instant> {
-        self.life.next().into_iter().chain(self.stop).min()
+        self.life.next_transition().into_iter().chain(self.stop).min()
     }
 
     /// A run of a backed pod is a process.
@@ -414,7 +415,7 @@ impl Guest {
         backing: Option<&Arc<dyn Backing>>,
         news: &mpsc::UnboundedSender<(Uid, News)>,
     ) {
-        let runs = matches!(self.life.stage(), Stage::Running { .. });
+        let runs = matches!(self.life.phase(), ContainerPhase::Running { .. });
         if !self.backed || !runs || self.process.is_some() || self.stop.is_some() {
             return;
         }

@@ -120,7 +120,7 @@ async fn on_the_real_one() {
 
 fn is_lively(scenario: Scenario) -> bool {
     let commands = Script::parse(scenario.text).0;
-    commands.iter().any(|command| command.word() == "BEHAVE")
+    commands.iter().any(|command| command.word() == "POD_BEHAVIOR")
 }
 
 async fn beside_each_other(scenarios: Vec<Scenario>, host: impl Future<Output = Real>) -> Vec<Found> {

@@ -1,6 +1,6 @@
 //! The session of kubectl: what it prints on a real cluster and on the simulator over HTTPS is what is stored.
 
-use mainstay_conformance::kubectl::{SESSION, Stage, differences, play};
+use mainstay_conformance::kubectl::{SESSION, SessionConfig, differences, run_session};
 use mainstay_sim::auth::{MASTERS, User};
 use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_testkit::built_peer;
@@ -92,12 +92,12 @@ async fn kubectl(kubeconfig: &str, arguments: &[&str]) -> String {
 /// Plays the session and compares; `BLESS_KUBECTL` names a folder that gets what was printed.
 async fn judge(name: &str, kubeconfig: std::path::PathBuf) {
     let folder = tempfile::tempdir().unwrap();
-    let stage = Stage {
+    let config = SessionConfig {
         kubectl: built_peer("kubectl").unwrap(),
         kubeconfig,
-        folder: folder.path().to_owned(),
+        directory: folder.path().to_owned(),
     };
-    let found = tokio::task::spawn_blocking(move || play(&stage, SESSION))
+    let found = tokio::task::spawn_blocking(move || run_session(&config, SESSION))
         .await
         .unwrap()
         .unwrap();

@@ -72,7 +72,7 @@ fn set_scripts(world: &World) {
         ..Script::ready_after(Duration::from_secs(4))
     };
     world.stage.cluster().with(|state| {
-        state.scripts.set_usual(usual.clone());
+        state.scripts.set_default(usual.clone());
         for actor in &ACTORS {
             let script = Script {
                 ready: Some(actor.readiness()),

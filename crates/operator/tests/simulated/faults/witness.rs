@@ -138,7 +138,7 @@ impl Seen {
     }
 }
 
-fn installed(state: &State, place: &mainstay_sim::store::Place) -> bool {
+fn installed(state: &State, place: &mainstay_sim::store::ObjectLocation) -> bool {
     let found = state.store.get(&place.table, &place.key);
     found.is_some_and(|object| {
         let value: Value = object.value();

@@ -62,7 +62,7 @@ pub(super) fn send(
                     seconds: hook.timeout,
                     body,
                 };
-                context.ask(question).ok_or_else(Status::must_ask)?
+                context.ask(question).ok_or_else(Status::webhook_pending)?
             }
         },
     };

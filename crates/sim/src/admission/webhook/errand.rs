@@ -1,5 +1,5 @@
 //! What controllers want to know from webhooks outside: takes a controller's write, gives it its answers when they are there. Until then the
-//! write fails with [`Status::must_ask`], nothing of it stays, and the controller tries again when an answer came.
+//! write fails with [`Status::webhook_pending`], nothing of it stays, and the controller tries again when an answer came.
 //!
 //! ```text
 //! controller ─▶ write ─▶ webhook outside? ─▶ Errand ─▶ Cluster::take_questions ─▶ ask ─▶ Cluster::accept ─▶ the write again
@@ -117,7 +117,7 @@ pub(crate) fn attempt<T>(
     }
     drop(done);
     wait(state, asks, line, now);
-    Err(Status::must_ask())
+    Err(Status::webhook_pending())
 }
 
 /// Notes a question that is not noted yet. One about the same write as it was then is out of date.

@@ -2,21 +2,26 @@
 
 use serde_json::Value;
 
-use crate::events::{self, Note};
-use crate::script::Stage;
+use crate::events::{self, NewEvent};
+use crate::script::ContainerPhase;
 use crate::state::State;
 use crate::tree;
 
 const KUBELET: &str = "kubelet";
 
 /// A pod's life took a turn.
-pub(super) fn turned(state: &mut State, key: &str, node: &str, (before, after): (Stage, Stage)) {
+pub(super) fn turned(
+    state: &mut State,
+    key: &str,
+    node: &str,
+    (before, after): (ContainerPhase, ContainerPhase),
+) {
     match (before, after) {
-        (Stage::Running { .. }, Stage::Running { .. }) => {}
-        (_, Stage::Running { .. }) => each(state, key, node, &started),
-        (_, Stage::BackOff) => each(state, key, node, &crashed),
-        (_, Stage::NoImage { pausing: false }) => each(state, key, node, &lacking),
-        (_, Stage::NoImage { pausing: true }) => each(state, key, node, &waiting),
+        (ContainerPhase::Running { .. }, ContainerPhase::Running { .. }) => {}
+        (_, ContainerPhase::Running { .. }) => each(state, key, node, &started),
+        (_, ContainerPhase::BackOff) => each(state, key, node, &crashed),
+        (_, ContainerPhase::NoImage { pausing: false }) => each(state, key, node, &lacking),
+        (_, ContainerPhase::NoImage { pausing: true }) => each(state, key, node, &waiting),
         _ => {}
     }
 }
@@ -42,7 +47,7 @@ fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -
     for container in tree::list(&pod, &["spec", "containers"]) {
         let part = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
         for (reason, text, warning) in say(&pod, container) {
-            let event = Note {
+            let event = NewEvent {
                 from: KUBELET,
                 node,
                 about: &pod,

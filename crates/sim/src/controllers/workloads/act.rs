@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use crate::context::Context;
-use crate::events::{self, Note};
+use crate::events::{self, NewEvent};
 use crate::object::Object;
 use crate::resource::Resource;
 use crate::state::State;
@@ -29,7 +29,7 @@ impl Actor {
 
     /// A line in the trace.
     pub(super) fn say(self, state: &mut State, what: std::fmt::Arguments<'_>) {
-        if state.trace.is_kept() {
+        if state.trace.is_recorded() {
             let now = state.now();
             state.trace.line(now, &format!("{}: {what}", self.0));
         }
@@ -38,17 +38,17 @@ impl Actor {
     /// An event about `about`, and a line in the trace.
     pub(super) fn tell(self, state: &mut State, about: &Value, reason: &str, text: &str) {
         self.say(state, format_args!("{text}"));
-        events::record(state, &Note::normal(self.0, about, reason, text));
+        events::record(state, &NewEvent::normal(self.0, about, reason, text));
     }
 
     /// An event about `about`.
     pub(super) fn note(self, state: &mut State, about: &Value, reason: &str, text: &str) {
-        events::record(state, &Note::normal(self.0, about, reason, text));
+        events::record(state, &NewEvent::normal(self.0, about, reason, text));
     }
 
     /// An event that somebody should look at.
     pub(super) fn warn(self, state: &mut State, about: &Value, reason: &str, text: &str) {
-        events::record(state, &Note::warning(self.0, about, reason, text));
+        events::record(state, &NewEvent::warning(self.0, about, reason, text));
     }
 
     /// Makes an object.

@@ -76,7 +76,7 @@ fn scale(state: &State, pods: &[&Pod]) -> i64 {
 
 /// The Deployment behind a replica set, or the owner itself.
 fn root(state: &State, owner: &Owner) -> Box<str> {
-    let place = state.store.place_of(&owner.uid);
+    let place = state.store.location_of(&owner.uid);
     let object = place.and_then(|place| state.store.get(&place.table, &place.key));
     let above = object
         .filter(|_| &*owner.kind == "ReplicaSet")
@@ -85,7 +85,7 @@ fn root(state: &State, owner: &Owner) -> Box<str> {
 }
 
 fn size(state: &State, uid: &str) -> i64 {
-    let place = state.store.place_of(uid);
+    let place = state.store.location_of(uid);
     let object = place.and_then(|place| state.store.get(&place.table, &place.key));
     object.map_or(0, |object| {
         tree::int(&object.packed(), &["spec", "replicas"]).unwrap_or(0)

@@ -148,7 +148,7 @@ impl Rollout<'_> {
 
     /// Another object has the name: hash once more. Anything else shows in the status.
     fn cannot_make(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
-        if error.is_must_ask() {
+        if error.is_webhook_pending() {
             return Err(error);
         }
         if error.reason() == "AlreadyExists" {

@@ -34,7 +34,7 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
         manage(state, index, &set, &active).err()
     };
     // Who waits for an answer has not failed.
-    let told = failure.as_ref().filter(|failure| !failure.is_must_ask());
+    let told = failure.as_ref().filter(|failure| !failure.is_webhook_pending());
     let again = report(state, set, &active, terminating, told)?;
     failure.map_or(Ok(again), Err)
 }
@@ -51,7 +51,7 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
                 let text = format!("Created pod: {}", made.meta().name);
                 ACTOR.tell(state, set, "SuccessfulCreate", &text);
             }
-            Err(error) if error.is_must_ask() => return Err(error),
+            Err(error) if error.is_webhook_pending() => return Err(error),
             Err(error) => {
                 ACTOR.warn(state, set, "FailedCreate", &format!("Error creating: {error}"));
                 return Err(error);

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::crd::rules::{Findings, Rules};
 use crate::crd::schema::Node;
 use crate::crd::{embedded, lists, prune, show, validate};
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
@@ -39,7 +39,7 @@ fn one(schema: &Value, default: &Value, path: &Path, errors: &mut FieldErrors) {
     prune::prune_part(&mut pruned, &node);
     if pruned != *default {
         let shown = Some(show::value(default));
-        errors.push_shown(Fault::Invalid, path, shown, "must not have unknown fields");
+        errors.push_shown(ErrorType::Invalid, path, shown, "must not have unknown fields");
     }
     let mut wrong = FieldErrors::new();
     embedded::validate(default, &node, path, &mut wrong);

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use super::{conversion, internal, is_true, version};
 use crate::crd::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 use crate::tree;
 use crate::validation::meta::IMMUTABLE;
 use crate::validation::names;
@@ -117,7 +117,7 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
     let place = path.child("versions");
     if unique.len() != names.len() {
         errors.push_shown(
-            Fault::Invalid,
+            ErrorType::Invalid,
             &place,
             shown(),
             "must contain unique version names",
@@ -129,7 +129,7 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
         .count();
     if stored != 1 {
         let words = "must have exactly one version marked as storage version";
-        errors.push_shown(Fault::Invalid, &place, shown(), words);
+        errors.push_shown(ErrorType::Invalid, &place, shown(), words);
     }
     if let Some(first) = names.first() {
         let wrong = names::label_1035(first, false);
@@ -210,7 +210,7 @@ fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
     let stored = tree::list(definition, &["status", "storedVersions"]);
     if stored.is_empty() {
         errors.push_shown(
-            Fault::Invalid,
+            ErrorType::Invalid,
             &path,
             Some("null".into()),
             "must have at least one stored version",
@@ -226,7 +226,7 @@ fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
         if !stored.contains(&name) {
             let words = format!("must have the storage version {}", name.as_str().unwrap_or(""));
             errors.push_shown(
-                Fault::Invalid,
+                ErrorType::Invalid,
                 &path,
                 Some(show::json(&stored.to_vec().into())),
                 words,

@@ -7,7 +7,7 @@ use crate::crd::paths;
 use crate::crd::rules::Rule;
 use crate::crd::schema::{Node, text, words};
 use crate::crd::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 /// Checks a whole schema; `rules` says whether it is sound enough to compile its rules.
 pub(super) fn check(schema: &Value, path: &Path, rules: bool) -> FieldErrors {
@@ -276,11 +276,13 @@ impl Found {
             match text(items, "type") {
                 "array" if !matches!(list, "" | "atomic") => {
                     let place = path.child("items").child(LIST_TYPE);
-                    self.schema.push_shown(Fault::Invalid, &place, Some(shown), words);
+                    self.schema
+                        .push_shown(ErrorType::Invalid, &place, Some(shown), words);
                 }
                 "object" if text(items, MAP_TYPE) != "atomic" => {
                     let place = path.child("items").child(MAP_TYPE);
-                    self.schema.push_shown(Fault::Invalid, &place, Some(shown), words);
+                    self.schema
+                        .push_shown(ErrorType::Invalid, &place, Some(shown), words);
                 }
                 _ => {}
             }
@@ -325,7 +327,7 @@ impl Found {
         if items.is_array() {
             let words = "must only have a single schema if x-kubernetes-list-type is map";
             self.schema
-                .push_shown(Fault::Invalid, &place, Some(show::json(items)), words);
+                .push_shown(ErrorType::Invalid, &place, Some(show::json(items)), words);
             return;
         }
         if text(items, "type") != "object" {
@@ -399,10 +401,10 @@ impl Found {
                 errors.required(&place.child("rule"), "rule is not specified");
             } else if !message.is_empty() && message.trim().is_empty() {
                 let words = "must be non-empty if specified";
-                errors.push_shown(Fault::Invalid, &place.child("message"), shown(), words);
+                errors.push_shown(ErrorType::Invalid, &place.child("message"), shown(), words);
             } else if lines(message.trim()) {
                 let words = "must not contain line breaks";
-                errors.push_shown(Fault::Invalid, &place.child("message"), shown(), words);
+                errors.push_shown(ErrorType::Invalid, &place.child("message"), shown(), words);
             } else if lines(source) && message.trim().is_empty() {
                 let words = "message must be specified if rule contains line breaks";
                 errors.required(&place.child("message"), words);
@@ -424,11 +426,11 @@ impl Found {
             }
             if lines(field) {
                 let words = "must not contain line breaks";
-                errors.push_shown(Fault::Invalid, &field_place, Some(show::quoted(field)), words);
+                errors.push_shown(ErrorType::Invalid, &field_place, Some(show::quoted(field)), words);
             }
             if !field.is_empty() && paths::find(field, &Node::compile(schema), true).is_err() {
                 errors.push_shown(
-                    Fault::Invalid,
+                    ErrorType::Invalid,
                     &field_place,
                     Some(show::quoted(field)),
                     "must be a valid path",
@@ -445,11 +447,16 @@ impl Found {
             let rule = Rule::compile(node, site.whole, source);
             let shown = || Some(internal::rule(source));
             if let Some(words) = rule.error {
-                errors.push_shown(Fault::Invalid, &place.child("rule"), shown(), words);
+                errors.push_shown(ErrorType::Invalid, &place.child("rule"), shown(), words);
                 continue;
             }
             if let Some(words) = rule.message_error {
-                errors.push_shown(Fault::Invalid, &place.child("messageExpression"), shown(), words);
+                errors.push_shown(
+                    ErrorType::Invalid,
+                    &place.child("messageExpression"),
+                    shown(),
+                    words,
+                );
             }
             if rule.uses_old {
                 if let Some(from) = &site.unmatched {
@@ -457,7 +464,7 @@ impl Found {
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {from}"
                     );
                     let text = Some(show::quoted(text(source, "rule")));
-                    errors.push_shown(Fault::Invalid, &place.child("rule"), text, words);
+                    errors.push_shown(ErrorType::Invalid, &place.child("rule"), text, words);
                 }
             } else if let Some(flag) = given(source, "optionalOldSelf") {
                 let words = "may not be set if oldSelf is not used in rule";

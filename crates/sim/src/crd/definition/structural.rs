@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 use crate::crd::pattern;
 use crate::crd::schema::text;
 use crate::crd::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 
 /// The first word that no structural schema may have anywhere, in the server's words.
 pub(super) fn unsupported(schema: &Value) -> Option<String> {
@@ -267,7 +267,7 @@ fn conditions(
     {
         let words = format!("must be a valid regular expression, but isn't: {words}");
         errors.push_shown(
-            Fault::Invalid,
+            ErrorType::Invalid,
             &path.child("pattern"),
             Some(show::quoted(expression)),
             words,

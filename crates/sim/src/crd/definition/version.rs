@@ -6,7 +6,7 @@ use super::{defaults, internal, openapi, structural};
 use crate::crd::paths;
 use crate::crd::schema::Node;
 use crate::crd::show;
-use crate::field::{Fault, FieldErrors, Path};
+use crate::field::{ErrorType, FieldErrors, Path};
 use crate::tree;
 
 /// The schema of a version.
@@ -156,7 +156,7 @@ fn root_beside_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
         let words = format!(
             "only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.push_shown(Fault::Invalid, path, Some(internal::schema(schema)), words);
+        errors.push_shown(ErrorType::Invalid, path, Some(internal::schema(schema)), words);
         return;
     }
 }
@@ -183,7 +183,7 @@ fn check_schema(schema: &Value, has_status: bool, path: &Path, errors: &mut Fiel
     }
     found.append(openapi::check(schema, path, rules));
     if let Some(words) = unsupported.filter(|_| found.is_empty()) {
-        found.push_shown(Fault::Invalid, path, Some("\"\"".into()), words);
+        found.push_shown(ErrorType::Invalid, path, Some("\"\"".into()), words);
     }
     errors.append(found);
 }
@@ -194,7 +194,8 @@ pub(super) fn deprecation(version: &Value, path: &Path, errors: &mut FieldErrors
         return;
     };
     let path = path.child("deprecationWarning");
-    let mut wrong = |words: String| errors.push_shown(Fault::Invalid, &path, Some(show::quoted(text)), words);
+    let mut wrong =
+        |words: String| errors.push_shown(ErrorType::Invalid, &path, Some(show::quoted(text)), words);
     if !tree::flag(version, &["deprecated"]) {
         return wrong("can only be set for deprecated versions".into());
     }

@@ -46,7 +46,7 @@ impl Host for Real {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    fn behave(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
         let kubelet = self.kubelet.as_ref().ok_or("nobody plays the kubelet")?;
         kubelet.behave(namespace, workload, script.parse()?);
         Ok(())

@@ -9,7 +9,7 @@ use crate::tree;
 
 /// The form of a reply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Form {
+pub enum Representation {
     /// The objects themselves.
     #[default]
     Whole,
@@ -19,7 +19,7 @@ pub enum Form {
     Table,
 }
 
-impl Form {
+impl Representation {
     /// The first form in an Accept header that the server knows; `None` when there is none (406).
     #[must_use]
     pub fn accepted(accept: &str) -> Option<Self> {
@@ -30,7 +30,7 @@ impl Form {
     }
 }
 
-fn clause(clause: &str) -> Option<Form> {
+fn clause(clause: &str) -> Option<Representation> {
     let mut parts = clause.split(';').map(str::trim);
     let media = parts.next()?;
     let parameters: Vec<(&str, &str)> = parts.filter_map(|part| part.split_once('=')).collect();
@@ -44,10 +44,10 @@ fn clause(clause: &str) -> Option<Form> {
         return None;
     }
     match (parameter("as"), parameter("g"), parameter("v")) {
-        (None, ..) => Some(Form::Whole),
-        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Form::Table),
+        (None, ..) => Some(Representation::Whole),
+        (Some("Table"), Some("meta.k8s.io"), Some("v1")) => Some(Representation::Table),
         (Some("PartialObjectMetadata" | "PartialObjectMetadataList"), Some("meta.k8s.io"), Some("v1")) => {
-            Some(Form::Metadata)
+            Some(Representation::Metadata)
         }
         _ => None,
     }
@@ -97,25 +97,26 @@ mod tests {
 
     #[test]
     fn the_first_form_that_is_known_wins() {
-        let check =
-            |accept: &str, expected: Option<Form>| assert_eq!(Form::accepted(accept), expected, "{accept}");
-        check("", Some(Form::Whole));
-        check("application/json", Some(Form::Whole));
+        let check = |accept: &str, expected: Option<Representation>| {
+            assert_eq!(Representation::accepted(accept), expected, "{accept}")
+        };
+        check("", Some(Representation::Whole));
+        check("application/json", Some(Representation::Whole));
         check(
             "application/vnd.kubernetes.protobuf, application/json",
-            Some(Form::Whole),
+            Some(Representation::Whole),
         );
         check(
             "application/json;as=Table;v=v1;g=meta.k8s.io,application/json",
-            Some(Form::Table),
+            Some(Representation::Table),
         );
         check(
             "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1",
-            Some(Form::Metadata),
+            Some(Representation::Metadata),
         );
         check(
             "application/json;as=Other;g=meta.k8s.io;v=v1, */*",
-            Some(Form::Whole),
+            Some(Representation::Whole),
         );
         check("text/html", None);
     }
