@@ -5,10 +5,10 @@ use libfuzzer_sys::fuzz_target;
 use mainstay_template::Set;
 
 fuzz_target!(|text: &[u8]| {
-    let mut set = Set::new();
+    let mut set = TemplateSet::new();
     set.functions(mainstay_sprig::functions());
     let first = set.parse("t", text);
-    let mut again = Set::new();
+    let mut again = TemplateSet::new();
     again.functions(mainstay_sprig::functions());
     match (first, again.parse("t", text)) {
         (Ok(()), Ok(())) => assert_eq!(set.names(), again.names()),

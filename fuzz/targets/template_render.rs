@@ -2,14 +2,14 @@
 #![no_main]
 
 use libfuzzer_sys::fuzz_target;
-use mainstay_template::{Limits, Meter, NoHost, Set, Value, execute};
+use mainstay_template::{Limits, Meter, NoHost, TemplateSet, Value, execute};
 use mainstay_yaml::{Budget, Numbers, parse_json};
 
 const LIMITS: Limits = Limits { fuel: 50_000, output: 1 << 20, string: 1 << 16, memory: 1 << 22, depth: 50 };
 const DATA: &str = r#"{"a": 1, "s": "text", "l": [1, "b", null], "m": {"k": {"d": true}}, "n": null}"#;
 
 fuzz_target!(|text: &[u8]| {
-    let mut set = Set::new();
+    let mut set = TemplateSet::new();
     set.functions(mainstay_sprig::functions());
     if set.parse("t", text).is_err() {
         return;

@@ -8,7 +8,7 @@ use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
-use mainstay_template::{Host, Limits, Map, MapType, Meter, MissingKey, Set, Value, execute};
+use mainstay_template::{Host, Limits, Map, MapType, Meter, MissingKey, TemplateSet, Value, execute};
 
 use crate::chart::Chart;
 use crate::error::ChartError;
@@ -116,7 +116,7 @@ impl Rendered {
     }
 }
 
-fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<Set, ChartError> {
+fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<TemplateSet, ChartError> {
     let mut set = empty_set(generation);
     for renderable in renderables {
         set.parse(&renderable.path, renderable.text)
@@ -127,15 +127,15 @@ fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<Set, 
 
 /// A set with Helm's functions and no templates. Looking up three hundred names is a part of a render one can see, and the
 /// answer is always the same.
-fn empty_set(generation: Generation) -> Set {
-    fn with_functions(generation: Generation) -> Set {
-        let mut set = Set::new();
+fn empty_set(generation: Generation) -> TemplateSet {
+    fn with_functions(generation: Generation) -> TemplateSet {
+        let mut set = TemplateSet::new();
         set.functions(&functions::functions(generation));
         set.missing_key(MissingKey::Zero);
         set
     }
-    static HELM3: LazyLock<Set> = LazyLock::new(|| with_functions(Generation::Helm3));
-    static HELM4: LazyLock<Set> = LazyLock::new(|| with_functions(Generation::Helm4));
+    static HELM3: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Generation::Helm3));
+    static HELM4: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Generation::Helm4));
     match generation {
         Generation::Helm3 => HELM3.clone(),
         Generation::Helm4 => HELM4.clone(),
@@ -143,7 +143,7 @@ fn empty_set(generation: Generation) -> Set {
 }
 
 fn run(
-    set: &Set,
+    set: &TemplateSet,
     renderable: &Renderable<'_>,
     renderables: &[Renderable<'_>],
     options: &RenderOptions,

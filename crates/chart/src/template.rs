@@ -1,7 +1,7 @@
 //! `helm template` in one call: takes a loaded chart and a request, gives what goes to stdout. Touches no disk.
 
 use mainstay_sprig as sprig;
-use mainstay_template::{Host, Limits, Meter, Set, Value, execute};
+use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
 use mainstay_yaml::Map;
 
 use crate::error::ChartError;
@@ -111,7 +111,7 @@ fn run(
 /// `--name-template`: the name a template gives, or what Go says about it. It has Sprig's functions and no data.
 pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, String> {
     const NAME: &str = "name-template";
-    let mut set = Set::named(NAME);
+    let mut set = TemplateSet::named(NAME);
     set.functions(sprig::functions());
     set.parse(NAME, text).map_err(|error| error.text)?;
     let mut meter = Meter::new(Limits::default());

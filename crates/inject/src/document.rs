@@ -5,7 +5,9 @@ mod pieces;
 
 use std::cell::RefCell;
 
-use mainstay_yaml::{Budget, Document, Error, NodeId, Problem, Value, check_syntax, parse_spanned_values};
+use mainstay_yaml::{
+    Budget, Document, Error, NodeId, Problem, SpannedValue, Value, check_syntax, parse_spanned_values,
+};
 
 use memchr::memmem;
 
@@ -55,7 +57,7 @@ impl Parsed<'_> {
         let known = self.value.borrow_mut().take();
         known.unwrap_or_else(|| {
             let mut documents = parse_spanned_values(self.text, &Budget::default())?;
-            documents.pop().map_or(Ok(Value::Null), |(_, value)| value)
+            documents.pop().map_or(Ok(Value::Null), |spanned| spanned.value)
         })
     }
 
@@ -100,7 +102,7 @@ fn treat_whole(text: &[u8], options: &Options) -> Treated {
 fn parse(text: &[u8]) -> Result<Option<Parsed<'_>>, Finding> {
     let mut documents =
         parse_spanned_values(text, &Budget::default()).map_err(|error| syntax(&error, text))?;
-    let Some((document, value)) = documents.pop() else {
+    let Some(SpannedValue { document, value }) = documents.pop() else {
         return Ok(None);
     };
     if !documents.is_empty() {

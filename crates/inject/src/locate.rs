@@ -4,11 +4,11 @@
 //! indented further, where line breaks are kept by rules of their own, the place can be off within that line. What cannot be
 //! followed ends at the scalar's start: a place is always given, and always on a character of the scalar.
 
-use mainstay_yaml::{Mark, Node, NodeKind, Scalar};
+use mainstay_yaml::{Node, NodeKind, Position, ScalarStyle};
 
 /// Where byte `offset` of the scalar's text stands in `source`, the text the node was read from.
 #[must_use]
-pub(crate) fn locate(source: &str, node: &Node, offset: usize) -> Mark {
+pub(crate) fn locate(source: &str, node: &Node, offset: usize) -> Position {
     let start = node.span.start;
     let NodeKind::Scalar { text, style } = &node.kind else {
         return start;
@@ -20,20 +20,20 @@ pub(crate) fn locate(source: &str, node: &Node, offset: usize) -> Mark {
     let skipped = properties(raw);
     let body = raw.get(skipped..).unwrap_or_default();
     let inside = match style {
-        Scalar::Plain => walk(body, wanted, Escapes::None),
-        Scalar::Single => quoted(body, wanted, Escapes::Single),
-        Scalar::Double => quoted(body, wanted, Escapes::Double),
-        Scalar::Literal | Scalar::Folded => block(body, wanted),
+        ScalarStyle::Plain => walk(body, wanted, Escapes::None),
+        ScalarStyle::Single => quoted(body, wanted, Escapes::Single),
+        ScalarStyle::Double => quoted(body, wanted, Escapes::Double),
+        ScalarStyle::Literal | ScalarStyle::Folded => block(body, wanted),
     };
     let reached = raw.get(..skipped + inside).unwrap_or_default();
     advance(start, reached)
 }
 
 /// The mark behind `text`, which begins at `from`.
-fn advance(from: Mark, text: &str) -> Mark {
+fn advance(from: Position, text: &str) -> Position {
     let (breaks, last) = match text.rfind('\n') {
         None => {
-            return Mark {
+            return Position {
                 offset: from.offset + text.len(),
                 line: from.line,
                 column: from.column + text.chars().count(),
@@ -44,7 +44,7 @@ fn advance(from: Mark, text: &str) -> Mark {
             text.get(at + 1..).unwrap_or_default(),
         ),
     };
-    Mark {
+    Position {
         offset: from.offset + text.len(),
         line: from.line + breaks,
         column: last.chars().count() + 1,

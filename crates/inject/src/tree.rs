@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::{BTreeSet, HashSet};
 
-use mainstay_yaml::{Document, Node, NodeId, NodeKind, Scalar};
+use mainstay_yaml::{Document, Node, NodeId, NodeKind, ScalarStyle};
 
 /// How many maps one lookup may go through by merges; a hostile document nests them without end.
 const MERGES: u32 = 1_000;
@@ -90,7 +90,7 @@ impl<'a> View<'a> {
         self.node(id).is_some_and(|node| match &node.kind {
             NodeKind::Scalar {
                 text,
-                style: Scalar::Plain,
+                style: ScalarStyle::Plain,
             } => match node.tag.as_deref() {
                 None => matches!(&**text, "" | "~" | "null" | "Null" | "NULL"),
                 Some(tag) => tag == "tag:yaml.org,2002:null",
@@ -137,7 +137,7 @@ impl<'a> View<'a> {
         self.node(key).is_some_and(|node| match &node.kind {
             NodeKind::Scalar {
                 text,
-                style: Scalar::Plain,
+                style: ScalarStyle::Plain,
             } => text == "<<",
             _ => false,
         })

@@ -1,6 +1,6 @@
 //! Go's `strings` package on bytes: cutting, trimming, searching and splitting, also where the text is no UTF-8.
 
-use mainstay_template::{Exhausted, Meter};
+use mainstay_template::{LimitExceeded, Meter};
 use memchr::memmem;
 
 use crate::unicode;
@@ -39,13 +39,13 @@ pub(crate) fn replace_all(
     text: &[u8],
     old: &[u8],
     new: &[u8],
-) -> Result<Vec<u8>, Exhausted> {
+) -> Result<Vec<u8>, LimitExceeded> {
     if old.is_empty() {
         return interleave(meter, text, new);
     }
     let finder = memmem::Finder::new(old);
     let count = finder.find_iter(text).count();
-    meter.burn(text.len() as u64 / 64)?;
+    meter.consume_fuel(text.len() as u64 / 64)?;
     meter.string((text.len() - count * old.len()).saturating_add(count.saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(text.len() - count * old.len() + count * new.len());
     let mut from = 0;
@@ -58,7 +58,7 @@ pub(crate) fn replace_all(
     Ok(out)
 }
 
-fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, Exhausted> {
+fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, LimitExceeded> {
     let count = unicode::runes(text).count() + 1;
     meter.string(text.len().saturating_add(count.saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(text.len() + count * new.len());

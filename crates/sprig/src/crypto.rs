@@ -67,7 +67,7 @@ pub(crate) const TABLES: &[&[Function]] = &[OWN, certificate::TABLE];
 
 fn hash(call: &mut Call<'_>, sum: fn(&[u8]) -> String) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(1 + text.len() as u64 / 8)?;
+    call.meter.consume_fuel(1 + text.len() as u64 / 8)?;
     Ok(sum(&text).into())
 }
 
@@ -113,7 +113,7 @@ fn generate_key(call: &mut Call<'_>) -> Result<Value, Failure> {
         b"dsa" => DSA_STEPS,
         _ => SIGN_STEPS,
     };
-    call.meter.burn(steps)?;
+    call.meter.consume_fuel(steps)?;
     let mut stream = Stream::new(call.host);
     let key = match kind.as_bytes() {
         b"" | b"rsa" => RsaKey::generate(4_096, &mut stream).map(PrivateKey::Rsa),

@@ -85,7 +85,7 @@ fn show(
     let layout = layout.map_or_else(|| "2006-01-02".into(), |index| call.str(index));
     // The longest element a byte of a layout can stand for is a month in letters, or an unnamed zone.
     call.meter.string(layout.len().saturating_mul(9))?;
-    call.meter.burn(layout.len() as u64)?;
+    call.meter.consume_fuel(layout.len() as u64)?;
     let time = moment(call, time);
     Ok(Value::string(format_in(&time, &zone, &layout)))
 }

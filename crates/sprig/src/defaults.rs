@@ -1,7 +1,7 @@
 //! Emptiness, defaults and choices.
 
 use mainstay_template::Type::{Any, Bool};
-use mainstay_template::{Call, Failure, Function, Shape, Value};
+use mainstay_template::{Call, Failure, Function, GoKind, Value};
 
 use crate::table::{fixed, variadic};
 
@@ -26,7 +26,7 @@ pub(crate) fn is_empty(value: &Value) -> bool {
         Value::String(text) => text.is_empty(),
         Value::List(list) => list.items().is_empty(),
         Value::Map(map) => map.entries().is_empty(),
-        Value::Object(object) => object.shape() == Shape::Map && object.map_entries().is_empty(),
+        Value::Object(object) => object.go_kind() == GoKind::Map && object.map_entries().is_empty(),
     }
 }
 

@@ -3,10 +3,10 @@
 use std::collections::HashSet;
 use std::rc::Rc;
 
-use mainstay_template::{Exhausted, List, Map, Meter, Value, grow};
+use mainstay_template::{LimitExceeded, List, Map, Meter, Value, ensure_stack};
 
 /// Whether `a` and `b` are deeply equal. Numbers of different types never are.
-pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, Exhausted> {
+pub(crate) fn is_equal(meter: &mut Meter, a: &Value, b: &Value) -> Result<bool, LimitExceeded> {
     Comparison {
         meter,
         depth: 0,
@@ -28,8 +28,8 @@ struct Comparison<'a> {
 }
 
 impl Comparison<'_> {
-    fn values(&mut self, a: &Value, b: &Value) -> Result<bool, Exhausted> {
-        self.meter.burn(4)?;
+    fn values(&mut self, a: &Value, b: &Value) -> Result<bool, LimitExceeded> {
+        self.meter.consume_fuel(4)?;
         Ok(match (a, b) {
             (Value::Nil, Value::Nil) => true,
             (Value::Bool(a), Value::Bool(b)) => a == b,
@@ -50,7 +50,7 @@ impl Comparison<'_> {
         })
     }
 
-    fn lists(&mut self, a: &List, b: &List) -> Result<bool, Exhausted> {
+    fn lists(&mut self, a: &List, b: &List) -> Result<bool, LimitExceeded> {
         if a.ty() != b.ty() || a.is_nil() != b.is_nil() || a.items().len() != b.items().len() {
             return Ok(false);
         }
@@ -63,7 +63,7 @@ impl Comparison<'_> {
         })
     }
 
-    fn maps(&mut self, a: &Map, b: &Map) -> Result<bool, Exhausted> {
+    fn maps(&mut self, a: &Map, b: &Map) -> Result<bool, LimitExceeded> {
         if a.ty() != b.ty() || a.is_nil() != b.is_nil() || a.entries().len() != b.entries().len() {
             return Ok(false);
         }
@@ -85,11 +85,11 @@ impl Comparison<'_> {
 
     fn deeper(
         &mut self,
-        compare: impl FnOnce(&mut Self) -> Result<bool, Exhausted>,
-    ) -> Result<bool, Exhausted> {
+        compare: impl FnOnce(&mut Self) -> Result<bool, LimitExceeded>,
+    ) -> Result<bool, LimitExceeded> {
         self.meter.enter()?;
         self.depth += 1;
-        let equal = grow(|| compare(self));
+        let equal = ensure_stack(|| compare(self));
         self.depth -= 1;
         self.meter.leave();
         equal
@@ -99,8 +99,8 @@ impl Comparison<'_> {
 /// Whether `test` holds for every item.
 fn all<T>(
     items: &mut impl Iterator<Item = T>,
-    mut test: impl FnMut(T) -> Result<bool, Exhausted>,
-) -> Result<bool, Exhausted> {
+    mut test: impl FnMut(T) -> Result<bool, LimitExceeded>,
+) -> Result<bool, LimitExceeded> {
     for item in items {
         if !test(item)? {
             return Ok(false);

@@ -61,7 +61,7 @@ fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn must_from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(text.len())?;
-    call.meter.burn(text.len() as u64 / 8)?;
+    call.meter.consume_fuel(text.len() as u64 / 8)?;
     match parse_json(&*text, Numbers::default(), &Budget::default()) {
         Ok(value) => Ok(value.into()),
         Err(error) => Err(Failure::message(error.to_string())),

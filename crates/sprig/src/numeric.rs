@@ -39,7 +39,7 @@ fn arg(call: &Call<'_>, index: usize) -> i64 {
 
 /// The arguments as integers, folded.
 fn folded(call: &mut Call<'_>, fold: fn(i64, i64) -> i64) -> Result<Value, Failure> {
-    call.meter.burn(call.args.len() as u64)?;
+    call.meter.consume_fuel(call.args.len() as u64)?;
     Ok(Value::int64(
         call.args.iter().map(to_int).reduce(fold).unwrap_or(0),
     ))

@@ -32,7 +32,7 @@ const ASCII: &[u8] =
 fn characters(call: &mut Call<'_>, set: &[u8]) -> Result<Value, Failure> {
     let count = usize::try_from(call.int(0)).unwrap_or(0);
     call.meter.string(count)?;
-    call.meter.burn(count as u64)?;
+    call.meter.consume_fuel(count as u64)?;
     let mut source = Source(call.host);
     let text: Vec<u8> = (0..count)
         .filter_map(|_| set.get(source.below(set.len() as u64) as usize).copied())
@@ -63,7 +63,7 @@ fn rand_int(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn shuffle(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(3 * text.len())?;
-    call.meter.burn(text.len() as u64)?;
+    call.meter.consume_fuel(text.len() as u64)?;
     let mut runes: Vec<char> = unicode::runes(&text).map(|(rune, _)| rune).collect();
     let mut source = Source(call.host);
     for last in (1..runes.len()).rev() {

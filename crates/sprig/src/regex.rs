@@ -60,7 +60,7 @@ fn panicking(call: &mut Call<'_>) -> Result<Rc<Program>, Failure> {
 
 fn compile(call: &mut Call<'_>, word: fn(&[u8], String) -> String) -> Result<Rc<Program>, Failure> {
     let text = call.str(0);
-    call.meter.burn(1 + text.len() as u64)?;
+    call.meter.consume_fuel(1 + text.len() as u64)?;
     let program = Program::of(&text).map_err(|error| Failure::message(word(&text, error.to_string())))?;
     program.pay(call.str(1).len(), call.meter)?;
     Ok(program)
@@ -93,7 +93,7 @@ fn find_all(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     let (program, text) = (compile(call)?, call.str(1));
     let haystack = Haystack::new(&text);
     let found = program.find_all(&haystack, limit(call.int(2)));
-    call.meter.burn(found.len() as u64)?;
+    call.meter.consume_fuel(found.len() as u64)?;
     if found.is_empty() {
         return Ok(Value::List(List::nil(ListType::String)));
     }
@@ -124,7 +124,7 @@ fn split(call: &mut Call<'_>, compile: Compile) -> Result<Value, Failure> {
     }
     let haystack = Haystack::new(&text);
     let found = program.find_all(&haystack, limit(count));
-    call.meter.burn(found.len() as u64)?;
+    call.meter.consume_fuel(found.len() as u64)?;
     let (mut parts, mut begin, mut end) = (Vec::new(), 0, 0);
     for range in found {
         if parts.len().saturating_add(1) == limit(count) {

@@ -91,7 +91,7 @@ fn trim(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn trim_all(call: &mut Call<'_>) -> Result<Value, Failure> {
     let cutset = call.str(0);
-    call.meter.burn(cutset.len() as u64)?;
+    call.meter.consume_fuel(cutset.len() as u64)?;
     part(call, 1, |text| bytes::trim(text, &cutset))
 }
 
@@ -156,7 +156,7 @@ fn replace(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn contains(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(1);
-    call.meter.burn(text.len() as u64 / 64)?;
+    call.meter.consume_fuel(text.len() as u64 / 64)?;
     Ok(Value::from(bytes::contains(&text, &call.str(0))))
 }
 

@@ -1,6 +1,8 @@
 //! Values as text, and text that grows within its limit.
 
-use mainstay_template::{Exhausted, Failure, ListType, Meter, Str, Value, format, grow, print_value};
+use mainstay_template::{
+    Failure, LimitExceeded, ListType, Meter, Str, Value, ensure_stack, format, print_value,
+};
 
 /// Text under construction, bounded by the string limit of the run.
 pub(crate) struct Growing<'a> {
@@ -16,9 +18,9 @@ impl<'a> Growing<'a> {
         }
     }
 
-    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), Exhausted> {
+    pub(crate) fn push(&mut self, bytes: &[u8]) -> Result<(), LimitExceeded> {
         if bytes.len() > self.meter.limits().string.saturating_sub(self.out.len()) {
-            return Err(Exhausted::String);
+            return Err(LimitExceeded::String);
         }
         self.out.extend_from_slice(bytes);
         Ok(())
@@ -36,28 +38,28 @@ const CONTAINER: usize = 64;
 const ENTRY: usize = 96;
 
 /// Pays for a list of `count` items before it is made.
-pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), Exhausted> {
+pub(crate) fn pay_for_items(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     pay_for(meter, count, size_of::<Value>())
 }
 
 /// Pays for a map of `count` entries before it is made.
-pub(crate) fn pay_for_entries(meter: &mut Meter, count: usize) -> Result<(), Exhausted> {
+pub(crate) fn pay_for_entries(meter: &mut Meter, count: usize) -> Result<(), LimitExceeded> {
     // A tree has room for more than its first entry from the start.
     pay_for(meter, count.saturating_add(4), ENTRY)
 }
 
-fn pay_for(meter: &mut Meter, count: usize, each: usize) -> Result<(), Exhausted> {
+fn pay_for(meter: &mut Meter, count: usize, each: usize) -> Result<(), LimitExceeded> {
     meter.allocate(count.saturating_mul(each).saturating_add(CONTAINER))?;
-    meter.burn(count as u64)
+    meter.consume_fuel(count as u64)
 }
 
 /// Runs one level of a recursion over values, as deep as the limits allow.
-pub(crate) fn nested<T, E: From<Exhausted>>(
+pub(crate) fn nested<T, E: From<LimitExceeded>>(
     meter: &mut Meter,
     step: impl FnOnce(&mut Meter) -> Result<T, E>,
 ) -> Result<T, E> {
     meter.enter()?;
-    let result = grow(|| step(meter));
+    let result = ensure_stack(|| step(meter));
     meter.leave();
     result
 }

@@ -4,10 +4,10 @@
 #![allow(clippy::panic)]
 
 use mainstay_sprig::functions;
-use mainstay_template::{Error, Exhausted, Limits, Meter, NoHost, Set, Value, execute};
+use mainstay_template::{Error, LimitExceeded, Limits, Meter, NoHost, TemplateSet, Value, execute};
 
 fn run(template: &str) -> Result<Vec<u8>, Error> {
-    let mut set = Set::named("t");
+    let mut set = TemplateSet::named("t");
     set.functions(functions());
     set.parse("t", template)?;
     execute(
@@ -19,9 +19,9 @@ fn run(template: &str) -> Result<Vec<u8>, Error> {
     )
 }
 
-fn check(template: &str, expected: Exhausted) {
+fn check(template: &str, expected: LimitExceeded) {
     match run(template) {
-        Err(error) => assert_eq!(error.exhausted, Some(expected), "{template}: {error}"),
+        Err(error) => assert_eq!(error.limit_exceeded, Some(expected), "{template}: {error}"),
         Ok(output) => panic!("{template} gave {} bytes", output.len()),
     }
 }
@@ -35,69 +35,75 @@ fn shared(levels: usize, rest: &str) -> String {
 
 #[test]
 fn long_strings() {
-    check(r#"{{ repeat 1000000000 "x" }}"#, Exhausted::String);
-    check(r#"{{ indent 1000000000 "x" }}"#, Exhausted::String);
-    check(r#"{{ nindent 1000000 (repeat 100 "\n") }}"#, Exhausted::String);
+    check(r#"{{ repeat 1000000000 "x" }}"#, LimitExceeded::String);
+    check(r#"{{ indent 1000000000 "x" }}"#, LimitExceeded::String);
+    check(
+        r#"{{ nindent 1000000 (repeat 100 "\n") }}"#,
+        LimitExceeded::String,
+    );
     check(
         r#"{{ repeat 10000 "ab" | wrapWith 1 (repeat 10000 "-") }}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
     check(
         r#"{{ repeat 100000 "a" | replace "a" (repeat 1000 "b") }}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
     check(
         r#"{{ repeat 100000 "a" | replace "" (repeat 1000 "b") }}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
     check(
         r#"{{ until 100000 | join (repeat 1000 ",") }}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
     check(
         r#"{{ $s := repeat 20000000 "x" }}{{ cat $s $s }}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
-    check(r#"{{ repeat 30000000 "x" | b64enc }}"#, Exhausted::String);
+    check(r#"{{ repeat 30000000 "x" | b64enc }}"#, LimitExceeded::String);
 }
 
 #[test]
 fn long_lists() {
-    check("{{ until 1000000000 }}", Exhausted::Memory);
-    check("{{ untilStep 0 -9223372036854775808 -1 }}", Exhausted::Memory);
-    check("{{ seq 1 9223372036854775806 }}", Exhausted::Memory);
-    check(r#"{{ repeat 30000000 "," | splitList "," }}"#, Exhausted::Memory);
-    check(r#"{{ repeat 30000000 "," | split "," }}"#, Exhausted::Memory);
+    check("{{ until 1000000000 }}", LimitExceeded::Memory);
+    check("{{ untilStep 0 -9223372036854775808 -1 }}", LimitExceeded::Memory);
+    check("{{ seq 1 9223372036854775806 }}", LimitExceeded::Memory);
+    check(
+        r#"{{ repeat 30000000 "," | splitList "," }}"#,
+        LimitExceeded::Memory,
+    );
+    check(r#"{{ repeat 30000000 "," | split "," }}"#, LimitExceeded::Memory);
     check(
         "{{ $l := until 1000000 }}{{ concat $l $l $l $l $l $l $l $l $l }}",
-        Exhausted::Memory,
+        LimitExceeded::Memory,
     );
     check(
         "{{ $l := list }}{{ range until 100000 }}{{ $l = append $l . }}{{ end }}",
-        Exhausted::Memory,
+        LimitExceeded::Memory,
     );
 }
 
 #[test]
 fn values_that_share_parts() {
-    check(&shared(40, "{{ deepCopy $d }}"), Exhausted::Memory);
-    check(&shared(40, "{{ toJson $d }}"), Exhausted::String);
-    check(&shared(40, "{{ toString $d }}"), Exhausted::String);
+    check(&shared(40, "{{ deepCopy $d }}"), LimitExceeded::Memory);
+    check(&shared(40, "{{ toJson $d }}"), LimitExceeded::String);
+    check(&shared(40, "{{ toString $d }}"), LimitExceeded::String);
     let other = shared(40, "").replace("$d", "$e");
     check(
         &shared(40, &format!("{other}{{{{ merge $d $e }}}}")),
-        Exhausted::Fuel,
+        LimitExceeded::Fuel,
     );
 }
 
 #[test]
 fn endless_values() {
     let endless = r#"{{ $d := dict }}{{ $_ := set $d "d" $d }}"#;
-    check(&format!("{endless}{{{{ deepCopy $d }}}}"), Exhausted::Depth);
-    check(&format!("{endless}{{{{ toString $d }}}}"), Exhausted::Depth);
+    check(&format!("{endless}{{{{ deepCopy $d }}}}"), LimitExceeded::Depth);
+    check(&format!("{endless}{{{{ toString $d }}}}"), LimitExceeded::Depth);
     check(
         &format!("{endless}{{{{ $e := dict }}}}{{{{ $_ := set $e \"d\" $e }}}}{{{{ merge $d $e }}}}"),
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
 }
 

@@ -11,7 +11,7 @@
 
 use std::time::{Duration, Instant};
 
-use mainstay_template::{Limits, Meter, NoHost, Set, Str, Value, execute};
+use mainstay_template::{Limits, Meter, NoHost, Str, TemplateSet, Value, execute};
 use mainstay_testkit::{Oracle, Question};
 
 const TEMPLATE: &str = include_str!("render.tpl");
@@ -51,13 +51,13 @@ fn ours() {
     std::hint::black_box(render(&parse()));
 }
 
-fn parse() -> Set {
-    let mut set = Set::new();
+fn parse() -> TemplateSet {
+    let mut set = TemplateSet::new();
     set.parse("t", TEMPLATE).expect("parses");
     set
 }
 
-fn render(set: &Set) -> Vec<u8> {
+fn render(set: &TemplateSet) -> Vec<u8> {
     let mut meter = Meter::new(Limits::default());
     let data = value(serde_json::from_str(DATA).expect("data is JSON"));
     execute(set, "t", data, &mut meter, &mut NoHost).expect("runs")

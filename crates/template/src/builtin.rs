@@ -9,7 +9,7 @@ pub(crate) use compare::quick_equal;
 use crate::fmt;
 use crate::function::{Failure, Type};
 use crate::limit::Meter;
-use crate::object::Shape;
+use crate::object::GoKind;
 use crate::slot::{Held, Slot};
 use crate::string::Str;
 use crate::value::Value;
@@ -185,7 +185,7 @@ fn length(item: &Slot) -> Result<Slot, Failure> {
         Value::String(text) => text.len(),
         Value::List(list) => list.items().len(),
         Value::Map(map) => map.entries().len(),
-        Value::Object(object) if object.shape() == Shape::Map => object.map_entries().len(),
+        Value::Object(object) if object.go_kind() == GoKind::Map => object.map_entries().len(),
         Value::Nil if item.held == Held::Boxed => return Err(Failure::message("len of nil pointer")),
         Value::Nil => return Err(zero_value("Type")),
         other => return Err(Failure::message(format!("len of type {}", indirect_type(other)))),

@@ -1,4 +1,4 @@
-//! Maps that contain themselves: takes note of every map written to, and when the outermost [`Scope`] ends frees those that only
+//! Maps that contain themselves: takes note of every map written to, and when the outermost [`CycleScope`] ends frees those that only
 //! reach each other.
 //!
 //! Values are counted references, so a template can leak memory with `set . "self" .`. Only a map that is written to after it was
@@ -30,9 +30,9 @@ struct Written {
 ///
 /// [`execute`](crate::execute) opens one of its own. Open one around it where the values outlive the run, and drop it after them.
 #[must_use = "cycles are freed when it is dropped"]
-pub struct Scope(());
+pub struct CycleScope(());
 
-impl Scope {
+impl CycleScope {
     /// Opens a scope.
     #[allow(clippy::new_without_default)]
     pub fn new() -> Self {
@@ -41,7 +41,7 @@ impl Scope {
     }
 }
 
-impl Drop for Scope {
+impl Drop for CycleScope {
     fn drop(&mut self) {
         let depth = DEPTH.get().saturating_sub(1);
         DEPTH.set(depth);

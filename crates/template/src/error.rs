@@ -9,7 +9,7 @@ pub struct Error {
     /// Where it happened, innermost last.
     pub at: Vec<Position>,
     /// The limit that was reached, if that is why.
-    pub exhausted: Option<crate::Exhausted>,
+    pub limit_exceeded: Option<crate::LimitExceeded>,
 }
 
 /// A place in template text.
@@ -29,7 +29,7 @@ impl Error {
         Self {
             text,
             at: Vec::new(),
-            exhausted: None,
+            limit_exceeded: None,
         }
     }
 }

@@ -12,33 +12,33 @@ use std::sync::Arc;
 use crate::ast::{NodeId, Source, Template};
 use crate::error::{Error, Position};
 use crate::function::{Failure, Host, Templates};
-use crate::limit::{Exhausted, Meter};
+use crate::limit::{LimitExceeded, Meter};
 use crate::quote::quoted;
-use crate::set::{MissingKey, Set};
+use crate::set::{MissingKey, TemplateSet};
 use crate::slot::Slot;
 use crate::value::Value;
 
 /// Runs the template `name` of `set` with `dot`. Nothing is given of a run that failed.
 pub fn execute(
-    set: &Set,
+    set: &TemplateSet,
     name: &str,
     dot: Value,
     meter: &mut Meter,
     host: &mut dyn Host,
 ) -> Result<Vec<u8>, Error> {
-    let _cycles = crate::cycle::Scope::new();
+    let _cycles = crate::cycle::CycleScope::new();
     Scope::of(set).execute_named(name, dot, meter, host)
 }
 
 /// The templates in reach: those of the set, and before them those that the `tpl` texts under way define.
 struct Scope<'a> {
-    set: &'a Set,
+    set: &'a TemplateSet,
     own: HashMap<Arc<str>, Template>,
     outer: Option<&'a Scope<'a>>,
 }
 
 impl<'a> Scope<'a> {
-    fn of(set: &'a Set) -> Self {
+    fn of(set: &'a TemplateSet) -> Self {
         Self {
             set,
             own: HashMap::new(),
@@ -152,16 +152,16 @@ impl Run<'_> {
         Box::new(Error {
             text,
             at,
-            exhausted: None,
+            limit_exceeded: None,
         })
     }
 
     /// A limit was reached at the present node.
     #[cold]
     #[allow(clippy::unnecessary_box_returns)]
-    fn exhausted(&self, limit: Exhausted) -> Fault {
+    fn limit_fault(&self, limit: LimitExceeded) -> Fault {
         let mut fault = self.fault(&limit.to_string());
-        fault.exhausted = Some(limit);
+        fault.limit_exceeded = Some(limit);
         fault
     }
 
@@ -171,22 +171,22 @@ impl Run<'_> {
     fn failure(&self, name: &[u8], failure: Failure) -> Fault {
         let name = String::from_utf8_lossy(name);
         match failure {
-            Failure::Exhausted(limit) => self.exhausted(limit),
+            Failure::LimitExceeded(limit) => self.limit_fault(limit),
             Failure::Message(text) => self.fault(&format!("error calling {name}: {text}")),
             Failure::Template(inner) | Failure::Parse(inner) => {
                 let mut fault = self.fault(&format!("error calling {name}: {}", inner.text));
                 fault.at.extend(inner.at);
-                fault.exhausted = inner.exhausted;
+                fault.limit_exceeded = inner.limit_exceeded;
                 fault
             }
         }
     }
 
     #[inline]
-    fn burn(&mut self, steps: u64) -> Step<()> {
-        match self.meter.burn(steps) {
+    fn consume_fuel(&mut self, steps: u64) -> Step<()> {
+        match self.meter.consume_fuel(steps) {
             Ok(()) => Ok(()),
-            Err(limit) => Err(self.exhausted(limit)),
+            Err(limit) => Err(self.limit_fault(limit)),
         }
     }
 }
@@ -215,7 +215,7 @@ impl Templates for Callback<'_> {
         meter: &mut Meter,
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Failure> {
-        meter.burn(text.len() as u64 / 16)?;
+        meter.consume_fuel(text.len() as u64 / 16)?;
         let parsed = self
             .scope
             .set
@@ -246,7 +246,7 @@ fn deeper(
     run: impl FnOnce(&mut Meter) -> Result<Vec<u8>, Error>,
 ) -> Result<Vec<u8>, Failure> {
     meter.enter()?;
-    let result = crate::stack::grow(|| run(meter));
+    let result = crate::stack::ensure_stack(|| run(meter));
     meter.leave();
     result.map_err(|error| Failure::Template(Box::new(error)))
 }

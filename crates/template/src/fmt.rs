@@ -7,13 +7,13 @@ mod printf;
 mod text;
 mod value;
 
-use crate::limit::{Exhausted, Meter};
-use crate::object::Shape;
+use crate::limit::{LimitExceeded, Meter};
+use crate::object::GoKind;
 use crate::string::Str;
 use crate::value::Value;
 
 /// What `print` writes for one value (`fmt.Sprint`, `%v`).
-pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, Exhausted> {
+pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, LimitExceeded> {
     if let Value::String(text) = value {
         return Ok(text.clone());
     }
@@ -23,13 +23,13 @@ pub fn print_value(value: &Value, meter: &mut Meter) -> Result<Str, Exhausted> {
 }
 
 /// `fmt.Sprint`: a space between two operands when neither is a string.
-pub fn print(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+pub fn print(args: &[Value], meter: &mut Meter) -> Result<Str, LimitExceeded> {
     let mut out = Vec::new();
     print_into(args, &mut out, meter)?;
     finish(out, meter)
 }
 
-pub(crate) fn print_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+pub(crate) fn print_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), LimitExceeded> {
     let mut printer = Printer::new(out, meter);
     let mut after_string = true;
     for arg in args {
@@ -44,13 +44,17 @@ pub(crate) fn print_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -
 }
 
 /// `fmt.Sprintln`: a space between all operands, a newline at the end.
-pub fn print_line(args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+pub fn print_line(args: &[Value], meter: &mut Meter) -> Result<Str, LimitExceeded> {
     let mut out = Vec::new();
     print_line_into(args, &mut out, meter)?;
     finish(out, meter)
 }
 
-pub(crate) fn print_line_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+pub(crate) fn print_line_into(
+    args: &[Value],
+    out: &mut Vec<u8>,
+    meter: &mut Meter,
+) -> Result<(), LimitExceeded> {
     let mut printer = Printer::new(out, meter);
     for (index, arg) in args.iter().enumerate() {
         if index > 0 {
@@ -63,7 +67,7 @@ pub(crate) fn print_line_into(args: &[Value], out: &mut Vec<u8>, meter: &mut Met
 }
 
 /// `fmt.Sprintf`.
-pub fn format(format: &[u8], args: &[Value], meter: &mut Meter) -> Result<Str, Exhausted> {
+pub fn format(format: &[u8], args: &[Value], meter: &mut Meter) -> Result<Str, LimitExceeded> {
     let mut out = Vec::with_capacity(format.len() + 16 * args.len());
     format_into(format, args, &mut out, meter)?;
     finish(out, meter)
@@ -74,17 +78,17 @@ pub(crate) fn format_into(
     args: &[Value],
     out: &mut Vec<u8>,
     meter: &mut Meter,
-) -> Result<(), Exhausted> {
+) -> Result<(), LimitExceeded> {
     Printer::new(out, meter).printf(format, args)
 }
 
-fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, Exhausted> {
+fn finish(out: Vec<u8>, meter: &mut Meter) -> Result<Str, LimitExceeded> {
     meter.string(out.len())?;
     Ok(Str::from(out))
 }
 
 /// Writes one value the way `{{.}}` does, straight into the output of a template.
-pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), Exhausted> {
+pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -> Result<(), LimitExceeded> {
     let before = out.len();
     match value {
         Value::String(text) => {
@@ -94,7 +98,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
         }
         Value::Nil => out.extend_from_slice(b"<no value>"),
         Value::Float(number) if float::is_small_whole(*number) => float::push_whole(*number, out),
-        Value::Object(object) if object.shape() != Shape::Map => {
+        Value::Object(object) if object.go_kind() != GoKind::Map => {
             out.extend_from_slice(&object.print_addressed());
         }
         _ => Printer::new(out, meter).value(value, b'v'.into())?,
@@ -103,7 +107,7 @@ pub(crate) fn write_value(value: &Value, out: &mut Vec<u8>, meter: &mut Meter) -
 }
 
 /// The verb with which a value is written inside a message, where it may be too deep or too long to show whole.
-pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<String, Exhausted> {
+pub(crate) fn in_message(value: &Value, verb: u8, meter: &mut Meter) -> Result<String, LimitExceeded> {
     let mut out = Vec::new();
     Printer::new(&mut out, meter).value(value, verb.into())?;
     Ok(String::from_utf8_lossy(&out).into_owned())
@@ -149,10 +153,10 @@ impl<'a> Printer<'a> {
     }
 
     /// Called once per item, so that neither a wide nor a shared tree outgrows the limits.
-    fn check(&mut self) -> Result<(), Exhausted> {
-        self.meter.burn(1)?;
+    fn check(&mut self) -> Result<(), LimitExceeded> {
+        self.meter.consume_fuel(1)?;
         if self.out.len() > self.limit {
-            Err(Exhausted::String)
+            Err(LimitExceeded::String)
         } else {
             Ok(())
         }

@@ -4,7 +4,7 @@
 use std::any::Any;
 use std::collections::BTreeMap;
 
-use crate::limit::{Exhausted, Meter};
+use crate::limit::{LimitExceeded, Meter};
 use crate::string::Str;
 use crate::value::{List, Map, Value};
 
@@ -60,7 +60,7 @@ pub enum Failure {
     /// Text given to [`Templates::execute_text`] that does not parse.
     Parse(Box<crate::Error>),
     /// A limit was reached: nothing may catch it.
-    Exhausted(Exhausted),
+    LimitExceeded(LimitExceeded),
 }
 
 impl Failure {
@@ -70,9 +70,9 @@ impl Failure {
     }
 }
 
-impl From<Exhausted> for Failure {
-    fn from(limit: Exhausted) -> Self {
-        Self::Exhausted(limit)
+impl From<LimitExceeded> for Failure {
+    fn from(limit: LimitExceeded) -> Self {
+        Self::LimitExceeded(limit)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::function::Type;
-use crate::object::Shape;
+use crate::object::GoKind;
 use crate::value::{IntKind, ListType, MapType, UintKind, Value};
 
 impl Value {
@@ -37,11 +37,11 @@ impl Value {
             Self::String(_) => "string",
             Self::List(_) => "slice",
             Self::Map(_) => "map",
-            Self::Object(object) => match object.shape() {
-                Shape::Struct => "struct",
-                Shape::Pointer => "ptr",
-                Shape::Map => "map",
-                Shape::Number => object.plain().kind_name(),
+            Self::Object(object) => match object.go_kind() {
+                GoKind::Struct => "struct",
+                GoKind::Pointer => "ptr",
+                GoKind::Map => "map",
+                GoKind::Number => object.plain().kind_name(),
             },
         }
     }
@@ -59,10 +59,10 @@ impl Value {
             Self::String(text) => !text.is_empty(),
             Self::List(list) => !list.items().is_empty(),
             Self::Map(map) => !map.entries().is_empty(),
-            Self::Object(object) => match object.shape() {
-                Shape::Struct | Shape::Pointer => true,
-                Shape::Map => !object.map_entries().is_empty(),
-                Shape::Number => object.plain().is_true(),
+            Self::Object(object) => match object.go_kind() {
+                GoKind::Struct | GoKind::Pointer => true,
+                GoKind::Map => !object.map_entries().is_empty(),
+                GoKind::Number => object.plain().is_true(),
             },
         }
     }

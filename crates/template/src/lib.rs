@@ -2,9 +2,9 @@
 //! have methods, and every run is bounded. Knows nothing of charts, files, clocks or the network.
 //!
 //! ```
-//! use mainstay_template::{Limits, Meter, NoHost, Set, Value, execute};
+//! use mainstay_template::{Limits, Meter, NoHost, TemplateSet, Value, execute};
 //!
-//! let mut set = Set::new();
+//! let mut set = TemplateSet::new();
 //! set.parse("greeting", "Hello, {{.}}!")?;
 //! let out = execute(&set, "greeting", Value::from("world"), &mut Meter::new(Limits::default()), &mut NoHost)?;
 //! assert_eq!(out, b"Hello, world!");
@@ -33,15 +33,15 @@ mod unicode;
 mod utf8;
 mod value;
 
-pub use cycle::Scope;
+pub use cycle::CycleScope;
 pub use error::{Error, Position};
 pub use exec::execute;
 pub use fmt::{format, print, print_line, print_value};
 pub use function::{Call, Failure, Function, Host, NoHost, Templates, Type};
-pub use limit::{Exhausted, Limits, Meter};
-pub use object::{Object, Shape, Signature};
-pub use set::{MissingKey, Set};
-pub use stack::grow;
+pub use limit::{LimitExceeded, Limits, Meter};
+pub use object::{GoKind, Object, Signature};
+pub use set::{MissingKey, TemplateSet};
+pub use stack::ensure_stack;
 pub use string::Str;
-pub use tree::TreeError;
+pub use tree::EmitError;
 pub use value::{IntKind, List, ListType, Map, MapType, UintKind, Value};

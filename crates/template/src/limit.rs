@@ -1,6 +1,6 @@
 //! What one run may use: takes limits, gives a meter that include, template, tpl and every function share.
 
-/// The bounds of one render. All of them are part of the contract: a hostile template ends in [`Exhausted`].
+/// The bounds of one render. All of them are part of the contract: a hostile template ends in [`LimitExceeded`].
 #[derive(Clone, Debug)]
 pub struct Limits {
     /// Steps: nodes executed, items ranged over, bytes worked on in bulk (per 64).
@@ -29,7 +29,7 @@ impl Default for Limits {
 
 /// A limit was reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Exhausted {
+pub enum LimitExceeded {
     /// Too many steps.
     #[error("the template did not finish within its step limit")]
     Fuel,
@@ -78,38 +78,38 @@ impl Meter {
 
     /// Uses `steps` of fuel.
     #[inline]
-    pub fn burn(&mut self, steps: u64) -> Result<(), Exhausted> {
-        self.fuel = self.fuel.checked_sub(steps).ok_or(Exhausted::Fuel)?;
+    pub fn consume_fuel(&mut self, steps: u64) -> Result<(), LimitExceeded> {
+        self.fuel = self.fuel.checked_sub(steps).ok_or(LimitExceeded::Fuel)?;
         Ok(())
     }
 
     /// Uses `bytes` of output.
     #[inline]
-    pub fn write(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.output = self.output.checked_sub(bytes).ok_or(Exhausted::Output)?;
+    pub fn write(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.output = self.output.checked_sub(bytes).ok_or(LimitExceeded::Output)?;
         Ok(())
     }
 
     /// Asks for `bytes` of memory that values will take, before they are made. Nothing is ever given back: what counts is what
     /// a run makes, so that the answer does not depend on when values die.
-    pub fn allocate(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.memory = self.memory.checked_sub(bytes).ok_or(Exhausted::Memory)?;
+    pub fn allocate(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.memory = self.memory.checked_sub(bytes).ok_or(LimitExceeded::Memory)?;
         Ok(())
     }
 
     /// Asks for a string of `bytes`, before it is made; costs memory, and fuel in proportion.
-    pub fn string(&mut self, bytes: usize) -> Result<(), Exhausted> {
+    pub fn string(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
         if bytes > self.limits.string {
-            return Err(Exhausted::String);
+            return Err(LimitExceeded::String);
         }
         self.allocate(bytes)?;
-        self.burn(bytes as u64 / 64)
+        self.consume_fuel(bytes as u64 / 64)
     }
 
     /// Goes one level deeper. Pair with [`Meter::leave`].
-    pub fn enter(&mut self) -> Result<(), Exhausted> {
+    pub fn enter(&mut self) -> Result<(), LimitExceeded> {
         if self.depth >= self.limits.depth {
-            return Err(Exhausted::Depth);
+            return Err(LimitExceeded::Depth);
         }
         self.depth += 1;
         Ok(())

@@ -14,7 +14,7 @@ pub trait Object: Any {
     fn type_name(&self) -> Cow<'static, str>;
 
     /// What `kindOf` and `range` see.
-    fn shape(&self) -> Shape;
+    fn go_kind(&self) -> GoKind;
 
     /// An exported field; `None` is Go's "can't evaluate field".
     fn field(&self, name: &str) -> Option<Value>;
@@ -69,7 +69,7 @@ pub struct Signature {
 
 /// Which kind of Go value an object is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
+pub enum GoKind {
     /// A struct.
     Struct,
     /// A pointer to a struct.

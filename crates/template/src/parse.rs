@@ -216,7 +216,7 @@ impl<'a> Parser<'a> {
                 line,
                 column: None,
             }],
-            exhausted: None,
+            limit_exceeded: None,
         })
     }
 
@@ -374,7 +374,7 @@ impl<'a> Parser<'a> {
             return self.fail("max block depth exceeded");
         }
         self.depth += 1;
-        let list = stack::grow(|| self.items());
+        let list = stack::ensure_stack(|| self.items());
         self.depth -= 1;
         list
     }

@@ -15,7 +15,7 @@ const DEFAULT_NAME: &str = "gotpl";
 
 /// A set of templates, the functions they may call, and what a missing key means.
 #[derive(Clone)]
-pub struct Set {
+pub struct TemplateSet {
     name: Arc<str>,
     templates: Arc<HashMap<Arc<str>, Template, Mix>>,
     names: Arc<Names>,
@@ -68,13 +68,13 @@ impl Registry {
     }
 }
 
-impl Default for Set {
+impl Default for TemplateSet {
     fn default() -> Self {
         Self::new()
     }
 }
 
-impl Set {
+impl TemplateSet {
     /// An empty set with Go's built-in functions, called `gotpl` as Helm's is.
     #[must_use]
     pub fn new() -> Self {

@@ -8,6 +8,6 @@ const SEGMENT: usize = 4 << 20;
 
 /// Runs `step` with at least 256 KiB of stack. For functions that recurse over values, which may be as deep as the limits allow.
 #[inline]
-pub fn grow<R>(step: impl FnOnce() -> R) -> R {
+pub fn ensure_stack<R>(step: impl FnOnce() -> R) -> R {
     stacker::maybe_grow(RED_ZONE, SEGMENT, step)
 }

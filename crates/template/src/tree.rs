@@ -4,7 +4,7 @@
 use mainstay_yaml::{KeyOrder, Sink};
 
 use crate::function::Failure;
-use crate::limit::{Exhausted, Meter};
+use crate::limit::{LimitExceeded, Meter};
 use crate::object::Object;
 use crate::string::Str;
 use crate::value::{List, ListType, Map, MapType, Value};
@@ -39,24 +39,24 @@ impl From<mainstay_yaml::Map> for Value {
 
 /// Why a value could not be written.
 #[derive(Debug)]
-pub enum TreeError {
+pub enum EmitError {
     /// What Go's encoder says: a cycle, or a type it has no form for.
     Unsupported(String),
     /// A limit of the run.
-    Exhausted(Exhausted),
+    LimitExceeded(LimitExceeded),
 }
 
-impl From<Exhausted> for TreeError {
-    fn from(limit: Exhausted) -> Self {
-        Self::Exhausted(limit)
+impl From<LimitExceeded> for EmitError {
+    fn from(limit: LimitExceeded) -> Self {
+        Self::LimitExceeded(limit)
     }
 }
 
-impl From<TreeError> for Failure {
-    fn from(error: TreeError) -> Self {
+impl From<EmitError> for Failure {
+    fn from(error: EmitError) -> Self {
         match error {
-            TreeError::Unsupported(text) => Self::Message(text),
-            TreeError::Exhausted(limit) => Self::Exhausted(limit),
+            EmitError::Unsupported(text) => Self::Message(text),
+            EmitError::LimitExceeded(limit) => Self::LimitExceeded(limit),
         }
     }
 }
@@ -67,7 +67,7 @@ const TRUSTED_DEPTH: usize = 64;
 impl Value {
     /// Pushes the whole tree into `sink`, as `encoding/json` walks it. Costs fuel by the node, and stops where the text would
     /// be longer than a string may be: maps that share parts are written out far longer than they are.
-    pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), TreeError> {
+    pub fn emit(&self, sink: &mut dyn Sink, meter: &mut Meter) -> Result<(), EmitError> {
         let mut walk = Walk {
             room: meter.limits().string,
             sink,
@@ -90,8 +90,8 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn value(&mut self, value: &Value) -> Result<(), TreeError> {
-        self.meter.burn(1)?;
+    fn value(&mut self, value: &Value) -> Result<(), EmitError> {
+        self.meter.consume_fuel(1)?;
         self.pay(1 + self.depth)?;
         match value {
             Value::Nil => self.sink.null(),
@@ -100,12 +100,12 @@ impl Walk<'_> {
             Value::Uint(value, _) => self.sink.uint(*value),
             Value::Float(value) => self.sink.float(*value),
             Value::Complex(..) => {
-                return Err(TreeError::Unsupported(
+                return Err(EmitError::Unsupported(
                     "json: unsupported type: complex128".into(),
                 ));
             }
             Value::String(text) => {
-                self.meter.burn(text.len() as u64 / 64)?;
+                self.meter.consume_fuel(text.len() as u64 / 64)?;
                 self.pay(text.len())?;
                 self.sink.string(text);
             }
@@ -116,7 +116,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn object(&mut self, object: &dyn Object) -> Result<(), TreeError> {
+    fn object(&mut self, object: &dyn Object) -> Result<(), EmitError> {
         let is_json = self.sink.key_order() == KeyOrder::Bytes;
         let Some(fields) = is_json.then(|| object.json_fields()).flatten() else {
             return self.deeper(|walk| walk.value(&object.plain()));
@@ -131,7 +131,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn list(&mut self, list: &List) -> Result<(), TreeError> {
+    fn list(&mut self, list: &List) -> Result<(), EmitError> {
         if list.is_nil() {
             self.sink.null();
             return Ok(());
@@ -146,7 +146,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn map(&mut self, map: &Map) -> Result<(), TreeError> {
+    fn map(&mut self, map: &Map) -> Result<(), EmitError> {
         if map.is_nil() {
             self.sink.null();
             return Ok(());
@@ -154,7 +154,7 @@ impl Walk<'_> {
         let suspicious = self.depth >= TRUSTED_DEPTH;
         if suspicious {
             if self.above.iter().any(|above| above.is_same(map)) {
-                return Err(TreeError::Unsupported(format!(
+                return Err(EmitError::Unsupported(format!(
                     "json: unsupported value: encountered a cycle via {}",
                     type_name(map.ty())
                 )));
@@ -179,22 +179,22 @@ impl Walk<'_> {
         Ok(())
     }
 
-    fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), TreeError> {
+    fn entry(&mut self, (key, value): (&Str, &Value)) -> Result<(), EmitError> {
         self.pay(key.len())?;
         self.sink.key(key);
         self.value(value)
     }
 
     /// Takes `bytes` of the room, indentation included: at least so many will be written.
-    fn pay(&mut self, bytes: usize) -> Result<(), Exhausted> {
-        self.room = self.room.checked_sub(bytes).ok_or(Exhausted::String)?;
+    fn pay(&mut self, bytes: usize) -> Result<(), LimitExceeded> {
+        self.room = self.room.checked_sub(bytes).ok_or(LimitExceeded::String)?;
         Ok(())
     }
 
-    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), TreeError>) -> Result<(), TreeError> {
+    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), EmitError>) -> Result<(), EmitError> {
         self.meter.enter()?;
         self.depth += 1;
-        let result = crate::stack::grow(|| run(self));
+        let result = crate::stack::ensure_stack(|| run(self));
         self.depth -= 1;
         self.meter.leave();
         result
@@ -240,12 +240,12 @@ mod tests {
     use super::*;
     use crate::limit::Limits;
 
-    fn json(value: &Value) -> Result<String, TreeError> {
+    fn json(value: &Value) -> Result<String, EmitError> {
         let mut writer = JsonWriter::compact();
         value.emit(&mut writer, &mut Meter::new(Limits::default()))?;
         writer
             .finish()
-            .map_err(|error| TreeError::Unsupported(error.to_string()))
+            .map_err(|error| EmitError::Unsupported(error.to_string()))
     }
 
     #[test]
@@ -273,12 +273,15 @@ mod tests {
         let error = json(&Value::Map(map.clone())).unwrap_err();
         map.entries_mut().clear();
         let expected = "json: unsupported value: encountered a cycle via map[string]interface {}";
-        assert!(matches!(error, TreeError::Unsupported(text) if text == expected));
+        assert!(matches!(error, EmitError::Unsupported(text) if text == expected));
     }
 
     #[test]
     fn depth_is_bounded() {
         let deep = (0..10_000).fold(Value::Nil, |inner, _| Value::list(vec![inner]));
-        assert!(matches!(json(&deep), Err(TreeError::Exhausted(Exhausted::Depth))));
+        assert!(matches!(
+            json(&deep),
+            Err(EmitError::LimitExceeded(LimitExceeded::Depth))
+        ));
     }
 }

@@ -15,8 +15,8 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use mainstay_template::{
-    Call, Error, Exhausted, Failure, Function, Limits, Map, MapType, Meter, NoHost, Object, Scope, Set,
-    Shape, Str, Type, Value, execute, print_value,
+    Call, CycleScope, Error, Failure, Function, GoKind, LimitExceeded, Limits, Map, MapType, Meter, NoHost,
+    Object, Str, TemplateSet, Type, Value, execute, print_value,
 };
 
 /// Debug builds use several times the stack of release builds; this must do for both.
@@ -99,13 +99,13 @@ fn list(call: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn run_with(limits: Limits, text: &str, dot: Value) -> Result<Vec<u8>, Error> {
-    let mut templates = Set::new();
+    let mut templates = TemplateSet::new();
     templates.functions(FUNCTIONS);
     templates.parse("t", text)?;
     execute(&templates, "t", dot, &mut Meter::new(limits), &mut NoHost)
 }
 
-fn check(text: &str, expected: Exhausted) {
+fn check(text: &str, expected: LimitExceeded) {
     let text = text.to_string();
     on_small_stack(move || {
         let limits = Limits {
@@ -116,7 +116,7 @@ fn check(text: &str, expected: Exhausted) {
         };
         let error = run_with(limits, &text, Value::Nil).expect_err("a limit");
         assert_eq!(
-            error.exhausted,
+            error.limit_exceeded,
             Some(expected),
             "{}",
             error.text.get(..200).unwrap_or(&error.text)
@@ -128,54 +128,57 @@ fn check(text: &str, expected: Exhausted) {
 fn templates_that_call_themselves_end() {
     check(
         r#"{{define "a"}}{{template "a" .}}{{end}}{{template "a" .}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
     check(
         r#"{{define "a"}}{{if true}}{{range 1}}{{with 1}}{{template "a" .}}{{end}}{{end}}{{end}}{{end}}{{template "a"}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
     check(
         r#"{{define "a"}}{{include "a" .}}{{end}}{{include "a" .}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
     check(
         r#"{{define "a"}}{{template "b" .}}{{end}}{{define "b"}}{{print (include "a" .)}}{{end}}{{template "a" .}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
-    check(r#"{{$t := "{{tpl . .}}"}}{{tpl $t $t}}"#, Exhausted::Depth);
+    check(r#"{{$t := "{{tpl . .}}"}}{{tpl $t $t}}"#, LimitExceeded::Depth);
 }
 
 #[test]
 fn endless_work_ends() {
-    check("{{range 9223372036854775807}}{{end}}", Exhausted::Fuel);
+    check("{{range 9223372036854775807}}{{end}}", LimitExceeded::Fuel);
     check(
         "{{range 9223372036854775807}}0123456789{{end}}",
-        Exhausted::Output,
+        LimitExceeded::Output,
     );
     check(
         "{{range 9223372036854775807}}{{$x := printf \"%1000000d\" 1}}{{end}}",
-        Exhausted::Fuel,
+        LimitExceeded::Fuel,
     );
     check(
         r#"{{$s := "0123456789"}}{{range 64}}{{$s = print $s $s}}{{end}}"#,
-        Exhausted::String,
+        LimitExceeded::String,
     );
     check(
         "{{$l := list 1}}{{range 64}}{{$l = list $l $l}}{{end}}{{$x := print $l}}",
-        Exhausted::String,
+        LimitExceeded::String,
     );
 }
 
 #[test]
 fn a_map_that_holds_itself_cannot_be_printed() {
-    check(r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{$d}}"#, Exhausted::Depth);
+    check(
+        r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{$d}}"#,
+        LimitExceeded::Depth,
+    );
     check(
         r#"{{$d := dict}}{{$_ := set $d "d" (list $d)}}{{printf "%v" $d}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
     check(
         r#"{{$d := dict}}{{$_ := set $d "d" $d}}{{eq $d $d}}"#,
-        Exhausted::Depth,
+        LimitExceeded::Depth,
     );
 }
 
@@ -229,7 +232,7 @@ fn deep_values_are_refused_and_dropped() {
         let mut meter = Meter::new(Limits::default());
         assert_eq!(
             print_value(&deep(100_000), &mut meter).err(),
-            Some(Exhausted::Depth)
+            Some(LimitExceeded::Depth)
         );
         let shown = print_value(&deep(4_000), &mut meter).expect("within the limit");
         assert_eq!(shown.len(), 2 * 4_000 + "<nil>".len());
@@ -251,8 +254,8 @@ impl Object for Canary {
     fn type_name(&self) -> Cow<'static, str> {
         "*test.Canary".into()
     }
-    fn shape(&self) -> Shape {
-        Shape::Pointer
+    fn go_kind(&self) -> GoKind {
+        GoKind::Pointer
     }
     fn field(&self, _: &str) -> Option<Value> {
         None
@@ -278,7 +281,7 @@ fn cycles_are_freed_when_the_run_ends() {
 fn what_the_caller_still_holds_is_kept() {
     let dropped = Rc::new(Cell::new(0));
     let root = Map::new(MapType::Any, BTreeMap::new());
-    let scope = Scope::new();
+    let scope = CycleScope::new();
     root.insert("canary", Value::object(Canary(Rc::clone(&dropped))));
     let text = r#"{{$_ := set . "self" .}}{{$_ := set . "kept" (dict "root" .)}}"#;
     run_with(Limits::default(), text, Value::Map(root.clone())).expect("runs");

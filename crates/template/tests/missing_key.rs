@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_template::{Limits, Map, MapType, Meter, MissingKey, NoHost, Set, Str, Value, execute};
+use mainstay_template::{Limits, Map, MapType, Meter, MissingKey, NoHost, Str, TemplateSet, Value, execute};
 
 fn data() -> Value {
     let strings = BTreeMap::from([(Str::from("a"), Value::from("b"))]);
@@ -18,7 +18,7 @@ fn data() -> Value {
 
 /// What Go 1.26 writes for `text`, without its prefix if it is an error.
 fn check(option: MissingKey, text: &str, expected: Result<&str, &str>) {
-    let mut set = Set::named("t");
+    let mut set = TemplateSet::named("t");
     set.missing_key(option);
     set.parse("t", text).expect("parses");
     let found = execute(&set, "t", data(), &mut Meter::new(Limits::default()), &mut NoHost);

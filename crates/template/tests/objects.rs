@@ -7,7 +7,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use mainstay_template::{
-    Call, Failure, Limits, Meter, NoHost, Object, Set, Shape, Signature, Str, Type, Value, execute,
+    Call, Failure, GoKind, Limits, Meter, NoHost, Object, Signature, Str, TemplateSet, Type, Value, execute,
 };
 
 /// A pointer to a struct with a field and methods.
@@ -17,8 +17,8 @@ impl Object for Version {
     fn type_name(&self) -> Cow<'static, str> {
         "*test.Version".into()
     }
-    fn shape(&self) -> Shape {
-        Shape::Pointer
+    fn go_kind(&self) -> GoKind {
+        GoKind::Pointer
     }
     fn field(&self, name: &str) -> Option<Value> {
         (name == "Major").then(|| Value::from("1"))
@@ -58,8 +58,8 @@ impl Object for Files {
     fn type_name(&self) -> Cow<'static, str> {
         "test.Files".into()
     }
-    fn shape(&self) -> Shape {
-        Shape::Map
+    fn go_kind(&self) -> GoKind {
+        GoKind::Map
     }
     fn field(&self, name: &str) -> Option<Value> {
         (name == "a").then(|| Value::from("A"))
@@ -84,7 +84,7 @@ fn check(text: &str, expected: Result<&str, &str>) {
         (Str::from("V"), Value::object(Version)),
         (Str::from("F"), Value::object(Files)),
     ]));
-    let mut set = Set::named("t");
+    let mut set = TemplateSet::named("t");
     set.parse("t", text).expect("parses");
     let found = execute(&set, "t", data, &mut Meter::new(Limits::default()), &mut NoHost);
     let found = found

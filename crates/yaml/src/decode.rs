@@ -7,7 +7,7 @@ mod typed;
 mod value;
 
 use crate::read::{Source, Tree, compose};
-use crate::{Budget, Error, Map, Mark, Numbers, Problem, Stage, Value};
+use crate::{Budget, Error, Map, Numbers, Operation, Position, Problem, Value};
 
 /// How a text is read.
 #[derive(Clone, Copy, Debug, Default)]
@@ -31,7 +31,7 @@ pub fn parse(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Value, Error> {
 
 /// Reads the first document of `text`.
 pub fn parse_with(text: impl AsRef<[u8]>, options: &Options) -> Result<Value, Error> {
-    decode(text.as_ref(), options).map_err(|error| error.during(Stage::YamlToJson))
+    decode(text.as_ref(), options).map_err(|error| error.during(Operation::YamlToJson))
 }
 
 fn decode(text: &[u8], options: &Options) -> Result<Value, Error> {
@@ -67,12 +67,12 @@ pub(crate) fn tree_value(tree: &Tree<'_>, skipped: usize, options: &Options) -> 
 
 /// Reads a document that must be a map, as into a `map[string]interface{}`; an empty one or `null` is an empty map.
 pub fn parse_map(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Map, Error> {
-    into_map(parse(text, budget)?).map_err(|error| error.during(Stage::JsonToValue))
+    into_map(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }
 
 /// Reads a document that must be a list, as into a `[]interface{}`; an empty one or `null` is an empty list.
 pub fn parse_list(text: impl AsRef<[u8]>, budget: &Budget) -> Result<Vec<Value>, Error> {
-    into_list(parse(text, budget)?).map_err(|error| error.during(Stage::JsonToValue))
+    into_list(parse(text, budget)?).map_err(|error| error.during(Operation::JsonToValue))
 }
 
 /// What Go's JSON decoder does with a root that should be a map.
@@ -95,5 +95,5 @@ pub(crate) fn into_list(value: Value) -> Result<Vec<Value>, Error> {
 
 fn kind_error(found: &Value, wanted: &'static str) -> Error {
     let found = found.json_kind().into();
-    Problem::Kind { found, wanted }.at(Mark::start())
+    Problem::Kind { found, wanted }.at(Position::start())
 }

@@ -5,7 +5,7 @@ use std::fmt;
 
 /// A place in a text.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
+pub struct Position {
     /// Bytes before it.
     pub offset: usize,
     /// Its line, from 1.
@@ -14,7 +14,7 @@ pub struct Mark {
     pub column: usize,
 }
 
-impl Mark {
+impl Position {
     /// The start of a text.
     #[must_use]
     pub fn start() -> Self {
@@ -28,19 +28,19 @@ impl Mark {
 
 /// Why a text could not be read or a tree not be written.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[error("{stage}{problem}")]
+#[error("{operation}{problem}")]
 pub struct Error {
     /// What was being done.
-    pub stage: Stage,
+    pub operation: Operation,
     /// What was wrong.
     pub problem: Problem,
     /// Where; the start of the text if the problem has no place in it.
-    pub at: Mark,
+    pub at: Position,
 }
 
 /// What was being done when a problem came up: the prefix Go's wrappers put before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
+pub enum Operation {
     /// Reading YAML or JSON itself, or writing YAML.
     Plain,
     /// `sigs.k8s.io/yaml` turning YAML into JSON.
@@ -51,7 +51,7 @@ pub enum Stage {
     ValueToJson,
 }
 
-impl fmt::Display for Stage {
+impl fmt::Display for Operation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Plain => "",
@@ -176,9 +176,9 @@ impl fmt::Display for GoLine {
 impl Problem {
     /// This problem at `at`, with no prefix.
     #[must_use]
-    pub fn at(self, at: Mark) -> Error {
+    pub fn at(self, at: Position) -> Error {
         Error {
-            stage: Stage::Plain,
+            operation: Operation::Plain,
             problem: self,
             at,
         }
@@ -188,8 +188,8 @@ impl Problem {
 impl Error {
     /// The same error under another prefix.
     #[must_use]
-    pub fn during(mut self, stage: Stage) -> Self {
-        self.stage = stage;
+    pub fn during(mut self, operation: Operation) -> Self {
+        self.operation = operation;
         self
     }
 }

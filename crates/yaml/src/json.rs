@@ -1,7 +1,7 @@
 //! JSON text to a plain tree, as Go's `encoding/json` reads it, with its errors.
 
 use crate::decode::{into_list, into_map};
-use crate::{Budget, Error, Map, Mark, Numbers, Problem, Value, quote};
+use crate::{Budget, Error, Map, Numbers, Position, Problem, Value, quote};
 
 /// Reads `text` as `json.Unmarshal` into an `interface{}` does.
 pub fn parse_json(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Value, Error> {
@@ -336,14 +336,14 @@ impl Reader<'_> {
         Problem::Budget { of, limit }.at(self.mark())
     }
 
-    fn mark(&self) -> Mark {
+    fn mark(&self) -> Position {
         let before = self.text.get(..self.at).unwrap_or_default();
         let line_start = before
             .iter()
             .rposition(|byte| *byte == b'\n')
             .map_or(0, |at| at + 1);
         let line = before.get(line_start..).unwrap_or_default();
-        Mark {
+        Position {
             offset: self.at,
             line: before.split(|byte| *byte == b'\n').count(),
             column: String::from_utf8_lossy(line).chars().count() + 1,

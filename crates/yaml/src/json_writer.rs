@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::error::{Error, Mark, Problem};
+use crate::error::{Error, Position, Problem};
 use crate::{KeyOrder, Sink, Value, float};
 
 /// Writes one tree as JSON.
@@ -124,7 +124,7 @@ impl Sink for JsonWriter {
         match float::special(value) {
             None => float::push_json(&mut self.out, value),
             Some(value) => {
-                let error = Problem::UnsupportedNumber { value }.at(Mark::default());
+                let error = Problem::UnsupportedNumber { value }.at(Position::default());
                 self.error.get_or_insert(error);
             }
         }

@@ -20,7 +20,7 @@ mod yaml_writer;
 
 pub use budget::{Budget, Numbers};
 pub use decode::{Options, parse, parse_list, parse_map, parse_with, reads_as};
-pub use error::{Error, Mark, Problem, Stage};
+pub use error::{Error, Operation, Position, Problem};
 pub use float::{float_to_json, format_float, format_float32};
 pub use json::{parse_json, parse_json_list, parse_json_map, parse_json_map_partial};
 pub use json_writer::{JsonWriter, to_json, to_json_pretty, to_json_raw};
@@ -28,7 +28,8 @@ pub use order::natural_cmp;
 pub use read::{Outline, outline};
 pub use sink::{KeyOrder, Sink};
 pub use spanned::{
-    Both, Document, Node, NodeId, NodeKind, Scalar, Span, check_syntax, parse_spanned, parse_spanned_values,
+    Document, Node, NodeId, NodeKind, ScalarStyle, Span, SpannedValue, check_syntax, parse_spanned,
+    parse_spanned_values,
 };
 pub use value::{Map, Value};
 pub use yaml_writer::{YamlWriter, to_yaml_v2, to_yaml_v3};

@@ -4,15 +4,15 @@
 use std::borrow::Cow;
 
 use crate::read::{Kind, Source, Style, Tree, TreeNode, compose, compose_text};
-use crate::{Budget, Error, Mark, Numbers, Options, Value, decode};
+use crate::{Budget, Error, Numbers, Options, Position, Value, decode};
 
 /// From where to where in the text; the end is just behind the last character.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Span {
     /// The first character.
-    pub start: Mark,
+    pub start: Position,
     /// Just behind the last one.
-    pub end: Mark,
+    pub end: Position,
 }
 
 /// The number of a node in its document.
@@ -49,7 +49,7 @@ pub enum NodeKind<'a> {
         /// Its text, borrowed where it stands in the input as it is.
         text: Cow<'a, str>,
         /// How it was written.
-        style: Scalar,
+        style: ScalarStyle,
     },
     /// A list.
     List {
@@ -76,7 +76,7 @@ pub enum NodeKind<'a> {
 
 /// How a scalar was written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Scalar {
+pub enum ScalarStyle {
     /// Without quotes.
     Plain,
     /// In single quotes.
@@ -169,23 +169,31 @@ pub fn check_syntax(text: impl AsRef<[u8]>, budget: &Budget) -> Result<(), Error
     compose(&source, budget, true).map(drop)
 }
 
-/// A document's spans, and what it means.
-pub type Both<'a> = (Document<'a>, Result<Value, Error>);
+/// A document with its spans and its decoded value.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SpannedValue<'a> {
+    /// The document with the position of every node.
+    pub document: Document<'a>,
+    /// The decoded value. A document may have spans and no value, as `<<: 1` does.
+    pub value: Result<Value, Error>,
+}
 
-/// Reads every document of `text` together with what it means, for who edits the one and must know the other: whole
-/// numbers stay whole, of a key given twice the last wins. A document may have spans and no value, as `<<: 1` has none.
+/// Parses every document of `text` with spans and values, for callers that edit text and need its meaning as well. Integers
+/// stay integers; the last of several equal keys wins.
 pub fn parse_spanned_values<'a, T: AsRef<[u8]> + ?Sized>(
     text: &'a T,
     budget: &Budget,
-) -> Result<Vec<Both<'a>>, Error> {
+) -> Result<Vec<SpannedValue<'a>>, Error> {
     let options = Options {
         numbers: Numbers::Exact,
         strict: false,
         budget: *budget,
     };
-    read(text.as_ref(), budget, |tree, skipped| {
+    let documents = read(text.as_ref(), budget, |tree, skipped| {
         decode::tree_value(tree, skipped, &options)
-    })
+    })?;
+    let spanned = |(document, value)| SpannedValue { document, value };
+    Ok(documents.into_iter().map(spanned).collect())
 }
 
 /// Every document, with what `look` saw in it.
@@ -269,12 +277,12 @@ fn kind<'a>(tree: &Tree<'a>, raw: &TreeNode<'a>, text: Cow<'a, str>) -> NodeKind
     }
 }
 
-fn style(style: Style) -> Scalar {
+fn style(style: Style) -> ScalarStyle {
     match style {
-        Style::Single => Scalar::Single,
-        Style::Double => Scalar::Double,
-        Style::Literal => Scalar::Literal,
-        Style::Folded => Scalar::Folded,
-        Style::Plain | Style::Block | Style::Flow => Scalar::Plain,
+        Style::Single => ScalarStyle::Single,
+        Style::Double => ScalarStyle::Double,
+        Style::Literal => ScalarStyle::Literal,
+        Style::Folded => ScalarStyle::Folded,
+        Style::Plain | Style::Block | Style::Flow => ScalarStyle::Plain,
     }
 }

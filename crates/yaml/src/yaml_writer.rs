@@ -9,7 +9,7 @@ use std::borrow::Cow;
 
 use crate::float::{self, format_float};
 use crate::resolve::Generation;
-use crate::{Error, KeyOrder, Mark, Problem, Sink, Stage, Value};
+use crate::{Error, KeyOrder, Operation, Position, Problem, Sink, Value};
 use analysis::{Analysis, Style};
 use output::Output;
 
@@ -143,7 +143,7 @@ impl YamlWriter {
         };
         if self.open.len() >= DEEPEST {
             let problem = "exceeded max depth of 10000".into();
-            self.fail(Problem::Syntax { problem, line: 0 }.at(Mark::default()));
+            self.fail(Problem::Syntax { problem, line: 0 }.at(Position::default()));
         }
         if open.empty {
             self.out.indicator(if list { "[" } else { "{" }, true, false);
@@ -238,8 +238,8 @@ impl Sink for YamlWriter {
     fn float(&mut self, value: f64) {
         match (self.generation, float::special(value)) {
             (Generation::V2, Some(value)) => {
-                let error = Problem::UnsupportedNumber { value }.at(Mark::default());
-                self.fail(error.during(Stage::ValueToJson));
+                let error = Problem::UnsupportedNumber { value }.at(Position::default());
+                self.fail(error.during(Operation::ValueToJson));
             }
             (Generation::V2, None) => self.word(&detour::float_read_back(value)),
             (Generation::V3, Some("NaN")) => self.word(".nan"),

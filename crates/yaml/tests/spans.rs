@@ -149,9 +149,12 @@ fn strict_reading_refuses_duplicates() {
 fn spans_and_values_come_from_one_reading() {
     let text = "a: &x 1\nb: *x\na: 0x10\n---\n<<: 1\n";
     let both = mainstay_yaml::parse_spanned_values(text, &Budget::default()).unwrap();
-    let spans: Vec<Document> = both.iter().map(|(document, _)| document.clone()).collect();
+    let spans: Vec<Document> = both.iter().map(|spanned| spanned.document.clone()).collect();
     assert_eq!(spans, parse_spanned(text, &Budget::default()).unwrap());
-    let shown: Vec<String> = both.iter().map(|(_, value)| format!("{value:?}")).collect();
+    let shown: Vec<String> = both
+        .iter()
+        .map(|spanned| format!("{:?}", spanned.value))
+        .collect();
     assert_eq!(shown[0], r#"Ok(Map({"a": Int(16), "b": Int(1)}))"#);
     assert!(shown[1].contains("Merge"), "{}", shown[1]);
 }

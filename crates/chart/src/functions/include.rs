@@ -67,8 +67,8 @@ pub(super) fn tpl(call: &mut Call<'_>) -> Result<Value, Failure> {
 /// The error with Helm's words before it, its places kept. A limit stays bare: a tower of `tpl` would otherwise copy an
 /// ever longer text on every floor.
 fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
-    if let Some(limit) = error.exhausted {
-        return Failure::Exhausted(limit);
+    if let Some(limit) = error.limit_exceeded {
+        return Failure::LimitExceeded(limit);
     }
     error.text = format!("{what} {}: {}", quote(&text.to_str_lossy()), error.text);
     Failure::Template(Box::new(error))

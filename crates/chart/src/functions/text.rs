@@ -92,21 +92,21 @@ pub(super) fn must_to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
 /// `fromToml`.
 pub(super) fn from_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(text.len() as u64 / 16)?;
+    call.meter.consume_fuel(text.len() as u64 / 16)?;
     Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(error_map))
 }
 
 /// `fromYaml`.
 pub(super) fn from_yaml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(text.len() as u64 / 16)?;
+    call.meter.consume_fuel(text.len() as u64 / 16)?;
     Ok(or_error_map(mainstay_yaml::parse_map(&*text, &Budget::default())))
 }
 
 /// `fromJson`.
 pub(super) fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(text.len() as u64 / 16)?;
+    call.meter.consume_fuel(text.len() as u64 / 16)?;
     Ok(or_error_map(mainstay_yaml::parse_json_map(
         &*text,
         Numbers::Float,
@@ -117,7 +117,7 @@ pub(super) fn from_json(call: &mut Call<'_>) -> Result<Value, Failure> {
 /// `fromYamlArray`.
 pub(super) fn from_yaml_array(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(text.len() as u64 / 16)?;
+    call.meter.consume_fuel(text.len() as u64 / 16)?;
     Ok(or_error_list(mainstay_yaml::parse_list(
         &*text,
         &Budget::default(),
@@ -127,7 +127,7 @@ pub(super) fn from_yaml_array(call: &mut Call<'_>) -> Result<Value, Failure> {
 /// `fromJsonArray`.
 pub(super) fn from_json_array(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
-    call.meter.burn(text.len() as u64 / 16)?;
+    call.meter.consume_fuel(text.len() as u64 / 16)?;
     Ok(or_error_list(mainstay_yaml::parse_json_list(
         &*text,
         Numbers::Float,

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_yaml::{Budget, Map, Mark, Numbers, Options, Value};
+use mainstay_yaml::{Budget, Map, Numbers, Options, Position, Value};
 
 use crate::error::{ChartError, Place};
 use crate::generation::Generation;
@@ -25,7 +25,7 @@ pub struct Head {
 #[derive(Debug)]
 pub(super) struct HeadError {
     text: String,
-    at: Option<Mark>,
+    at: Option<Position>,
 }
 
 impl HeadError {

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use mainstay_template::{Call, Failure, List, ListType, Object, Shape, Signature, Str, Value};
+use mainstay_template::{Call, Failure, GoKind, List, ListType, Object, Signature, Str, Value};
 
 use crate::generation::Generation;
 use crate::go::quote;
@@ -202,8 +202,8 @@ impl Object for CapabilitiesObject {
         }
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Pointer
+    fn go_kind(&self) -> GoKind {
+        GoKind::Pointer
     }
 
     fn field(&self, name: &str) -> Option<Value> {
@@ -264,8 +264,8 @@ impl Object for KubeObject {
         self.type_name.into()
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Struct
+    fn go_kind(&self) -> GoKind {
+        GoKind::Struct
     }
 
     fn field(&self, name: &str) -> Option<Value> {
@@ -339,8 +339,8 @@ impl Object for HelmObject {
         "version.BuildInfo".into()
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Struct
+    fn go_kind(&self) -> GoKind {
+        GoKind::Struct
     }
 
     fn field(&self, name: &str) -> Option<Value> {

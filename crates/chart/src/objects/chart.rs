@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
-use mainstay_template::{List, ListType, Map, MapType, Object, Shape, Str, Value};
+use mainstay_template::{GoKind, List, ListType, Map, MapType, Object, Str, Value};
 
 use crate::generation::Generation;
 use crate::metadata::{Dependency, ImportValue, Maintainer, Metadata};
@@ -218,11 +218,11 @@ impl Object for Struct {
         self.type_name.into()
     }
 
-    fn shape(&self) -> Shape {
+    fn go_kind(&self) -> GoKind {
         if self.is_root.is_some() {
-            Shape::Struct
+            GoKind::Struct
         } else {
-            Shape::Pointer
+            GoKind::Pointer
         }
     }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use mainstay_template::{Call, Failure, Map, MapType, Object, Shape, Signature, Str, Type, Value};
+use mainstay_template::{Call, Failure, GoKind, Map, MapType, Object, Signature, Str, Type, Value};
 
 use super::glob::Glob;
 use crate::chart::File;
@@ -89,8 +89,8 @@ impl Object for Files {
         "engine.files".into()
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Map
+    fn go_kind(&self) -> GoKind {
+        GoKind::Map
     }
 
     fn field(&self, name: &str) -> Option<Value> {

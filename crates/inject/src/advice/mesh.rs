@@ -45,7 +45,7 @@ fn text<'a>(entry: &Entry<'a>) -> &'a str {
         // A value left out, or written as null, is empty.
         NodeKind::Scalar {
             text,
-            style: mainstay_yaml::Scalar::Plain,
+            style: mainstay_yaml::ScalarStyle::Plain,
         } if matches!(&**text, "~" | "null" | "Null" | "NULL") => "",
         NodeKind::Scalar { text, .. } => text,
         _ => "",

@@ -1,6 +1,6 @@
 //! Values that are not strings: takes the scene, gives a finding for each, because Kubernetes takes strings only.
 
-use mainstay_yaml::{Budget, Node, NodeKind, Scalar, Value, parse};
+use mainstay_yaml::{Budget, Node, NodeKind, ScalarStyle, Value, parse};
 
 use super::scene::{Entry, Scene, at, warning};
 use crate::profile::{ANNOTATION_PREFIX, SKIP_INITIALIZER};
@@ -42,7 +42,7 @@ fn kind<'a>(node: &'a Node<'_>) -> Option<(&'static str, Option<&'a str>)> {
         NodeKind::Map { .. } => Some(("a map", None)),
         NodeKind::Scalar {
             text,
-            style: Scalar::Plain,
+            style: ScalarStyle::Plain,
         } if node.tag.is_none() => scalar(text).map(|what| (what, Some(&**text))),
         _ => None,
     }

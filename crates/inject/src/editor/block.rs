@@ -1,6 +1,6 @@
 //! Lines into block style: where they go, how they are indented, and how replaced ones stay as comments.
 
-use mainstay_yaml::{NodeId, NodeKind, Scalar};
+use mainstay_yaml::{NodeId, NodeKind, ScalarStyle};
 
 use super::{Edited, Editor, Joining};
 use crate::Code;
@@ -158,7 +158,7 @@ fn is_block_scalar(view: &View<'_>, id: NodeId) -> bool {
     matches!(
         kind,
         Some(NodeKind::Scalar {
-            style: Scalar::Literal | Scalar::Folded,
+            style: ScalarStyle::Literal | ScalarStyle::Folded,
             ..
         })
     )

@@ -32,7 +32,7 @@ fn values(text: &[u8]) -> Vec<Value> {
     let documents = parse_spanned_values(text, &Budget::default()).expect("the text is YAML");
     documents
         .into_iter()
-        .map(|(_, value)| value.expect("the text has values"))
+        .map(|spanned| spanned.value.expect("the text has values"))
         .collect()
 }
 

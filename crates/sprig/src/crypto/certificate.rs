@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use mainstay_template::{Call, Failure, Function, List, Object, Shape, Str, Type, Value};
+use mainstay_template::{Call, Failure, Function, GoKind, List, Object, Str, Type, Value};
 
 use super::drbg::Stream;
 use super::key::PrivateKey;
@@ -65,8 +65,8 @@ impl Object for Certificate {
         Cow::Borrowed("sprig.certificate")
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Struct
+    fn go_kind(&self) -> GoKind {
+        GoKind::Struct
     }
 
     fn field(&self, name: &str) -> Option<Value> {
@@ -111,12 +111,12 @@ fn signed(call: &mut Call<'_>, key: Option<usize>) -> Result<Value, Failure> {
 
 /// The key of argument `index`, or a new one.
 fn subject_key(call: &mut Call<'_>, index: Option<usize>) -> Result<PrivateKey, Failure> {
-    call.meter.burn(SIGN_STEPS)?;
+    call.meter.consume_fuel(SIGN_STEPS)?;
     if let Some(index) = index {
         let key = PrivateKey::from_pem(&call.str(index));
         return key.map_err(|error| Failure::message(format!("parsing private key: {error}")));
     }
-    call.meter.burn(RSA_2048_STEPS)?;
+    call.meter.consume_fuel(RSA_2048_STEPS)?;
     let key = RsaKey::generate(2_048, &mut Stream::new(call.host));
     key.map(PrivateKey::Rsa)
         .ok_or_else(|| Failure::message("error generating rsa key: no primes found"))
@@ -208,7 +208,7 @@ fn finish(
 }
 
 fn build_custom(call: &mut Call<'_>) -> Result<Value, Failure> {
-    call.meter.burn(SIGN_STEPS)?;
+    call.meter.consume_fuel(SIGN_STEPS)?;
     checked_pair(&call.str(0), &call.str(1))
         .map(Value::object)
         .map_err(Failure::Message)

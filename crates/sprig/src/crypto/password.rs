@@ -32,7 +32,7 @@ fn hash(call: &mut Call<'_>, password: &[u8]) -> Result<String, Failure> {
         let text = "failed to encrypt string with bcrypt: bcrypt: password length exceeds 72 bytes";
         return Ok(text.into());
     }
-    call.meter.burn(BCRYPT_STEPS)?;
+    call.meter.consume_fuel(BCRYPT_STEPS)?;
     let mut salt = [0; 16];
     call.host.entropy(&mut salt);
     Ok(bcrypt_hash(password, &salt))
@@ -138,7 +138,7 @@ pub(super) fn derive(call: &mut Call<'_>) -> Result<Value, Failure> {
     let Some((_, shapes)) = SHAPES.iter().find(|(name, _)| name.as_bytes() == kind.as_bytes()) else {
         return Ok(format!("cannot find password template {}", lossy(&kind)).into());
     };
-    call.meter.burn(SCRYPT_STEPS)?;
+    call.meter.consume_fuel(SCRYPT_STEPS)?;
     let length = |text: &[u8]| (text.len() as u32).to_be_bytes();
     let salt = [SEED, &length(&user), &user].concat();
     let mut key = [0; 64];

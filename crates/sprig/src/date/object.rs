@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
-use mainstay_template::{Call, Failure, Object, Shape, Signature, Str, Type, Value};
+use mainstay_template::{Call, Failure, GoKind, Object, Signature, Str, Type, Value};
 
 use super::duration::{HOUR, MINUTE, SECOND, format_duration, round};
 use super::format::{month, weekday};
@@ -62,8 +62,8 @@ impl Object for Time {
         Cow::Borrowed("time.Time")
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Struct
+    fn go_kind(&self) -> GoKind {
+        GoKind::Struct
     }
 
     fn field(&self, _name: &str) -> Option<Value> {
@@ -205,8 +205,8 @@ impl Object for Duration {
         Cow::Borrowed("time.Duration")
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Number
+    fn go_kind(&self) -> GoKind {
+        GoKind::Number
     }
 
     fn field(&self, _name: &str) -> Option<Value> {
@@ -262,8 +262,8 @@ impl Object for Named {
         Cow::Borrowed(self.of)
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Number
+    fn go_kind(&self) -> GoKind {
+        GoKind::Number
     }
 
     fn field(&self, _name: &str) -> Option<Value> {
@@ -304,8 +304,8 @@ impl Object for Location {
         Cow::Borrowed("*time.Location")
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Pointer
+    fn go_kind(&self) -> GoKind {
+        GoKind::Pointer
     }
 
     fn field(&self, _name: &str) -> Option<Value> {

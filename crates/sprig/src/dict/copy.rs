@@ -1,7 +1,7 @@
 //! Copies that share nothing with the original but what cannot change.
 
 use mainstay_template::Type::Any;
-use mainstay_template::{Call, Exhausted, Failure, Function, List, Map, Meter, Value};
+use mainstay_template::{Call, Failure, Function, LimitExceeded, List, Map, Meter, Value};
 
 use crate::table::fixed;
 use crate::text::{nested, pay_for_entries, pay_for_items};
@@ -20,7 +20,7 @@ fn deep_copy(call: &mut Call<'_>) -> Result<Value, Failure> {
     }
 }
 
-fn copy(meter: &mut Meter, value: &Value) -> Result<Value, Exhausted> {
+fn copy(meter: &mut Meter, value: &Value) -> Result<Value, LimitExceeded> {
     Ok(match value {
         Value::Map(map) if !map.is_nil() => Value::Map(nested(meter, |meter| copy_map(meter, map))?),
         Value::List(list) if !list.is_nil() => Value::List(nested(meter, |meter| copy_list(meter, list))?),
@@ -28,16 +28,16 @@ fn copy(meter: &mut Meter, value: &Value) -> Result<Value, Exhausted> {
     })
 }
 
-fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, Exhausted> {
+fn copy_map(meter: &mut Meter, map: &Map) -> Result<Map, LimitExceeded> {
     pay_for_entries(meter, map.entries().len())?;
     let entries = map.entries();
     let copied = entries
         .iter()
         .map(|(key, value)| Ok((key.clone(), copy(meter, value)?)));
-    Ok(Map::new(map.ty(), copied.collect::<Result<_, Exhausted>>()?))
+    Ok(Map::new(map.ty(), copied.collect::<Result<_, LimitExceeded>>()?))
 }
 
-fn copy_list(meter: &mut Meter, list: &List) -> Result<List, Exhausted> {
+fn copy_list(meter: &mut Meter, list: &List) -> Result<List, LimitExceeded> {
     pay_for_items(meter, list.items().len())?;
     let copied = list.items().iter().map(|item| copy(meter, item));
     Ok(List::new(list.ty(), copied.collect::<Result<_, _>>()?))

@@ -2,7 +2,7 @@
 //! is not in the destination comes in by reference, so that parts of both maps are one from then on.
 
 use mainstay_template::Type::MapOfAny;
-use mainstay_template::{Call, Exhausted, Failure, Function, Map, MapType, Meter, Shape, Str, Value};
+use mainstay_template::{Call, Failure, Function, GoKind, LimitExceeded, Map, MapType, Meter, Str, Value};
 
 use super::map_arg;
 use crate::defaults::is_empty;
@@ -46,8 +46,8 @@ impl From<Failure> for Stop {
     }
 }
 
-impl From<Exhausted> for Stop {
-    fn from(limit: Exhausted) -> Self {
+impl From<LimitExceeded> for Stop {
+    fn from(limit: LimitExceeded) -> Self {
         Self::Failed(limit.into())
     }
 }
@@ -91,7 +91,7 @@ fn merge_maps(meter: &mut Meter, into: &Map, from: &Map, overwrite: bool) -> Res
 
 fn merge_entry(meter: &mut Meter, into: &Map, from: &Map, key: Str, overwrite: bool) -> Result<(), Stop> {
     // Maps that share parts are merged once for each way that leads there.
-    meter.burn(32)?;
+    meter.consume_fuel(32)?;
     let Some(new) = from.get(&key) else { return Ok(()) };
     let old = into.get(&key);
     if matches!(new, Value::Nil) {
@@ -124,7 +124,7 @@ fn merge_inside(meter: &mut Meter, old: Option<&Value>, new: &Value, overwrite: 
         (Some(Value::Map(into)), Value::Map(from)) if !into.is_nil() => {
             merge_maps(meter, into, from, overwrite)
         }
-        (Some(Value::Object(object)), Value::Map(_)) if object.shape() == Shape::Pointer && !overwrite => {
+        (Some(Value::Object(object)), Value::Map(_)) if object.go_kind() == GoKind::Pointer && !overwrite => {
             Err(Stop::TypesDiffer)
         }
         _ => Ok(()),

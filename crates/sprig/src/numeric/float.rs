@@ -30,9 +30,9 @@ fn folded(
     let mut values = first.into_iter().chain(call.args.iter().map(to_float));
     let mut total = Decimal::of(values.next().unwrap_or(0.0))?;
     for value in values {
-        call.meter.burn(1 + total.digits())?;
+        call.meter.consume_fuel(1 + total.digits())?;
         total = fold(&total, &Decimal::of(value)?)?;
-        call.meter.burn(1 + total.digits())?;
+        call.meter.consume_fuel(1 + total.digits())?;
     }
     Ok(Value::Float(total.to_float()))
 }
@@ -80,7 +80,7 @@ fn minf(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 /// The fold of all arguments, where `winner` beats even what is no number.
 fn extreme(call: &mut Call<'_>, winner: f64, choose: fn(f64, f64) -> f64) -> Result<Value, Failure> {
-    call.meter.burn(call.args.len() as u64)?;
+    call.meter.consume_fuel(call.args.len() as u64)?;
     let pick = |a: f64, b: f64| match (a, b) {
         (a, b) if a == winner || b == winner => winner,
         (a, b) if a.is_nan() || b.is_nan() => f64::NAN,

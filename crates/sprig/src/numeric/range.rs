@@ -1,7 +1,7 @@
 //! Sequences of integers, paid for before they are made.
 
 use mainstay_template::Type::Int;
-use mainstay_template::{Call, Exhausted, Failure, Function, List, ListType, Meter, Value};
+use mainstay_template::{Call, Failure, Function, LimitExceeded, List, ListType, Meter, Value};
 
 use crate::table::{fixed, variadic};
 use crate::text::{self, Growing};
@@ -76,7 +76,7 @@ struct Steps {
 }
 
 impl Steps {
-    fn pay(self, meter: &mut Meter) -> Result<(), Exhausted> {
+    fn pay(self, meter: &mut Meter) -> Result<(), LimitExceeded> {
         text::pay_for_items(meter, usize::try_from(self.count()).unwrap_or(usize::MAX))
     }
 

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::ops::Range;
 use std::rc::Rc;
 
-use mainstay_template::{Exhausted, Meter};
+use mainstay_template::{LimitExceeded, Meter};
 use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
@@ -65,9 +65,9 @@ impl Program {
     }
 
     /// Pays for a search through `bytes`: the slowest engine looks at each byte once per instruction.
-    pub(crate) fn pay(&self, bytes: usize, meter: &mut Meter) -> Result<(), Exhausted> {
+    pub(crate) fn pay(&self, bytes: usize, meter: &mut Meter) -> Result<(), LimitExceeded> {
         let width = 1 + self.regex.memory_usage() as u64 / 4_096;
-        meter.burn(width.saturating_mul(bytes as u64) / 64)
+        meter.consume_fuel(width.saturating_mul(bytes as u64) / 64)
     }
 }
 

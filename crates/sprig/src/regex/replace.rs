@@ -1,6 +1,6 @@
 //! Replacing every match: takes a program, a text and a replacement, gives the new text by Go's rules for `$name`.
 
-use mainstay_template::{Exhausted, Meter};
+use mainstay_template::{LimitExceeded, Meter};
 use regex_automata::util::captures::Captures;
 
 use super::program::{Haystack, Program};
@@ -20,7 +20,7 @@ pub(super) fn replace_all(
     haystack: &Haystack<'_>,
     with: Replacement<'_>,
     meter: &mut Meter,
-) -> Result<Vec<u8>, Exhausted> {
+) -> Result<Vec<u8>, LimitExceeded> {
     let mut out = Vec::new();
     let mut groups = program.groups();
     let (mut copied, mut at) = (0, 0);
@@ -35,9 +35,9 @@ pub(super) fn replace_all(
                 out.extend_from_slice(with.text);
             }
             if out.len() > meter.limits().string {
-                return Err(Exhausted::String);
+                return Err(LimitExceeded::String);
             }
-            meter.burn(1)?;
+            meter.consume_fuel(1)?;
         }
         copied = found.end();
         at = (at + haystack.width(at).max(1)).max(found.end());

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mainstay_template::{Call, Failure, Object, Shape, Signature, Str, Type, Value};
+use mainstay_template::{Call, Failure, GoKind, Object, Signature, Str, Type, Value};
 
 use super::version::Version;
 
@@ -60,11 +60,11 @@ impl Object for VersionObject {
         Cow::Borrowed(if self.pointer { POINTER } else { "semver.Version" })
     }
 
-    fn shape(&self) -> Shape {
+    fn go_kind(&self) -> GoKind {
         if self.pointer {
-            Shape::Pointer
+            GoKind::Pointer
         } else {
-            Shape::Struct
+            GoKind::Struct
         }
     }
 

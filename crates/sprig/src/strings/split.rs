@@ -84,7 +84,7 @@ fn sort_alpha(call: &mut Call<'_>) -> Result<Value, Failure> {
             vec![Value::String(text::of(call.meter, other)?)],
         ),
     };
-    call.meter.burn(list.items().len() as u64)?;
+    call.meter.consume_fuel(list.items().len() as u64)?;
     list.sort();
     Ok(Value::List(list))
 }

@@ -1,7 +1,7 @@
 //! Text shortened with an ellipsis or broken into lines, by bytes, as the goutils package of Go does it.
 
 use mainstay_template::Type::{Int, String};
-use mainstay_template::{Call, Exhausted, Failure, Function, Value};
+use mainstay_template::{Call, Failure, Function, LimitExceeded, Value};
 
 use crate::table::fixed;
 use crate::text::Growing;
@@ -98,7 +98,7 @@ struct Wrap<'a> {
 }
 
 impl Wrap<'_> {
-    fn run(&self, out: &mut Growing<'_>) -> Result<(), Exhausted> {
+    fn run(&self, out: &mut Growing<'_>) -> Result<(), LimitExceeded> {
         let mut left = self.text;
         while left.len() > self.width {
             if let Some((b' ', rest)) = left.split_first() {

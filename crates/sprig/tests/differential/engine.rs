@@ -3,7 +3,7 @@
 use std::fmt;
 
 use mainstay_sprig::{environment, functions};
-use mainstay_template::{Host, Limits, Meter, Set, Value, execute};
+use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
 use mainstay_testkit::Answer;
 
 /// What a template gave.
@@ -53,7 +53,7 @@ impl Host for TestHost {
 
 /// Runs `template` with the value of `json` as dot.
 pub(crate) fn render(template: &str, json: &str) -> Outcome {
-    let mut set = Set::named("t");
+    let mut set = TemplateSet::named("t");
     set.functions(functions());
     set.functions(environment());
     if let Err(error) = set.parse("t", template) {

@@ -1,6 +1,6 @@
 //! The same functions through the engine: signatures, methods and fields as a template reaches them.
 
-use mainstay_template::{Limits, Meter, Set, Value, execute};
+use mainstay_template::{Limits, Meter, TemplateSet, Value, execute};
 use mainstay_testkit::Oracle;
 
 use crate::support::{SeededHost, question};
@@ -82,7 +82,7 @@ fn templates_give_what_go_gives() {
 }
 
 fn run(template: &str) -> String {
-    let mut set = Set::new();
+    let mut set = TemplateSet::new();
     set.functions(mainstay_sprig::functions());
     let done = set.parse("t", template).and_then(|()| {
         let mut meter = Meter::new(Limits::default());

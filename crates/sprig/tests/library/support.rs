@@ -142,7 +142,7 @@ fn message(failure: &Failure) -> String {
     match failure {
         Failure::Message(text) => text.clone(),
         Failure::Template(error) | Failure::Parse(error) => error.to_string(),
-        Failure::Exhausted(limit) => limit.to_string(),
+        Failure::LimitExceeded(limit) => limit.to_string(),
     }
 }
 

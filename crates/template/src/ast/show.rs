@@ -13,7 +13,7 @@ impl Source {
     }
 
     fn show_into(&self, id: NodeId, out: &mut Vec<u8>) {
-        stack::grow(|| match self.node(id) {
+        stack::ensure_stack(|| match self.node(id) {
             Node::Text { start, end } => out.extend_from_slice(self.slice(start, end)),
             Node::List(items) => self
                 .children(items)

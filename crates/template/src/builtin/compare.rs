@@ -6,7 +6,7 @@ use std::rc::Rc;
 use crate::fmt;
 use crate::function::Failure;
 use crate::limit::Meter;
-use crate::object::Shape;
+use crate::object::GoKind;
 use crate::slot::Slot;
 use crate::value::Value;
 
@@ -61,7 +61,7 @@ fn equal(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
         (Value::String(a), Value::String(b)) => Ok(a == b),
         (Value::Nil, Value::Nil) => Ok(true),
         (Value::Nil, _) | (_, Value::Nil) => Ok(false),
-        (Value::Object(object), _) | (_, Value::Object(object)) if object.shape() == Shape::Number => {
+        (Value::Object(object), _) | (_, Value::Object(object)) if object.go_kind() == GoKind::Number => {
             integers(a, b).map(|(a, b)| a == b)
         }
         _ if basic(a) != Basic::None || basic(b) != Basic::None => Err(incompatible(a, b)),
@@ -96,8 +96,8 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
         )));
     }
     match (a, b) {
-        (Value::Object(a), Value::Object(b)) if b.shape() == Shape::Pointer => Ok(Rc::ptr_eq(a, b)),
-        (Value::Object(a), Value::Object(b)) if b.shape() == Shape::Struct => {
+        (Value::Object(a), Value::Object(b)) if b.go_kind() == GoKind::Pointer => Ok(Rc::ptr_eq(a, b)),
+        (Value::Object(a), Value::Object(b)) if b.go_kind() == GoKind::Struct => {
             Ok(a.type_name() == b.type_name() && (Rc::ptr_eq(a, b) || a.print() == b.print()))
         }
         _ => {
@@ -113,7 +113,7 @@ fn identical(a: &Value, b: &Value, meter: &mut Meter) -> Result<bool, Failure> {
 /// The integers two values stand for, one of them a named number.
 fn integers(a: &Value, b: &Value) -> Result<(i64, i64), Failure> {
     let number = |value: &Value| match value {
-        Value::Object(object) if object.shape() == Shape::Number => object.plain(),
+        Value::Object(object) if object.go_kind() == GoKind::Number => object.plain(),
         other => other.clone(),
     };
     match (number(a), number(b)) {
@@ -133,7 +133,7 @@ pub(super) fn less(a: &Slot, b: &Slot) -> Result<bool, Failure> {
         (Value::Uint(a, _), Value::Int(b, _)) => Ok(u64::try_from(*b).is_ok_and(|b| *a < b)),
         (Value::Float(a), Value::Float(b)) => Ok(a.partial_cmp(b) == Some(Ordering::Less)),
         (Value::String(a), Value::String(b)) => Ok(a < b),
-        (Value::Object(object), _) | (_, Value::Object(object)) if object.shape() == Shape::Number => {
+        (Value::Object(object), _) | (_, Value::Object(object)) if object.go_kind() == GoKind::Number => {
             integers(a, b).map(|(a, b)| a < b)
         }
         _ if basic(a) == Basic::None || basic(b) == Basic::None || basic(a) == basic(b) => Err(bad()),

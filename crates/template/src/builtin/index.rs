@@ -3,7 +3,7 @@
 use super::indirect_type;
 use crate::function::Failure;
 use crate::limit::Meter;
-use crate::object::Shape;
+use crate::object::GoKind;
 use crate::slot::{Held, Slot};
 use crate::string::Str;
 use crate::value::{List, ListType, MapType, UintKind, Value};
@@ -19,7 +19,7 @@ pub(super) fn index(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
         item.clone()
     };
     for index in indexes {
-        meter.burn(1)?;
+        meter.consume_fuel(1)?;
         item = step(&item, &index.value)?;
     }
     Ok(item)
@@ -55,7 +55,7 @@ fn step(item: &Slot, index: &Value) -> Result<Slot, Failure> {
             };
             Ok(held(boxed, map.get(key).unwrap_or_else(zero)))
         }
-        Value::Object(object) if object.shape() == Shape::Map => {
+        Value::Object(object) if object.go_kind() == GoKind::Map => {
             let key = map_key(index)?;
             Ok(Slot::result(
                 object.field(&String::from_utf8_lossy(key)).unwrap_or_default(),
@@ -142,7 +142,7 @@ pub(super) fn slice(item: &Slot, indexes: &[Slot], meter: &mut Meter) -> Result<
             "invalid slice index: {end} > {capacity}"
         )));
     }
-    meter.burn((end - start) as u64 / 16)?;
+    meter.consume_fuel((end - start) as u64 / 16)?;
     Ok(Slot::bare(match &item.value {
         Value::String(text) => Value::string(text.get(start..end).unwrap_or_default()),
         Value::List(list) => Value::List(List::new(

@@ -175,7 +175,7 @@ impl<'a> Run<'a> {
 
     /// A command; `last` is the value piped into it.
     fn command(&mut self, dot: &Slot, id: NodeId, last: Option<Slot>) -> Step<Slot> {
-        self.burn(1)?;
+        self.consume_fuel(1)?;
         let source: &'a _ = self.source;
         let Node::Command(args) = source.node(id) else {
             return Ok(Slot::NOTHING);
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
             Node::Identifier { .. } => return self.function(dot, first, id, rest, last),
             Node::Pipe { .. } => {
                 self.not_a_function(first, rest, last.as_ref())?;
-                return stack::grow(|| self.pipeline(dot, first));
+                return stack::ensure_stack(|| self.pipeline(dot, first));
             }
             Node::Variable { .. } => return self.variable_node(dot, first, rest, last),
             _ => {}
@@ -299,9 +299,9 @@ impl<'a> Run<'a> {
             Node::Nil => return self.nil(want, id),
             Node::Field(_) => self.field_node(dot, id, &[], None)?,
             Node::Variable { .. } => self.variable_node(dot, id, &[], None)?,
-            Node::Pipe { .. } => stack::grow(|| self.pipeline(dot, id))?,
+            Node::Pipe { .. } => stack::ensure_stack(|| self.pipeline(dot, id))?,
             Node::Identifier { .. } => self.function(dot, id, id, &[], None)?,
-            Node::Chain { .. } => stack::grow(|| self.chain_node(dot, id, &[], None))?,
+            Node::Chain { .. } => stack::ensure_stack(|| self.chain_node(dot, id, &[], None))?,
             _ => return self.literal(want, id),
         };
         self.fit(value, want)

@@ -7,7 +7,7 @@ use super::call::Callee;
 use super::{Run, Step};
 use crate::ast::NodeId;
 use crate::function::{Call, Failure, Type};
-use crate::object::{Object, Shape, Signature};
+use crate::object::{GoKind, Object, Signature};
 use crate::quote::quoted;
 use crate::set::MissingKey;
 use crate::slot::{Held, Slot};
@@ -30,8 +30,8 @@ impl Object for StringSet {
         Value::List(self.0.clone()).type_name()
     }
 
-    fn shape(&self) -> Shape {
-        Shape::Struct
+    fn go_kind(&self) -> GoKind {
+        GoKind::Struct
     }
 
     fn field(&self, _name: &str) -> Option<Value> {
@@ -135,7 +135,7 @@ impl Run<'_> {
             return self.call(place.dot, callee, place.node, name, place.args, last);
         }
         let has_args = !place.args.is_empty() || last.is_some();
-        let is_map = object.shape() == Shape::Map;
+        let is_map = object.go_kind() == GoKind::Map;
         match object.field(&text) {
             _ if is_map && has_args => self.fail(format!("{name} is not a method but has arguments")),
             Some(_) if has_args => {

@@ -75,7 +75,7 @@ impl<'a> Run<'a> {
             return Ok(truth);
         }
         if let Node::Pipe { .. } = self.source.node(arg) {
-            return stack::grow(|| self.truth(dot, arg));
+            return stack::ensure_stack(|| self.truth(dot, arg));
         }
         Ok(self.argument(dot, Want::Reflection, arg)?.value.is_true())
     }

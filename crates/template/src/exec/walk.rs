@@ -3,7 +3,7 @@
 use super::{Run, Step};
 use crate::ast::{Branch, Node, NodeId};
 use crate::fmt;
-use crate::object::Shape;
+use crate::object::GoKind;
 use crate::quote::quoted;
 use crate::slot::Slot;
 use crate::stack;
@@ -41,7 +41,7 @@ impl<'a> Run<'a> {
             return Ok(Flow::Next);
         };
         let items = source.children(items);
-        self.burn(1 + items.len() as u64)?;
+        self.consume_fuel(1 + items.len() as u64)?;
         for &item in items {
             self.at = Some(item);
             match source.node(item) {
@@ -71,7 +71,7 @@ impl<'a> Run<'a> {
                     list,
                     otherwise,
                 };
-                return stack::grow(|| self.branch(dot, id, kind, parts));
+                return stack::ensure_stack(|| self.branch(dot, id, kind, parts));
             }
             Node::Template { name, pipe } => self.template(dot, name, pipe)?,
             Node::Break => return Ok(Flow::Break),
@@ -84,7 +84,7 @@ impl<'a> Run<'a> {
     #[inline]
     fn text(&mut self, text: &[u8]) -> Step<()> {
         if let Err(limit) = self.meter.write(text.len()) {
-            return Err(self.exhausted(limit));
+            return Err(self.limit_fault(limit));
         }
         self.out.extend_from_slice(text);
         Ok(())
@@ -92,7 +92,7 @@ impl<'a> Run<'a> {
 
     fn action(&mut self, dot: &Slot, id: NodeId, pipe: NodeId) -> Step<()> {
         if let Some(written) = self.peek(dot, pipe, fmt::write_value) {
-            return written.map_err(|limit| self.exhausted(limit));
+            return written.map_err(|limit| self.limit_fault(limit));
         }
         let value = self.pipeline(dot, pipe)?;
         if let Node::Pipe { decl, .. } = self.source.node(pipe)
@@ -101,7 +101,7 @@ impl<'a> Run<'a> {
             return Ok(());
         }
         self.at = Some(id);
-        fmt::write_value(&value.value, &mut self.out, self.meter).map_err(|limit| self.exhausted(limit))
+        fmt::write_value(&value.value, &mut self.out, self.meter).map_err(|limit| self.limit_fault(limit))
     }
 
     fn branch(&mut self, dot: &Slot, id: NodeId, kind: Branch, parts: Parts) -> Step<Flow> {
@@ -137,7 +137,7 @@ impl<'a> Run<'a> {
         else {
             return self.fail(format!("template {} not defined", quoted(&*name)));
         };
-        self.meter.enter().map_err(|limit| self.exhausted(limit))?;
+        self.meter.enter().map_err(|limit| self.limit_fault(limit))?;
         let dot = match pipe {
             Some(pipe) => self.pipeline(dot, pipe)?,
             None => Slot::NOTHING,
@@ -145,7 +145,7 @@ impl<'a> Run<'a> {
         let (outer, source, at, frame) = (self.template, self.source, self.at, self.frame);
         let scope = self.vars.len();
         (self.template, self.source, self.frame) = (template, &template.source, scope);
-        stack::grow(|| self.root(&dot))?;
+        stack::ensure_stack(|| self.root(&dot))?;
         self.vars.truncate(scope);
         (self.template, self.source, self.at, self.frame) = (outer, source, at, frame);
         self.meter.leave();
@@ -180,7 +180,7 @@ impl<'a> Run<'a> {
                 )?
             }
             Value::Map(map) => self.entries(parts, map)?,
-            Value::Object(object) if object.shape() == Shape::Map => {
+            Value::Object(object) if object.go_kind() == GoKind::Map => {
                 let entries = object.map_entries().into_iter();
                 self.each(
                     parts,
@@ -190,7 +190,7 @@ impl<'a> Run<'a> {
             Value::Nil => false,
             other => {
                 let shown =
-                    fmt::in_message(other, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+                    fmt::in_message(other, b'v', self.meter).map_err(|limit| self.limit_fault(limit))?;
                 return self.fail(format!("range can't iterate over {shown}"));
             }
         };
@@ -209,7 +209,7 @@ impl<'a> Run<'a> {
             && decl.len() > 1
         {
             let shown =
-                fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.exhausted(limit))?;
+                fmt::in_message(&value.value, b'v', self.meter).map_err(|limit| self.limit_fault(limit))?;
             return self.fail(format!(
                 "can't use {shown} to iterate over more than one variable"
             ));
@@ -249,7 +249,7 @@ impl<'a> Run<'a> {
         let mut ran = false;
         for (index, item) in items {
             ran = true;
-            self.burn(1)?;
+            self.consume_fuel(1)?;
             if !decl.is_empty() {
                 self.bind(self.source.children(decl), assign, index, &item)?;
             }

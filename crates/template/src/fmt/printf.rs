@@ -1,7 +1,7 @@
 //! The format string: flags, widths, precisions, argument indices and verbs.
 
 use super::{Flags, Printer};
-use crate::limit::Exhausted;
+use crate::limit::LimitExceeded;
 use crate::utf8;
 use crate::value::Value;
 
@@ -96,7 +96,7 @@ impl Cursor<'_> {
 
 impl Printer<'_> {
     /// `fmt.Sprintf`.
-    pub(super) fn printf(&mut self, format: &[u8], args: &[Value]) -> Result<(), Exhausted> {
+    pub(super) fn printf(&mut self, format: &[u8], args: &[Value]) -> Result<(), LimitExceeded> {
         let mut cursor = Cursor {
             format,
             args,
@@ -122,7 +122,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn directive(&mut self, cursor: &mut Cursor<'_>) -> Result<(), Exhausted> {
+    fn directive(&mut self, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
         self.check()?;
         self.flags = Flags::default();
         cursor.good_index = true;
@@ -207,7 +207,7 @@ impl Printer<'_> {
         cursor.after_index = false;
     }
 
-    fn verb(&mut self, verb: u32, cursor: &mut Cursor<'_>) -> Result<(), Exhausted> {
+    fn verb(&mut self, verb: u32, cursor: &mut Cursor<'_>) -> Result<(), LimitExceeded> {
         let missing: &[u8] = if verb == u32::from(b'%') {
             self.push(b"%");
             return Ok(());
@@ -225,7 +225,7 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn operand(&mut self, arg: &Value, verb: u32) -> Result<(), Exhausted> {
+    fn operand(&mut self, arg: &Value, verb: u32) -> Result<(), LimitExceeded> {
         if verb == u32::from(b'v') || verb == u32::from(b'w') {
             self.flags.sharp_v = std::mem::take(&mut self.flags.sharp);
             self.flags.plus_v = std::mem::take(&mut self.flags.plus);
@@ -233,7 +233,7 @@ impl Printer<'_> {
         self.value(arg, verb)
     }
 
-    fn extra(&mut self, args: &[Value]) -> Result<(), Exhausted> {
+    fn extra(&mut self, args: &[Value]) -> Result<(), LimitExceeded> {
         self.flags = Flags::default();
         self.push(b"%!(EXTRA ");
         for (index, arg) in args.iter().enumerate() {

@@ -2,8 +2,8 @@
 
 use super::Printer;
 use super::integer::Whole;
-use crate::limit::Exhausted;
-use crate::object::{Object, Shape};
+use crate::limit::LimitExceeded;
+use crate::object::{GoKind, Object};
 use crate::stack;
 use crate::value::{List, ListType, Map, Value};
 
@@ -12,7 +12,7 @@ const ADDRESS: u64 = 0x00c0_0001_0000;
 
 impl Printer<'_> {
     /// `fmt`'s `printArg`: a whole operand.
-    pub(super) fn value(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+    pub(super) fn value(&mut self, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
         match (u8::try_from(verb).unwrap_or(0), value) {
             (b'T' | b'v', Value::Nil) => self.pad(b"<nil>"),
             (_, Value::Nil) => self.bad_verb(None, verb)?,
@@ -30,7 +30,7 @@ impl Printer<'_> {
     }
 
     /// `fmt`'s `printValue`: an operand or a part of one.
-    fn item(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+    fn item(&mut self, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
         self.check()?;
         let known = match value {
             Value::Nil => {
@@ -56,15 +56,15 @@ impl Printer<'_> {
         }
     }
 
-    fn nested(&mut self, value: &Value, verb: u32) -> Result<(), Exhausted> {
+    fn nested(&mut self, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
         if self.depth >= self.meter.limits().depth {
-            return Err(Exhausted::Depth);
+            return Err(LimitExceeded::Depth);
         }
         if verb == u32::from(b'w') {
             return self.bad_verb(Some(value), verb);
         }
         self.depth += 1;
-        let done = stack::grow(|| match value {
+        let done = stack::ensure_stack(|| match value {
             Value::List(list) => self.list(list, verb),
             Value::Map(map) => self.map(map, verb),
             Value::Object(object) => self.object(object.as_ref(), value, verb),
@@ -95,7 +95,7 @@ impl Printer<'_> {
         true
     }
 
-    fn list(&mut self, list: &List, verb: u32) -> Result<(), Exhausted> {
+    fn list(&mut self, list: &List, verb: u32) -> Result<(), LimitExceeded> {
         if list.ty() == ListType::Bytes && self.bytes(list, verb) {
             return Ok(());
         }
@@ -138,7 +138,7 @@ impl Printer<'_> {
         }
     }
 
-    fn map(&mut self, map: &Map, verb: u32) -> Result<(), Exhausted> {
+    fn map(&mut self, map: &Map, verb: u32) -> Result<(), LimitExceeded> {
         let name = map.ty().name();
         let entries = map.entries();
         self.entries(
@@ -153,7 +153,7 @@ impl Printer<'_> {
         name: &str,
         entries: impl Iterator<Item = (&'e [u8], &'e Value)>,
         verb: u32,
-    ) -> Result<(), Exhausted> {
+    ) -> Result<(), LimitExceeded> {
         let sharp = self.flags.sharp_v;
         if sharp {
             self.push(name.as_bytes());
@@ -173,8 +173,8 @@ impl Printer<'_> {
         Ok(())
     }
 
-    fn object(&mut self, object: &dyn Object, value: &Value, verb: u32) -> Result<(), Exhausted> {
-        if object.shape() == Shape::Map && !object.is_stringer() {
+    fn object(&mut self, object: &dyn Object, value: &Value, verb: u32) -> Result<(), LimitExceeded> {
+        if object.go_kind() == GoKind::Map && !object.is_stringer() {
             let entries = object.map_entries();
             return self.entries(
                 &object.type_name(),
@@ -183,7 +183,7 @@ impl Printer<'_> {
             );
         }
         let textual = matches!(u8::try_from(verb), Ok(b'v' | b's' | b'q' | b'x' | b'X'));
-        if object.shape() == Shape::Number && !textual {
+        if object.go_kind() == GoKind::Number && !textual {
             return self.item(&object.plain(), verb);
         }
         let text = object.print();
@@ -204,7 +204,7 @@ impl Printer<'_> {
     }
 
     /// `%!verb(type=value)`.
-    pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: u32) -> Result<(), Exhausted> {
+    pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: u32) -> Result<(), LimitExceeded> {
         self.push(b"%!");
         crate::utf8::push(self.out, verb);
         self.push(b"(");

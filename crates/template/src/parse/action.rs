@@ -103,7 +103,7 @@ impl Parser<'_> {
             return self.fail("max block depth exceeded");
         }
         self.depth += 1;
-        let branch = crate::stack::grow(|| self.branch(kind));
+        let branch = crate::stack::ensure_stack(|| self.branch(kind));
         self.depth -= 1;
         branch
     }

@@ -170,7 +170,7 @@ impl Parser<'_> {
             return self.fail("max expression depth exceeded");
         }
         self.tree.paren_depth += 1;
-        let pipe = stack::grow(|| self.pipeline("parenthesized pipeline", Kind::RightParen));
+        let pipe = stack::ensure_stack(|| self.pipeline("parenthesized pipeline", Kind::RightParen));
         self.tree.paren_depth -= 1;
         pipe
     }

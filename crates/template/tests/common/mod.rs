@@ -1,10 +1,10 @@
 //! Running one template in a test, and JSON as `encoding/json` decodes it.
 
-use mainstay_template::{Limits, Meter, NoHost, Set, Str, Value, execute};
+use mainstay_template::{Limits, Meter, NoHost, Str, TemplateSet, Value, execute};
 
 /// What Go says of the template `t`: its output, or its error.
 pub(crate) fn run(text: &[u8], data: Value) -> Result<Vec<u8>, String> {
-    let mut set = Set::named("t");
+    let mut set = TemplateSet::named("t");
     set.parse("t", text).map_err(|error| error.text)?;
     let mut meter = Meter::new(Limits::default());
     execute(&set, "t", data, &mut meter, &mut NoHost).map_err(|error| error.text)

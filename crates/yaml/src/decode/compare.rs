@@ -22,7 +22,7 @@ pub(super) fn means(tree: &Tree<'_>, id: u32, value: &Value) -> Option<bool> {
 }
 
 fn scalar_means(node: &TreeNode<'_>, value: &Value) -> Option<bool> {
-    Some(match (scalar::read(node, crate::Mark::start).ok()?, value) {
+    Some(match (scalar::read(node, crate::Position::start).ok()?, value) {
         (Scalar::Text(text), Value::String(wanted)) => text == wanted,
         (Scalar::Resolved(Resolved::Bool(found)), Value::Bool(wanted)) => found == *wanted,
         (Scalar::Resolved(Resolved::Int(found)), Value::Int(wanted)) => found == *wanted,
@@ -68,7 +68,7 @@ fn has_twice(tree: &Tree<'_>, node: &TreeNode<'_>) -> Option<bool> {
     let keys = || tree.chain(node.first).step_by(2).filter_map(|key| tree.node(key));
     let mut count = 0;
     for key in keys() {
-        let text = scalar::read(key, crate::Mark::start).ok()?;
+        let text = scalar::read(key, crate::Position::start).ok()?;
         if key.kind != Kind::Scalar || is_merge(key) || !matches!(text, Scalar::Text(_)) {
             return None;
         }

@@ -3,7 +3,7 @@
 use super::binary;
 use crate::read::TreeNode;
 use crate::resolve::{Generation, Resolved, resolve};
-use crate::{Mark, Problem};
+use crate::{Position, Problem};
 
 /// A scalar after resolution.
 #[derive(Clone, Debug, PartialEq)]
@@ -17,7 +17,10 @@ pub(super) enum Scalar<'t> {
 const PREFIX: &str = "tag:yaml.org,2002:";
 
 /// The value of `node`, or why its text does not fit its tag.
-pub(super) fn read<'t>(node: &'t TreeNode<'_>, at: impl Fn() -> Mark) -> Result<Scalar<'t>, crate::Error> {
+pub(super) fn read<'t>(
+    node: &'t TreeNode<'_>,
+    at: impl Fn() -> Position,
+) -> Result<Scalar<'t>, crate::Error> {
     let text: &str = &node.value;
     let Some(tag) = node.tag.as_deref() else {
         if !node.implicit {

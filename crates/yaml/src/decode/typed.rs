@@ -7,7 +7,7 @@ use super::value::is_merge;
 use crate::float::format_float;
 use crate::read::{Kind, Tree};
 use crate::resolve::Resolved;
-use crate::{Mark, Problem, quote};
+use crate::{Position, Problem, quote};
 
 /// A value as Go holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -66,7 +66,7 @@ fn typed(tree: &Tree<'_>, id: u32) -> Typed {
     };
     match node.kind {
         Kind::Alias => typed(tree, node.first),
-        Kind::Scalar => match scalar::read(node, Mark::start) {
+        Kind::Scalar => match scalar::read(node, Position::start) {
             Ok(Scalar::Text(text)) => Typed::Text(text.as_bytes().to_vec()),
             Ok(Scalar::Bytes(bytes)) => Typed::Text(bytes),
             Ok(Scalar::Resolved(Resolved::Bool(value))) => Typed::Bool(value),

@@ -12,7 +12,7 @@ use crate::float::{format_float32, special};
 use crate::json_writer::lossy;
 use crate::read::{Kind, NONE, Tree, TreeNode};
 use crate::resolve::Resolved;
-use crate::{Error, Map, Mark, Numbers, Problem, Value};
+use crate::{Error, Map, Numbers, Position, Problem, Value};
 
 /// The value of a document.
 pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Result<Value, Error> {
@@ -36,17 +36,17 @@ pub(super) fn decode(tree: &Tree<'_>, skipped: usize, options: &Options) -> Resu
     };
     if !decoder.duplicates.is_empty() {
         let lines = decoder.duplicates;
-        return Err(Problem::Duplicates { lines }.at(Mark::start()));
+        return Err(Problem::Duplicates { lines }.at(Position::start()));
     }
     if decoder.odd_key
         && let Some(problem) = typed::key_problem(tree)
     {
-        return Err(problem.at(Mark::start()));
+        return Err(problem.at(Position::start()));
     }
     if decoder.odd_number
         && let Some(value) = unsupported_number(&value)
     {
-        return Err(Problem::UnsupportedNumber { value }.at(Mark::start()));
+        return Err(Problem::UnsupportedNumber { value }.at(Position::start()));
     }
     Ok(value)
 }
@@ -151,7 +151,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         Err(Problem::Budget { of, limit }.at(self.mark(node)))
     }
 
-    fn mark(&self, node: &TreeNode<'_>) -> Mark {
+    fn mark(&self, node: &TreeNode<'_>) -> Position {
         node.start.mark(self.skipped)
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::chars;
-use crate::{Budget, Error, Mark, Problem};
+use crate::{Budget, Error, Position, Problem};
 
 /// A text to scan.
 #[derive(Debug)]
@@ -30,7 +30,7 @@ impl<'a> Source<'a> {
     pub(crate) fn new(bytes: &'a [u8], budget: &Budget) -> Result<Self, Error> {
         if bytes.len() > budget.bytes.min(u32::MAX as usize >> 1) {
             let (of, limit) = ("bytes of text", budget.bytes);
-            return Err(Problem::Budget { of, limit }.at(Mark::start()));
+            return Err(Problem::Budget { of, limit }.at(Position::start()));
         }
         match bytes {
             [0xFF, 0xFE, rest @ ..] => Ok(Self::utf16(rest, u16::from_le_bytes)),
@@ -103,9 +103,9 @@ impl Failure {
             problem: self.problem.into(),
             line: 0,
         };
-        problem.at(Mark {
+        problem.at(Position {
             offset: self.offset,
-            ..Mark::start()
+            ..Position::start()
         })
     }
 }

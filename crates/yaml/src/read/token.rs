@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::Mark;
+use crate::Position;
 
 /// A place while scanning; counts from 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -17,8 +17,8 @@ pub(crate) struct Place {
 
 impl Place {
     /// The place as users count, behind `skipped` bytes.
-    pub(crate) fn mark(self, skipped: usize) -> Mark {
-        Mark {
+    pub(crate) fn mark(self, skipped: usize) -> Position {
+        Position {
             offset: self.at as usize + skipped,
             line: self.line as usize + 1,
             column: self.column as usize + 1,

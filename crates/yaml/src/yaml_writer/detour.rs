@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use crate::float::{float_to_json, format_float};
 use crate::json_writer::{self, lossy};
-use crate::{Error, Mark, Problem};
+use crate::{Error, Position, Problem};
 
 /// The longest JSON form of a key that go-yaml still takes for one, in characters.
 const LONGEST_KEY: usize = 1024;
@@ -80,7 +80,7 @@ fn syntax(problem: &'static str) -> Error {
         problem: problem.into(),
         line: 0,
     }
-    .at(Mark::default())
+    .at(Position::default())
 }
 
 /// A finite float: JSON's digits read as a whole number where they are one.

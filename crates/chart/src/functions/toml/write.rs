@@ -50,7 +50,7 @@ impl Writer<'_> {
 
     /// Goes one level down, if there is one left.
     fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
-        self.meter.burn(1)?;
+        self.meter.consume_fuel(1)?;
         self.meter.enter()?;
         let result = run(self);
         self.meter.leave();
@@ -226,7 +226,7 @@ fn kind(value: &Value, meter: &mut Meter) -> Result<Kind, Failure> {
 fn list_kind(list: &List, meter: &mut Meter) -> Result<Kind, Failure> {
     let mut all_tables = !list.items().is_empty();
     for item in list.items() {
-        meter.burn(1)?;
+        meter.consume_fuel(1)?;
         match kind(item, meter)? {
             Kind::Nil => return Err(Failure::message("toml: cannot encode array with nil element")),
             Kind::Table => {}
