@@ -1,4 +1,4 @@
-//! A plan to calls: takes a plan, does its steps in order, stops at the first that fails, and tells the brain what each brought.
+//! A plan to calls: takes a plan, does its steps in order, stops at the first that fails, and tells the reconciler what each brought.
 //! Chooses nothing.
 
 mod release;
@@ -22,9 +22,9 @@ use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::brain::{Ended, Failed, Unreadable};
 use crate::clock::Clock;
 use crate::log::describe;
+use crate::reconciler::{DecodeError, PlanOutcome, StepFailure};
 use crate::render::Renderer;
 use crate::report::Report;
 use crate::run::Shared;
@@ -71,10 +71,10 @@ impl Executor {
     /// Carries out a plan, and says how many of its steps were done.
     ///
     /// What follows a release that changed was planned for what was there before: it is left to the next plan.
-    pub(crate) async fn execute(&self, plan: &Plan) -> (usize, Ended) {
+    pub(crate) async fn execute(&self, plan: &Plan) -> (usize, PlanOutcome) {
         for (done, step) in plan.steps.iter().enumerate() {
             if self.stopping.load(Ordering::Relaxed) {
-                return (done, Ended::Interrupted);
+                return (done, PlanOutcome::Interrupted);
             }
             tracing::debug!(subject = %plan.subject, reason = %step.reason, "{}", describe(&step.action));
             // What a step leaves half done is in the cluster, and the next plan starts from there.
@@ -83,15 +83,20 @@ impl Executor {
                 .await;
             match result {
                 Ok(Ok(Effect::Small)) => {}
-                Ok(Ok(Effect::Large)) => return (done + 1, Ended::Done),
-                Err(_) => return (done, Ended::Failed(Box::new(Failed::panic(step.action.clone())))),
+                Ok(Ok(Effect::Large)) => return (done + 1, PlanOutcome::Succeeded),
+                Err(_) => {
+                    return (
+                        done,
+                        PlanOutcome::Failed(Box::new(StepFailure::panicked(step.action.clone()))),
+                    );
+                }
                 Ok(Err(refused)) => {
-                    let failed = Failed::of(step.action.clone(), refused);
-                    return (done, Ended::Failed(Box::new(failed)));
+                    let failed = StepFailure::new(step.action.clone(), refused);
+                    return (done, PlanOutcome::Failed(Box::new(failed)));
                 }
             }
         }
-        (plan.steps.len(), Ended::Done)
+        (plan.steps.len(), PlanOutcome::Succeeded)
     }
 
     async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, Refused> {
@@ -109,7 +114,7 @@ impl Executor {
             && let Some(action) = verb(&step.action)
         {
             let reason = step.reason.name();
-            self.shared.observer.note(&Report::Wrote { action, reason });
+            self.shared.observer.report(&Report::Written { action, reason });
         }
         done
     }
@@ -119,7 +124,10 @@ impl Executor {
     async fn is_confirmed(&self, subject: &Subject, action: &Action) -> bool {
         let is_listed = self.watches.relist_referrers().await;
         let now = self.clock.now();
-        is_listed && self.shared.with(|brain| brain.still_plans(subject, action, now))
+        is_listed
+            && self
+                .shared
+                .with(|reconciler| reconciler.still_plans(subject, action, now))
     }
 
     async fn act(&self, action: &Action) -> Result<Effect, Refused> {
@@ -168,9 +176,9 @@ impl Executor {
     /// News that cannot be told stop nothing.
     async fn tell(&self, event: &Event) {
         let mut event = event.clone();
-        event.message = self.shared.with(|brain| brain.discreet(&event.message));
+        event.message = self.shared.with(|reconciler| reconciler.redacted(&event.message));
         match self.events.tell(&event, self.clock.now()).await {
-            Ok(true) => self.shared.observer.note(&Report::Wrote {
+            Ok(true) => self.shared.observer.report(&Report::Written {
                 action: "event",
                 reason: event.reason.name(),
             }),
@@ -228,7 +236,7 @@ impl Executor {
             reason,
         };
         let seen = Observation::Probed(request.webhook.clone(), result);
-        self.shared.with(|brain| brain.observe(seen));
+        self.shared.with(|reconciler| reconciler.observe(seen));
         Ok(())
     }
 
@@ -237,7 +245,8 @@ impl Executor {
         let annotations = [(names::PROBE_STATUS, status), (names::PROBE_REASON, reason)];
         let answer = self.writer.annotate_webhook(object, &annotations).await?;
         if let Ok(id) = ObjectId::of(&answer) {
-            self.shared.with(|brain| brain.managed_seen(&id, answer));
+            self.shared
+                .with(|reconciler| reconciler.observe_managed(&id, answer));
         }
         Ok(())
     }
@@ -248,7 +257,8 @@ impl Executor {
             .merge(&relabel.object.subject, relabel.patch())
             .await?;
         let light: Light = serde_json::from_value(answer).map_err(own_fault)?;
-        self.shared.with(|brain| brain.namespace_written(light));
+        self.shared
+            .with(|reconciler| reconciler.observe_written_namespace(light));
         Ok(())
     }
 
@@ -258,7 +268,8 @@ impl Executor {
             return Ok(());
         };
         if let Some((key, workload)) = Workload::of(key.kind(), &answer) {
-            self.shared.with(|brain| brain.workload_written(key, workload));
+            self.shared
+                .with(|reconciler| reconciler.observe_written_workload(key, workload));
         }
         Ok(())
     }
@@ -271,7 +282,10 @@ impl Executor {
     }
 
     fn observe(&self, kind: ObjectKind, answer: Value) {
-        readable(self.shared.with(|brain| brain.object_seen(kind, answer)));
+        readable(
+            self.shared
+                .with(|reconciler| reconciler.observe_object(kind, answer)),
+        );
     }
 
     /// What we know of an object did not hold: a watch may have missed something, so it is read.
@@ -279,14 +293,20 @@ impl Executor {
         let Some((kind, name)) = target(action) else {
             return self.look_at_others(action).await;
         };
-        let (before, grave) = self
-            .shared
-            .with(|brain| (brain.version_of(kind, &name), brain.grave_of(kind, &name)));
+        let (before, grave) = self.shared.with(|reconciler| {
+            (
+                reconciler.known_version_of(kind, &name),
+                reconciler.tombstone(kind, &name),
+            )
+        });
         match self.writer.get(kind, &name).await {
-            Ok(Some(object)) => readable(self.shared.with(|brain| brain.object_found(kind, object, grave))),
+            Ok(Some(object)) => readable(
+                self.shared
+                    .with(|reconciler| reconciler.confirm_object(kind, object, grave)),
+            ),
             Ok(None) => self
                 .shared
-                .with(|brain| brain.object_missing(kind, &name, before)),
+                .with(|reconciler| reconciler.confirm_missing(kind, &name, before)),
             Err(error) => tracing::debug!(%error, "an object could not be read again"),
         }
     }
@@ -302,14 +322,16 @@ impl Executor {
             return;
         };
         match self.writer.find(subject).await {
-            Ok(found) => self.shared.with(|brain| brain.found(subject, found)),
+            Ok(found) => self
+                .shared
+                .with(|reconciler| reconciler.observe_read(subject, found)),
             Err(error) => tracing::debug!(%error, "an object could not be read again"),
         }
     }
 }
 
 /// What cannot be read is told.
-fn readable(read: Result<(), Unreadable>) {
+fn readable(read: Result<(), DecodeError>) {
     if let Err(error) = read {
         tracing::error!(
             error = &error as &dyn std::error::Error,

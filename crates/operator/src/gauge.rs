@@ -1,4 +1,4 @@
-//! How full everything is: takes the brain now and then, tells sizes and who is in use.
+//! How full everything is: takes the reconciler now and then, tells sizes and who is in use.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tokio::time::Instant;
 
-use crate::brain::Brain;
+use crate::reconciler::Reconciler;
 use crate::report::{Observer, Report};
 
 /// Counting pods walks over them: not at every turn.
@@ -21,13 +21,13 @@ pub(crate) struct Gauges {
 
 impl Gauges {
     /// Tells how many wait; the rest if it was not told for a while.
-    pub(crate) fn tell(&mut self, brain: &Brain, observer: &Arc<dyn Observer>) {
-        observer.note(&Report::Queued(brain.depth()));
+    pub(crate) fn tell(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
+        observer.report(&Report::QueueDepth(reconciler.depth()));
         if self.told.is_some_and(|told| told.elapsed() < PERIOD) {
             return;
         }
         self.told = Some(Instant::now());
-        let snapshot = brain.snapshot();
+        let snapshot = reconciler.snapshot();
         let caches = [
             ("Istio", snapshot.istios().len()),
             ("IstioRevision", snapshot.revisions().len()),
@@ -35,16 +35,16 @@ impl Gauges {
             ("IstioCNI", snapshot.cnis().len()),
             ("ZTunnel", snapshot.ztunnels().len()),
             ("Pod", snapshot.references().pods().count()),
-            ("managed", brain.live().len()),
+            ("managed", reconciler.live().len()),
         ];
         for (cache, objects) in caches {
-            observer.note(&Report::Cached { cache, objects });
+            observer.report(&Report::Cached { cache, objects });
         }
-        self.tell_use(brain, observer);
+        self.tell_use(reconciler, observer);
     }
 
-    fn tell_use(&mut self, brain: &Brain, observer: &Arc<dyn Observer>) {
-        let snapshot = brain.snapshot();
+    fn tell_use(&mut self, reconciler: &Reconciler, observer: &Arc<dyn Observer>) {
+        let snapshot = reconciler.snapshot();
         let now: BTreeSet<String> = snapshot
             .revisions()
             .iter()
@@ -52,10 +52,10 @@ impl Gauges {
             .collect();
         for revision in &now {
             let counts = Some(snapshot.references().counts(revision));
-            observer.note(&Report::InUse { revision, counts });
+            observer.report(&Report::InUse { revision, counts });
         }
         for revision in self.revisions.difference(&now) {
-            observer.note(&Report::InUse {
+            observer.report(&Report::InUse {
                 revision,
                 counts: None,
             });

@@ -65,9 +65,9 @@ impl Health {
 }
 
 impl Observer for Health {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         match report {
-            Report::Turned => self.lock().turned = Instant::now(),
+            Report::LoopIteration => self.lock().turned = Instant::now(),
             Report::Synced(synced) => self.lock().synced = *synced,
             _ => {}
         }
@@ -90,16 +90,16 @@ mod tests {
     async fn a_loop_that_turns_is_alive() {
         let health = Health::default();
         check(&health, "ok", "not everything was listed yet");
-        health.note(&Report::Synced(true));
+        health.report(&Report::Synced(true));
         check(&health, "ok", "ok");
         tokio::time::advance(Duration::from_mins(1)).await;
         check(&health, "ok", "ok");
         tokio::time::advance(Duration::from_secs(1)).await;
         let late = "the loop has not turned for 61 s";
         check(&health, late, late);
-        health.note(&Report::Turned);
+        health.report(&Report::LoopIteration);
         check(&health, "ok", "ok");
-        health.note(&Report::Synced(false));
+        health.report(&Report::Synced(false));
         check(&health, "ok", "not everything was listed yet");
     }
 }

@@ -1,14 +1,13 @@
 //! The operator: takes a client and settings, watches the cluster, and keeps the mesh as its objects declare it.
 //!
 //! ```text
-//! watch ──▶ brain ──plan──▶ execute ──▶ API
+//! watch ──▶ reconciler ──plan──▶ execute ──▶ API
 //!             ▲                │
 //!             └────────────────┘
 //! ```
 //!
 //! *Absent on purpose:* deciding anything; that is `mainstay-mesh`.
 
-pub mod brain;
 mod clock;
 pub mod config;
 mod execute;
@@ -20,6 +19,7 @@ pub mod metrics;
 pub mod platform;
 pub mod probe;
 mod queue;
+pub mod reconciler;
 mod render;
 pub mod report;
 mod run;
@@ -30,9 +30,9 @@ mod testing;
 pub mod tls;
 mod watch;
 
-pub use brain::Brain;
 pub use clock::Clock;
 pub use execute::Prober;
+pub use reconciler::Reconciler;
 pub use render::{RenderError, Renderer};
 pub use report::{Observer, Outcome, Report};
-pub use run::{Inspect, OperatorError, Options, run};
+pub use run::{OperatorError, Options, PlanInspector, run};

@@ -157,18 +157,18 @@ fn number(count: usize) -> i64 {
 }
 
 impl Observer for Metrics {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         match *report {
             Report::Planned(plan, took) => self.planned(plan, took),
             Report::Reconciled { plan, outcome, took } => self.reconciled(&plan.subject, outcome, took),
-            Report::Wrote { action, reason } => {
+            Report::Written { action, reason } => {
                 let reason = Cow::Owned(reason.to_owned());
                 self.writes
                     .get_or_create(&[("action", action.into()), ("reason", reason)])
                     .inc();
             }
-            Report::Called { verb, code } => self.called(verb, code),
-            Report::Queued(waiting) => drop(self.queued.set(number(waiting))),
+            Report::ApiCall { verb, code } => self.called(verb, code),
+            Report::QueueDepth(waiting) => drop(self.queued.set(number(waiting))),
             Report::Cached { cache, objects } => {
                 let labels = [("cache", Cow::Owned(cache.to_owned()))];
                 self.cached.get_or_create(&labels).set(number(objects));
@@ -176,7 +176,7 @@ impl Observer for Metrics {
             Report::InUse { revision, counts } => self.in_use(revision, counts),
             Report::Leading(leading) => drop(self.leader.set(leading.into())),
             Report::Synced(synced) => drop(self.synced.set(synced.into())),
-            Report::Turned | Report::Woken { .. } => {}
+            Report::LoopIteration | Report::Enqueued { .. } => {}
         }
     }
 }

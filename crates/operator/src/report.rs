@@ -9,14 +9,14 @@ use mainstay_mesh::{Plan, Subject};
 /// Whoever wants to know what the loop does. Telling must cost next to nothing: no I/O, no waiting.
 pub trait Observer: Send + Sync {
     /// Takes a report.
-    fn note(&self, report: &Report<'_>);
+    fn report(&self, report: &Report<'_>);
 }
 
 /// One thing that happened.
 #[derive(Clone, Copy, Debug)]
 pub enum Report<'a> {
     /// The loop went round; at least every 20 seconds, also when there is nothing to do and while another one leads.
-    Turned,
+    LoopIteration,
     /// Whether every source was listed: from then on plans are made.
     Synced(bool),
     /// Whether this process leads.
@@ -33,21 +33,21 @@ pub enum Report<'a> {
         took: Duration,
     },
     /// Something was written.
-    Wrote {
+    Written {
         /// What was done: `create`, `apply`, `update`, `delete`, `status`, `finalizer`, `annotate`, `event`, `lease`.
         action: &'static str,
         /// Why: a reason of ours, or what differed.
         reason: &'a str,
     },
     /// The API was called.
-    Called {
+    ApiCall {
         /// The verb as Kubernetes counts it: `get`, `list`, `watch`, `create`, `update`, `patch`, `delete`.
         verb: &'static str,
         /// The answer's status; 0 when there was none.
         code: u16,
     },
     /// So many subjects wait for their turn.
-    Queued(usize),
+    QueueDepth(usize),
     /// So many objects are kept in memory.
     Cached {
         /// Where: a kind, or a name of ours.
@@ -63,11 +63,11 @@ pub enum Report<'a> {
         counts: Option<Counts>,
     },
     /// A subject was put into the queue.
-    Woken {
-        /// Which.
+    Enqueued {
+        /// The subject.
         subject: &'a Subject,
-        /// By what: an object's kind and name, or a timer.
-        by: &'a str,
+        /// The cause: kind and name of an object, or a timer.
+        cause: &'a str,
     },
 }
 
@@ -99,14 +99,14 @@ impl Outcome<'_> {
 
 /// Nobody listens.
 impl Observer for () {
-    fn note(&self, _: &Report<'_>) {}
+    fn report(&self, _: &Report<'_>) {}
 }
 
 /// All of them listen, in this order.
 impl Observer for Vec<Arc<dyn Observer>> {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         for observer in self {
-            observer.note(report);
+            observer.report(report);
         }
     }
 }

@@ -24,10 +24,10 @@ use mainstay_mesh::{Library, Settings, Snapshot};
 use tokio::sync::Notify;
 use tokio::time::{Instant, sleep};
 
-use crate::brain::{Brain, Ended, Listener, Next};
 use crate::clock::Clock;
 use crate::execute::{Executor, Prober};
 use crate::gauge::Gauges;
+use crate::reconciler::{EnqueueListener, NextPlan, PlanOutcome, Reconciler};
 use crate::render::Renderer;
 use crate::report::{Observer, Outcome, Report};
 use crate::watch::all::Watches;
@@ -39,7 +39,7 @@ const TURN: Duration = Duration::from_secs(20);
 const LAST_WORDS: Duration = Duration::from_secs(30);
 
 /// Told of every plan that is made, with what it was made from.
-pub type Inspect = Arc<dyn Fn(&Snapshot, &Plan) + Send + Sync>;
+pub type PlanInspector = Arc<dyn Fn(&Snapshot, &Plan) + Send + Sync>;
 
 /// How to run.
 #[derive(Clone)]
@@ -57,7 +57,7 @@ pub struct Options {
     /// Who asks remote control planes.
     pub prober: Arc<dyn Prober>,
     /// Who looks at every plan, in tests.
-    pub inspect: Option<Inspect>,
+    pub inspect: Option<PlanInspector>,
 }
 
 impl Default for Options {
@@ -93,27 +93,27 @@ pub enum OperatorError {
     LeaseLost,
 }
 
-/// What watches and executions share: the brain, a bell for when there is something to do, and whoever is told.
+/// What watches and executions share: the reconciler, a bell for when there is something to do, and whoever is told.
 pub(crate) struct Shared {
-    brain: Mutex<Brain>,
+    reconciler: Mutex<Reconciler>,
     bell: Notify,
     pub(crate) observer: Arc<dyn Observer>,
 }
 
 impl Shared {
-    pub(crate) fn new(brain: Brain, observer: Arc<dyn Observer>) -> Self {
+    pub(crate) fn new(reconciler: Reconciler, observer: Arc<dyn Observer>) -> Self {
         Self {
-            brain: Mutex::new(brain),
+            reconciler: Mutex::new(reconciler),
             bell: Notify::new(),
             observer,
         }
     }
 
-    /// Reads or tells the brain something.
-    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Brain) -> R) -> R {
-        let mut brain = self.brain.lock().unwrap_or_else(PoisonError::into_inner);
-        let result = act(&mut brain);
-        if brain.depth() > 0 {
+    /// Reads or tells the reconciler something.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut Reconciler) -> R) -> R {
+        let mut reconciler = self.reconciler.lock().unwrap_or_else(PoisonError::into_inner);
+        let result = act(&mut reconciler);
+        if reconciler.depth() > 0 {
             self.bell.notify_one();
         }
         result
@@ -130,7 +130,7 @@ pub async fn run(
     stop: impl Future<Output = ()>,
 ) -> Result<(), OperatorError> {
     let observer = options.observer.clone();
-    let meter: Meter = Arc::new(move |verb, code| observer.note(&Report::Called { verb, code }));
+    let meter: Meter = Arc::new(move |verb, code| observer.report(&Report::ApiCall { verb, code }));
     let fence = if options.leader_elect {
         Fence::closed()
     } else {
@@ -150,17 +150,17 @@ pub async fn run(
             "a version is left out"
         );
     }
-    let mut brain = Brain::new(
+    let mut reconciler = Reconciler::new(
         clock.now(),
         Arc::new(settings),
         Arc::new(library),
         options.max_concurrent,
     );
     let observer = options.observer.clone();
-    brain.listen(Listener(Arc::new(move |subject, by| {
-        observer.note(&Report::Woken { subject, by });
+    reconciler.set_listener(EnqueueListener(Arc::new(move |subject, cause| {
+        observer.report(&Report::Enqueued { subject, cause });
     })));
-    let shared = Arc::new(Shared::new(brain, options.observer.clone()));
+    let shared = Arc::new(Shared::new(reconciler, options.observer.clone()));
     tokio::pin!(stop);
     let engine = Engine::new(client.clone());
     let watches = Watches::start(client.clone(), shared.clone());
@@ -200,17 +200,17 @@ async fn lead(
     let observer = &options.observer;
     let ready = async {
         executor.watches.listed().await;
-        observer.note(&Report::Synced(true));
+        observer.report(&Report::Synced(true));
         if let Some(lease) = &mut lease {
             lease.acquire().await;
         }
-        observer.note(&Report::Leading(true));
+        observer.report(&Report::Leading(true));
     };
     tokio::select! {
         () = waiting(ready, observer) => {}
         () = &mut stop => return Ok(()),
     }
-    executor.shared.with(Brain::open);
+    executor.shared.with(Reconciler::start_planning);
     let work = Loop {
         executor,
         inspect: options.inspect.clone(),
@@ -227,7 +227,7 @@ async fn lead(
         () = work.turn(stop) => Ok(()),
         () = kept => Err(OperatorError::LeaseLost),
     };
-    observer.note(&Report::Leading(false));
+    observer.report(&Report::Leading(false));
     if let (Ok(()), Some(lease)) = (&result, &mut lease) {
         lease.release().await;
     }
@@ -238,7 +238,7 @@ async fn lead(
 async fn waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) {
     tokio::pin!(ready);
     loop {
-        observer.note(&Report::Turned);
+        observer.report(&Report::LoopIteration);
         tokio::select! {
             () = &mut ready => return,
             () = sleep(TURN) => {}
@@ -247,11 +247,11 @@ async fn waiting(ready: impl Future<Output = ()>, observer: &Arc<dyn Observer>) 
 }
 
 /// A plan that was carried out, how it ended, and how long it took.
-type Finished = (Plan, Ended, Duration);
+type Finished = (Plan, PlanOutcome, Duration);
 
 struct Loop<'a> {
     executor: &'a Executor,
-    inspect: Option<Inspect>,
+    inspect: Option<PlanInspector>,
     running: FuturesUnordered<BoxFuture<'a, Finished>>,
     gauges: Gauges,
 }
@@ -262,14 +262,14 @@ impl Loop<'_> {
         loop {
             self.start();
             let shared = &self.executor.shared;
-            if shared.with(|brain| brain.moves_workloads()) {
+            if shared.with(|reconciler| reconciler.migrates_workloads()) {
                 self.executor.watches.follow_workloads();
             }
-            shared.observer.note(&Report::Turned);
-            shared.with(|brain| self.gauges.tell(brain, &shared.observer));
+            shared.observer.report(&Report::LoopIteration);
+            shared.with(|reconciler| self.gauges.tell(reconciler, &shared.observer));
             let pause = self.pause();
             tokio::select! {
-                () = shared.bell.notified(), if self.has_room() => {}
+                () = shared.bell.notified(), if self.has_capacity() => {}
                 Some(finished) = self.running.next() => self.finish(finished),
                 () = sleep(pause) => {}
                 () = &mut stop => break,
@@ -290,30 +290,32 @@ impl Loop<'_> {
     fn start(&mut self) {
         loop {
             let begun = Instant::now();
-            let next = self.executor.shared.with(|brain| {
-                let next = brain.next(self.executor.clock.now());
-                if let (Some(inspect), Some(Next::Plan(plan) | Next::Idle(plan))) = (&self.inspect, &next) {
-                    inspect(brain.snapshot(), plan);
+            let next = self.executor.shared.with(|reconciler| {
+                let next = reconciler.next_plan(self.executor.clock.now());
+                if let (Some(inspect), Some(NextPlan::Execute(plan) | NextPlan::Idle(plan))) =
+                    (&self.inspect, &next)
+                {
+                    inspect(reconciler.snapshot(), plan);
                 }
                 next
             });
             let observer = &self.executor.shared.observer;
             match next {
                 None => return,
-                Some(Next::Plan(plan)) => {
-                    observer.note(&Report::Planned(&plan, begun.elapsed()));
+                Some(NextPlan::Execute(plan)) => {
+                    observer.report(&Report::Planned(&plan, begun.elapsed()));
                     self.running.push(Box::pin(carry_out(self.executor, plan, begun)));
                 }
-                Some(Next::Idle(plan)) => {
-                    observer.note(&Report::Planned(&plan, begun.elapsed()));
-                    observer.note(&Report::Reconciled {
+                Some(NextPlan::Idle(plan)) => {
+                    observer.report(&Report::Planned(&plan, begun.elapsed()));
+                    observer.report(&Report::Reconciled {
                         plan: &plan,
                         outcome: Outcome::Idle,
                         took: begun.elapsed(),
                     });
                 }
-                Some(Next::Panicked(subject)) => {
-                    observer.note(&Report::Reconciled {
+                Some(NextPlan::Panicked(subject)) => {
+                    observer.report(&Report::Reconciled {
                         plan: &Plan::empty(subject),
                         outcome: Outcome::Panicked,
                         took: begun.elapsed(),
@@ -325,30 +327,30 @@ impl Loop<'_> {
 
     fn finish(&mut self, (plan, ended, took): Finished) {
         let shared = &self.executor.shared;
-        let discreet;
+        let redacted;
         let outcome = match &ended {
-            Ended::Done | Ended::Interrupted => Outcome::Done,
-            Ended::Failed(failed) if failed.panicked => Outcome::Panicked,
-            Ended::Failed(failed) => {
-                discreet = failed.discreet();
-                Outcome::Failed(&discreet)
+            PlanOutcome::Succeeded | PlanOutcome::Interrupted => Outcome::Done,
+            PlanOutcome::Failed(failed) if failed.panicked => Outcome::Panicked,
+            PlanOutcome::Failed(failed) => {
+                redacted = failed.redacted();
+                Outcome::Failed(&redacted)
             }
         };
-        shared.observer.note(&Report::Reconciled {
+        shared.observer.report(&Report::Reconciled {
             plan: &plan,
             outcome,
             took,
         });
-        shared.with(|brain| brain.done(&plan, ended, self.executor.clock.now()));
+        shared.with(|reconciler| reconciler.finish_plan(&plan, ended, self.executor.clock.now()));
     }
 
     /// The bell matters only while another plan could be started.
-    fn has_room(&self) -> bool {
-        self.running.is_empty() || self.executor.shared.with(|brain| brain.has_room())
+    fn has_capacity(&self) -> bool {
+        self.running.is_empty() || self.executor.shared.with(|reconciler| reconciler.has_capacity())
     }
 
     fn pause(&self) -> Duration {
-        let wake_at = self.executor.shared.with(|brain| brain.wake_at());
+        let wake_at = self.executor.shared.with(|reconciler| reconciler.next_due());
         until(self.executor.clock.now(), wake_at).clamp(Duration::from_millis(1), TURN)
     }
 }
@@ -359,7 +361,7 @@ fn until(now: Timestamp, moment: Timestamp) -> Duration {
 
 async fn carry_out(executor: &Executor, mut plan: Plan, begun: Instant) -> Finished {
     let (done, ended) = executor.execute(&plan).await;
-    if matches!(ended, Ended::Done) {
+    if matches!(ended, PlanOutcome::Succeeded) {
         plan.steps.truncate(done);
     }
     (plan, ended, begun.elapsed())

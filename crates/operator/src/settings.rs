@@ -40,7 +40,7 @@ pub struct Inputs {
 
 /// What was found.
 #[derive(Clone, Debug)]
-pub struct Found {
+pub struct ClusterSettings {
     /// For the planner.
     pub settings: Settings,
     /// What the cluster says of TLS, to notice when it says something else; only on `OpenShift`.
@@ -52,7 +52,7 @@ pub struct Found {
 pub enum SettingsError {
     /// The cluster does not answer.
     #[error("the cluster cannot be reached: no answer within {} s", PATIENCE.as_secs())]
-    Late,
+    Timeout,
     /// It cannot be asked.
     #[error("unable to detect platform")]
     Platform(#[source] Box<kube::Error>),
@@ -83,11 +83,11 @@ pub enum SettingsError {
 }
 
 /// Asks the cluster what it is.
-pub async fn find(client: &Client, inputs: Inputs) -> Result<Found, SettingsError> {
-    let late = |_| SettingsError::Late;
+pub async fn detect(client: &Client, inputs: Inputs) -> Result<ClusterSettings, SettingsError> {
+    let late = |_| SettingsError::Timeout;
     let platform = match inputs.platform {
         Some(platform) => platform,
-        None => detect(client).await?,
+        None => detect_platform(client).await?,
     };
     let tls = match platform {
         Platform::Kubernetes => None,
@@ -109,12 +109,12 @@ pub async fn find(client: &Client, inputs: Inputs) -> Result<Found, SettingsErro
         tls: profile,
         vendor_defaults: inputs.vendor_defaults,
     };
-    Ok(Found { settings, tls })
+    Ok(ClusterSettings { settings, tls })
 }
 
-async fn detect(client: &Client) -> Result<Platform, SettingsError> {
+async fn detect_platform(client: &Client) -> Result<Platform, SettingsError> {
     let asked = tokio::time::timeout(PATIENCE, platform::detect(client)).await;
-    let answer = asked.map_err(|_| SettingsError::Late)?;
+    let answer = asked.map_err(|_| SettingsError::Timeout)?;
     let platform = answer.map_err(|error| SettingsError::Platform(Box::new(error)))?;
     tracing::info!(
         platform = platform.value().unwrap_or("kubernetes"),

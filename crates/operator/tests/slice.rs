@@ -148,9 +148,9 @@ struct Clumsy {
 }
 
 impl Observer for Clumsy {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         match report {
-            Report::Wrote { action: "status", .. } => {
+            Report::Written { action: "status", .. } => {
                 assert_ne!(self.statuses.fetch_add(1, Ordering::Relaxed), 0, "on purpose");
             }
             Report::Reconciled {

@@ -20,8 +20,8 @@ use crate::input::{Input, text};
 use crate::limits::Limits;
 use crate::recording::Recording;
 use crate::scene::Scene;
-use crate::stage::{Stage, StageOptions};
 use crate::wish::Plot;
+use mainstay_harness::{ClusterOptions, SimulatedCluster};
 use witness::Witness;
 
 /// Between two looks at whether it is over.
@@ -48,12 +48,12 @@ pub(crate) fn play(
     seed: u64,
 ) -> Result<Recording, RehearsalError> {
     let start = limits.start;
-    let options = StageOptions {
+    let options = ClusterOptions {
         seed: seed ^ OWN_CHANCE,
         start,
-        ..StageOptions::default()
+        ..ClusterOptions::default()
     };
-    Stage::play(catalog, &options, async |stage| {
+    SimulatedCluster::run(catalog, &options, async |stage| {
         let later = set(&stage, input, (scene, plot)).await?;
         run(&stage, later, (scene, plot, limits)).await
     })
@@ -61,7 +61,7 @@ pub(crate) fn play(
 
 /// Puts everything on the stage, pods that were ready being so at once; gives what must wait for the present control plane.
 async fn set(
-    stage: &Stage,
+    stage: &SimulatedCluster,
     input: &Input,
     (scene, plot): (&Scene, &Plot),
 ) -> Result<Vec<Value>, RehearsalError> {
@@ -80,14 +80,14 @@ async fn set(
     let absent = scene.absent();
     let waits = |object: &Value| key_of(object).is_some_and(|key| absent.contains(&key));
     let (later, now): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(waits);
-    stage.cluster().with(|state| load(state, now));
-    stage.cluster().settle();
+    stage.sim().with(|state| load(state, now));
+    stage.sim().settle();
     if !plot.wanted.spec.namespace.is_empty() {
         stage
             .create_namespace(&plot.wanted.spec.namespace, Value::Null)
             .await?;
     }
-    stage.pass(STEP).await;
+    stage.sleep(STEP).await;
     Ok(later)
 }
 
@@ -101,8 +101,12 @@ fn key_of(object: &Value) -> Option<WorkloadKey> {
 }
 
 /// Tells pods that get their node from now on how long to take.
-fn direct(stage: &Stage, scene: &Scene, pace: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>) {
-    stage.cluster().with(|state| {
+fn direct(
+    stage: &SimulatedCluster,
+    scene: &Scene,
+    pace: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>,
+) {
+    stage.sim().with(|state| {
         state.scripts.clear();
         state
             .scripts
@@ -116,30 +120,28 @@ fn direct(stage: &Stage, scene: &Scene, pace: impl Fn(&WorkloadKey, Option<Durat
 }
 
 async fn run(
-    stage: &Stage,
+    stage: &SimulatedCluster,
     later: Vec<Value>,
     (scene, plot, limits): (&Scene, &Plot, &Limits),
 ) -> Result<Recording, RehearsalError> {
     let tape: Tape = Arc::new(Mutex::new(Recording::new(plot.istio.name())));
-    stage
-        .cluster()
-        .add_controller(Box::new(Witness::new(tape.clone())));
+    stage.sim().add_controller(Box::new(Witness::new(tape.clone())));
     let operator = stage.start_operator(Settings::default(), options(&tape, stage));
     rest(stage, &tape, limits.warm_up).await;
     if !later.is_empty() {
-        stage.cluster().with(|state| load(state, later));
-        stage.cluster().settle();
-        stage.pass(STEP).await;
+        stage.sim().with(|state| load(state, later));
+        stage.sim().settle();
+        stage.sleep(STEP).await;
         rest(stage, &tape, limits.warm_up).await;
     }
     direct(stage, scene, |_, pace| pace);
     lock(&tape).begin(stage.now());
-    stage.cluster().settle();
+    stage.sim().settle();
     replace_spec(stage, plot).await?;
     lock(&tape).rested = false;
     let end = stage.now().saturating_add(limits.most).unwrap_or(Timestamp::MAX);
     let rested = loop {
-        stage.pass(STEP).await;
+        stage.sleep(STEP).await;
         let last = lock(&tape).last.unwrap_or(stage.now());
         let quiet = Duration::try_from(stage.now().duration_since(last)).unwrap_or_default();
         if quiet >= limits.quiet {
@@ -155,25 +157,25 @@ async fn run(
         tape.clone()
     };
     // The last look at everything gives the finale.
-    stage.pass(FULL_PASS).await;
+    stage.sleep(FULL_PASS).await;
     recording.finale = lock(&tape).finale.clone();
     operator.stop().await?;
     Ok(recording)
 }
 
 /// Waits until the operator has nothing to do.
-async fn rest(stage: &Stage, tape: &Tape, most: Duration) {
+async fn rest(stage: &SimulatedCluster, tape: &Tape, most: Duration) {
     let end = stage.now().saturating_add(most).unwrap_or(Timestamp::MAX);
     loop {
         lock(tape).rested = true;
-        stage.pass(STEP).await;
+        stage.sleep(STEP).await;
         if lock(tape).rested || stage.now() >= end {
             return;
         }
     }
 }
 
-async fn replace_spec(stage: &Stage, plot: &Plot) -> Result<(), RehearsalError> {
+async fn replace_spec(stage: &SimulatedCluster, plot: &Plot) -> Result<(), RehearsalError> {
     let path = format!("/apis/sailoperator.io/v1/istios/{}", plot.istio.name());
     let mut object = stage.get(&path).await?.ok_or(RehearsalError::NoIstio)?;
     if let Value::Object(fields) = &mut object {
@@ -183,7 +185,7 @@ async fn replace_spec(stage: &Stage, plot: &Plot) -> Result<(), RehearsalError> 
     Ok(())
 }
 
-fn options(tape: &Tape, stage: &Stage) -> Options {
+fn options(tape: &Tape, stage: &SimulatedCluster) -> Options {
     let inspected = tape.clone();
     Options {
         observer: Arc::new(Ear {
@@ -214,7 +216,7 @@ struct Ear {
 }
 
 impl Observer for Ear {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         if let Report::Reconciled { plan, outcome, .. } = report {
             match outcome {
                 Outcome::Done => lock(&self.tape).carried_out(plan, self.clock.now()),

@@ -2,9 +2,8 @@
 
 use std::path::PathBuf;
 
+use mainstay_harness::HarnessError;
 use mainstay_sim::snapshot::SnapshotError;
-
-use crate::stage::StageError;
 
 /// Why there is no rehearsal.
 #[derive(Debug, thiserror::Error)]
@@ -63,7 +62,7 @@ pub enum RehearsalError {
     Readiness(String),
     /// The embedded cluster failed.
     #[error(transparent)]
-    Stage(#[from] StageError),
+    Harness(#[from] HarnessError),
 }
 
 fn known(names: &[String]) -> String {

@@ -20,12 +20,10 @@ mod recording;
 mod rehearse;
 pub mod report;
 mod scene;
-pub mod stage;
 mod wish;
 
 pub use error::RehearsalError;
 pub use input::Input;
 pub use rehearse::rehearse;
 pub use report::Report;
-pub use stage::Stage;
 pub use wish::{EMBEDDED_MOST, Wish};

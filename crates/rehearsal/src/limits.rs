@@ -77,7 +77,7 @@ impl Limits {
 
 /// A whole second after everything in the input.
 fn start(input: &Input) -> Timestamp {
-    let usual = crate::stage::StageOptions::default().start;
+    let usual = mainstay_harness::ClusterOptions::default().start;
     let taken = input.taken.map_or(usual, |taken| {
         Timestamp::from_second(taken.as_second().saturating_add(1)).unwrap_or(usual)
     });

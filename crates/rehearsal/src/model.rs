@@ -1,4 +1,4 @@
-//! The upgrade calculated: takes an input and a plot, lets the operator's own brain plan it, carries the plans out on plain data and
+//! The upgrade calculated: takes an input and a plot, lets the operator's own reconciler plan it, carries the plans out on plain data and
 //! calculates what becomes of pods. No API, no JSON of pods: for clusters of many workloads.
 //!
 //! *Invariant:* the recording is the one the embedded cluster gives; a test compares them on random clusters.
@@ -13,8 +13,8 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_catalog::Catalog;
 use mainstay_mesh::{Library, Settings};
-use mainstay_operator::Brain;
-use mainstay_operator::brain::{Ended, Next};
+use mainstay_operator::Reconciler;
+use mainstay_operator::reconciler::{NextPlan, PlanOutcome};
 
 use crate::input::Input;
 use crate::limits::Limits;
@@ -36,41 +36,41 @@ pub(crate) fn play(
 ) -> Recording {
     let (library, _) = Library::of(catalog);
     let settings = Settings {
-        operator_namespace: crate::stage::OPERATOR_NAMESPACE.into(),
+        operator_namespace: mainstay_harness::OPERATOR_NAMESPACE.into(),
         ..Settings::default()
     };
-    let mut brain = Brain::new(limits.start, Arc::new(settings), Arc::new(library), 1);
+    let mut reconciler = Reconciler::new(limits.start, Arc::new(settings), Arc::new(library), 1);
     // Looking at every workload every few minutes of virtual time would be most of the work, and find nothing.
-    brain.trust_events();
+    reconciler.disable_full_pass();
     let mut stage = Stage {
         now: later(limits.start, STEP),
         world: World::new(catalog.clone(), scene),
-        brain,
+        reconciler,
         recording: Recording::new(plot.istio.name()),
         busy: false,
     };
-    stage.world.load(input, plot, &mut stage.brain, stage.now);
-    stage.brain.open();
+    stage.world.load(input, plot, &mut stage.reconciler, stage.now);
+    stage.reconciler.start_planning();
     stage.rest(limits.warm_up);
-    if stage.world.load_absent(&mut stage.brain, stage.now) {
+    if stage.world.load_absent(&mut stage.reconciler, stage.now) {
         stage.pass(later(stage.now, STEP));
         stage.rest(limits.warm_up);
     }
-    let (brain, recording) = (&stage.brain, &mut stage.recording);
-    recording.note_revisions(brain.snapshot());
+    let (reconciler, recording) = (&stage.reconciler, &mut stage.recording);
+    recording.note_revisions(reconciler.snapshot());
     recording.begin(stage.now);
     stage.world.begin(stage.now, &mut stage.recording);
-    stage.world.set_spec(plot, &mut stage.brain);
+    stage.world.set_spec(plot, &mut stage.reconciler);
     stage.run(limits);
-    let (brain, recording) = (&stage.brain, &mut stage.recording);
-    recording.close(brain.snapshot());
+    let (reconciler, recording) = (&stage.reconciler, &mut stage.recording);
+    recording.close(reconciler.snapshot());
     stage.recording
 }
 
 struct Stage<'a> {
     now: Timestamp,
     world: World<'a>,
-    brain: Brain,
+    reconciler: Reconciler,
     recording: Recording,
     /// Whether anything was done since somebody asked.
     busy: bool,
@@ -105,12 +105,12 @@ impl Stage<'_> {
         }
     }
 
-    /// Lets time pass until `end`: each moment at which a pod or the brain has something to do is visited.
+    /// Lets time pass until `end`: each moment at which a pod or the reconciler has something to do is visited.
     fn pass(&mut self, end: Timestamp) {
         self.work();
         loop {
             let next = self.world.due().map_or(end, |due| due.min(end));
-            let next = next.min(self.brain.wake_at()).max(self.now);
+            let next = next.min(self.reconciler.next_due()).max(self.now);
             if next >= end && next > self.now {
                 self.now = end;
                 self.turn();
@@ -127,34 +127,35 @@ impl Stage<'_> {
     }
 
     fn turn(&mut self) {
-        self.world.advance(self.now, &mut self.brain, &mut self.recording);
+        self.world
+            .advance(self.now, &mut self.reconciler, &mut self.recording);
         self.work();
     }
 
     /// Carries out every plan that can be made now.
     fn work(&mut self) {
         for _ in 0..MOST_AT_ONCE {
-            let Some(next) = self.brain.next(self.now) else {
+            let Some(next) = self.reconciler.next_plan(self.now) else {
                 return;
             };
             match next {
-                Next::Panicked(_) => {}
-                Next::Idle(plan) => self.recording.inspect(self.brain.snapshot(), &plan),
-                Next::Plan(mut plan) => {
-                    self.recording.inspect(self.brain.snapshot(), &plan);
+                NextPlan::Panicked(_) => {}
+                NextPlan::Idle(plan) => self.recording.inspect(self.reconciler.snapshot(), &plan),
+                NextPlan::Execute(mut plan) => {
+                    self.recording.inspect(self.reconciler.snapshot(), &plan);
                     self.busy = true;
                     let (done, ended) =
                         self.world
-                            .carry_out(&plan, self.now, &mut self.brain, &mut self.recording);
+                            .carry_out(&plan, self.now, &mut self.reconciler, &mut self.recording);
                     match &ended {
-                        Ended::Done => {
+                        PlanOutcome::Succeeded => {
                             plan.steps.truncate(done);
                             self.recording.carried_out(&plan, self.now);
                         }
-                        Ended::Failed(failed) => self.recording.refused(&plan, &failed.message),
-                        Ended::Interrupted => {}
+                        PlanOutcome::Failed(failed) => self.recording.refused(&plan, &failed.message),
+                        PlanOutcome::Interrupted => {}
                     }
-                    self.brain.done(&plan, ended, self.now);
+                    self.reconciler.finish_plan(&plan, ended, self.now);
                 }
             }
         }

@@ -74,13 +74,13 @@ fn the_operator_then_does_what_was_rehearsed() {
 fn same(cast: Vec<Value>) -> Report {
     let (objects, trace) = old_mesh(&istio(&batched(2, "10s")), cast, async |stage, operator| {
         let before = objects(&stage);
-        let lines = stage.cluster().trace().lines().count();
+        let lines = stage.sim().trace().lines().count();
         stage
-            .merge(ISTIO, &json!({"spec": {"version": "v1.29.1"}}))
+            .merge_patch(ISTIO, &json!({"spec": {"version": "v1.29.1"}}))
             .await?;
-        stage.pass(Duration::from_mins(30)).await;
+        stage.sleep(Duration::from_mins(30)).await;
         operator.stop().await?;
-        let trace = stage.cluster().trace();
+        let trace = stage.sim().trace();
         let new = trace.lines().skip(lines).map(str::to_owned);
         Ok((before, new.collect::<Vec<String>>()))
     });

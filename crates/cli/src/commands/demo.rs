@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mainstay_catalog::Catalog;
-use mainstay_rehearsal::stage::{Pace, Stage, StageError, StageOptions};
+use mainstay_harness::{ClusterOptions, HarnessError, SimulatedCluster, Speed};
 use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::print;
@@ -68,14 +68,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         return print(cast::manifests()?.as_bytes());
     }
     let catalog = Arc::new(Catalog::embedded()?);
-    let options = StageOptions {
+    let options = ClusterOptions {
         start: Timestamp::now(),
-        pace: Pace::Times(args.speed),
-        lease: true,
-        ..StageOptions::default()
+        speed: Speed::Factor(args.speed),
+        leader_elect: true,
+        ..ClusterOptions::default()
     };
     let teller = Teller::new(args.output == Format::Json, args.speed, options.start);
-    Stage::play(catalog, &options, |stage| play(World::new(stage, teller)))
+    SimulatedCluster::run(catalog, &options, |stage| play(World::new(stage, teller)))
 }
 
 /// Until the end, or until somebody has seen enough.
@@ -88,8 +88,8 @@ async fn play(world: World) -> Result<(), CliError> {
     }
 }
 
-impl From<StageError> for CliError {
-    fn from(error: StageError) -> Self {
+impl From<HarnessError> for CliError {
+    fn from(error: HarnessError) -> Self {
         Self::new(Kind::Cluster, chain(&error))
     }
 }

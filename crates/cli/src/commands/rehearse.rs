@@ -165,7 +165,7 @@ impl From<RehearsalError> for CliError {
     fn from(error: RehearsalError) -> Self {
         let kind = match &error {
             RehearsalError::Cluster { .. } => Kind::Cluster,
-            RehearsalError::Stage(_) => Kind::Io,
+            RehearsalError::Harness(_) => Kind::Io,
             _ => Kind::Usage,
         };
         let said = Self::new(kind, chain(&error));

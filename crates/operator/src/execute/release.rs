@@ -1,4 +1,4 @@
-//! Releases: takes one to be installed or removed, renders it once, lets the engine do what differs, and tells the brain.
+//! Releases: takes one to be installed or removed, renders it once, lets the engine do what differs, and tells the reconciler.
 
 use std::error::Error;
 use std::sync::Arc;
@@ -18,26 +18,26 @@ use crate::report::Report;
 impl Executor {
     /// Makes the cluster hold what a release renders to.
     pub(super) async fn install(&self, release: &Arc<Release>) -> Result<Effect, Refused> {
-        let rendered = self.shared.with(|brain| brain.rendered(release));
+        let rendered = self.shared.with(|reconciler| reconciler.rendered(release));
         let desired = match rendered {
             Some(desired) => desired,
             None => Arc::new(self.render(release).await?),
         };
         self.follow(&desired).await;
-        let known = self.shared.with(|brain| brain.known(&desired));
+        let known = self.shared.with(|reconciler| reconciler.known(&desired));
         let done = self.engine.install(&desired, known).await;
         let effect = self.record(done)?;
         self.shared
-            .with(|brain| brain.release_installed(release, desired));
+            .with(|reconciler| reconciler.finish_install(release, desired));
         Ok(effect)
     }
 
     /// Removes what is there of a release.
     pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, Refused> {
-        let known = self.shared.with(|brain| brain.release_leaving(key));
+        let known = self.shared.with(|reconciler| reconciler.begin_uninstall(key));
         let done = self.engine.uninstall(key, known).await;
         let effect = self.record(done)?;
-        self.shared.with(|brain| brain.release_removed(key));
+        self.shared.with(|reconciler| reconciler.finish_uninstall(key));
         Ok(effect)
     }
 
@@ -89,7 +89,7 @@ impl Executor {
         for change in changes.iter().filter(|change| change.done.is_write()) {
             self.report(change);
         }
-        self.shared.with(|brain| brain.changed(&changes));
+        self.shared.with(|reconciler| reconciler.changed(&changes));
         result
     }
 
@@ -102,7 +102,7 @@ impl Executor {
             _ => "apply",
         };
         tracing::debug!(object = %change.id, action, why, "written");
-        self.shared.observer.note(&Report::Wrote { action, reason });
+        self.shared.observer.report(&Report::Written { action, reason });
     }
 }
 

@@ -11,15 +11,15 @@ use crate::report::{Observer, Outcome, Report};
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PlanLog {
     /// Whether to say also what woke each object.
-    pub wakes: bool,
+    pub log_enqueues: bool,
 }
 
 impl Observer for PlanLog {
-    fn note(&self, report: &Report<'_>) {
+    fn report(&self, report: &Report<'_>) {
         match report {
             Report::Reconciled { plan, outcome, took } => say(plan, *outcome, *took),
-            Report::Woken { subject, by } if self.wakes => {
-                tracing::info!(object = %subject, by, "Object queued for reconciliation due to event");
+            Report::Enqueued { subject, cause } if self.log_enqueues => {
+                tracing::info!(object = %subject, cause, "Object queued for reconciliation due to event");
             }
             Report::Leading(true) => tracing::info!("leading: this process changes the cluster from now on"),
             Report::Leading(false) => tracing::info!("not leading"),

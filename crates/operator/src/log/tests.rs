@@ -158,7 +158,7 @@ fn a_plan_that_does_something_is_one_line() {
     let took = Duration::from_millis(5);
     let tell = |outcome| {
         said(options("info", Encoder::Console), || {
-            PlanLog::default().note(&Report::Reconciled {
+            PlanLog::default().report(&Report::Reconciled {
                 plan: &plan,
                 outcome,
                 took,
@@ -202,16 +202,16 @@ fn what_others_say_quotes_no_value() {
 #[test]
 fn what_woke_an_object_is_said_on_request() {
     let subject = Subject::istio("default");
-    let wake = Report::Woken {
+    let wake = Report::Enqueued {
         subject: &subject,
-        by: "Namespace/shop",
+        cause: "Namespace/shop",
     };
-    let tell = |wakes| {
+    let tell = |log_enqueues| {
         said(options("info", Encoder::Console), || {
-            PlanLog { wakes }.note(&wake);
+            PlanLog { log_enqueues }.report(&wake);
         })
     };
     assert_eq!(tell(false), "");
-    let expected = "INFO\toperator.log.plans\tObject queued for reconciliation due to event\t{\"object\":\"Istio/default\",\"by\":\"Namespace/shop\"}\n";
+    let expected = "INFO\toperator.log.plans\tObject queued for reconciliation due to event\t{\"object\":\"Istio/default\",\"cause\":\"Namespace/shop\"}\n";
     assert_eq!(tell(true), expected);
 }

@@ -36,7 +36,7 @@ fn filled() -> Metrics {
     let (idle, busy) = (Plan::empty(Subject::Webhook("w".into())), busy());
     let took = Duration::from_micros(300);
     for plan in [&idle, &idle, &busy] {
-        metrics.note(&Report::Planned(plan, took));
+        metrics.report(&Report::Planned(plan, took));
     }
     let outcomes = [
         (&idle, Outcome::Idle),
@@ -44,28 +44,28 @@ fn filled() -> Metrics {
         (&busy, Outcome::Failed("no")),
     ];
     for (plan, outcome) in outcomes {
-        metrics.note(&Report::Reconciled { plan, outcome, took });
+        metrics.report(&Report::Reconciled { plan, outcome, took });
     }
-    metrics.note(&Report::Wrote {
+    metrics.report(&Report::Written {
         action: "status",
         reason: "StatusChanged",
     });
-    metrics.note(&Report::Called {
+    metrics.report(&Report::ApiCall {
         verb: "patch",
         code: 200,
     });
-    metrics.note(&Report::Called {
+    metrics.report(&Report::ApiCall {
         verb: "watch",
         code: 0,
     });
-    metrics.note(&Report::Cached {
+    metrics.report(&Report::Cached {
         cache: "Pod",
         objects: 20_000,
     });
-    metrics.note(&Report::Queued(7));
-    metrics.note(&Report::Leading(true));
-    metrics.note(&Report::Synced(true));
-    metrics.note(&Report::InUse {
+    metrics.report(&Report::QueueDepth(7));
+    metrics.report(&Report::Leading(true));
+    metrics.report(&Report::Synced(true));
+    metrics.report(&Report::InUse {
         revision: "r",
         counts: Some(Counts {
             tags: 1,
@@ -116,7 +116,7 @@ fn reports_become_numbers() {
 #[test]
 fn a_revision_that_is_gone_is_no_longer_counted() {
     let metrics = filled();
-    metrics.note(&Report::InUse {
+    metrics.report(&Report::InUse {
         revision: "r",
         counts: None,
     });

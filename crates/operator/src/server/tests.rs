@@ -156,7 +156,7 @@ async fn probes_say_what_the_loop_says() {
     check("/healthz", (200, "ok")).await;
     check("/readyz", (500, "not everything was listed yet\n")).await;
     check("/metrics", (404, "404 page not found\n")).await;
-    health.note(&Report::Synced(true));
+    health.report(&Report::Synced(true));
     check("/readyz", (200, "ok")).await;
     check("/readyz/", (200, "ok")).await;
     let address = server.address;

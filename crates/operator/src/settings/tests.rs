@@ -71,7 +71,7 @@ async fn plain_kubernetes_has_no_wishes() {
         fips: true,
         ..Inputs::default()
     };
-    let found = find(&client(&cluster, "operator"), inputs).await.unwrap();
+    let found = detect(&client(&cluster, "operator"), inputs).await.unwrap();
     let settings = found.settings;
     assert_eq!(
         (settings.platform, settings.tls, found.tls),
@@ -90,9 +90,9 @@ async fn a_platform_that_is_told_is_not_asked_for() {
         platform: Some(Platform::Kubernetes),
         ..Inputs::default()
     };
-    let found = find(&client, told).await.unwrap();
+    let found = detect(&client, told).await.unwrap();
     assert_eq!(found.settings.platform, Platform::Kubernetes);
-    let found = find(&client, Inputs::default()).await.unwrap();
+    let found = detect(&client, Inputs::default()).await.unwrap();
     assert_eq!(found.settings.platform, Platform::OpenShift);
 }
 
@@ -100,12 +100,12 @@ async fn a_platform_that_is_told_is_not_asked_for() {
 async fn openshift_says_what_tls_should_be() {
     let strict = json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Modern", "modern": {}}});
     let (_cluster, client) = openshift(strict).await;
-    let found = find(&client, Inputs::default()).await.unwrap();
+    let found = detect(&client, Inputs::default()).await.unwrap();
     assert_eq!(found.settings.platform, Platform::OpenShift);
     assert_eq!(found.settings.tls.unwrap().min_version, Some(TlsVersion::V1_3));
 
     let (_cluster, client) = openshift(json!({})).await;
-    let found = find(&client, Inputs::default()).await.unwrap();
+    let found = detect(&client, Inputs::default()).await.unwrap();
     assert_eq!(found.settings.tls, None);
     assert!(found.tls.is_some(), "watched all the same: the policy may change");
 }
@@ -115,7 +115,7 @@ async fn a_cluster_that_refuses_is_an_error() {
     let (_cluster, client) =
         openshift(json!({"tlsAdherence": "StrictAllComponents", "tlsSecurityProfile": {"type": "Custom"}}))
             .await;
-    let error = find(&client, Inputs::default()).await.unwrap_err();
+    let error = detect(&client, Inputs::default()).await.unwrap_err();
     assert_eq!(error.to_string(), "unable to fetch TLS config");
 }
 

@@ -1,4 +1,4 @@
-//! From watches to the brain: takes what a watch shows, tells it in the brain's words. Keeps only what a list needs to find out
+//! From watches to the reconciler: takes what a watch shows, tells it in the reconciler's words. Keeps only what a list needs to find out
 //! what is gone.
 
 use std::collections::BTreeSet;
@@ -15,7 +15,7 @@ use super::Sink;
 use super::light::Light;
 use crate::run::Shared;
 
-/// What all sinks share: the brain, what the watch is a source of, and whoever waits for its first list.
+/// What all sinks share: the reconciler, what the watch is a source of, and whoever waits for its first list.
 pub(crate) struct Outlet {
     pub(crate) shared: Arc<Shared>,
     pub(crate) source: Option<Source>,
@@ -25,7 +25,8 @@ pub(crate) struct Outlet {
 impl Outlet {
     fn state(&self, state: SourceState) {
         if let Some(source) = self.source {
-            self.shared.with(|brain| brain.source(source, state));
+            self.shared
+                .with(|reconciler| reconciler.set_source_state(source, state));
         }
         // Nobody may be waiting any more.
         let _ = self.synced.send(true);
@@ -48,7 +49,9 @@ impl Sink for Own {
 
     fn begin(&mut self) {
         self.listed.clear();
-        self.outlet.shared.with(|brain| brain.objects_listing(self.kind));
+        self.outlet
+            .shared
+            .with(|reconciler| reconciler.begin_list(self.kind));
     }
 
     fn seen(&mut self, object: Value) {
@@ -56,7 +59,7 @@ impl Sink for Own {
         let read = self
             .outlet
             .shared
-            .with(|brain| brain.object_seen(self.kind, object));
+            .with(|reconciler| reconciler.observe_object(self.kind, object));
         if let Err(error) = read {
             tracing::error!(error = &error as &dyn std::error::Error, "an object is left out");
         }
@@ -65,14 +68,14 @@ impl Sink for Own {
     fn gone(&mut self, object: Value) {
         self.outlet
             .shared
-            .with(|brain| brain.object_gone(self.kind, &object));
+            .with(|reconciler| reconciler.remove_object(self.kind, &object));
     }
 
     fn listed(&mut self, version: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.outlet
             .shared
-            .with(|brain| brain.objects_listed(self.kind, &listed, version));
+            .with(|reconciler| reconciler.finish_list(self.kind, &listed, version));
         self.outlet.state(SourceState::Ready);
     }
 
@@ -122,20 +125,24 @@ impl Sink for Managed {
 
     fn seen(&mut self, object: Value) {
         let id = self.id(&object);
-        self.outlet.shared.with(|brain| brain.managed_seen(&id, object));
+        self.outlet
+            .shared
+            .with(|reconciler| reconciler.observe_managed(&id, object));
         self.listed.insert(id);
     }
 
     fn gone(&mut self, object: Value) {
         let id = self.id(&object);
-        self.outlet.shared.with(|brain| brain.managed_gone(&id, &object));
+        self.outlet
+            .shared
+            .with(|reconciler| reconciler.remove_managed(&id, &object));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.outlet
             .shared
-            .with(|brain| brain.managed_listed((&self.group, &self.kind), &listed));
+            .with(|reconciler| reconciler.finish_managed_list((&self.group, &self.kind), &listed));
         self.outlet.state(SourceState::Ready);
     }
 
@@ -165,14 +172,16 @@ impl Sink for Namespaces {
     fn seen(&mut self, light: Light) {
         self.listed.insert(light.metadata.name.clone());
         self.known.insert(light.metadata.name.clone());
-        self.outlet.shared.with(|brain| brain.namespace_seen(light));
+        self.outlet
+            .shared
+            .with(|reconciler| reconciler.observe_namespace(light));
     }
 
     fn gone(&mut self, Light { metadata }: Light) {
         self.known.remove(&metadata.name);
         self.outlet
             .shared
-            .with(|brain| brain.namespace_gone(metadata.name));
+            .with(|reconciler| reconciler.remove_namespace(metadata.name));
     }
 
     fn listed(&mut self, _: &str) {
@@ -181,7 +190,7 @@ impl Sink for Namespaces {
         for name in known.difference(&self.known) {
             self.outlet
                 .shared
-                .with(|brain| brain.namespace_gone(name.clone()));
+                .with(|reconciler| reconciler.remove_namespace(name.clone()));
         }
         self.outlet.state(SourceState::Ready);
     }
@@ -195,7 +204,7 @@ impl Sink for Namespaces {
     }
 }
 
-/// Pods. Which of them are known the brain can tell, as far as they refer to anything.
+/// Pods. Which of them are known the reconciler can tell, as far as they refer to anything.
 pub(crate) struct Pods {
     pub(crate) outlet: Outlet,
     pub(crate) listed: BTreeSet<(String, String)>,
@@ -212,8 +221,8 @@ impl Sink for Pods {
 
     fn seen(&mut self, Light { metadata }: Light) {
         let workload = metadata.workload();
-        self.outlet.shared.with(|brain| {
-            brain.refer(Referrer::Pod {
+        self.outlet.shared.with(|reconciler| {
+            reconciler.observe_referrer(Referrer::Pod {
                 namespace: &metadata.namespace,
                 name: &metadata.name,
                 labels: &metadata.labels,
@@ -232,18 +241,20 @@ impl Sink for Pods {
 
     fn gone(&mut self, Light { metadata }: Light) {
         let key = ReferrerKey::Pod(metadata.namespace, metadata.name);
-        self.outlet.shared.with(|brain| brain.refer_no_more(key));
+        self.outlet
+            .shared
+            .with(|reconciler| reconciler.remove_referrer(key));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.is_listing = false;
-        self.outlet.shared.with(|brain| {
-            let known = brain.snapshot().references().pods();
+        self.outlet.shared.with(|reconciler| {
+            let known = reconciler.snapshot().references().pods();
             let known = known.map(|(namespace, name)| (namespace.to_owned(), name.to_owned()));
             let lost: Vec<_> = known.filter(|pod| !listed.contains(pod)).collect();
             for (namespace, name) in lost {
-                brain.refer_no_more(ReferrerKey::Pod(namespace, name));
+                reconciler.remove_referrer(ReferrerKey::Pod(namespace, name));
             }
         });
         self.outlet.state(SourceState::Ready);
@@ -269,17 +280,17 @@ mod tests {
     use tokio::sync::watch::channel;
 
     use super::*;
-    use crate::Brain;
+    use crate::Reconciler;
 
     fn outlet(source: Source) -> (Outlet, Arc<Shared>) {
         let settings = Arc::new(Settings::default());
-        let brain = Brain::new(
+        let reconciler = Reconciler::new(
             jiff::Timestamp::UNIX_EPOCH,
             settings,
             Arc::new(Library::default()),
             1,
         );
-        let shared = Arc::new(Shared::new(brain, Arc::new(())));
+        let shared = Arc::new(Shared::new(reconciler, Arc::new(())));
         let outlet = Outlet {
             shared: shared.clone(),
             source: Some(source),
@@ -296,7 +307,7 @@ mod tests {
     }
 
     fn running(shared: &Shared) -> usize {
-        shared.with(|brain| brain.snapshot().references().counts("r").running_pods)
+        shared.with(|reconciler| reconciler.snapshot().references().counts("r").running_pods)
     }
 
     #[test]
@@ -330,7 +341,7 @@ mod tests {
             known: BTreeSet::new(),
             listed: BTreeSet::new(),
         };
-        let count = || shared.with(|brain| brain.snapshot().references().counts("r").namespaces);
+        let count = || shared.with(|reconciler| reconciler.snapshot().references().counts("r").namespaces);
         namespaces.begin();
         namespaces.seen(light("a"));
         namespaces.listed("1");
@@ -340,6 +351,6 @@ mod tests {
         namespaces.seen(light("b"));
         namespaces.listed("2");
         assert_eq!(count(), 1);
-        assert!(shared.with(|brain| brain.snapshot().namespace("a").is_none()));
+        assert!(shared.with(|reconciler| reconciler.snapshot().namespace("a").is_none()));
     }
 }

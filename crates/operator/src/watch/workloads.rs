@@ -1,4 +1,4 @@
-//! Workloads that a migration may move: takes those of one kind, tells the brain what a migration needs to know of each. The three
+//! Workloads that a migration may move: takes those of one kind, tells the reconciler what a migration needs to know of each. The three
 //! kinds are one source, which can be believed when each of them can.
 
 use std::collections::BTreeSet;
@@ -25,7 +25,7 @@ impl Item for RawWorkload {
     }
 }
 
-/// Workloads of one kind. Which of them are known the brain can tell.
+/// Workloads of one kind. Which of them are known the reconciler can tell.
 pub(crate) struct Workloads {
     pub(crate) shared: Arc<Shared>,
     pub(crate) kind: WorkloadKind,
@@ -50,7 +50,8 @@ impl Workloads {
             SourceState::Ready => 2,
         });
         if let Some(state) = worst.cloned() {
-            self.shared.with(|brain| brain.source(Source::Workloads, state));
+            self.shared
+                .with(|reconciler| reconciler.set_source_state(Source::Workloads, state));
         }
     }
 }
@@ -69,23 +70,24 @@ impl Sink for Workloads {
             self.listed.insert(key.clone());
         }
         let workload = raw.trimmed(self.kind);
-        self.shared.with(|brain| brain.workload_seen(key, workload));
+        self.shared
+            .with(|reconciler| reconciler.observe_workload(key, workload));
     }
 
     fn gone(&mut self, raw: RawWorkload) {
         let key = raw.key(self.kind);
-        self.shared.with(|brain| brain.workload_gone(&key));
+        self.shared.with(|reconciler| reconciler.remove_workload(&key));
     }
 
     fn listed(&mut self, _: &str) {
         let listed = std::mem::take(&mut self.listed);
         self.is_listing = false;
-        self.shared.with(|brain| {
-            let known = brain.snapshot().workloads().map(|(key, _)| key);
+        self.shared.with(|reconciler| {
+            let known = reconciler.snapshot().workloads().map(|(key, _)| key);
             let lost = known.filter(|key| key.kind() == self.kind && !listed.contains(key));
             let lost: Vec<WorkloadKey> = lost.cloned().collect();
             for key in lost {
-                brain.workload_gone(&key);
+                reconciler.remove_workload(&key);
             }
         });
         self.state(SourceState::Ready);

@@ -11,7 +11,7 @@ use crate::compose::Play;
 use crate::input::text;
 use crate::report::{Finding, FindingKind, Severity};
 use crate::scene::{Labels, means};
-use crate::stage::revision_of;
+use mainstay_harness::istiod_revision;
 
 struct Hook {
     /// Configuration and webhook.
@@ -73,7 +73,7 @@ fn hooks(configuration: &Value) -> Vec<Hook> {
         let selector = |key: &str| LabelSelector::from_object(Some(hook.get(key).unwrap_or(&everything)));
         Some(Hook {
             name: format!("{name}/{}", text(hook, "/name")),
-            revision: revision_of(&to)?,
+            revision: istiod_revision(&to)?,
             namespaces: selector("namespaceSelector"),
             objects: selector("objectSelector"),
         })

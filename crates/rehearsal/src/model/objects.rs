@@ -1,4 +1,4 @@
-//! Our own objects in the model: takes what plans write, keeps versions, finalizers and deletions as an API server would, tells the brain.
+//! Our own objects in the model: takes what plans write, keeps versions, finalizers and deletions as an API server would, tells the reconciler.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use jiff::Timestamp;
 use mainstay_api::{ObjectKind, names};
 use mainstay_mesh::Subject;
 use mainstay_mesh::plan::{Change, NewObject, Seen};
-use mainstay_operator::Brain;
+use mainstay_operator::Reconciler;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 
@@ -27,7 +27,7 @@ impl Objects {
     }
 
     /// Puts an object of the input in.
-    pub(super) fn put(&mut self, kind: ObjectKind, mut object: Value, brain: &mut Brain) {
+    pub(super) fn put(&mut self, kind: ObjectKind, mut object: Value, reconciler: &mut Reconciler) {
         let name = text(&object, "/metadata/name").to_owned();
         let version = self.next_version();
         if let Some(metadata) = metadata(&mut object) {
@@ -38,12 +38,18 @@ impl Objects {
             metadata.entry("generation").or_insert(1.into());
         }
         self.all.insert((kind, name.clone()), object);
-        self.tell(kind, &name, brain);
+        self.tell(kind, &name, reconciler);
     }
 
     /// Replaces a spec.
-    pub(super) fn set_spec(&mut self, kind: ObjectKind, name: &str, spec: Value, brain: &mut Brain) {
-        self.change(kind, name, brain, |object| {
+    pub(super) fn set_spec(
+        &mut self,
+        kind: ObjectKind,
+        name: &str,
+        spec: Value,
+        reconciler: &mut Reconciler,
+    ) {
+        self.change(kind, name, reconciler, |object| {
             if object.get("spec") == Some(&spec) {
                 return;
             }
@@ -63,7 +69,7 @@ impl Objects {
         kind: ObjectKind,
         new: &NewObject<S>,
         now: Timestamp,
-        brain: &mut Brain,
+        reconciler: &mut Reconciler,
     ) {
         let created = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
         let object = json!({
@@ -73,51 +79,51 @@ impl Objects {
             },
             "spec": serde_json::to_value(&new.spec).unwrap_or_default(),
         });
-        self.put(kind, object, brain);
+        self.put(kind, object, reconciler);
     }
 
-    pub(super) fn update<S: Serialize>(&mut self, change: &Change<S>, brain: &mut Brain) {
+    pub(super) fn update<S: Serialize>(&mut self, change: &Change<S>, reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &change.object.subject else {
             return;
         };
         let spec = serde_json::to_value(&change.spec).unwrap_or_default();
         let owners = serde_json::to_value(&change.owner_references).unwrap_or_default();
-        self.change(*kind, name, brain, |object| {
+        self.change(*kind, name, reconciler, |object| {
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 metadata.insert("ownerReferences".into(), owners);
             }
         });
-        self.set_spec(*kind, name, spec, brain);
+        self.set_spec(*kind, name, spec, reconciler);
     }
 
-    pub(super) fn delete(&mut self, seen: &Seen, now: Timestamp, brain: &mut Brain) {
+    pub(super) fn delete(&mut self, seen: &Seen, now: Timestamp, reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };
         let at = Timestamp::from_second(now.as_second()).unwrap_or(now).to_string();
-        self.change(*kind, name, brain, |object| {
+        self.change(*kind, name, reconciler, |object| {
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 metadata.entry("deletionTimestamp").or_insert(at.into());
             }
         });
     }
 
-    pub(super) fn set_finalizers(&mut self, seen: &Seen, finalizers: &[String], brain: &mut Brain) {
+    pub(super) fn set_finalizers(&mut self, seen: &Seen, finalizers: &[String], reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };
-        self.change(*kind, name, brain, |object| {
+        self.change(*kind, name, reconciler, |object| {
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 metadata.insert("finalizers".into(), json!(finalizers));
             }
         });
     }
 
-    pub(super) fn set_status(&mut self, seen: &Seen, status: Value, brain: &mut Brain) {
+    pub(super) fn set_status(&mut self, seen: &Seen, status: Value, reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };
-        self.change(*kind, name, brain, |object| {
+        self.change(*kind, name, reconciler, |object| {
             object.insert("status".into(), status);
         });
     }
@@ -126,7 +132,7 @@ impl Objects {
         &mut self,
         kind: ObjectKind,
         name: &str,
-        brain: &mut Brain,
+        reconciler: &mut Reconciler,
         how: impl FnOnce(&mut Map<String, Value>),
     ) {
         let version = self.next_version();
@@ -136,11 +142,11 @@ impl Objects {
                 metadata.insert("resourceVersion".into(), version.into());
             }
         }
-        self.tell(kind, name, brain);
+        self.tell(kind, name, reconciler);
     }
 
     /// What goes away and has nobody left to wait for is gone.
-    fn tell(&mut self, kind: ObjectKind, name: &str, brain: &mut Brain) {
+    fn tell(&mut self, kind: ObjectKind, name: &str, reconciler: &mut Reconciler) {
         let key = (kind, name.to_owned());
         let Some(object) = self.all.get(&key) else {
             return;
@@ -151,10 +157,10 @@ impl Objects {
             .is_some_and(|at| !at.is_null());
         if going && finalizers.is_none_or(Vec::is_empty) {
             let last = self.all.remove(&key).unwrap_or_default();
-            brain.object_gone(kind, &last);
+            reconciler.remove_object(kind, &last);
         } else {
             // What cannot be read is told by nobody, as on a real cluster.
-            let _ = brain.object_seen(kind, object.clone());
+            let _ = reconciler.observe_object(kind, object.clone());
         }
     }
 }

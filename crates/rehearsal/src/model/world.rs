@@ -1,4 +1,4 @@
-//! The cluster as plain data: takes an input and the operator's actions, moves pods and workloads on, tells the brain what watches would.
+//! The cluster as plain data: takes an input and the operator's actions, moves pods and workloads on, tells the reconciler what watches would.
 
 mod unit;
 
@@ -15,8 +15,8 @@ use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Deployment, ProbeResult, ReleaseFact, Source, SourceState, Webhook};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
-use mainstay_operator::brain::{Ended, Failed};
-use mainstay_operator::{Brain, Renderer};
+use mainstay_operator::reconciler::{PlanOutcome, StepFailure};
+use mainstay_operator::{Reconciler, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
@@ -71,30 +71,30 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Tells the brain everything there is.
-    pub(super) fn load(&mut self, input: &Input, plot: &Plot, brain: &mut Brain, now: Timestamp) {
+    /// Tells the reconciler everything there is.
+    pub(super) fn load(&mut self, input: &Input, plot: &Plot, reconciler: &mut Reconciler, now: Timestamp) {
         for kind in KINDS.iter().filter(|kind| is_loaded(kind.kind)) {
             for object in input.of_kind(kind.kind) {
-                self.load_object(object, plot, brain);
+                self.load_object(object, plot, reconciler);
             }
         }
         self.units.sort_by(|a, b| a.key.cmp(&b.key));
-        for name in [crate::stage::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
+        for name in [mainstay_harness::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
             if !name.is_empty() && !self.namespaces.contains_key(name) {
                 self.put_namespace(name, Labels::new(), Labels::new(), false);
             }
         }
         let names: Vec<String> = self.namespaces.keys().cloned().collect();
         for name in names {
-            self.tell_namespace(&name, brain);
+            self.tell_namespace(&name, reconciler);
         }
         for source in Source::ALL.into_iter().chain([Source::Workloads]) {
-            brain.source(source, SourceState::Ready);
+            reconciler.set_source_state(source, SourceState::Ready);
         }
-        self.load_pods(brain, now);
+        self.load_pods(reconciler, now);
     }
 
-    fn load_object(&mut self, object: &Value, plot: &Plot, brain: &mut Brain) {
+    fn load_object(&mut self, object: &Value, plot: &Plot, reconciler: &mut Reconciler) {
         let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
         if let Some(own) = ObjectKind::ALL.into_iter().find(|own| own.name() == kind) {
             let mut object = object.clone();
@@ -103,7 +103,7 @@ impl<'a> World<'a> {
             {
                 fields.insert("spec".into(), plot.before.clone());
             }
-            self.objects.put(own, object, brain);
+            self.objects.put(own, object, reconciler);
         } else if kind == "Namespace" {
             let going = at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
             let labels = crate::scene::labels(object, "/metadata/labels");
@@ -131,10 +131,10 @@ impl<'a> World<'a> {
         self.namespaces.insert(name.to_owned(), namespace);
     }
 
-    fn tell_namespace(&mut self, name: &str, brain: &mut Brain) {
+    fn tell_namespace(&mut self, name: &str, reconciler: &mut Reconciler) {
         let version = self.objects.next_version();
         if let Some(namespace) = self.namespaces.get(name) {
-            brain.observe(Observation::Namespace {
+            reconciler.observe(Observation::Namespace {
                 name: name.to_owned(),
                 uid: namespace.uid.clone(),
                 resource_version: version,
@@ -146,10 +146,10 @@ impl<'a> World<'a> {
     }
 
     /// Pods that are there, those that are missing, and how each workload stands.
-    fn load_pods(&mut self, brain: &mut Brain, now: Timestamp) {
+    fn load_pods(&mut self, reconciler: &mut Reconciler, now: Timestamp) {
         let present = self.scene.present();
         for pod in self.scene.pods.iter().filter(|pod| !pod.finished) {
-            brain.refer(Referrer::Pod {
+            reconciler.observe_referrer(Referrer::Pod {
                 namespace: &pod.namespace,
                 name: &pod.name,
                 labels: &pod.labels,
@@ -172,13 +172,13 @@ impl<'a> World<'a> {
             .map(|(at, unit)| (at, present.get(&unit.key).is_some_and(Option::is_some)))
             .collect();
         for (at, ready) in &there {
-            self.complete(*at, *ready, brain, now);
+            self.complete(*at, *ready, reconciler, now);
         }
         let there = there.iter().filter_map(|(at, _)| self.units.get(*at));
         for unit in there.filter(|unit| unit.key.name().starts_with("istiod")) {
             let (replicas, ready) = unit.counts();
             let fact = Deployment { replicas, ready };
-            brain.observe(Observation::Deployment(
+            reconciler.observe(Observation::Deployment(
                 unit.key.namespace().to_owned(),
                 unit.key.name().to_owned(),
                 Some(fact),
@@ -187,29 +187,29 @@ impl<'a> World<'a> {
     }
 
     /// Makes the pods of workloads that have none; says whether there are such.
-    pub(super) fn load_absent(&mut self, brain: &mut Brain, now: Timestamp) -> bool {
+    pub(super) fn load_absent(&mut self, reconciler: &mut Reconciler, now: Timestamp) -> bool {
         let absent = self.scene.absent();
         for key in &absent {
             if let Some(at) = self.place_of(key) {
-                self.complete(at, true, brain, now);
+                self.complete(at, true, reconciler, now);
             }
         }
         !absent.is_empty()
     }
 
     /// Makes what is missing of a workload's pods, as controllers do at once.
-    fn complete(&mut self, at: usize, ready: bool, brain: &mut Brain, now: Timestamp) {
+    fn complete(&mut self, at: usize, ready: bool, reconciler: &mut Reconciler, now: Timestamp) {
         let missing = self.units.get(at).map_or(0, Unit::missing);
         for _ in 0..missing {
-            self.make_pod(at, true, ready.then_some(Duration::ZERO), brain, now);
+            self.make_pod(at, true, ready.then_some(Duration::ZERO), reconciler, now);
         }
         if let Some(unit) = self.units.get_mut(at) {
             for name in unit.take_surplus() {
-                brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
+                reconciler.remove_referrer(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
             }
             unit.settle_first();
         }
-        self.tell_unit(at, brain);
+        self.tell_unit(at, reconciler);
     }
 
     /// The first crews, once it has begun.
@@ -219,9 +219,13 @@ impl<'a> World<'a> {
         }
     }
 
-    pub(super) fn set_spec(&mut self, plot: &Plot, brain: &mut Brain) {
-        self.objects
-            .set_spec(ObjectKind::Istio, plot.istio.name(), plot.after.clone(), brain);
+    pub(super) fn set_spec(&mut self, plot: &Plot, reconciler: &mut Reconciler) {
+        self.objects.set_spec(
+            ObjectKind::Istio,
+            plot.istio.name(),
+            plot.after.clone(),
+            reconciler,
+        );
     }
 
     /// The next moment at which something happens.
@@ -235,7 +239,7 @@ impl<'a> World<'a> {
     }
 
     /// Lets everything happen that is due.
-    pub(super) fn advance(&mut self, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+    pub(super) fn advance(&mut self, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
         let mut touched = BTreeSet::new();
         while self.due().is_some_and(|at| at <= now)
             && let Some((_, alarm)) = self.alarms.pop_first()
@@ -248,7 +252,7 @@ impl<'a> World<'a> {
                     unit.happen(&event);
                     touched.insert(at);
                     if let Event::Gone(name) = event {
-                        brain.refer_no_more(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
+                        reconciler.remove_referrer(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
                     }
                 }
                 Alarm::Istiod(namespace, name, replicas) => {
@@ -256,45 +260,52 @@ impl<'a> World<'a> {
                         replicas,
                         ready: replicas,
                     };
-                    brain.observe(Observation::Deployment(namespace, name, Some(fact)));
+                    reconciler.observe(Observation::Deployment(namespace, name, Some(fact)));
                 }
             }
         }
         for at in touched {
-            self.roll(at, now, brain, recording);
+            self.roll(at, now, reconciler, recording);
         }
     }
 
     /// Goes on with a workload's rollout as far as it can go now.
-    fn roll(&mut self, at: usize, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+    fn roll(&mut self, at: usize, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
         while let Some(unit) = self.units.get_mut(at)
             && let Some(step) = unit.step()
         {
             let ready = unit.spec.pace.ready;
             for _ in 0..step.come {
-                self.make_pod(at, false, ready, brain, now);
+                self.make_pod(at, false, ready, reconciler, now);
                 recording.made += usize::from(recording.began.is_some());
             }
             for pod in step.go {
-                self.pod_leaves(at, pod, brain, now);
+                self.pod_leaves(at, pod, reconciler, now);
             }
         }
-        self.tell_unit(at, brain);
+        self.tell_unit(at, reconciler);
         if let Some(unit) = self.units.get(at) {
             recording.crew(&unit.key, now, unit.serving());
         }
     }
 
-    fn make_pod(&mut self, at: usize, old: bool, ready: Option<Duration>, brain: &mut Brain, now: Timestamp) {
+    fn make_pod(
+        &mut self,
+        at: usize,
+        old: bool,
+        ready: Option<Duration>,
+        reconciler: &mut Reconciler,
+        now: Timestamp,
+    ) {
         let Some(unit) = self.units.get_mut(at) else {
             return;
         };
         self.pods += 1;
         let name = format!("{}-{}", unit.key.name(), self.pods);
-        let revision = injector(brain, unit);
+        let revision = injector(reconciler, unit);
         unit.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
         if let Some(pod) = unit.newest() {
-            tell_pod(pod, &unit.key, false, brain);
+            tell_pod(pod, &unit.key, false, reconciler);
         }
         let min_ready = unit.spec.min_ready;
         let Some(ready) = ready else {
@@ -312,24 +323,24 @@ impl<'a> World<'a> {
         }
     }
 
-    fn pod_leaves(&mut self, at: usize, name: String, brain: &mut Brain, now: Timestamp) {
+    fn pod_leaves(&mut self, at: usize, name: String, reconciler: &mut Reconciler, now: Timestamp) {
         let Some(unit) = self.units.get_mut(at) else {
             return;
         };
         // Who leaves is no part of a crew any more, but its proxy still runs.
         if let Some(pod) = unit.leave(&name) {
-            tell_pod(&pod, &unit.key, true, brain);
+            tell_pod(&pod, &unit.key, true, reconciler);
         }
         let gone = super::later(now, unit::STOP);
         self.alarm(gone, Alarm::Unit(at, Event::Gone(name)));
     }
 
-    fn tell_unit(&mut self, at: usize, brain: &mut Brain) {
+    fn tell_unit(&mut self, at: usize, reconciler: &mut Reconciler) {
         let version = self.objects.next_version();
         if let Some(unit) = self.units.get_mut(at)
             && let Some(fact) = unit.news(version)
         {
-            brain.observe(Observation::Workload(unit.key.clone(), Some(fact)));
+            reconciler.observe(Observation::Workload(unit.key.clone(), Some(fact)));
         }
     }
 
@@ -338,20 +349,20 @@ impl<'a> World<'a> {
         &mut self,
         plan: &Plan,
         now: Timestamp,
-        brain: &mut Brain,
+        reconciler: &mut Reconciler,
         recording: &mut Recording,
-    ) -> (usize, Ended) {
+    ) -> (usize, PlanOutcome) {
         for (done, action) in plan.actions().enumerate() {
-            match self.act(action, now, brain, recording) {
+            match self.act(action, now, reconciler, recording) {
                 Ok(false) => {}
-                Ok(true) => return (done + 1, Ended::Done),
+                Ok(true) => return (done + 1, PlanOutcome::Succeeded),
                 Err(refused) => {
-                    let failed = Failed::of(action.clone(), refused);
-                    return (done, Ended::Failed(Box::new(failed)));
+                    let failed = StepFailure::new(action.clone(), refused);
+                    return (done, PlanOutcome::Failed(Box::new(failed)));
                 }
             }
         }
-        (plan.steps.len(), Ended::Done)
+        (plan.steps.len(), PlanOutcome::Succeeded)
     }
 
     /// Does one step; says whether those after it are to be planned anew.
@@ -359,27 +370,34 @@ impl<'a> World<'a> {
         &mut self,
         action: &Action,
         now: Timestamp,
-        brain: &mut Brain,
+        reconciler: &mut Reconciler,
         recording: &mut Recording,
     ) -> Result<bool, Refused> {
         match action {
-            Action::CreateRevision(new) => self.objects.create(ObjectKind::IstioRevision, new, now, brain),
-            Action::CreateTag(new) => self.objects.create(ObjectKind::IstioRevisionTag, new, now, brain),
-            Action::UpdateRevision(change) => self.objects.update(change, brain),
-            Action::UpdateTag(change) => self.objects.update(change, brain),
-            Action::DeleteRevision(seen) | Action::DeleteTag(seen) => self.objects.delete(seen, now, brain),
+            Action::CreateRevision(new) => {
+                self.objects
+                    .create(ObjectKind::IstioRevision, new, now, reconciler)
+            }
+            Action::CreateTag(new) => self
+                .objects
+                .create(ObjectKind::IstioRevisionTag, new, now, reconciler),
+            Action::UpdateRevision(change) => self.objects.update(change, reconciler),
+            Action::UpdateTag(change) => self.objects.update(change, reconciler),
+            Action::DeleteRevision(seen) | Action::DeleteTag(seen) => {
+                self.objects.delete(seen, now, reconciler)
+            }
             Action::AddFinalizer { object, finalizers } | Action::RemoveFinalizer { object, finalizers } => {
-                self.objects.set_finalizers(object, finalizers, brain);
+                self.objects.set_finalizers(object, finalizers, reconciler);
             }
             Action::WriteStatus { object, status } => {
                 let status = status.to_json().unwrap_or_default();
-                self.objects.set_status(object, status, brain);
+                self.objects.set_status(object, status, reconciler);
             }
             Action::Install(release) => {
-                self.install(release, now, brain)?;
+                self.install(release, now, reconciler)?;
                 return Ok(true);
             }
-            Action::Uninstall(key) => self.uninstall(key, brain),
+            Action::Uninstall(key) => self.uninstall(key, reconciler),
             Action::Event(_) | Action::AnnotateWebhook { .. } => {}
             Action::Probe(request) => {
                 let result = ProbeResult {
@@ -387,16 +405,21 @@ impl<'a> World<'a> {
                     ready: false,
                     reason: "probing is not available".to_owned(),
                 };
-                brain.observe(Observation::Probed(request.webhook.clone(), result));
+                reconciler.observe(Observation::Probed(request.webhook.clone(), result));
             }
-            Action::RelabelNamespace(relabel) => self.relabel(relabel, brain),
-            Action::MoveWorkload(step) => self.restart(step, now, brain, recording),
+            Action::RelabelNamespace(relabel) => self.relabel(relabel, reconciler),
+            Action::MoveWorkload(step) => self.restart(step, now, reconciler, recording),
         }
         Ok(false)
     }
 
     /// Installs a release: its Deployments come up, its webhooks are there.
-    fn install(&mut self, release: &Arc<Release>, now: Timestamp, brain: &mut Brain) -> Result<(), Refused> {
+    fn install(
+        &mut self,
+        release: &Arc<Release>,
+        now: Timestamp,
+        reconciler: &mut Reconciler,
+    ) -> Result<(), Refused> {
         let objects = self.renderer.render(release);
         let objects = objects.map_err(|error| Refused::ours(ErrorClass::Other, error.to_string()))?;
         let known = self.istiods.entry(release.key.clone()).or_default().clone();
@@ -409,8 +432,10 @@ impl<'a> World<'a> {
                         namespace => namespace.to_owned(),
                     };
                     let place = (namespace, text(object, "/metadata/name").to_owned());
-                    if !known.contains(&place) && brain.snapshot().deployment(&place.0, &place.1).is_none() {
-                        self.raise(&place, object, now, brain);
+                    if !known.contains(&place)
+                        && reconciler.snapshot().deployment(&place.0, &place.1).is_none()
+                    {
+                        self.raise(&place, object, now, reconciler);
                     }
                     places.push(place);
                 }
@@ -420,22 +445,28 @@ impl<'a> World<'a> {
                         metadata: serde_json::from_value(metadata).unwrap_or_default(),
                         client: None,
                     };
-                    brain.observe(Observation::Webhook(webhook));
+                    reconciler.observe(Observation::Webhook(webhook));
                 }
                 _ => {}
             }
         }
         self.istiods.insert(release.key.clone(), places);
         let fact = ReleaseFact::Applied(release.clone());
-        brain.observe(Observation::Release(release.key.clone(), fact));
+        reconciler.observe(Observation::Release(release.key.clone(), fact));
         Ok(())
     }
 
-    fn raise(&mut self, place: &(String, String), object: &Value, now: Timestamp, brain: &mut Brain) {
+    fn raise(
+        &mut self,
+        place: &(String, String),
+        object: &Value,
+        now: Timestamp,
+        reconciler: &mut Reconciler,
+    ) {
         let replicas = at(object, "/spec/replicas").and_then(Value::as_i64).unwrap_or(1);
         let replicas = i32::try_from(replicas).unwrap_or(i32::MAX);
         let fact = Deployment { replicas, ready: 0 };
-        brain.observe(Observation::Deployment(
+        reconciler.observe(Observation::Deployment(
             place.0.clone(),
             place.1.clone(),
             Some(fact),
@@ -444,14 +475,14 @@ impl<'a> World<'a> {
         self.alarm(ready, Alarm::Istiod(place.0.clone(), place.1.clone(), replicas));
     }
 
-    fn uninstall(&mut self, key: &ReleaseKey, brain: &mut Brain) {
+    fn uninstall(&mut self, key: &ReleaseKey, reconciler: &mut Reconciler) {
         for (namespace, name) in self.istiods.remove(key).unwrap_or_default() {
-            brain.observe(Observation::Deployment(namespace, name, None));
+            reconciler.observe(Observation::Deployment(namespace, name, None));
         }
-        brain.observe(Observation::Release(key.clone(), ReleaseFact::Absent));
+        reconciler.observe(Observation::Release(key.clone(), ReleaseFact::Absent));
     }
 
-    fn relabel(&mut self, relabel: &Relabel, brain: &mut Brain) {
+    fn relabel(&mut self, relabel: &Relabel, reconciler: &mut Reconciler) {
         let name = relabel.object.name().to_owned();
         if let Some(namespace) = self.namespaces.get_mut(&name) {
             let label = names::REVISION_LABEL.to_owned();
@@ -460,10 +491,16 @@ impl<'a> World<'a> {
                 namespace.labels.remove(names::INJECTION_LABEL);
             }
         }
-        self.tell_namespace(&name, brain);
+        self.tell_namespace(&name, reconciler);
     }
 
-    fn restart(&mut self, step: &Move, now: Timestamp, brain: &mut Brain, recording: &mut Recording) {
+    fn restart(
+        &mut self,
+        step: &Move,
+        now: Timestamp,
+        reconciler: &mut Reconciler,
+        recording: &mut Recording,
+    ) {
         let Subject::Workload(key) = &step.object.subject else {
             return;
         };
@@ -473,22 +510,22 @@ impl<'a> World<'a> {
         if let Some(unit) = self.units.get_mut(at) {
             unit.restart(step);
         }
-        self.tell_unit(at, brain);
-        self.roll(at, now, brain, recording);
+        self.tell_unit(at, reconciler);
+        self.roll(at, now, reconciler, recording);
     }
 }
 
-/// Whether objects of a kind are told to the brain, or are workloads. Pods come from the scene.
+/// Whether objects of a kind are told to the reconciler, or are workloads. Pods come from the scene.
 fn is_loaded(kind: &str) -> bool {
     let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
     own || kind == "Namespace" || WorkloadKind::named(kind).is_some()
 }
 
-/// Tells the brain of a pod.
-fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, brain: &mut Brain) {
+/// Tells the reconciler of a pod.
+fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, reconciler: &mut Reconciler) {
     let revision = pod.revision.iter();
     let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.clone()));
-    brain.refer(Referrer::Pod {
+    reconciler.observe_referrer(Referrer::Pod {
         namespace: key.namespace(),
         name: &pod.name,
         labels: &pod.labels,
@@ -500,11 +537,11 @@ fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, brain: &mut Brain
 }
 
 /// Who injects a new pod of a workload: whoever its namespace or its template names, by itself or through a tag.
-fn injector(brain: &Brain, unit: &Unit) -> Option<String> {
+fn injector(reconciler: &Reconciler, unit: &Unit) -> Option<String> {
     if unit.spec.on_host || unit.fact.is_opted_out() {
         return None;
     }
-    let snapshot = brain.snapshot();
+    let snapshot = reconciler.snapshot();
     let asked = snapshot
         .references()
         .chosen_in(unit.key.namespace())

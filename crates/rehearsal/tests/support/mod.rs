@@ -14,11 +14,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mainstay_catalog::Catalog;
+use mainstay_harness::{ClusterOptions, HarnessError, RunningOperator, SimulatedCluster};
 use mainstay_mesh::Settings;
 use mainstay_operator::Options;
 use mainstay_rehearsal::report::{FindingKind, Report};
-use mainstay_rehearsal::stage::{Operator, StageError, StageOptions};
-use mainstay_rehearsal::{Input, Stage, Wish, rehearse};
+use mainstay_rehearsal::{Input, Wish, rehearse};
 use mainstay_sim::snapshot::dump;
 use serde_json::{Value, json};
 
@@ -115,32 +115,32 @@ pub(crate) fn cast() -> Vec<Value> {
 }
 
 /// Plays the old mesh until everything stands; then `then` goes on from there.
-pub(crate) fn old_mesh<T, F: Future<Output = Result<T, StageError>>>(
+pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
     istio: &Value,
     cast: Vec<Value>,
-    then: impl FnOnce(Stage, Operator) -> F,
+    then: impl FnOnce(SimulatedCluster, RunningOperator) -> F,
 ) -> T {
-    let options = StageOptions {
+    let options = ClusterOptions {
         trace: true,
-        ..StageOptions::default()
+        ..ClusterOptions::default()
     };
-    let played = Stage::play(catalog(), &options, async |stage| {
+    let played = SimulatedCluster::run(catalog(), &options, async |stage| {
         stage.create_namespace("istio-system", json!({})).await?;
         stage.create(istio).await?;
         let operator = stage.start_operator(Settings::default(), Options::default());
-        stage.pass(Duration::from_secs(20)).await;
+        stage.sleep(Duration::from_secs(20)).await;
         for object in cast {
             stage.create(&object).await?;
         }
-        stage.pass(Duration::from_secs(30)).await;
+        stage.sleep(Duration::from_secs(30)).await;
         then(stage, operator).await
     });
     played.unwrap()
 }
 
 /// The objects of a stage.
-pub(crate) fn objects(stage: &Stage) -> Vec<Value> {
-    stage.cluster().with(|state| dump(state))
+pub(crate) fn objects(stage: &SimulatedCluster) -> Vec<Value> {
+    stage.sim().with(|state| dump(state))
 }
 
 /// The objects of the old mesh.

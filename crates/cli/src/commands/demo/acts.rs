@@ -36,14 +36,14 @@ pub(super) async fn play(world: &World) -> Result<(), CliError> {
     done
 }
 
-async fn install(world: &World) -> Result<mainstay_rehearsal::stage::Operator, CliError> {
+async fn install(world: &World) -> Result<mainstay_harness::RunningOperator, CliError> {
     let (stage, teller) = (&world.stage, &world.teller);
     teller.chapter(world.now(), "An operator, and Istio 1.28.2")?;
     teller.typed(
         world.now(),
         "helm install mainstay deploy/chart -n sail-operator --create-namespace",
     )?;
-    for name in [mainstay_rehearsal::stage::OPERATOR_NAMESPACE, "istio-system"] {
+    for name in [mainstay_harness::OPERATOR_NAMESPACE, "istio-system"] {
         stage.create_namespace(name, json!({})).await?;
     }
     set_scripts(world);
@@ -71,7 +71,7 @@ fn set_scripts(world: &World) {
         start: Duration::from_secs(2),
         ..Script::ready_after(Duration::from_secs(4))
     };
-    world.stage.cluster().with(|state| {
+    world.stage.sim().with(|state| {
         state.scripts.set_default(usual.clone());
         for actor in &ACTORS {
             let script = Script {
@@ -141,7 +141,7 @@ async fn workloads(world: &World) -> Result<Revisions, CliError> {
 /// Running pods do not notice; whoever starts anew does.
 fn lose_image(world: &World) {
     let (space, name) = FAILING;
-    world.stage.cluster().with(|state| {
+    world.stage.sim().with(|state| {
         state
             .scripts
             .add_workload(space, name, Script::image_pull_error());
@@ -164,7 +164,7 @@ async fn upgrade(world: &World) -> Result<BTreeSet<String>, CliError> {
     )?;
     world
         .stage
-        .merge(ISTIO, &json!({"spec": {"version": NEW_VERSION}}))
+        .merge_patch(ISTIO, &json!({"spec": {"version": NEW_VERSION}}))
         .await?;
     world
         .until(
@@ -247,11 +247,11 @@ async fn repair(world: &World) -> Result<(), CliError> {
     let script = Script::ready_after(actor.readiness());
     world
         .stage
-        .cluster()
+        .sim()
         .with(|state| state.scripts.add_workload(space, name, script));
     let change =
         json!({"spec": {"template": {"spec": {"containers": [{"name": name, "image": NEW_IMAGE}]}}}});
-    world.stage.merge(&actor.path(), &change).await?;
+    world.stage.merge_patch(&actor.path(), &change).await?;
     teller.typed(
         world.now(),
         &format!("kubectl rollout status -n {space} deployment/{name}"),
@@ -287,7 +287,7 @@ async fn restart_skipped(world: &World) -> Result<(), CliError> {
     )?;
     let mark = json!({"kubectl.kubernetes.io/restartedAt": world.now().to_string()});
     let change = json!({"spec": {"template": {"metadata": {"annotations": mark}}}});
-    world.stage.merge(&actor.path(), &change).await?;
+    world.stage.merge_patch(&actor.path(), &change).await?;
     world
         .until("the skipped workload is restarted", async |world| {
             world.is_settled(actor).await

@@ -9,8 +9,8 @@ use http::header::ACCEPT;
 use jiff::Timestamp;
 use mainstay_api::Istio;
 use mainstay_cluster::survey::{Survey, survey, survey_workloads};
+use mainstay_harness::{SimulatedCluster, USER};
 use mainstay_mesh::{Library, Settings, Snapshot};
-use mainstay_rehearsal::stage::{Stage, USER};
 use serde_json::{Value, json};
 
 use super::cast::{ACTORS, Actor};
@@ -36,13 +36,13 @@ pub(super) type Revisions = BTreeMap<(&'static str, &'static str), Vec<String>>;
 
 /// The stage, and who tells what happens on it.
 pub(super) struct World {
-    pub(super) stage: Stage,
+    pub(super) stage: SimulatedCluster,
     pub(super) teller: Teller,
     library: Arc<Library>,
 }
 
 impl World {
-    pub(super) fn new(stage: Stage, teller: Teller) -> Self {
+    pub(super) fn new(stage: SimulatedCluster, teller: Teller) -> Self {
         let (library, _) = Library::of(stage.catalog());
         Self {
             stage,
@@ -90,7 +90,7 @@ impl World {
                 let said = format!("the demo waited {} minutes in vain: {what}", MOST.as_secs() / 60);
                 return Err(CliError::new(Kind::Cluster, said));
             }
-            self.stage.pass(STEP).await;
+            self.stage.sleep(STEP).await;
         }
         Ok(())
     }

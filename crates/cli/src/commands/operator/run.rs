@@ -11,7 +11,7 @@ use mainstay_operator::probe::{HttpsProber, SystemResolver};
 use mainstay_operator::server::{
     Bind, CertificateError, Certificates, ClusterGate, Server, serve_health, serve_metrics,
 };
-use mainstay_operator::settings::{self, Found};
+use mainstay_operator::settings::{self, ClusterSettings};
 use mainstay_operator::{Clock, Observer, Options, tls};
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::watch;
@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         let stop = Stop::on_signals()?;
         let prepare = async {
             let client = start::client(args).await?;
-            let found = settings::find(&client, inputs)
+            let found = settings::detect(&client, inputs)
                 .await
                 .map_err(|error| start::unsettled(&error))?;
             Ok::<_, CliError>((client, found))
@@ -65,7 +65,7 @@ async fn operate(
     args: &Args,
     client: Client,
     catalog: Arc<mainstay_catalog::Catalog>,
-    found: Found,
+    found: ClusterSettings,
     stop: &Stop,
 ) -> Result<(), CliError> {
     let parts = Parts {
@@ -144,7 +144,7 @@ struct Parts {
 impl Parts {
     fn observer(&self, args: &Args) -> Arc<dyn Observer> {
         let log = PlanLog {
-            wakes: args.log_enqueue_events,
+            log_enqueues: args.log_enqueue_events,
         };
         let all: Vec<Arc<dyn Observer>> = vec![self.health.clone(), self.metrics.clone(), Arc::new(log)];
         Arc::new(all)
@@ -154,7 +154,7 @@ impl Parts {
         &self,
         args: &Args,
         client: &Client,
-        found: &Found,
+        found: &ClusterSettings,
         stop: &watch::Receiver<bool>,
     ) -> Result<Vec<Server>, CliError> {
         let mut servers = Vec::new();
@@ -184,7 +184,7 @@ fn unserved(error: &dyn std::error::Error) -> CliError {
     CliError::new(Kind::Io, chain(error))
 }
 
-fn certificates(args: &Args, found: &Found) -> Result<Certificates, CertificateError> {
+fn certificates(args: &Args, found: &ClusterSettings) -> Result<Certificates, CertificateError> {
     let profile = found.settings.tls.as_ref();
     if let Some(folder) = &args.metrics_cert_dir {
         return Certificates::from_folder(folder, profile);

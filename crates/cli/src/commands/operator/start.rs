@@ -55,7 +55,7 @@ fn misconfigured(error: &ConfigError) -> CliError {
 pub(super) fn unsettled(error: &SettingsError) -> CliError {
     let unreachable = "is the cluster there, and does the kubeconfig (or the service account) lead to it?";
     match error {
-        SettingsError::Late | SettingsError::Platform(_) => {
+        SettingsError::Timeout | SettingsError::Platform(_) => {
             CliError::new(Kind::Cluster, chain(error)).hint(unreachable)
         }
         SettingsError::Tls(_) => CliError::new(Kind::Cluster, chain(error)),

@@ -47,7 +47,7 @@ pub(super) struct Turn {
 pub(super) struct Unit {
     pub(super) key: WorkloadKey,
     pub(super) spec: Workload,
-    /// What the brain knows of it.
+    /// What the reconciler knows of it.
     pub(super) fact: Fact,
     old: Vec<Pod>,
     new: Vec<Pod>,

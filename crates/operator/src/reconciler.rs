@@ -31,8 +31,8 @@ use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::{Action, Library, Observation, Settings, Snapshot, Subject, Woken};
 
 use crate::queue::Queue;
-pub use objects::Unreadable;
-pub use outcome::{Ended, Failed};
+pub use objects::DecodeError;
+pub use outcome::{PlanOutcome, StepFailure};
 pub use releases::Installed;
 
 /// Every subject is looked at this often, whatever was heard.
@@ -43,9 +43,9 @@ const LONGEST_SOON: Duration = Duration::from_mins(1);
 
 /// What to do next.
 #[derive(Clone, Debug)]
-pub enum Next {
-    /// Carry out this plan, then tell [`Brain::done`].
-    Plan(Plan),
+pub enum NextPlan {
+    /// Carry out this plan, then tell [`Reconciler::finish_plan`].
+    Execute(Plan),
     /// There was nothing to do about a subject.
     Idle(Plan),
     /// Planning for this subject panicked.
@@ -54,7 +54,7 @@ pub enum Next {
 
 /// Everything the operator knows, and whose turn it is.
 #[derive(Debug)]
-pub struct Brain {
+pub struct Reconciler {
     snapshot: Snapshot,
     live: Live,
     queue: Queue,
@@ -62,27 +62,27 @@ pub struct Brain {
     failed: BTreeMap<Subject, (Action, Timestamp)>,
     /// What was last carried out for a subject, while it has not come to rest.
     last: BTreeMap<Subject, Vec<Step>>,
-    graves: BTreeMap<Subject, u64>,
+    tombstones: BTreeMap<Subject, u64>,
     max_concurrent: usize,
     next_pass: Timestamp,
     is_open: bool,
-    listener: Option<Listener>,
+    listener: Option<EnqueueListener>,
 }
 
-/// What a [`Listener`] does with a subject and what woke it.
-pub type Hear = Arc<dyn Fn(&Subject, &str) + Send + Sync>;
+/// What a [`EnqueueListener`] does with a subject and what woke it.
+pub type EnqueueCallback = Arc<dyn Fn(&Subject, &str) + Send + Sync>;
 
 /// Hears which subject is woken, and by what.
 #[derive(Clone)]
-pub struct Listener(pub Hear);
+pub struct EnqueueListener(pub EnqueueCallback);
 
-impl fmt::Debug for Listener {
+impl fmt::Debug for EnqueueListener {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Listener")
+        f.write_str("EnqueueListener")
     }
 }
 
-impl Brain {
+impl Reconciler {
     /// An empty one, which makes at most so many plans at once.
     #[must_use]
     pub fn new(
@@ -98,7 +98,7 @@ impl Brain {
             installed: BTreeMap::new(),
             failed: BTreeMap::new(),
             last: BTreeMap::new(),
-            graves: BTreeMap::new(),
+            tombstones: BTreeMap::new(),
             max_concurrent: max_concurrent.max(1),
             next_pass: later(now, FULL_PASS),
             is_open: false,
@@ -126,13 +126,13 @@ impl Brain {
 
     /// Whether another plan may be carried out now.
     #[must_use]
-    pub fn has_room(&self) -> bool {
+    pub fn has_capacity(&self) -> bool {
         self.queue.running() < self.max_concurrent
     }
 
     /// Whether some Istio moves workloads, so that they must be watched.
     #[must_use]
-    pub fn moves_workloads(&self) -> bool {
+    pub fn migrates_workloads(&self) -> bool {
         let mut strategies = self
             .snapshot
             .istios()
@@ -145,19 +145,19 @@ impl Brain {
     }
 
     /// Lets plans be made: every watch has been listed, and nobody else leads.
-    pub fn open(&mut self) {
+    pub fn start_planning(&mut self) {
         self.is_open = true;
         self.find_releases();
-        self.look_at_all();
+        self.enqueue_all();
     }
 
     /// Makes no full passes: for whoever tells every event himself, and so can miss none.
-    pub fn trust_events(&mut self) {
+    pub fn disable_full_pass(&mut self) {
         self.next_pass = Timestamp::MAX;
     }
 
     /// Lets somebody hear which subject is woken by what.
-    pub fn listen(&mut self, listener: Listener) {
+    pub fn set_listener(&mut self, listener: EnqueueListener) {
         self.listener = Some(listener);
     }
 
@@ -169,18 +169,18 @@ impl Brain {
     }
 
     /// Takes in what a pod says.
-    pub fn refer(&mut self, referrer: Referrer<'_>) {
+    pub fn observe_referrer(&mut self, referrer: Referrer<'_>) {
         let woken = self.snapshot.refer(referrer);
         self.wake(woken, || cause::of_referrer(referrer));
     }
 
     /// A namespace or a pod is gone.
-    pub fn refer_no_more(&mut self, key: ReferrerKey) {
+    pub fn remove_referrer(&mut self, key: ReferrerKey) {
         self.observe(Observation::ReferrerGone(key));
     }
 
     /// Whether a source can be believed.
-    pub fn source(&mut self, source: Source, state: SourceState) {
+    pub fn set_source_state(&mut self, source: Source, state: SourceState) {
         self.observe(Observation::Source(source, state));
     }
 
@@ -196,21 +196,21 @@ impl Brain {
         }
     }
 
-    fn look_at_all(&mut self) {
+    fn enqueue_all(&mut self) {
         let all: BTreeSet<Subject> = self.snapshot.subjects();
         self.wake(all, || "a full pass".to_owned());
     }
 
     /// What to do next, if anything can be done now.
-    pub fn next(&mut self, now: Timestamp) -> Option<Next> {
+    pub fn next_plan(&mut self, now: Timestamp) -> Option<NextPlan> {
         self.snapshot.now = now;
-        if !self.is_open || !self.has_room() {
+        if !self.is_open || !self.has_capacity() {
             return None;
         }
         if now >= self.next_pass {
             self.next_pass = later(now, FULL_PASS);
             self.queue.tidy(now);
-            self.look_at_all();
+            self.enqueue_all();
         }
         loop {
             let subject = self.queue.take(now)?;
@@ -222,23 +222,23 @@ impl Brain {
 
     /// When to ask again, events aside.
     #[must_use]
-    pub fn wake_at(&self) -> Timestamp {
+    pub fn next_due(&self) -> Timestamp {
         self.queue
             .next_moment()
             .map_or(self.next_pass, |moment| moment.min(self.next_pass))
     }
 
     /// The plan for a subject, unless it has to wait.
-    fn consider(&mut self, subject: Subject, now: Timestamp) -> Option<Next> {
+    fn consider(&mut self, subject: Subject, now: Timestamp) -> Option<NextPlan> {
         // A plan is a function of the snapshot, which it cannot change: nothing is left half done by a panic.
         let planned = catch_unwind(AssertUnwindSafe(|| mainstay_mesh::plan(&self.snapshot, &subject)));
         let Ok(plan) = planned else {
             self.put_off(&subject, now);
-            return Some(Next::Panicked(subject));
+            return Some(NextPlan::Panicked(subject));
         };
         if plan.is_empty() {
             self.rest(&plan, now);
-            return Some(Next::Idle(plan));
+            return Some(NextPlan::Idle(plan));
         }
         if self.last.get(&subject) == Some(&plan.steps) {
             self.last.remove(&subject);
@@ -250,7 +250,7 @@ impl Brain {
             self.queue.wake_at(subject, moment);
             return None;
         }
-        Some(Next::Plan(plan))
+        Some(NextPlan::Execute(plan))
     }
 
     /// Whether a plan made now would still have this action.

@@ -1,5 +1,5 @@
-//! Every istiod's injector in one: takes webhook configurations as they come and go, answers for the Services they name as the istiod
-//! behind each would. It marks pods, and adds no proxy: nothing here runs.
+//! Sidecar injection: a controller that registers a handler for the Service of every injection webhook and responds as the
+//! istiod behind it would. It annotates pods with the revision; it adds no proxy, because no container runs.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -13,18 +13,17 @@ use mainstay_sim::controllers::Controller;
 use serde_json::{Value, json};
 
 const CONFIGURATIONS: &str = "mutatingwebhookconfigurations.admissionregistration.k8s.io";
-/// What every istiod's Service is called; a revision's name follows.
-const SERVICE: &str = "istiod";
-/// Where istiods inject.
-const PATH: &str = "/inject";
-/// Namespaces istiod never injects in.
-const SYSTEM: [&str; 2] = ["kube-system", "kube-public"];
+/// Name of istiod's Service, followed by `-` and the revision unless it is the default one.
+const ISTIOD_SERVICE: &str = "istiod";
+const INJECT_PATH: &str = "/inject";
+/// Namespaces in which istiod never injects.
+const SYSTEM_NAMESPACES: [&str; 2] = ["kube-system", "kube-public"];
 
-/// Answers for all istiods of a cluster.
+/// Injects on behalf of every istiod of a cluster.
 #[derive(Debug, Default)]
 pub struct Injectors {
-    seen: u64,
-    known: BTreeSet<(String, String, String, u16)>,
+    observed_version: u64,
+    registered: BTreeSet<(String, String, String, u16)>,
 }
 
 impl Controller for Injectors {
@@ -37,20 +36,20 @@ impl Controller for Injectors {
             .store
             .history(CONFIGURATIONS)
             .map_or(0, mainstay_sim::store::History::last_version);
-        if version == self.seen {
+        if version == self.observed_version {
             return false;
         }
-        self.seen = version;
-        for to in destinations(state) {
-            self.answer_for(state, &to);
+        self.observed_version = version;
+        for destination in destinations(state) {
+            self.register(state, &destination);
         }
         false
     }
 }
 
 impl Injectors {
-    fn answer_for(&mut self, state: &mut State, to: &Destination) {
-        let Some(revision) = revision_of(to) else {
+    fn register(&mut self, state: &mut State, destination: &Destination) {
+        let Some(revision) = istiod_revision(destination) else {
             return;
         };
         let Destination::Service {
@@ -58,14 +57,18 @@ impl Injectors {
             name,
             path,
             port,
-        } = to
+        } = destination
         else {
             return;
         };
-        let place = (namespace.clone(), name.clone(), path.clone(), *port);
-        if self.known.insert(place) {
-            let handler = move |review: &Value| Reply::Answer(200, answer(review, &revision).to_string());
-            state.hooks.handlers.set(to, Arc::new(Mutex::new(handler)));
+        let key = (namespace.clone(), name.clone(), path.clone(), *port);
+        if self.registered.insert(key) {
+            let handler =
+                move |review: &Value| Reply::Answer(200, review_response(review, &revision).to_string());
+            state
+                .hooks
+                .handlers
+                .set(destination, Arc::new(Mutex::new(handler)));
         }
     }
 }
@@ -81,20 +84,22 @@ fn destinations(state: &State) -> Vec<Destination> {
         .collect()
 }
 
-/// The revision whose istiod is behind a Service; nothing if it is none.
+/// Returns the revision whose istiod serves a webhook's destination, or `None` if it is not an istiod.
 #[must_use]
-pub(crate) fn revision_of(to: &Destination) -> Option<String> {
-    let Destination::Service { name, path, .. } = to else {
+pub fn istiod_revision(destination: &Destination) -> Option<String> {
+    let Destination::Service { name, path, .. } = destination else {
         return None;
     };
-    let rest = name.strip_prefix(SERVICE).filter(|_| path.starts_with(PATH))?;
+    let rest = name
+        .strip_prefix(ISTIOD_SERVICE)
+        .filter(|_| path.starts_with(INJECT_PATH))?;
     match rest {
         "" => Some(names::DEFAULT_REVISION.to_owned()),
         rest => rest.strip_prefix('-').map(str::to_owned),
     }
 }
 
-fn answer(review: &Value, revision: &str) -> Value {
+fn review_response(review: &Value, revision: &str) -> Value {
     let mut response = json!({
         "uid": review.pointer("/request/uid").cloned().unwrap_or_default(), "allowed": true,
     });
@@ -113,18 +118,17 @@ fn answer(review: &Value, revision: &str) -> Value {
     json!({"apiVersion": "admission.k8s.io/v1", "kind": "AdmissionReview", "response": response})
 }
 
-/// What istiod itself looks at once a webhook's selectors let a pod through.
-#[must_use]
-pub(crate) fn injects(pod: &Value, namespace: &str) -> bool {
-    let says_no = |at: &str| {
-        let said = pod.pointer(at).and_then(|map| map.get(names::INJECT_LABEL));
-        said.and_then(Value::as_str) == Some("false")
+/// istiod's own conditions, after the webhook's selectors have matched.
+fn injects(pod: &Value, namespace: &str) -> bool {
+    let opts_out = |path: &str| {
+        let value = pod.pointer(path).and_then(|map| map.get(names::INJECT_LABEL));
+        value.and_then(Value::as_str) == Some("false")
     };
-    let on_host = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true);
-    !on_host
-        && !SYSTEM.contains(&namespace)
-        && !says_no("/metadata/labels")
-        && !says_no("/metadata/annotations")
+    let on_host_network = pod.pointer("/spec/hostNetwork").and_then(Value::as_bool) == Some(true);
+    !on_host_network
+        && !SYSTEM_NAMESPACES.contains(&namespace)
+        && !opts_out("/metadata/labels")
+        && !opts_out("/metadata/annotations")
 }
 
 fn patch(pod: &Value, revision: &str) -> Value {
@@ -133,7 +137,7 @@ fn patch(pod: &Value, revision: &str) -> Value {
         patch.push(json!({"op": "add", "path": "/metadata/annotations", "value": {}}));
     }
     let escaped = names::REVISION_LABEL.replace('~', "~0").replace('/', "~1");
-    let place = format!("/metadata/annotations/{escaped}");
-    patch.push(json!({"op": "add", "path": place, "value": revision}));
+    let path = format!("/metadata/annotations/{escaped}");
+    patch.push(json!({"op": "add", "path": path, "value": revision}));
     Value::Array(patch)
 }

@@ -8,12 +8,12 @@ use mainstay_mesh::snapshot::Objects;
 use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
-use super::Brain;
+use super::Reconciler;
 
 /// An object that cannot be read.
 #[derive(Debug, thiserror::Error)]
 #[error("{kind} {name:?} cannot be read", kind = .kind.name())]
-pub struct Unreadable {
+pub struct DecodeError {
     /// Of which kind.
     pub kind: ObjectKind,
     /// Its name.
@@ -23,9 +23,9 @@ pub struct Unreadable {
     pub source: serde_json::Error,
 }
 
-impl Brain {
+impl Reconciler {
     /// One of our objects is there.
-    pub fn object_seen(&mut self, kind: ObjectKind, object: Value) -> Result<(), Unreadable> {
+    pub fn observe_object(&mut self, kind: ObjectKind, object: Value) -> Result<(), DecodeError> {
         let name = text(&object, "/metadata/name").to_owned();
         let subject = Subject::Object(kind, name.clone());
         let version = version(text(&object, "/metadata/resourceVersion"));
@@ -35,14 +35,14 @@ impl Brain {
         {
             return Ok(());
         }
-        let seen = read(kind, object).map_err(|source| Unreadable { kind, name, source })?;
-        self.graves.remove(&subject);
+        let seen = read(kind, object).map_err(|source| DecodeError { kind, name, source })?;
+        self.tombstones.remove(&subject);
         self.observe(seen);
         Ok(())
     }
 
     /// One of our objects is gone; this was its last version.
-    pub fn object_gone(&mut self, kind: ObjectKind, last: &Value) {
+    pub fn remove_object(&mut self, kind: ObjectKind, last: &Value) {
         let subject = Subject::Object(kind, text(last, "/metadata/name").to_owned());
         let version = version(text(last, "/metadata/resourceVersion"));
         if self.known_version(&subject) <= version {
@@ -52,32 +52,34 @@ impl Brain {
 
     /// The version of one of our objects that is known.
     #[must_use]
-    pub fn version_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
+    pub fn known_version_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
         self.known_version(&Subject::Object(kind, name.to_owned()))
     }
 
     /// The version up to which one of our objects counts as gone.
     #[must_use]
-    pub fn grave_of(&self, kind: ObjectKind, name: &str) -> Option<u64> {
-        self.graves.get(&Subject::Object(kind, name.to_owned())).copied()
+    pub fn tombstone(&self, kind: ObjectKind, name: &str) -> Option<u64> {
+        self.tombstones
+            .get(&Subject::Object(kind, name.to_owned()))
+            .copied()
     }
 
     /// One of our objects was looked for and is there; whoever counted as gone up to `grave` when it was asked for lives.
-    pub fn object_found(
+    pub fn confirm_object(
         &mut self,
         kind: ObjectKind,
         object: Value,
         grave: Option<u64>,
-    ) -> Result<(), Unreadable> {
+    ) -> Result<(), DecodeError> {
         let name = text(&object, "/metadata/name");
-        if self.grave_of(kind, name) == grave {
-            self.graves.remove(&Subject::Object(kind, name.to_owned()));
+        if self.tombstone(kind, name) == grave {
+            self.tombstones.remove(&Subject::Object(kind, name.to_owned()));
         }
-        self.object_seen(kind, object)
+        self.observe_object(kind, object)
     }
 
     /// One of our objects was looked for and is not there; nothing newer than `before` may have been seen since.
-    pub fn object_missing(&mut self, kind: ObjectKind, name: &str, before: Option<u64>) {
+    pub fn confirm_missing(&mut self, kind: ObjectKind, name: &str, before: Option<u64>) {
         let subject = Subject::Object(kind, name.to_owned());
         if self.metadata(&subject).is_some() && self.known_version(&subject) == before {
             self.bury(subject, before);
@@ -85,13 +87,13 @@ impl Brain {
     }
 
     /// All objects of a kind are being listed: whoever is there lives, even if the list before, which may have been wrong, lacked it.
-    pub fn objects_listing(&mut self, kind: ObjectKind) {
-        self.graves
+    pub fn begin_list(&mut self, kind: ObjectKind) {
+        self.tombstones
             .retain(|subject, _| !matches!(subject, Subject::Object(buried, _) if *buried == kind));
     }
 
     /// All objects of a kind were listed, and these were there at this version.
-    pub fn objects_listed(&mut self, kind: ObjectKind, names: &BTreeSet<String>, at: &str) {
+    pub fn finish_list(&mut self, kind: ObjectKind, names: &BTreeSet<String>, at: &str) {
         let at = version(at);
         for name in self.names(kind) {
             let subject = Subject::Object(kind, name);
@@ -111,13 +113,14 @@ impl Brain {
         if let Some(uid) = self.metadata(&subject).map(|metadata| metadata.uid.clone()) {
             self.forget_releases(&uid);
         }
-        self.graves.extend(last.map(|last| (subject.clone(), last)));
+        self.tombstones.extend(last.map(|last| (subject.clone(), last)));
         self.observe(Observation::Gone(subject));
     }
 
     /// The newest version of a subject that was seen, alive or not.
     fn newest(&self, subject: &Subject) -> Option<u64> {
-        self.known_version(subject).max(self.graves.get(subject).copied())
+        self.known_version(subject)
+            .max(self.tombstones.get(subject).copied())
     }
 
     fn known_version(&self, subject: &Subject) -> Option<u64> {

@@ -9,7 +9,7 @@ use mainstay_mesh::plan::Plan;
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{Action, ErrorClass, Observation};
 
-use super::{Brain, later};
+use super::{Reconciler, later};
 use crate::log::redact;
 
 /// Whoever has not been answered for so long, and tries again only so much later, counts as refused.
@@ -17,18 +17,18 @@ const PATIENCE: Duration = Duration::from_secs(30);
 
 /// How a plan ended.
 #[derive(Clone, Debug)]
-pub enum Ended {
+pub enum PlanOutcome {
     /// All of it was done.
-    Done,
+    Succeeded,
     /// A step failed; those before it were done, those after it not tried.
-    Failed(Box<Failed>),
+    Failed(Box<StepFailure>),
     /// It was broken off because the process ends.
     Interrupted,
 }
 
 /// Which step failed, and why.
 #[derive(Clone, Debug)]
-pub struct Failed {
+pub struct StepFailure {
     /// The action of the step.
     pub action: Action,
     /// What kind of failure it was.
@@ -41,10 +41,10 @@ pub struct Failed {
     pub panicked: bool,
 }
 
-impl Failed {
+impl StepFailure {
     /// This action was refused.
     #[must_use]
-    pub fn of(action: Action, refused: Refused) -> Self {
+    pub fn new(action: Action, refused: Refused) -> Self {
         Self {
             class: refused.class,
             message: refused.message,
@@ -56,7 +56,7 @@ impl Failed {
 
     /// This action panicked.
     #[must_use]
-    pub fn panic(action: Action) -> Self {
+    pub fn panicked(action: Action) -> Self {
         Self {
             action,
             class: ErrorClass::Other,
@@ -67,35 +67,35 @@ impl Failed {
     }
 }
 
-impl Failed {
+impl StepFailure {
     /// The words without values, for those who may not see the object.
     #[must_use]
-    pub fn discreet(&self) -> Cow<'_, str> {
+    pub fn redacted(&self) -> Cow<'_, str> {
         redact(&self.message, &self.action)
     }
 }
 
-impl Brain {
+impl Reconciler {
     /// A text about something that failed, without the values it may quote.
     #[must_use]
-    pub fn discreet(&self, text: &str) -> String {
+    pub fn redacted(&self, text: &str) -> String {
         let actions = self.failed.values().map(|(action, _)| action);
         actions.fold(text.to_owned(), |text, action| redact(&text, action).into_owned())
     }
 
-    /// A plan from [`Brain::next`] was carried out, or not.
-    pub fn done(&mut self, plan: &Plan, ended: Ended, now: Timestamp) {
+    /// A plan from [`Reconciler::next_plan`] was carried out, or not.
+    pub fn finish_plan(&mut self, plan: &Plan, ended: PlanOutcome, now: Timestamp) {
         self.snapshot.now = now;
         let subject = &plan.subject;
         self.queue.done(subject);
         match ended {
-            Ended::Interrupted => {}
-            Ended::Done => {
+            PlanOutcome::Interrupted => {}
+            PlanOutcome::Succeeded => {
                 self.got_through(plan, now);
                 self.last.insert(subject.clone(), plan.steps.clone());
                 self.queue.wake(subject.clone());
             }
-            Ended::Failed(failed) => self.failed(plan, *failed, now),
+            PlanOutcome::Failed(failed) => self.failed(plan, *failed, now),
         }
     }
 
@@ -113,7 +113,7 @@ impl Brain {
         }
     }
 
-    fn failed(&mut self, plan: &Plan, failed: Failed, now: Timestamp) {
+    fn failed(&mut self, plan: &Plan, failed: StepFailure, now: Timestamp) {
         let subject = &plan.subject;
         let delay = self
             .queue

@@ -6,13 +6,13 @@ use mainstay_mesh::workload::{Workload, WorkloadKey};
 use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
-use super::Brain;
+use super::Reconciler;
 use super::objects::version;
 use crate::watch::light::Light;
 
-impl Brain {
+impl Reconciler {
     /// A workload is there.
-    pub(crate) fn workload_seen(&mut self, key: WorkloadKey, workload: Workload) {
+    pub(crate) fn observe_workload(&mut self, key: WorkloadKey, workload: Workload) {
         let known = self.snapshot.workload(&key);
         let old = known.is_some_and(|known| {
             let (known, seen) = (
@@ -27,19 +27,19 @@ impl Brain {
     }
 
     /// A write changed a workload to this. One that is gone meanwhile stays gone.
-    pub(crate) fn workload_written(&mut self, key: WorkloadKey, workload: Workload) {
+    pub(crate) fn observe_written_workload(&mut self, key: WorkloadKey, workload: Workload) {
         if self.snapshot.workload(&key).is_some() {
-            self.workload_seen(key, workload);
+            self.observe_workload(key, workload);
         }
     }
 
     /// A workload is gone.
-    pub(crate) fn workload_gone(&mut self, key: &WorkloadKey) {
+    pub(crate) fn remove_workload(&mut self, key: &WorkloadKey) {
         self.forget(Subject::Workload(key.clone()));
     }
 
     /// A namespace is there.
-    pub(crate) fn namespace_seen(&mut self, light: Light) {
+    pub(crate) fn observe_namespace(&mut self, light: Light) {
         let metadata = &light.metadata;
         let known = self.snapshot.namespace(&metadata.name);
         let old = known.is_some_and(|known| {
@@ -55,34 +55,34 @@ impl Brain {
     }
 
     /// A write changed a namespace to this. One that is gone meanwhile stays gone.
-    pub(crate) fn namespace_written(&mut self, light: Light) {
+    pub(crate) fn observe_written_namespace(&mut self, light: Light) {
         if self.snapshot.namespace(&light.metadata.name).is_some() {
-            self.namespace_seen(light);
+            self.observe_namespace(light);
         }
     }
 
     /// A namespace is gone.
-    pub(crate) fn namespace_gone(&mut self, name: String) {
+    pub(crate) fn remove_namespace(&mut self, name: String) {
         if self.snapshot.namespace(&name).is_some() {
             self.forget(Subject::Namespace(name));
         } else {
-            self.refer_no_more(ReferrerKey::Namespace(name));
+            self.remove_referrer(ReferrerKey::Namespace(name));
         }
     }
 
     /// A namespace or a workload was looked for, and this is what is there.
-    pub(crate) fn found(&mut self, subject: &Subject, object: Option<Value>) {
+    pub(crate) fn observe_read(&mut self, subject: &Subject, object: Option<Value>) {
         match (subject, object) {
-            (Subject::Workload(key), None) => self.workload_gone(key),
+            (Subject::Workload(key), None) => self.remove_workload(key),
             (Subject::Workload(key), Some(object)) => {
                 if let Some((_, workload)) = Workload::of(key.kind(), &object) {
-                    self.workload_written(key.clone(), workload);
+                    self.observe_written_workload(key.clone(), workload);
                 }
             }
-            (Subject::Namespace(name), None) => self.namespace_gone(name.clone()),
+            (Subject::Namespace(name), None) => self.remove_namespace(name.clone()),
             (Subject::Namespace(_), Some(object)) => {
                 if let Ok(light) = serde_json::from_value::<Light>(object) {
-                    self.namespace_written(light);
+                    self.observe_written_namespace(light);
                 }
             }
             _ => {}

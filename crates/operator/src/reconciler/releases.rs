@@ -14,7 +14,7 @@ use mainstay_mesh::snapshot::{DaemonSet, Deployment, ReleaseFact, ServiceReferen
 use mainstay_mesh::{Observation, Subject};
 use serde_json::Value;
 
-use super::Brain;
+use super::Reconciler;
 use super::objects::text;
 
 /// A release as it was last installed.
@@ -26,9 +26,9 @@ pub struct Installed {
     pub desired: Arc<Desired>,
 }
 
-impl Brain {
+impl Reconciler {
     /// An object that carries our mark is there.
-    pub fn managed_seen(&mut self, id: &ObjectId, object: Value) {
+    pub fn observe_managed(&mut self, id: &ObjectId, object: Value) {
         let object = Arc::new(object);
         if self.live.observe(id.clone(), Some(object.clone())) {
             self.note_fact(id, Some(&object));
@@ -37,7 +37,7 @@ impl Brain {
     }
 
     /// An object that carried our mark is gone, or carries it no more; this was its last version.
-    pub fn managed_gone(&mut self, id: &ObjectId, last: &Value) {
+    pub fn remove_managed(&mut self, id: &ObjectId, last: &Value) {
         if self.live.remove(id, last) {
             self.note_fact(id, None);
             self.note_loss(id);
@@ -45,7 +45,7 @@ impl Brain {
     }
 
     /// All objects of a kind were listed, and these were there.
-    pub fn managed_listed(&mut self, (group, kind): (&str, &str), listed: &BTreeSet<ObjectId>) {
+    pub fn finish_managed_list(&mut self, (group, kind): (&str, &str), listed: &BTreeSet<ObjectId>) {
         for id in self.live.retain(group, kind, listed) {
             self.note_fact(&id, None);
             self.note_loss(&id);
@@ -75,7 +75,7 @@ impl Brain {
     }
 
     /// A release was installed. What changed meanwhile is looked at now: its events were judged by what was wanted before.
-    pub fn release_installed(&mut self, release: &Arc<Release>, desired: Arc<Desired>) {
+    pub fn finish_install(&mut self, release: &Arc<Release>, desired: Arc<Desired>) {
         let drifted = desired.objects.iter().find_map(|wanted| {
             let live = self.live.get(&wanted.id).map(|live| &**live);
             Some((&wanted.id, desired.drift(&wanted.id, live)?))
@@ -96,13 +96,13 @@ impl Brain {
     }
 
     /// A release is being removed: what is known of it. What vanishes is no drift any more.
-    pub fn release_leaving(&mut self, key: &ReleaseKey) -> Known {
+    pub fn begin_uninstall(&mut self, key: &ReleaseKey) -> Known {
         self.installed.remove(key);
         self.live.release(key)
     }
 
     /// Everything that could be removed was.
-    pub fn release_removed(&mut self, key: &ReleaseKey) {
+    pub fn finish_uninstall(&mut self, key: &ReleaseKey) {
         let fact = if self.live.release(key).is_empty() {
             ReleaseFact::Absent
         } else {

@@ -1,0 +1,57 @@
+//! Errors of the harness.
+
+use mainstay_operator::OperatorError;
+
+/// Why a run on a simulated cluster failed.
+#[derive(Debug, thiserror::Error)]
+pub enum HarnessError {
+    /// The async runtime could not be created.
+    #[error("cannot create the async runtime")]
+    Runtime(#[source] std::io::Error),
+    /// The catalog could not be read.
+    #[error(transparent)]
+    Catalog(#[from] mainstay_catalog::CatalogError),
+    /// The simulated API does not serve a kind.
+    #[error("the embedded cluster does not serve {0}")]
+    UnknownKind(String),
+    /// The API rejected a request.
+    #[error("{call}: {message}")]
+    Rejected {
+        /// Method and path of the request.
+        call: String,
+        /// Status code of the response.
+        code: u16,
+        /// The API's message.
+        message: String,
+    },
+    /// A request failed without a response.
+    #[error("{call}")]
+    Request {
+        /// Method and path of the request.
+        call: String,
+        /// The client's error.
+        source: Box<kube::Error>,
+    },
+    /// The operator returned an error.
+    #[error("the operator stopped")]
+    Operator(#[from] OperatorError),
+    /// The operator's task panicked.
+    #[error("the operator panicked")]
+    OperatorPanicked,
+}
+
+impl HarnessError {
+    pub(crate) fn from_call(call: String, error: kube::Error) -> Self {
+        match error {
+            kube::Error::Api(status) => Self::Rejected {
+                call,
+                code: status.code,
+                message: status.message.clone(),
+            },
+            other => Self::Request {
+                call,
+                source: Box::new(other),
+            },
+        }
+    }
+}

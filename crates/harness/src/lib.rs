@@ -1,0 +1,33 @@
+//! The operator on a simulated cluster: an embedded Kubernetes API with controllers, our definitions and istiods
+//! that inject, in virtual time. Shared by tests, rehearsals and `mainstay demo`.
+//!
+//! ```text
+//! SimulatedCluster::run(catalog, &options, async |cluster| {
+//!     cluster.create(…).await?;
+//!     cluster.start_operator(…);
+//!     cluster.sleep(…).await;
+//! })
+//! ```
+//!
+//! Virtual time advances only when every task is idle. [`Speed::Factor`] limits it to a multiple of the wall clock, for
+//! people who watch.
+
+mod cluster;
+mod error;
+mod injector;
+mod operator;
+mod options;
+mod time;
+
+pub use cluster::SimulatedCluster;
+pub use error::HarnessError;
+pub use injector::{Injectors, istiod_revision};
+pub use operator::RunningOperator;
+pub use options::{ClusterOptions, Speed};
+
+/// The namespace that the operator runs in.
+pub const OPERATOR_NAMESPACE: &str = "sail-operator";
+/// The operator's client name in traces.
+pub const OPERATOR: &str = "mainstay";
+/// The user's client name in traces.
+pub const USER: &str = "user";

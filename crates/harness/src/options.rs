@@ -1,0 +1,48 @@
+//! Settings of a simulated cluster.
+
+use jiff::Timestamp;
+use mainstay_sim::Options as SimOptions;
+
+/// How fast virtual time may advance.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub enum Speed {
+    /// From one event directly to the next.
+    #[default]
+    Unlimited,
+    /// At most this many virtual seconds per second of the wall clock.
+    Factor(f64),
+}
+
+/// Settings of a [`SimulatedCluster`](crate::SimulatedCluster).
+#[derive(Clone, Debug)]
+pub struct ClusterOptions {
+    /// Seed of everything random.
+    pub seed: u64,
+    /// Virtual time at the start.
+    pub start: Timestamp,
+    /// Number of nodes that pods are scheduled to.
+    pub nodes: usize,
+    /// Maximum speed of virtual time.
+    pub speed: Speed,
+    /// Whether to keep a trace line per API call.
+    pub trace: bool,
+    /// Whether controllers write Event objects.
+    pub events: bool,
+    /// Whether operators take part in leader election; otherwise they lead at once.
+    pub leader_elect: bool,
+}
+
+impl Default for ClusterOptions {
+    fn default() -> Self {
+        let sim = SimOptions::default();
+        Self {
+            seed: sim.seed,
+            start: Timestamp::from_microsecond(sim.start.as_micros()).unwrap_or(Timestamp::UNIX_EPOCH),
+            nodes: 3,
+            speed: Speed::Unlimited,
+            trace: false,
+            events: false,
+            leader_elect: false,
+        }
+    }
+}
