@@ -6,12 +6,12 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
-    let folder = |name| {
+    let directory = |name| {
         env::var_os(name)
             .map(PathBuf::from)
             .ok_or_else(|| io::Error::other("run by cargo only"))
     };
-    let resources = folder("CARGO_MANIFEST_DIR")?.join("../../resources");
+    let resources = directory("CARGO_MANIFEST_DIR")?.join("../../resources");
     let pack = resources.join("charts.pack");
     watch(if pack.exists() { &pack } else { &resources });
     let bytes = if pack.exists() {
@@ -19,10 +19,10 @@ fn main() -> io::Result<()> {
     } else {
         Vec::new()
     };
-    fs::write(folder("OUT_DIR")?.join("charts.pack"), bytes)
+    fs::write(directory("OUT_DIR")?.join("charts.pack"), bytes)
 }
 
-/// The folder is in git, so there is always something to watch; once packed, the pack alone tells of changes.
+/// The directory is in git, so there is always something to watch; once packed, the pack alone tells of changes.
 fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }

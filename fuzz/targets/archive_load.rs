@@ -6,7 +6,7 @@ use std::io::Write;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use libfuzzer_sys::fuzz_target;
-use mainstay_chart::{Generation, load_archive};
+use mainstay_chart::{Dialect, load_archive};
 
 fuzz_target!(|bytes: &[u8]| {
     check(bytes);
@@ -20,7 +20,7 @@ fuzz_target!(|bytes: &[u8]| {
 });
 
 fn check(archive: &[u8]) {
-    let Ok(loaded) = load_archive(archive, Generation::Helm4) else { return };
+    let Ok(loaded) = load_archive(archive, Dialect::Helm4) else { return };
     let chart = loaded.chart;
     for file in chart.templates.iter().chain(chart.files.iter()) {
         let climbs = file.name.split('/').any(|part| part == "..");

@@ -12,7 +12,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use mainstay_catalog::derive::{Files, fingerprint};
-use mainstay_catalog::{Flavour, Pin, derive_installer, derive_operator, parse_lock, put_version};
+use mainstay_catalog::{Flavour, Note, Pin, derive_installer, derive_operator, parse_lock, write_version};
 
 const STAMP: &str = ".stamp";
 
@@ -67,7 +67,15 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
         ));
         let flavours = derive(pin).with_context(|| format!("Istio {}", pin.version))?;
         let files: usize = flavours.iter().map(|(_, files)| files.len()).sum();
-        put_version(resources, &pin.version, &flavours, (STAMP, &stamp(pin)))?;
+        write_version(
+            resources,
+            &pin.version,
+            &flavours,
+            Note {
+                name: STAMP,
+                text: &stamp(pin),
+            },
+        )?;
         say(&format!(
             "charts: [{}/{}] Istio {}: {files} files",
             index + 1,

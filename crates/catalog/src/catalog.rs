@@ -1,12 +1,12 @@
-//! The catalogue: takes a name of a version, gives what can be installed. Layers: embedded, the user's, a given folder.
+//! The catalog: takes a name of a version, gives what can be installed. Layers: embedded, the user's, a given directory.
 
 use std::path::PathBuf;
 
 use crate::derive::Files;
+use crate::directory::Directory;
 use crate::error::CatalogError;
 use crate::flavour::Flavour;
-use crate::folder::Folder;
-use crate::names::{Name, State, known_names, latest_of, nearest};
+use crate::names::{VersionName, VersionState, known_names, latest_of, nearest};
 use crate::pack::Pack;
 use crate::version::Version;
 
@@ -15,10 +15,10 @@ use crate::version::Version;
 pub enum Origin {
     /// In the binary.
     Embedded,
-    /// In the user's catalogue, where `charts pull` puts it.
+    /// In the user's catalog, where `charts pull` puts it.
     Pulled,
-    /// In a folder the caller named.
-    Folder,
+    /// In a directory the caller named.
+    Directory,
 }
 
 impl Origin {
@@ -28,7 +28,8 @@ impl Origin {
         match self {
             Self::Embedded => "embedded",
             Self::Pulled => "pulled",
-            Self::Folder => "folder",
+            // Machine-readable output; the value predates the type's name.
+            Self::Directory => "folder",
         }
     }
 }
@@ -50,15 +51,15 @@ pub struct Installable {
 #[derive(Debug)]
 pub struct Catalog {
     embedded: Option<Pack<'static>>,
-    folders: Vec<(Origin, Folder)>,
-    names: Vec<Name>,
+    directories: Vec<(Origin, Directory)>,
+    names: Vec<VersionName>,
     versions: Vec<(Version, Layer)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Layer {
     Embedded,
-    Folder(usize),
+    Directory(usize),
 }
 
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/charts.pack"));
@@ -77,7 +78,7 @@ impl Catalog {
     fn over(embedded: Option<Pack<'static>>) -> Self {
         let mut versions: Vec<Version> = embedded
             .iter()
-            .flat_map(Pack::folders)
+            .flat_map(Pack::directories)
             .filter_map(version_of)
             .collect();
         versions.sort();
@@ -88,22 +89,22 @@ impl Catalog {
             .collect();
         Self {
             embedded,
-            folders: Vec::new(),
+            directories: Vec::new(),
             names: known_names(),
             versions,
         }
     }
 
-    /// Adds a layer. A folder that does not exist adds nothing.
-    pub fn with_folder(mut self, origin: Origin, path: impl Into<PathBuf>) -> Result<Self, CatalogError> {
-        let folder = Folder(path.into());
-        let layer = Layer::Folder(self.folders.len());
-        for version in folder.versions()? {
+    /// Adds a layer. A directory that does not exist adds nothing.
+    pub fn with_directory(mut self, origin: Origin, path: impl Into<PathBuf>) -> Result<Self, CatalogError> {
+        let directory = Directory(path.into());
+        let layer = Layer::Directory(self.directories.len());
+        for version in directory.versions()? {
             self.versions.retain(|(known, _)| *known != version);
             self.versions.push((version, layer));
         }
         self.versions.sort_by(|(a, _), (b, _)| a.cmp(b));
-        self.folders.push((origin, folder));
+        self.directories.push((origin, directory));
         Ok(self)
     }
 
@@ -122,17 +123,17 @@ impl Catalog {
 
     /// Every name this build knows and what it stands for, in upstream's order.
     #[must_use]
-    pub fn names(&self) -> &[Name] {
+    pub fn names(&self) -> &[VersionName] {
         &self.names
     }
 
     fn origin(&self, layer: Layer) -> Origin {
         match layer {
             Layer::Embedded => Origin::Embedded,
-            Layer::Folder(index) => self
-                .folders
+            Layer::Directory(index) => self
+                .directories
                 .get(index)
-                .map_or(Origin::Folder, |(origin, _)| *origin),
+                .map_or(Origin::Directory, |(origin, _)| *origin),
         }
     }
 
@@ -142,7 +143,7 @@ impl Catalog {
         let listed = self
             .names
             .iter()
-            .filter(|name| matches!(name.state, State::Alias(_)) && name.name != latest);
+            .filter(|name| matches!(name.state, VersionState::Alias(_)) && name.name != latest);
         let listed = listed
             .map(|name| name.name.clone())
             .filter(|name| self.resolve(name).is_ok_and(|found| found == *version));
@@ -153,7 +154,7 @@ impl Catalog {
     /// What is installed when nobody names a version: the first pinned one, or else the newest there is.
     pub fn default_version(&self) -> Result<Version, CatalogError> {
         let pinned = self.names.iter().find_map(|name| match &name.state {
-            State::Pinned(version) if self.has(version) => Some(version),
+            VersionState::Pinned(version) if self.has(version) => Some(version),
             _ => None,
         });
         let newest = || self.versions.iter().rev().map(|(version, _)| version);
@@ -200,13 +201,13 @@ impl Catalog {
             .find(|known| bare(&known.name) == bare(name))
             .map(|known| &known.state);
         match state {
-            Some(State::EndOfLife) => Err(CatalogError::EndOfLife {
+            Some(VersionState::EndOfLife) => Err(CatalogError::EndOfLife {
                 name: name.to_owned(),
                 oldest: self.oldest(),
             }),
-            Some(State::Alias(target)) => self.resolve(target),
-            Some(State::Pinned(version) | State::Known(version)) => {
-                Err(CatalogError::NotHere(version.clone()))
+            Some(VersionState::Alias(target)) => self.resolve(target),
+            Some(VersionState::Pinned(version) | VersionState::Known(version)) => {
+                Err(CatalogError::NotAvailable(version.clone()))
             }
             None => Err(self.unknown(name, spelled.ok())),
         }
@@ -237,13 +238,13 @@ impl Catalog {
                 let packed = self
                     .embedded
                     .iter()
-                    .flat_map(Pack::folders)
-                    .filter_map(|folder| folder.strip_prefix(&prefix));
+                    .flat_map(Pack::directories)
+                    .filter_map(|directory| directory.strip_prefix(&prefix));
                 let mut charts: Vec<String> = packed.map(ToOwned::to_owned).collect();
                 charts.sort();
                 Ok(charts)
             }
-            Layer::Folder(index) => self.folder(index)?.list(version, flavour, "charts"),
+            Layer::Directory(index) => self.directory(index)?.list(version, flavour, "charts"),
         }
     }
 
@@ -255,7 +256,7 @@ impl Catalog {
                 .files(&format!("{version}/{flavour}/profiles"))?
                 .into_keys()
                 .collect(),
-            Layer::Folder(index) => self.folder(index)?.list(version, flavour, "profiles")?,
+            Layer::Directory(index) => self.directory(index)?.list(version, flavour, "profiles")?,
         };
         let bare = names.iter().filter_map(|name| name.strip_suffix(".yaml"));
         let mut profiles: Vec<String> = bare.map(ToOwned::to_owned).collect();
@@ -276,9 +277,10 @@ impl Catalog {
         }
         match self.layer(version)? {
             Layer::Embedded => self.pack()?.files(&format!("{version}/{flavour}/charts/{chart}")),
-            Layer::Folder(index) => self
-                .folder(index)?
-                .files(version, flavour, &format!("charts/{chart}")),
+            Layer::Directory(index) => {
+                self.directory(index)?
+                    .files(version, flavour, &format!("charts/{chart}"))
+            }
         }
     }
 
@@ -291,7 +293,7 @@ impl Catalog {
     ) -> Result<Vec<u8>, CatalogError> {
         let mut files = match self.layer(version)? {
             Layer::Embedded => self.pack()?.files(&format!("{version}/{flavour}/profiles"))?,
-            Layer::Folder(index) => self.folder(index)?.files(version, flavour, "profiles")?,
+            Layer::Directory(index) => self.directory(index)?.files(version, flavour, "profiles")?,
         };
         let unknown = || CatalogError::UnknownProfile {
             version: version.clone(),
@@ -317,7 +319,7 @@ impl Catalog {
                 Layer::Embedded => self
                     .pack()?
                     .files(&format!("{near}/{}/profiles", Flavour::Installer)),
-                Layer::Folder(index) => self.folder(index)?.files(near, Flavour::Installer, "profiles"),
+                Layer::Directory(index) => self.directory(index)?.files(near, Flavour::Installer, "profiles"),
             },
         }
     }
@@ -326,23 +328,23 @@ impl Catalog {
         let found = self.versions.iter().find(|(known, _)| known == version);
         found
             .map(|(_, layer)| *layer)
-            .ok_or_else(|| CatalogError::NotHere(version.clone()))
+            .ok_or_else(|| CatalogError::NotAvailable(version.clone()))
     }
 
     fn pack(&self) -> Result<&Pack<'static>, CatalogError> {
         self.embedded.as_ref().ok_or(CatalogError::Empty)
     }
 
-    fn folder(&self, index: usize) -> Result<&Folder, CatalogError> {
-        self.folders
+    fn directory(&self, index: usize) -> Result<&Directory, CatalogError> {
+        self.directories
             .get(index)
-            .map(|(_, folder)| folder)
+            .map(|(_, directory)| directory)
             .ok_or(CatalogError::Empty)
     }
 }
 
-fn version_of(folder: &str) -> Option<Version> {
-    folder.split('/').next()?.parse().ok()
+fn version_of(directory: &str) -> Option<Version> {
+    directory.split('/').next()?.parse().ok()
 }
 
 #[cfg(test)]
@@ -350,16 +352,16 @@ mod tests {
     use super::*;
     use crate::pack::pack;
 
-    /// A catalogue that embeds one chart `c` (and a profile) in each of these versions.
+    /// A catalog that embeds one chart `c` (and a profile) in each of these versions.
     fn catalog(versions: &[&str]) -> Catalog {
         let file = |name: &str| Files::from([(name.to_owned(), b"x".to_vec())]);
-        let folders = versions.iter().flat_map(|version| {
+        let directories = versions.iter().flat_map(|version| {
             [
                 (format!("{version}/installer/charts/c"), file("Chart.yaml")),
                 (format!("{version}/installer/profiles"), file("p.yaml")),
             ]
         });
-        let bytes = pack(&folders.collect::<Vec<_>>());
+        let bytes = pack(&directories.collect::<Vec<_>>());
         Catalog::over(Some(Pack::open(bytes.leak()).unwrap()))
     }
 
@@ -431,7 +433,7 @@ mod tests {
             &catalog,
             "1.29.7",
             Err((
-                "Istio version \"1.29.7\" is not in the catalogue",
+                "Istio version \"1.29.7\" is not in the catalog",
                 "did you mean v1.29.1 or v1.28.2? `mainstay charts pull 1.29.7` adds it if it exists",
             )),
         );
@@ -439,21 +441,21 @@ mod tests {
             &catalog,
             "newest",
             Err((
-                "Istio version \"newest\" is not in the catalogue",
+                "Istio version \"newest\" is not in the catalog",
                 "`mainstay charts list` shows what is there.",
             )),
         );
     }
 
     #[test]
-    fn an_empty_catalogue_says_which_command_to_run() {
+    fn an_empty_catalog_says_which_command_to_run() {
         let empty = Catalog::over(None);
-        let hint = "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a folder with --charts";
+        let hint = "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a directory with --charts";
         check(
             &empty,
             "1.29.1",
             Err((
-                "there are no charts: this build embeds none, and the catalogue is empty",
+                "there are no charts: this build embeds none, and the catalog is empty",
                 hint,
             )),
         );

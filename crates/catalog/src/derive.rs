@@ -36,7 +36,7 @@ pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, Cata
     let kept = release.iter().filter(|(path, _)| {
         table::OPERATOR_KEEPS
             .iter()
-            .any(|folder| moved(path, folder, folder).is_some())
+            .any(|directory| moved(path, directory, directory).is_some())
     });
     let files: Files = kept.map(|(path, bytes)| (path.clone(), bytes.clone())).collect();
     edited(files, table::OPERATOR, version)
@@ -46,15 +46,15 @@ pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, Cata
 }
 
 /// A release from its published `charts` and the `profiles` of the nearest version: published charts come without.
-pub fn release_of(
+pub fn release_from_charts(
     charts: Vec<(&str, Files)>,
     profiles: Files,
     version: &Version,
 ) -> Result<Files, CatalogError> {
-    let below = |folder: String, files: Files| {
+    let below = |directory: String, files: Files| {
         files
             .into_iter()
-            .map(move |(path, bytes)| (format!("{folder}/{path}"), bytes))
+            .map(move |(path, bytes)| (format!("{directory}/{path}"), bytes))
     };
     let charts = charts
         .into_iter()

@@ -1,21 +1,21 @@
-//! What can go wrong in the catalogue: one enum, each variant names the failed operation, [`CatalogError::hint`] what to do.
+//! What can go wrong in the catalog: one enum, each variant names the failed operation, [`CatalogError::hint`] what to do.
 
 use std::path::PathBuf;
 
 use crate::flavour::Flavour;
 use crate::version::Version;
 
-/// Why the catalogue could not answer.
+/// Why the catalog could not answer.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
     /// The text is no `X.Y.Z[-pre]`.
     #[error("{0:?} is not a version (expected X.Y.Z, for example 1.29.1)")]
     BadVersion(String),
     /// No layer holds a single version.
-    #[error("there are no charts: this build embeds none, and the catalogue is empty")]
+    #[error("there are no charts: this build embeds none, and the catalog is empty")]
     Empty,
     /// A name nobody knows.
-    #[error("Istio version {name:?} is not in the catalogue")]
+    #[error("Istio version {name:?} is not in the catalog")]
     UnknownVersion {
         /// As it was asked for.
         name: String,
@@ -26,7 +26,7 @@ pub enum CatalogError {
     },
     /// A version that exists, but whose charts are not here.
     #[error("the charts of Istio {0} are not here")]
-    NotHere(Version),
+    NotAvailable(Version),
     /// A name that is refused. Not the same as unknown: asking again later will not help.
     #[error("Istio version {name:?} has reached its end of life and cannot be installed")]
     EndOfLife {
@@ -57,7 +57,7 @@ pub enum CatalogError {
         /// As it was asked for.
         profile: String,
     },
-    /// A file or folder cannot be read.
+    /// A file or directory cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
         /// Which.
@@ -65,7 +65,7 @@ pub enum CatalogError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file or folder cannot be written.
+    /// A file or directory cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
         /// Which.
@@ -73,7 +73,7 @@ pub enum CatalogError {
         /// Why.
         source: std::io::Error,
     },
-    /// A file or folder is there, but not to be trusted.
+    /// A file or directory is there, but not to be trusted.
     #[error("{} is refused: {reason}", path.display())]
     Refused {
         /// Which.
@@ -102,7 +102,7 @@ pub enum CatalogError {
     /// The embedded charts are damaged.
     #[error("the embedded charts are damaged: {0}")]
     Pack(&'static str),
-    /// The embedded charts lack this folder.
+    /// The embedded charts lack this directory.
     #[error("the embedded charts hold no {0}")]
     NotPacked(String),
 }
@@ -113,10 +113,10 @@ impl CatalogError {
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Empty => Some(
-                "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a folder with --charts".into(),
+                "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a directory with --charts".into(),
             ),
             Self::UnknownVersion { version, nearest, .. } => Some(unknown_hint(version.as_ref(), nearest)),
-            Self::NotHere(version) => Some(format!("`mainstay charts pull {version}` adds them")),
+            Self::NotAvailable(version) => Some(format!("`mainstay charts pull {version}` adds them")),
             Self::EndOfLife { oldest, .. } => oldest.as_ref().map(|oldest| format!("the oldest that can be installed is {oldest}")),
             Self::UnknownChart { charts, .. } => Some(format!("it has {}", charts.join(", "))),
             _ => None,

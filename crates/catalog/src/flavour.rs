@@ -15,7 +15,7 @@ impl Flavour {
     /// Both, in the order they are listed.
     pub const ALL: [Self; 2] = [Self::Installer, Self::Operator];
 
-    /// The name of the flavour's folder.
+    /// The name of the flavour's directory.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

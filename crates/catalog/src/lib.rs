@@ -3,7 +3,7 @@
 //!
 //! ```text
 //! source module ──derive_installer()──▶ release ──derive_operator()──▶ operator     (when charts are fetched)
-//! embedded pack + folders ──Catalog──▶ versions, aliases, charts, profiles          (at run time)
+//! embedded pack + directories ──Catalog──▶ versions, aliases, charts, profiles          (at run time)
 //! ```
 //!
 //! ```
@@ -20,9 +20,9 @@
 
 mod catalog;
 pub mod derive;
+mod directory;
 mod error;
 mod flavour;
-mod folder;
 mod lock;
 mod names;
 pub mod pack;
@@ -30,10 +30,10 @@ mod store;
 mod version;
 
 pub use catalog::{Catalog, Installable, Origin};
-pub use derive::{derive_installer, derive_operator, release_of};
+pub use derive::{derive_installer, derive_operator, release_from_charts};
 pub use error::CatalogError;
 pub use flavour::Flavour;
 pub use lock::{Pin, parse_lock};
-pub use names::{Name, State};
-pub use store::put_version;
+pub use names::{VersionName, VersionState};
+pub use store::{Note, write_version};
 pub use version::Version;

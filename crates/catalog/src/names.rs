@@ -4,7 +4,7 @@ use crate::version::Version;
 
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum State {
+pub enum VersionState {
     /// A version whose charts are pinned.
     Pinned(Version),
     /// A version that exists, but whose charts must be pulled.
@@ -17,22 +17,22 @@ pub enum State {
 
 /// A name and what it stands for.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Name {
+pub struct VersionName {
     /// As resources spell it: `v1.29.1`, `v1.29-latest`, `master`.
     pub name: String,
     /// What it stands for.
-    pub state: State,
+    pub state: VersionState,
 }
 
 /// The names this build knows, in upstream's order. Lines that cannot be read are a defect a test finds; they are skipped.
-pub(crate) fn known_names() -> Vec<Name> {
+pub(crate) fn known_names() -> Vec<VersionName> {
     include_str!("../../../versions.list")
         .lines()
         .filter_map(|line| parse_line(line).ok().flatten())
         .collect()
 }
 
-fn parse_line(line: &str) -> Result<Option<Name>, String> {
+fn parse_line(line: &str) -> Result<Option<VersionName>, String> {
     let fields: Vec<&str> = line
         .split('#')
         .next()
@@ -42,13 +42,13 @@ fn parse_line(line: &str) -> Result<Option<Name>, String> {
     let version = |text: &str| text.parse::<Version>().map_err(|error| error.to_string());
     let (name, state) = match fields.as_slice() {
         [] => return Ok(None),
-        [name, "pinned"] => (name, State::Pinned(version(name)?)),
-        [name, "known"] => (name, State::Known(version(name)?)),
-        [name, "eol"] => (name, State::EndOfLife),
-        [name, "=", target] => (name, State::Alias((*target).to_owned())),
+        [name, "pinned"] => (name, VersionState::Pinned(version(name)?)),
+        [name, "known"] => (name, VersionState::Known(version(name)?)),
+        [name, "eol"] => (name, VersionState::EndOfLife),
+        [name, "=", target] => (name, VersionState::Alias((*target).to_owned())),
         _ => return Err(format!("cannot read {line:?}")),
     };
-    Ok(Some(Name {
+    Ok(Some(VersionName {
         name: (*name).to_owned(),
         state,
     }))
@@ -110,14 +110,14 @@ mod tests {
     #[test]
     fn every_line_is_understood_and_the_lock_agrees() {
         let text = include_str!("../../../versions.list");
-        let names: Vec<Name> = text
+        let names: Vec<VersionName> = text
             .lines()
             .filter_map(|line| parse_line(line).unwrap())
             .collect();
         let mut pinned: Vec<_> = names
             .iter()
             .filter_map(|name| match &name.state {
-                State::Pinned(version) => Some(version.clone()),
+                VersionState::Pinned(version) => Some(version.clone()),
                 _ => None,
             })
             .collect();
@@ -138,14 +138,16 @@ mod tests {
     #[test]
     fn every_alias_names_a_version() {
         let names = known_names();
-        for Name { name, state } in &names {
-            let State::Alias(target) = state else { continue };
+        for VersionName { name, state } in &names {
+            let VersionState::Alias(target) = state else {
+                continue;
+            };
             let found = names
                 .iter()
                 .find(|other| other.name == *target)
                 .map(|other| &other.state);
             assert!(
-                matches!(found, Some(State::Pinned(_) | State::Known(_))),
+                matches!(found, Some(VersionState::Pinned(_) | VersionState::Known(_))),
                 "{name} = {target}"
             );
         }

@@ -5,7 +5,7 @@
 //! only those it touches.
 //!
 //! ```text
-//! magic | sizes of segments | sizes of shelves | index: folder → place of its recipe on a shelf | shelves | segments
+//! magic | sizes of segments | sizes of shelves | index: directory → place of its recipe on a shelf | shelves | segments
 //! segments: the pool, in deflated pieces
 //! shelf:    the recipes of one chart in all versions, deflated together
 //! recipe:   texts as ranges of the pool: first the list of its paths, then each file
@@ -33,8 +33,8 @@ mod tests {
 
     fn tree(list: &[(&str, &str, &[u8])]) -> Vec<(String, Files)> {
         let mut tree: BTreeMap<String, Files> = BTreeMap::new();
-        for (folder, path, bytes) in list {
-            tree.entry((*folder).to_owned())
+        for (directory, path, bytes) in list {
+            tree.entry((*directory).to_owned())
                 .or_default()
                 .insert((*path).to_owned(), bytes.to_vec());
         }
@@ -44,9 +44,13 @@ mod tests {
     fn check(tree: &[(String, Files)]) -> Vec<u8> {
         let bytes = pack(tree);
         let opened = Pack::open(&bytes).unwrap();
-        assert!(opened.folders().eq(tree.iter().map(|(folder, _)| folder)));
-        for (folder, files) in tree {
-            assert_eq!(&opened.files(folder).unwrap(), files, "{folder}");
+        assert!(
+            opened
+                .directories()
+                .eq(tree.iter().map(|(directory, _)| directory))
+        );
+        for (directory, files) in tree {
+            assert_eq!(&opened.files(directory).unwrap(), files, "{directory}");
         }
         bytes
     }
@@ -109,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn an_unknown_folder_is_told() {
+    fn an_unknown_directory_is_told() {
         let bytes = pack(&tree(&[("1/a", "x", b"x")]));
         let error = Pack::open(&bytes).unwrap().files("1/b").unwrap_err();
         assert_eq!(error.to_string(), "the embedded charts hold no 1/b");

@@ -1,7 +1,7 @@
-//! Writing to a catalogue on disk: takes the flavours of a version, puts them in its folder, all of them or none.
+//! Writing to a catalog on disk: takes the flavours of a version, puts them in its directory, all of them or none.
 #![allow(
     clippy::disallowed_methods,
-    reason = "the rim of this crate: it is here that folders are read and written"
+    reason = "the rim of this crate: it is here that directories are read and written"
 )]
 
 use std::fs;
@@ -13,17 +13,27 @@ use crate::error::CatalogError;
 use crate::flavour::Flavour;
 use crate::version::Version;
 
-/// Puts `flavours` and a `note` (its name and text) into the folder of `version` below `catalogue`, replacing what was there.
+/// A text file stored next to the flavours of a version, for example its provenance.
+#[derive(Clone, Copy, Debug)]
+pub struct Note<'a> {
+    /// File name.
+    pub name: &'a str,
+    /// File content.
+    pub text: &'a str,
+}
+
+/// Writes `flavours` and `note` to the directory of `version` below `catalog`, replacing its previous content.
 ///
-/// Everything is written beside its place first and renamed at the end, so a reader sees the old version or the new one.
-pub fn put_version(
-    catalogue: &Path,
+/// All files are written to a temporary directory that is renamed at the end, so a reader sees either the old version
+/// or the new one.
+pub fn write_version(
+    catalog: &Path,
     version: &Version,
     flavours: &[(Flavour, Files)],
-    note: (&str, &str),
+    note: Note<'_>,
 ) -> Result<PathBuf, CatalogError> {
-    let target = catalogue.join(version.to_string());
-    let fresh = catalogue.join(format!(".new-{version}-{}", std::process::id()));
+    let target = catalog.join(version.to_string());
+    let fresh = catalog.join(format!(".new-{version}-{}", std::process::id()));
     let done = write_all(&fresh, flavours, note).and_then(|()| exchange(&fresh, &target));
     if done.is_err() {
         // The first error is the one to tell.
@@ -32,7 +42,7 @@ pub fn put_version(
     done.map(|()| target)
 }
 
-fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: (&str, &str)) -> Result<(), CatalogError> {
+fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: Note<'_>) -> Result<(), CatalogError> {
     remove(top)?;
     create(top)?;
     for (flavour, files) in flavours {
@@ -40,7 +50,7 @@ fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: (&str, &str)) -> R
             write_file(&top.join(flavour.name()), path, bytes)?;
         }
     }
-    write_file(top, note.0, note.1.as_bytes())
+    write_file(top, note.name, note.text.as_bytes())
 }
 
 fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> {
@@ -48,11 +58,11 @@ fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> 
     if !path.split('/').all(is_plain) {
         return Err(CatalogError::Refused {
             path: target,
-            reason: "its name would lead out of its folder",
+            reason: "its name would lead out of its directory",
         });
     }
-    if let Some(folder) = target.parent() {
-        create(folder)?;
+    if let Some(directory) = target.parent() {
+        create(directory)?;
     }
     fs::write(&target, bytes).map_err(|source| write_error(&target, source))
 }
@@ -62,7 +72,7 @@ fn is_plain(part: &str) -> bool {
     !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0'])
 }
 
-/// The old folder goes aside before the new one takes its place, and comes back if that fails.
+/// The old directory goes aside before the new one takes its place, and comes back if that fails.
 fn exchange(fresh: &Path, target: &Path) -> Result<(), CatalogError> {
     let aside = fresh.with_extension("old");
     let had = match fs::rename(target, &aside) {
@@ -79,14 +89,14 @@ fn exchange(fresh: &Path, target: &Path) -> Result<(), CatalogError> {
     if had { remove(&aside) } else { Ok(()) }
 }
 
-fn create(folder: &Path) -> Result<(), CatalogError> {
-    fs::create_dir_all(folder).map_err(|source| write_error(folder, source))
+fn create(directory: &Path) -> Result<(), CatalogError> {
+    fs::create_dir_all(directory).map_err(|source| write_error(directory, source))
 }
 
-fn remove(folder: &Path) -> Result<(), CatalogError> {
-    match fs::remove_dir_all(folder) {
+fn remove(directory: &Path) -> Result<(), CatalogError> {
+    match fs::remove_dir_all(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
-        done => done.map_err(|source| write_error(folder, source)),
+        done => done.map_err(|source| write_error(directory, source)),
     }
 }
 
@@ -101,7 +111,7 @@ fn write_error(path: &Path, source: io::Error) -> CatalogError {
 mod tests {
     use super::*;
 
-    fn folder(name: &str) -> PathBuf {
+    fn directory(name: &str) -> PathBuf {
         let path = std::env::temp_dir().join(format!("mainstay-store-{name}-{}", std::process::id()));
         remove(&path).unwrap();
         create(&path).unwrap();
@@ -113,16 +123,19 @@ mod tests {
             .iter()
             .map(|path| ((*path).to_owned(), b"x".to_vec()))
             .collect();
-        put_version(
+        write_version(
             top,
             &"1.2.3".parse().unwrap(),
             &[(Flavour::Installer, files)],
-            ("note", "n"),
+            Note {
+                name: "note",
+                text: "n",
+            },
         )
     }
 
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(folder)
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
             .unwrap()
             .map(|entry| entry.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -132,7 +145,7 @@ mod tests {
 
     #[test]
     fn a_version_is_replaced_whole() {
-        let top = folder("whole");
+        let top = directory("whole");
         put(&top, &["charts/a/old"]).unwrap();
         let target = put(&top, &["charts/a/new"]).unwrap();
         assert_eq!(names(&top), ["1.2.3"]);
@@ -143,7 +156,7 @@ mod tests {
 
     #[test]
     fn a_failure_leaves_what_was_there() {
-        let top = folder("failure");
+        let top = directory("failure");
         put(&top, &["charts/a/old"]).unwrap();
         for bad in [
             &["a", "a/b"][..],

@@ -70,7 +70,7 @@ fn parse(text: &str) -> Option<Version> {
     (parts.next().is_none() && pre_ok).then_some(version)
 }
 
-/// Leading zeros are refused: `1.09.0` and `1.9.0` would otherwise be two spellings of one folder name.
+/// Leading zeros are refused: `1.09.0` and `1.9.0` would otherwise be two spellings of one directory name.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     (plain && (text == "0" || !text.starts_with('0')))
@@ -78,7 +78,7 @@ fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
-/// Version texts become folder names, so nothing but these characters may pass.
+/// Version texts become directory names, so nothing but these characters may pass.
 fn identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -131,7 +131,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_that_could_leave_a_folder_is_a_version() {
+    fn nothing_that_could_leave_a_directory_is_a_version() {
         for text in [
             "",
             "v",

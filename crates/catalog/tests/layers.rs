@@ -1,4 +1,4 @@
-//! The catalogue over what the build embeds and over folders on disk.
+//! The catalog over what the build embeds and over directories on disk.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Origin};
 
-/// A folder that is gone when the test ends.
+/// A directory that is gone when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -30,7 +30,7 @@ impl Scratch {
     }
 
     fn catalog(&self) -> Result<Catalog, CatalogError> {
-        Catalog::embedded()?.with_folder(Origin::Folder, &self.0)
+        Catalog::embedded()?.with_directory(Origin::Directory, &self.0)
     }
 }
 
@@ -102,9 +102,9 @@ fn the_build_embeds_all_pinned_versions_or_none() {
 fn what_is_embedded_is_what_was_derived() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources");
     let embedded = Catalog::embedded().unwrap();
-    let folder = Catalog::embedded()
+    let directory = Catalog::embedded()
         .unwrap()
-        .with_folder(Origin::Folder, resources)
+        .with_directory(Origin::Directory, resources)
         .unwrap();
     for one in embedded.installable() {
         for flavour in Flavour::ALL {
@@ -112,7 +112,7 @@ fn what_is_embedded_is_what_was_derived() {
                 let files = |catalog: &Catalog| catalog.chart(&one.version, flavour, &chart).unwrap();
                 assert_eq!(
                     files(&embedded),
-                    files(&folder),
+                    files(&directory),
                     "{} {flavour} {chart}",
                     one.version
                 );
@@ -122,7 +122,7 @@ fn what_is_embedded_is_what_was_derived() {
 }
 
 #[test]
-fn a_folder_adds_versions_and_hides_embedded_ones() {
+fn a_directory_adds_versions_and_hides_embedded_ones() {
     let scratch = Scratch::new("adds");
     scratch
         .write("1.99.0/installer/charts/c/Chart.yaml", "a")
@@ -138,8 +138,8 @@ fn a_folder_adds_versions_and_hides_embedded_ones() {
             .find(|one| one.version.to_string() == name)
             .map(|one| one.origin)
     };
-    assert_eq!(found("1.99.0"), Some(Origin::Folder));
-    assert_eq!(found("1.29.1"), Some(Origin::Folder));
+    assert_eq!(found("1.99.0"), Some(Origin::Directory));
+    assert_eq!(found("1.29.1"), Some(Origin::Directory));
     assert_eq!((found("1.99.1"), found("1.99.2")), (None, None));
     assert_eq!(catalog.resolve("v1.99-latest").unwrap().to_string(), "1.99.0");
     let version = catalog.resolve("1.29.1").unwrap();
@@ -167,11 +167,11 @@ fn the_sail_operators_layout_serves_both_flavours() {
 }
 
 #[test]
-fn a_folder_that_is_not_there_adds_nothing() {
+fn a_directory_that_is_not_there_adds_nothing() {
     let scratch = Scratch::new("absent");
     let absent = Catalog::embedded()
         .unwrap()
-        .with_folder(Origin::Pulled, scratch.0.join("none"))
+        .with_directory(Origin::Pulled, scratch.0.join("none"))
         .unwrap();
     assert_eq!(absent.installable(), Catalog::embedded().unwrap().installable());
 }
@@ -189,17 +189,20 @@ fn links_are_refused() {
         .unwrap_err();
     assert_eq!(
         error.to_string(),
-        format!("{} is refused: it is neither a file nor a folder", link.display())
+        format!(
+            "{} is refused: it is neither a file nor a directory",
+            link.display()
+        )
     );
 }
 
 #[test]
-fn a_file_in_place_of_a_folder_is_an_error() {
+fn a_file_in_place_of_a_directory_is_an_error() {
     let scratch = Scratch::new("file");
     scratch.write("f", "x");
     let error = Catalog::embedded()
         .unwrap()
-        .with_folder(Origin::Folder, scratch.0.join("f"))
+        .with_directory(Origin::Directory, scratch.0.join("f"))
         .unwrap_err();
     assert_eq!(
         error.to_string(),

@@ -10,7 +10,7 @@ use std::error::Error;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use mainstay_chart::{Generation, Loaded, PrepareOptions, RenderOptions, load_path, prepare, render};
+use mainstay_chart::{Dialect, Loaded, PrepareOptions, RenderOptions, load_path, prepare, render};
 use mainstay_template::NoHost;
 use mainstay_testkit::{Oracle, repository_root};
 use mainstay_yaml::Map;
@@ -80,7 +80,7 @@ fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Tim
 fn mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
     let mut timing = Timing::default();
     for _ in 0..runs {
-        let (loaded, load) = timed(|| load_path(chart, Generation::Helm4))?;
+        let (loaded, load) = timed(|| load_path(chart, Dialect::Helm4))?;
         let (bytes, render) = timed(|| render_all(&loaded))?;
         timing.load_nanos.push(nanos(load));
         timing.render_nanos.push(nanos(render));
@@ -90,11 +90,11 @@ fn mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Erro
 }
 
 fn render_all(loaded: &Loaded) -> Result<usize, mainstay_chart::ChartError> {
-    let mut options = RenderOptions::new(Generation::Helm4);
+    let mut options = RenderOptions::new(Dialect::Helm4);
     options.release.name = "istiod".into();
     options.release.namespace = "istio-system".into();
     let prepare_options = PrepareOptions {
-        generation: Generation::Helm4,
+        dialect: Dialect::Helm4,
         kube_version: options.capabilities.kube_version.clone(),
         skip_schema: false,
     };

@@ -5,8 +5,8 @@
 use mainstay_template::{Map, Str, Value};
 
 use crate::chart::Chart;
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
 use crate::go;
 use crate::tree::{empty, own, shallow, share_map, snapshot, table};
 use crate::warning::{ValuesWarning, Warning};
@@ -25,7 +25,7 @@ pub(crate) enum Nulls {
 /// One pass over a chart and its subcharts.
 pub(crate) struct Coalesce<'a> {
     pub(crate) nulls: Nulls,
-    pub(crate) generation: Generation,
+    pub(crate) dialect: Dialect,
     pub(crate) warnings: &'a mut Vec<Warning>,
 }
 
@@ -117,7 +117,7 @@ impl Coalesce<'_> {
                     } else {
                         self.nulls
                     };
-                    if nulls == Nulls::Remove && self.generation == Generation::Helm4 {
+                    if nulls == Nulls::Remove && self.dialect == Dialect::Helm4 {
                         remove_nulls(&lower);
                     }
                     self.tables(&higher, &lower, &join(&prefix, &name), nulls);
@@ -133,7 +133,7 @@ impl Coalesce<'_> {
 
     /// A default nobody overrides. Helm 4 drops nulls among defaults, Helm 3 passes them on.
     fn add_default(&self, values: &Map, key: Str, default: Value) {
-        if self.nulls == Nulls::Remove && self.generation == Generation::Helm4 {
+        if self.nulls == Nulls::Remove && self.dialect == Dialect::Helm4 {
             match &default {
                 Value::Nil => return,
                 Value::Map(table) => remove_nulls(table),

@@ -9,8 +9,8 @@ use mainstay_yaml::Value as Plain;
 
 use crate::chart::Chart;
 use crate::coalesce::{Coalesce, Nulls};
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
 use crate::metadata::{Dependency, ImportValue};
 use crate::tree::{copy_map, empty, own_map, table};
 use crate::version::in_range;
@@ -20,16 +20,16 @@ use crate::warning::Warning;
 pub(crate) fn process_dependencies(
     chart: &mut Chart,
     values: &Map,
-    generation: Generation,
+    dialect: Dialect,
     warnings: &mut Vec<Warning>,
 ) -> Result<(), ChartError> {
-    let mut process = Process { generation, warnings };
+    let mut process = Process { dialect, warnings };
     process.enable(chart, values, "")?;
     process.import(chart)
 }
 
 struct Process<'a> {
-    generation: Generation,
+    dialect: Dialect,
     warnings: &'a mut Vec<Warning>,
 }
 
@@ -62,7 +62,7 @@ impl Process<'_> {
         let merged = copy_map(values);
         let mut pass = Coalesce {
             nulls,
-            generation: self.generation,
+            dialect: self.dialect,
             warnings: self.warnings,
         };
         pass.run(chart, &merged)?;
@@ -154,7 +154,7 @@ impl Process<'_> {
         let nulls = Nulls::Keep;
         let mut pass = Coalesce {
             nulls,
-            generation: self.generation,
+            dialect: self.dialect,
             warnings: self.warnings,
         };
         pass.tables(higher, lower, "", nulls);

@@ -1,7 +1,7 @@
 //! Why a chart could not be loaded or its values put together, in Helm's words. An error's source is not repeated in its
 //! text: an edge joins the chain with `: `, which gives Helm's whole line.
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::go::quote;
 use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;
@@ -79,12 +79,12 @@ pub enum ChartError {
     #[error("{0} charts are not installable")]
     NotInstallable(String),
     /// `dependencies` names charts that `charts/` does not have.
-    #[error("{} found in Chart.yaml, but missing in charts/ directory: {}", ask_for_build(*.generation), .names.join(", "))]
+    #[error("{} found in Chart.yaml, but missing in charts/ directory: {}", ask_for_build(*.dialect), .names.join(", "))]
     MissingDependencies {
         /// Their names.
         names: Vec<String>,
         /// Whose words.
-        generation: Generation,
+        dialect: Dialect,
     },
     /// Dependencies could not be switched on or off.
     #[error("chart dependencies processing failed")]
@@ -111,10 +111,10 @@ pub enum ChartError {
     /// A template could not be parsed or run; the text is the one Helm prints.
     #[error("{text}")]
     Template {
-        /// What went wrong, in the words of the generation asked for.
+        /// What went wrong, in the words of the dialect asked for.
         text: String,
         /// The innermost place in the chart's own files.
-        place: Option<Box<Place>>,
+        place: Option<Box<SourceLocation>>,
     },
     /// What a template made is not a manifest.
     #[error("YAML parse error on {path}: {problem}")]
@@ -124,7 +124,7 @@ pub enum ChartError {
         /// What is wrong with its output.
         problem: String,
         /// Where in its output.
-        place: Option<Box<Place>>,
+        place: Option<Box<SourceLocation>>,
         /// What all templates made, for whoever wants to see it nevertheless.
         rendered: Vec<u8>,
     },
@@ -138,7 +138,7 @@ pub enum ChartError {
 
 /// Where in which text.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct SourceLocation {
     /// A path inside the chart, or the name of a values file.
     pub file: String,
     /// From 1.
@@ -170,7 +170,7 @@ impl ChartError {
 
     /// Where it happened, as far as that is known.
     #[must_use]
-    pub fn place(&self) -> Option<&Place> {
+    pub fn location(&self) -> Option<&SourceLocation> {
         match self {
             Self::Template { place, .. } | Self::Manifest { place, .. } => place.as_deref(),
             _ => None,
@@ -426,12 +426,12 @@ fn go_io(error: &std::io::Error) -> String {
     }
 }
 
-fn ask_for_build(generation: Generation) -> &'static str {
-    match generation {
-        Generation::Helm3 => {
+fn ask_for_build(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Helm3 => {
             "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies:"
         }
-        Generation::Helm4 => {
+        Dialect::Helm4 => {
             "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies:"
         }
     }

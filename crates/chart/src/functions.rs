@@ -1,4 +1,4 @@
-//! What Helm adds to Sprig: takes a generation, gives the table of functions its templates can call.
+//! What Helm adds to Sprig: takes a dialect, gives the table of functions its templates can call.
 
 mod include;
 mod text;
@@ -9,7 +9,7 @@ use mainstay_template::{Call, Failure, Function, Type, Value};
 pub(crate) use include::{State, without_no_value};
 pub(crate) use text::to_yaml;
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 
 /// What `required` and `fail` put around a message, so that the edge finds it in a chain of errors.
 pub(crate) const WARN_START: &str = "HELM_ERR_START";
@@ -17,12 +17,8 @@ pub(crate) const WARN_START: &str = "HELM_ERR_START";
 pub(crate) const WARN_END: &str = "HELM_ERR_END";
 
 /// Sprig without `env` and `expandenv`, then Helm's own; a later row replaces an earlier one of its name.
-pub(crate) fn functions(generation: Generation) -> Vec<Function> {
-    let newer: &[Function] = if generation == Generation::Helm4 {
-        HELM4
-    } else {
-        &[]
-    };
+pub(crate) fn functions(dialect: Dialect) -> Vec<Function> {
+    let newer: &[Function] = if dialect == Dialect::Helm4 { HELM4 } else { &[] };
     [mainstay_sprig::functions(), HELM, newer].concat()
 }
 

@@ -13,8 +13,8 @@ use std::sync::Arc;
 use mainstay_yaml::{Budget, Numbers, Options, Value, parse_with};
 
 use crate::chart::{Chart, File};
+use crate::dialect::Dialect;
 use crate::error::{ArchiveError, ChartError};
-use crate::generation::Generation;
 use crate::metadata::Draft;
 use crate::values::load_values;
 use crate::warning::Warning;
@@ -35,9 +35,9 @@ pub struct Loaded {
 }
 
 /// Builds a chart from its files, named from the chart's folder on.
-pub fn load_files(files: Vec<File>, generation: Generation) -> Result<Loaded, ChartError> {
+pub fn load_files(files: Vec<File>, dialect: Dialect) -> Result<Loaded, ChartError> {
     let mut loader = Loader {
-        generation,
+        dialect,
         warnings: Vec::new(),
         limits: ArchiveLimits::default(),
     };
@@ -49,9 +49,9 @@ pub fn load_files(files: Vec<File>, generation: Generation) -> Result<Loaded, Ch
 }
 
 /// Builds a chart from a gzipped tar archive, as `helm package` writes it.
-pub fn load_archive(bytes: &[u8], generation: Generation) -> Result<Loaded, ChartError> {
+pub fn load_archive(bytes: &[u8], dialect: Dialect) -> Result<Loaded, ChartError> {
     let mut loader = Loader {
-        generation,
+        dialect,
         warnings: Vec::new(),
         limits: ArchiveLimits::default(),
     };
@@ -70,7 +70,7 @@ pub fn read_archive(bytes: &[u8]) -> Result<Vec<File>, ArchiveError> {
 }
 
 struct Loader {
-    generation: Generation,
+    dialect: Dialect,
     warnings: Vec<Warning>,
     /// Shared by an archive and the archives inside it.
     limits: ArchiveLimits,
@@ -90,7 +90,7 @@ struct Parts {
 impl Loader {
     /// The root chart: its version decides whether this loader is the right one.
     fn top(&mut self, files: Vec<File>) -> Result<Chart, ChartError> {
-        if self.generation == Generation::Helm4 {
+        if self.dialect == Dialect::Helm4 {
             check_api_version(&files)?;
         }
         self.chart(files, 0)
@@ -140,7 +140,7 @@ impl Loader {
 
     fn decode_metadata(&self, draft: &mut Draft, file: &File) -> Result<(), ChartError> {
         let value = parse_file(file)?;
-        Decode::new(self.generation)
+        Decode::new(self.dialect)
             .metadata(draft, &value)
             .map_err(|text| undecodable(file, text))
     }
@@ -150,7 +150,7 @@ impl Loader {
             "Chart.yaml" => {}
             "Chart.lock" => self.read_lock(parts, &file)?,
             "values.yaml" => {
-                let values = load_values(&file.data, self.generation);
+                let values = load_values(&file.data, self.dialect);
                 let values = values.map_err(|source| ChartError::Values {
                     file: file.name,
                     source,
@@ -189,7 +189,7 @@ impl Loader {
 
     fn read_lock(&self, parts: &mut Parts, file: &File) -> Result<(), ChartError> {
         let value = parse_file(file)?;
-        let lock = Decode::new(self.generation)
+        let lock = Decode::new(self.dialect)
             .lock(&value)
             .map_err(|text| undecodable(file, text))?;
         parts.chart.lock = lock;
@@ -281,7 +281,7 @@ fn check_api_version(files: &[File]) -> Result<(), ChartError> {
         .find(|file| file.name == "Chart.yaml")
         .ok_or(ChartError::NoMetadata)?;
     let value = parse_file(file)?;
-    let version = Decode::new(Generation::Helm4)
+    let version = Decode::new(Dialect::Helm4)
         .api_version(&value)
         .map_err(|text| undecodable(file, text))?;
     match version.as_str() {

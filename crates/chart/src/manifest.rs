@@ -10,8 +10,8 @@ use std::collections::BTreeMap;
 pub use head::Head;
 pub(crate) use split::{split, trim};
 
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
 
 /// One document that is installed.
 #[derive(Clone, Debug)]
@@ -30,7 +30,7 @@ pub struct Hook<'a> {
     /// The document.
     pub manifest: Manifest<'a>,
     /// When it runs.
-    pub events: Vec<Event>,
+    pub events: Vec<HookEvent>,
     /// Its place among hooks of one event.
     pub weight: i64,
     /// When it is deleted, as written.
@@ -42,7 +42,7 @@ pub struct Hook<'a> {
 /// A point in a release's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Helm's")]
-pub enum Event {
+pub enum HookEvent {
     PreInstall,
     PostInstall,
     PreDelete,
@@ -65,36 +65,36 @@ pub struct Manifests<'a> {
     pub unknown_hooks: Vec<String>,
 }
 
-const EVENTS: &[(&str, Event)] = &[
-    ("pre-install", Event::PreInstall),
-    ("post-install", Event::PostInstall),
-    ("pre-delete", Event::PreDelete),
-    ("post-delete", Event::PostDelete),
-    ("pre-upgrade", Event::PreUpgrade),
-    ("post-upgrade", Event::PostUpgrade),
-    ("pre-rollback", Event::PreRollback),
-    ("post-rollback", Event::PostRollback),
-    ("test", Event::Test),
-    ("test-success", Event::Test),
+const EVENTS: &[(&str, HookEvent)] = &[
+    ("pre-install", HookEvent::PreInstall),
+    ("post-install", HookEvent::PostInstall),
+    ("pre-delete", HookEvent::PreDelete),
+    ("post-delete", HookEvent::PostDelete),
+    ("pre-upgrade", HookEvent::PreUpgrade),
+    ("post-upgrade", HookEvent::PostUpgrade),
+    ("pre-rollback", HookEvent::PreRollback),
+    ("post-rollback", HookEvent::PostRollback),
+    ("test", HookEvent::Test),
+    ("test-success", HookEvent::Test),
 ];
 
 /// Splits and sorts `files`, which map a template's path to what it rendered.
 pub fn sort_manifests(
     files: &BTreeMap<String, Vec<u8>>,
-    generation: Generation,
+    dialect: Dialect,
 ) -> Result<Manifests<'_>, ChartError> {
     let mut sorted = Manifests::default();
     for (path, text) in files {
         let is_partial = path.rsplit('/').next().unwrap_or(path).starts_with('_');
         if !is_partial {
-            for content in split(text, generation) {
+            for content in split(text, dialect) {
                 add(
                     &Document {
                         path,
                         content,
                         whole: text,
                     },
-                    generation,
+                    dialect,
                     &mut sorted,
                 )?;
             }
@@ -102,10 +102,10 @@ pub fn sort_manifests(
     }
     sorted
         .generic
-        .sort_by(|a, b| order::by_kind(&a.head.kind, &b.head.kind, generation));
+        .sort_by(|a, b| order::by_kind(&a.head.kind, &b.head.kind, dialect));
     sorted
         .hooks
-        .sort_by(|a, b| order::by_kind(&a.manifest.head.kind, &b.manifest.head.kind, generation));
+        .sort_by(|a, b| order::by_kind(&a.manifest.head.kind, &b.manifest.head.kind, dialect));
     Ok(sorted)
 }
 
@@ -115,19 +115,15 @@ struct Document<'a> {
     whole: &'a [u8],
 }
 
-fn add<'a>(
-    document: &Document<'a>,
-    generation: Generation,
-    sorted: &mut Manifests<'a>,
-) -> Result<(), ChartError> {
+fn add<'a>(document: &Document<'a>, dialect: Dialect, sorted: &mut Manifests<'a>) -> Result<(), ChartError> {
     let Document { path, content, whole } = *document;
-    let head = Head::parse(content, generation).map_err(|error| error.in_file(path, whole, content))?;
+    let head = Head::parse(content, dialect).map_err(|error| error.in_file(path, whole, content))?;
     let manifest = Manifest { path, content, head };
     let Some(types) = manifest.head.annotations.get("helm.sh/hook").cloned() else {
         sorted.generic.push(manifest);
         return Ok(());
     };
-    let events: Option<Vec<Event>> = types.split(',').map(event).collect();
+    let events: Option<Vec<HookEvent>> = types.split(',').map(event).collect();
     match events {
         Some(events) => sorted.hooks.push(hook(manifest, events)),
         None => sorted.unknown_hooks.push(types),
@@ -135,7 +131,7 @@ fn add<'a>(
     Ok(())
 }
 
-fn event(name: &str) -> Option<Event> {
+fn event(name: &str) -> Option<HookEvent> {
     let name = name.trim().to_lowercase();
     EVENTS
         .iter()
@@ -143,7 +139,7 @@ fn event(name: &str) -> Option<Event> {
         .map(|(_, event)| *event)
 }
 
-fn hook(manifest: Manifest<'_>, events: Vec<Event>) -> Hook<'_> {
+fn hook(manifest: Manifest<'_>, events: Vec<HookEvent>) -> Hook<'_> {
     let listed = |key: &str| -> Vec<String> {
         let text = manifest.head.annotations.get(key);
         text.map(|text| text.split(',').map(|item| item.trim().to_lowercase()).collect())
@@ -174,9 +170,9 @@ mod tests {
             .collect()
     }
 
-    fn check(entries: &[(&str, &str)], generation: Generation, expected: &[&str]) {
+    fn check(entries: &[(&str, &str)], dialect: Dialect, expected: &[&str]) {
         let files = files(entries);
-        let sorted = sort_manifests(&files, generation).unwrap();
+        let sorted = sort_manifests(&files, dialect).unwrap();
         let generic = sorted
             .generic
             .iter()
@@ -208,7 +204,7 @@ mod tests {
         ];
         check(
             &entries,
-            Generation::Helm4,
+            Dialect::Helm4,
             &[
                 "Namespace c/templates/b.yaml",
                 "Service c/templates/a.yaml",
@@ -220,7 +216,7 @@ mod tests {
         );
         check(
             &entries,
-            Generation::Helm3,
+            Dialect::Helm3,
             &[
                 "Namespace c/templates/b.yaml",
                 "Service c/templates/a.yaml",
@@ -240,7 +236,7 @@ mod tests {
         let odd = annotated("helm.sh/hook: 'test,crd-install'");
         check(
             &[("a.yaml", &two), ("b.yaml", &odd), ("c.yaml", &annotated("x: y"))],
-            Generation::Helm4,
+            Dialect::Helm4,
             &[
                 "Job c.yaml",
                 "Job a.yaml [PreInstall, Test] -5",

@@ -7,8 +7,8 @@ use mainstay_yaml::Map as PlainMap;
 use crate::chart::Chart;
 use crate::coalesce::{Coalesce, Nulls};
 use crate::dependencies::process_dependencies;
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
 use crate::load::Loaded;
 use crate::objects::KubeVersion;
 use crate::schema::validate_values;
@@ -30,7 +30,7 @@ pub struct Prepared {
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
     /// Whose rules and words.
-    pub generation: Generation,
+    pub dialect: Dialect,
     /// The cluster's version.
     pub kube_version: KubeVersion,
     /// `--skip-schema-validation`.
@@ -53,17 +53,17 @@ pub fn prepare(
     if chart.metadata.deprecated {
         warnings.push(Warning::Deprecated);
     }
-    check_dependencies(&chart, options.generation)?;
+    check_dependencies(&chart, options.dialect)?;
     let values = share_map(values);
-    process_dependencies(&mut chart, &values, options.generation, warnings).map_err(|error| match options
-        .generation
-    {
-        Generation::Helm3 => error,
-        Generation::Helm4 => ChartError::Dependencies(Box::new(error)),
+    process_dependencies(&mut chart, &values, options.dialect, warnings).map_err(|error| {
+        match options.dialect {
+            Dialect::Helm3 => error,
+            Dialect::Helm4 => ChartError::Dependencies(Box::new(error)),
+        }
     })?;
     let mut pass = Coalesce {
         nulls: Nulls::Remove,
-        generation: options.generation,
+        dialect: options.dialect,
         warnings,
     };
     pass.run(&chart, &values)?;
@@ -73,15 +73,15 @@ pub fn prepare(
     check_kube_version(&chart, &options.kube_version)?;
     Ok(Prepared {
         chart,
-        values: values.retyped(values_type(options.generation)),
+        values: values.retyped(values_type(options.dialect)),
     })
 }
 
 /// What `typeOf .Values` says.
-fn values_type(generation: Generation) -> MapType {
-    MapType::Named(match generation {
-        Generation::Helm3 => "chartutil.Values",
-        Generation::Helm4 => "common.Values",
+fn values_type(dialect: Dialect) -> MapType {
+    MapType::Named(match dialect {
+        Dialect::Helm3 => "chartutil.Values",
+        Dialect::Helm4 => "common.Values",
     })
 }
 
@@ -94,7 +94,7 @@ fn check_installable(chart: &Chart) -> Result<(), ChartError> {
 }
 
 /// Every dependency must be in `charts/`, whatever its version.
-fn check_dependencies(chart: &Chart, generation: Generation) -> Result<(), ChartError> {
+fn check_dependencies(chart: &Chart, dialect: Dialect) -> Result<(), ChartError> {
     let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
     let wanted = chart.metadata.dependencies.iter().flatten();
     let names: Vec<_> = wanted
@@ -104,7 +104,7 @@ fn check_dependencies(chart: &Chart, generation: Generation) -> Result<(), Chart
     if names.is_empty() {
         Ok(())
     } else {
-        Err(ChartError::MissingDependencies { names, generation })
+        Err(ChartError::MissingDependencies { names, dialect })
     }
 }
 

@@ -7,9 +7,9 @@ mod select;
 use std::collections::BTreeMap;
 
 use crate::chart::Chart;
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
-use crate::manifest::{Event, Hook, Manifests, sort_manifests, trim};
+use crate::manifest::{Hook, HookEvent, Manifests, sort_manifests, trim};
 use crate::warning::Warning;
 
 /// What to print.
@@ -30,18 +30,18 @@ pub type PostRenderer<'a> = dyn FnMut(Vec<u8>) -> Result<Vec<u8>, String> + 'a;
 
 /// One piece of a file that `--output-dir` writes; pieces of one path are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Piece {
+pub struct OutputFile {
     /// The path under the folder: `chart/templates/x.yaml`.
     pub path: String,
     /// What it says.
     pub text: Vec<u8>,
     /// Which kind of piece.
-    pub kind: PieceKind,
+    pub kind: OutputKind,
 }
 
 /// Helm treats the three a little differently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PieceKind {
+pub enum OutputKind {
     /// Goes beside the release's folder, never into it.
     Crd,
     /// Starts its file afresh.
@@ -55,10 +55,10 @@ pub(crate) fn print(
     chart: &Chart,
     files: &BTreeMap<String, Vec<u8>>,
     options: &PrintOptions,
-    generation: Generation,
+    dialect: Dialect,
     post_renderer: Option<&mut PostRenderer<'_>>,
 ) -> Result<(Vec<u8>, Vec<Warning>), ChartError> {
-    let sorted = sort(files, generation)?;
+    let sorted = sort(files, dialect)?;
     let mut stream = Vec::with_capacity(files.values().map(|text| text.len() + 128).sum());
     if options.include_crds {
         for crd in chart.crds() {
@@ -76,7 +76,7 @@ pub(crate) fn print(
         push(&mut text, hook.manifest.path, hook.manifest.content);
     }
     if !options.show_only.is_empty() {
-        text = select::select(&text, &options.show_only, generation)?;
+        text = select::select(&text, &options.show_only, dialect)?;
     }
     Ok((text, warnings(sorted)))
 }
@@ -86,13 +86,13 @@ pub(crate) fn pieces(
     chart: &Chart,
     files: &BTreeMap<String, Vec<u8>>,
     options: &PrintOptions,
-    generation: Generation,
-) -> Result<(Vec<Piece>, Vec<Warning>), ChartError> {
-    let sorted = sort(files, generation)?;
+    dialect: Dialect,
+) -> Result<(Vec<OutputFile>, Vec<Warning>), ChartError> {
+    let sorted = sort(files, dialect)?;
     let piece = |path: &str, content: &[u8], kind| {
         let mut text = Vec::with_capacity(content.len() + 64);
         push(&mut text, path, content);
-        Piece {
+        OutputFile {
             path: path.to_owned(),
             text,
             kind,
@@ -105,13 +105,13 @@ pub(crate) fn pieces(
     };
     let crds = crds
         .iter()
-        .map(|crd| piece(&crd.filename, &crd.file.data, PieceKind::Crd));
+        .map(|crd| piece(&crd.filename, &crd.file.data, OutputKind::Crd));
     let generic = sorted
         .generic
         .iter()
-        .map(|it| piece(it.path, it.content, PieceKind::Manifest));
+        .map(|it| piece(it.path, it.content, OutputKind::Manifest));
     let hooks = shown_hooks(&sorted, options)
-        .map(|hook| piece(hook.manifest.path, hook.manifest.content, PieceKind::Hook));
+        .map(|hook| piece(hook.manifest.path, hook.manifest.content, OutputKind::Hook));
     let pieces = crds.chain(generic).chain(hooks).collect();
     if let Some(first) = options.show_only.first() {
         // Helm has written its files by then and finds nothing left to show.
@@ -121,8 +121,8 @@ pub(crate) fn pieces(
 }
 
 /// Sorts; on failure the error carries everything that was rendered.
-fn sort(files: &BTreeMap<String, Vec<u8>>, generation: Generation) -> Result<Manifests<'_>, ChartError> {
-    sort_manifests(files, generation).map_err(|error| match error {
+fn sort(files: &BTreeMap<String, Vec<u8>>, dialect: Dialect) -> Result<Manifests<'_>, ChartError> {
+    sort_manifests(files, dialect).map_err(|error| match error {
         ChartError::Manifest {
             path, problem, place, ..
         } => {
@@ -169,7 +169,7 @@ fn shown_hooks<'a>(
     let hooks: &[Hook<'a>] = if options.no_hooks { &[] } else { &sorted.hooks };
     hooks
         .iter()
-        .filter(|hook| !(options.skip_tests && hook.events.contains(&Event::Test)))
+        .filter(|hook| !(options.skip_tests && hook.events.contains(&HookEvent::Test)))
 }
 
 fn warnings(sorted: Manifests<'_>) -> Vec<Warning> {

@@ -11,9 +11,9 @@ use std::sync::LazyLock;
 use mainstay_template::{Host, Limits, Map, MapType, Meter, MissingKey, TemplateSet, Value, execute};
 
 use crate::chart::Chart;
+use crate::dialect::Dialect;
 use crate::error::ChartError;
 use crate::functions::{self, State, without_no_value};
-use crate::generation::Generation;
 use crate::objects::Capabilities;
 use crate::prepare::Prepared;
 use scope::Renderable;
@@ -22,7 +22,7 @@ use scope::Renderable;
 #[derive(Clone, Debug)]
 pub struct RenderOptions {
     /// Which Helm to be.
-    pub generation: Generation,
+    pub dialect: Dialect,
     /// The release.
     pub release: Release,
     /// The cluster.
@@ -58,11 +58,11 @@ impl Default for Release {
 impl RenderOptions {
     /// What `helm template` assumes when nothing is said.
     #[must_use]
-    pub fn new(generation: Generation) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         Self {
-            generation,
+            dialect,
             release: Release::default(),
-            capabilities: Capabilities::offline(generation),
+            capabilities: Capabilities::offline(dialect),
             limits: limits(),
         }
     }
@@ -92,7 +92,7 @@ pub fn render(
     host: &mut dyn Host,
 ) -> Result<Rendered, ChartError> {
     let renderables = scope::renderables(prepared, options);
-    let set = parse(&renderables, options.generation)?;
+    let set = parse(&renderables, options.dialect)?;
     let mut meter = Meter::new(options.limits.clone());
     let mut host = RenderHost {
         host,
@@ -116,8 +116,8 @@ impl Rendered {
     }
 }
 
-fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<TemplateSet, ChartError> {
-    let mut set = empty_set(generation);
+fn parse(renderables: &[Renderable<'_>], dialect: Dialect) -> Result<TemplateSet, ChartError> {
+    let mut set = empty_set(dialect);
     for renderable in renderables {
         set.parse(&renderable.path, renderable.text)
             .map_err(|error| failure::parse(&renderable.path, &error, &|name| source(renderables, name)))?;
@@ -127,18 +127,18 @@ fn parse(renderables: &[Renderable<'_>], generation: Generation) -> Result<Templ
 
 /// A set with Helm's functions and no templates. Looking up three hundred names is a part of a render one can see, and the
 /// answer is always the same.
-fn empty_set(generation: Generation) -> TemplateSet {
-    fn with_functions(generation: Generation) -> TemplateSet {
+fn empty_set(dialect: Dialect) -> TemplateSet {
+    fn with_functions(dialect: Dialect) -> TemplateSet {
         let mut set = TemplateSet::new();
-        set.functions(&functions::functions(generation));
+        set.functions(&functions::functions(dialect));
         set.missing_key(MissingKey::Zero);
         set
     }
-    static HELM3: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Generation::Helm3));
-    static HELM4: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Generation::Helm4));
-    match generation {
-        Generation::Helm3 => HELM3.clone(),
-        Generation::Helm4 => HELM4.clone(),
+    static HELM3: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Dialect::Helm3));
+    static HELM4: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Dialect::Helm4));
+    match dialect {
+        Dialect::Helm3 => HELM3.clone(),
+        Dialect::Helm4 => HELM4.clone(),
     }
 }
 
@@ -150,12 +150,12 @@ fn run(
     meter: &mut Meter,
     host: &mut RenderHost<'_>,
 ) -> Result<Vec<u8>, ChartError> {
-    let values = MapType::Named(scope::values_type(options.generation));
+    let values = MapType::Named(scope::values_type(options.dialect));
     renderable.scope.insert("Template", renderable.template(values));
     let dot = Value::Map(renderable.scope.retyped(values));
     execute(set, &renderable.path, dot, meter, host)
         .map(without_no_value)
-        .map_err(|error| failure::run(&error, options.generation, &|name| source(renderables, name)))
+        .map_err(|error| failure::run(&error, options.dialect, &|name| source(renderables, name)))
 }
 
 fn source<'a>(renderables: &[Renderable<'a>], name: &str) -> Option<&'a [u8]> {

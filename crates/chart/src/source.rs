@@ -8,8 +8,8 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use crate::chart::File;
+use crate::dialect::Dialect;
 use crate::error::{ChartError, SourceError};
-use crate::generation::Generation;
 use crate::load::archive::{MAX_CHART, MAX_ENTRIES, MAX_FILE};
 use crate::load::ignore::IgnoreRules;
 use crate::load::{Loaded, load_archive, load_files};
@@ -21,30 +21,30 @@ const MAX_LINKS: usize = 255;
 const MAX_DEPTH: usize = 64;
 
 /// Loads the chart at `path`: a folder, or an archive.
-pub fn load_path(path: &Path, generation: Generation) -> Result<Loaded, ChartError> {
+pub fn load_path(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
     let kind = fs::metadata(path).map_err(|source| failed("stat", path, source))?;
     if kind.is_dir() {
-        load_folder(path, generation)
+        load_folder(path, dialect)
     } else {
-        load_file(path, generation)
+        load_file(path, dialect)
     }
 }
 
-fn load_file(path: &Path, generation: Generation) -> Result<Loaded, ChartError> {
+fn load_file(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
     let bytes = read_capped(path, MAX_CHART, USUAL_SIZE)?;
     check_archive(path, &bytes)?;
-    load_archive(&bytes, generation).map_err(|error| match error {
-        ChartError::Archive(source) => unreadable(path, generation, source),
+    load_archive(&bytes, dialect).map_err(|error| match error {
+        ChartError::Archive(source) => unreadable(path, dialect, source),
         other => other,
     })
 }
 
-fn unreadable(path: &Path, generation: Generation, source: crate::ArchiveError) -> ChartError {
+fn unreadable(path: &Path, dialect: Dialect, source: crate::ArchiveError) -> ChartError {
     let name = path.display().to_string();
-    match (source, generation) {
+    match (source, dialect) {
         (crate::ArchiveError::NotGzip, _) => SourceError::NotAChart { name }.into(),
-        (source, Generation::Helm4) => SourceError::Archive { source }.into(),
-        (source, Generation::Helm3) => source.into(),
+        (source, Dialect::Helm4) => SourceError::Archive { source }.into(),
+        (source, Dialect::Helm3) => source.into(),
     }
 }
 
@@ -80,9 +80,9 @@ fn content_type(bytes: &[u8]) -> &'static str {
     }
 }
 
-fn load_folder(path: &Path, generation: Generation) -> Result<Loaded, ChartError> {
+fn load_folder(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
     let top = std::path::absolute(path).map_err(|source| failed("abs", path, source))?;
-    if generation == Generation::Helm4 {
+    if dialect == Dialect::Helm4 {
         detect(&top)?;
     }
     let mut walk = Walk {
@@ -91,7 +91,7 @@ fn load_folder(path: &Path, generation: Generation) -> Result<Loaded, ChartError
         ..Walk::default()
     };
     walk.folder(&top, "", 0)?;
-    let mut loaded = load_files(walk.files, generation)?;
+    let mut loaded = load_files(walk.files, dialect)?;
     walk.warnings.append(&mut loaded.warnings);
     loaded.warnings = walk.warnings;
     Ok(loaded)

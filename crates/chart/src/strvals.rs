@@ -6,7 +6,7 @@ mod json;
 
 use mainstay_yaml::{Map, Value};
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::go::quote;
 use cursor::{Cursor, Stop};
 
@@ -49,7 +49,7 @@ pub fn set_values(
     argument: &str,
     values: &mut Map,
     mode: Mode<'_>,
-    generation: Generation,
+    dialect: Dialect,
 ) -> Result<(), SetError> {
     let mut parser = Parser {
         cursor: Cursor::new(argument, !matches!(mode, Mode::Literal)),
@@ -59,7 +59,7 @@ pub fn set_values(
         match parser.key(values, 0) {
             Ok(()) => {}
             Err(Fault::End) => return Ok(()),
-            Err(Fault::EndInIndex) if generation == Generation::Helm4 => return Ok(()),
+            Err(Fault::EndInIndex) if dialect == Dialect::Helm4 => return Ok(()),
             Err(fault) => {
                 return Err(SetError {
                     text: fault.text(),

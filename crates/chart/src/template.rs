@@ -7,7 +7,7 @@ use mainstay_yaml::Map;
 use crate::error::ChartError;
 use crate::load::Loaded;
 use crate::prepare::{PrepareOptions, Prepared, prepare};
-use crate::print::{self, Piece, PostRenderer, PrintOptions};
+use crate::print::{self, OutputFile, PostRenderer, PrintOptions};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::warning::Warning;
 
@@ -27,18 +27,18 @@ pub struct Request {
 impl Request {
     /// What `helm template` does when nothing is said.
     #[must_use]
-    pub fn new(generation: crate::Generation) -> Self {
+    pub fn new(dialect: crate::Dialect) -> Self {
         Self {
             values: Map::new(),
             skip_schema: false,
-            render: RenderOptions::new(generation),
+            render: RenderOptions::new(dialect),
             print: PrintOptions::default(),
         }
     }
 }
 
 /// What the caller lends for the time of a call.
-pub struct Lent<'a> {
+pub struct RenderEnvironment<'a> {
     /// Randomness, time, and a cluster to look things up in.
     pub host: &'a mut dyn Host,
     /// Told what Helm says on stderr, as it comes up.
@@ -57,19 +57,23 @@ pub struct Output {
 }
 
 /// From a chart to the text of stdout.
-pub fn template(loaded: &Loaded, request: &Request, lent: Lent<'_>) -> Result<Output, ChartError> {
-    let Lent {
+pub fn template(
+    loaded: &Loaded,
+    request: &Request,
+    environment: RenderEnvironment<'_>,
+) -> Result<Output, ChartError> {
+    let RenderEnvironment {
         host,
         warn,
         post_renderer,
-    } = lent;
+    } = environment;
     let (prepared, rendered) = run(loaded, request, host, warn)?;
-    let generation = request.render.generation;
+    let dialect = request.render.dialect;
     let (text, warnings) = print::print(
         &prepared.chart,
         &rendered.files,
         &request.print,
-        generation,
+        dialect,
         post_renderer,
     )?;
     warnings.iter().for_each(warn);
@@ -80,11 +84,15 @@ pub fn template(loaded: &Loaded, request: &Request, lent: Lent<'_>) -> Result<Ou
 }
 
 /// From a chart to the files of `--output-dir`, in the order they are written.
-pub fn template_files(loaded: &Loaded, request: &Request, lent: Lent<'_>) -> Result<Vec<Piece>, ChartError> {
-    let Lent { host, warn, .. } = lent;
+pub fn template_files(
+    loaded: &Loaded,
+    request: &Request,
+    environment: RenderEnvironment<'_>,
+) -> Result<Vec<OutputFile>, ChartError> {
+    let RenderEnvironment { host, warn, .. } = environment;
     let (prepared, rendered) = run(loaded, request, host, warn)?;
-    let generation = request.render.generation;
-    let (pieces, warnings) = print::pieces(&prepared.chart, &rendered.files, &request.print, generation)?;
+    let dialect = request.render.dialect;
+    let (pieces, warnings) = print::pieces(&prepared.chart, &rendered.files, &request.print, dialect)?;
     warnings.iter().for_each(warn);
     Ok(pieces)
 }
@@ -96,7 +104,7 @@ fn run(
     warn: &mut dyn FnMut(&Warning),
 ) -> Result<(Prepared, Rendered), ChartError> {
     let options = PrepareOptions {
-        generation: request.render.generation,
+        dialect: request.render.dialect,
         kube_version: request.render.capabilities.kube_version.clone(),
         skip_schema: request.skip_schema,
     };

@@ -5,8 +5,8 @@ mod documents;
 
 use mainstay_yaml::{Budget, Error, Map, Numbers, Value, parse_json_map, parse_map};
 
+use crate::dialect::Dialect;
 use crate::error::{LayerError, ValuesError};
-use crate::generation::Generation;
 use crate::strvals::{Mode, SetError, set_values};
 use documents::documents;
 
@@ -32,14 +32,14 @@ pub type ReadValues<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
 
 impl Layers {
     /// Everything in one map.
-    pub fn merge(&self, read: ReadValues<'_>, generation: Generation) -> Result<Map, LayerError> {
+    pub fn merge(&self, read: ReadValues<'_>, dialect: Dialect) -> Result<Map, LayerError> {
         let mut base = Map::new();
         for name in &self.files {
             let text = read(name).map_err(|text| LayerError::Read {
                 file: name.clone(),
                 text,
             })?;
-            let layer = load_values(&text, generation);
+            let layer = load_values(&text, dialect);
             merge_maps(
                 &mut base,
                 layer.map_err(|source| LayerError::File {
@@ -49,22 +49,22 @@ impl Layers {
             );
         }
         for argument in &self.json {
-            set_json(argument, &mut base, generation)?;
+            set_json(argument, &mut base, dialect)?;
         }
         for (flag, arguments) in [("--set", &self.set), ("--set-string", &self.strings)] {
             for argument in arguments {
                 let mode = if flag == "--set" { Mode::Typed } else { Mode::Text };
-                set_values(argument, &mut base, mode, generation)
+                set_values(argument, &mut base, mode, dialect)
                     .map_err(|source| refused(flag, argument, source))?;
             }
         }
         for argument in &self.set_files {
             let mut text = |name: &str| read(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            set_values(argument, &mut base, Mode::File(&mut text), generation)
+            set_values(argument, &mut base, Mode::File(&mut text), dialect)
                 .map_err(|source| refused("--set-file", argument, source))?;
         }
         for argument in &self.literals {
-            set_values(argument, &mut base, Mode::Literal, generation)
+            set_values(argument, &mut base, Mode::Literal, dialect)
                 .map_err(|source| refused("--set-literal", argument, source))?;
         }
         Ok(base)
@@ -80,9 +80,9 @@ fn refused(flag: &'static str, argument: &str, source: SetError) -> LayerError {
 }
 
 /// `--set-json`: assignments, or since Helm 4 a whole object.
-fn set_json(argument: &str, base: &mut Map, generation: Generation) -> Result<(), LayerError> {
+fn set_json(argument: &str, base: &mut Map, dialect: Dialect) -> Result<(), LayerError> {
     let object = argument.trim();
-    if generation == Generation::Helm4 && object.starts_with('{') {
+    if dialect == Dialect::Helm4 && object.starts_with('{') {
         let layer = parse_json_map(object, Numbers::Float, &Budget::default()).map_err(|cause| {
             LayerError::JsonObject {
                 argument: argument.into(),
@@ -92,15 +92,15 @@ fn set_json(argument: &str, base: &mut Map, generation: Generation) -> Result<()
         merge_maps(base, layer);
         return Ok(());
     }
-    set_values(argument, base, Mode::Json, generation).map_err(|cause| LayerError::Json {
+    set_values(argument, base, Mode::Json, dialect).map_err(|cause| LayerError::Json {
         argument: argument.into(),
         cause,
     })
 }
 
 /// Reads one values file: every document of it in Helm 4, merged; the first in Helm 3.
-pub fn load_values(text: &[u8], generation: Generation) -> Result<Map, ValuesError> {
-    if generation == Generation::Helm3 {
+pub fn load_values(text: &[u8], dialect: Dialect) -> Result<Map, ValuesError> {
+    if dialect == Dialect::Helm3 {
         return parse_map(text, &Budget::default()).map_err(|error| ValuesError::Plain(Box::new(error)));
     }
     let mut values = Map::new();

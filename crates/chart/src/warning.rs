@@ -1,8 +1,8 @@
-//! What Helm says on standard error without failing: takes facts, gives the line of either generation.
+//! What Helm says on standard error without failing: takes facts, gives the line of either dialect.
 
 use std::fmt::Write;
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 
 /// Something worth saying that stops nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -108,12 +108,12 @@ pub enum ValuesWarning {
 }
 
 impl Warning {
-    /// The line that generation of Helm writes, without the line break.
+    /// The line that dialect of Helm writes, without the line break.
     #[must_use]
-    pub fn line(&self, generation: Generation) -> String {
-        match generation {
-            Generation::Helm3 => self.helm3(),
-            Generation::Helm4 => self.helm4(),
+    pub fn line(&self, dialect: Dialect) -> String {
+        match dialect {
+            Dialect::Helm3 => self.helm3(),
+            Dialect::Helm4 => self.helm4(),
         }
     }
 

@@ -1,4 +1,4 @@
-//! Whole charts, through both generations of the real Helm and through us: values, subcharts that take part, warnings and
+//! Whole charts, through both dialects of the real Helm and through us: values, subcharts that take part, warnings and
 //! errors must be the same. A fixture holds a chart's files and the arguments, in sections named `-- path --`.
 // A test may fail by any means, and runs the real Helm on real files.
 #![allow(
@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mainstay_chart::{Generation, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
+use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
 use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{Tally, peer};
 use mainstay_yaml::JsonWriter;
@@ -125,10 +125,10 @@ fn split_stderr(stderr: &str) -> (BTreeSet<String>, String) {
     (warnings, message)
 }
 
-fn ours(folder: &Path, fixture: &Fixture, generation: Generation) -> Seen {
+fn ours(folder: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
     let mut warnings = Vec::new();
-    let result = our_result(folder, fixture, generation, &mut warnings);
-    let warnings = warnings.iter().map(|warning| warning.line(generation)).collect();
+    let result = our_result(folder, fixture, dialect, &mut warnings);
+    let warnings = warnings.iter().map(|warning| warning.line(dialect)).collect();
     let result = result.map_err(|error| {
         let mut text = format!("Error: {error}");
         let mut source = error.source();
@@ -143,16 +143,16 @@ fn ours(folder: &Path, fixture: &Fixture, generation: Generation) -> Seen {
 
 type Ours = Result<(serde_json::Value, Vec<String>), Box<dyn Error>>;
 
-fn our_result(folder: &Path, fixture: &Fixture, generation: Generation, warnings: &mut Vec<Warning>) -> Ours {
+fn our_result(folder: &Path, fixture: &Fixture, dialect: Dialect, warnings: &mut Vec<Warning>) -> Ours {
     let (layers, kube_version, skip_schema) = read_args(&fixture.args);
     let mut read = |name: &str| {
         fs::read(folder.join(name)).map_err(|_| format!("open {name}: no such file or directory"))
     };
-    let values = layers.merge(&mut read, generation)?;
-    let loaded = load_path(&folder.join("chart"), generation)?;
-    let kube_version = KubeVersion::parse(&kube_version, generation)?;
+    let values = layers.merge(&mut read, dialect)?;
+    let loaded = load_path(&folder.join("chart"), dialect)?;
+    let kube_version = KubeVersion::parse(&kube_version, dialect)?;
     let options = PrepareOptions {
-        generation,
+        dialect,
         kube_version,
         skip_schema,
     };
@@ -198,7 +198,7 @@ fn read_args(args: &[String]) -> (Layers, String, bool) {
     (layers, kube_version, skip_schema)
 }
 
-fn compare(name: &str, generation: Generation) {
+fn compare(name: &str, dialect: Dialect) {
     let helm = peer(name).expect("helm");
     let mut tally = Tally::default();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
@@ -212,10 +212,7 @@ fn compare(name: &str, generation: Generation) {
         let folder = tempfile::tempdir().expect("a folder");
         let folder = folder.path().canonicalize().expect("a folder");
         fixture.write(&folder);
-        let (ours, theirs) = (
-            ours(&folder, &fixture, generation),
-            theirs(&helm, &folder, &fixture),
-        );
+        let (ours, theirs) = (ours(&folder, &fixture, dialect), theirs(&helm, &folder, &fixture));
         let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
         tally.count(ours == theirs, || {
             format!("{stem}\n  ours   {ours:?}\n  theirs {theirs:?}")
@@ -226,10 +223,10 @@ fn compare(name: &str, generation: Generation) {
 
 #[test]
 fn charts_mean_what_they_mean_to_helm_4() {
-    compare("helm4", Generation::Helm4);
+    compare("helm4", Dialect::Helm4);
 }
 
 #[test]
 fn charts_mean_what_they_mean_to_helm_3() {
-    compare("helm3", Generation::Helm3);
+    compare("helm3", Dialect::Helm3);
 }

@@ -9,11 +9,11 @@ use std::os::unix::net::UnixListener;
 use std::path::Path;
 use std::process::Command;
 
-use mainstay_chart::{ChartError, Generation, Loaded, load_path};
+use mainstay_chart::{ChartError, Dialect, Loaded, load_path};
 use mainstay_testkit::peer;
 
 /// Makes a chart with `odd` in it and compares what both sides say.
-fn check(generation: Generation, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
+fn check(dialect: Dialect, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
     let folder = tempfile::tempdir().expect("a folder");
     let top = folder.path().canonicalize().expect("a folder").join("chart");
     fs::create_dir_all(top.join("templates")).expect("a folder");
@@ -23,8 +23,8 @@ fn check(generation: Generation, odd: impl FnOnce(&Path)) -> Result<Loaded, Stri
     )
     .expect("a file");
     odd(&top);
-    let ours = load_path(&top, generation).map_err(|error| chain(&error));
-    let name = if generation == Generation::Helm4 {
+    let ours = load_path(&top, dialect).map_err(|error| chain(&error));
+    let name = if dialect == Dialect::Helm4 {
         "helm4"
     } else {
         "helm3"
@@ -38,7 +38,7 @@ fn check(generation: Generation, odd: impl FnOnce(&Path)) -> Result<Loaded, Stri
     let stderr = String::from_utf8_lossy(&output.stderr);
     let said = match &ours {
         Ok(loaded) => loaded.warnings.iter().fold(String::new(), |mut text, warning| {
-            writeln!(text, "{}", warning.line(generation)).expect("memory");
+            writeln!(text, "{}", warning.line(dialect)).expect("memory");
             text
         }),
         Err(text) => format!("Error: {text}\n"),
@@ -71,8 +71,8 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 
 #[test]
 fn links_are_followed_and_told() {
-    for generation in [Generation::Helm3, Generation::Helm4] {
-        let loaded = check(generation, |top| {
+    for dialect in [Dialect::Helm3, Dialect::Helm4] {
+        let loaded = check(dialect, |top| {
             let outside = top.parent().expect("a folder").join("outside");
             fs::create_dir_all(outside.join("inner")).expect("a folder");
             fs::write(outside.join("a.txt"), "a").expect("a file");
@@ -89,24 +89,24 @@ fn links_are_followed_and_told() {
 
 #[test]
 fn what_is_no_file_is_refused() {
-    for generation in [Generation::Helm3, Generation::Helm4] {
-        check(generation, |top| {
+    for dialect in [Dialect::Helm3, Dialect::Helm4] {
+        check(dialect, |top| {
             symlink("nowhere", top.join("link")).expect("a link");
         })
         .expect_err("refused");
-        check(generation, |top| {
+        check(dialect, |top| {
             drop(UnixListener::bind(top.join("socket")).expect("a socket"));
         })
         .expect_err("refused");
-        check(generation, |top| {
+        check(dialect, |top| {
             symlink("/dev/zero", top.join("zero")).expect("a link");
         })
         .expect_err("refused");
-        check(generation, |top| {
+        check(dialect, |top| {
             fs::write(top.join("big"), vec![0; (5 << 20) + 1]).expect("a file");
         })
         .expect_err("refused");
-        check(generation, |top| {
+        check(dialect, |top| {
             fs::remove_file(top.join("Chart.yaml")).expect("a file");
         })
         .expect_err("refused");
@@ -124,7 +124,7 @@ fn a_link_to_itself_ends() {
     .expect("a file");
     symlink("..", folder.path().join("up")).expect("a link");
     symlink(".", folder.path().join("here")).expect("a link");
-    let error = load_path(folder.path(), Generation::Helm4).expect_err("refused");
+    let error = load_path(folder.path(), Dialect::Helm4).expect_err("refused");
     assert!(
         chain(&error).starts_with("chart folder never ends: "),
         "{}",

@@ -15,7 +15,7 @@ use std::process::Command;
 
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use mainstay_chart::{ChartError, Generation, load_archive};
+use mainstay_chart::{ChartError, Dialect, load_archive};
 use mainstay_testkit::peer;
 
 const CHART: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
@@ -498,7 +498,7 @@ fn each_ends_in_a_clear_message() {
     let mut count = 0;
     for Case(name, bytes, expect) in cases() {
         count += 1;
-        let result = load_archive(&bytes, Generation::Helm4)
+        let result = load_archive(&bytes, Dialect::Helm4)
             .map(drop)
             .map_err(|error| message(&error));
         match (expect, &result) {

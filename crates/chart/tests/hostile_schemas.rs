@@ -10,9 +10,7 @@
 
 use std::fmt::Write as _;
 
-use mainstay_chart::{
-    ChartError, File, Generation, KubeVersion, Loaded, PrepareOptions, load_files, prepare,
-};
+use mainstay_chart::{ChartError, Dialect, File, KubeVersion, Loaded, PrepareOptions, load_files, prepare};
 
 fn chart(schema: &str, values: &str) -> Loaded {
     let files = vec![
@@ -20,14 +18,14 @@ fn chart(schema: &str, values: &str) -> Loaded {
         File::new("values.yaml", values.as_bytes()),
         File::new("values.schema.json", schema.as_bytes()),
     ];
-    load_files(files, Generation::Helm4).expect("the chart loads")
+    load_files(files, Dialect::Helm4).expect("the chart loads")
 }
 
 fn validate(schema: &str, values: &str) -> Result<(), ChartError> {
-    let generation = Generation::Helm4;
-    let kube_version = KubeVersion::parse("v1.36.0", generation).expect("a version");
+    let dialect = Dialect::Helm4;
+    let kube_version = KubeVersion::parse("v1.36.0", dialect).expect("a version");
     let options = PrepareOptions {
-        generation,
+        dialect,
         kube_version,
         skip_schema: false,
     };

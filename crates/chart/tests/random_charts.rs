@@ -16,7 +16,7 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mainstay_chart::{Generation, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
+use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
 use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{Random, Tally, case_count, peer};
 use mainstay_yaml::JsonWriter;
@@ -119,10 +119,10 @@ fn theirs(helm: &Path, folder: &Path) -> Seen {
     (result, said.into_iter().map(str::to_owned).collect())
 }
 
-fn ours(folder: &Path, generation: Generation) -> Seen {
+fn ours(folder: &Path, dialect: Dialect) -> Seen {
     let mut warnings = Vec::new();
-    let result = our_values(folder, generation, &mut warnings);
-    let said = warnings.iter().map(|warning| warning.line(generation)).collect();
+    let result = our_values(folder, dialect, &mut warnings);
+    let said = warnings.iter().map(|warning| warning.line(dialect)).collect();
     (result.map_err(|error| chain(&*error)), said)
 }
 
@@ -138,7 +138,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 
 fn our_values(
     folder: &Path,
-    generation: Generation,
+    dialect: Dialect,
     warnings: &mut Vec<Warning>,
 ) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
     let layers = Layers {
@@ -147,12 +147,12 @@ fn our_values(
     };
     let values = layers.merge(
         &mut |name| fs::read(folder.join(name)).map_err(|error| error.to_string()),
-        generation,
+        dialect,
     )?;
-    let loaded = load_path(&folder.join("chart"), generation)?;
-    let kube_version = KubeVersion::parse("v1.36.0", generation)?;
+    let loaded = load_path(&folder.join("chart"), dialect)?;
+    let kube_version = KubeVersion::parse("v1.36.0", dialect)?;
     let options = PrepareOptions {
-        generation,
+        dialect,
         kube_version,
         skip_schema: false,
     };
@@ -165,14 +165,14 @@ fn our_values(
     Ok(serde_json::from_str(&writer.finish()?)?)
 }
 
-fn compare_values(name: &str, generation: Generation, seed: u64) {
+fn compare_values(name: &str, dialect: Dialect, seed: u64) {
     let helm = peer(name).expect("helm");
     let mut random = Random::new(seed);
     let mut tally = Tally::default();
     for _ in 0..case_count(2000).div_ceil(50) {
         let folder = tempfile::tempdir().expect("a folder");
         write_chart(folder.path(), &mut random);
-        let (ours, theirs) = (ours(folder.path(), generation), theirs(&helm, folder.path()));
+        let (ours, theirs) = (ours(folder.path(), dialect), theirs(&helm, folder.path()));
         tally.count(ours == theirs, || {
             let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
             let files = [
@@ -195,12 +195,12 @@ fn compare_values(name: &str, generation: Generation, seed: u64) {
 
 #[test]
 fn random_values_coalesce_as_in_helm_4() {
-    compare_values("helm4", Generation::Helm4, 4);
+    compare_values("helm4", Dialect::Helm4, 4);
 }
 
 #[test]
 fn random_values_coalesce_as_in_helm_3() {
-    compare_values("helm3", Generation::Helm3, 3);
+    compare_values("helm3", Dialect::Helm3, 3);
 }
 
 /// A random schema; now and then one that is none.
@@ -361,7 +361,7 @@ fn random_schemas_complain_as_in_helm_4() {
         let folder = tempfile::tempdir().expect("a folder");
         write_schemas(folder.path(), &mut random, BATCH);
         let text = |seen: Seen| seen.0.expect_err("some schema complains");
-        let ours = complaints(&text(ours(folder.path(), Generation::Helm4)));
+        let ours = complaints(&text(ours(folder.path(), Dialect::Helm4)));
         let theirs = complaints(&text(theirs(&helm, folder.path())));
         for at in 0..BATCH {
             let name = format!("s{at:03}:");

@@ -8,7 +8,7 @@
     clippy::case_sensitive_file_extension_comparisons
 )]
 
-use mainstay_chart::{Generation, Mode, set_values};
+use mainstay_chart::{Dialect, Mode, set_values};
 use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
 use mainstay_yaml::{Map, Value};
 
@@ -112,7 +112,7 @@ fn ours(argument: &str, mode: &str) -> Result<Value, String> {
         "literal" => Mode::Literal,
         _ => Mode::File(&mut read),
     };
-    let result = set_values(argument, &mut values, mode, Generation::Helm4);
+    let result = set_values(argument, &mut values, mode, Dialect::Helm4);
     result.map(|()| Value::Map(values)).map_err(|error| error.text)
 }
 

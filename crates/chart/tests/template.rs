@@ -9,32 +9,32 @@
 use std::path::{Path, PathBuf};
 
 use mainstay_chart::{
-    ChartError, File, Generation, KubeVersion, Lent, Loaded, Release, Request, load_files, load_path,
-    template,
+    ChartError, Dialect, File, KubeVersion, Loaded, Release, RenderEnvironment, Request, load_files,
+    load_path, template,
 };
 use mainstay_template::NoHost;
 use mainstay_yaml::{Budget, parse_map};
 
-const BOTH: [(Generation, &str); 2] = [(Generation::Helm4, "helm4"), (Generation::Helm3, "helm3")];
+const BOTH: [(Dialect, &str); 2] = [(Dialect::Helm4, "helm4"), (Dialect::Helm3, "helm3")];
 
 fn fixtures() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/template")
 }
 
 fn run(loaded: &Loaded, request: &Request) -> Result<Vec<u8>, ChartError> {
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
         post_renderer: None,
     };
-    template(loaded, request, lent).map(|output| output.text)
+    template(loaded, request, environment).map(|output| output.text)
 }
 
 /// Renders the fixture chart and compares with what that Helm printed.
 fn check(name: &str, change: impl Fn(&mut Request)) {
-    for (generation, helm) in BOTH {
-        let loaded = load_path(&fixtures().join("corner"), generation).unwrap();
-        let mut request = Request::new(generation);
+    for (dialect, helm) in BOTH {
+        let loaded = load_path(&fixtures().join("corner"), dialect).unwrap();
+        let mut request = Request::new(dialect);
         request.render.release = Release {
             name: "rel".into(),
             ..Release::default()
@@ -63,7 +63,7 @@ fn options_reach_templates() {
         request.render.release.is_upgrade = true;
         request.render.capabilities.api_versions.push("foo/v1".into());
         request.render.capabilities.kube_version =
-            KubeVersion::parse("v1.25.3-gke.1", request.render.generation).unwrap();
+            KubeVersion::parse("v1.25.3-gke.1", request.render.dialect).unwrap();
         request.values = parse_map("sub: {v: x}\nglobal: {g: 2}\n", &Budget::default()).unwrap();
     });
 }
@@ -77,7 +77,7 @@ fn only_what_was_asked_for() {
 }
 
 /// A chart of one template.
-fn chart_of(text: &str, generation: Generation) -> Loaded {
+fn chart_of(text: &str, dialect: Dialect) -> Loaded {
     let files = [
         ("Chart.yaml", "apiVersion: v2\nname: head\nversion: 1.0.0\n"),
         ("templates/a.yaml", text),
@@ -86,11 +86,11 @@ fn chart_of(text: &str, generation: Generation) -> Loaded {
         .iter()
         .map(|(name, text)| File::new(*name, text.as_bytes()))
         .collect();
-    load_files(files, generation).unwrap()
+    load_files(files, dialect).unwrap()
 }
 
-fn failure(text: &str, generation: Generation) -> ChartError {
-    run(&chart_of(text, generation), &Request::new(generation)).expect_err(text)
+fn failure(text: &str, dialect: Dialect) -> ChartError {
+    run(&chart_of(text, dialect), &Request::new(dialect)).expect_err(text)
 }
 
 /// Every file under `failures/` is a template, what Helm 4 says about it, and what Helm 3 says.
@@ -101,9 +101,9 @@ fn failures_are_worded_as_helm_words_them() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
         let (source, rest) = text.split_once("\n==== helm4\n").unwrap();
         let (helm4, helm3) = rest.split_once("\n==== helm3\n").unwrap();
-        assert_eq!(failure(source, Generation::Helm4).to_string(), helm4, "{source}");
+        assert_eq!(failure(source, Dialect::Helm4).to_string(), helm4, "{source}");
         assert_eq!(
-            failure(source, Generation::Helm3).to_string(),
+            failure(source, Dialect::Helm3).to_string(),
             helm3.trim_end_matches('\n'),
             "{source}"
         );
@@ -116,23 +116,23 @@ fn failures_are_worded_as_helm_words_them() {
 fn a_failure_has_a_place() {
     let error = failure(
         "a: 1\nb: {{ include \"x\" . }}\n{{ define \"x\" }}\n  é{{ .Values.a.b }}\n{{ end }}",
-        Generation::Helm4,
+        Dialect::Helm4,
     );
-    let place = error.place().unwrap();
+    let place = error.location().unwrap();
     assert_eq!(
         (place.file.as_str(), place.line, place.column),
         ("head/templates/a.yaml", 4, Some(14))
     );
     assert_eq!(place.source.as_deref(), Some("  é{{ .Values.a.b }}"));
-    let error = failure("a: 1\n---\nb: c: d\n", Generation::Helm4);
-    let place = error.place().unwrap();
+    let error = failure("a: 1\n---\nb: c: d\n", Dialect::Helm4);
+    let place = error.location().unwrap();
     assert_eq!((place.line, place.source.as_deref()), (3, Some("b: c: d")));
 }
 
 #[test]
 fn hostile_templates_end_in_an_error() {
     let check = |text: &str, expected: &str| {
-        let message = failure(text, Generation::Helm4).to_string();
+        let message = failure(text, Dialect::Helm4).to_string();
         assert!(
             message.ends_with(expected),
             "{text}: {}",

@@ -24,7 +24,7 @@ impl ChartsFlag {
     pub(crate) fn open(&self) -> Result<Catalog, CliError> {
         let mut catalog = Catalog::embedded()?;
         if let Some(folder) = user_folder() {
-            catalog = catalog.with_folder(Origin::Pulled, folder)?;
+            catalog = catalog.with_directory(Origin::Pulled, folder)?;
         }
         match &self.charts {
             None => Ok(catalog),
@@ -40,7 +40,7 @@ fn with_given(catalog: Catalog, folder: &Path) -> Result<Catalog, CliError> {
             format!("--charts {}: no such folder", folder.display()),
         ));
     }
-    Ok(catalog.with_folder(Origin::Folder, folder)?)
+    Ok(catalog.with_directory(Origin::Directory, folder)?)
 }
 
 /// `$XDG_DATA_HOME/mainstay/charts`, or what stands in for it.

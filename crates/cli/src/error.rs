@@ -7,7 +7,7 @@ use std::fmt;
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use mainstay_chart::{ChartError, LayerError, Place, ValuesError};
+use mainstay_chart::{ChartError, LayerError, SourceLocation, ValuesError};
 
 use crate::style::{ERROR, FRAME, HINT};
 
@@ -17,7 +17,7 @@ pub(crate) struct CliError {
     kind: Kind,
     message: String,
     hint: Option<String>,
-    place: Option<Place>,
+    place: Option<SourceLocation>,
     exit: Option<u8>,
 }
 
@@ -95,7 +95,7 @@ impl CliError {
     /// Where it is: a line of a file, from 1, and what stands there.
     #[must_use]
     pub(crate) fn at(mut self, file: &str, line: usize, column: usize, source: String) -> Self {
-        self.place = Some(Place {
+        self.place = Some(SourceLocation {
             file: file.to_owned(),
             line: line as u32,
             column: Some(column as u32),
@@ -158,7 +158,7 @@ impl fmt::Display for CliError {
     }
 }
 
-fn draw(place: &Place, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn draw(place: &SourceLocation, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     let number = place.line.to_string();
     let margin = " ".repeat(number.len());
     let column = place
@@ -211,7 +211,7 @@ impl From<ChartError> for CliError {
             _ => Kind::Chart,
         };
         let mut said = Self::new(kind, chain(&error));
-        said.place = error.place().cloned();
+        said.place = error.location().cloned();
         said
     }
 }
@@ -231,7 +231,7 @@ pub(crate) fn chain(error: &dyn std::error::Error) -> String {
 }
 
 /// Where in a values file, or in the argument of a flag.
-fn values_place(error: &LayerError) -> Option<Place> {
+fn values_place(error: &LayerError) -> Option<SourceLocation> {
     match error {
         LayerError::File { file, source } => in_file(file, source),
         LayerError::Set {
@@ -247,9 +247,9 @@ fn values_place(error: &LayerError) -> Option<Place> {
     }
 }
 
-fn in_argument(flag: &str, argument: &str, offset: usize) -> Place {
+fn in_argument(flag: &str, argument: &str, offset: usize) -> SourceLocation {
     let before = argument.get(..offset).unwrap_or(argument);
-    Place {
+    SourceLocation {
         file: flag.to_owned(),
         line: 1,
         column: Some(before.chars().count() as u32 + 1),
@@ -257,7 +257,7 @@ fn in_argument(flag: &str, argument: &str, offset: usize) -> Place {
     }
 }
 
-fn in_file(file: &str, error: &ValuesError) -> Option<Place> {
+fn in_file(file: &str, error: &ValuesError) -> Option<SourceLocation> {
     let (line, column) = match error {
         ValuesError::Separator { line, .. } => (*line, None),
         ValuesError::Document(error) | ValuesError::Plain(error) if error.at.line > 0 => {
@@ -271,7 +271,7 @@ fn in_file(file: &str, error: &ValuesError) -> Option<Place> {
         .nth(line.saturating_sub(1))
         .filter(|line| !line.is_empty());
     let source = source.map(|source| String::from_utf8_lossy(source).trim_end().to_owned());
-    Some(Place {
+    Some(SourceLocation {
         file: file.to_owned(),
         line: line as u32,
         column,
@@ -353,7 +353,7 @@ mod tests {
 
     #[test]
     fn the_first_line_is_helms_and_the_rest_is_ours() {
-        let place = Place {
+        let place = SourceLocation {
             file: "c/templates/a.yaml".into(),
             line: 12,
             column: Some(4),

@@ -94,7 +94,7 @@ fn unpack(chart: &str, version: &Version, bytes: &[u8]) -> Result<Files, RemoteE
     };
     let files =
         mainstay_chart::read_archive(bytes).map_err(|error| trouble(ArchiveTrouble::Archive(error)))?;
-    let loaded = mainstay_chart::load_files(files.clone(), mainstay_chart::Generation::default());
+    let loaded = mainstay_chart::load_files(files.clone(), mainstay_chart::Dialect::default());
     let loaded = loaded.map_err(|error| trouble(ArchiveTrouble::Chart(Box::new(error))))?;
     let found = &loaded.chart.metadata;
     if found.name != chart || found.version.trim_start_matches('v') != version.to_string() {

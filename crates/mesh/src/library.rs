@@ -62,7 +62,7 @@ impl Library {
     fn add_name(&mut self, name: &str, resolved: Result<Version, CatalogError>) {
         let resolution = match resolved {
             Ok(version) => Resolution::Installable(version),
-            Err(CatalogError::NotHere(version)) => Resolution::NotHere(version),
+            Err(CatalogError::NotAvailable(version)) => Resolution::NotHere(version),
             Err(CatalogError::EndOfLife { .. }) => Resolution::EndOfLife,
             Err(_) => return,
         };

@@ -4,8 +4,8 @@ use std::sync::{Arc, OnceLock};
 
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Version};
 use mainstay_chart::{
-    Capabilities, ChartError, File, Generation, KubeVersion, PrepareOptions, RenderOptions, load_files,
-    prepare, render, sort_manifests,
+    Capabilities, ChartError, Dialect, File, KubeVersion, PrepareOptions, RenderOptions, load_files, prepare,
+    render, sort_manifests,
 };
 use mainstay_mesh::plan::Release;
 use mainstay_template::NoHost;
@@ -13,7 +13,7 @@ use mainstay_yaml::{Map, Numbers, Options};
 use serde_json::Value;
 
 /// Whose rules: templates of the charts render alike under both, and this one tells the whole version of the cluster.
-const GENERATION: Generation = Generation::Helm4;
+const DIALECT: Dialect = Dialect::Helm4;
 
 /// Why a release cannot be rendered.
 #[derive(Debug, thiserror::Error)]
@@ -70,9 +70,9 @@ impl Renderer {
 
     /// From now on the cluster is of this version. Whoever tells it first is believed.
     pub fn know_version(&self, version: &str) {
-        let parsed = KubeVersion::parse(version, GENERATION);
+        let parsed = KubeVersion::parse(version, DIALECT);
         self.version
-            .get_or_init(|| parsed.unwrap_or_else(|_| Capabilities::offline(GENERATION).kube_version));
+            .get_or_init(|| parsed.unwrap_or_else(|_| Capabilities::offline(DIALECT).kube_version));
     }
 
     /// The objects of a release, in the order of installation.
@@ -83,7 +83,7 @@ impl Renderer {
             .into_iter()
             .map(|(name, data)| File::new(name, &data))
             .collect();
-        let mut options = RenderOptions::new(GENERATION);
+        let mut options = RenderOptions::new(DIALECT);
         options.release.name.clone_from(&release.key.name);
         options.release.namespace.clone_from(&release.key.namespace);
         match self.version.get() {
@@ -91,15 +91,15 @@ impl Renderer {
             None if files.iter().any(looks) => return Err(RenderError::NoVersion),
             None => {}
         }
-        let loaded = load_files(files, GENERATION)?;
+        let loaded = load_files(files, DIALECT)?;
         let preparation = PrepareOptions {
-            generation: GENERATION,
+            dialect: DIALECT,
             kube_version: options.capabilities.kube_version.clone(),
             skip_schema: false,
         };
         let prepared = prepare(&loaded, &values(&release.values), &preparation, &mut Vec::new())?;
         let rendered = render(&prepared, &options, &mut NoHost)?;
-        let manifests = sort_manifests(&rendered.files, GENERATION)?;
+        let manifests = sort_manifests(&rendered.files, DIALECT)?;
         let objects = manifests
             .generic
             .iter()

@@ -15,9 +15,9 @@ pub struct Edit {
     pub id: &'static str,
     /// Why the edit exists.
     pub reason: &'static str,
-    /// Folders; the edit must match in **each** of them that the tree holds.
+    /// Directories; the edit must match in **each** of them that the tree holds.
     pub within: &'static [&'static str],
-    /// Which files of the folder: a name, or a pattern with one `*`.
+    /// Which files of the directory: a name, or a pattern with one `*`.
     pub file: &'static str,
     /// Versions it is declared for.
     pub applies: Applies,
@@ -129,7 +129,7 @@ pub enum DeriveError {
     NoMatch {
         /// The edit's name.
         edit: &'static str,
-        /// Its folder.
+        /// Its directory.
         within: String,
         /// The edit's reason.
         reason: &'static str,
@@ -172,9 +172,9 @@ pub(crate) fn apply(edit: &Edit, version: &Version, files: &mut Files) -> Result
     if !edit.applies.holds(version) {
         return Ok(());
     }
-    for folder in edit.within {
-        if holds_folder(files, folder) && apply_within(edit, version, files, folder)? == 0 {
-            let within = format!("{folder}/{}", edit.file);
+    for directory in edit.within {
+        if holds_directory(files, directory) && apply_within(edit, version, files, directory)? == 0 {
+            let within = format!("{directory}/{}", edit.file);
             return Err(DeriveError::NoMatch {
                 edit: edit.id,
                 within,
@@ -189,28 +189,28 @@ fn apply_within(
     edit: &Edit,
     version: &Version,
     files: &mut Files,
-    folder: &str,
+    directory: &str,
 ) -> Result<usize, DeriveError> {
     let mut matches = 0;
-    for path in matching(files, folder, edit.file) {
+    for path in matching(files, directory, edit.file) {
         matches += usize::from(apply_to(edit, version, files, &path)?);
     }
     Ok(matches)
 }
 
-fn holds_folder(files: &Files, folder: &str) -> bool {
-    files.keys().any(|path| within(path, folder).is_some())
+fn holds_directory(files: &Files, directory: &str) -> bool {
+    files.keys().any(|path| within(path, directory).is_some())
 }
 
-fn within<'a>(path: &'a str, folder: &str) -> Option<&'a str> {
-    path.strip_prefix(folder)?.strip_prefix('/')
+fn within<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
+    path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-/// Paths of `files` in `folder` that match `pattern`.
-pub(crate) fn matching(files: &Files, folder: &str, pattern: &str) -> Vec<String> {
+/// Paths of `files` in `directory` that match `pattern`.
+pub(crate) fn matching(files: &Files, directory: &str, pattern: &str) -> Vec<String> {
     files
         .keys()
-        .filter(|path| within(path, folder).is_some_and(|name| fits(name, pattern)))
+        .filter(|path| within(path, directory).is_some_and(|name| fits(name, pattern)))
         .cloned()
         .collect()
 }
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_changes_each_folder_it_names() {
+    fn an_edit_changes_each_directory_it_names() {
         check(
             &ROW,
             "1.29.1",

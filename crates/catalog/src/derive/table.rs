@@ -2,12 +2,12 @@
 
 use crate::derive::edit::{Applies, Edit, Op, Text};
 
-/// A chart in the source and the name of its folder in the catalogue.
+/// A chart in the source and the name of its directory in the catalog.
 #[derive(Debug)]
 pub(crate) struct Place {
-    /// Folder in the source module, under `manifests/`.
+    /// Directory in the source module, under `manifests/`.
     pub(crate) from: &'static str,
-    /// Folder in a flavour.
+    /// Directory in a flavour.
     pub(crate) to: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Unpacking: takes the blob, gives the files of one folder. Whatever the bytes are, the end is files or an error.
+//! Unpacking: takes the blob, gives the files of one directory. Whatever the bytes are, the end is files or an error.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -20,10 +20,10 @@ pub struct Pack<'a> {
     segments: Vec<Block<'a>>,
 }
 
-/// Where the recipe of a folder is.
+/// Where the recipe of a directory is.
 #[derive(Debug)]
 struct Spot<'a> {
-    folder: &'a str,
+    directory: &'a str,
     shelf: usize,
     start: usize,
     length: usize,
@@ -70,15 +70,15 @@ impl<'a> Pack<'a> {
         })
     }
 
-    /// Every folder there is, in the order they were packed.
-    pub fn folders(&self) -> impl Iterator<Item = &'a str> {
-        self.index.iter().map(|spot| spot.folder)
+    /// Every directory there is, in the order they were packed.
+    pub fn directories(&self) -> impl Iterator<Item = &'a str> {
+        self.index.iter().map(|spot| spot.directory)
     }
 
-    /// The files of one folder.
-    pub fn files(&self, folder: &str) -> Result<Files, CatalogError> {
-        let spot = self.index.iter().find(|spot| spot.folder == folder);
-        let spot = spot.ok_or_else(|| CatalogError::NotPacked(folder.to_owned()))?;
+    /// The files of one directory.
+    pub fn files(&self, directory: &str) -> Result<Files, CatalogError> {
+        let spot = self.index.iter().find(|spot| spot.directory == directory);
+        let spot = spot.ok_or_else(|| CatalogError::NotPacked(directory.to_owned()))?;
         let found = self
             .shelves
             .get(spot.shelf)
@@ -191,9 +191,9 @@ impl<'a> Reader<'a> {
 
     fn spot(&mut self) -> Result<Spot<'a>, CatalogError> {
         let length = self.number()?;
-        let folder = std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a name is no text"))?;
+        let directory = std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a name is no text"))?;
         Ok(Spot {
-            folder,
+            directory,
             shelf: self.number()?,
             start: self.number()?,
             length: self.number()?,

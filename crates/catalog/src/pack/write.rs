@@ -16,13 +16,13 @@ const WORTH: usize = 64;
 /// How many earlier places of the same two lines are tried.
 const TRIES: usize = 24;
 
-/// Packs the files of each folder. Folders that come first are read fastest.
+/// Packs the files of each directory. Directories that come first are read fastest.
 #[must_use]
 pub fn pack(tree: &[(String, Files)]) -> Vec<u8> {
     let mut pool = Pool::default();
     let recipes: Vec<(&str, Vec<u8>)> = tree
         .iter()
-        .map(|(folder, files)| (folder.as_str(), recipe(files, &mut pool)))
+        .map(|(directory, files)| (directory.as_str(), recipe(files, &mut pool)))
         .collect();
     let (index, shelves) = shelve(&recipes);
     let mut out = MAGIC.to_vec();
@@ -42,9 +42,9 @@ fn deflated(plain: &[u8]) -> (usize, Vec<u8>) {
     (plain.len(), compress_to_vec(plain, LEVEL))
 }
 
-/// Where a folder's recipe is: on which shelf, and where there.
+/// Where a directory's recipe is: on which shelf, and where there.
 struct Spot<'a> {
-    folder: &'a str,
+    directory: &'a str,
     shelf: usize,
     start: usize,
     length: usize,
@@ -54,13 +54,13 @@ struct Spot<'a> {
 fn shelve<'a>(recipes: &[(&'a str, Vec<u8>)]) -> (Vec<Spot<'a>>, Vec<Vec<u8>>) {
     let mut shelves: BTreeMap<&str, (usize, Vec<u8>)> = BTreeMap::new();
     let mut index = Vec::new();
-    for (folder, recipe) in recipes {
+    for (directory, recipe) in recipes {
         let next = shelves.len();
         let (shelf, bytes) = shelves
-            .entry(folder.rsplit('/').next().unwrap_or_default())
+            .entry(directory.rsplit('/').next().unwrap_or_default())
             .or_insert((next, Vec::new()));
         index.push(Spot {
-            folder,
+            directory,
             shelf: *shelf,
             start: bytes.len(),
             length: recipe.len(),
@@ -106,8 +106,8 @@ fn put_sizes(out: &mut Vec<u8>, blocks: &[(usize, Vec<u8>)]) {
 fn put_index(out: &mut Vec<u8>, index: &[Spot<'_>]) {
     put(out, index.len());
     for spot in index {
-        put(out, spot.folder.len());
-        out.extend_from_slice(spot.folder.as_bytes());
+        put(out, spot.directory.len());
+        out.extend_from_slice(spot.directory.as_bytes());
         for number in [spot.shelf, spot.start, spot.length] {
             put(out, number);
         }

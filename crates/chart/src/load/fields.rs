@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use mainstay_yaml::{Value, format_float32};
 
 use crate::chart::Lock;
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::go;
 use crate::metadata::{Dependency, Draft, ImportValue, Maintainer};
 
 /// One decoding: Go notes the first field that does not fit, reads on, and fails at the end.
 pub(super) struct Decode {
-    generation: Generation,
+    dialect: Dialect,
     failed: Option<String>,
 }
 
@@ -24,9 +24,9 @@ struct At<'a> {
 }
 
 impl Decode {
-    pub(super) fn new(generation: Generation) -> Self {
+    pub(super) fn new(dialect: Dialect) -> Self {
         Self {
-            generation,
+            dialect,
             failed: None,
         }
     }
@@ -129,9 +129,9 @@ impl Decode {
     }
 
     fn package(&self) -> &'static str {
-        match self.generation {
-            Generation::Helm3 => "chart",
-            Generation::Helm4 => "v2",
+        match self.dialect {
+            Dialect::Helm3 => "chart",
+            Dialect::Helm4 => "v2",
         }
     }
 

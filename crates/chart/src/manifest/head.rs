@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 
 use mainstay_yaml::{Budget, Map, Numbers, Options, Position, Value};
 
-use crate::error::{ChartError, Place};
-use crate::generation::Generation;
+use crate::dialect::Dialect;
+use crate::error::{ChartError, SourceLocation};
 
 /// What the first lines of a manifest say.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -35,7 +35,7 @@ impl HeadError {
         let lines = memchr::memchr_iter(b'\n', whole.get(..before).unwrap_or_default()).count();
         let place = self.at.filter(|at| at.line > 0).map(|at| {
             let source = whole.split(|byte| *byte == b'\n').nth(at.line + lines - 1);
-            Box::new(Place {
+            Box::new(SourceLocation {
                 file: format!("{path} (rendered)"),
                 line: (at.line + lines) as u32,
                 column: Some(at.column as u32),
@@ -52,7 +52,7 @@ impl HeadError {
 }
 
 impl Head {
-    pub(super) fn parse(document: &[u8], generation: Generation) -> Result<Self, HeadError> {
+    pub(super) fn parse(document: &[u8], dialect: Dialect) -> Result<Self, HeadError> {
         let options = Options {
             numbers: Numbers::Exact,
             strict: false,
@@ -68,7 +68,7 @@ impl Head {
             Value::Map(map) => head.fill(&map).map(|()| head),
             other => Err(wrong(
                 other.json_kind(),
-                &format!("value of type {}", type_name(generation)),
+                &format!("value of type {}", type_name(dialect)),
             )),
         }
     }
@@ -135,10 +135,10 @@ impl Head {
 
 const METADATA: &str = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 
-fn type_name(generation: Generation) -> &'static str {
-    match generation {
-        Generation::Helm4 => "util.SimpleHead",
-        Generation::Helm3 => "releaseutil.SimpleHead",
+fn type_name(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Helm4 => "util.SimpleHead",
+        Dialect::Helm3 => "releaseutil.SimpleHead",
     }
 }
 

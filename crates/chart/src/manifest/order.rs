@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 
 /// What is installed before what; kinds that are not here come after all of these, by name.
 const INSTALL: &[&str] = &[
@@ -48,8 +48,8 @@ const INSTALL: &[&str] = &[
 const WEBHOOKS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
 /// Which of two kinds is installed first; equal kinds keep their order.
-pub(super) fn by_kind(a: &str, b: &str, generation: Generation) -> Ordering {
-    match (rank(a, generation), rank(b, generation)) {
+pub(super) fn by_kind(a: &str, b: &str, dialect: Dialect) -> Ordering {
+    match (rank(a, dialect), rank(b, dialect)) {
         (None, None) => a.cmp(b),
         (None, Some(_)) => Ordering::Greater,
         (Some(_), None) => Ordering::Less,
@@ -57,11 +57,7 @@ pub(super) fn by_kind(a: &str, b: &str, generation: Generation) -> Ordering {
     }
 }
 
-fn rank(kind: &str, generation: Generation) -> Option<usize> {
-    let webhooks = if generation == Generation::Helm4 {
-        WEBHOOKS
-    } else {
-        &[]
-    };
+fn rank(kind: &str, dialect: Dialect) -> Option<usize> {
+    let webhooks = if dialect == Dialect::Helm4 { WEBHOOKS } else { &[] };
     INSTALL.iter().chain(webhooks).position(|known| *known == kind)
 }

@@ -1,12 +1,12 @@
 //! A stream of YAML documents to documents, by Helm's regular expressions rather than by YAML's rules.
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 
 /// The documents of `text` that are not blank.
-pub(crate) fn split(text: &[u8], generation: Generation) -> Vec<&[u8]> {
-    match generation {
-        Generation::Helm4 => split_lines(text),
-        Generation::Helm3 => split_trimmed(text),
+pub(crate) fn split(text: &[u8], dialect: Dialect) -> Vec<&[u8]> {
+    match dialect {
+        Dialect::Helm4 => split_lines(text),
+        Dialect::Helm3 => split_trimmed(text),
     }
 }
 
@@ -136,18 +136,18 @@ mod tests {
     use super::*;
 
     fn check(text: &str, helm4: &[&str], helm3: &[&str]) {
-        let found = |generation| -> Vec<String> {
-            split(text.as_bytes(), generation)
+        let found = |dialect| -> Vec<String> {
+            split(text.as_bytes(), dialect)
                 .iter()
                 .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
                 .collect()
         };
-        assert_eq!(found(Generation::Helm4), helm4, "{text:?} as Helm 4");
-        assert_eq!(found(Generation::Helm3), helm3, "{text:?} as Helm 3");
+        assert_eq!(found(Dialect::Helm4), helm4, "{text:?} as Helm 4");
+        assert_eq!(found(Dialect::Helm3), helm3, "{text:?} as Helm 3");
     }
 
     #[test]
-    fn each_generation_splits_in_its_own_way() {
+    fn each_dialect_splits_in_its_own_way() {
         check("", &[], &[]);
         check(" \n\t", &[], &[]);
         check("a\n", &["a\n"], &["a"]);

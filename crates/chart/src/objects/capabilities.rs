@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use mainstay_template::{Call, Failure, GoKind, List, ListType, Object, Signature, Str, Value};
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::go::quote;
 
 /// What a render is told about the cluster.
@@ -23,11 +23,11 @@ pub struct Capabilities {
 impl Capabilities {
     /// What `helm template` assumes without a cluster.
     #[must_use]
-    pub fn offline(generation: Generation) -> Self {
+    pub fn offline(dialect: Dialect) -> Self {
         Self {
-            kube_version: KubeVersion::default_of(generation),
+            kube_version: KubeVersion::default_of(dialect),
             api_versions: super::versions::KNOWN.iter().map(ToString::to_string).collect(),
-            helm_version: HelmVersion::default_of(generation),
+            helm_version: HelmVersion::default_of(dialect),
         }
     }
 }
@@ -46,10 +46,10 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    fn default_of(generation: Generation) -> Self {
-        let minor = match generation {
-            Generation::Helm4 => "36",
-            Generation::Helm3 => "20",
+    fn default_of(dialect: Dialect) -> Self {
+        let minor = match dialect {
+            Dialect::Helm4 => "36",
+            Dialect::Helm3 => "20",
         };
         let version = format!("v1.{minor}.0");
         Self {
@@ -61,7 +61,7 @@ impl KubeVersion {
     }
 
     /// Reads `1.30`, `v1.30.2-gke.1`: at least two numbers, then anything. The error is the one Helm prints.
-    pub fn parse(text: &str, generation: Generation) -> Result<Self, String> {
+    pub fn parse(text: &str, dialect: Dialect) -> Result<Self, String> {
         let numbers = numbers(text)?;
         let [major, minor, ..] = numbers.as_slice() else {
             return Err(format!("illegal version string {}", quote(text)));
@@ -73,7 +73,7 @@ impl KubeVersion {
         } else {
             format!("v{text}")
         };
-        let version = if generation == Generation::Helm4 {
+        let version = if dialect == Dialect::Helm4 {
             full
         } else {
             normalized.clone()
@@ -148,10 +148,10 @@ pub struct HelmVersion {
 
 impl HelmVersion {
     /// The releases we compare with. A release also names its commit, which no chart can mean to depend on.
-    fn default_of(generation: Generation) -> Self {
-        let (version, client) = match generation {
-            Generation::Helm4 => ("v4.2.4", Some("v1.36".into())),
-            Generation::Helm3 => ("v3.21.4", None),
+    fn default_of(dialect: Dialect) -> Self {
+        let (version, client) = match dialect {
+            Dialect::Helm4 => ("v4.2.4", Some("v1.36".into())),
+            Dialect::Helm3 => ("v3.21.4", None),
         };
         Self {
             version: version.into(),
@@ -164,10 +164,10 @@ impl HelmVersion {
 }
 
 /// The value templates get: a pointer to a struct.
-pub(crate) fn object(capabilities: &Capabilities, generation: Generation) -> Value {
-    let (version_set, kube) = match generation {
-        Generation::Helm4 => ("common.VersionSet", "common.KubeVersion"),
-        Generation::Helm3 => ("chartutil.VersionSet", "chartutil.KubeVersion"),
+pub(crate) fn object(capabilities: &Capabilities, dialect: Dialect) -> Value {
+    let (version_set, kube) = match dialect {
+        Dialect::Helm4 => ("common.VersionSet", "common.KubeVersion"),
+        Dialect::Helm3 => ("chartutil.VersionSet", "chartutil.KubeVersion"),
     };
     let versions = capabilities
         .api_versions
@@ -177,13 +177,13 @@ pub(crate) fn object(capabilities: &Capabilities, generation: Generation) -> Val
     let kube_version = KubeObject {
         version: capabilities.kube_version.clone(),
         type_name: kube,
-        generation,
+        dialect,
     };
     Value::object(CapabilitiesObject {
         kube_version: Value::Object(Rc::new(kube_version)),
         api_versions: Value::List(List::new(ListType::Named(version_set), versions)),
         helm_version: Value::object(HelmObject(capabilities.helm_version.clone())),
-        generation,
+        dialect,
     })
 }
 
@@ -191,14 +191,14 @@ struct CapabilitiesObject {
     kube_version: Value,
     api_versions: Value,
     helm_version: Value,
-    generation: Generation,
+    dialect: Dialect,
 }
 
 impl Object for CapabilitiesObject {
     fn type_name(&self) -> Cow<'static, str> {
-        match self.generation {
-            Generation::Helm4 => "*common.Capabilities".into(),
-            Generation::Helm3 => "*chartutil.Capabilities".into(),
+        match self.dialect {
+            Dialect::Helm4 => "*common.Capabilities".into(),
+            Dialect::Helm3 => "*chartutil.Capabilities".into(),
         }
     }
 
@@ -256,7 +256,7 @@ fn sorted(fields: Option<Vec<(Str, Value)>>) -> Value {
 struct KubeObject {
     version: KubeVersion,
     type_name: &'static str,
-    generation: Generation,
+    dialect: Dialect,
 }
 
 impl Object for KubeObject {
@@ -305,9 +305,9 @@ impl Object for KubeObject {
             major,
             minor,
         } = &self.version;
-        match self.generation {
-            Generation::Helm4 => format!("{{{version} {normalized} {major} {minor}}}").into(),
-            Generation::Helm3 => format!("{{{version} {major} {minor}}}").into(),
+        match self.dialect {
+            Dialect::Helm4 => format!("{{{version} {normalized} {major} {minor}}}").into(),
+            Dialect::Helm3 => format!("{{{version} {major} {minor}}}").into(),
         }
     }
 
@@ -398,22 +398,22 @@ mod tests {
 
     #[test]
     fn kubernetes_versions_are_generic() {
-        let check = |text: &str, generation: Generation, version: &str, normalized: &str| {
-            let parsed = KubeVersion::parse(text, generation).unwrap();
+        let check = |text: &str, dialect: Dialect, version: &str, normalized: &str| {
+            let parsed = KubeVersion::parse(text, dialect).unwrap();
             assert_eq!(
                 (parsed.version.as_str(), parsed.normalized.as_str()),
                 (version, normalized)
             );
         };
-        check("1.30", Generation::Helm4, "v1.30", "v1.30");
-        check("v1.30.2-gke.1", Generation::Helm4, "v1.30.2-gke.1", "v1.30.2");
-        check("v1.30.2-gke.1", Generation::Helm3, "v1.30.2", "v1.30.2");
+        check("1.30", Dialect::Helm4, "v1.30", "v1.30");
+        check("v1.30.2-gke.1", Dialect::Helm4, "v1.30.2-gke.1", "v1.30.2");
+        check("v1.30.2-gke.1", Dialect::Helm3, "v1.30.2", "v1.30.2");
     }
 
     #[test]
     fn what_is_no_version_is_refused() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(KubeVersion::parse(text, Generation::Helm4).unwrap_err(), expected);
+            assert_eq!(KubeVersion::parse(text, Dialect::Helm4).unwrap_err(), expected);
         };
         check("one", "could not parse \"one\" as version");
         check("1", "illegal version string \"1\"");

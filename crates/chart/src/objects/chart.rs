@@ -5,14 +5,14 @@ use std::collections::BTreeMap;
 
 use mainstay_template::{GoKind, List, ListType, Map, MapType, Object, Str, Value};
 
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::metadata::{Dependency, ImportValue, Maintainer, Metadata};
 
 /// What templates see as `.Chart`.
-pub(crate) fn object(metadata: &Metadata, is_root: bool, generation: Generation) -> Value {
-    match generation {
-        Generation::Helm4 => {
-            let mut fields = fields(metadata, Generation::Helm4);
+pub(crate) fn object(metadata: &Metadata, is_root: bool, dialect: Dialect) -> Value {
+    match dialect {
+        Dialect::Helm4 => {
+            let mut fields = fields(metadata, Dialect::Helm4);
             fields.push(Field {
                 name: "IsRoot",
                 key: "IsRoot",
@@ -20,9 +20,9 @@ pub(crate) fn object(metadata: &Metadata, is_root: bool, generation: Generation)
             });
             by_go_name(fields)
         }
-        Generation::Helm3 => Value::object(Struct {
+        Dialect::Helm3 => Value::object(Struct {
             type_name: "struct { chart.Metadata; IsRoot bool }",
-            fields: fields(metadata, Generation::Helm3),
+            fields: fields(metadata, Dialect::Helm3),
             is_root: Some(is_root),
         }),
     }
@@ -44,8 +44,8 @@ fn text(name: &'static str, key: &'static str, text: &str) -> Field {
 }
 
 /// The fields in the order of Helm's struct.
-fn fields(metadata: &Metadata, generation: Generation) -> Vec<Field> {
-    let strings = |items: &[String]| strings(items, generation);
+fn fields(metadata: &Metadata, dialect: Dialect) -> Vec<Field> {
+    let strings = |items: &[String]| strings(items, dialect);
     vec![
         text("Name", "name", &metadata.name),
         text("Home", "home", &metadata.home),
@@ -64,7 +64,7 @@ fn fields(metadata: &Metadata, generation: Generation) -> Vec<Field> {
         Field {
             name: "Maintainers",
             key: "maintainers",
-            value: maintainers(&metadata.maintainers, generation),
+            value: maintainers(&metadata.maintainers, dialect),
         },
         text("Icon", "icon", &metadata.icon),
         text("APIVersion", "apiVersion", &metadata.api_version),
@@ -85,14 +85,14 @@ fn fields(metadata: &Metadata, generation: Generation) -> Vec<Field> {
         Field {
             name: "Dependencies",
             key: "dependencies",
-            value: dependencies(metadata.dependencies.as_deref().unwrap_or_default(), generation),
+            value: dependencies(metadata.dependencies.as_deref().unwrap_or_default(), dialect),
         },
         text("Type", "type", &metadata.kind),
     ]
 }
 
-fn strings(items: &[String], generation: Generation) -> Value {
-    let ty = if generation == Generation::Helm4 {
+fn strings(items: &[String], dialect: Dialect) -> Value {
+    let ty = if dialect == Dialect::Helm4 {
         ListType::Any
     } else {
         ListType::String
@@ -113,7 +113,7 @@ fn annotations(entries: &BTreeMap<String, String>) -> Value {
     Value::Map(Map::new(MapType::String, entries.collect()))
 }
 
-fn maintainers(maintainers: &[Maintainer], generation: Generation) -> Value {
+fn maintainers(maintainers: &[Maintainer], dialect: Dialect) -> Value {
     let fields = |maintainer: &Maintainer| {
         vec![
             text("Name", "name", &maintainer.name),
@@ -125,11 +125,11 @@ fn maintainers(maintainers: &[Maintainer], generation: Generation) -> Value {
         "*chart.Maintainer",
         "[]*chart.Maintainer",
         maintainers.iter().map(fields),
-        generation,
+        dialect,
     )
 }
 
-fn dependencies(dependencies: &[Dependency], generation: Generation) -> Value {
+fn dependencies(dependencies: &[Dependency], dialect: Dialect) -> Value {
     let fields = |dependency: &Dependency| {
         let imports = dependency.import_values.iter().map(import).collect();
         vec![
@@ -140,7 +140,7 @@ fn dependencies(dependencies: &[Dependency], generation: Generation) -> Value {
             Field {
                 name: "Tags",
                 key: "tags",
-                value: strings(&dependency.tags, generation),
+                value: strings(&dependency.tags, dialect),
             },
             Field {
                 name: "Enabled",
@@ -159,7 +159,7 @@ fn dependencies(dependencies: &[Dependency], generation: Generation) -> Value {
         "*chart.Dependency",
         "[]*chart.Dependency",
         dependencies.iter().map(fields),
-        generation,
+        dialect,
     )
 }
 
@@ -179,11 +179,11 @@ fn pointers(
     item: &'static str,
     slice: &'static str,
     structs: impl Iterator<Item = Vec<Field>>,
-    generation: Generation,
+    dialect: Dialect,
 ) -> Value {
-    match generation {
-        Generation::Helm4 => Value::list(structs.map(by_go_name).collect()),
-        Generation::Helm3 => {
+    match dialect {
+        Dialect::Helm4 => Value::list(structs.map(by_go_name).collect()),
+        Dialect::Helm3 => {
             let object = |fields| {
                 Value::object(Struct {
                     type_name: item,

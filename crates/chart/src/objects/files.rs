@@ -9,23 +9,23 @@ use mainstay_template::{Call, Failure, GoKind, Map, MapType, Object, Signature, 
 
 use super::glob::Glob;
 use crate::chart::File;
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 
 /// A named map from path to contents, with methods.
 pub(crate) struct Files {
     by_name: Rc<BTreeMap<String, Arc<[u8]>>>,
-    generation: Generation,
+    dialect: Dialect,
 }
 
 impl Files {
     /// The files of one chart.
-    pub(crate) fn new(files: &[File], generation: Generation) -> Self {
+    pub(crate) fn new(files: &[File], dialect: Dialect) -> Self {
         let entries = files
             .iter()
             .map(|file| (file.name.clone(), Arc::clone(&file.data)));
         Self {
             by_name: Rc::new(entries.collect()),
-            generation,
+            dialect,
         }
     }
 
@@ -41,7 +41,7 @@ impl Files {
             .collect();
         Self {
             by_name: Rc::new(by_name),
-            generation: self.generation,
+            dialect: self.dialect,
         }
     }
 
@@ -49,9 +49,7 @@ impl Files {
     fn lines(&self, name: &[u8]) -> Result<Value, Failure> {
         match self.get(name) {
             None => Ok(Value::strings::<&str>([])),
-            Some(data) if data.is_empty() && self.generation == Generation::Helm3 => {
-                Ok(Value::strings::<&str>([]))
-            }
+            Some(data) if data.is_empty() && self.dialect == Dialect::Helm3 => Ok(Value::strings::<&str>([])),
             Some(data) if data.is_empty() => Err(Failure::message("runtime error: index out of range [-1]")),
             Some(data) => Ok(Value::strings(
                 data.strip_suffix(b"\n")

@@ -1,17 +1,13 @@
 //! `--show-only`: takes printed manifests and globs, gives the documents whose source fits.
 
 use super::pattern;
+use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::generation::Generation;
 use crate::manifest::split;
 
 /// The documents each pattern names, in the order of the patterns.
-pub(super) fn select(
-    text: &[u8],
-    patterns: &[String],
-    generation: Generation,
-) -> Result<Vec<u8>, ChartError> {
-    let documents: Vec<(&[u8], Option<&str>)> = split(text, generation)
+pub(super) fn select(text: &[u8], patterns: &[String], dialect: Dialect) -> Result<Vec<u8>, ChartError> {
+    let documents: Vec<(&[u8], Option<&str>)> = split(text, dialect)
         .into_iter()
         .map(|document| (document, source(document)))
         .collect();
@@ -58,7 +54,7 @@ mod tests {
 
     fn check(patterns: &[&str], expected: Result<&str, &str>) {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        let found = select(TEXT.as_bytes(), &patterns, Generation::Helm3);
+        let found = select(TEXT.as_bytes(), &patterns, Dialect::Helm3);
         let found = found
             .map(|text| String::from_utf8(text).unwrap())
             .map_err(|error| error.to_string());

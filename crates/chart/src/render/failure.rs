@@ -1,11 +1,11 @@
-//! How Helm words a failed template: takes the engine's error, gives the text of either generation and the place in the
+//! How Helm words a failed template: takes the engine's error, gives the text of either dialect and the place in the
 //! chart's source.
 
 use mainstay_template::Error;
 
-use crate::error::{ChartError, Place};
+use crate::dialect::Dialect;
+use crate::error::{ChartError, SourceLocation};
 use crate::functions::{WARN_END, WARN_START};
-use crate::generation::Generation;
 
 /// Finds the text a template was parsed from, by the name it was parsed under.
 pub(super) type Sources<'a> = &'a dyn Fn(&str) -> Option<&'a [u8]>;
@@ -25,14 +25,14 @@ pub(super) fn parse(filename: &str, error: &Error, sources: Sources<'_>) -> Char
 }
 
 /// A template that failed while it ran.
-pub(super) fn run(error: &Error, generation: Generation, sources: Sources<'_>) -> ChartError {
+pub(super) fn run(error: &Error, dialect: Dialect, sources: Sources<'_>) -> ChartError {
     ChartError::Template {
-        text: message(&error.text, generation),
+        text: message(&error.text, dialect),
         place: place(error, sources).map(Box::new),
     }
 }
 
-fn message(text: &str, generation: Generation) -> String {
+fn message(text: &str, dialect: Dialect) -> String {
     let mut tokens = text.splitn(3, ": ");
     let (Some(_), Some(location), Some(rest)) = (tokens.next(), tokens.next(), tokens.next()) else {
         return text.to_owned();
@@ -40,9 +40,9 @@ fn message(text: &str, generation: Generation) -> String {
     if let Some(warning) = warning(rest) {
         return format!("execution error at ({location}): {warning}");
     }
-    match generation {
-        Generation::Helm3 => text.to_owned(),
-        Generation::Helm4 => trace(text).unwrap_or_else(|| text.to_owned()),
+    match dialect {
+        Dialect::Helm3 => text.to_owned(),
+        Dialect::Helm4 => trace(text).unwrap_or_else(|| text.to_owned()),
     }
 }
 
@@ -145,7 +145,7 @@ fn cause(text: &str) -> Option<&str> {
 }
 
 /// The innermost place that lies in a file of the chart.
-fn place(error: &Error, sources: Sources<'_>) -> Option<Place> {
+fn place(error: &Error, sources: Sources<'_>) -> Option<SourceLocation> {
     error.at.iter().rev().find_map(|at| {
         let text = sources(&at.template)?;
         let source = text
@@ -153,7 +153,7 @@ fn place(error: &Error, sources: Sources<'_>) -> Option<Place> {
             .nth(at.line.checked_sub(1)? as usize);
         let source = source.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
         let column = at.column.map(|column| characters(source.as_deref(), column) + 1);
-        Some(Place {
+        Some(SourceLocation {
             file: at.template.clone(),
             line: at.line,
             column,
@@ -173,8 +173,8 @@ mod tests {
     use super::*;
 
     fn check(text: &str, helm4: &str, helm3: &str) {
-        assert_eq!(message(text, Generation::Helm4), helm4);
-        assert_eq!(message(text, Generation::Helm3), helm3);
+        assert_eq!(message(text, Dialect::Helm4), helm4);
+        assert_eq!(message(text, Dialect::Helm3), helm3);
     }
 
     #[test]

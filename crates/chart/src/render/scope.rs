@@ -8,7 +8,7 @@ use mainstay_template::{Map, MapType, Str, Value};
 
 use super::RenderOptions;
 use crate::chart::Chart;
-use crate::generation::Generation;
+use crate::dialect::Dialect;
 use crate::objects;
 use crate::prepare::Prepared;
 
@@ -34,9 +34,9 @@ impl Renderable<'_> {
 /// Every template in the order Helm parses and runs them: the deepest path first, then by name backwards.
 pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions) -> Vec<Renderable<'a>> {
     let shared = Shared {
-        generation: options.generation,
+        dialect: options.dialect,
         release: release(options),
-        capabilities: objects::capabilities(&options.capabilities, options.generation),
+        capabilities: objects::capabilities(&options.capabilities, options.dialect),
     };
     let mut found = BTreeMap::new();
     let values = prepared.values.retyped(shared.values());
@@ -55,10 +55,10 @@ pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions
 }
 
 /// The Go type of `.Values`.
-pub(super) fn values_type(generation: Generation) -> &'static str {
-    match generation {
-        Generation::Helm4 => "common.Values",
-        Generation::Helm3 => "chartutil.Values",
+pub(super) fn values_type(dialect: Dialect) -> &'static str {
+    match dialect {
+        Dialect::Helm4 => "common.Values",
+        Dialect::Helm3 => "chartutil.Values",
     }
 }
 
@@ -89,14 +89,14 @@ struct Position<'a> {
 
 /// What all charts of a render have in common.
 struct Shared {
-    generation: Generation,
+    dialect: Dialect,
     release: Value,
     capabilities: Value,
 }
 
 impl Shared {
     fn values(&self) -> MapType {
-        MapType::Named(values_type(self.generation))
+        MapType::Named(values_type(self.dialect))
     }
 
     /// Adds the templates of `chart` and its subcharts; gives the chart's root.
@@ -140,9 +140,9 @@ impl Shared {
     }
 
     fn root(&self, chart: &Chart, is_root: bool, values: &Map, subcharts: &Map) -> Map {
-        let files = objects::Files::new(&chart.files, self.generation);
+        let files = objects::Files::new(&chart.files, self.dialect);
         let entries = [
-            ("Chart", objects::chart(&chart.metadata, is_root, self.generation)),
+            ("Chart", objects::chart(&chart.metadata, is_root, self.dialect)),
             ("Files", Value::object(files)),
             ("Release", self.release.clone()),
             ("Capabilities", self.capabilities.clone()),

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, File, Generation, KubeVersion, Lent, Loaded, PrintOptions, Release, RenderOptions, Request,
-    Warning, load_files, load_path, template, template_files,
+    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release, RenderEnvironment,
+    RenderOptions, Request, Warning, load_files, load_path, template, template_files,
 };
 
 pub(crate) use args::Args;
@@ -28,16 +28,16 @@ use post_render::Program;
 
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let generation = generation(args.like);
-    let capabilities = capabilities(args, generation)?;
-    check::check(args, generation)?;
+    let dialect = dialect(args.like);
+    let capabilities = capabilities(args, dialect)?;
+    check::check(args, dialect)?;
     let program = Program::find(&args.output.post_renderer, &args.output.post_renderer_args)?;
     let (name, chart) = name::name_and_chart(args)?;
     let source = locate(chart, args)?;
-    let values = values::merge(&args.values, generation)?;
-    let loaded = source.load(generation)?;
-    name::check_release_name(&name, generation)
-        .map_err(|error| logged("release name check failed", error, generation))?;
+    let values = values::merge(&args.values, dialect)?;
+    let loaded = source.load(dialect)?;
+    name::check_release_name(&name, dialect)
+        .map_err(|error| logged("release name check failed", error, dialect))?;
     let release = Release {
         name,
         namespace: namespace::namespace(args),
@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let render = RenderOptions {
         release,
         capabilities,
-        ..RenderOptions::new(generation)
+        ..RenderOptions::new(dialect)
     };
     let skip_schema = args.values.skip_schema_validation;
     let request = Request {
@@ -62,22 +62,22 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-fn generation(like: Like) -> Generation {
+fn dialect(like: Like) -> Dialect {
     match like {
-        Like::Helm4 => Generation::Helm4,
-        Like::Helm3 => Generation::Helm3,
+        Like::Helm4 => Dialect::Helm4,
+        Like::Helm3 => Dialect::Helm3,
     }
 }
 
-fn capabilities(args: &Args, generation: Generation) -> Result<Capabilities, CliError> {
-    let mut capabilities = Capabilities::offline(generation);
+fn capabilities(args: &Args, dialect: Dialect) -> Result<Capabilities, CliError> {
+    let mut capabilities = Capabilities::offline(dialect);
     if let Some(version) = args
         .release
         .kube_version
         .as_deref()
         .filter(|version| !version.is_empty())
     {
-        capabilities.kube_version = KubeVersion::parse(version, generation).map_err(|error| {
+        capabilities.kube_version = KubeVersion::parse(version, dialect).map_err(|error| {
             CliError::new(Kind::Usage, format!("invalid kube version '{version}': {error}"))
         })?;
     }
@@ -108,12 +108,12 @@ enum Source {
 }
 
 impl Source {
-    fn load(self, generation: Generation) -> Result<Loaded, CliError> {
+    fn load(self, dialect: Dialect) -> Result<Loaded, CliError> {
         match self {
-            Self::Path(path) => Ok(load_path(&path, generation)?),
+            Self::Path(path) => Ok(load_path(&path, dialect)?),
             Self::Files(files) => {
                 let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
-                Ok(load_files(files, generation)?)
+                Ok(load_files(files, dialect)?)
             }
         }
     }
@@ -161,18 +161,18 @@ fn write_text(
     mut program: Option<Program>,
     args: &Args,
 ) -> Result<(), CliError> {
-    let generation = request.render.generation;
+    let dialect = request.render.dialect;
     let mut post_render = |stream: Vec<u8>| match &mut program {
         Some(program) => program.run(stream),
         None => Ok(stream),
     };
     let wanted = !args.output.post_renderer.is_empty();
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut SystemHost,
-        warn: &mut |warning| warn(warning, generation),
+        warn: &mut |warning| warn(warning, dialect),
         post_renderer: if wanted { Some(&mut post_render) } else { None },
     };
-    match template(loaded, request, lent) {
+    match template(loaded, request, environment) {
         Ok(output) => print(&output.text),
         Err(error) if error.is_from_render() => {
             if args.output.debug {
@@ -184,20 +184,20 @@ fn write_text(
         Err(error) => Err(logged(
             "chart dependencies processing failed",
             error.into(),
-            generation,
+            dialect,
         )),
     }
 }
 
 fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -> Result<(), CliError> {
-    let generation = request.render.generation;
+    let dialect = request.render.dialect;
     let mut no_host = SystemHost;
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut no_host,
-        warn: &mut |warning| warn(warning, generation),
+        warn: &mut |warning| warn(warning, dialect),
         post_renderer: None,
     };
-    let pieces = template_files(loaded, request, lent).map_err(|error| {
+    let pieces = template_files(loaded, request, environment).map_err(|error| {
         let note = if error.is_from_render() {
             "\n\nUse --debug flag to render out invalid YAML"
         } else {
@@ -215,16 +215,16 @@ fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -
 }
 
 /// What Helm would say on stderr.
-fn warn(warning: &Warning, generation: Generation) {
+fn warn(warning: &Warning, dialect: Dialect) {
     // Nobody left to tell is no reason to stop.
-    let _ = writeln!(std::io::stderr(), "{}", warning.line(generation));
+    let _ = writeln!(std::io::stderr(), "{}", warning.line(dialect));
 }
 
 /// Helm 4 logs some failures before it reports them.
-fn logged(step: &'static str, error: CliError, generation: Generation) -> CliError {
+fn logged(step: &'static str, error: CliError, dialect: Dialect) -> CliError {
     let text = error.message();
-    if let (Generation::Helm4, Some(cause)) = (
-        generation,
+    if let (Dialect::Helm4, Some(cause)) = (
+        dialect,
         text.strip_prefix(step).and_then(|it| it.strip_prefix(": ")),
     ) {
         warn(
@@ -232,7 +232,7 @@ fn logged(step: &'static str, error: CliError, generation: Generation) -> CliErr
                 step,
                 error: cause.to_owned(),
             },
-            generation,
+            dialect,
         );
     }
     error

@@ -2,8 +2,8 @@
 
 use mainstay_catalog::{Catalog, Flavour};
 use mainstay_chart::{
-    File, Generation, Lent, Loaded, Release, RenderOptions, Request, load_files, load_path, load_values,
-    template,
+    Dialect, File, Loaded, Release, RenderEnvironment, RenderOptions, Request, load_files, load_path,
+    load_values, template,
 };
 use mainstay_template::NoHost;
 use mainstay_testkit::repository_root;
@@ -18,8 +18,8 @@ pub(crate) struct Installed {
 
 /// Our own chart, released as `mainstay`.
 pub(crate) fn operator_chart(namespace: &str, values: &str) -> Vec<Value> {
-    let loaded = load_path(&repository_root().join("deploy/chart"), Generation::Helm4).unwrap();
-    let values = load_values(values.as_bytes(), Generation::Helm4).unwrap();
+    let loaded = load_path(&repository_root().join("deploy/chart"), Dialect::Helm4).unwrap();
+    let values = load_values(values.as_bytes(), Dialect::Helm4).unwrap();
     render(&loaded, "mainstay", namespace, values)
 }
 
@@ -37,7 +37,7 @@ pub(crate) fn releases() -> Vec<Installed> {
         ] {
             let files = catalog.chart(&version.version, Flavour::Operator, chart).unwrap();
             let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
-            let loaded = load_files(files, Generation::Helm4).unwrap();
+            let loaded = load_files(files, Dialect::Helm4).unwrap();
             for set in sets() {
                 let mut objects = render(&loaded, chart, namespace, set);
                 // No cluster here knows this kind.
@@ -60,12 +60,12 @@ fn sets() -> Vec<Map> {
         .map(|entry| entry.unwrap().path())
         .collect();
     files.sort();
-    let read = |path| load_values(&std::fs::read(path).unwrap(), Generation::Helm4).unwrap();
+    let read = |path| load_values(&std::fs::read(path).unwrap(), Dialect::Helm4).unwrap();
     [Map::new()].into_iter().chain(files.iter().map(read)).collect()
 }
 
 fn render(loaded: &Loaded, name: &str, namespace: &str, values: Map) -> Vec<Value> {
-    let mut request = Request::new(Generation::Helm4);
+    let mut request = Request::new(Dialect::Helm4);
     request.values = values;
     request.render = RenderOptions {
         release: Release {
@@ -74,14 +74,14 @@ fn render(loaded: &Loaded, name: &str, namespace: &str, values: Map) -> Vec<Valu
             revision: 1,
             is_upgrade: false,
         },
-        ..RenderOptions::new(Generation::Helm4)
+        ..RenderOptions::new(Dialect::Helm4)
     };
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
         post_renderer: None,
     };
-    let text = template(loaded, &request, lent).unwrap().text;
+    let text = template(loaded, &request, environment).unwrap().text;
     documents(&String::from_utf8(text).unwrap())
 }
 

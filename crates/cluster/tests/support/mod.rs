@@ -18,7 +18,7 @@ use kube::Client;
 use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use mainstay_api::OwnerReference;
-use mainstay_chart::{Generation, Lent, RenderOptions, Request, load_path, load_values, template};
+use mainstay_chart::{Dialect, RenderEnvironment, RenderOptions, Request, load_path, load_values, template};
 use mainstay_cluster::apply::{ApplyError, Change, Engine};
 use mainstay_cluster::desired::{Desired, ObjectId};
 use mainstay_cluster::kinds::installed_kinds;
@@ -76,18 +76,18 @@ fn names(folder: &Path, keep: fn(&Path) -> bool) -> Vec<String> {
 
 /// What a chart renders to, in the order of installation; nothing where the chart refuses the values.
 pub(crate) fn render(version: &str, name: &str, release: &str, values: &str) -> Option<Vec<Value>> {
-    let loaded = load_path(&chart(version, name), Generation::Helm4).unwrap();
-    let mut request = Request::new(Generation::Helm4);
-    request.values = load_values(values.as_bytes(), Generation::Helm4).unwrap();
-    request.render = RenderOptions::new(Generation::Helm4);
+    let loaded = load_path(&chart(version, name), Dialect::Helm4).unwrap();
+    let mut request = Request::new(Dialect::Helm4);
+    request.values = load_values(values.as_bytes(), Dialect::Helm4).unwrap();
+    request.render = RenderOptions::new(Dialect::Helm4);
     request.render.release.name = release.into();
     request.render.release.namespace = NAMESPACE.into();
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
         post_renderer: None,
     };
-    let output = template(&loaded, &request, lent).ok()?;
+    let output = template(&loaded, &request, environment).ok()?;
     Some(documents(&String::from_utf8(output.text).unwrap()))
 }
 

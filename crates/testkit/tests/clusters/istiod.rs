@@ -9,7 +9,7 @@ use kube::core::{DynamicObject, GroupVersionKind};
 use kube::discovery::{Discovery, Scope};
 use kube::{Api, Client, ResourceExt};
 use mainstay_catalog::{Catalog, Flavour};
-use mainstay_chart::{File, Generation, Lent, Request, load_files, template};
+use mainstay_chart::{Dialect, File, RenderEnvironment, Request, load_files, template};
 use mainstay_template::NoHost;
 use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
@@ -72,15 +72,15 @@ fn rendered(version: &str, chart: &str) -> Vec<Value> {
     let version = catalog.resolve(version).unwrap();
     let files = catalog.chart(&version, Flavour::Installer, chart).unwrap();
     let files = files.iter().map(|(name, data)| File::new(name, data)).collect();
-    let mut request = Request::new(Generation::Helm4);
+    let mut request = Request::new(Dialect::Helm4);
     chart.clone_into(&mut request.render.release.name);
     HOME.clone_into(&mut request.render.release.namespace);
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
         post_renderer: None,
     };
-    let text = template(&load_files(files, Generation::Helm4).unwrap(), &request, lent)
+    let text = template(&load_files(files, Dialect::Helm4).unwrap(), &request, environment)
         .unwrap()
         .text;
     mainstay_sim::snapshot::parse(&String::from_utf8(text).unwrap()).unwrap()

@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, ensure};
 use mainstay_chart::{
-    Generation, Lent, Loaded, Release, RenderOptions, Request, load_path, load_values, template_files,
+    Dialect, Loaded, Release, RenderEnvironment, RenderOptions, Request, load_path, load_values,
+    template_files,
 };
 use mainstay_template::NoHost;
 use mainstay_yaml::{Budget, Map, Value, parse};
@@ -43,7 +44,7 @@ pub(super) fn all(root: &Path) -> Result<Vec<Rendered>> {
 }
 
 fn render_chart<'a>(folder: &Path, sets: impl Iterator<Item = &'a Map>) -> Result<Rendered> {
-    let loaded = load_path(folder, Generation::Helm4).with_context(|| folder.display().to_string())?;
+    let loaded = load_path(folder, Dialect::Helm4).with_context(|| folder.display().to_string())?;
     let mut rendered = Rendered {
         folder: folder.to_owned(),
         documents: Vec::new(),
@@ -60,7 +61,7 @@ fn render_chart<'a>(folder: &Path, sets: impl Iterator<Item = &'a Map>) -> Resul
 }
 
 fn render(loaded: &Loaded, values: &Map) -> Option<String> {
-    let mut request = Request::new(Generation::Helm4);
+    let mut request = Request::new(Dialect::Helm4);
     request.values = values.clone();
     request.render = RenderOptions {
         release: Release {
@@ -69,14 +70,14 @@ fn render(loaded: &Loaded, values: &Map) -> Option<String> {
             revision: 1,
             is_upgrade: false,
         },
-        ..RenderOptions::new(Generation::Helm4)
+        ..RenderOptions::new(Dialect::Helm4)
     };
-    let lent = Lent {
+    let environment = RenderEnvironment {
         host: &mut NoHost,
         warn: &mut |_| {},
         post_renderer: None,
     };
-    let pieces = template_files(loaded, &request, lent).ok()?;
+    let pieces = template_files(loaded, &request, environment).ok()?;
     let mut text = String::new();
     for piece in &pieces {
         text.extend(["---\n", &String::from_utf8_lossy(&piece.text), "\n"]);
@@ -104,7 +105,7 @@ fn value_sets(folder: &Path, path: &[&str]) -> Result<Vec<Map>> {
     let mut sets = Vec::new();
     for file in sorted(folder)? {
         let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
-        let values = load_values(&text, Generation::Helm4).with_context(|| file.display().to_string())?;
+        let values = load_values(&text, Dialect::Helm4).with_context(|| file.display().to_string())?;
         let inner = Value::Map(values).at(path).and_then(Value::as_map).cloned();
         sets.push(inner.unwrap_or_default());
     }

@@ -1,6 +1,6 @@
 //! `mainstay charts list`: takes the catalogue, prints what can be installed.
 
-use mainstay_catalog::{Catalog, Installable, State};
+use mainstay_catalog::{Catalog, Installable, VersionState};
 use mainstay_yaml::{Map, Value};
 
 use crate::catalogue::ChartsFlag;
@@ -67,12 +67,12 @@ fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
     let here = catalog.installable();
     let others = catalog.names().iter().filter_map(|name| {
         let state = match &name.state {
-            State::Pinned(version) | State::Known(version)
+            VersionState::Pinned(version) | VersionState::Known(version)
                 if here.iter().all(|one| one.version != *version) =>
             {
                 "to be pulled"
             }
-            State::EndOfLife => "end of life",
+            VersionState::EndOfLife => "end of life",
             _ => return None,
         };
         let version = name.name.trim_start_matches('v').to_owned();

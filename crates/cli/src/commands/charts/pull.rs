@@ -2,7 +2,9 @@
 
 use std::path::PathBuf;
 
-use mainstay_catalog::{Catalog, Flavour, Version, derive_operator, put_version, release_of};
+use mainstay_catalog::{
+    Catalog, Flavour, Note, Version, derive_operator, release_from_charts, write_version,
+};
 
 use crate::catalogue::{ChartsFlag, user_folder};
 use crate::commands::print;
@@ -53,7 +55,15 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let pulled = source.pull(&Client::new()?, &version, &mut progress)?;
     let note = provenance(address, &pulled);
     let flavours = flavours(&ChartsFlag::default().open()?, &version, pulled)?;
-    let target = put_version(&folder, &version, &flavours, ("SOURCE", &note))?;
+    let target = write_version(
+        &folder,
+        &version,
+        &flavours,
+        Note {
+            name: "SOURCE",
+            text: &note,
+        },
+    )?;
     print(format!("Istio {version}: {} in {}\n", names(&flavours), target.display()).as_bytes())
 }
 
@@ -69,7 +79,7 @@ fn flavours(
     pulled: Vec<Pulled>,
 ) -> Result<Vec<(Flavour, mainstay_catalog::derive::Files)>, CliError> {
     let charts = pulled.into_iter().map(|one| (one.chart, one.files)).collect();
-    let release = release_of(charts, catalog.nearest_profiles(version)?, version)?;
+    let release = release_from_charts(charts, catalog.nearest_profiles(version)?, version)?;
     let operator = derive_operator(&release, version)?;
     Ok(vec![(Flavour::Installer, release), (Flavour::Operator, operator)])
 }

@@ -76,7 +76,7 @@ pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
         return Err(CliError::new(Kind::Usage, message));
     }
     tracing::info!(directory = %folder.display(), "using filesystem resources");
-    Ok(Arc::new(embedded.with_folder(Origin::Folder, folder)?))
+    Ok(Arc::new(embedded.with_directory(Origin::Directory, folder)?))
 }
 
 /// A client, in controller-runtime's order: the flag, `KUBECONFIG`, the pod's account, `~/.kube/config`.

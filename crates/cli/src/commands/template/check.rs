@@ -2,24 +2,24 @@
 
 use std::io::Write;
 
-use mainstay_chart::{Generation, Warning};
+use mainstay_chart::{Dialect, Warning};
 
 use super::Args;
 use super::values::comma_list;
 use crate::error::{CliError, Kind};
 
 /// Complains about the first flag that cannot be honoured; says about the others what Helm says.
-pub(super) fn check(args: &Args, generation: Generation) -> Result<(), CliError> {
+pub(super) fn check(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     check_values(args)?;
-    check_wait(args, generation)?;
-    if generation == Generation::Helm4 {
+    check_wait(args, dialect)?;
+    if dialect == Dialect::Helm4 {
         deprecated(args).for_each(|line| note(&line));
         if let Some(text) = dry_run_advice(args) {
-            note(&Warning::Advice(text).line(generation));
+            note(&Warning::Advice(text).line(dialect));
         }
     }
-    check_groups(args, generation)?;
-    check_dry_run(args, generation)?;
+    check_groups(args, dialect)?;
+    check_dry_run(args, dialect)?;
     check_network(args)
 }
 
@@ -64,7 +64,7 @@ fn dry_run_advice(args: &Args) -> Option<String> {
 }
 
 /// `--wait` and `--timeout` wait for nothing here, but a typo in them is a typo.
-fn check_wait(args: &Args, generation: Generation) -> Result<(), CliError> {
+fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     let invalid = |flag: &str, value: &str, why: String| {
         Err(CliError::new(
             Kind::Usage,
@@ -81,13 +81,13 @@ fn check_wait(args: &Args, generation: Generation) -> Result<(), CliError> {
     }
     match args.ignored.wait.as_deref() {
         None | Some("watcher" | "true" | "false") => Ok(()),
-        Some("hookOnly" | "legacy") if generation == Generation::Helm4 => Ok(()),
+        Some("hookOnly" | "legacy") if dialect == Dialect::Helm4 => Ok(()),
         Some("1" | "t" | "T" | "TRUE" | "True" | "0" | "f" | "F" | "FALSE" | "False")
-            if generation == Generation::Helm3 =>
+            if dialect == Dialect::Helm3 =>
         {
             Ok(())
         }
-        Some(value) if generation == Generation::Helm3 => invalid(
+        Some(value) if dialect == Dialect::Helm3 => invalid(
             "wait",
             value,
             format!("strconv.ParseBool: parsing {value:?}: invalid syntax"),
@@ -126,24 +126,24 @@ fn refused(flag: &str, why: &str) -> CliError {
     })
 }
 
-fn check_dry_run(args: &Args, generation: Generation) -> Result<(), CliError> {
+fn check_dry_run(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     if args.cluster.validate {
         return Err(refused("--validate", "a cluster"));
     }
     let value = args.cluster.dry_run.as_deref().unwrap_or("client");
-    match (generation, value) {
+    match (dialect, value) {
         (_, "client" | "true" | "1" | "t" | "T" | "TRUE" | "True" | "unset")
-        | (Generation::Helm3, "" | "none" | "false") => Ok(()),
+        | (Dialect::Helm3, "" | "none" | "false") => Ok(()),
         (_, "server") => Err(refused("--dry-run=server", "a cluster")),
-        (Generation::Helm3, _) => Err(CliError::new(
+        (Dialect::Helm3, _) => Err(CliError::new(
             Kind::Usage,
             "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server",
         )),
-        (Generation::Helm4, "none" | "0" | "f" | "F" | "FALSE" | "false" | "False") => Err(CliError::new(
+        (Dialect::Helm4, "none" | "0" | "f" | "F" | "FALSE" | "false" | "False") => Err(CliError::new(
             Kind::Usage,
             format!("invalid dry-run value ({value:?}). Must be \"server\" or \"client\""),
         )),
-        (Generation::Helm4, _) => Err(CliError::new(
+        (Dialect::Helm4, _) => Err(CliError::new(
             Kind::Usage,
             format!("invalid dry-run value ({value:?}). Must be \"none\", \"server\", or \"client\""),
         )),
@@ -163,8 +163,8 @@ fn check_network(args: &Args) -> Result<(), CliError> {
     Ok(())
 }
 
-fn check_groups(args: &Args, generation: Generation) -> Result<(), CliError> {
-    if generation == Generation::Helm4 && args.ignored.force_conflicts && args.ignored.force_replace {
+fn check_groups(args: &Args, dialect: Dialect) -> Result<(), CliError> {
+    if dialect == Dialect::Helm4 && args.ignored.force_conflicts && args.ignored.force_replace {
         return Err(CliError::new(
             Kind::Usage,
             "if any flags in the group [force-replace force-conflicts] are set none of the others can be; [force-conflicts force-replace] were all set",

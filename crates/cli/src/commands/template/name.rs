@@ -1,6 +1,6 @@
 //! The release's name: given, generated or templated, and checked.
 
-use mainstay_chart::{Generation, release_name_from};
+use mainstay_chart::{Dialect, release_name_from};
 
 use super::Args;
 use crate::error::{CliError, Kind};
@@ -31,13 +31,13 @@ const NO_CHART: &str =
     "\"mainstay template\" requires at least 1 argument\n\nUsage:  mainstay template [NAME] [CHART] [flags]";
 
 /// Helm's rule for names of releases.
-pub(super) fn check_release_name(name: &str, generation: Generation) -> Result<(), CliError> {
+pub(super) fn check_release_name(name: &str, dialect: Dialect) -> Result<(), CliError> {
     let problem = match name {
         "" => "no name provided",
         _ if name.len() > 53 || !is_dns_name(name) => INVALID,
         _ => return Ok(()),
     };
-    let prefix = if generation == Generation::Helm4 {
+    let prefix = if dialect == Dialect::Helm4 {
         "release name check failed: "
     } else {
         ""

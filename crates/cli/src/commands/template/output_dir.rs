@@ -6,17 +6,17 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use mainstay_chart::{Piece, PieceKind};
+use mainstay_chart::{OutputFile, OutputKind};
 
 use crate::error::CliError;
 
 /// Writes the pieces; gives Helm's report, one line per piece.
-pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[Piece]) -> Result<String, CliError> {
+pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[OutputFile]) -> Result<String, CliError> {
     let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     let mut report = String::new();
     for piece in pieces {
         let base = match release {
-            Some(name) if piece.kind != PieceKind::Crd => folder.join(name),
+            Some(name) if piece.kind != OutputKind::Crd => folder.join(name),
             _ => folder.to_path_buf(),
         };
         let path = base.join(&piece.path);
@@ -24,7 +24,7 @@ pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[Piece]) -> R
         let text = match files.entry(path) {
             std::collections::btree_map::Entry::Occupied(text) => text.into_mut(),
             std::collections::btree_map::Entry::Vacant(slot) => {
-                let before = if piece.kind == PieceKind::Hook {
+                let before = if piece.kind == OutputKind::Hook {
                     existing(slot.key())?
                 } else {
                     Vec::new()

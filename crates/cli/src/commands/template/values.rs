@@ -2,14 +2,14 @@
 
 use std::io::{self, Read};
 
-use mainstay_chart::{Generation, Layers};
+use mainstay_chart::{Dialect, Layers};
 use mainstay_yaml::Map;
 
 use super::args::Values;
 use crate::error::CliError;
 
 /// Everything the user set, merged as Helm merges it.
-pub(super) fn merge(args: &Values, generation: Generation) -> Result<Map, CliError> {
+pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
     let layers = Layers {
         files: args.files.iter().flat_map(|list| comma_list(list)).collect(),
         json: args.set_json.clone(),
@@ -18,7 +18,7 @@ pub(super) fn merge(args: &Values, generation: Generation) -> Result<Map, CliErr
         set_files: args.set_file.clone(),
         literals: args.set_literal.clone(),
     };
-    Ok(layers.merge(&mut read, generation)?)
+    Ok(layers.merge(&mut read, dialect)?)
 }
 
 /// A file, or stdin; nothing from the network.

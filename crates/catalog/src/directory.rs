@@ -1,12 +1,12 @@
-//! Charts in a folder: takes a path, gives versions, charts and files. Follows no link and reads no more than a chart may hold.
+//! Charts in a directory: takes a path, gives versions, charts and files. Follows no link and reads no more than a chart may hold.
 //!
 //! ```text
-//! <folder>/<version>/<flavour>/charts/<chart>/…      as `resources/` and the user's catalogue have it
-//! <folder>/<version>/charts/<chart>/…                as the Sail Operator's image has it: serves both flavours
+//! <directory>/<version>/<flavour>/charts/<chart>/…      as `resources/` and the user's catalog have it
+//! <directory>/<version>/charts/<chart>/…                as the Sail Operator's image has it: serves both flavours
 //! ```
 #![allow(
     clippy::disallowed_methods,
-    reason = "the rim of this crate: it is here that folders are read and written"
+    reason = "the rim of this crate: it is here that directories are read and written"
 )]
 
 use std::fs;
@@ -22,12 +22,12 @@ const MAX_BYTES: u64 = 100 << 20;
 /// Files of one chart.
 const MAX_FILES: usize = 10_000;
 
-/// A folder of versions.
+/// A directory of versions.
 #[derive(Clone, Debug)]
-pub(crate) struct Folder(pub(crate) PathBuf);
+pub(crate) struct Directory(pub(crate) PathBuf);
 
-impl Folder {
-    /// Versions that have at least one chart. A folder that is not there has none.
+impl Directory {
+    /// Versions that have at least one chart. A directory that is not there has none.
     pub(crate) fn versions(&self) -> Result<Vec<Version>, CatalogError> {
         let named = names(&self.0)?
             .into_iter()
@@ -44,7 +44,7 @@ impl Folder {
             .any(|flavour| self.top(version, *flavour).join("charts").is_dir())
     }
 
-    /// The folder that holds `charts` and `profiles` of a flavour.
+    /// The directory that holds `charts` and `profiles` of a flavour.
     fn top(&self, version: &Version, flavour: Flavour) -> PathBuf {
         let plain = self.0.join(version.to_string());
         let own = if plain.is_dir() {
@@ -77,15 +77,15 @@ impl Folder {
     }
 }
 
-/// Names in a folder, sorted; none if there is no such folder.
-fn names(folder: &Path) -> Result<Vec<String>, CatalogError> {
-    let entries = match fs::read_dir(folder) {
+/// Names in a directory, sorted; none if there is no such directory.
+fn names(directory: &Path) -> Result<Vec<String>, CatalogError> {
+    let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        entries => entries.map_err(|source| read_error(folder, source))?,
+        entries => entries.map_err(|source| read_error(directory, source))?,
     };
     let mut names = Vec::new();
     for entry in entries {
-        let entry = entry.map_err(|source| read_error(folder, source))?;
+        let entry = entry.map_err(|source| read_error(directory, source))?;
         names.extend(
             entry
                 .file_name()
@@ -103,8 +103,8 @@ fn read_files(top: &Path) -> Result<Files, CatalogError> {
     let mut files = Files::new();
     let mut left = MAX_BYTES;
     let mut open = vec![String::new()];
-    while let Some(folder) = open.pop() {
-        let path = top.join(&folder);
+    while let Some(directory) = open.pop() {
+        let path = top.join(&directory);
         for entry in fs::read_dir(&path).map_err(|source| read_error(&path, source))? {
             let entry = entry.map_err(|source| read_error(&path, source))?;
             let metadata = entry
@@ -117,10 +117,10 @@ fn read_files(top: &Path) -> Result<Files, CatalogError> {
                     path: entry.path(),
                     reason: "its name is no text",
                 })?;
-            let name = if folder.is_empty() {
+            let name = if directory.is_empty() {
                 name
             } else {
-                format!("{folder}/{name}")
+                format!("{directory}/{name}")
             };
             let refused = |reason| CatalogError::Refused {
                 path: entry.path(),
@@ -129,7 +129,7 @@ fn read_files(top: &Path) -> Result<Files, CatalogError> {
             if metadata.is_dir() {
                 open.push(name);
             } else if !metadata.is_file() {
-                return Err(refused("it is neither a file nor a folder"));
+                return Err(refused("it is neither a file nor a directory"));
             } else {
                 left = left
                     .checked_sub(metadata.len())
