@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: takes nothing, measures ours and the peer alternately in one run, gives ratios.
+//! `cargo xtask bench`: measures Mainstay and the peer alternately in one run and prints ratios.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -16,23 +16,23 @@ pub(crate) struct Arguments {
     quick: bool,
 }
 
-/// Ours beside the peer's.
+/// Our figure and the peer's.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Figure {
-    /// What was measured.
+    /// Name of the figure.
     pub(crate) name: String,
-    /// Ours, in `unit`.
+    /// Our value in `unit`.
     pub(crate) ours: f64,
-    /// The peer's, in `unit`; zero where it has none.
+    /// The peer's value in `unit`; zero without a peer.
     pub(crate) theirs: f64,
     /// `ms`, `MiB`, …
     pub(crate) unit: String,
-    /// The ratio wanted; zero where there is no goal.
+    /// The ratio to reach; zero without a goal.
     pub(crate) wanted: f64,
 }
 
 impl Figure {
-    /// How many times less ours is.
+    /// Returns the peer's value divided by ours.
     fn ratio(&self) -> f64 {
         self.theirs / self.ours
     }
@@ -60,18 +60,21 @@ impl Figure {
     }
 }
 
-/// Measures and prints.
+/// Prints all figures.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let figures = measure(arguments.quick)?;
     let rows: Vec<_> = figures
         .iter()
         .map(|figure| vec![figure.name.clone(), figure.text(), figure.goal()])
         .collect();
-    println!("\n{}", crate::table::layout(&["what", "figure", "goal"], &rows));
+    println!(
+        "\n{}",
+        crate::table::layout(&["benchmark", "figure", "goal"], &rows)
+    );
     Ok(())
 }
 
-/// Whole processes first, then the engines in-process.
+/// Measures whole processes, then the engines in process.
 pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
     let chart = istiod()?;
     let mut figures = whole_process(&chart, if quick { 20 } else { 60 })?;
@@ -80,7 +83,7 @@ pub(crate) fn measure(quick: bool) -> anyhow::Result<Vec<Figure>> {
     Ok(figures)
 }
 
-/// The newest release's istiod chart.
+/// Returns the istiod chart of the newest release.
 fn istiod() -> anyhow::Result<PathBuf> {
     let chart = repository_root().join("resources/1.29.1/installer/charts/istiod");
     if !chart.is_dir() {
@@ -102,7 +105,7 @@ fn arguments(program: &Path, chart: &Path) -> Vec<String> {
     .into()
 }
 
-/// Alternates the two, so that a busy neighbour slows both; the median is what a user feels.
+/// Alternates the programs, so that other load affects both, and takes medians.
 fn whole_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
     let programs = [crate::build::release_binary()?, peer("helm4")?];
     let scratch = tempfile::tempdir()?;
@@ -139,7 +142,7 @@ fn median(mut values: Vec<f64>) -> f64 {
     values.get(values.len() / 2).copied().unwrap_or_default()
 }
 
-/// The engines without their start-up: a bench of the chart crate, which prints one `bench {…}` line per figure.
+/// Measures the engines without process start-up, with a bench that prints one `bench {…}` line per figure.
 fn in_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
     let output = crate::build::cargo()
         .args([
@@ -167,7 +170,7 @@ fn in_process(chart: &Path, runs: usize) -> anyhow::Result<Vec<Figure>> {
     Ok(figures.collect::<Result<_, _>>()?)
 }
 
-/// Instructions do not depend on the neighbours. Without valgrind the figure is left out.
+/// Counts instructions, which do not depend on other load; omitted without valgrind.
 fn instructions(chart: &Path) -> anyhow::Result<Vec<Figure>> {
     let ours = count_instructions(&crate::build::release_binary()?, chart);
     let theirs = count_instructions(&peer("helm4")?, chart);

@@ -1,4 +1,4 @@
-//! Building and finding our own binary: takes a profile's name, gives the path cargo itself names.
+//! Runs cargo and builds the `mainstay` binary.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-/// The release build of `mainstay`, made up to date first.
+/// Builds `mainstay` with the release profile and returns its path.
 pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
     let output = cargo()
         .args([
@@ -28,7 +28,7 @@ pub(crate) fn release_binary() -> anyhow::Result<PathBuf> {
         .lines()
         .filter_map(executable)
         .next_back()
-        .context("cargo named no executable")
+        .context("cargo reported no executable")
 }
 
 fn executable(message: &str) -> Option<PathBuf> {
@@ -38,20 +38,20 @@ fn executable(message: &str) -> Option<PathBuf> {
     is_ours.then(|| PathBuf::from(path))
 }
 
-/// The cargo that runs this task, as if called from a shell: what it tells a program it runs about that program's package, build scripts
-/// would take for news, and half of all dependencies would be built again.
+/// Returns a command for the cargo that runs this task, without the variables that describe the xtask
+/// package: build scripts track them, and half of all dependencies would be rebuilt.
 pub(crate) fn cargo() -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     for (name, _) in std::env::vars_os() {
-        let told = |beginning: &str| name.to_str().is_some_and(|name| name.starts_with(beginning));
-        if told("CARGO_PKG_") || told("CARGO_MANIFEST_") {
+        let has_prefix = |prefix: &str| name.to_str().is_some_and(|name| name.starts_with(prefix));
+        if has_prefix("CARGO_PKG_") || has_prefix("CARGO_MANIFEST_") {
             command.env_remove(&name);
         }
     }
     command
 }
 
-/// Runs cargo with `arguments` in the workspace, its output on the terminal.
+/// Runs cargo with `arguments` in the workspace; its output goes to the terminal.
 pub(crate) fn run_cargo(arguments: &[&str]) -> anyhow::Result<()> {
     println!("$ cargo {}", arguments.join(" "));
     let status = cargo()

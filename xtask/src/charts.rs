@@ -1,8 +1,9 @@
-//! `cargo xtask charts`: takes `charts.lock`, gives `resources/<version>/<flavour>/…`. Derives with the catalogue's tables.
+//! `cargo xtask charts`: downloads the charts pinned in `charts.lock` and derives
+//! `resources/<version>/<flavour>/…`.
 //!
-//! Each version is downloaded with `go mod download`, refused if its sum is not the pinned one, derived in memory,
-//! written next to its place and renamed into it: a version is there whole or not at all. The Go module cache is only read.
-//! At the end everything is packed into `resources/charts.pack`, which the build embeds.
+//! Each version is downloaded with `go mod download`, rejected if its sum differs from the pinned one,
+//! derived in memory, written to a temporary directory and renamed, so that a version is complete or absent.
+//! Finally everything is packed into `resources/charts.pack`, which the build embeds.
 
 pub(crate) mod module;
 mod packing;
@@ -21,12 +22,12 @@ pub(crate) struct Arguments {
     /// Derive everything again
     #[arg(long, conflicts_with = "check")]
     force: bool,
-    /// Only tell whether there is something to do
+    /// Only check whether resources/ is up to date
     #[arg(long)]
     check: bool,
 }
 
-/// Brings `resources/` up to date.
+/// Updates `resources/`.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = root()?;
     let pins = read_lock(&root)?;
@@ -45,7 +46,9 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
 
 fn root() -> Result<PathBuf> {
     let xtask = std::env::var_os("CARGO_MANIFEST_DIR").context("run this as `cargo xtask charts`")?;
-    let root = Path::new(&xtask).parent().context("xtask has no parent folder")?;
+    let root = Path::new(&xtask)
+        .parent()
+        .context("xtask has no parent directory")?;
     Ok(root.to_owned())
 }
 
@@ -58,7 +61,7 @@ pub(crate) fn read_lock(root: &Path) -> Result<Vec<Pin>> {
 fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
     tree::remove_unpinned(resources, pins)?;
     for (index, pin) in stale.iter().enumerate() {
-        say(&format!(
+        print_progress(&format!(
             "charts: [{}/{}] Istio {}: downloading {}",
             index + 1,
             stale.len(),
@@ -76,7 +79,7 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
                 text: &stamp(pin),
             },
         )?;
-        say(&format!(
+        print_progress(&format!(
             "charts: [{}/{}] Istio {}: {files} files",
             index + 1,
             stale.len(),
@@ -84,11 +87,11 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
         ));
     }
     if stale.is_empty() {
-        say(&format!("charts: {} versions up to date", pins.len()));
+        print_progress(&format!("charts: {} versions up to date", pins.len()));
     }
     if !stale.is_empty() || !packing::is_fresh(resources, &stamps(pins)) {
         let (before, after) = packing::write(resources, pins, &stamps(pins))?;
-        say(&format!(
+        print_progress(&format!(
             "charts: packed {} KiB into {} KiB",
             before / 1024,
             after / 1024
@@ -98,8 +101,8 @@ fn update(resources: &Path, pins: &[Pin], stale: &[&Pin]) -> Result<()> {
 }
 
 fn derive(pin: &Pin) -> Result<Vec<(Flavour, Files)>> {
-    let folder = module::download(pin)?;
-    let source = tree::read(&folder.join("manifests"), &["charts", "profiles"])?;
+    let directory = module::download(pin)?;
+    let source = tree::read(&directory.join("manifests"), &["charts", "profiles"])?;
     let installer = derive_installer(&source, &pin.version)?;
     let operator = derive_operator(&installer, &pin.version)?;
     Ok(vec![
@@ -108,7 +111,7 @@ fn derive(pin: &Pin) -> Result<Vec<(Flavour, Files)>> {
     ])
 }
 
-/// What a version's folder must say to be up to date: the pin, and the tables that derived it.
+/// Returns the content of the stamp file: the pin and the fingerprint of the derivation tables.
 fn stamp(pin: &Pin) -> String {
     format!("{} {} {:016x}\n", pin.query(), pin.sum, fingerprint())
 }
@@ -122,7 +125,7 @@ fn is_fresh(resources: &Path, pin: &Pin) -> bool {
     std::fs::read_to_string(path).is_ok_and(|found| found == stamp(pin))
 }
 
-#[expect(clippy::print_stderr, reason = "progress of a developer's command")]
-fn say(line: &str) {
+#[expect(clippy::print_stderr, reason = "progress of a development task")]
+fn print_progress(line: &str) {
     eprintln!("{line}");
 }

@@ -1,9 +1,9 @@
-//! `cargo xtask codegen`: takes the pinned modules' own definitions and the charts of `resources/`, gives the files that state facts
-//! about them.
+//! `cargo xtask codegen`: generates tables of facts from the definitions in the pinned modules and from the
+//! charts in `resources/`.
 //!
-//! What a chart accepts as values is defined upstream in protobuf (Istio) and `OpenAPI` (the Kubernetes types inside). Only facts are
-//! carried over (names, types, which fields are required); descriptions stay where they are. Which kinds charts install and what their
-//! roles grant is found by rendering all of them.
+//! Chart values are defined upstream in protobuf (Istio) and `OpenAPI` (Kubernetes types). Only facts are
+//! taken over (names, types, required fields), no descriptions. Which kinds charts install and what their
+//! roles grant is found by rendering all charts.
 
 mod charts;
 mod openapi;
@@ -19,10 +19,10 @@ use mainstay_catalog::{Pin, Version};
 use crate::charts::{module, read_lock};
 use overrides::{Change, Overrides};
 
-/// What charts accept as values.
+/// The schema of chart values.
 const VALUES: &str = "crates/api/src/crd/upstream.txt";
 
-/// Where the definitions begin; everything they mention comes along.
+/// The types to generate, together with everything they refer to.
 const ROOTS: &[&str] = &[
     "Values",
     "CNIConfig",
@@ -33,19 +33,19 @@ const ROOTS: &[&str] = &[
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Only tell whether the files are what would be written
+    /// Only check whether the files are up to date
     #[arg(long)]
     check: bool,
 }
 
-/// One type: its attributes and its fields' lines, as they are written.
+/// One type with its attributes and fields.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Type {
-    /// After the name: `map=atomic`.
+    /// Attributes of the type: `map=atomic`.
     pub(crate) attributes: String,
     /// `(name, type, attributes)`.
     pub(crate) fields: Vec<(String, String, String)>,
-    /// Groups of fields of which at most one may be set.
+    /// Groups of mutually exclusive fields.
     pub(crate) one_of: Vec<Vec<String>>,
 }
 
@@ -56,13 +56,13 @@ pub(crate) struct Definitions {
     pub(crate) enumerations: BTreeMap<String, Vec<String>>,
 }
 
-/// A file and what it should hold.
+/// A generated file.
 struct Output {
     path: &'static str,
     text: String,
 }
 
-/// Writes the files, or compares them.
+/// Writes the files, or compares them with what is stored.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = mainstay_testkit::repository_root();
     let mut outputs = vec![Output {
@@ -84,8 +84,8 @@ pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     }
 }
 
-/// The parts of the operator's own chart that follow from its code. What it needs to know is in a crate that needs a client, which nothing
-/// else here does; whether they are fresh is that crate's test.
+/// Writes the generated parts of the operator's chart. The example runs in its own crate, because xtask does
+/// not depend on a Kubernetes client; a test of that crate checks that they are up to date.
 fn write_chart(root: &Path) -> Result<()> {
     let status = crate::build::cargo()
         .args([
@@ -110,7 +110,7 @@ impl Output {
         let stored = std::fs::read_to_string(root.join(self.path)).with_context(|| self.path.to_owned())?;
         ensure!(
             stored == self.text,
-            "{} is not what `cargo xtask codegen` writes: run it",
+            "{} is out of date: run `cargo xtask codegen`",
             self.path
         );
         Ok(())
@@ -155,7 +155,7 @@ fn generate(root: &Path) -> Result<String> {
     print(&definitions)
 }
 
-/// The folder of Kubernetes' published `OpenAPI`.
+/// Returns the directory of the published Kubernetes `OpenAPI`.
 fn kubernetes_specs() -> Result<PathBuf> {
     let kubernetes = pin(
         "k8s.io/kubernetes",
@@ -166,7 +166,7 @@ fn kubernetes_specs() -> Result<PathBuf> {
 }
 
 fn pin(module: &str, version: &str, sum: &str) -> Result<Pin> {
-    // Not Istio's: the version that charts are stamped with has no meaning here.
+    // The version is used to stamp Istio charts and has no meaning here.
     let none: Version = "0.0.0".parse()?;
     Ok(Pin {
         version: none,
@@ -176,7 +176,7 @@ fn pin(module: &str, version: &str, sum: &str) -> Result<Pin> {
     })
 }
 
-/// Every type that the roots need, in order of name.
+/// Prints every type that the roots refer to, sorted by name.
 fn print(definitions: &Definitions) -> Result<String> {
     let mut wanted: Vec<String> = ROOTS.iter().map(|root| (*root).to_owned()).collect();
     let mut seen = BTreeSet::new();
@@ -184,7 +184,7 @@ fn print(definitions: &Definitions) -> Result<String> {
         let Some(kind) = definitions.types.get(&name) else {
             ensure!(
                 definitions.enumerations.contains_key(&name),
-                "nothing defines {name}"
+                "undefined type {name}"
             );
             seen.insert(name);
             continue;
@@ -201,7 +201,7 @@ fn print(definitions: &Definitions) -> Result<String> {
         match (definitions.types.get(&name), definitions.enumerations.get(&name)) {
             (Some(kind), _) => print_type(&name, kind, &mut out),
             (None, Some(values)) => out.extend([name.as_str(), " = ", &values.join("|"), "\n"]),
-            (None, None) => bail!("nothing defines {name}"),
+            (None, None) => bail!("undefined type {name}"),
         }
     }
     Ok(out)
@@ -221,10 +221,10 @@ fn print_type(name: &str, kind: &Type, out: &mut String) {
     }
 }
 
-/// The type's name inside `[…]` and `{…}`, unless it is one of the language's own.
+/// Returns the type name inside `[…]` and `{…}`, unless it is built in.
 fn reference(kind: &str) -> Option<String> {
     let name = kind.trim_matches(['[', ']', '{', '}']);
-    let is_own = name.contains('|')
+    let is_built_in = name.contains('|')
         || matches!(
             name,
             "string"
@@ -238,11 +238,11 @@ fn reference(kind: &str) -> Option<String> {
                 | "date-time"
                 | "object"
         );
-    (!is_own).then(|| name.to_owned())
+    (!is_built_in).then(|| name.to_owned())
 }
 
 impl Definitions {
-    /// What is changed is there, or the change is stale.
+    /// Applies an override; a missing type or field is an error, because the override is then out of date.
     pub(crate) fn change(&mut self, owner: &str, field: Option<&str>, change: &Change) -> Result<()> {
         if let (Change::Add(text), Some(field)) = (change, field) {
             let kind = self.types.entry(owner.to_owned()).or_default();
@@ -252,7 +252,7 @@ impl Definitions {
         let kind = self
             .types
             .get_mut(owner)
-            .with_context(|| format!("an override names {owner}, which is not there"))?;
+            .with_context(|| format!("override of unknown type {owner}"))?;
         let Some(field) = field else {
             let Change::Attributes(attributes) = change else {
                 bail!("{owner}: only attributes of a whole type can be changed")
@@ -265,7 +265,7 @@ impl Definitions {
             kind.fields.retain(|(name, ..)| name != field);
             ensure!(
                 kind.fields.len() < before,
-                "an override names {owner}.{field}, which is not there"
+                "override of unknown field {owner}.{field}"
             );
             return Ok(());
         }
@@ -273,7 +273,7 @@ impl Definitions {
             .fields
             .iter_mut()
             .find(|(name, ..)| name == field)
-            .with_context(|| format!("an override names {owner}.{field}, which is not there"))?;
+            .with_context(|| format!("override of unknown field {owner}.{field}"))?;
         match change {
             Change::Type(text) => expression.clone_from(text),
             Change::Attributes(text) => attributes.clone_from(text),

@@ -1,5 +1,5 @@
-//! `cargo xtask fuzz`: takes seconds, builds every target of `fuzz/` with coverage feedback on the stable toolchain and
-//! runs each for that long, from inputs the tree already holds.
+//! `cargo xtask fuzz`: takes seconds, builds every target of `fuzz/` with coverage feedback on the stable
+//! toolchain and runs each for that long, from inputs the tree already holds.
 
 mod seeds;
 
@@ -27,8 +27,8 @@ pub(crate) struct Run {
     pub(crate) survived: bool,
 }
 
-/// What libFuzzer's feedback needs of the compiler. All of it is stable; the sanitizers are not, and safe Rust has
-/// little use for them.
+/// What libFuzzer's feedback needs of the compiler. All of it is stable; the sanitizers are not, and safe
+/// Rust has little use for them.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module -Cllvm-args=-sanitizer-coverage-level=4 \
     -Cllvm-args=-sanitizer-coverage-inline-8bit-counters -Cllvm-args=-sanitizer-coverage-pc-table \
     -Cllvm-args=-sanitizer-coverage-trace-compares -Ccodegen-units=1 -Cdebug-assertions -Copt-level=3";
@@ -47,21 +47,21 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Builds every target and runs those that are `wanted`. Chance starts from `seed`; 0 draws a new one, so that each long run
-/// explores elsewhere.
+/// Builds every target and runs those that are `wanted`. Chance starts from `seed`; 0 draws a new one, so
+/// that each long run explores elsewhere.
 pub(crate) fn fuzz_some(wanted: impl Fn(&str) -> bool, seconds: u64, seed: u32) -> anyhow::Result<Vec<Run>> {
-    let folder = repository_root().join("fuzz");
-    let binaries = build(&folder)?;
-    targets(&folder)?
+    let directory = repository_root().join("fuzz");
+    let binaries = build(&directory)?;
+    targets(&directory)?
         .iter()
         .filter(|target| wanted(target))
         .map(|target| fuzz(&binaries.join(target), target, seconds, seed))
         .collect()
 }
 
-fn targets(folder: &Path) -> anyhow::Result<Vec<String>> {
+fn targets(directory: &Path) -> anyhow::Result<Vec<String>> {
     let mut names = Vec::new();
-    for entry in fs::read_dir(folder.join("targets")).context("fuzz/targets")? {
+    for entry in fs::read_dir(directory.join("targets")).context("fuzz/targets")? {
         let path = entry?.path();
         names.extend(path.file_stem().map(|name| name.to_string_lossy().into_owned()));
     }
@@ -69,13 +69,13 @@ fn targets(folder: &Path) -> anyhow::Result<Vec<String>> {
     Ok(names)
 }
 
-fn build(folder: &Path) -> anyhow::Result<PathBuf> {
+fn build(directory: &Path) -> anyhow::Result<PathBuf> {
     let target = repository_root().join("target/fuzz");
     // A target triple keeps the flags away from build scripts and procedural macros.
     let triple = host()?;
     let status = crate::build::cargo()
         .args(["build", "--release", "--quiet", "--target", &triple])
-        .current_dir(folder)
+        .current_dir(directory)
         .env("RUSTFLAGS", COVERAGE)
         .env("CARGO_TARGET_DIR", &target)
         .status()

@@ -1,5 +1,5 @@
-//! `cargo xtask hostile`: takes charts, archives and values made to hurt, runs the real binary on each, gives a verdict:
-//! it must refuse with the expected words, quickly and in little memory.
+//! `cargo xtask hostile`: runs the binary on hostile charts, archives and values. Each must fail with the
+//! expected message, within the limits on time and memory.
 
 pub(crate) mod archive;
 mod cases;
@@ -14,31 +14,31 @@ use anyhow::bail;
 
 use crate::measure::{Cost, measured};
 
-/// What each case may cost: time on processors, which neighbours do not change, and on the clock, against those that only wait.
-const TIME: Duration = Duration::from_secs(1);
-const WAIT: Duration = Duration::from_secs(5);
-const MEMORY_KIB: i64 = 256 * 1024;
+/// Limits per case: CPU time, which other load does not affect, and wall time for cases that block.
+const MAX_CPU: Duration = Duration::from_secs(1);
+const MAX_WALL: Duration = Duration::from_secs(5);
+const MAX_MEMORY_KIB: i64 = 256 * 1024;
 
 /// One hostile input.
 pub(crate) struct Hostile {
     name: &'static str,
-    /// Files to lay out; the chart is the folder `chart` unless `arguments` name something else.
+    /// Files to create; the chart is the directory `chart` unless `arguments` name another.
     files: Vec<(String, Vec<u8>)>,
     /// Everything after `template x`.
     arguments: &'static [&'static str],
-    /// A part of the error the user must see.
+    /// Part of the expected error message.
     expected: &'static str,
 }
 
-/// What became of one case.
-pub(crate) struct Verdict {
+/// Result of one case.
+pub(crate) struct CaseResult {
     name: &'static str,
     cost: Option<Cost>,
-    /// What was wrong, if anything.
-    pub(crate) complaint: Option<String>,
+    /// The violated expectation, if any.
+    pub(crate) problem: Option<String>,
 }
 
-impl fmt::Display for Verdict {
+impl fmt::Display for CaseResult {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let cost = self.cost.map_or_else(
             || "no cost".into(),
@@ -54,7 +54,7 @@ impl fmt::Display for Verdict {
             f,
             "{:<34} {cost}  {}",
             self.name,
-            self.complaint.as_deref().unwrap_or("refused")
+            self.problem.as_deref().unwrap_or("rejected")
         )
     }
 }
@@ -66,34 +66,31 @@ pub(crate) struct Arguments {
     only: String,
 }
 
-/// Judges and prints; fails on a complaint.
+/// Runs and prints all cases; fails if one has a problem.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
-    let verdicts = judge_all(&arguments.only)?;
-    for verdict in &verdicts {
-        println!("{verdict}");
+    let results = run_all(&arguments.only)?;
+    for result in &results {
+        println!("{result}");
     }
-    let failed = verdicts
-        .iter()
-        .filter(|verdict| verdict.complaint.is_some())
-        .count();
-    println!("{} passed, {failed} failed", verdicts.len() - failed);
+    let failed = results.iter().filter(|result| result.problem.is_some()).count();
+    println!("{} passed, {failed} failed", results.len() - failed);
     if failed > 0 {
-        bail!("{failed} hostile inputs were not refused as they must be");
+        bail!("{failed} hostile inputs were not rejected as expected");
     }
     Ok(())
 }
 
 /// Runs every case whose name contains `only` against the release build.
-pub(crate) fn judge_all(only: &str) -> anyhow::Result<Vec<Verdict>> {
+pub(crate) fn run_all(only: &str) -> anyhow::Result<Vec<CaseResult>> {
     let mainstay = crate::build::release_binary()?.display().to_string();
     let cases = cases::all()?;
     let wanted = cases.iter().filter(|case| case.name.contains(only));
-    wanted.map(|case| judge(case, &mainstay)).collect()
+    wanted.map(|case| run_case(case, &mainstay)).collect()
 }
 
-/// The dearest case of each kind, for the report.
-pub(crate) fn worst(verdicts: &[Verdict]) -> String {
-    let costs = || verdicts.iter().filter_map(|verdict| verdict.cost);
+/// Returns the highest costs of all cases.
+pub(crate) fn worst(results: &[CaseResult]) -> String {
+    let costs = || results.iter().filter_map(|result| result.cost);
     let time = costs().map(|cost| cost.cpu).max().unwrap_or_default();
     let memory = costs().map(|cost| cost.peak_kib).max().unwrap_or_default();
     format!(
@@ -103,7 +100,7 @@ pub(crate) fn worst(verdicts: &[Verdict]) -> String {
     )
 }
 
-fn judge(case: &Hostile, mainstay: &str) -> anyhow::Result<Verdict> {
+fn run_case(case: &Hostile, mainstay: &str) -> anyhow::Result<CaseResult> {
     let scratch = tempfile::tempdir()?;
     for (name, content) in &case.files {
         let path = scratch.path().join(name);
@@ -113,58 +110,58 @@ fn judge(case: &Hostile, mainstay: &str) -> anyhow::Result<Verdict> {
     let arguments: Vec<String> = case
         .arguments
         .iter()
-        .map(|word| placed(word, scratch.path()))
+        .map(|word| resolve_path(word, scratch.path()))
         .collect();
     let mut command = vec![mainstay, "template", "x"];
     command.extend(arguments.iter().map(String::as_str));
-    let (output, cost) = measured(&command, Some(WAIT * 2), scratch.path())?;
-    Ok(Verdict {
+    let (output, cost) = measured(&command, Some(MAX_WALL * 2), scratch.path())?;
+    Ok(CaseResult {
         name: case.name,
-        complaint: complaint(case, &output, cost),
+        problem: find_problem(case, &output, cost),
         cost,
     })
 }
 
-/// `@name` is a file of the case.
-fn placed(word: &str, scratch: &Path) -> String {
+/// Replaces `@name` with the path of a file of the case.
+fn resolve_path(word: &str, scratch: &Path) -> String {
     word.strip_prefix('@').map_or_else(
         || word.to_owned(),
         |name| scratch.join(name).display().to_string(),
     )
 }
 
-fn complaint(case: &Hostile, output: &Output, cost: Option<Cost>) -> Option<String> {
+fn find_problem(case: &Hostile, output: &Output, cost: Option<Cost>) -> Option<String> {
     let Some(cost) = cost else {
-        return Some("it could not be measured".into());
+        return Some("not measured".into());
     };
-    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
     match output.status.code() {
-        Some(0) => return Some("it was accepted".into()),
+        Some(0) => return Some("accepted".into()),
         Some(1 | 2) => {}
         code => {
             return Some(format!(
-                "it ended with {code:?} instead of an error: {}",
-                head(&said)
+                "exited with {code:?} instead of an error: {}",
+                head(&stderr)
             ));
         }
     }
-    if !said.contains(case.expected) {
+    if !stderr.contains(case.expected) {
         return Some(format!(
-            "it did not say {:?} but {:?}",
+            "printed {1:?} instead of {0:?}",
             case.expected,
-            head(&said)
+            head(&stderr)
         ));
     }
     if !output.stdout.is_empty() {
-        return Some("something was written before the error".into());
+        return Some("wrote output before the error".into());
     }
-    if cost.cpu > TIME || cost.wall > WAIT {
+    if cost.cpu > MAX_CPU || cost.wall > MAX_WALL {
         return Some(format!(
-            "it took {:.1?}, {:.1?} by the clock",
+            "took {:.1?} of CPU time, {:.1?} of wall time",
             cost.cpu, cost.wall
         ));
     }
-    (cost.peak_kib > MEMORY_KIB).then(|| format!("it took {} MiB", cost.peak_kib / 1024))
+    (cost.peak_kib > MAX_MEMORY_KIB).then(|| format!("took {} MiB", cost.peak_kib / 1024))
 }
 
 fn head(text: &str) -> String {

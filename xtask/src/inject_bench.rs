@@ -1,5 +1,5 @@
-//! `cargo xtask bench-inject`: takes a place for its figures, measures `mainstay generate` and `istioctl kube-inject` alternately on one task,
-//! in a namespace where an API server answers istioctl. Run by `prove inject`.
+//! `cargo xtask bench-inject`: measures `mainstay generate` and `istioctl kube-inject` alternately, in a
+//! network namespace with an API server, which istioctl needs. Run by `prove inject`.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -14,9 +14,9 @@ use crate::measure::{Cost, measured};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Where the figures go
+    /// File to write the figures to
     report: PathBuf,
-    /// How often each is measured
+    /// Number of runs of each
     #[arg(long, default_value_t = 1)]
     runs: usize,
     /// The release build of mainstay
@@ -46,21 +46,21 @@ pub(crate) struct Figures {
     pub(crate) json: Sample,
 }
 
-/// What one program took.
+/// Cost of one program.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
 pub(crate) struct Sample {
     /// Wall time in milliseconds.
     pub(crate) wall_ms: f64,
-    /// Time on processors in milliseconds.
+    /// CPU time in milliseconds.
     pub(crate) cpu_ms: f64,
     /// Peak resident memory in MiB.
     pub(crate) peak_mib: f64,
 }
 
-/// How many manifests there are.
+/// Number of manifests in the input.
 const MANIFESTS: usize = 1_000;
 
-/// Builds what is needed, starts a cluster, measures there.
+/// Builds the programs, starts a cluster and measures inside it.
 pub(crate) fn measure(runs: usize) -> anyhow::Result<Figures> {
     let mainstay = crate::build::release_binary()?;
     let istioctl = peer("istioctl")?;
@@ -96,12 +96,12 @@ pub(crate) fn measure(runs: usize) -> anyhow::Result<Figures> {
     Ok(serde_json::from_slice(&fs::read(report)?)?)
 }
 
-/// Measures, where an API server answers.
+/// Measures inside the cluster's network namespace.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let scratch = tempfile::tempdir()?;
     let bench = Bench {
         arguments,
-        folder: scratch.path(),
+        directory: scratch.path(),
     };
     let bytes = bench.prepare()?;
     let mut samples: [Vec<Cost>; 6] = Default::default();
@@ -134,15 +134,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 
 struct Bench<'a> {
     arguments: &'a Arguments,
-    folder: &'a Path,
+    directory: &'a Path,
 }
 
 impl Bench<'_> {
     fn path(&self, name: &str) -> String {
-        self.folder.join(name).display().to_string()
+        self.directory.join(name).display().to_string()
     }
 
-    /// Writes the inputs; gives the size of one stream.
+    /// Writes the inputs and returns the size of one stream.
     fn prepare(&self) -> anyhow::Result<usize> {
         let manifests: Vec<String> = (0..MANIFESTS).map(manifest).collect();
         let stream = manifests.concat();
@@ -156,7 +156,7 @@ impl Bench<'_> {
         Ok(stream.len())
     }
 
-    /// It adds the same container and volume; it does not even mount the volume elsewhere.
+    /// istioctl adds the same container and volume, without mounts in other containers.
     fn istioctl(&self) -> anyhow::Result<Cost> {
         let program = self.arguments.istioctl.display().to_string();
         let [config, mesh, values, input, output] = [
@@ -194,14 +194,14 @@ impl Bench<'_> {
     }
 
     fn files(&self) -> anyhow::Result<Cost> {
-        let folder = self.folder.join("files");
-        let _ = fs::remove_dir_all(&folder);
-        fs::create_dir(&folder)?;
+        let directory = self.directory.join("files");
+        let _ = fs::remove_dir_all(&directory);
+        fs::create_dir(&directory)?;
         for number in 0..MANIFESTS {
-            fs::write(folder.join(format!("{number:04}.yaml")), manifest(number))?;
+            fs::write(directory.join(format!("{number:04}.yaml")), manifest(number))?;
         }
-        let cost = self.generate(&[&folder.display().to_string()])?;
-        let text = fs::read_to_string(folder.join("0999.yaml"))?;
+        let cost = self.generate(&[&directory.display().to_string()])?;
+        let text = fs::read_to_string(directory.join("0999.yaml"))?;
         ensure!(text.contains("contrast-initializer"), "a file was not injected");
         Ok(cost)
     }
@@ -213,7 +213,7 @@ impl Bench<'_> {
         Ok(cost)
     }
 
-    /// One document of the size of the stream.
+    /// Measures one document of the size of the stream.
     fn one(&self, name: &str, added: &str) -> anyhow::Result<Cost> {
         let (input, output) = (self.path(name), self.path(&format!("ours-{name}")));
         let cost = self.generate(&["--output", &output, &input])?;
@@ -228,14 +228,14 @@ impl Bench<'_> {
     }
 
     fn cost(&self, command: &[&str]) -> anyhow::Result<Cost> {
-        let (output, cost) = measured(command, None, self.folder)?;
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
-        ensure!(output.status.success(), "{} failed: {said}", command.join(" "));
-        cost.context("a run was not measured")
+        let (output, cost) = measured(command, None, self.directory)?;
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
+        ensure!(output.status.success(), "{} failed: {stderr}", command.join(" "));
+        cost.context("no measurement")
     }
 }
 
-/// Whoever is fast must also be done.
+/// Checks that every manifest was injected.
 fn complete(output: &str, times: usize) -> anyhow::Result<()> {
     let text = fs::read_to_string(output)?;
     let found = text.matches("name: contrast-initializer").count();
@@ -314,7 +314,7 @@ fn manifest(number: usize) -> String {
          app: app-{number}\n    spec:\n      runtimeClassName: contrast-cc\n      containers:\n      - name: app\n        \
          image: registry.example.com/app-{number}:1.0.0\n        args:\n        - |\n"
     );
-    // Writing to memory does not fail.
+    // Writing to a string cannot fail.
     for step in 0..64 {
         let _ = writeln!(text, "          echo \"step {step} of application {number}\"");
     }
@@ -329,7 +329,7 @@ fn manifest(number: usize) -> String {
     text
 }
 
-/// What istioctl is asked to add.
+/// Injection template for istioctl.
 const TEMPLATE: &str = "\
 policy: enabled
 alwaysInjectSelector: []

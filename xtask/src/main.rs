@@ -1,8 +1,8 @@
-//! Everything around the product: takes a task's name, does it, prints what happened. `cargo xtask --help` lists the tasks.
+//! Development tasks; `cargo xtask --help` lists them.
 #![allow(
     clippy::print_stdout,
     clippy::print_stderr,
-    reason = "tasks talk to the terminal"
+    reason = "tasks print to the terminal"
 )]
 
 mod bench;
@@ -38,35 +38,35 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Task {
-    /// Fetch the pinned charts, build, and show an upgrade of Istio on an embedded cluster
+    /// Fetch the pinned charts, build, and run an Istio upgrade on an embedded cluster
     Run,
-    /// Everything CI asks: format, lints, licences, tidy, every test, the short share of each proof
+    /// Run what CI runs: format, lints, licenses, tidy, all tests and the quick share of each proof
     Test,
     /// Download the pinned Istio charts and derive both flavours into `resources/`
     Charts(charts::Arguments),
-    /// Read the pinned modules' definitions and write the facts our custom resources are made of
+    /// Generate tables and CRDs from the definitions in the pinned modules
     Codegen(codegen::Arguments),
-    /// Build the real peers (helm, the Go oracle, …) into the user's cache folder
+    /// Build the real peers (helm, the Go oracle, …) into the user's cache directory
     Peers {
         /// Only these; all of them when empty
         names: Vec<String>,
     },
     /// Compare `mainstay template` with the real helm, byte for byte
     Parity(parity::Arguments),
-    /// Run what an issue must show, one row per claim
+    /// Run a proof and print one row per claim
     Prove(prove::Arguments),
     /// Measure against the peer in the same run
     Bench(bench::Arguments),
-    /// Feed hostile charts and values, with bounds on time and memory
+    /// Run hostile charts and values with limits on time and memory
     Hostile(hostile::Arguments),
     /// Build the fuzz targets and run each for a while
     Fuzz(fuzz::Arguments),
-    /// Check the house style: layers, module docs, sizes, forbidden attributes
+    /// Check the house style: vocabulary, layers, module docs, sizes, forbidden attributes
     Tidy,
     /// Run one command and write its time and peak memory to a file
     #[command(hide = true)]
     Measure(measure::Arguments),
-    /// Measure injection beside istioctl, where an API server answers it
+    /// Measure injection against istioctl inside a network namespace with an API server
     #[command(hide = true)]
     BenchInject(inject_bench::Arguments),
 }

@@ -1,5 +1,5 @@
-//! Time and peak memory of one command: takes argv, gives a [`Cost`]. The system tells a process the peak of its
-//! children only as one figure for all of them, so each measured command gets a process of its own as parent.
+//! Measures time and peak memory of one command. `getrusage` reports the peak over all children, so each
+//! command gets its own parent process.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -10,12 +10,12 @@ use nix::sys::resource::{UsageWho, getrusage};
 use nix::sys::time::TimeVal;
 use serde::{Deserialize, Serialize};
 
-/// What a run cost.
+/// Cost of one run.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Cost {
     /// Wall time.
     pub(crate) wall: Duration,
-    /// Time on processors, of all threads: what neighbours do not change.
+    /// CPU time of all threads, which other load does not affect.
     pub(crate) cpu: Duration,
     /// Peak resident memory, in KiB.
     pub(crate) peak_kib: i64,
@@ -23,14 +23,14 @@ pub(crate) struct Cost {
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
-    /// Where the cost goes
+    /// File to write the cost to
     report: PathBuf,
     /// The command
     #[arg(last = true, required = true)]
     command: Vec<String>,
 }
 
-/// Runs the command with our own input and output, then writes its cost.
+/// Runs the command with inherited stdin and stdout and writes its cost.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let (program, rest) = arguments.command.split_first().context("a command")?;
     let begin = Instant::now();
@@ -53,7 +53,7 @@ fn duration(time: TimeVal) -> Duration {
     Duration::new(time.tv_sec() as u64, time.tv_usec() as u32 * 1_000)
 }
 
-/// Runs `command` under measurement; a `limit` costs a process more, which is why a bench has none.
+/// Runs `command` and measures it; a `limit` adds a process, so benchmarks set none.
 pub(crate) fn measured(
     command: &[&str],
     limit: Option<Duration>,

@@ -1,9 +1,9 @@
-//! `cargo xtask parity`: takes charts and value sets, runs the real helm and `mainstay template` on each with the same
-//! arguments, gives every difference in standard output, exit and error text.
+//! `cargo xtask parity`: runs the real helm and `mainstay template` on charts and value sets with the same
+//! arguments and reports every difference in standard output, exit status and error text.
 
 mod case;
 mod compare;
-mod corner;
+mod edge_case;
 mod functions;
 mod matrix;
 
@@ -24,7 +24,7 @@ pub(crate) struct Arguments {
     /// Only cases whose label contains this text
     #[arg(long)]
     pub(crate) only: Option<String>,
-    /// The share CI runs: every corner, and a seventh of charts × value sets
+    /// Run the share that CI runs: every edge case, and a seventh of charts × value sets
     #[arg(long)]
     pub(crate) quick: bool,
     /// Print the first differing lines of this many cases
@@ -32,34 +32,34 @@ pub(crate) struct Arguments {
     pub(crate) show: usize,
 }
 
-/// CI runs every so-manieth case of the matrix, and every corner.
-const QUICK_SHARE: usize = 7;
+/// CI runs every seventh case of the matrix, and all edge cases.
+const QUICK_STRIDE: usize = 7;
 
-/// What a parity run found.
+/// Result of a parity run.
 #[derive(Default)]
 pub(crate) struct Findings {
-    /// Comparisons by kind: run, and equal.
+    /// Numbers of comparisons by kind.
     pub(crate) counts: BTreeMap<Kind, Count>,
     /// Every difference.
     pub(crate) differences: Vec<Difference>,
-    /// Distinct chart folders compared.
+    /// Number of distinct chart directories.
     pub(crate) charts: usize,
-    /// The smallest number of value sets any of them got.
+    /// Smallest number of value sets of a chart.
     pub(crate) fewest_sets: usize,
-    /// Charts of our own, each for one corner.
-    pub(crate) corners: usize,
+    /// Number of edge-case charts.
+    pub(crate) edge_cases: usize,
 }
 
-/// How many comparisons of one kind.
+/// Numbers of comparisons of one kind.
 #[derive(Clone, Copy, Default)]
 pub(crate) struct Count {
-    /// All.
+    /// All comparisons.
     pub(crate) run: usize,
-    /// Those that differ.
+    /// Comparisons that differ.
     pub(crate) different: usize,
 }
 
-/// Compares and prints; fails on a difference.
+/// Prints all differences; fails if there are any.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let begin = Instant::now();
     let findings = find(arguments)?;
@@ -70,9 +70,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         println!("{kind}: {} compared, {} different", count.run, count.different);
     }
     println!(
-        "{} charts, {} corners, {:.0?}",
+        "{} charts, {} edge cases, {:.0?}",
         findings.charts,
-        findings.corners,
+        findings.edge_cases,
         begin.elapsed()
     );
     let run: usize = findings.counts.values().map(|count| count.run).sum();
@@ -84,25 +84,25 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Runs every case on both cores.
+/// Runs every case, in parallel.
 pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
     let scratch = tempfile::tempdir()?;
     let programs = programs()?;
     let mut cases = matrix::cases(&repository_root())?;
     let charts = matrix::charts(&cases);
     let fewest_sets = matrix::fewest_sets(&cases);
-    cases.extend(corner::cases(
-        &repository_root().join("parity/corners"),
+    cases.extend(edge_case::cases(
+        &repository_root().join("parity/edge-cases"),
         scratch.path(),
     )?);
     cases.extend(functions::cases(&repository_root(), scratch.path())?);
-    let corners = corner::count(&repository_root().join("parity/corners"))?;
+    let edge_cases = edge_case::count(&repository_root().join("parity/edge-cases"))?;
     let wanted = |index: usize, case: &Case| {
         arguments
             .only
             .as_ref()
             .is_none_or(|text| case.label.contains(text.as_str()))
-            && (!arguments.quick || case.kind == Kind::Corner || index.is_multiple_of(QUICK_SHARE))
+            && (!arguments.quick || case.kind == Kind::EdgeCase || index.is_multiple_of(QUICK_STRIDE))
     };
     let cases: Vec<Case> = cases
         .into_iter()
@@ -111,7 +111,7 @@ pub(crate) fn find(arguments: &Arguments) -> anyhow::Result<Findings> {
         .map(|(_, case)| case)
         .collect();
     let mut findings = compare_all(&cases, &programs)?;
-    (findings.charts, findings.fewest_sets, findings.corners) = (charts, fewest_sets, corners);
+    (findings.charts, findings.fewest_sets, findings.edge_cases) = (charts, fewest_sets, edge_cases);
     Ok(findings)
 }
 

@@ -1,6 +1,7 @@
-//! `cargo xtask prove NAME`: takes the name of a body of work, runs everything it must show, gives one row per claim.
+//! `cargo xtask prove NAME`: runs everything that a feature must show and prints one row per claim.
 //!
-//! Correctness rows decide the exit code; performance rows are reported with the peer's figure from the same run.
+//! Correctness rows decide the exit code; performance rows are reported with the peer's figure from the same
+//! run.
 
 mod clusters;
 mod fuzzed;
@@ -16,18 +17,18 @@ use std::fs;
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-pub(crate) use row::{Outcome, Rank, Row};
+pub(crate) use row::{Outcome, Row, RowKind};
 
 #[derive(clap::Args)]
 pub(crate) struct Arguments {
     /// What to prove: render, clusters, inject, operator, migration, traffic
     name: String,
-    /// The share CI runs: minutes instead of the whole
+    /// Run the share that CI runs: minutes instead of hours
     #[arg(long)]
     quick: bool,
 }
 
-/// Gathers the rows, prints them, writes `target/prove/NAME.json`.
+/// Collects and prints the rows and writes `target/prove/NAME.json`.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
     let rows = match arguments.name.as_str() {
         "render" => render::rows(arguments.quick),
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
         "traffic" => traffic::rows(arguments.quick),
         unknown => {
             bail!(
-                "nothing is called {unknown:?}; there are render, clusters, inject, operator, migration and traffic"
+                "unknown proof {unknown:?}; known proofs: render, clusters, inject, operator, migration, traffic"
             )
         }
     };
@@ -52,20 +53,20 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<()> {
 }
 
 fn write(name: &str, rows: &[Row]) -> anyhow::Result<()> {
-    let folder = repository_root().join("target/prove");
-    fs::create_dir_all(&folder)?;
-    let path = folder.join(format!("{name}.json"));
+    let directory = repository_root().join("target/prove");
+    fs::create_dir_all(&directory)?;
+    let path = directory.join(format!("{name}.json"));
     fs::write(&path, serde_json::to_vec_pretty(rows)?).with_context(|| path.display().to_string())
 }
 
-/// The closing line counts correctness rows only: a missed performance goal is a figure to report, not a failure.
+/// Prints the totals over correctness rows; a missed performance goal is reported, but is no failure.
 fn conclude(rows: &[Row]) -> anyhow::Result<()> {
-    let judged = || rows.iter().filter(|row| row.rank == Rank::Correctness);
-    let passed = judged().filter(|row| row.outcome == Outcome::Met).count();
-    let failed = judged().count() - passed;
+    let correctness = || rows.iter().filter(|row| row.kind == RowKind::Correctness);
+    let passed = correctness().filter(|row| row.outcome == Outcome::Met).count();
+    let failed = correctness().count() - passed;
     for row in rows
         .iter()
-        .filter(|row| row.rank == Rank::Performance && row.outcome != Outcome::Met)
+        .filter(|row| row.kind == RowKind::Performance && row.outcome != Outcome::Met)
     {
         println!(
             "performance, {}: {} is {} (goal {})",

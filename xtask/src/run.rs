@@ -1,11 +1,10 @@
-//! `cargo xtask run`: the main job on a fresh machine. Takes nothing, fetches the charts, builds, and shows an upgrade of Istio on an embedded
-//! cluster.
+//! `cargo xtask run`: fetches the charts, builds, and runs an Istio upgrade on an embedded cluster.
 
 use std::process::Command;
 
 use anyhow::{Context, bail};
 
-/// Does the main job.
+/// Runs the demo on a fresh clone.
 pub(crate) fn run() -> anyhow::Result<()> {
     crate::charts::run(&crate::charts::Arguments::default())?;
     let mainstay = crate::build::release_binary()?;
@@ -18,7 +17,7 @@ pub(crate) fn run() -> anyhow::Result<()> {
         bail!("the demo failed");
     }
     println!(
-        "\nThe binary is {}; `mainstay --help` shows the rest.",
+        "\nThe binary is {}; `mainstay --help` lists all commands.",
         mainstay.display()
     );
     Ok(())

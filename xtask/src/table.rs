@@ -1,6 +1,6 @@
-//! Columns for the terminal: takes rows of text, gives lines whose columns line up.
+//! Formats rows of text as aligned columns.
 
-/// Lays `rows` out under `header`, two spaces between columns, the last one ragged.
+/// Formats `rows` below `header` with two spaces between columns.
 pub(crate) fn layout(header: &[&str], rows: &[Vec<String>]) -> String {
     let all: Vec<Vec<String>> = std::iter::once(header.iter().map(ToString::to_string).collect())
         .chain(rows.iter().cloned())
@@ -33,7 +33,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn columns_line_up() {
+    fn columns_are_aligned() {
         let rows = vec![
             vec!["long cell".to_owned(), "x".to_owned()],
             vec!["é".to_owned(), "y".to_owned()],

@@ -1,4 +1,5 @@
-//! `cargo xtask test`: everything CI asks, in the order that fails fastest. Takes nothing, sets up what is missing.
+//! `cargo xtask test`: everything CI asks, in the order that fails fastest. Takes nothing, sets up what is
+//! missing.
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
@@ -125,7 +126,7 @@ fn deny() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The installed cargo-deny, or one installed into the user's cache folder.
+/// The installed cargo-deny, or one installed into the user's cache directory.
 fn cargo_deny() -> anyhow::Result<PathBuf> {
     let works = |path: &PathBuf| {
         let mut command = Command::new(path);

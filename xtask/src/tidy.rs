@@ -1,4 +1,5 @@
-//! `cargo xtask tidy`: checks the house style over all files that git tracks and prints each finding with its location.
+//! `cargo xtask tidy`: checks the house style over all files that git tracks and prints each finding with its
+//! location.
 
 mod layers;
 mod scan;

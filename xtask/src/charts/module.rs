@@ -1,4 +1,4 @@
-//! A pinned Go module: takes a [`Pin`], gives the folder in Go's module cache once its sum is verified.
+//! Downloads a pinned Go module and verifies its sum.
 
 use std::io::ErrorKind;
 use std::path::PathBuf;
@@ -7,55 +7,57 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, bail};
 use mainstay_catalog::Pin;
 
-/// Downloads the module unless Go's cache has it, and verifies its sum.
+/// Downloads the module into Go's cache, verifies its sum and returns its directory.
 pub(crate) fn download(pin: &Pin) -> Result<PathBuf> {
-    verify(pin, &Answer::of(&go(pin)?))
+    verify(pin, &DownloadResult::from_output(&go(pin)?))
 }
 
-/// The module's folder, if Go downloaded what is pinned.
-fn verify(pin: &Pin, answer: &Answer) -> Result<PathBuf> {
-    if let Some(error) = answer.field("Error") {
+/// Returns the module's directory if its sum is the pinned one.
+fn verify(pin: &Pin, result: &DownloadResult) -> Result<PathBuf> {
+    if let Some(error) = result.field("Error") {
         bail!(
             "go cannot download {}: {error}\nhint: check the network, GOPROXY and GOFLAGS, then run `cargo xtask charts` again",
             pin.query()
         );
     }
-    let sum = answer.field("Sum").context("go told no sum")?;
+    let sum = result.field("Sum").context("go reported no sum")?;
     if sum != pin.sum {
         bail!(
-            "the sum of {} is {sum}, but charts.lock pins {}: nothing is used",
+            "the sum of {} is {sum}, but charts.lock pins {}; the download is not used",
             pin.query(),
             pin.sum
         );
     }
-    Ok(PathBuf::from(answer.field("Dir").context("go told no folder")?))
+    Ok(PathBuf::from(
+        result.field("Dir").context("go reported no directory")?,
+    ))
 }
 
 fn go(pin: &Pin) -> Result<Output> {
     let mut command = Command::new("go");
-    // Outside any module, so that no go.mod of the caller has a say.
+    // Outside any module, so that no go.mod of the caller applies.
     command
         .args(["mod", "download", "-json", &pin.query()])
         .current_dir(std::env::temp_dir());
     command.output().map_err(|error| match error.kind() {
         ErrorKind::NotFound => anyhow::anyhow!(
-            "the `go` command is not there: it downloads and verifies Istio's charts\nhint: install Go (https://go.dev/dl), then run `cargo xtask charts` again"
+            "the `go` command is not installed; it downloads and verifies Istio's charts\nhint: install Go (https://go.dev/dl), then run `cargo xtask charts` again"
         ),
         _ => anyhow::Error::new(error).context("cannot run the `go` command"),
     })
 }
 
-/// What `go mod download -json` printed: one flat object, a field per line.
-struct Answer {
+/// Output of `go mod download -json`: one flat object, one field per line.
+struct DownloadResult {
     text: String,
-    trouble: String,
+    stderr: String,
 }
 
-impl Answer {
-    fn of(output: &Output) -> Self {
+impl DownloadResult {
+    fn from_output(output: &Output) -> Self {
         Self {
             text: String::from_utf8_lossy(&output.stdout).into_owned(),
-            trouble: if output.status.success() {
+            stderr: if output.status.success() {
                 String::new()
             } else {
                 String::from_utf8_lossy(&output.stderr).trim().to_owned()
@@ -77,8 +79,8 @@ impl Answer {
                     .replace("\\\"", "\"")
             });
         match name {
-            // Without any answer, what go said on stderr is all there is.
-            "Error" => found.or_else(|| (!self.trouble.is_empty()).then(|| self.trouble.clone())),
+            // Without JSON output, stderr explains the failure.
+            "Error" => found.or_else(|| (!self.stderr.is_empty()).then(|| self.stderr.clone())),
             _ => found,
         }
     }
@@ -88,50 +90,53 @@ impl Answer {
 mod tests {
     use super::*;
 
-    fn answer(text: &str, trouble: &str) -> Answer {
-        Answer {
+    fn result(text: &str, stderr: &str) -> DownloadResult {
+        DownloadResult {
             text: text.to_owned(),
-            trouble: trouble.to_owned(),
+            stderr: stderr.to_owned(),
         }
     }
 
     #[test]
     fn fields_are_read() {
-        let answer = answer(
+        let result = result(
             "{\n\t\"Path\": \"m\",\n\t\"Dir\": \"/x/m@v1\",\n\t\"Sum\": \"h1:a=\"\n}\n",
             "",
         );
-        assert_eq!(answer.field("Dir").as_deref(), Some("/x/m@v1"));
-        assert_eq!(answer.field("Sum").as_deref(), Some("h1:a="));
-        assert_eq!(answer.field("Error"), None);
+        assert_eq!(result.field("Dir").as_deref(), Some("/x/m@v1"));
+        assert_eq!(result.field("Sum").as_deref(), Some("h1:a="));
+        assert_eq!(result.field("Error"), None);
     }
 
     #[test]
-    fn another_sum_is_refused() {
+    fn another_sum_is_rejected() {
         let pin = mainstay_catalog::parse_lock("1.2.3 m v0 h1:right=")
             .unwrap()
             .remove(0);
         let check = |sum: &str| {
             let text = format!("{{\n\t\"Dir\": \"/x\",\n\t\"Sum\": \"{sum}\"\n}}");
-            verify(&pin, &answer(&text, "")).map_err(|error| error.to_string())
+            verify(&pin, &result(&text, "")).map_err(|error| error.to_string())
         };
         assert_eq!(check("h1:right="), Ok(PathBuf::from("/x")));
         assert_eq!(
             check("h1:wrong="),
-            Err("the sum of m@v0 is h1:wrong=, but charts.lock pins h1:right=: nothing is used".into())
+            Err(
+                "the sum of m@v0 is h1:wrong=, but charts.lock pins h1:right=; the download is not used"
+                    .into()
+            )
         );
     }
 
     #[test]
-    fn an_error_is_found_wherever_go_puts_it() {
+    fn errors_are_read_from_json_or_stderr() {
         assert_eq!(
-            answer("{\n\t\"Error\": \"m: no \\\"v1\\\"\"\n}", "x")
+            result("{\n\t\"Error\": \"m: no \\\"v1\\\"\"\n}", "x")
                 .field("Error")
                 .as_deref(),
             Some("m: no \"v1\"")
         );
         assert_eq!(
-            answer("", "go: dial tcp").field("Error").as_deref(),
+            result("", "go: dial tcp").field("Error").as_deref(),
             Some("go: dial tcp")
         );
     }

@@ -1,4 +1,4 @@
-//! The pack the build embeds: takes `resources/<version>/…`, gives `resources/charts.pack`, whole or not at all.
+//! Packs `resources/<version>/…` into `resources/charts.pack`, which the build embeds.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -14,35 +14,35 @@ use super::tree;
 
 const PACK: &str = "charts.pack";
 
-/// Packs every pinned version, and notes what was packed. Gives the size before and after.
+/// Packs every pinned version and writes the stamp. Returns the size before and after.
 pub(crate) fn write(resources: &Path, pins: &[Pin], stamp: &str) -> Result<(usize, usize)> {
-    let mut folders: Vec<(Order, (String, Files))> = Vec::new();
+    let mut directories: Vec<(Order, (String, Files))> = Vec::new();
     for pin in pins {
         let files = tree::read(
             &resources.join(pin.version.to_string()),
             &Flavour::ALL.map(Flavour::name),
         )?;
-        let by_folder = split(&pin.version, files);
-        folders.extend(
-            by_folder
+        let by_directory = split(&pin.version, files);
+        directories.extend(
+            by_directory
                 .into_iter()
-                .map(|(folder, files)| (order(&pin.version, &folder), (folder, files))),
+                .map(|(directory, files)| (order(&pin.version, &directory), (directory, files))),
         );
     }
-    folders.sort();
-    let folders: Vec<(String, Files)> = folders.into_iter().map(|(_, folder)| folder).collect();
-    let before = folders
+    directories.sort();
+    let directories: Vec<(String, Files)> = directories.into_iter().map(|(_, directory)| directory).collect();
+    let before = directories
         .iter()
         .flat_map(|(_, files)| files.values())
         .map(Vec::len)
         .sum();
-    let packed = pack(&folders);
+    let packed = pack(&directories);
     put(resources, PACK, &packed)?;
     put(resources, super::STAMP, stamp.as_bytes())?;
     Ok((before, packed.len()))
 }
 
-/// Is what `stamp` names packed already?
+/// Returns whether the pack matches `stamp`.
 pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
     resources.join(PACK).is_file()
         && fs::read_to_string(resources.join(super::STAMP)).is_ok_and(|found| found == stamp)
@@ -50,10 +50,10 @@ pub(crate) fn is_fresh(resources: &Path, stamp: &str) -> bool {
 
 type Order = (bool, Reverse<Version>, u8);
 
-/// What is packed first is read fastest: newest releases, and of each istiod, then the small charts, then the one with all the
+/// Sorts what is read most to the front: newest releases first, and istiod before the small charts and the
 /// CRDs.
-fn order(version: &Version, folder: &str) -> Order {
-    let rank = match folder.rsplit('/').next() {
+fn order(version: &Version, directory: &str) -> Order {
+    let rank = match directory.rsplit('/').next() {
         Some("istiod") => 0,
         Some("base") => 2,
         _ => 1,
@@ -61,9 +61,9 @@ fn order(version: &Version, folder: &str) -> Order {
     (!version.is_release(), Reverse(version.clone()), rank)
 }
 
-/// `installer/charts/istiod/values.yaml` → folder `<version>/installer/charts/istiod`, file `values.yaml`.
+/// `installer/charts/istiod/values.yaml` → directory `<version>/installer/charts/istiod`, file `values.yaml`.
 fn split(version: &Version, files: Files) -> BTreeMap<String, Files> {
-    let mut folders: BTreeMap<String, Files> = BTreeMap::new();
+    let mut directories: BTreeMap<String, Files> = BTreeMap::new();
     for (path, bytes) in files {
         let depth = if path.split('/').nth(1) == Some("charts") {
             3
@@ -71,14 +71,14 @@ fn split(version: &Version, files: Files) -> BTreeMap<String, Files> {
             2
         };
         let parts: Vec<&str> = path.splitn(depth + 1, '/').collect();
-        if let Some((file, folder)) = parts.split_last() {
-            folders
-                .entry(format!("{version}/{}", folder.join("/")))
+        if let Some((file, directory)) = parts.split_last() {
+            directories
+                .entry(format!("{version}/{}", directory.join("/")))
                 .or_default()
                 .insert((*file).to_owned(), bytes);
         }
     }
-    folders
+    directories
 }
 
 fn put(resources: &Path, name: &str, bytes: &[u8]) -> Result<()> {
@@ -102,7 +102,7 @@ mod tests {
         let found = split(&"1.2.3".parse().unwrap(), files.into());
         let shown: Vec<_> = found
             .iter()
-            .map(|(folder, files)| format!("{folder}: {:?}", files.keys()))
+            .map(|(directory, files)| format!("{directory}: {:?}", files.keys()))
             .collect();
         assert_eq!(
             shown,

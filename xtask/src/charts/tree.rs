@@ -1,4 +1,4 @@
-//! Folders of charts on disk: takes a folder, gives [`Files`]; removes what is no longer pinned.
+//! Reads chart directories into [`Files`] and removes versions that are no longer pinned.
 
 use std::fs;
 use std::path::Path;
@@ -7,25 +7,25 @@ use anyhow::{Context, Result, ensure};
 use mainstay_catalog::derive::Files;
 use mainstay_catalog::{Pin, Version};
 
-/// Every file below the `folders` of `top`, by its path relative to `top`.
-pub(crate) fn read(top: &Path, folders: &[&str]) -> Result<Files> {
+/// Reads every file below the `directories` of `top`, keyed by its path relative to `top`.
+pub(crate) fn read(top: &Path, directories: &[&str]) -> Result<Files> {
     let mut files = Files::new();
-    let mut open: Vec<String> = folders.iter().map(ToString::to_string).collect();
-    while let Some(folder) = open.pop() {
-        let path = top.join(&folder);
+    let mut open: Vec<String> = directories.iter().map(ToString::to_string).collect();
+    while let Some(directory) = open.pop() {
+        let path = top.join(&directory);
         for entry in fs::read_dir(&path).with_context(|| format!("cannot read {}", path.display()))? {
             let entry = entry?;
             let name = entry
                 .file_name()
                 .into_string()
                 .ok()
-                .context("a file name is no text")?;
+                .context("a file name is not UTF-8")?;
             let kind = entry.file_type()?;
             ensure!(!kind.is_symlink(), "{} is a link", entry.path().display());
             if kind.is_dir() {
-                open.push(format!("{folder}/{name}"));
+                open.push(format!("{directory}/{name}"));
             } else {
-                files.insert(format!("{folder}/{name}"), fs::read(entry.path())?);
+                files.insert(format!("{directory}/{name}"), fs::read(entry.path())?);
             }
         }
     }
@@ -39,7 +39,7 @@ fn remove(path: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Versions that were pinned once and are no longer; whatever else lies in the folder is left alone.
+/// Removes versions that are no longer pinned and leaves everything else in the directory.
 pub(crate) fn remove_unpinned(resources: &Path, pins: &[Pin]) -> Result<()> {
     let Ok(entries) = fs::read_dir(resources) else {
         return Ok(());
@@ -71,7 +71,7 @@ mod tests {
         }
     }
 
-    fn folder(name: &str) -> std::path::PathBuf {
+    fn directory(name: &str) -> std::path::PathBuf {
         let path = std::env::temp_dir().join(format!("xtask-charts-{name}-{}", std::process::id()));
         remove(&path).unwrap();
         fs::create_dir_all(&path).unwrap();
@@ -79,8 +79,8 @@ mod tests {
     }
 
     #[test]
-    fn only_versions_that_are_no_longer_pinned_go() {
-        let top = folder("unpinned");
+    fn only_unpinned_versions_are_removed() {
+        let top = directory("unpinned");
         for version in ["1.0.0", "1.1.0"] {
             fs::create_dir(top.join(version)).unwrap();
             fs::write(top.join(version).join(super::super::STAMP), "1").unwrap();

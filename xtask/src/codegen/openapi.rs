@@ -1,4 +1,4 @@
-//! Kubernetes' published `OpenAPI` as facts: takes a file, gives types by their last names under `k8s.`.
+//! Reads types from the published Kubernetes `OpenAPI`, keyed by `k8s.` and their last name segment.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Definitions, Type};
 
-/// Reads the file's schemas.
+/// Reads the schemas of a file.
 pub(crate) fn read(path: &Path, definitions: &mut Definitions) -> Result<()> {
     let text = std::fs::read(path).with_context(|| path.display().to_string())?;
     let document: Value = serde_json::from_slice(&text).with_context(|| path.display().to_string())?;
@@ -78,7 +78,7 @@ fn type_of(schema: &Value) -> String {
     }
 }
 
-/// A zero default of a required field says nothing: the field must be there anyway.
+/// Omits a zero default of a required field, which must be set anyway.
 fn attributes(schema: &Value, is_required: bool) -> String {
     let mut out = Vec::new();
     if is_required {

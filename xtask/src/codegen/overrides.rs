@@ -1,4 +1,4 @@
-//! What the operator's API types more narrowly than the definitions do, or leaves out: takes lines, gives changes.
+//! Parses overrides: where the operator's API differs from the upstream definitions.
 
 use anyhow::{Context, Result, bail};
 
@@ -22,7 +22,8 @@ pub(crate) enum Change {
 pub(crate) struct Overrides(Vec<(String, Option<String>, Change)>);
 
 impl Overrides {
-    /// Lines `Type.field absent`, `Type.field is TYPE`, `Type.field with ATTRIBUTES`, `Type with ATTRIBUTES`, `Type.field add TYPE`.
+    /// Parses lines `Type.field absent`, `Type.field is TYPE`, `Type.field with ATTRIBUTES`, `Type with
+    /// ATTRIBUTES` and `Type.field add TYPE`.
     pub(crate) fn parse(text: &str) -> Result<Self> {
         let lines = text
             .lines()
@@ -30,7 +31,7 @@ impl Overrides {
         lines.map(line).collect::<Result<_>>().map(Self)
     }
 
-    /// Changes the definitions; a change that finds nothing is an error, so that a new upstream version cannot slip through.
+    /// Applies the changes; a change without a target is an error, because upstream has changed then.
     pub(crate) fn apply(&self, definitions: &mut Definitions) -> Result<()> {
         self.0
             .iter()

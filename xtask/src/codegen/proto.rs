@@ -1,5 +1,5 @@
-//! Protobuf definitions as facts: takes a `.proto` file, gives its messages and enumerations. Reads what the pinned files use of the
-//! language, no more; anything else is an error with its line.
+//! Reads messages and enumerations from `.proto` files. Supports the syntax that the pinned files use;
+//! anything else is an error with its line.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use anyhow::{Context, Result, bail};
 
 use super::{Definitions, Type};
 
-/// A word, a mark, or the comment that makes the next field required.
+/// A word, a punctuation mark, or a comment that makes the next field required.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Token {
     Word(String),
@@ -15,7 +15,8 @@ enum Token {
     Required,
 }
 
-/// Reads the file's messages; their names get `prefix`. Without one, fields keep their spelling, else they are written in camel case.
+/// Reads the messages of a file and adds `prefix` to their names. With a prefix, field names become camel
+/// case.
 pub(crate) fn read(path: &Path, prefix: &str, definitions: &mut Definitions) -> Result<()> {
     let text = std::fs::read_to_string(path).with_context(|| path.display().to_string())?;
     let mut reader = Reader {
@@ -69,7 +70,7 @@ fn is_word(one: char) -> bool {
     one.is_alphanumeric() || one == '_' || one == '.'
 }
 
-/// Upstream marks required fields in the words of their comments, and sometimes adds a condition.
+/// Upstream marks required fields in comments, sometimes with a condition.
 fn is_required(comment: &str) -> bool {
     let words = comment
         .trim_start()
@@ -116,7 +117,7 @@ impl Reader<'_> {
         }
     }
 
-    /// The next token if it is a word; whatever it is, it is passed.
+    /// Consumes the next token and returns it if it is a word.
     fn word(&mut self) -> Option<String> {
         let token = self.tokens.get(self.at).cloned();
         self.at += 1;
@@ -145,7 +146,7 @@ impl Reader<'_> {
         bail!("expected {{ but found {:?}", self.peek())
     }
 
-    /// A message after its keyword. Nested ones are named `Outer.Inner`.
+    /// Parses a message after its keyword. Nested messages are named `Outer.Inner`.
     fn message(&mut self, outer: &str) -> Result<()> {
         let name = format!("{outer}{}", self.word().context("a message without a name")?);
         self.open()?;
@@ -273,7 +274,7 @@ impl Reader<'_> {
         Ok(())
     }
 
-    /// The name in the facts' language; what is defined nearest to `scope` wins.
+    /// Resolves a type name; the definition nearest to `scope` wins.
     fn resolve(&self, text: &str, scope: &str) -> String {
         if let Some(inner) = text.strip_prefix('[').and_then(|text| text.strip_suffix(']')) {
             return format!("[{}]", self.resolve(inner, scope));
@@ -352,7 +353,7 @@ mod tests {
     }
 
     #[test]
-    fn messages_give_fields_groups_and_enumerations() {
+    fn messages_have_fields_groups_and_enumerations() {
         let found = parse(
             "syntax = 'proto3'; message A { // REQUIRED. x\n string some_name = 1; enum E { X = 0; Y = 1; } repeated E es = 2;\n\
              // REQUIRED if y\n oneof o { bool p = 3; B q = 4 [json_name=\"qq\"]; } map<string, A.B> m = 5; message B { double z = 1; } }",

@@ -1,4 +1,4 @@
-//! Where fuzzing starts: takes a target's name, gives inputs that the tree already holds, so that mutation begins deep inside.
+//! Seed inputs for fuzzing, from fixtures of the repository.
 
 use std::fs;
 use std::path::Path;
@@ -7,7 +7,7 @@ use anyhow::Context;
 
 use crate::hostile::archive::{file, tar};
 
-/// The seeds of `target`; none for a target that needs none.
+/// Returns the seeds of `target`.
 pub(super) fn seeds(target: &str, root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     match target {
         "archive_load" => Ok(vec![chart()?]),
@@ -40,7 +40,7 @@ fn chart() -> anyhow::Result<Vec<u8>> {
     ])
 }
 
-/// Every construct and every function, from the cases of the function library.
+/// Returns the cases of the function library, which cover every construct and function.
 fn templates(root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     let path = root.join("crates/sprig/tests/cases.txt");
     let text = fs::read_to_string(&path).with_context(|| path.display().to_string())?;
@@ -51,10 +51,10 @@ fn templates(root: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(lines.map(|line| line.as_bytes().to_vec()).collect())
 }
 
-/// Every input of the injector's tables, behind a byte that chooses the options.
-fn manifests(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+/// Returns every input of the injector's tables, prefixed with a byte that selects the options.
+fn manifests(directory: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     let mut found = Vec::new();
-    for entry in fs::read_dir(folder).with_context(|| folder.display().to_string())? {
+    for entry in fs::read_dir(directory).with_context(|| directory.display().to_string())? {
         let path = entry?.path();
         if path.is_dir() {
             found.extend(manifests(&path)?);
@@ -68,7 +68,7 @@ fn manifests(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
     Ok(found)
 }
 
-fn documents(folder: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+fn documents(directory: &Path) -> anyhow::Result<Vec<Vec<u8>>> {
+    let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
     entries.map(|entry| Ok(fs::read(entry?.path())?)).collect()
 }

@@ -1,4 +1,4 @@
-//! Archives made to hurt: takes entries, gives gzip'd tar bytes that no honest tool would write.
+//! Builds hostile tar archives.
 
 use std::io::Write;
 
@@ -8,17 +8,17 @@ use flate2::write::GzEncoder;
 
 /// One entry of a tar archive.
 pub(crate) struct Entry<'a> {
-    /// Its name, written as it is.
+    /// Name, written verbatim.
     pub(super) name: &'a str,
     /// The tar type flag: `0` a file, `1` a hard link, `2` a symbolic link, `3` a device.
     pub(super) kind: u8,
-    /// Where a link points.
+    /// Link target.
     pub(super) link: &'a str,
-    /// Its bytes.
+    /// Content.
     pub(super) data: &'a [u8],
 }
 
-/// A file.
+/// Returns a file entry.
 pub(crate) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
     Entry {
         name,
@@ -28,14 +28,14 @@ pub(crate) fn file<'a>(name: &'a str, data: &'a [u8]) -> Entry<'a> {
     }
 }
 
-/// The archive of `entries`.
+/// Returns the gzipped archive of `entries`.
 pub(super) fn tgz(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(&tar(entries)?)?;
     Ok(encoder.finish()?)
 }
 
-/// The archive of `entries`, not compressed.
+/// Returns the archive of `entries` without compression.
 pub(crate) fn tar(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     for entry in entries {
@@ -47,7 +47,7 @@ pub(crate) fn tar(entries: &[Entry<'_>]) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// One file of `size` zeroes: small on disk, large in memory.
+/// Returns an archive with one file of `size` zeros.
 pub(super) fn bomb(name: &str, size: usize) -> anyhow::Result<Vec<u8>> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
     encoder.write_all(&header(&file(name, b""), size)?)?;

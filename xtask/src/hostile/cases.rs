@@ -1,11 +1,11 @@
-//! The table of hostile inputs: each row one way to hurt a renderer, and the words that must answer it.
+//! The table of hostile inputs with the expected error messages.
 
 use super::Hostile;
 use super::archive::{Entry, bomb, file, tgz};
 
 const CHART: &[u8] = b"apiVersion: v2\nname: chart\nversion: 0.1.0\n";
 
-/// Every case.
+/// Returns all cases.
 pub(super) fn all() -> anyhow::Result<Vec<Hostile>> {
     let mut cases = recursion();
     cases.extend(templates());
@@ -61,7 +61,7 @@ fn recursion() -> Vec<Hostile> {
     ]
 }
 
-/// Work without end or measure.
+/// Unbounded work.
 #[allow(clippy::too_many_lines, reason = "a table")]
 fn templates() -> Vec<Hostile> {
     let big = "{{range until 100000}}{{range until 100000}}{{range until 100000}}{{end}}{{end}}{{end}}";
@@ -90,7 +90,7 @@ fn templates() -> Vec<Hostile> {
         template("randAlpha 10^9", "{{randAlpha 1000000000}}", "Error"),
         template("randBytes 10^9", "{{randBytes 1000000000}}", "Error"),
         template("doubling strings", doubling, "limit"),
-        template("output without measure", fan, "limit"),
+        template("unbounded output", fan, "limit"),
         template(
             "a map in itself, printed",
             "{{$d := dict}}{{$_ := set $d \"a\" $d}}{{$d}}",
@@ -137,7 +137,7 @@ fn templates() -> Vec<Hostile> {
             "Error",
         ),
         template(
-            "bcrypt of the dearest kind",
+            "bcrypt without end",
             "{{range until 100000}}{{htpasswd \"a\" \"b\"}}{{end}}",
             "limit",
         ),
@@ -170,7 +170,7 @@ fn templates() -> Vec<Hostile> {
     ]
 }
 
-/// Depth, which costs stack where nobody counts.
+/// Deep nesting, which could overflow the stack.
 fn nesting() -> Vec<Hostile> {
     let deep =
         |open: &str, close: &str, count: usize| format!("{}{}", open.repeat(count), close.repeat(count));
@@ -251,7 +251,7 @@ fn nesting() -> Vec<Hostile> {
     ]
 }
 
-/// Nine references to nine references to nine …
+/// Nine references to nine references, and so on.
 fn laughs() -> String {
     let line = |level: usize| {
         let items = vec![format!("*a{}", level - 1); 9].join(", ");
@@ -260,7 +260,7 @@ fn laughs() -> String {
     "a0: &a0 [x, x, x, x, x, x, x, x, x]\n".to_owned() + &(1..12).map(line).collect::<Vec<_>>().concat()
 }
 
-/// Text that grows when read.
+/// Text that grows when parsed.
 fn yaml() -> Vec<Hostile> {
     let laughs = laughs();
     let merge = |level: usize| {
@@ -274,7 +274,7 @@ fn yaml() -> Vec<Hostile> {
         values_file("a billion laughs", laughs.clone(), "values.yaml"),
         values_file("a billion merges", merges, "values.yaml"),
         values_file("an alias of itself", "a: &a [*a]\n", "values.yaml"),
-        values_file("an unknown alias", "a: *nobody\n", "values.yaml"),
+        values_file("an unknown alias", "a: *missing\n", "values.yaml"),
         values_file("bad UTF-8 in values", b"a: \xff\xfe\n".to_vec(), "values.yaml"),
         values_file("values that are a list", "- a\n", "values.yaml"),
         values_file("a tab for indentation", "a:\n\tb: 1\n", "values.yaml"),
@@ -312,7 +312,7 @@ fn yaml() -> Vec<Hostile> {
     ]
 }
 
-/// What `--set` can ask for.
+/// Hostile `--set` arguments.
 fn values() -> Vec<Hostile> {
     let set = |name, arguments, expected| Hostile {
         name,
@@ -365,7 +365,7 @@ fn values() -> Vec<Hostile> {
     ]
 }
 
-/// Schemas that reach out or run away.
+/// Schemas with external references or unbounded work.
 fn schemas() -> Vec<Hostile> {
     let schema = |name, text: &str, expected| Hostile {
         name,
@@ -406,7 +406,7 @@ fn schemas() -> Vec<Hostile> {
         schema("a schema, 100,000 deep", &deep, "Error"),
         schema("a schema that is no JSON", "{", "Error"),
         schema(
-            "a pattern without measure",
+            "an unbounded pattern",
             r#"{"properties": {"a": {"propertyNames": {"pattern": "((a{1000}){1000}){1000}"}}}}"#,
             "Error",
         ),

@@ -1,30 +1,30 @@
-//! One comparison to make, as data.
+//! One comparison.
 
 use std::fmt;
 use std::path::PathBuf;
 
-/// A chart with the arguments both programs get.
+/// A chart with the arguments for both programs.
 #[derive(Clone, Debug)]
 pub(crate) struct Case {
-    /// What the report calls it: `1.29.1/operator/istiod ambient`.
+    /// Label in the report: `1.29.1/operator/istiod ambient`.
     pub(crate) label: String,
-    /// Where it came from.
+    /// Origin of the case.
     pub(crate) kind: Kind,
-    /// The folder both programs run in, so that relative paths print alike.
-    pub(crate) folder: PathBuf,
+    /// Working directory of both programs, so that they print equal relative paths.
+    pub(crate) directory: PathBuf,
     /// Everything after `template`.
     pub(crate) arguments: Vec<String>,
 }
 
-/// What a comparison is about; the report counts each kind.
+/// Kind of a comparison; the report counts each kind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Kind {
     /// An Istio chart that renders.
     Output,
-    /// An Istio chart that both refuse.
-    Refusal,
+    /// An Istio chart that both reject.
+    Rejection,
     /// A chart of our own.
-    Corner,
+    EdgeCase,
     /// One of Sprig's functions.
     Function,
 }
@@ -33,14 +33,14 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Output => "Istio charts, standard output",
-            Self::Refusal => "Istio charts, exit and error text",
-            Self::Corner => "corner charts, output or error text",
+            Self::Rejection => "Istio charts, exit and error text",
+            Self::EdgeCase => "edge-case charts, output or error text",
             Self::Function => "every Sprig function, output or error text",
         })
     }
 }
 
-/// Splits a line of arguments as a shell would: blanks separate, single quotes hold together.
+/// Splits a line into arguments at blanks; single quotes group as in a shell.
 pub(crate) fn split_arguments(line: &str) -> Vec<String> {
     let mut arguments = Vec::new();
     let (mut current, mut quoted, mut begun) = (String::new(), false, false);
@@ -69,7 +69,7 @@ mod tests {
     use super::split_arguments;
 
     #[test]
-    fn quotes_hold_blanks_together() {
+    fn quotes_group_words() {
         assert_eq!(
             split_arguments("--set 'a=b c'  -f x"),
             ["--set", "a=b c", "-f", "x"]

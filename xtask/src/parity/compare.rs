@@ -1,4 +1,4 @@
-//! Runs one case on both sides: takes a [`Case`], gives an [`Outcome`] per generation of Helm.
+//! Runs one case with Mainstay and with each Helm version and compares the results.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -18,15 +18,15 @@ pub(crate) struct Programs {
     pub(crate) helm3: PathBuf,
 }
 
-/// One comparison made.
+/// Result of one comparison.
 pub(crate) struct Outcome {
-    /// What it was about.
+    /// Kind of the comparison.
     pub(crate) kind: Kind,
-    /// What differed, if anything.
+    /// The difference, if any.
     pub(crate) difference: Option<Difference>,
 }
 
-/// Two programs that disagree.
+/// A difference between two programs.
 pub(crate) struct Difference {
     label: String,
     text: String,
@@ -44,9 +44,9 @@ pub(crate) fn compare(case: &Case, programs: &Programs) -> anyhow::Result<Vec<Ou
         let theirs = template(helm, &[], case)?;
         let ours = template(&programs.ours, &["--like", name], case)?;
         let label = format!("{} [{name}]: template {}", case.label, case.arguments.join(" "));
-        let difference = disagreement(&theirs, &ours).map(|text| Difference { label, text });
+        let difference = difference(&theirs, &ours).map(|text| Difference { label, text });
         let kind = match case.kind {
-            Kind::Output if !theirs.status.success() => Kind::Refusal,
+            Kind::Output if !theirs.status.success() => Kind::Rejection,
             kind => kind,
         };
         Ok(Outcome { kind, difference })
@@ -62,8 +62,8 @@ fn template(program: &Path, extra: &[&str], case: &Case) -> std::io::Result<Outp
         .arg("template")
         .args(extra)
         .args(&case.arguments)
-        .current_dir(&case.folder)
-        // No cluster, no plugins, no colour: what the user's own settings say must not reach either side.
+        .current_dir(&case.directory)
+        // The user's settings (cluster, plugins, color) must not affect either program.
         .env_clear()
         .envs([
             ("HOME", "/nonexistent"),
@@ -75,36 +75,36 @@ fn template(program: &Path, extra: &[&str], case: &Case) -> std::io::Result<Outp
         .output()
 }
 
-/// What differs. Ours may say more after Helm's error text, never something else in its place.
-fn disagreement(theirs: &Output, ours: &Output) -> Option<String> {
+/// Returns the difference. Our error text may continue after Helm's, but must start with it.
+fn difference(theirs: &Output, ours: &Output) -> Option<String> {
     if theirs.status.success() != ours.status.success() {
-        let said = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = |output: &Output| String::from_utf8_lossy(&output.stderr).into_owned();
         return Some(format!(
             "exit: helm {}, ours {}\nhelm: {}\nours: {}",
             theirs.status,
             ours.status,
-            said(theirs),
-            said(ours)
+            stderr(theirs),
+            stderr(ours)
         ));
     }
     if theirs.stdout != ours.stdout {
         return Some(changed_lines(&theirs.stdout, &ours.stdout));
     }
     let (wanted, got) = (error_text(&theirs.stderr), error_text(&ours.stderr));
-    let equal = theirs.status.success() || got.starts_with(&wanted) || same_refusal(&wanted, &got);
+    let equal = theirs.status.success() || got.starts_with(&wanted) || same_schema_errors(&wanted, &got);
     (!equal).then(|| format!("error text:\nhelm: {wanted}\nours: {got}"))
 }
 
-/// Standard error from `Error:` on: before it stand log lines that carry the time of day.
+/// Returns standard error from `Error:` on; the log lines before it contain the time of day.
 fn error_text(stderr: &[u8]) -> String {
     let text = String::from_utf8_lossy(stderr);
     let start = text.find("Error: ").unwrap_or(0);
     text.get(start..).unwrap_or_default().trim_end().to_owned()
 }
 
-/// Helm prints what a schema refuses in the random order of a Go map, ours is sorted: compared as a set of lines, each
-/// as a set of words.
-fn same_refusal(wanted: &str, got: &str) -> bool {
+/// Helm prints schema errors in the random order of a Go map and ours are sorted, so both are compared as
+/// sets of lines, and each line as a set of words.
+fn same_schema_errors(wanted: &str, got: &str) -> bool {
     fn sorted(text: &str) -> Vec<Vec<&str>> {
         fn words(line: &str) -> Vec<&str> {
             line.split([' ', ',']).filter(|word| !word.is_empty()).collect()
@@ -116,13 +116,13 @@ fn same_refusal(wanted: &str, got: &str) -> bool {
         lines.sort();
         lines
     }
-    let refused = |text: &str| text.contains("values don't meet the specifications of the schema(s)");
+    let is_schema_error = |text: &str| text.contains("values don't meet the specifications of the schema(s)");
     let ours = got
         .lines()
         .take(wanted.lines().count())
         .collect::<Vec<_>>()
         .join("\n");
-    refused(wanted) && refused(got) && sorted(wanted) == sorted(&ours)
+    is_schema_error(wanted) && is_schema_error(got) && sorted(wanted) == sorted(&ours)
 }
 
 fn changed_lines(theirs: &[u8], ours: &[u8]) -> String {

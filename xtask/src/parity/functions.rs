@@ -1,5 +1,5 @@
-//! Sprig's functions through the real helm: takes the cases the function library is tested with, gives one chart that holds
-//! them all, a run for those that give output and a run for each that fails.
+//! Sprig functions through the real helm: one chart with the cases of the function library, one run for all
+//! cases with output and one run for each case that fails.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -11,13 +11,13 @@ use super::case::{Case, Kind};
 
 const CASES: &str = "crates/sprig/tests/cases.txt";
 
-/// One line of the cases: a template, and whether it fails.
+/// One case: a template and whether it fails.
 struct Line<'a> {
     template: &'a str,
     fails: bool,
 }
 
-/// Writes the chart under `scratch` and gives its runs.
+/// Writes the chart below `scratch` and returns its runs.
 pub(crate) fn cases(root: &Path, scratch: &Path) -> anyhow::Result<Vec<Case>> {
     let text = fs::read_to_string(root.join(CASES)).context(CASES)?;
     let dot = text
@@ -25,21 +25,21 @@ pub(crate) fn cases(root: &Path, scratch: &Path) -> anyhow::Result<Vec<Case>> {
         .find_map(|line| line.strip_prefix(". "))
         .context("no line with the data")?;
     let lines = lines(&text);
-    let folder = scratch.join("functions");
-    fs::create_dir_all(folder.join("functions/templates"))?;
+    let directory = scratch.join("functions");
+    fs::create_dir_all(directory.join("functions/templates"))?;
     fs::write(
-        folder.join("functions/Chart.yaml"),
+        directory.join("functions/Chart.yaml"),
         "apiVersion: v2\nname: functions\nversion: 0.1.0\n",
     )?;
     fs::write(
-        folder.join("functions/values.yaml"),
+        directory.join("functions/values.yaml"),
         format!("pick: all\ndot: {dot}\n"),
     )?;
-    fs::write(folder.join("functions/templates/t.yaml"), template(&lines))?;
+    fs::write(directory.join("functions/templates/t.yaml"), template(&lines))?;
     let run = |pick: &str| Case {
         label: format!("functions {pick}"),
         kind: Kind::Function,
-        folder: folder.clone(),
+        directory: directory.clone(),
         arguments: ["release", "functions", "--set-string", &format!("pick={pick}")]
             .map(str::to_owned)
             .into(),
@@ -50,7 +50,7 @@ pub(crate) fn cases(root: &Path, scratch: &Path) -> anyhow::Result<Vec<Case>> {
         .collect())
 }
 
-/// The fewest cases that any of `names` has, and which has them.
+/// Returns the function of `names` with the fewest cases, and their number.
 pub(crate) fn fewest_shapes<'a>(
     root: &Path,
     names: impl Iterator<Item = &'a str>,
@@ -71,7 +71,8 @@ fn words(template: &str) -> impl Iterator<Item = &str> {
     template.split(|character: char| !character.is_alphanumeric() && character != '_')
 }
 
-/// A template that does not parse would take the whole chart with it; the library's own test asks Go about those.
+/// Returns the cases that parse: a parse error would fail the whole chart, and the library's own test covers
+/// those.
 fn lines(text: &str) -> Vec<Line<'_>> {
     let cases = text
         .lines()
@@ -97,7 +98,7 @@ fn template(lines: &[Line<'_>]) -> String {
     }
     text.push_str("{{- if ne .Values.pick \"all\" }}{{ include .Values.pick .Values.dot }}{{ else }}\n");
     for (number, line) in lines.iter().enumerate().filter(|(_, line)| !line.fails) {
-        // The data is fresh for each: some functions write into it.
+        // Each case gets a copy of the data because some functions modify it.
         let _ = writeln!(
             text,
             "c{number}: {{{{ include \"c{number}\" (deepCopy .Values.dot) | toJson }}}} # {}",
@@ -113,7 +114,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn lines_that_do_not_parse_are_left_to_the_oracle() {
+    fn templates_that_do_not_parse_are_skipped() {
         let found = lines(
             "# c\n. {}\n{{ a }} ⇒ x\n{{ b ⇒! template: t:1: unclosed action\n{{ c }} ⇒! template: t:1:2: executing \"t\" at <c>: d\n",
         );

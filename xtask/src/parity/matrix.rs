@@ -1,6 +1,6 @@
-//! Istio's charts × value sets: takes `resources/` and `parity/values/`, gives a case per pair.
+//! One case per pair of an Istio chart in `resources/` and a value set in `parity/values/`.
 //!
-//! A value set is a YAML file whose head may say `# charts: istiod cni` (default: all) and `# args: …`.
+//! A value set is a YAML file whose head may contain `# charts: istiod cni` (default: all) and `# args: …`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -18,19 +18,19 @@ struct ValueSet {
     arguments: Vec<String>,
 }
 
-/// A chart folder under `resources/`.
-struct ChartFolder {
+/// A chart directory below `resources/`.
+struct ChartDirectory {
     /// `1.29.1/operator/istiod`.
     label: String,
-    /// Its own name: `istiod`.
+    /// Chart name: `istiod`.
     name: String,
     path: PathBuf,
 }
 
-/// Every chart × version × flavour × value set that applies.
+/// Returns a case for every chart, version, flavour and value set that applies.
 pub(crate) fn cases(root: &Path) -> anyhow::Result<Vec<Case>> {
     let sets = value_sets(&root.join("parity/values"))?;
-    let charts = chart_folders(&root.join("resources"))?;
+    let charts = chart_directories(&root.join("resources"))?;
     if charts.is_empty() {
         bail!("no charts in resources/: run `cargo xtask charts` first");
     }
@@ -43,7 +43,7 @@ pub(crate) fn cases(root: &Path) -> anyhow::Result<Vec<Case>> {
         .collect())
 }
 
-fn case((chart, set): (&ChartFolder, &ValueSet)) -> Case {
+fn case((chart, set): (&ChartDirectory, &ValueSet)) -> Case {
     let path = |path: &Path| path.display().to_string();
     let mut arguments = vec![
         chart.name.clone(),
@@ -55,12 +55,12 @@ fn case((chart, set): (&ChartFolder, &ValueSet)) -> Case {
     Case {
         label: format!("{} {}", chart.label, set.name),
         kind: Kind::Output,
-        folder: set.path.parent().map(Path::to_path_buf).unwrap_or_default(),
+        directory: set.path.parent().map(Path::to_path_buf).unwrap_or_default(),
         arguments,
     }
 }
 
-/// How many distinct charts the cases cover.
+/// Returns the number of distinct charts.
 pub(crate) fn charts(cases: &[Case]) -> usize {
     cases
         .iter()
@@ -69,7 +69,7 @@ pub(crate) fn charts(cases: &[Case]) -> usize {
         .len()
 }
 
-/// The number of value sets of the chart that has the fewest.
+/// Returns the smallest number of value sets of a chart.
 pub(crate) fn fewest_sets(cases: &[Case]) -> usize {
     let mut sets = BTreeMap::<&str, usize>::new();
     for case in cases {
@@ -80,9 +80,9 @@ pub(crate) fn fewest_sets(cases: &[Case]) -> usize {
     sets.into_values().min().unwrap_or(0)
 }
 
-fn value_sets(folder: &Path) -> anyhow::Result<Vec<ValueSet>> {
+fn value_sets(directory: &Path) -> anyhow::Result<Vec<ValueSet>> {
     let mut sets = Vec::new();
-    for path in sorted(folder)?
+    for path in sorted(directory)?
         .into_iter()
         .filter(|path| path.extension().is_some_and(|ending| ending == "yaml"))
     {
@@ -109,7 +109,7 @@ fn value_sets(folder: &Path) -> anyhow::Result<Vec<ValueSet>> {
     Ok(sets)
 }
 
-fn chart_folders(resources: &Path) -> anyhow::Result<Vec<ChartFolder>> {
+fn chart_directories(resources: &Path) -> anyhow::Result<Vec<ChartDirectory>> {
     let mut found = Vec::new();
     if resources.is_dir() {
         collect(resources, resources, &mut found)?;
@@ -117,34 +117,34 @@ fn chart_folders(resources: &Path) -> anyhow::Result<Vec<ChartFolder>> {
     Ok(found)
 }
 
-fn collect(resources: &Path, folder: &Path, found: &mut Vec<ChartFolder>) -> anyhow::Result<()> {
-    if folder.join("Chart.yaml").is_file() {
-        let inner = folder
+fn collect(resources: &Path, directory: &Path, found: &mut Vec<ChartDirectory>) -> anyhow::Result<()> {
+    if directory.join("Chart.yaml").is_file() {
+        let inner = directory
             .strip_prefix(resources)?
             .display()
             .to_string()
             .replace("/charts/", "/");
-        let name = folder
+        let name = directory
             .file_name()
             .unwrap_or_default()
             .to_string_lossy()
             .into_owned();
-        found.push(ChartFolder {
+        found.push(ChartDirectory {
             label: inner,
             name,
-            path: folder.into(),
+            path: directory.into(),
         });
         return Ok(());
     }
-    for path in sorted(folder)?.into_iter().filter(|path| path.is_dir()) {
+    for path in sorted(directory)?.into_iter().filter(|path| path.is_dir()) {
         collect(resources, &path, found)?;
     }
     Ok(())
 }
 
-/// The entries of a folder by name, so that every run makes the same cases in the same order.
-pub(super) fn sorted(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
-    let entries = fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+/// Returns the entries of a directory sorted by name, so that every run has the same cases in the same order.
+pub(super) fn sorted(directory: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let entries = fs::read_dir(directory).with_context(|| directory.display().to_string())?;
     let mut paths = entries
         .map(|entry| Ok(entry?.path()))
         .collect::<std::io::Result<Vec<_>>>()?;

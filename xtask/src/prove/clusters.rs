@@ -1,4 +1,5 @@
-//! What the two clusters must show: takes the share to run, gives a row per claim about the simulator and the real harness.
+//! Proof of the simulator: the same scenarios on the simulator and on a real API server, and the simulator's
+//! speed.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -6,17 +7,17 @@ use std::process::Stdio;
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 use crate::build;
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = match Session::run() {
         Ok(session) => session.rows(),
-        Err(error) => vec![Row::broken(
+        Err(error) => vec![Row::not_measured(
             "the suite on both",
             "it runs",
-            Rank::Correctness,
+            RowKind::Correctness,
             &error,
         )],
     };
@@ -24,122 +25,122 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// A claim that a trial of the test program `clusters` decides.
+/// A claim that one test of the program `clusters` decides.
 struct Claim {
-    trial: &'static str,
+    test: &'static str,
     text: &'static str,
     goal: &'static str,
-    /// The line with its figure begins with this; without one, the time it took is the figure.
+    /// Prefix of the output line with the figure; if empty, the test's duration is the figure.
     line: &'static str,
 }
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        trial: "conformance::real",
+        test: "conformance::real",
         text: "scenarios on a real API server",
         goal: "all equal",
         line: "differential conformance on the real server: ",
     },
     Claim {
-        trial: "conformance::sim",
+        test: "conformance::sim",
         text: "scenarios on the simulator",
         goal: "all equal",
         line: "differential conformance on the simulator: ",
     },
     Claim {
-        trial: "kubectl::the_session_on_a_real_cluster",
+        test: "kubectl::the_session_on_a_real_cluster",
         text: "a session of kubectl on a real cluster",
         goal: "prints what is stored",
         line: "real: ",
     },
     Claim {
-        trial: "kubectl::the_session_on_the_simulator",
+        test: "kubectl::the_session_on_the_simulator",
         text: "the same session on the simulator",
         goal: "prints what is stored",
         line: "simulated: ",
     },
     Claim {
-        trial: "runtime::real",
+        test: "runtime::real",
         text: "kube-runtime on a real API server",
         goal: "all pass",
         line: "runtime on the real server: ",
     },
     Claim {
-        trial: "runtime::sim",
+        test: "runtime::sim",
         text: "kube-runtime on the simulator",
         goal: "all pass",
         line: "runtime on the simulator: ",
     },
     Claim {
-        trial: "determinism::seeds",
+        test: "determinism::seeds",
         text: "one seed, one trace (calls, workloads, faults)",
         goal: "100 seeds twice, identical",
         line: "differential seeds: ",
     },
     Claim {
-        trial: "harness::nothing_leaves",
+        test: "harness::nothing_leaves",
         text: "a real API server cannot reach out",
         goal: "network is unreachable",
         line: "",
     },
     Claim {
-        trial: "harness::no_cluster_where_others_are",
+        test: "harness::no_cluster_where_others_are",
         text: "no real API server outside the namespace",
-        goal: "refused",
+        goal: "rejected",
         line: "",
     },
     Claim {
-        trial: "harness::two_clusters_at_once",
+        test: "harness::two_clusters_at_once",
         text: "three clusters at once, with users and audit",
         goal: "apart",
         line: "",
     },
     Claim {
-        trial: "harness::an_api_server_comes_back",
+        test: "harness::an_api_server_comes_back",
         text: "the API server restarts",
         goal: "objects kept",
         line: "",
     },
     Claim {
-        trial: "harness::a_killed_run_leaves_nothing",
+        test: "harness::a_killed_run_leaves_nothing",
         text: "a killed run leaves nothing",
         goal: "no process, no file",
         line: "",
     },
     Claim {
-        trial: "kubelet::pods_live_by_their_scripts",
-        text: "a hollow kubelet plays the scripts",
+        test: "kubelet::pods_live_by_their_scripts",
+        text: "a hollow kubelet runs pod scripts",
         goal: "ready, crash, no image",
         line: "",
     },
     Claim {
-        trial: "kubelet::a_pod_is_a_process",
+        test: "kubelet::a_pod_is_a_process",
         text: "a pod is a real process",
         goal: "probed, stopped",
         line: "",
     },
     Claim {
-        trial: "istiod::it_injects",
+        test: "istiod::it_injects",
         text: "real istiods inject through their webhook",
         goal: "1.28.2 and 1.29.1",
         line: "",
     },
 ];
 
-/// How many scenarios there shall be.
-const SCENARIOS: usize = 250;
+/// Minimum number of scenarios in the suite.
+const MIN_SCENARIOS: usize = 250;
 
-/// What the test program said.
+/// Output of the test program.
 struct Session {
     output: String,
 }
 
 impl Session {
     fn run() -> anyhow::Result<Self> {
-        // The whole workspace decides the features, so that what its tests were built from serves here too.
+        // With `--workspace` the features are those of `cargo test --workspace`, so nothing is built again.
         let output = build::cargo()
             .args(["test", "--quiet", "--workspace", "--test", "clusters", "--"])
-            .args(CLAIMS.iter().map(|claim| claim.trial))
+            .args(CLAIMS.iter().map(|claim| claim.test))
             .current_dir(repository_root())
             .env("MAINSTAY_SEEDS", "100")
             .stderr(Stdio::inherit())
@@ -148,7 +149,7 @@ impl Session {
         let output = String::from_utf8_lossy(&output.stdout).into_owned();
         println!("{output}");
         if !output.contains("\ntest result: ") {
-            bail!("the test program did not come to its end");
+            bail!("the test program did not finish");
         }
         Ok(Self { output })
     }
@@ -160,12 +161,12 @@ impl Session {
         rows
     }
 
-    fn after(&self, beginning: &str) -> Option<&str> {
-        self.output.lines().find_map(|line| line.strip_prefix(beginning))
+    fn after(&self, prefix: &str) -> Option<&str> {
+        self.output.lines().find_map(|line| line.strip_prefix(prefix))
     }
 
     fn row(&self, claim: &Claim) -> Row {
-        let outcome = self.after(&format!("test {} ... ", claim.trial));
+        let outcome = self.after(&format!("test {} ... ", claim.test));
         let passed = outcome.is_some_and(|outcome| outcome.starts_with("ok"));
         let figure = match (self.after(claim.line), outcome) {
             (Some(figure), _) if !claim.line.is_empty() => figure,
@@ -180,12 +181,12 @@ impl Session {
         let count = line
             .and_then(|line| line.split(' ').next()?.parse().ok())
             .unwrap_or(0_usize);
-        let goal = format!("at least {SCENARIOS}");
+        let goal = format!("at least {MIN_SCENARIOS}");
         Row::correct(
             "scenarios in the suite",
             count.to_string(),
             &goal,
-            count >= SCENARIOS,
+            count >= MIN_SCENARIOS,
         )
     }
 
@@ -197,7 +198,7 @@ impl Session {
     }
 }
 
-/// A figure of the simulator's benches, and its bound.
+/// A figure of the simulator's benchmarks and its bound.
 struct Bound {
     name: &'static str,
     text: &'static str,
@@ -247,10 +248,10 @@ const BOUNDS: &[Bound] = &[
 fn bench_rows(quick: bool) -> Vec<Row> {
     match figures(quick) {
         Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures, quick)).collect(),
-        Err(error) => vec![Row::broken(
+        Err(error) => vec![Row::not_measured(
             "the simulator's speed and size",
             "measured",
-            Rank::Performance,
+            RowKind::Performance,
             &error,
         )],
     }
@@ -273,7 +274,7 @@ impl Bound {
     }
 }
 
-/// The lines `name value unit` of the simulator's examples; the short share divides all counts by ten.
+/// Parses the lines `name value unit` of the simulator's examples; the quick share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     let mut figures = BTreeMap::new();
     for example in ["large", "day"] {
@@ -307,7 +308,7 @@ fn figure(line: &str) -> Option<(String, f64)> {
     Some((name.to_owned(), number(rest)?))
 }
 
-/// The number a text begins with.
+/// Parses the number at the start of `text`.
 fn number(text: &str) -> Option<f64> {
     text.split(' ').next()?.parse().ok()
 }

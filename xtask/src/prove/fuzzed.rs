@@ -1,6 +1,6 @@
 //! Fuzzing: takes which targets, gives a row for each.
 
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 use crate::fuzz;
 
 /// The short share runs 5 s each, from the same seed every time.
@@ -16,6 +16,6 @@ pub(super) fn rows(wanted: impl Fn(&str) -> bool, promise: &str, quick: bool) ->
             };
             runs.iter().map(row).collect()
         }
-        Err(error) => vec![Row::broken("fuzz", &goal, Rank::Correctness, &error)],
+        Err(error) => vec![Row::not_measured("fuzz", &goal, RowKind::Correctness, &error)],
     }
 }

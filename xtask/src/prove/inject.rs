@@ -1,4 +1,4 @@
-//! What injection must show: takes the share to run, gives a row per claim of the injection work.
+//! Proof of injection: tables, laws, corpus, fuzzing, and speed against istioctl.
 
 use std::fs;
 use std::path::Path;
@@ -8,11 +8,11 @@ use anyhow::Context;
 use mainstay_testkit::repository_root;
 
 use super::fuzzed;
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 use crate::build;
 use crate::inject_bench::{self, Figures, Sample};
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = engine_rows(quick);
     rows.extend(command_rows());
@@ -25,13 +25,13 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// What a test run printed, and whether every test passed.
-struct Tested {
+/// Output of a test run and whether every test passed.
+struct TestRun {
     text: String,
     passed: bool,
 }
 
-fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Result<Tested> {
+fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Result<TestRun> {
     let mut command = build::cargo();
     command
         .args(["test", "--package", package, "--no-fail-fast"])
@@ -46,14 +46,14 @@ fn tested(package: &str, arguments: &[&str], laws: Option<&str>) -> anyhow::Resu
     if !output.status.success() {
         println!("{text}");
     }
-    Ok(Tested {
+    Ok(TestRun {
         text,
         passed: output.status.success(),
     })
 }
 
-impl Tested {
-    /// The number that stands before `word` in the line that holds `mark`.
+impl TestRun {
+    /// Returns the number before `word` in the line that contains `mark`.
     fn number(&self, mark: &str, word: &str) -> Option<usize> {
         let line = self.text.lines().find(|line| line.contains(mark))?;
         let before = line.get(..line.rfind(word)?)?;
@@ -65,7 +65,8 @@ impl Tested {
             .ok()
     }
 
-    /// How many tests whose name begins so passed. Their names and verdicts may be torn apart by what they print.
+    /// Returns the number of passed tests whose name starts with `prefix`. Output may separate name and
+    /// result.
     fn count(&self, prefix: &str) -> usize {
         let begin = format!("test {prefix}");
         self.text
@@ -75,7 +76,7 @@ impl Tested {
     }
 }
 
-/// Folders of the tables with expected bytes, and what a reader calls them.
+/// Directories of the tables with expected bytes, and their titles.
 const TABLES: [(&str, &str); 13] = [
     ("kinds", "kinds"),
     ("selection", "selection"),
@@ -89,7 +90,7 @@ const TABLES: [(&str, &str); 13] = [
     ("profile", "profiles"),
     ("convergence", "convergence"),
     ("uninject", "uninject"),
-    ("refused", "refusals"),
+    ("refused", "rejections"),
 ];
 
 fn engine_rows(quick: bool) -> Vec<Row> {
@@ -101,33 +102,33 @@ fn engine_rows(quick: bool) -> Vec<Row> {
     let tested = match tested("mainstay-inject", arguments, laws) {
         Ok(tested) => tested,
         Err(error) => {
-            return vec![Row::broken(
+            return vec![Row::not_measured(
                 "tables and laws",
                 "all hold",
-                Rank::Correctness,
+                RowKind::Correctness,
                 &error,
             )];
         }
     };
     let mut rows: Vec<_> = TABLES
         .iter()
-        .map(|(folder, name)| table_row(folder, name, tested.passed))
+        .map(|(directory, name)| table_row(directory, name, tested.passed))
         .collect();
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "table: proxy grammar",
         tested.number("table grammar:", "rows"),
         "vectors",
         60,
     ));
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "table: image file",
         Some(tested.count("images::")),
         "tests",
         5,
     ));
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "table: annotations (level, spelling, type, ports)",
         Some(tested.count("advice::")),
@@ -136,28 +137,28 @@ fn engine_rows(quick: bool) -> Vec<Row> {
     ));
     let wanted = if quick { 1_000 } else { 10_000 };
     let cases = tested.number("cases: Tally", "cases:");
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "laws over generated manifests",
         cases,
         "cases",
         wanted,
     ));
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "laws over the corpus",
         tested.number("corpus: ", "manifests"),
         "manifests",
         200,
     ));
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "runs over the corpus",
         tested.number("corpus: ", "runs"),
         "runs",
         1_600,
     ));
-    rows.push(least(
+    rows.push(at_least(
         &tested,
         "convergence over the corpus",
         tested.number("corpus convergence: ", "pairs"),
@@ -167,8 +168,10 @@ fn engine_rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-fn table_row(folder: &str, name: &str, passed: bool) -> Row {
-    let path = repository_root().join("crates/inject/tests/tables").join(folder);
+fn table_row(directory: &str, name: &str, passed: bool) -> Row {
+    let path = repository_root()
+        .join("crates/inject/tests/tables")
+        .join(directory);
     let count = inputs(&path).unwrap_or_default();
     let figure = format!(
         "{count} inputs, {}",
@@ -186,8 +189,8 @@ fn table_row(folder: &str, name: &str, passed: bool) -> Row {
     )
 }
 
-fn inputs(folder: &Path) -> anyhow::Result<usize> {
-    let names = fs::read_dir(folder)?.map(|entry| Ok(entry?.file_name()));
+fn inputs(directory: &Path) -> anyhow::Result<usize> {
+    let names = fs::read_dir(directory)?.map(|entry| Ok(entry?.file_name()));
     let names: Vec<_> = names.collect::<anyhow::Result<_>>()?;
     Ok(names
         .iter()
@@ -195,14 +198,14 @@ fn inputs(folder: &Path) -> anyhow::Result<usize> {
         .count())
 }
 
-fn least(tested: &Tested, claim: &str, count: Option<usize>, unit: &str, wanted: usize) -> Row {
+fn at_least(tested: &TestRun, claim: &str, count: Option<usize>, unit: &str, wanted: usize) -> Row {
     let count = count.unwrap_or_default();
-    let verdict = if tested.passed {
+    let suffix = if tested.passed {
         ""
     } else {
         ", a test failed: see above"
     };
-    let figure = format!("{count} {unit}{verdict}");
+    let figure = format!("{count} {unit}{suffix}");
     Row::correct(
         claim,
         figure,
@@ -211,7 +214,7 @@ fn least(tested: &Tested, claim: &str, count: Option<usize>, unit: &str, wanted:
     )
 }
 
-/// Tests of the binary: the file, what it shows, how many tests there are at least.
+/// Tests of the binary: test target, claim, minimum number of tests.
 const COMMANDS: [(&str, &str, usize); 3] = [
     (
         "generate",
@@ -232,9 +235,9 @@ fn command_rows() -> Vec<Row> {
                 .filter_map(|line| line.strip_prefix("test result: ok. "))
                 .next_back();
             let count = passed.and_then(|line| line.split(' ').next()?.parse().ok());
-            least(&tested, claim, count, "tests", *wanted)
+            at_least(&tested, claim, count, "tests", *wanted)
         }
-        Err(error) => Row::broken(claim, "all hold", Rank::Correctness, &error),
+        Err(error) => Row::not_measured(claim, "all hold", RowKind::Correctness, &error),
     };
     COMMANDS.iter().map(row).collect()
 }
@@ -242,10 +245,10 @@ fn command_rows() -> Vec<Row> {
 fn bench_rows(quick: bool) -> Vec<Row> {
     match inject_bench::measure(if quick { 1 } else { 5 }) {
         Ok(figures) => compared(&figures),
-        Err(error) => vec![Row::broken(
+        Err(error) => vec![Row::not_measured(
             "speed against istioctl kube-inject",
             "≥ 20×",
-            Rank::Performance,
+            RowKind::Performance,
             &error,
         )],
     }
@@ -257,7 +260,7 @@ fn compared(figures: &Figures) -> Vec<Row> {
     let ratio = |ours: f64| theirs.wall_ms / ours;
     let fast = |claim: &str, ours: Sample| {
         let figure = format!(
-            "{:.0} ms, istioctl {:.0} ms: {:.1}× ({:.1}× by processor time)",
+            "{:.0} ms, istioctl {:.0} ms: {:.1}× ({:.1}× by CPU time)",
             ours.wall_ms,
             theirs.wall_ms,
             ratio(ours.wall_ms),

@@ -1,15 +1,15 @@
-//! What moving workloads must show: takes the share to run, gives a row per claim, each from the output of the tests and examples that judge it.
+//! Proof of workload migration: each row is derived from the output of the tests and examples that verify it.
 
 mod scale;
 
 use super::operator::list::Scenarios;
 use super::operator::session::{Session, share};
 use super::operator::{Claim, Ran, matrix, row};
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
-    let units = Session::of_libraries();
+    let units = Session::for_libraries();
     let simulated = simulated(quick);
     let real = real(quick);
     let pages = Session::run(
@@ -30,13 +30,13 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.extend(scale::rows(quick));
     rows.push(matrix(
         "faults at every call of 7 migrations, invariants I1-I8, I11, I12 after every step",
-        &PLAYS,
+        &FAULT_SCENARIOS,
         &simulated,
         quick,
     ));
     rows.push(matrix(
         "faults at some calls of 7 migrations, on a real API server, invariants I1-I8, I11, I12 by all that was written",
-        &PLAYS,
+        &FAULT_SCENARIOS,
         &real,
         true,
     ));
@@ -60,7 +60,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-/// What of the simulator's tests is about migration; the whole is run with optimisation.
+/// Runs the simulator's migration tests; the full proof uses the release profile.
 fn simulated(quick: bool) -> Ran {
     let base = ["test", "--workspace", "--test", "simulated"];
     let profile: &[&str] = if quick { &[] } else { &["--release"] };
@@ -68,22 +68,22 @@ fn simulated(quick: bool) -> Ran {
     Session::run(&[&base, profile, &rest].concat(), share(quick))
 }
 
-/// The same on a real API server; there the whole is only more of a sample.
+/// Runs the same on a real API server; the full proof is a larger sample there.
 fn real(quick: bool) -> Ran {
     let base = ["test", "--workspace", "--test", "real", "--"];
-    let rooms = ["migration", "kill", "rehearsal", "faults::moves"];
-    Session::run(&[base.as_slice(), &rooms].concat(), share(quick))
+    let modules = ["migration", "kill", "rehearsal", "faults::moves"];
+    Session::run(&[base.as_slice(), &modules].concat(), share(quick))
 }
 
-/// One row per list of the proposal.
+/// Returns one row per list of the proposal's test plan.
 fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     let lists = match Scenarios::read("migration.txt") {
         Ok(lists) => lists,
         Err(error) => {
-            return vec![Row::broken(
+            return vec![Row::not_measured(
                 "tests of the proposal",
                 "a list",
-                Rank::Correctness,
+                RowKind::Correctness,
                 &error,
             )];
         }
@@ -98,7 +98,7 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
         row(
             "the proposal's integration and end-to-end lists, on a real API server with two real istiods",
             &lists.integration,
-            // A control of the instrument needs no server.
+            // The control of the measuring code needs no server.
             &[real, simulated],
         ),
         test_row(
@@ -109,10 +109,10 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     ]
 }
 
-/// A claim that one test decides and that has no figure.
+/// Returns a row that one test decides.
 fn test_row(claim: &str, goal: &str, (test, ran): (&str, &Ran)) -> Row {
     match ran {
-        Err(error) => Row::broken(claim, goal, Rank::Correctness, error),
+        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, error),
         Ok(ran) => {
             let passed = ran.passed(test);
             let figure = if passed { "passed" } else { "did not pass" };
@@ -152,8 +152,8 @@ const CLAIMS: &[Claim] = &[
     },
 ];
 
-/// The plays of the matrix.
-const PLAYS: [&str; 7] = [
+/// Scenarios of the fault matrix.
+const FAULT_SCENARIOS: [&str; 7] = [
     "moves_by_namespace",
     "moves_by_template",
     "moves_by_tag",
@@ -163,14 +163,14 @@ const PLAYS: [&str; 7] = [
     "moves_from_several",
 ];
 
-/// The report of a rehearsal in a real browser.
+/// Returns the row of the rehearsal report in a real browser.
 fn page_row(pages: &Ran) -> Row {
     let (text, goal) = (
         "the report of a rehearsal in a headless Chromium",
         "all tests pass",
     );
     match pages {
-        Err(error) => Row::broken(text, goal, Rank::Correctness, error),
+        Err(error) => Row::not_measured(text, goal, RowKind::Correctness, error),
         Ok(ran) => {
             let (passed, failed) = ran.counts();
             let figure = format!("{passed} passed, {failed} failed");

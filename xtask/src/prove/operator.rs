@@ -1,32 +1,31 @@
-//! What the operator must show: takes the share to run, gives a row per claim, each from the output of the tests and examples that
-//! judge it.
+//! Proof of the operator: each row is derived from the output of the tests and examples that verify it.
 
 mod bench;
 pub(super) mod list;
 pub(super) mod session;
 
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 use list::Scenarios;
 use session::Session;
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = Vec::new();
-    let units = Session::of_libraries();
+    let units = Session::for_libraries();
     let simulated = Session::simulated(quick);
     let real = Session::real(quick);
     rows.extend(scenario_rows(&units, &simulated, &real));
     rows.extend(CLAIMS.iter().map(|claim| claim.row(&simulated, &real)));
     rows.push(planning(&simulated));
     rows.push(matrix(
-        "faults at every call of 8 plays",
-        &PLAYS,
+        "faults at every call of 8 scenarios",
+        &FAULT_SCENARIOS,
         &simulated,
         quick,
     ));
     rows.push(matrix(
-        "faults at some calls of 8 plays, on a real API server",
-        &PLAYS,
+        "faults at some calls of 8 scenarios, on a real API server",
+        &FAULT_SCENARIOS,
         &real,
         true,
     ));
@@ -36,7 +35,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
 
 pub(super) type Ran = anyhow::Result<Session>;
 
-/// One row for a list: every line of it has a test that passed in one of these sessions.
+/// Returns the row of a list: each of its lines needs a test that passed in one of `sessions`.
 pub(super) fn row(text: &str, list: &list::List, sessions: &[&Ran]) -> Row {
     let passed = |test: &list::Test| {
         sessions
@@ -58,15 +57,15 @@ pub(super) fn row(text: &str, list: &list::List, sessions: &[&Ran]) -> Row {
     Row::correct(text, figure, "all", missing.is_empty())
 }
 
-/// One row per list of the contract.
+/// Returns one row per list of the contract.
 fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     let lists = match Scenarios::read("scenarios.txt") {
         Ok(lists) => lists,
         Err(error) => {
-            return vec![Row::broken(
+            return vec![Row::not_measured(
                 "scenarios of the contract",
                 "a list",
-                Rank::Correctness,
+                RowKind::Correctness,
                 &error,
             )];
         }
@@ -87,12 +86,12 @@ fn scenario_rows(units: &Ran, simulated: &Ran, real: &Ran) -> Vec<Row> {
     ]
 }
 
-/// A claim that one test decides, on one of the two.
+/// A claim that one test decides, on the simulator or on a real API server.
 pub(super) struct Claim {
     pub(super) text: &'static str,
     pub(super) goal: &'static str,
     pub(super) test: &'static str,
-    /// The line with its figure begins with this.
+    /// Prefix of the output line with the figure.
     pub(super) line: &'static str,
     pub(super) real: bool,
 }
@@ -135,14 +134,14 @@ const CLAIMS: &[Claim] = &[
     },
     Claim {
         text: "bad input on the simulator: every field",
-        goal: "refused, or a condition with a reason; others go on",
+        goal: "rejected, or a condition with a reason; other objects unaffected",
         test: "input::every_field",
         line: "bad input: ",
         real: false,
     },
     Claim {
         text: "bad input on a real API server: a sample",
-        goal: "refused, or a condition with a reason; others go on",
+        goal: "rejected, or a condition with a reason; other objects unaffected",
         test: "input::a_sample",
         line: "bad input: ",
         real: true,
@@ -153,7 +152,7 @@ impl Claim {
     pub(super) fn row(&self, simulated: &Ran, real: &Ran) -> Row {
         let ran = if self.real { real } else { simulated };
         match ran {
-            Err(error) => Row::broken(self.text, self.goal, Rank::Correctness, error),
+            Err(error) => Row::not_measured(self.text, self.goal, RowKind::Correctness, error),
             Ok(ran) => {
                 let figure = ran.after(self.line).unwrap_or("did not run").to_owned();
                 Row::correct(self.text, figure, self.goal, ran.passed(self.test))
@@ -162,12 +161,12 @@ impl Claim {
     }
 }
 
-/// The line `quiet planning: A ms the slowest, B ms the middle one, of C plans`.
+/// Parses the line `quiet planning: A ms the slowest, B ms the middle one, of C plans`.
 fn planning(simulated: &Ran) -> Row {
-    let (text, goal) = ("planning when there is nothing to do", "the middle one ≤ 1 ms");
+    let (text, goal) = ("planning when there is nothing to do", "median ≤ 1 ms");
     let ran = match simulated {
         Ok(ran) => ran,
-        Err(error) => return Row::broken(text, goal, Rank::Performance, error),
+        Err(error) => return Row::not_measured(text, goal, RowKind::Performance, error),
     };
     let figure = ran.after("quiet planning: ").unwrap_or("did not run");
     let middle = figure.split(' ').nth(4).and_then(|word| word.parse::<f64>().ok());
@@ -175,8 +174,8 @@ fn planning(simulated: &Ran) -> Row {
     Row::fast(text, figure.to_owned(), goal, is_met)
 }
 
-/// The eight plays.
-const PLAYS: [&str; 8] = [
+/// Scenarios of the fault matrix.
+const FAULT_SCENARIOS: [&str; 8] = [
     "install",
     "in_place_upgrade",
     "revision_upgrade",
@@ -187,8 +186,8 @@ const PLAYS: [&str; 8] = [
     "takeover",
 ];
 
-/// Sums the lines `matrix PLAY: C calls, R runs, E as without faults`.
-pub(super) fn matrix(text: &str, plays: &[&str], session: &Ran, is_sample: bool) -> Row {
+/// Sums the lines `matrix SCENARIO: C calls, R runs, E as without faults`.
+pub(super) fn matrix(text: &str, scenarios: &[&str], session: &Ran, is_sample: bool) -> Row {
     let goal = if is_sample {
         "a sample, all as without faults"
     } else {
@@ -196,12 +195,12 @@ pub(super) fn matrix(text: &str, plays: &[&str], session: &Ran, is_sample: bool)
     };
     let ran = match session {
         Ok(ran) => ran,
-        Err(error) => return Row::broken(text, goal, Rank::Correctness, error),
+        Err(error) => return Row::not_measured(text, goal, RowKind::Correctness, error),
     };
     let (mut calls, mut runs, mut equal) = (0, 0, 0);
-    for play in plays {
+    for scenario in scenarios {
         let numbers: Vec<usize> = ran
-            .after(&format!("matrix {play}: "))
+            .after(&format!("matrix {scenario}: "))
             .into_iter()
             .flat_map(|line| line.split([' ', ',']).filter_map(|word| word.parse().ok()))
             .collect();
@@ -211,7 +210,9 @@ pub(super) fn matrix(text: &str, plays: &[&str], session: &Ran, is_sample: bool)
             equal += e;
         }
     }
-    let passed = plays.iter().all(|play| ran.passed(&format!("faults::{play}")));
+    let passed = scenarios
+        .iter()
+        .all(|scenario| ran.passed(&format!("faults::{scenario}")));
     let figure = format!("{runs} runs over {calls} calls, {equal} as without faults");
     Row::correct(text, figure, goal, passed && runs > 0)
 }

@@ -1,4 +1,4 @@
-//! What rendering must show: takes the share to run, gives a row per claim of the rendering work.
+//! Proof of rendering: parity with Helm, differential tests, speed, hostile input and fuzzing.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -7,11 +7,11 @@ use anyhow::Context;
 use mainstay_testkit::repository_root;
 
 use super::fuzzed;
-use super::row::{Rank, Row};
+use super::row::{Row, RowKind};
 use crate::parity::{self, Kind};
 use crate::{bench, build, hostile};
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let mut rows = parity_rows(quick);
     rows.extend(differential_rows(quick));
@@ -32,10 +32,10 @@ fn parity_rows(quick: bool) -> Vec<Row> {
     }) {
         Ok(findings) => findings,
         Err(error) => {
-            return vec![Row::broken(
+            return vec![Row::not_measured(
                 "parity with helm",
                 "0 different",
-                Rank::Correctness,
+                RowKind::Correctness,
                 &error,
             )];
         }
@@ -43,7 +43,7 @@ fn parity_rows(quick: bool) -> Vec<Row> {
     for difference in findings.differences.iter().take(10) {
         println!("{difference}\n");
     }
-    let counted = [Kind::Output, Kind::Refusal, Kind::Corner, Kind::Function].map(|kind| {
+    let counted = [Kind::Output, Kind::Rejection, Kind::EdgeCase, Kind::Function].map(|kind| {
         let count = findings.counts.get(&kind).copied().unwrap_or_default();
         let figure = format!("{} compared, {} different", count.run, count.different);
         Row::correct(
@@ -57,7 +57,7 @@ fn parity_rows(quick: bool) -> Vec<Row> {
         "{} charts, at least {} value sets each",
         findings.charts, findings.fewest_sets
     );
-    let corners = format!("{} corner charts", findings.corners);
+    let edge_cases = format!("{} edge-case charts", findings.edge_cases);
     let mut rows = Vec::from(counted);
     rows.push(Row::correct(
         "value sets per chart",
@@ -68,9 +68,9 @@ fn parity_rows(quick: bool) -> Vec<Row> {
     rows.push(shapes_row());
     rows.push(Row::correct(
         "charts of our own",
-        corners,
+        edge_cases,
         "at least 60",
-        findings.corners >= 60,
+        findings.edge_cases >= 60,
     ));
     rows
 }
@@ -83,11 +83,11 @@ fn shapes_row() -> Row {
             let figure = format!("{} functions, at least {fewest} each ({name})", functions.len());
             Row::correct(claim, figure, goal, fewest >= 3)
         }
-        Err(error) => Row::broken(claim, goal, Rank::Correctness, &error),
+        Err(error) => Row::not_measured(claim, goal, RowKind::Correctness, &error),
     }
 }
 
-/// The tests that ask Go itself, or the real helm, about random input.
+/// Tests that compare random input with Go or with the real helm.
 const DIFFERENTIAL: &[(&str, &str)] = &[
     ("mainstay-yaml", "differential"),
     ("mainstay-template", "differential"),
@@ -99,8 +99,8 @@ const DIFFERENTIAL: &[(&str, &str)] = &[
 ];
 
 fn differential_rows(quick: bool) -> Vec<Row> {
-    match tallies(quick) {
-        Ok(tallies) if tallies.is_empty() => {
+    match count_lines(quick) {
+        Ok(lines) if lines.is_empty() => {
             vec![Row::correct(
                 "differential tests",
                 "none ran".into(),
@@ -108,14 +108,14 @@ fn differential_rows(quick: bool) -> Vec<Row> {
                 false,
             )]
         }
-        Ok(tallies) => tallies
+        Ok(lines) => lines
             .into_iter()
             .map(|(name, text)| differential_row(&name, text))
             .collect(),
-        Err(error) => vec![Row::broken(
+        Err(error) => vec![Row::not_measured(
             "differential tests",
             "all equal",
-            Rank::Correctness,
+            RowKind::Correctness,
             &error,
         )],
     }
@@ -132,11 +132,12 @@ fn differential_row(name: &str, text: String) -> Row {
     Row::correct(&format!("differential: {name}"), text, "all equal", equal)
 }
 
-/// The lines `differential NAME: N run, N equal` that the tests print.
-fn tallies(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
+/// Returns the lines `differential NAME: N run, N equal` that the tests print.
+fn count_lines(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
     let mut command = build::cargo();
     command.args(["test", "--quiet", "--no-fail-fast"]);
-    // Few cases are done sooner by what `cargo test --workspace` has built already than something faster is built.
+    // For few cases the test programs that `cargo test --workspace` has built are faster than a release
+    // build.
     command.arg(if quick { "--workspace" } else { "--release" });
     for (package, test) in DIFFERENTIAL {
         if !quick {
@@ -151,14 +152,14 @@ fn tallies(quick: bool) -> anyhow::Result<BTreeMap<String, String>> {
     command.env("MAINSTAY_CASES", if quick { "5000" } else { "60000" });
     let output = command.output().context("starting cargo test")?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let mut tallies: BTreeMap<_, _> = text.lines().filter_map(tally).collect();
+    let mut lines: BTreeMap<_, _> = text.lines().filter_map(parse_count_line).collect();
     if !output.status.success() {
-        tallies.insert("cases, all tests".into(), "a test failed: see above".into());
+        lines.insert("cases, all tests".into(), "a test failed: see above".into());
     }
-    Ok(tallies)
+    Ok(lines)
 }
 
-fn tally(line: &str) -> Option<(String, String)> {
+fn parse_count_line(line: &str) -> Option<(String, String)> {
     let start = line.find("differential ")?;
     let (name, counts) = line
         .get(start..)?
@@ -173,10 +174,10 @@ fn bench_rows(quick: bool) -> Vec<Row> {
     let figures = match bench::measure(quick) {
         Ok(figures) => figures,
         Err(error) => {
-            return vec![Row::broken(
+            return vec![Row::not_measured(
                 "speed against helm",
                 "10×",
-                Rank::Performance,
+                RowKind::Performance,
                 &error,
             )];
         }
@@ -189,27 +190,25 @@ fn bench_rows(quick: bool) -> Vec<Row> {
 
 fn hostile_rows() -> Vec<Row> {
     let goal = "an error, < 1 s, < 256 MiB";
-    match hostile::judge_all("") {
-        Ok(verdicts) => {
-            for verdict in verdicts.iter().filter(|verdict| verdict.complaint.is_some()) {
-                println!("{verdict}");
+    match hostile::run_all("") {
+        Ok(results) => {
+            for result in results.iter().filter(|result| result.problem.is_some()) {
+                println!("{result}");
             }
-            let bad = verdicts
-                .iter()
-                .filter(|verdict| verdict.complaint.is_some())
-                .count();
-            let figure = format!(
-                "{} cases, {bad} bad, {}",
-                verdicts.len(),
-                hostile::worst(&verdicts)
-            );
+            let bad = results.iter().filter(|result| result.problem.is_some()).count();
+            let figure = format!("{} cases, {bad} bad, {}", results.len(), hostile::worst(&results));
             vec![Row::correct(
                 "hostile input",
                 figure,
                 goal,
-                bad == 0 && !verdicts.is_empty(),
+                bad == 0 && !results.is_empty(),
             )]
         }
-        Err(error) => vec![Row::broken("hostile input", goal, Rank::Correctness, &error)],
+        Err(error) => vec![Row::not_measured(
+            "hostile input",
+            goal,
+            RowKind::Correctness,
+            &error,
+        )],
     }
 }

@@ -1,74 +1,74 @@
-//! One claim with its figure: data that a table, a file and an exit code are made from.
+//! One claim of a proof with its measured figure.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// A claim and what was seen of it.
+/// A claim and its measurement.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
-    /// What is claimed.
+    /// The claim.
     pub(crate) claim: String,
-    /// What was measured.
+    /// The measured figure.
     pub(crate) figure: String,
-    /// What was wanted.
+    /// The goal.
     pub(crate) goal: String,
-    /// Whether it decides the exit code.
-    pub(crate) rank: Rank,
-    /// Whether it holds.
+    /// Whether the row decides the exit code.
+    pub(crate) kind: RowKind,
+    /// Whether the goal is met.
     pub(crate) outcome: Outcome,
 }
 
-/// What a row decides.
+/// Effect of a row on the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
-pub(crate) enum Rank {
-    /// It must hold.
+pub(crate) enum RowKind {
+    /// A missed goal fails the proof.
     Correctness,
-    /// It is reported.
+    /// A missed goal is reported.
     Performance,
 }
 
-/// Whether a claim holds.
+/// Result of comparing a figure with its goal.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Outcome {
-    /// It was seen to hold.
+    /// The goal is met.
     Met,
-    /// It was seen not to.
+    /// The goal is missed.
     NotMet,
-    /// It could not be seen.
+    /// The figure could not be measured.
     NotMeasured,
 }
 
 impl Row {
-    /// A claim that must hold.
+    /// Creates a correctness row.
     pub(crate) fn correct(claim: &str, figure: String, goal: &str, holds: bool) -> Self {
         Self {
             claim: claim.into(),
             figure,
             goal: goal.into(),
-            rank: Rank::Correctness,
-            outcome: Outcome::of(holds),
+            kind: RowKind::Correctness,
+            outcome: Outcome::from_bool(holds),
         }
     }
 
-    /// A figure with its goal.
+    /// Creates a performance row.
     pub(crate) fn fast(claim: &str, figure: String, goal: &str, holds: bool) -> Self {
         Self {
-            rank: Rank::Performance,
+            kind: RowKind::Performance,
             ..Self::correct(claim, figure, goal, holds)
         }
     }
 
-    /// A claim whose measurement broke: it does not pass, and says why.
-    pub(crate) fn broken(claim: &str, goal: &str, rank: Rank, error: &anyhow::Error) -> Self {
+    /// Creates a row for a failed measurement; it does not pass.
+    pub(crate) fn not_measured(claim: &str, goal: &str, kind: RowKind, error: &anyhow::Error) -> Self {
         let figure = format!("{error:#}").lines().next().unwrap_or_default().to_owned();
         Self {
             claim: claim.into(),
             figure,
             goal: goal.into(),
-            rank,
+            kind,
             outcome: Outcome::NotMeasured,
         }
     }
@@ -84,7 +84,7 @@ impl Row {
 }
 
 impl Outcome {
-    fn of(holds: bool) -> Self {
+    fn from_bool(holds: bool) -> Self {
         if holds { Self::Met } else { Self::NotMet }
     }
 }

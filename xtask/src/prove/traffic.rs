@@ -1,7 +1,7 @@
-//! What live traffic must show: takes the share to run, gives a row per claim, each from what the test program printed.
+//! Proof of upgrades under live traffic: each row is parsed from the output of the test program.
 
-mod ending;
-mod foretold;
+mod predicted;
+mod termination;
 
 use std::io::{BufRead, BufReader};
 use std::process::Stdio;
@@ -10,56 +10,57 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-use super::row::{Outcome, Rank, Row};
+use super::row::{Outcome, Row, RowKind};
 use crate::build;
 
-/// How often the upgrade is run for the whole proof.
+/// Number of upgrades in the full proof.
 const RUNS: usize = 5;
 
-/// Everything, in the order a reader would ask.
+/// Returns all rows.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let runs = if quick { 1 } else { RUNS };
-    // What is compiled is not what is measured.
+    // Compile first, so that the measured time does not include it.
     let ran = compile().and_then(|()| {
         let begin = Instant::now();
-        let output = play(quick, runs)?;
+        let output = run_programs(quick, runs)?;
         Ok((output, begin.elapsed()))
     });
     let claims = CLAIMS.iter().filter(|claim| !quick || claim.quick);
     let (output, took) = match ran {
         Ok(ran) => ran,
         Err(error) => {
-            let broken = |claim: &Claim| Row::broken(claim.text, claim.goal, Rank::Correctness, &error);
+            let broken =
+                |claim: &Claim| Row::not_measured(claim.text, claim.goal, RowKind::Correctness, &error);
             return claims.map(broken).collect();
         }
     };
     let mut rows: Vec<Row> = claims.map(|claim| claim.row(&output, runs)).collect();
     if !output.contains(NEEDS_ROOT) {
         if !quick {
-            rows.extend(foretold::rows());
-            rows.push(ending::row());
+            rows.extend(predicted::rows());
+            rows.push(termination::row());
         }
         rows.extend(timing(&output, took, quick));
     }
     rows
 }
 
-/// A claim that one trial decides, with the line that holds its figure.
+/// A claim that one test decides, and the prefix of the line with its figure.
 struct Claim {
     text: &'static str,
     goal: &'static str,
-    trial: &'static str,
+    test: &'static str,
     line: &'static str,
-    /// Once for every run of the upgrade.
+    /// The line is printed once per upgrade.
     every_run: bool,
     quick: bool,
 }
 
 const CLAIMS: &[Claim] = &[
     Claim {
-        text: "mesh mode: pods with networks, Services, names, ends in their order, no way out",
+        text: "mesh mode: pods with networks, Services, names, ordered termination, no external access",
         goal: "all hold",
-        trial: "mesh",
+        test: "mesh",
         line: "mesh: ",
         every_run: false,
         quick: true,
@@ -67,7 +68,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "basic: labels, pod labels, injection label and tag move to the new istiod under STRICT mTLS",
         goal: "0 failed requests",
-        trial: "upgrade",
+        test: "upgrade",
         line: "basic: ",
         every_run: true,
         quick: true,
@@ -75,7 +76,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "zero downtime: gateway and four applications behind each other, the whole upgrade",
         goal: "0 failed at ≥ 150/s",
-        trial: "upgrade",
+        test: "upgrade",
         line: "zero downtime: ",
         every_run: true,
         quick: true,
@@ -83,7 +84,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "ingress: the gateway migrates too",
         goal: "0 failed requests",
-        trial: "upgrade",
+        test: "upgrade",
         line: "ingress: ",
         every_run: true,
         quick: true,
@@ -91,7 +92,7 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "control: a server killed behind a ready endpoint",
         goal: "must fail",
-        trial: "controls",
+        test: "controls",
         line: "control, killed server: ",
         every_run: false,
         quick: true,
@@ -99,31 +100,31 @@ const CLAIMS: &[Claim] = &[
     Claim {
         text: "control: restarts without drain and without retries",
         goal: "must fail",
-        trial: "controls",
+        test: "controls",
         line: "control, careless restarts: ",
         every_run: false,
         quick: true,
     },
     Claim {
-        text: "failure recovery: one workload held back, told of, and moved once it can",
+        text: "failure recovery: one workload fails, is reported, and migrates once it can",
         goal: "0 failed requests",
-        trial: "failure",
+        test: "failure",
         line: "failure recovery: ",
         every_run: false,
         quick: false,
     },
     Claim {
-        text: "pruning hazard: a pod created at any moment is injected by a live revision",
+        text: "pruning race: a pod created at any time is injected by a live revision",
         goal: "0 missed, 0 failed requests",
-        trial: "pruning",
+        test: "pruning",
         line: "pruning hazard: ",
         every_run: false,
         quick: false,
     },
     Claim {
-        text: "hard weather: operator killed twice, API server away, istiod killed, spec changed",
-        goal: "arrives; failures and latency are told",
-        trial: "weather",
+        text: "disruptions: operator killed twice, API server down, istiod killed, spec changed",
+        goal: "completes; failures and latency are reported",
+        test: "weather",
         line: "hard weather: ",
         every_run: false,
         quick: false,
@@ -144,7 +145,7 @@ impl Claim {
         let wanted = if self.every_run { runs } else { 1 };
         let passed = output
             .lines()
-            .any(|line| line.starts_with(&format!("test {} ... ok", self.trial)));
+            .any(|line| line.starts_with(&format!("test {} ... ok", self.test)));
         let figure = match lines.as_slice() {
             [] => "did not run".to_owned(),
             [only] => (*only).to_owned(),
@@ -154,10 +155,10 @@ impl Claim {
     }
 }
 
-/// What the test program says without root, for every trial.
+/// Printed by the test program for every test without root.
 const NEEDS_ROOT: &str = "not measured: needs root";
 
-/// Failed, sent, and the longest latency over several runs.
+/// Sums failed and sent requests over several runs, with the longest latency.
 fn summary(lines: &[&str]) -> String {
     let number = |line: &str, after: &str, before: &str| -> Option<u64> {
         let (head, _) = line.split_once(before)?;
@@ -178,14 +179,14 @@ fn summary(lines: &[&str]) -> String {
     )
 }
 
-/// How long things took.
+/// Returns the rows of the durations.
 fn timing(output: &str, took: Duration, quick: bool) -> Vec<Row> {
     let ups = output
         .lines()
         .filter_map(|line| line.strip_prefix("mesh up: ")?.strip_suffix(" s"));
     let mut ups: Vec<f64> = ups.filter_map(|seconds| seconds.parse().ok()).collect();
     ups.sort_by(f64::total_cmp);
-    let middle = ups.get(ups.len() / 2).copied();
+    let median = ups.get(ups.len() / 2).copied();
     let (goal, limit) = if quick {
         ("≤ 2 min", 120)
     } else {
@@ -193,15 +194,15 @@ fn timing(output: &str, took: Duration, quick: bool) -> Vec<Row> {
     };
     vec![
         Row::fast(
-            "bringing the mesh up: control plane, operator, istiod, gateway, four applications, first answer",
-            middle.map_or("did not run".into(), |middle| {
-                format!("{middle:.1} s, median of {}", ups.len())
+            "bringing the mesh up: control plane, operator, istiod, gateway, four applications, first response",
+            median.map_or("did not run".into(), |median| {
+                format!("{median:.1} s, median of {}", ups.len())
             }),
             "≤ 10 s",
-            middle.is_some_and(|middle| middle <= 10.0),
+            median.is_some_and(|median| median <= 10.0),
         ),
         Row::fast(
-            "the whole of it, without compiling",
+            "total duration, without compiling",
             format!("{:.0} s", took.as_secs_f64()),
             goal,
             took <= Duration::from_secs(limit),
@@ -209,9 +210,9 @@ fn timing(output: &str, took: Duration, quick: bool) -> Vec<Row> {
     ]
 }
 
-/// The program with the scenarios, and that of the instrument itself.
+/// The program with the scenarios, and the one that tests the mesh harness.
 const TEST: [&str; 4] = ["test", "--workspace", "--test", "traffic"];
-const INSTRUMENT: [&str; 4] = ["test", "--workspace", "--test", "mesh"];
+const HARNESS: [&str; 4] = ["test", "--workspace", "--test", "mesh"];
 
 fn compile() -> anyhow::Result<()> {
     let status = build::cargo()
@@ -226,34 +227,34 @@ fn compile() -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What both programs printed.
-fn play(quick: bool, runs: usize) -> anyhow::Result<String> {
-    let trials: &[&str] = if quick { &["upgrade", "controls"] } else { &[] };
-    Ok(run(&INSTRUMENT, &[], 1)? + &run(&TEST, trials, runs)?)
+/// Runs both programs and returns their output.
+fn run_programs(quick: bool, runs: usize) -> anyhow::Result<String> {
+    let tests: &[&str] = if quick { &["upgrade", "controls"] } else { &[] };
+    Ok(run(&HARNESS, &[], 1)? + &run(&TEST, tests, runs)?)
 }
 
-fn run(program: &[&str], trials: &[&str], runs: usize) -> anyhow::Result<String> {
-    println!("$ cargo {} -- {}", program.join(" "), trials.join(" "));
+fn run(program: &[&str], tests: &[&str], runs: usize) -> anyhow::Result<String> {
+    println!("$ cargo {} -- {}", program.join(" "), tests.join(" "));
     let mut child = build::cargo()
         .args(program)
         .arg("--")
-        .args(trials)
+        .args(tests)
         .env("MAINSTAY_TRAFFIC_RUNS", runs.to_string())
         .current_dir(repository_root())
         .stdout(Stdio::piped())
         .spawn()
         .context("starting cargo test")?;
     let mut output = String::new();
-    // Minutes pass: whoever waits sees what happens.
+    // A run takes minutes, so lines are printed as they arrive.
     for line in BufReader::new(child.stdout.take().context("no output")?).lines() {
-        let line = line.context("reading what the test program says")?;
+        let line = line.context("reading the output of the test program")?;
         println!("{line}");
         output.push_str(&line);
         output.push('\n');
     }
     child.wait().context("waiting for cargo test")?;
     if !output.contains("\ntest result: ") && !output.contains(NEEDS_ROOT) {
-        bail!("the test program did not come to its end");
+        bail!("the test program did not finish");
     }
     Ok(output)
 }
@@ -272,7 +273,7 @@ mod tests {
     }
 
     #[test]
-    fn a_claim_needs_its_trial_and_every_run() {
+    fn a_claim_needs_its_test_and_every_run() {
         let claim = &CLAIMS[2];
         let output = format!("zero downtime: {LINE}\ntest upgrade ... ok (40.0 s)\n");
         assert_eq!(claim.row(&output, 1).outcome, Outcome::Met);

@@ -1,5 +1,5 @@
-//! Checks the crate layers: reports every dependency that does not point to a lower layer, and every crate or layer
-//! that is missing on either side.
+//! Checks the crate layers: reports every dependency that does not point to a lower layer, and every crate or
+//! layer that is missing on either side.
 
 use std::path::Path;
 

@@ -35,8 +35,8 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Returns all comments, string literals and identifiers of `source`. A literal or comment of several lines yields one
-/// segment per line.
+/// Returns all comments, string literals and identifiers of `source`. A literal or comment of several lines
+/// yields one segment per line.
 pub(super) fn scan_rust(source: &str) -> Vec<Segment<'_>> {
     let mut scanner = Scanner {
         source,

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use super::Finding;
+use super::scan::{Kind, scan_rust};
 
 /// A longer file covers two subjects, or is a table: then its `//!` contains the word "table".
 const MAX_FILE_LINES: usize = 600;
@@ -10,7 +11,8 @@ const MAX_FILE_LINES: usize = 600;
 /// Maximum width of a comment line; rustfmt does not wrap comments.
 const MAX_COMMENT_WIDTH: usize = 110;
 
-/// Attributes and macros that disable a test or leave code unfinished. Split in two, so that this table is no finding.
+/// Attributes and macros that disable a test or leave code unfinished. Split in two, so that this table is no
+/// finding.
 const FORBIDDEN: &[(&str, &str)] = &[
     (concat!("#[", "ignore"), "a test that does not run proves nothing"),
     (concat!("#[", "should_panic"), "assert the error instead"),
@@ -46,9 +48,9 @@ pub(super) fn check(path: &str, text: &str) -> Vec<Finding> {
     for (number, line) in text.lines().enumerate() {
         let location = || format!("{path}:{}", number + 1);
         findings.extend(check_forbidden(line, previous).map(|message| Finding::new(location(), message)));
-        findings.extend(check_width(line).map(|message| Finding::new(location(), message)));
         previous = line;
     }
+    findings.extend(check_widths(path, text));
     findings
 }
 
@@ -60,16 +62,26 @@ fn check_forbidden(line: &str, previous: &str) -> Option<String> {
         .map(|(word, why)| format!("{word}: {why}"))
 }
 
-/// A table, a diagram or a link in a comment cannot be wrapped; a line without a blank past the limit is one of these.
-fn check_width(line: &str) -> Option<String> {
-    let width = line.chars().count();
-    let is_comment = line.trim_start().starts_with("//");
-    let is_table = line
-        .trim_start()
-        .trim_start_matches(['/', '!', ' '])
-        .starts_with('|');
-    (is_comment && !is_table && width > MAX_COMMENT_WIDTH)
-        .then(|| format!("comment of {width} columns: wrap at {MAX_COMMENT_WIDTH}"))
+/// Reports comments that are too wide. Tables cannot be wrapped.
+fn check_widths(path: &str, text: &str) -> Vec<Finding> {
+    let is_wide = |line: &str| line.chars().count() > MAX_COMMENT_WIDTH;
+    let is_table = |line: &str| line.trim_start_matches(['/', '!', ' ']).starts_with('|');
+    let lines: Vec<&str> = text.lines().collect();
+    let may_be_wide = |line: &&str| line.trim_start().starts_with("//") && is_wide(line);
+    if !lines.iter().any(may_be_wide) {
+        return Vec::new();
+    }
+    // A string literal may contain lines that look like comments.
+    let comments = scan_rust(text)
+        .into_iter()
+        .filter(|segment| segment.kind == Kind::Comment && !is_table(segment.text));
+    comments
+        .filter(|comment| lines.get(comment.line - 1).is_some_and(may_be_wide))
+        .map(|comment| {
+            let message = format!("comment wider than {MAX_COMMENT_WIDTH} columns");
+            Finding::new(format!("{path}:{}", comment.line), message)
+        })
+        .collect()
 }
 
 fn check_length(path: &str, text: &str) -> Option<Finding> {

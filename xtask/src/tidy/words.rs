@@ -1,5 +1,5 @@
-//! Checks the vocabulary: reports banned words in comments, string literals, names and documents, with the term to
-//! use instead.
+//! Checks the vocabulary: reports banned words in comments, string literals, names and documents, with the
+//! term to use instead.
 //!
 //! `words.txt` lists the words, `exceptions.txt` the texts in which one of them is correct.
 

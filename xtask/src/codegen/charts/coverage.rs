@@ -1,17 +1,17 @@
-//! Whether value sets reach every branch that matters: takes templates and what was rendered, gives the first text that no set brings.
+//! Checks that the value sets render every kind and every line of a role.
 
 use anyhow::{Context, Result, ensure};
 
 use super::render::{Rendered, sorted};
 
-/// Every kind that is named and every line of a role was rendered.
+/// Returns an error for the first kind or role line that no value set renders.
 pub(super) fn check(rendered: &[Rendered]) -> Result<()> {
     rendered.iter().try_for_each(check_chart)
 }
 
 fn check_chart(chart: &Rendered) -> Result<()> {
     let lines: std::collections::BTreeSet<&str> = chart.text.lines().map(plain).collect();
-    for file in sorted(&chart.folder.join("templates"))? {
+    for file in sorted(&chart.directory.join("templates"))? {
         let text = std::fs::read_to_string(&file).with_context(|| file.display().to_string())?;
         let is_role = text
             .lines()

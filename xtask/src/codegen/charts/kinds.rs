@@ -1,4 +1,4 @@
-//! Kinds with their plurals: takes documents and Kubernetes' published `OpenAPI`, gives a line per kind.
+//! Prints the table of kinds with their plurals, from the published Kubernetes `OpenAPI`.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -6,7 +6,7 @@ use std::path::Path;
 use anyhow::{Context, Result};
 use mainstay_yaml::Value;
 
-/// Kinds of others, which no published file describes.
+/// Third-party kinds, which the published files do not describe.
 const CUSTOM: &[(&str, &str, &str, bool)] = &[(
     "k8s.cni.cncf.io/v1",
     "NetworkAttachmentDefinition",
@@ -14,7 +14,7 @@ const CUSTOM: &[(&str, &str, &str, bool)] = &[(
     true,
 )];
 
-/// The file.
+/// Prints the table.
 pub(super) fn print<'a>(documents: impl Iterator<Item = &'a Value>, specs: &Path) -> Result<String> {
     let text = |document: &Value, key| {
         document

@@ -1,4 +1,4 @@
-//! Every chart under every value set: takes folders, gives documents. A set that a chart refuses gives none.
+//! Renders every chart with every value set. A chart that rejects a value set produces no documents.
 
 use std::path::{Path, PathBuf};
 
@@ -10,22 +10,22 @@ use mainstay_chart::{
 use mainstay_template::NoHost;
 use mainstay_yaml::{Budget, Map, Value, parse};
 
-/// The charts the operator installs; `gateway` is not among them.
+/// Charts that the operator installs.
 const INSTALLED: &[&str] = &["base", "cni", "istiod", "revisiontags", "ztunnel"];
 
 /// One chart of one version.
 pub(super) struct Rendered {
-    /// Where its templates are.
-    pub(super) folder: PathBuf,
-    /// Everything any value set made of it.
+    /// The chart directory.
+    pub(super) directory: PathBuf,
+    /// Documents of all value sets.
     pub(super) documents: Vec<Value>,
     /// The same as text.
     pub(super) text: String,
 }
 
-/// All charts of all versions.
+/// Renders all charts of all versions.
 pub(super) fn all(root: &Path) -> Result<Vec<Rendered>> {
-    let versions = folders(&root.join("resources"))?;
+    let versions = directories(&root.join("resources"))?;
     ensure!(
         !versions.is_empty(),
         "no charts in resources/: run `cargo xtask charts` first"
@@ -43,10 +43,10 @@ pub(super) fn all(root: &Path) -> Result<Vec<Rendered>> {
     Ok(out)
 }
 
-fn render_chart<'a>(folder: &Path, sets: impl Iterator<Item = &'a Map>) -> Result<Rendered> {
-    let loaded = load_path(folder, Dialect::Helm4).with_context(|| folder.display().to_string())?;
+fn render_chart<'a>(directory: &Path, sets: impl Iterator<Item = &'a Map>) -> Result<Rendered> {
+    let loaded = load_path(directory, Dialect::Helm4).with_context(|| directory.display().to_string())?;
     let mut rendered = Rendered {
-        folder: folder.to_owned(),
+        directory: directory.to_owned(),
         documents: Vec::new(),
         text: String::new(),
     };
@@ -92,7 +92,7 @@ fn documents(text: &str) -> Result<Vec<Value>> {
         .map(|text| parse(text.as_bytes(), &Budget::default()));
     let mut out = Vec::new();
     for document in parsed {
-        let document = document.context("a rendered document is no YAML")?;
+        let document = document.context("a rendered document is not YAML")?;
         if document.get("kind").is_some() {
             out.push(document);
         }
@@ -100,10 +100,10 @@ fn documents(text: &str) -> Result<Vec<Value>> {
     Ok(out)
 }
 
-/// The maps at `path` in the files of a folder.
-fn value_sets(folder: &Path, path: &[&str]) -> Result<Vec<Map>> {
+/// Returns the maps at `path` in the files of a directory.
+fn value_sets(directory: &Path, path: &[&str]) -> Result<Vec<Map>> {
     let mut sets = Vec::new();
-    for file in sorted(folder)? {
+    for file in sorted(directory)? {
         let text = std::fs::read(&file).with_context(|| file.display().to_string())?;
         let values = load_values(&text, Dialect::Helm4).with_context(|| file.display().to_string())?;
         let inner = Value::Map(values).at(path).and_then(Value::as_map).cloned();
@@ -112,12 +112,15 @@ fn value_sets(folder: &Path, path: &[&str]) -> Result<Vec<Map>> {
     Ok(sets)
 }
 
-fn folders(folder: &Path) -> Result<Vec<PathBuf>> {
-    Ok(sorted(folder)?.into_iter().filter(|path| path.is_dir()).collect())
+fn directories(directory: &Path) -> Result<Vec<PathBuf>> {
+    Ok(sorted(directory)?
+        .into_iter()
+        .filter(|path| path.is_dir())
+        .collect())
 }
 
-pub(super) fn sorted(folder: &Path) -> Result<Vec<PathBuf>> {
-    let entries = std::fs::read_dir(folder).with_context(|| folder.display().to_string())?;
+pub(super) fn sorted(directory: &Path) -> Result<Vec<PathBuf>> {
+    let entries = std::fs::read_dir(directory).with_context(|| directory.display().to_string())?;
     let mut paths = entries
         .map(|entry| Ok(entry?.path()))
         .collect::<std::io::Result<Vec<_>>>()?;

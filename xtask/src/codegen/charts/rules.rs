@@ -1,4 +1,4 @@
-//! What charts' roles grant: takes documents, gives a line per resource with the verbs. Who grants it must hold it.
+//! Prints the permissions that the roles of charts grant. An installer must hold what it grants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use mainstay_yaml::Value;
 /// Group, resource, and the one name it is limited to (empty for all).
 type Target = (String, String, String);
 
-/// The file.
+/// Prints the table.
 pub(super) fn print<'a>(documents: impl Iterator<Item = &'a Value>) -> String {
     let mut granted = BTreeMap::<Target, BTreeSet<String>>::new();
     let is_role = |document: &&Value| {
@@ -24,8 +24,8 @@ pub(super) fn print<'a>(documents: impl Iterator<Item = &'a Value>) -> String {
         }
     }
     let mut out = String::from(
-        "# Written by `cargo xtask codegen`: the union of what the roles of all charts grant, in any pinned version. Kubernetes lets nobody\n\
-         # grant what he does not hold. How to read it: ../access.rs.\n",
+        "# Written by `cargo xtask codegen`: the union of the permissions that the roles of all charts grant, in any pinned version.\n\
+         # Kubernetes lets a user grant only permissions that the user holds. Format: ../access.rs.\n",
     );
     for ((group, resource, name), verbs) in &granted {
         let everywhere = (group.clone(), resource.clone(), String::new());

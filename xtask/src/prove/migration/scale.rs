@@ -1,17 +1,17 @@
-//! Large migrations and large rehearsals: takes the lines that examples print, gives rows with their goals.
+//! Rows of large migrations and rehearsals, parsed from the output of examples.
 
 use std::process::Stdio;
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-use super::super::row::{Outcome, Rank, Row};
+use super::super::row::{Outcome, Row, RowKind};
 use crate::build;
 
 const TEXT: &str = "a large migration in virtual time";
 const GOAL: &str = "≤ 1.05 of ideal, 1 patch each, statuses ≤ 2 per batch + 1 per workload, no 429";
 
-/// A thousand workloads, or ten thousand.
+/// Returns the rows of a migration of 1,000 workloads (quick) or 10,000.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     let size: [&str; 3] = if quick {
         ["100", "1000", "50"]
@@ -20,7 +20,7 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     };
     let profile: &[&str] = if quick { &[] } else { &["--release"] };
     let mut rows = vec![match example("mainstay-operator", "migrate", profile, &size) {
-        Err(error) => Row::broken(TEXT, GOAL, Rank::Correctness, &error),
+        Err(error) => Row::not_measured(TEXT, GOAL, RowKind::Correctness, &error),
         Ok(text) => {
             let line = text
                 .lines()
@@ -32,11 +32,11 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows
 }
 
-const COST: &str = "memory and processor time of the operator, as a process beside the served simulator";
+const COST: &str = "memory and CPU time of the operator as a process, against a served simulator";
 const COST_GOAL: &str =
-    "memory flat (≤ 1.25 of before the upgrade); as much time per workload in the larger mesh";
+    "memory flat (≤ 1.25 of before the upgrade); CPU time per workload independent of the mesh size";
 
-/// Two sizes, each in a run of its own: what a workload costs must not grow with their number.
+/// Compares two sizes in separate runs: the cost per workload must not grow with the number of workloads.
 fn cost(quick: bool) -> Row {
     let sizes = if quick {
         [("20", "200"), ("100", "1000")]
@@ -48,7 +48,7 @@ fn cost(quick: bool) -> Row {
     for (namespaces, workloads) in sizes {
         let arguments = ["--served", namespaces, workloads, "100"];
         match example("mainstay-operator", "migrate", profile, &arguments) {
-            Err(error) => return Row::broken(COST, COST_GOAL, Rank::Performance, &error),
+            Err(error) => return Row::not_measured(COST, COST_GOAL, RowKind::Performance, &error),
             Ok(text) => figures.push(Cost::read(&text)),
         }
     }
@@ -98,7 +98,7 @@ impl Cost {
     }
 }
 
-/// How long a large rehearsal takes.
+/// Returns the row of a rehearsal of 10,000 workloads.
 pub(super) fn rehearsal(quick: bool) -> Row {
     let text = if quick {
         "rehearsal of 10,000 workloads, from the snapshot's file to the page, built without optimisation"
@@ -108,7 +108,7 @@ pub(super) fn rehearsal(quick: bool) -> Row {
     let goal = "< 2 s";
     let profile: &[&str] = if quick { &[] } else { &["--release"] };
     match example("mainstay-rehearsal", "rehearse", profile, &[]) {
-        Err(error) => Row::broken(text, goal, Rank::Performance, &error),
+        Err(error) => Row::not_measured(text, goal, RowKind::Performance, &error),
         Ok(output) => {
             let line = output
                 .lines()
@@ -118,7 +118,7 @@ pub(super) fn rehearsal(quick: bool) -> Row {
                 .lines()
                 .find_map(|line| line.strip_prefix("of the processor's time: "));
             let figure = match (line, busy) {
-                (Some(line), Some(busy)) => format!("{line}; {busy} of the processor"),
+                (Some(line), Some(busy)) => format!("{line}; {busy} of CPU time"),
                 _ => "no figure".to_owned(),
             };
             let mut row = Row::fast(text, figure, goal, seconds.is_some_and(|seconds| seconds < 2.0));

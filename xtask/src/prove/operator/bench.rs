@@ -1,6 +1,6 @@
-//! The operator's cost in a large cluster: takes the lines of the example `bench`, gives rows with the goal and the peer's figure.
+//! Cost of the operator in a large cluster, parsed from the output of the example `bench`.
 //!
-//! The peer's figures were measured once on this load with the Sail Operator; they are given here, not measured again.
+//! The Sail Operator's figures were measured once under the same load; they are not measured again.
 
 use std::collections::BTreeMap;
 use std::process::Stdio;
@@ -8,10 +8,10 @@ use std::process::Stdio;
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-use super::super::row::{Rank, Row};
+use super::super::row::{Row, RowKind};
 use crate::build;
 
-/// A figure, its bound, and what the peer needs.
+/// A figure, its bound and the figure of the Sail Operator.
 struct Bound {
     name: &'static str,
     text: &'static str,
@@ -79,14 +79,14 @@ const BOUNDS: &[Bound] = &[
     },
     Bound {
         name: "restart_reads",
-        text: "reads of a restart beside its watches (--platform told)",
+        text: "reads of a restart besides its watches (--platform set)",
         unit: "",
         most: 0.0,
         peer: "-",
     },
     Bound {
         name: "restart_untold_reads",
-        text: "the same, the platform to be found out",
+        text: "the same with platform detection",
         unit: "",
         most: 1.0,
         peer: "-",
@@ -128,14 +128,14 @@ const BOUNDS: &[Bound] = &[
     },
 ];
 
-/// A row per figure.
+/// Returns one row per figure.
 pub(super) fn rows(quick: bool) -> Vec<Row> {
     match figures(quick) {
         Ok(figures) => BOUNDS.iter().map(|bound| bound.row(&figures, quick)).collect(),
-        Err(error) => vec![Row::broken(
+        Err(error) => vec![Row::not_measured(
             "the operator in a large cluster",
             "measured",
-            Rank::Performance,
+            RowKind::Performance,
             &error,
         )],
     }
@@ -158,7 +158,7 @@ impl Bound {
     }
 }
 
-/// The lines `name value unit` of the example; the short share divides all counts by ten.
+/// Parses the lines `figure name value unit` of the example; the quick share divides all counts by ten.
 fn figures(quick: bool) -> anyhow::Result<BTreeMap<String, f64>> {
     for arguments in [
         &["build", "--release", "--package", "mainstay", "--bin", "mainstay"][..],

@@ -1,9 +1,9 @@
-//! The list of scenarios: takes a list in the tests of the operator, gives lines of the contract and the tests that are them.
+//! Parses scenario lists: lines of a contract and the tests that cover them.
 
 use anyhow::{Context, bail};
 use mainstay_testkit::repository_root;
 
-/// The lists.
+/// The lists of one file.
 pub(in crate::prove) struct Scenarios {
     pub(in crate::prove) unit: List,
     pub(in crate::prove) integration: List,
@@ -27,7 +27,7 @@ pub(in crate::prove) struct Test {
 }
 
 impl List {
-    /// How many different tests it names.
+    /// Returns the number of distinct tests.
     pub(in crate::prove) fn tests(&self) -> usize {
         let names = self.lines.iter().flat_map(|line| &line.tests);
         names
@@ -58,7 +58,7 @@ impl Scenarios {
                 "[integration]" => list = Some(&mut integration),
                 "[e2e]" => list = Some(&mut e2e),
                 "[ours]" => list = Some(&mut ours),
-                // Judged by rows of their own, with their figures.
+                // Covered by rows with figures.
                 "[scale]" => list = Some(&mut scale),
                 line => list
                     .as_mut()
@@ -90,7 +90,7 @@ impl Line {
 }
 
 impl Test {
-    /// `package:name` or `name`; names are unique, so the package is for readers.
+    /// Parses `package:name` or `name`; names are unique, the package is informative.
     fn parse(text: &str) -> Self {
         let plain = |(package, name): (&str, &str)| {
             (!name.starts_with(':') && !package.contains("::")).then(|| name.to_owned())
@@ -124,7 +124,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_a_test_is_no_line() {
+    fn a_line_without_a_test_is_an_error() {
         assert!(Scenarios::parse("[unit]\na\n").is_err());
         assert!(Scenarios::parse("a | b\n").is_err());
     }

@@ -1,4 +1,4 @@
-//! A run of test programs: takes their arguments, gives what passed and what was printed.
+//! Runs test programs and collects their results and output.
 
 use std::collections::BTreeSet;
 use std::io::{BufRead as _, BufReader};
@@ -9,13 +9,13 @@ use mainstay_testkit::repository_root;
 
 use crate::build;
 
-/// What test programs said.
+/// Results and output of test programs.
 pub(in crate::prove) struct Session {
     output: String,
     passed: BTreeSet<String>,
 }
 
-/// How much of a matrix.
+/// Returns the environment that selects the share of the fault matrix.
 pub(in crate::prove) fn share(quick: bool) -> &'static [(&'static str, &'static str)] {
     if quick {
         &[]
@@ -25,8 +25,8 @@ pub(in crate::prove) fn share(quick: bool) -> &'static [(&'static str, &'static 
 }
 
 impl Session {
-    /// The tests of the pure libraries.
-    pub(in crate::prove) fn of_libraries() -> anyhow::Result<Self> {
+    /// Runs the tests of the pure crates.
+    pub(in crate::prove) fn for_libraries() -> anyhow::Result<Self> {
         let packages = [
             "mainstay-mesh",
             "mainstay-api",
@@ -45,7 +45,8 @@ impl Session {
         )
     }
 
-    /// Scenarios, quiet, bad input and the matrix on the simulator, migrations left out; the whole is run with optimisation.
+    /// Runs scenarios, no-op checks, bad input and the fault matrix on the simulator, without migrations. The
+    /// full proof uses the release profile.
     pub(in crate::prove) fn simulated(quick: bool) -> anyhow::Result<Self> {
         let base = ["test", "--workspace", "--test", "simulated"];
         let profile: &[&str] = if quick { &[] } else { &["--release"] };
@@ -57,15 +58,15 @@ impl Session {
         )
     }
 
-    /// The same on a real API server; workloads that move are a proof of their own.
+    /// Runs the same on a real API server; migrations have their own proof.
     pub(in crate::prove) fn real(quick: bool) -> anyhow::Result<Self> {
         let base = ["test", "--workspace", "--test", "real", "--"];
-        let others = ["migration::", "kill::", "faults::moves"].map(|room| ["--skip", room]);
+        let others = ["migration::", "kill::", "faults::moves"].map(|module| ["--skip", module]);
         Self::run(&[base.as_slice(), others.as_flattened()].concat(), share(quick))
     }
 
-    /// The test programs have names of their own in the workspace: asked for by those alone, they are built from what
-    /// `cargo test --workspace` has already built.
+    /// Runs `cargo` with `arguments`. Test targets have unique names in the workspace: selected by name with
+    /// `--workspace`, they reuse what `cargo test --workspace` has built.
     pub(in crate::prove) fn run(arguments: &[&str], environment: &[(&str, &str)]) -> anyhow::Result<Self> {
         println!("$ cargo {}", arguments.join(" "));
         let mut child = build::cargo()
@@ -75,11 +76,11 @@ impl Session {
             .stdout(Stdio::piped())
             .spawn()
             .context("starting cargo test")?;
-        let said = child.stdout.take().context("no output of cargo test")?;
-        // It may take an hour: what is said is shown as it comes.
+        let stdout = child.stdout.take().context("no output of cargo test")?;
+        // A run may take an hour, so lines are printed as they arrive.
         let mut output = String::new();
-        for line in BufReader::new(said).split(b'\n') {
-            let line = line.context("reading what cargo test says")?;
+        for line in BufReader::new(stdout).split(b'\n') {
+            let line = line.context("reading the output of cargo test")?;
             let line = String::from_utf8_lossy(&line);
             println!("{line}");
             output.push_str(&line);
@@ -87,19 +88,19 @@ impl Session {
         }
         child.wait().context("waiting for cargo test")?;
         if !output.contains("\ntest result: ") {
-            bail!("the test program did not come to its end");
+            bail!("the test program did not finish");
         }
         let passed = output.lines().filter_map(passed).map(str::to_owned).collect();
         Ok(Self { output, passed })
     }
 
-    /// Whether a test of this name passed; a name without its rooms suffices.
+    /// Returns whether the test passed; the module path may be omitted.
     pub(in crate::prove) fn passed(&self, name: &str) -> bool {
         let within = format!("::{name}");
         self.passed.contains(name) || self.passed.iter().any(|test| test.ends_with(&within))
     }
 
-    /// How many tests passed and failed.
+    /// Returns the numbers of passed and failed tests.
     pub(in crate::prove) fn counts(&self) -> (usize, usize) {
         let failed = self.output.lines().filter(|line| {
             line.strip_prefix("test ")
@@ -109,13 +110,13 @@ impl Session {
         (self.passed.len(), failed.count())
     }
 
-    /// The rest of the first line that begins so.
-    pub(in crate::prove) fn after(&self, beginning: &str) -> Option<&str> {
-        self.output.lines().find_map(|line| line.strip_prefix(beginning))
+    /// Returns the rest of the first line that starts with `prefix`.
+    pub(in crate::prove) fn after(&self, prefix: &str) -> Option<&str> {
+        self.output.lines().find_map(|line| line.strip_prefix(prefix))
     }
 }
 
-/// `test NAME ... ok`.
+/// Returns the name in `test NAME ... ok`.
 fn passed(line: &str) -> Option<&str> {
     let (name, outcome) = line.strip_prefix("test ")?.split_once(" ... ")?;
     outcome.starts_with("ok").then_some(name)

@@ -1,4 +1,4 @@
-//! The rehearsal against reality: takes the snapshot taken before an upgrade and what then happened, gives what `mainstay rehearse` foretold beside it.
+//! Compares the prediction of `mainstay rehearse` with the upgrade that then ran.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -9,23 +9,23 @@ use mainstay_testkit::repository_root;
 use serde_json::Value;
 
 use crate::build;
-use crate::prove::row::{Rank, Row};
+use crate::prove::row::{Row, RowKind};
 
-/// How far the foretold duration may be off.
+/// Maximum relative deviation of the predicted duration.
 const TOLERANCE: f64 = 0.10;
 
-/// One row for what must be equal, one for the time.
+/// Returns one row for what must be equal and one for the duration.
 pub(super) fn rows() -> Vec<Row> {
     let (what, same) = (
-        "rehearsal: batches, order and failures as they then were",
+        "rehearsal: batches, order and failures equal the upgrade's",
         "the same",
     );
-    let (time, near) = ("rehearsal: the foretold duration", "within 10 %");
+    let (time, near) = ("rehearsal: predicted duration", "within 10 %");
     match compare() {
         Ok(comparison) => {
             println!("{}", comparison.side_by_side());
             let (equal, all) = comparison.equal();
-            let off = comparison.off();
+            let deviation = comparison.deviation();
             vec![
                 Row::correct(
                     what,
@@ -36,34 +36,34 @@ pub(super) fn rows() -> Vec<Row> {
                 Row::fast(
                     time,
                     format!(
-                        "{:.1} s foretold, {:.1} s seen: {:+.1} %",
-                        seconds(comparison.foretold.moving),
-                        seconds(comparison.seen.moving),
-                        off * 100.0
+                        "{:.1} s predicted, {:.1} s observed: {:+.1} %",
+                        seconds(comparison.predicted.moving),
+                        seconds(comparison.actual.moving),
+                        deviation * 100.0
                     ),
                     near,
-                    off.abs() <= TOLERANCE,
+                    deviation.abs() <= TOLERANCE,
                 ),
             ]
         }
         Err(error) => vec![
-            Row::broken(what, same, Rank::Correctness, &error),
-            Row::broken(time, near, Rank::Performance, &error),
+            Row::not_measured(what, same, RowKind::Correctness, &error),
+            Row::not_measured(time, near, RowKind::Performance, &error),
         ],
     }
 }
 
-/// What happens to workloads, foretold or seen.
+/// Timeline of all workloads, predicted or observed.
 #[derive(Debug, Default, PartialEq)]
-struct Course {
-    /// `namespace/name` and its way.
-    workloads: BTreeMap<String, Way>,
+struct Timeline {
+    /// Spans by `namespace/name`.
+    workloads: BTreeMap<String, WorkloadSpan>,
     /// From the first restart to the last end, in milliseconds.
     moving: u64,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Way {
+struct WorkloadSpan {
     batch: i64,
     start: u64,
     end: u64,
@@ -71,53 +71,54 @@ struct Way {
 }
 
 struct Comparison {
-    foretold: Course,
-    seen: Course,
+    predicted: Timeline,
+    actual: Timeline,
 }
 
 fn compare() -> anyhow::Result<Comparison> {
     let observed: Value =
-        serde_json::from_slice(&fs::read(kept("observed.json")).context("nothing was observed")?)?;
+        serde_json::from_slice(&fs::read(artifact("observed.json")).context("no observation recorded")?)?;
     Ok(Comparison {
-        foretold: read_report(&rehearse()?)?,
-        seen: read_observed(&observed)?,
+        predicted: read_report(&rehearse()?)?,
+        actual: read_observed(&observed)?,
     })
 }
 
-fn kept(name: &str) -> PathBuf {
+fn artifact(name: &str) -> PathBuf {
     repository_root().join("target/prove/traffic").join(name)
 }
 
-/// The report of the rehearsal, whatever it foretells.
+/// Returns the rehearsal report, whatever its result.
 fn rehearse() -> anyhow::Result<Value> {
     let output = build::cargo()
         .args(["run", "--quiet", "--bin", "mainstay", "--", "rehearse"])
         .arg("--snapshot")
-        .arg(kept("before.json"))
+        .arg(artifact("before.json"))
         .arg("--readiness")
-        .arg(kept("readiness.json"))
+        .arg(artifact("readiness.json"))
         .args(["--to", "v1.29.1", "-o", "json"])
         .current_dir(repository_root())
         .output()
         .context("starting mainstay rehearse")?;
     let report = serde_json::from_slice(&output.stdout);
     report.with_context(|| {
-        let said = String::from_utf8_lossy(&output.stderr).into_owned();
+        let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
         format!(
             "mainstay rehearse: {}",
-            said.lines()
+            stderr
+                .lines()
                 .find(|line| line.starts_with("error"))
                 .unwrap_or("no report")
         )
     })
 }
 
-fn read_report(report: &Value) -> anyhow::Result<Course> {
+fn read_report(report: &Value) -> anyhow::Result<Timeline> {
     let workloads = list(report, "workloads")?.iter().map(|span| {
         let name = format!("{}/{}", text(span, "namespace"), text(span, "name"));
-        Ok((name, way(span, text(span, "result") == "failed")?))
+        Ok((name, parse_span(span, text(span, "result") == "failed")?))
     });
-    Ok(Course {
+    Ok(Timeline {
         workloads: workloads.collect::<anyhow::Result<_>>()?,
         moving: report
             .pointer("/totals/moving")
@@ -126,19 +127,19 @@ fn read_report(report: &Value) -> anyhow::Result<Course> {
     })
 }
 
-fn read_observed(observed: &Value) -> anyhow::Result<Course> {
+fn read_observed(observed: &Value) -> anyhow::Result<Timeline> {
     let workloads = list(observed, "workloads")?.iter().map(|span| {
         let failed = span.get("failed").and_then(Value::as_bool).unwrap_or(false);
-        Ok((text(span, "name").to_owned(), way(span, failed)?))
+        Ok((text(span, "name").to_owned(), parse_span(span, failed)?))
     });
-    Ok(Course {
+    Ok(Timeline {
         workloads: workloads.collect::<anyhow::Result<_>>()?,
         moving: number(observed, "moving")?,
     })
 }
 
-fn way(span: &Value, failed: bool) -> anyhow::Result<Way> {
-    Ok(Way {
+fn parse_span(span: &Value, failed: bool) -> anyhow::Result<WorkloadSpan> {
+    Ok(WorkloadSpan {
         batch: i64::try_from(number(span, "batch")?)?,
         start: number(span, "start")?,
         end: number(span, "end")?,
@@ -170,61 +171,67 @@ fn seconds(milliseconds: u64) -> f64 {
 }
 
 impl Comparison {
-    /// How many workloads were in the foretold batch and ended as foretold, of all that either knows.
+    /// Returns the number of workloads with the predicted batch and result, and the number of all workloads.
     fn equal(&self) -> (usize, usize) {
-        let key = |way: &Way| (way.batch, way.failed);
+        let key = |span: &WorkloadSpan| (span.batch, span.failed);
         let names = self.names();
         let equal = names.iter().filter(|name| {
-            let [foretold, seen] =
-                [&self.foretold, &self.seen].map(|course| course.workloads.get(**name).map(key));
-            foretold.is_some() && foretold == seen
+            let [predicted, actual] =
+                [&self.predicted, &self.actual].map(|timeline| timeline.workloads.get(**name).map(key));
+            predicted.is_some() && predicted == actual
         });
         (equal.count(), names.len())
     }
 
     fn names(&self) -> Vec<&String> {
         let mut names: Vec<&String> = self
-            .foretold
+            .predicted
             .workloads
             .keys()
-            .chain(self.seen.workloads.keys())
+            .chain(self.actual.workloads.keys())
             .collect();
         names.sort();
         names.dedup();
         names
     }
 
-    /// The difference of the durations, as a share of what was seen.
-    fn off(&self) -> f64 {
-        let seen = self.seen.moving.max(1) as f64;
-        (self.foretold.moving as f64 - seen) / seen
+    /// Returns the relative deviation from the observed duration.
+    fn deviation(&self) -> f64 {
+        let actual = self.actual.moving.max(1) as f64;
+        (self.predicted.moving as f64 - actual) / actual
     }
 
     fn side_by_side(&self) -> String {
-        let first = |course: &Course| {
-            course
+        let first = |timeline: &Timeline| {
+            timeline
                 .workloads
                 .values()
-                .map(|way| way.start)
+                .map(|span| span.start)
                 .min()
                 .unwrap_or_default()
         };
-        let cell = |course: &Course, name: &str| match course.workloads.get(name) {
+        let cell = |timeline: &Timeline, name: &str| match timeline.workloads.get(name) {
             None => "–".to_owned(),
-            Some(way) => format!(
+            Some(span) => format!(
                 "batch {}, {:.1} to {:.1} s{}",
-                way.batch,
-                seconds(way.start.saturating_sub(first(course))),
-                seconds(way.end.saturating_sub(first(course))),
-                if way.failed { ", failed" } else { "" }
+                span.batch,
+                seconds(span.start.saturating_sub(first(timeline))),
+                seconds(span.end.saturating_sub(first(timeline))),
+                if span.failed { ", failed" } else { "" }
             ),
         };
         let rows: Vec<Vec<String>> = self
             .names()
             .into_iter()
-            .map(|name| vec![name.clone(), cell(&self.foretold, name), cell(&self.seen, name)])
+            .map(|name| {
+                vec![
+                    name.clone(),
+                    cell(&self.predicted, name),
+                    cell(&self.actual, name),
+                ]
+            })
             .collect();
-        crate::table::layout(&["workload", "foretold", "seen"], &rows)
+        crate::table::layout(&["workload", "predicted", "observed"], &rows)
     }
 }
 
@@ -236,28 +243,28 @@ mod tests {
 
     fn comparison(batch: i64, result: &str, moving: u64) -> Comparison {
         let report = json!({
-            "workloads": [{"namespace": "shop", "name": "web", "batch": batch, "start": 100, "end": 900, "result": result}],
+            "workloads": [{"namespace": "store", "name": "web", "batch": batch, "start": 100, "end": 900, "result": result}],
             "totals": {"moving": moving},
         });
         let observed = json!({
-            "workloads": [{"name": "shop/web", "batch": 1, "start": 5000, "end": 6000, "failed": false}], "moving": 1000,
+            "workloads": [{"name": "store/web", "batch": 1, "start": 5000, "end": 6000, "failed": false}], "moving": 1000,
         });
         Comparison {
-            foretold: read_report(&report).unwrap(),
-            seen: read_observed(&observed).unwrap(),
+            predicted: read_report(&report).unwrap(),
+            actual: read_observed(&observed).unwrap(),
         }
     }
 
     #[test]
-    fn another_batch_or_end_is_a_difference() {
+    fn another_batch_or_result_is_a_difference() {
         assert_eq!(comparison(1, "migrated", 1000).equal(), (1, 1));
         assert_eq!(comparison(2, "migrated", 1000).equal(), (0, 1));
         assert_eq!(comparison(1, "failed", 1000).equal(), (0, 1));
     }
 
     #[test]
-    fn the_duration_is_compared_with_what_was_seen() {
-        assert!((comparison(1, "migrated", 1080).off() - 0.08).abs() < 1e-9);
+    fn the_duration_is_compared_with_the_observed_one() {
+        assert!((comparison(1, "migrated", 1080).deviation() - 0.08).abs() < 1e-9);
         let table = comparison(1, "migrated", 1000).side_by_side();
         assert!(table.contains("batch 1, 0.0 to 0.8 s"), "{table}");
         assert!(table.contains("batch 1, 0.0 to 1.0 s"), "{table}");

@@ -1,4 +1,4 @@
-//! Whether everything ends with the test: takes a running mesh, interrupts or kills it, gives how many of its processes are left.
+//! Interrupts and kills a running mesh and counts the processes that are left.
 
 use std::fs;
 use std::io::{BufRead, BufReader};
@@ -14,37 +14,37 @@ use nix::unistd::Pid;
 
 use super::TEST;
 use crate::build;
-use crate::prove::row::{Rank, Row};
+use crate::prove::row::{Row, RowKind};
 
-/// Ctrl-C, and a death that nobody can prepare for.
+/// Returns the row of SIGINT and SIGKILL.
 pub(super) fn row() -> Row {
     let (text, goal) = ("Ctrl-C and kill -9 in the middle", "no process is left");
-    match [Signal::SIGINT, Signal::SIGKILL].map(end_by) {
+    match [Signal::SIGINT, Signal::SIGKILL].map(terminate) {
         [Ok(first), Ok(second)] => {
             let figure = format!("Ctrl-C: {first}; kill -9: {second}");
             Row::correct(text, figure, goal, first.left == 0 && second.left == 0)
         }
-        [Err(error), _] | [_, Err(error)] => Row::broken(text, goal, Rank::Correctness, &error),
+        [Err(error), _] | [_, Err(error)] => Row::not_measured(text, goal, RowKind::Correctness, &error),
     }
 }
 
-struct End {
+struct Termination {
     before: usize,
     left: usize,
 }
 
-impl std::fmt::Display for End {
+impl std::fmt::Display for Termination {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} of {} processes left", self.left, self.before)
     }
 }
 
-/// What the test program says once the mesh is up.
+/// Printed by the test program once the mesh is up.
 const UP: &str = "first answer";
-/// How long the end may take.
-const PATIENCE: Duration = Duration::from_secs(10);
+/// Maximum time until all processes have exited.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 
-fn end_by(signal: Signal) -> anyhow::Result<End> {
+fn terminate(signal: Signal) -> anyhow::Result<Termination> {
     let mut child = build::cargo()
         .args(TEST)
         .args(["--", "controls"])
@@ -64,34 +64,35 @@ fn group(child: &Child) -> anyhow::Result<Pid> {
     Ok(Pid::from_raw(i32::try_from(child.id())?))
 }
 
-fn interrupt(child: &mut Child, signal: Signal) -> anyhow::Result<End> {
+fn interrupt(child: &mut Child, signal: Signal) -> anyhow::Result<Termination> {
     let output = child.stdout.take().context("no output")?;
     let mut lines = BufReader::new(output).lines();
     if !lines.by_ref().map_while(Result::ok).any(|line| line.contains(UP)) {
         bail!("the mesh did not come up");
     }
-    let space = space_of_descendants(child.id()).context("no process in a namespace of its own")?;
-    let before = inhabitants(&space);
+    let pid_namespace =
+        descendant_pid_namespace(child.id()).context("no descendant in its own PID namespace")?;
+    let before = count_processes(&pid_namespace);
     killpg(group(child)?, signal).context("sending the signal")?;
-    let end = Instant::now() + PATIENCE;
-    while inhabitants(&space) > 0 && Instant::now() < end {
+    let end = Instant::now() + EXIT_TIMEOUT;
+    while count_processes(&pid_namespace) > 0 && Instant::now() < end {
         // Polled: no event reports an empty PID namespace.
         std::thread::sleep(Duration::from_millis(50));
     }
-    Ok(End {
+    Ok(Termination {
         before,
-        left: inhabitants(&space),
+        left: count_processes(&pid_namespace),
     })
 }
 
-/// The pid namespace that a descendant lives in, which is not ours.
-fn space_of_descendants(ancestor: u32) -> Option<PathBuf> {
-    let own = space(&Path::new("/proc").join(std::process::id().to_string()))?;
+/// Returns the PID namespace of a descendant that differs from ours.
+fn descendant_pid_namespace(ancestor: u32) -> Option<PathBuf> {
+    let own = pid_namespace(&Path::new("/proc").join(std::process::id().to_string()))?;
     let mut family = vec![ancestor];
     while let Some(parent) = family.pop() {
         for process in processes().filter(|process| parent_of(process) == Some(parent)) {
-            match space(&process) {
-                Some(space) if space != own => return Some(space),
+            match pid_namespace(&process) {
+                Some(found) if found != own => return Some(found),
                 _ => family.extend(number(&process)),
             }
         }
@@ -99,9 +100,9 @@ fn space_of_descendants(ancestor: u32) -> Option<PathBuf> {
     None
 }
 
-fn inhabitants(wanted: &Path) -> usize {
+fn count_processes(wanted: &Path) -> usize {
     processes()
-        .filter(|process| space(process).is_some_and(|space| space == wanted) && !is_dead(process))
+        .filter(|process| pid_namespace(process).is_some_and(|found| found == wanted) && !is_dead(process))
         .count()
 }
 
@@ -115,11 +116,11 @@ fn number(process: &Path) -> Option<u32> {
     process.file_name()?.to_str()?.parse().ok()
 }
 
-fn space(process: &Path) -> Option<PathBuf> {
+fn pid_namespace(process: &Path) -> Option<PathBuf> {
     fs::read_link(process.join("ns/pid")).ok()
 }
 
-/// The fields of `stat` after the name, which is in brackets and may hold anything.
+/// Returns the fields of `stat` after the name, which is in parentheses and may contain anything.
 fn stat(process: &Path) -> Option<Vec<String>> {
     let text = fs::read_to_string(process.join("stat")).ok()?;
     let (_, rest) = text.rsplit_once(") ")?;
