@@ -134,7 +134,7 @@ impl Conditions {
 
     /// Puts a condition in its place. Its moment changes only when its status does.
     pub fn set(&mut self, mut condition: Condition, now: Timestamp) {
-        condition.last_transition_time = Some(Time::of(now));
+        condition.last_transition_time = Some(Time::from_timestamp(now));
         let Some(known) = self.0.iter_mut().find(|known| known.kind == condition.kind) else {
             self.0.push(condition);
             return;
@@ -167,7 +167,9 @@ mod tests {
 
     fn shown(conditions: &Conditions) -> Vec<String> {
         let show = |c: &Condition| {
-            let since = c.last_transition_time.map_or(0, |time| time.moment().as_second());
+            let since = c
+                .last_transition_time
+                .map_or(0, |time| time.timestamp().as_second());
             format!("{}={:?}/{}@{since}", c.kind, c.status, c.reason)
         };
         conditions.0.iter().map(show).collect()

@@ -104,7 +104,9 @@ mod tests {
 
     fn born(second: i64, uid: &str) -> ObjectMeta {
         ObjectMeta {
-            creation_timestamp: jiff::Timestamp::from_second(second).ok().map(Time::of),
+            creation_timestamp: jiff::Timestamp::from_second(second)
+                .ok()
+                .map(Time::from_timestamp),
             uid: uid.into(),
             ..ObjectMeta::default()
         }

@@ -47,7 +47,7 @@ pub const READINESS_TIMEOUT: &str = "sailoperator.io/readiness-timeout";
 /// Annotation of a workload: lower numbers migrate first; 0 if unset.
 pub const MIGRATION_BATCH: &str = "sailoperator.io/migration-batch";
 /// Annotation by which a migration remembers on the workload itself what it did to it.
-pub const MIGRATION_MARK: &str = "sailoperator.io/migration";
+pub const MIGRATION_RECORD: &str = "sailoperator.io/migration";
 /// Annotation of a pod template whose change restarts a workload, as `kubectl rollout restart` does it.
 pub const RESTARTED_AT: &str = "kubectl.kubernetes.io/restartedAt";
 /// Label by which the pods of a Deployment name their template.

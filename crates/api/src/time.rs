@@ -12,13 +12,13 @@ pub struct Time(Timestamp);
 impl Time {
     /// The second `moment` lies in.
     #[must_use]
-    pub fn of(moment: Timestamp) -> Self {
+    pub fn from_timestamp(moment: Timestamp) -> Self {
         Self(Timestamp::from_second(moment.as_second()).unwrap_or(moment))
     }
 
     /// The beginning of that second.
     #[must_use]
-    pub fn moment(self) -> Timestamp {
+    pub fn timestamp(self) -> Timestamp {
         self.0
     }
 
@@ -44,7 +44,7 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        text.parse().map(Self::of).map_err(de::Error::custom)
+        text.parse().map(Self::from_timestamp).map_err(de::Error::custom)
     }
 }
 

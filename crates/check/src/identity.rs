@@ -1,7 +1,7 @@
-//! I10 and I14: takes every step that changes something that exists, checks which version it names and whose it is.
+//! WritePreconditions and OwnedObjectsOnly: takes every step that changes something that exists, checks which version it names and whose it is.
 
 use mainstay_api::{ObjectKind, ObjectMeta};
-use mainstay_mesh::plan::Seen;
+use mainstay_mesh::plan::Precondition;
 use mainstay_mesh::{Action, Plan, Snapshot, Subject};
 
 use crate::{Findings, Invariant};
@@ -11,14 +11,16 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
         .map(|metadata| metadata.uid.clone())
         .unwrap_or_default();
     for action in plan.actions() {
-        if let Some(seen) = action.seen() {
+        if let Some(seen) = action.precondition() {
             version(snapshot, seen, found);
         }
         match action {
             Action::Uninstall(key) => {
-                found.expect(Invariant::I10, !owner.is_empty() && key.owner == owner, || {
-                    format!("release {} is removed without saying that it is ours", key.name)
-                });
+                found.expect(
+                    Invariant::WritePreconditions,
+                    !owner.is_empty() && key.owner == owner,
+                    || format!("release {} is removed without saying that it is ours", key.name),
+                );
             }
             Action::UpdateRevision(change) => mark(snapshot, &change.object, &owner, true, found),
             Action::DeleteRevision(seen) | Action::DeleteTag(seen) => {
@@ -31,10 +33,10 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 }
 
 /// The version a write names is the one in the snapshot.
-fn version(snapshot: &Snapshot, seen: &Seen, found: &mut Findings<'_>) {
+fn version(snapshot: &Snapshot, seen: &Precondition, found: &mut Findings<'_>) {
     let named = !seen.uid.is_empty() && !seen.resource_version.is_empty();
     let same = there(snapshot, &seen.subject) == Some((&seen.uid, &seen.resource_version));
-    found.expect(Invariant::I10, named && same, || {
+    found.expect(Invariant::WritePreconditions, named && same, || {
         format!(
             "{} is written as {:?} at {:?}",
             seen.subject, seen.uid, seen.resource_version
@@ -43,7 +45,7 @@ fn version(snapshot: &Snapshot, seen: &Seen, found: &mut Findings<'_>) {
 }
 
 /// The object is the subject's own, or nobody's where it may be taken over.
-fn mark(snapshot: &Snapshot, seen: &Seen, owner: &str, takes_over: bool, found: &mut Findings<'_>) {
+fn mark(snapshot: &Snapshot, seen: &Precondition, owner: &str, takes_over: bool, found: &mut Findings<'_>) {
     let ours = metadata(snapshot, &seen.subject).is_some_and(|object| {
         let nobodys = takes_over && object.controller().is_none();
         let controlled = object
@@ -51,7 +53,9 @@ fn mark(snapshot: &Snapshot, seen: &Seen, owner: &str, takes_over: bool, found: 
             .is_none_or(|controller| controller.uid == owner);
         nobodys || (controlled && object.is_owned_by(owner))
     });
-    found.expect(Invariant::I14, ours, || format!("{} is not ours", seen.subject));
+    found.expect(Invariant::OwnedObjectsOnly, ours, || {
+        format!("{} is not ours", seen.subject)
+    });
 }
 
 /// Identity and version of what is there.

@@ -1,19 +1,21 @@
-//! I8 and I9: takes every step that takes an injector away or puts one up, checks who refers to it and whether it is ready.
+//! NoDeleteInUse and OneInjectorPerNamespace: takes every step that takes an injector away or puts one up, checks who refers to it and whether it is ready.
 
 use mainstay_api::{
     ConditionStatus, ConditionType, Istio, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,
     takes_precedence,
 };
 use mainstay_mesh::plan::{NewStatus, Release};
-use mainstay_mesh::snapshot::{Source, wanted_tags};
+use mainstay_mesh::snapshot::{Source, requested_tags};
 use mainstay_mesh::{Action, Plan, Snapshot, Subject, active_revision_name, grace_period};
 
 use crate::{Findings, Invariant};
 
 pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) {
-    found.expect(Invariant::I8, plan.is_empty() || snapshot.is_complete(), || {
-        "a plan from a half-filled snapshot".into()
-    });
+    found.expect(
+        Invariant::NoDeleteInUse,
+        plan.is_empty() || snapshot.is_complete(),
+        || "a plan from a half-filled snapshot".into(),
+    );
     for action in plan.actions() {
         match action {
             Action::DeleteRevision(seen) => revision_deleted(snapshot, plan, seen.name(), found),
@@ -30,7 +32,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 
 fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
     let references = snapshot.references();
-    found.expect(Invariant::I8, !references.uses_revision(name), || {
+    found.expect(Invariant::NoDeleteInUse, !references.uses_revision(name), || {
         format!(
             "{name} is deleted although {:?} refer to it",
             references.counts(name)
@@ -44,19 +46,23 @@ fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Fi
     .into_iter()
     .filter(|source| snapshot.readable(*source).is_err())
     .collect();
-    found.expect(Invariant::I8, blind.is_empty(), || {
+    found.expect(Invariant::NoDeleteInUse, blind.is_empty(), || {
         format!("{name} is deleted although {blind:?} cannot be read")
     });
     let revision = snapshot.revisions().get(name);
     let everybodys = |revision: &IstioRevision| {
         name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
     };
-    found.expect(Invariant::I8, !revision.is_some_and(everybodys), || {
-        format!("{name} serves all namespaces")
-    });
-    found.expect(Invariant::I8, is_expired(snapshot, plan, revision), || {
-        format!("{name} is deleted within its grace period")
-    });
+    found.expect(
+        Invariant::NoDeleteInUse,
+        !revision.is_some_and(everybodys),
+        || format!("{name} serves all namespaces"),
+    );
+    found.expect(
+        Invariant::NoDeleteInUse,
+        is_expired(snapshot, plan, revision),
+        || format!("{name} is deleted within its grace period"),
+    );
 }
 
 /// Known to be unused for the whole grace period of its Istio.
@@ -79,10 +85,10 @@ fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Finding
     let makes_room = active.is_some_and(|active| active == name);
     let listed = istio.is_some_and(|istio| {
         let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
-        wanted_tags(istio).iter().any(|wanted| wanted == name) && !snapshot.claimants(name).any(older)
+        requested_tags(istio).iter().any(|wanted| wanted == name) && !snapshot.claimants(name).any(older)
     });
     let used = snapshot.references().uses_tag(name);
-    found.expect(Invariant::I8, makes_room || !(used || listed), || {
+    found.expect(Invariant::NoDeleteInUse, makes_room || !(used || listed), || {
         format!("tag {name} is deleted although it is wanted")
     });
 }
@@ -100,7 +106,7 @@ fn put_up(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findi
         }
         _ => false,
     };
-    found.expect(Invariant::I9, !loses, || {
+    found.expect(Invariant::OneInjectorPerNamespace, !loses, || {
         format!("{} serves a name that belongs to another", release.key.name)
     });
 }
@@ -115,7 +121,11 @@ fn tag_moved(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>
     let living =
         living.is_some_and(|revision| !revision.metadata.is_deleting() && !revision.spec.is_remote());
     let ready = snapshot.revisions().get(to).is_some_and(is_ready);
-    found.expect(Invariant::I9, !(moves && living) || ready, || moved(tag, to));
+    found.expect(
+        Invariant::OneInjectorPerNamespace,
+        !(moves && living) || ready,
+        || moved(tag, to),
+    );
 }
 
 fn is_ready(revision: &IstioRevision) -> bool {

@@ -1,4 +1,4 @@
-//! I1, I2, I3, I4, I5, I11 and I12: takes plans that move workloads or report on it, and counts for itself what they would disturb.
+//! BatchSize, NoRestartDuringRollout, NoRepeatedMove, CompleteCounts, MonotonicProgress, PauseStartsNothing and FailurePolicy: takes plans that move workloads or report on it, and counts for itself what they would disturb.
 
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{
@@ -33,9 +33,9 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 }
 
 fn moves(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
-    let mover = owner(snapshot, &step.mark.revision);
+    let mover = owner(snapshot, &step.record.revision);
     let Some((istio, wanted)) = mover.and_then(|istio| Some((istio, settings(istio)?))) else {
-        found.expect(Invariant::I3, false, || {
+        found.expect(Invariant::NoRepeatedMove, false, || {
             format!("{} is moved although nobody asks for it", step.object.subject)
         });
         return;
@@ -51,34 +51,36 @@ fn moves(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
         .unwrap_or(1);
     let others = disturbed(snapshot, istio, key);
     found.expect(
-        Invariant::I1,
+        Invariant::BatchSize,
         i32::try_from(others).is_ok_and(|others| others < size),
         || format!("{others} others are disturbed, and {size} may be at a time"),
     );
     let busy = snapshot
         .workload(key)
         .is_some_and(|workload| is_disturbed(snapshot, istio, workload));
-    found.expect(Invariant::I2, !busy, || {
+    found.expect(Invariant::NoRestartDuringRollout, !busy, || {
         format!("{key} is still coming up after its last restart")
     });
     let arrived = snapshot.workload(key).is_some_and(|workload| {
         workload.rollout.complete
-            && pods_elsewhere(snapshot, key, &step.mark.revision) == 0
+            && pods_elsewhere(snapshot, key, &step.record.revision) == 0
             && has_pods(snapshot, key)
     });
-    found.expect(Invariant::I3, !arrived, || format!("{key} is there already"));
+    found.expect(Invariant::NoRepeatedMove, !arrived, || {
+        format!("{key} is there already")
+    });
     let failed = wanted.failure_policy == Some(FailurePolicy::FailFast)
         && snapshot
             .workloads()
-            .any(|(other, workload)| is_late(snapshot, istio, (other, workload), &step.mark.revision));
-    found.expect(Invariant::I12, !failed, || {
+            .any(|(other, workload)| is_late(snapshot, istio, (other, workload), &step.record.revision));
+    found.expect(Invariant::FailurePolicy, !failed, || {
         format!("{key} is moved after a failure")
     });
 }
 
 fn unpaused(mover: Option<&Istio>, subject: &Subject, found: &mut Findings<'_>) {
     let paused = mover.and_then(settings).is_some_and(|wanted| wanted.paused);
-    found.expect(Invariant::I11, !paused, || {
+    found.expect(Invariant::PauseStartsNothing, !paused, || {
         format!("{subject} is touched while all is paused")
     });
 }
@@ -93,19 +95,19 @@ fn counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>
     let fits = parts.iter().all(|part| *part >= 0) && sum <= new.total_workloads;
     let over =
         new.state != MigrationState::Completed || (sum == new.total_workloads && new.failed_workloads == 0);
-    found.expect(Invariant::I4, fits && over, || {
+    found.expect(Invariant::CompleteCounts, fits && over, || {
         format!("{:?}: {parts:?} of {}", new.state, new.total_workloads)
     });
     let old = istio.status.workload_migration.as_ref();
     let before = old.filter(|old| old.target_revision == new.target_revision);
     let lost = before.is_some_and(|old| new.migrated_workloads < old.migrated_workloads);
-    found.expect(Invariant::I5, !lost, || {
+    found.expect(Invariant::MonotonicProgress, !lost, || {
         "fewer workloads were moved than before".into()
     });
     let fails_fast =
         settings(istio).is_some_and(|wanted| wanted.failure_policy == Some(FailurePolicy::FailFast));
     let gave_up = new.state == MigrationState::Failed && sum < new.total_workloads;
-    found.expect(Invariant::I12, fails_fast || !gave_up, || {
+    found.expect(Invariant::FailurePolicy, fails_fast || !gave_up, || {
         "a failure stops others, which nobody asked for".into()
     });
 }
@@ -133,7 +135,7 @@ fn disturbed(snapshot: &Snapshot, istio: &Istio, but: &WorkloadKey) -> usize {
 
 /// A workload that an Istio restarted and that has not come up again, and still has time to.
 fn is_disturbed(snapshot: &Snapshot, istio: &Istio, workload: &Workload) -> bool {
-    let Some(mark) = &workload.mark else {
+    let Some(mark) = &workload.record else {
         return false;
     };
     let ours = owner(snapshot, &mark.revision).is_some_and(|owner| owner.metadata.uid == istio.metadata.uid);
@@ -150,7 +152,7 @@ fn is_late(
     revision: &str,
 ) -> bool {
     let sent = workload
-        .mark
+        .record
         .as_ref()
         .is_some_and(|mark| mark.revision == revision);
     sent && leads_to(snapshot, key, workload) == Some(revision)
@@ -162,8 +164,10 @@ fn is_late(
 
 /// Where the labels of a workload lead.
 fn leads_to<'a>(snapshot: &'a Snapshot, key: &WorkloadKey, workload: &'a Workload) -> Option<&'a str> {
-    let chosen = snapshot.references().chosen_in(key.namespace());
-    let name = chosen.or(workload.asks()).filter(|_| !workload.is_opted_out())?;
+    let chosen = snapshot.references().selected_by_namespace(key.namespace());
+    let name = chosen
+        .or(workload.requested_revision())
+        .filter(|_| !workload.is_opted_out())?;
     let revision = snapshot.revisions().get(name).map(mainstay_api::Resource::name);
     revision.or_else(|| Some(snapshot.tags().get(name)?.status.istio_revision.as_str()))
 }
@@ -185,12 +189,12 @@ fn deadline(istio: &Istio, workload: &Workload) -> Timestamp {
     let batched = settings(istio).and_then(|wanted| wanted.batched.as_ref());
     let span = batched.and_then(|batched| batched.readiness_timeout.as_ref()?.span().ok());
     let span = workload.timeout.or(span).unwrap_or(SignedDuration::from_mins(5));
-    let started = workload.mark.as_ref().map(|mark| mark.started);
+    let started = workload.record.as_ref().map(|mark| mark.started);
     started.map_or(Timestamp::MIN, |started| started.after(span))
 }
 
 fn pods_elsewhere(snapshot: &Snapshot, key: &WorkloadKey, revision: &str) -> usize {
-    let crew = snapshot.references().crew(key);
+    let crew = snapshot.references().pods_by_revision(key);
     crew.into_iter()
         .flatten()
         .filter(|(name, _)| ***name != *revision)
@@ -201,6 +205,6 @@ fn pods_elsewhere(snapshot: &Snapshot, key: &WorkloadKey, revision: &str) -> usi
 fn has_pods(snapshot: &Snapshot, key: &WorkloadKey) -> bool {
     snapshot
         .references()
-        .crew(key)
+        .pods_by_revision(key)
         .is_some_and(|crew| !crew.is_empty())
 }

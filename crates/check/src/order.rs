@@ -1,25 +1,26 @@
-//! I15, I16 and I17: takes the steps as a sequence, checks that they follow from the snapshot, come in order, and clean up first.
+//! MinimalPlan, StepOrder and FinalizerLast: takes the steps as a sequence, checks that they follow from the snapshot, come in order, and clean up first.
 
 use mainstay_api::{Kind, ObjectKind, Resource, names};
 use mainstay_mesh::plan::ReleaseKey;
 use mainstay_mesh::snapshot::ReleaseFact;
-use mainstay_mesh::{Action, Again, Plan, Snapshot, Subject, plan};
+use mainstay_mesh::{Action, Plan, Requeue, Snapshot, Subject, plan};
 
 use crate::{Findings, Invariant};
 
 pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
     let again = plan(snapshot, &planned.subject);
-    found.expect(Invariant::I15, again == *planned, || {
+    found.expect(Invariant::MinimalPlan, again == *planned, || {
         "planning again gives another plan".into()
     });
     // Whoever has nothing to do and looks again at a moment that has passed never comes to rest.
-    let restless = planned.is_empty() && matches!(planned.again, Again::At(moment) if moment <= snapshot.now);
-    found.expect(Invariant::I15, !restless, || {
-        format!("nothing is to be done, and it looks again {:?}", planned.again)
+    let restless =
+        planned.is_empty() && matches!(planned.requeue, Requeue::At(moment) if moment <= snapshot.now);
+    found.expect(Invariant::MinimalPlan, !restless, || {
+        format!("nothing is to be done, and it looks again {:?}", planned.requeue)
     });
     quiet(snapshot, planned, found);
     let ranks: Vec<u8> = planned.actions().filter_map(rank).collect();
-    found.expect(Invariant::I16, ranks.is_sorted(), || {
+    found.expect(Invariant::StepOrder, ranks.is_sorted(), || {
         format!("steps of ranks {ranks:?}")
     });
     let removes = planned
@@ -27,7 +28,7 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
         .any(|action| matches!(action, Action::RemoveFinalizer { .. }));
     if removes {
         let left = left_over(snapshot, &planned.subject);
-        found.expect(Invariant::I17, left.is_empty(), || {
+        found.expect(Invariant::FinalizerLast, left.is_empty(), || {
             format!("{left:?} may still be there")
         });
     }
@@ -75,7 +76,9 @@ fn quiet(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
                 .is_some_and(|tag| tag.spec == change.spec),
             _ => false,
         };
-        found.expect(Invariant::I15, !idle, || format!("{action:?} changes nothing"));
+        found.expect(Invariant::MinimalPlan, !idle, || {
+            format!("{action:?} changes nothing")
+        });
     }
 }
 

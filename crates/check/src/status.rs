@@ -1,4 +1,4 @@
-//! I6, I7 and the quiet half of I15: takes the status a plan writes, compares it with the one that is there.
+//! ObservedGeneration, TransitionTime and the quiet half of MinimalPlan: takes the status a plan writes, compares it with the one that is there.
 
 use jiff::Timestamp;
 use mainstay_api::{Conditions, Kind, Resource, Status};
@@ -25,17 +25,19 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 
 fn compare<S: Kind>(now: Timestamp, object: Option<&Resource<S>>, new: &S::Status, found: &mut Findings<'_>) {
     let Some(object) = object else {
-        found.expect(Invariant::I10, false, || {
+        found.expect(Invariant::WritePreconditions, false, || {
             "the status of an object that is not there".into()
         });
         return;
     };
     let (old, seen) = (object.status.observed_generation(), new.observed_generation());
     let generation = object.metadata.generation;
-    found.expect(Invariant::I6, seen >= old && seen <= generation, || {
-        format!("observedGeneration {old} becomes {seen} at generation {generation}")
-    });
-    found.expect(Invariant::I15, object.status != *new, || {
+    found.expect(
+        Invariant::ObservedGeneration,
+        seen >= old && seen <= generation,
+        || format!("observedGeneration {old} becomes {seen} at generation {generation}"),
+    );
+    found.expect(Invariant::MinimalPlan, object.status != *new, || {
         "a status that is there already".into()
     });
     moments(now, object.status.conditions(), new.conditions(), found);
@@ -50,9 +52,9 @@ fn moments(now: Timestamp, old: &Conditions, new: &Conditions, found: &mut Findi
             }
             _ => condition
                 .last_transition_time
-                .is_some_and(|time| time.moment().as_second() == now.as_second()),
+                .is_some_and(|time| time.timestamp().as_second() == now.as_second()),
         };
-        found.expect(Invariant::I7, holds, || {
+        found.expect(Invariant::TransitionTime, holds, || {
             let was = was.map(|was| (was.status, was.last_transition_time));
             format!(
                 "{}: {was:?} becomes {:?}",

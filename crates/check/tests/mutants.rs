@@ -15,7 +15,7 @@ use std::collections::BTreeSet;
 
 use mainstay_api::{ConditionStatus, RevisionSpec, TagSpec, Time, names};
 use mainstay_check::{Invariant, check};
-use mainstay_mesh::plan::{Change, NewStatus, ReleaseKey, Seen};
+use mainstay_mesh::plan::{Change, NewStatus, Precondition, ReleaseKey};
 use mainstay_mesh::snapshot::{ReleaseFact, Source, SourceState};
 use mainstay_mesh::{Action, Observation, Plan, Step, Subject};
 use serde_json::{Value, json};
@@ -73,8 +73,8 @@ fn revision_status(plan: &mut Plan) -> &mut mainstay_api::RevisionStatus {
     found.expect("a status")
 }
 
-fn seen_revision(world: &World, name: &str) -> Seen {
-    Seen::of(
+fn seen_revision(world: &World, name: &str) -> Precondition {
+    Precondition::for_object(
         Subject::revision(name),
         &world.snapshot.revisions().get(name).unwrap().metadata,
     )
@@ -152,7 +152,7 @@ fn moving(policy: &str) -> (World, Subject) {
 }
 
 fn is_marked(workload: &Value) -> bool {
-    workload["metadata"]["annotations"][names::MIGRATION_MARK].is_string()
+    workload["metadata"]["annotations"][names::MIGRATION_RECORD].is_string()
 }
 
 fn a_move(plan: &Plan) -> mainstay_mesh::plan::Move {
@@ -182,7 +182,7 @@ fn migrations() {
     let plan = crowded.plan(&second);
     crowded.execute(&plan);
     catch(
-        Invariant::I1,
+        Invariant::BatchSize,
         &crowded,
         &Subject::Workload(third.clone()),
         |plan| {
@@ -194,7 +194,7 @@ fn migrations() {
     // One that forgets whom it has sent.
     let first = support::workloads::deployment("shop", "a");
     catch(
-        Invariant::I2,
+        Invariant::NoRestartDuringRollout,
         &crowded,
         &Subject::Workload(first.clone()),
         |plan| {
@@ -207,7 +207,7 @@ fn migrations() {
     let mut arrived = crowded.clone();
     arrived.roll(&first);
     catch(
-        Invariant::I3,
+        Invariant::NoRepeatedMove,
         &arrived,
         &Subject::Workload(first.clone()),
         |plan| {
@@ -216,22 +216,22 @@ fn migrations() {
             add(plan, Action::MoveWorkload(step));
         },
     );
-    catch(Invariant::I3, &world, &second, |plan| {
+    catch(Invariant::NoRepeatedMove, &world, &second, |plan| {
         let mut step = a_move(plan);
-        step.mark.revision = "elsewhere".into();
+        step.record.revision = "elsewhere".into();
         plan.steps[0].action = Action::MoveWorkload(step);
     });
     // One that cannot count.
-    catch(Invariant::I4, &arrived, &istio(), |plan| {
+    catch(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
         migration_status(plan).failed_workloads = 3;
     });
-    catch(Invariant::I4, &arrived, &istio(), |plan| {
+    catch(Invariant::CompleteCounts, &arrived, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Completed;
     });
     let mut counted = arrived.clone();
     counted.settle();
     counted.roll(&support::workloads::deployment("shop", "b"));
-    catch(Invariant::I5, &counted, &istio(), |plan| {
+    catch(Invariant::MonotonicProgress, &counted, &istio(), |plan| {
         migration_status(plan).migrated_workloads = 0;
     });
     // One that does not hear.
@@ -240,7 +240,7 @@ fn migrations() {
         let strategy = istio.spec.update_strategy.as_mut().unwrap();
         strategy.workload_migration.as_mut().unwrap().paused = true;
     });
-    catch(Invariant::I11, &paused, &second, |plan| {
+    catch(Invariant::PauseStartsNothing, &paused, &second, |plan| {
         let step = a_move(&world.plan(&second));
         add(plan, Action::MoveWorkload(step));
     });
@@ -249,17 +249,17 @@ fn migrations() {
     let step = a_move(&fast.plan(&second));
     fast.stall(&first);
     fast.advance(400);
-    catch(Invariant::I12, &fast, &second, |plan| {
+    catch(Invariant::FailurePolicy, &fast, &second, |plan| {
         add(plan, Action::MoveWorkload(step));
     });
-    catch(Invariant::I12, &arrived, &istio(), |plan| {
+    catch(Invariant::FailurePolicy, &arrived, &istio(), |plan| {
         migration_status(plan).state = mainstay_api::MigrationState::Failed;
     });
 }
 
-fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> Seen {
+fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> Precondition {
     let workload = world.snapshot.workload(key).unwrap();
-    Seen {
+    Precondition {
         subject: Subject::Workload(key.clone()),
         uid: workload.uid.clone(),
         resource_version: workload.resource_version.clone(),
@@ -268,21 +268,21 @@ fn seen_workload(world: &World, key: &mainstay_mesh::workload::WorkloadKey) -> S
 
 fn generations() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
-    catch(Invariant::I6, &world, &subject, |plan| {
+    catch(Invariant::ObservedGeneration, &world, &subject, |plan| {
         revision_status(plan).observed_generation = 0;
     });
-    catch(Invariant::I6, &world, &subject, |plan| {
+    catch(Invariant::ObservedGeneration, &world, &subject, |plan| {
         revision_status(plan).observed_generation = 99;
     });
 }
 
 fn moments() {
     let (world, subject) = (changed_revision(), Subject::revision("r"));
-    let now = Time::of(world.snapshot.now);
-    catch(Invariant::I7, &world, &subject, |plan| {
+    let now = Time::from_timestamp(world.snapshot.now);
+    catch(Invariant::TransitionTime, &world, &subject, |plan| {
         revision_status(plan).conditions.0[0].last_transition_time = Some(now);
     });
-    catch(Invariant::I7, &world, &subject, |plan| {
+    catch(Invariant::TransitionTime, &world, &subject, |plan| {
         let ready = &mut revision_status(plan).conditions.0[1];
         assert_eq!(ready.status, ConditionStatus::False);
         ready.last_transition_time = None;
@@ -299,22 +299,22 @@ fn referrers() {
     );
     let mut used = prune.clone();
     used.namespace("app", "istio.io/rev=my-v1-28-2");
-    catch(Invariant::I8, &used, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &used, &istio(), |plan| {
         add(plan, delete(&used, "my-v1-28-2"));
     });
     let mut running = prune.clone();
     running.pod("app", "p", "", "istio.io/rev=my-v1-28-2");
-    catch(Invariant::I8, &running, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &running, &istio(), |plan| {
         add(plan, delete(&running, "my-v1-28-2"));
     });
     let mut blind = prune.clone();
     blind.blind(Source::Pods, "forbidden");
-    catch(Invariant::I8, &blind, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &blind, &istio(), |plan| {
         add(plan, delete(&blind, "my-v1-28-2"));
     });
     let mut early = about_to_prune();
     early.advance(-50);
-    catch(Invariant::I8, &early, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &early, &istio(), |plan| {
         add(plan, delete(&early, "my-v1-28-2"));
     });
     let mut unknown = prune.clone();
@@ -325,23 +325,23 @@ fn referrers() {
             .0
             .retain(|one| one.kind.name() != "InUse");
     });
-    catch(Invariant::I8, &unknown, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &unknown, &istio(), |plan| {
         add(plan, delete(&unknown, "my-v1-28-2"));
     });
     let mut half = prune.clone();
     half.see(Observation::Source(Source::Pods, SourceState::Pending));
-    catch(Invariant::I8, &half, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &half, &istio(), |plan| {
         add(plan, delete(&half, "my-v1-28-2"));
     });
 
     let mut tagged = World::default();
     tagged.istio("my", revision_based("v1.29.1", &["prod"]));
     tagged.settle();
-    let tag = Seen::of(
+    let tag = Precondition::for_object(
         Subject::tag("prod"),
         &tagged.snapshot.tags().get("prod").unwrap().metadata,
     );
-    catch(Invariant::I8, &tagged, &istio(), |plan| {
+    catch(Invariant::NoDeleteInUse, &tagged, &istio(), |plan| {
         add(plan, Action::DeleteTag(tag));
     });
 }
@@ -354,18 +354,23 @@ fn one_injector() {
     world.istio("my", revision_based("v1.29.1", &["prod"]));
     world.settle();
     let tag = world.snapshot.tags().get("prod").unwrap().clone();
-    catch(Invariant::I9, &world, &Subject::tag("prod"), |plan| {
-        let mut status = tag.status.clone();
-        status.istio_revision = "my-v1-29-1".into();
-        let object = Seen::of(Subject::tag("prod"), &tag.metadata);
-        add(
-            plan,
-            Action::WriteStatus {
-                object,
-                status: NewStatus::Tag(status),
-            },
-        );
-    });
+    catch(
+        Invariant::OneInjectorPerNamespace,
+        &world,
+        &Subject::tag("prod"),
+        |plan| {
+            let mut status = tag.status.clone();
+            status.istio_revision = "my-v1-29-1".into();
+            let object = Precondition::for_object(Subject::tag("prod"), &tag.metadata);
+            add(
+                plan,
+                Action::WriteStatus {
+                    object,
+                    status: NewStatus::Tag(status),
+                },
+            );
+        },
+    );
 
     let mut clash = World::default();
     clash.revision("other", plane("other"));
@@ -379,21 +384,26 @@ fn one_injector() {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
     let install = alone.plan(&Subject::revision("x")).steps[0].action.clone();
-    catch(Invariant::I9, &clash, &Subject::revision("x"), |plan| {
-        add(plan, install);
-    });
+    catch(
+        Invariant::OneInjectorPerNamespace,
+        &clash,
+        &Subject::revision("x"),
+        |plan| {
+            add(plan, install);
+        },
+    );
 }
 
 fn versions() {
     let prune = about_to_prune();
-    catch(Invariant::I10, &prune, &istio(), |plan| {
+    catch(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
             if let Action::DeleteRevision(seen) = &mut step.action {
                 seen.resource_version.clear();
             }
         }
     });
-    catch(Invariant::I10, &prune, &istio(), |plan| {
+    catch(Invariant::WritePreconditions, &prune, &istio(), |plan| {
         for step in &mut plan.steps {
             if let Action::DeleteRevision(seen) = &mut step.action {
                 seen.uid = "another".into();
@@ -404,28 +414,33 @@ fn versions() {
     going.revision("r", plane("r"));
     going.settle();
     going.delete::<RevisionSpec>("r");
-    catch(Invariant::I10, &going, &Subject::revision("r"), |plan| {
-        for step in &mut plan.steps {
-            if let Action::Uninstall(key) = &mut step.action {
-                *key = ReleaseKey {
-                    owner: String::new(),
-                    ..key.clone()
-                };
+    catch(
+        Invariant::WritePreconditions,
+        &going,
+        &Subject::revision("r"),
+        |plan| {
+            for step in &mut plan.steps {
+                if let Action::Uninstall(key) = &mut step.action {
+                    *key = ReleaseKey {
+                        owner: String::new(),
+                        ..key.clone()
+                    };
+                }
             }
-        }
-    });
+        },
+    );
 }
 
 fn marks() {
     let mut world = about_to_prune();
     world.revision("foreign", plane("foreign"));
-    catch(Invariant::I14, &world, &istio(), |plan| {
+    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         add(plan, delete(&world, "foreign"));
     });
     world.istio("other", revision_based("v1.29.1", &["theirs"]));
     world.settle();
     let theirs = world.snapshot.revisions().get("other-v1-29-1").unwrap().clone();
-    catch(Invariant::I14, &world, &istio(), |plan| {
+    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
         let change = Change {
             object: seen_revision(&world, "other-v1-29-1"),
             owner_references: theirs.metadata.owner_references.clone(),
@@ -437,8 +452,8 @@ fn marks() {
         add(plan, Action::UpdateRevision(change));
     });
     let tag = world.snapshot.tags().get("theirs").unwrap().clone();
-    catch(Invariant::I14, &world, &istio(), |plan| {
-        let object = Seen::of(Subject::tag("theirs"), &tag.metadata);
+    catch(Invariant::OwnedObjectsOnly, &world, &istio(), |plan| {
+        let object = Precondition::for_object(Subject::tag("theirs"), &tag.metadata);
         let spec = TagSpec::default();
         add(
             plan,
@@ -454,16 +469,18 @@ fn marks() {
 fn functions() {
     let world = changed_revision();
     let subject = Subject::revision("r");
-    catch(Invariant::I15, &world, &subject, |plan| plan.steps.clear());
+    catch(Invariant::MinimalPlan, &world, &subject, |plan| {
+        plan.steps.clear()
+    });
     let now = world.snapshot.now;
     let mut rested = world.clone();
     rested.settle();
-    catch(Invariant::I15, &rested, &subject, |plan| {
+    catch(Invariant::MinimalPlan, &rested, &subject, |plan| {
         assert!(plan.is_empty(), "{plan:?}");
-        plan.again = mainstay_mesh::Again::At(now);
+        plan.requeue = mainstay_mesh::Requeue::At(now);
     });
     let same = world.snapshot.revisions().get("r").unwrap().status.clone();
-    catch(Invariant::I15, &world, &subject, |plan| {
+    catch(Invariant::MinimalPlan, &world, &subject, |plan| {
         *revision_status(plan) = same;
     });
     let mut istio_world = World::default();
@@ -475,7 +492,7 @@ fn functions() {
         .get("my-v1-29-1")
         .unwrap()
         .clone();
-    catch(Invariant::I15, &istio_world, &istio(), |plan| {
+    catch(Invariant::MinimalPlan, &istio_world, &istio(), |plan| {
         let change = Change {
             object: seen_revision(&istio_world, "my-v1-29-1"),
             owner_references: revision.metadata.owner_references.clone(),
@@ -491,12 +508,17 @@ fn order() {
     world.edit::<RevisionSpec>("default", |revision| {
         revision.metadata.finalizers = vec![names::FINALIZER.into()];
     });
-    catch(Invariant::I16, &world, &Subject::revision("default"), |plan| {
-        plan.steps.reverse();
-    });
+    catch(
+        Invariant::StepOrder,
+        &world,
+        &Subject::revision("default"),
+        |plan| {
+            plan.steps.reverse();
+        },
+    );
     let mut fresh = World::default();
     fresh.istio("my", revision_based("v1.29.1", &["prod"]));
-    catch(Invariant::I16, &fresh, &istio(), |plan| {
+    catch(Invariant::StepOrder, &fresh, &istio(), |plan| {
         let at = plan
             .steps
             .iter()
@@ -513,14 +535,19 @@ fn finalizers() {
     world.settle();
     world.delete::<RevisionSpec>("r");
     let metadata = world.snapshot.revisions().get("r").unwrap().metadata.clone();
-    let object = Seen::of(Subject::revision("r"), &metadata);
+    let object = Precondition::for_object(Subject::revision("r"), &metadata);
     let remove = Action::RemoveFinalizer {
         object,
         finalizers: Vec::new(),
     };
-    catch(Invariant::I17, &world, &Subject::revision("r"), |plan| {
-        add(plan, remove.clone());
-    });
+    catch(
+        Invariant::FinalizerLast,
+        &world,
+        &Subject::revision("r"),
+        |plan| {
+            add(plan, remove.clone());
+        },
+    );
     let key = world
         .snapshot
         .releases_of(&metadata.uid)
@@ -529,10 +556,15 @@ fn finalizers() {
         .0
         .clone();
     world.see(Observation::Release(key, ReleaseFact::Present));
-    catch(Invariant::I17, &world, &Subject::revision("r"), |plan| {
-        plan.steps = vec![Step {
-            action: remove,
-            reason: mainstay_api::Reason::CleanedUp,
-        }];
-    });
+    catch(
+        Invariant::FinalizerLast,
+        &world,
+        &Subject::revision("r"),
+        |plan| {
+            plan.steps = vec![Step {
+                action: remove,
+                reason: mainstay_api::Reason::CleanedUp,
+            }];
+        },
+    );
 }

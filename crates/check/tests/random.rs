@@ -15,7 +15,7 @@ use mainstay_api::{CniSpec, IstioSpec, RevisionSpec, TagSpec, ZTunnelSpec};
 use mainstay_check::check;
 use mainstay_mesh::snapshot::{Failure, ReleaseFact, Source, SourceState};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
-use mainstay_mesh::{Action, Again, ErrorClass, Observation, Subject};
+use mainstay_mesh::{Action, ErrorClass, Observation, Requeue, Subject};
 use mainstay_testkit::{Random, case_count};
 use serde_json::{Value, json};
 use support::{World, plane};
@@ -141,8 +141,8 @@ impl Life {
             7..=12 => self.workload(),
             13..=14 => {
                 let now = self.world.snapshot.now;
-                let ledger = self.world.snapshot.ledger("mesh");
-                let moving = ledger.into_iter().flat_map(|ledger| ledger.moving(now));
+                let index = self.world.snapshot.migration_index("mesh");
+                let moving = index.into_iter().flat_map(|index| index.moving(now));
                 let moving: Vec<WorkloadKey> = moving.map(|(_, key)| key.clone()).collect();
                 for key in &moving {
                     self.world.roll(key);
@@ -423,8 +423,8 @@ impl Life {
         assert_eq!(fresh.snapshot.references(), self.world.snapshot.references());
         for name in ISTIOS {
             assert_eq!(
-                fresh.snapshot.ledger(name),
-                self.world.snapshot.ledger(name),
+                fresh.snapshot.migration_index(name),
+                self.world.snapshot.migration_index(name),
                 "{name}"
             );
         }
@@ -444,7 +444,7 @@ impl Life {
     /// Wakes whoever wanted to look again by now.
     fn ring(&mut self) {
         for subject in self.world.snapshot.subjects() {
-            if let Again::At(moment) = self.world.plan(&subject).again
+            if let Requeue::At(moment) = self.world.plan(&subject).requeue
                 && moment <= self.world.snapshot.now
             {
                 self.world.queue.insert(subject);

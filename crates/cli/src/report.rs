@@ -7,7 +7,7 @@ use jiff::Timestamp;
 use mainstay_api::{ConditionType, Istio, IstioRevision, Kind, Resource, Status as _, names};
 use mainstay_cluster::survey::Survey;
 use mainstay_mesh::snapshot::Source;
-use mainstay_mesh::{Prospect, Snapshot, active_revision_name, grace_period, prospects};
+use mainstay_mesh::{PruneDecision, Snapshot, active_revision_name, grace_period, prune_decisions};
 use serde::Serialize;
 
 pub(crate) use problem::{Problem, problems};
@@ -212,24 +212,26 @@ fn owner<'a>(snapshot: &'a Snapshot, revision: &IstioRevision) -> Option<&'a Ist
         .find(|istio| owners.iter().any(|owner| owner.uid == istio.metadata.uid))
 }
 
-fn prospect(snapshot: &Snapshot, istio: &Istio, revision: &IstioRevision) -> Option<Prospect> {
+fn prospect(snapshot: &Snapshot, istio: &Istio, revision: &IstioRevision) -> Option<PruneDecision> {
     let active = active(snapshot, istio);
-    let found = prospects(snapshot, istio, &active, grace_period(istio))
+    let found = prune_decisions(snapshot, istio, &active, grace_period(istio))
         .find(|(one, _)| one.name() == revision.name());
     found.map(|(_, prospect)| prospect)
 }
 
 /// What becomes of a revision, in words, and when it goes.
-fn foretell(snapshot: &Snapshot, prospect: Option<Prospect>) -> (String, Option<Timestamp>) {
+fn foretell(snapshot: &Snapshot, prospect: Option<PruneDecision>) -> (String, Option<Timestamp>) {
     let text = match prospect {
         None => "kept: no Istio owns it",
-        Some(Prospect::Active) => "active",
-        Some(Prospect::InUse) => "kept: it is in use",
-        Some(Prospect::Going) => "being deleted",
-        Some(Prospect::External) => "kept: other clusters may use it",
-        Some(Prospect::Unknown) => "kept: whether it is in use is not known",
-        Some(Prospect::Until(due)) if due <= snapshot.now => return ("pruned now".to_owned(), Some(due)),
-        Some(Prospect::Until(due)) => {
+        Some(PruneDecision::Active) => "active",
+        Some(PruneDecision::InUse) => "kept: it is in use",
+        Some(PruneDecision::Going) => "being deleted",
+        Some(PruneDecision::External) => "kept: other clusters may use it",
+        Some(PruneDecision::Unknown) => "kept: whether it is in use is not known",
+        Some(PruneDecision::Until(due)) if due <= snapshot.now => {
+            return ("pruned now".to_owned(), Some(due));
+        }
+        Some(PruneDecision::Until(due)) => {
             let left = due.as_second() - snapshot.now.as_second();
             return (format!("pruned in {}", span(left)), Some(due));
         }

@@ -107,7 +107,7 @@ pub async fn survey_workloads(client: &Client, survey: &mut Survey) {
         match list::<RawWorkload>(client, &path, "", Listed::Whole).await {
             Ok(items) => {
                 for item in items {
-                    let seen = Observation::Workload(item.key(kind), Some(item.trimmed(kind)));
+                    let seen = Observation::Workload(item.key(kind), Some(item.to_workload(kind)));
                     survey.snapshot.observe(seen);
                 }
             }

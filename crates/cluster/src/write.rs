@@ -8,7 +8,7 @@ use std::time::Duration;
 use http::{Method, Request};
 use kube::Client;
 use mainstay_api::{ObjectKind, OwnerReference, names};
-use mainstay_mesh::plan::Seen;
+use mainstay_mesh::plan::Precondition;
 use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{ErrorClass, Subject};
 use serde_json::{Value, json};
@@ -67,7 +67,7 @@ impl From<kube::Error> for Refused {
             let wait = Duration::from_secs(seconds.into()).min(LONGEST_WAIT);
             return Self {
                 code: status.code,
-                class: ErrorClass::of_status(status.code, &status.message),
+                class: ErrorClass::from_status(status.code, &status.message),
                 message: status.message,
                 retry_after: (!wait.is_zero()).then_some(wait),
             };
@@ -157,7 +157,7 @@ impl Writer {
     /// Replaces spec and owners.
     pub async fn update(
         &self,
-        seen: &Seen,
+        seen: &Precondition,
         owners: &[OwnerReference],
         spec: Value,
     ) -> Result<Value, Refused> {
@@ -169,18 +169,18 @@ impl Writer {
     }
 
     /// Replaces the finalizers.
-    pub async fn set_finalizers(&self, seen: &Seen, finalizers: &[String]) -> Result<Value, Refused> {
+    pub async fn set_finalizers(&self, seen: &Precondition, finalizers: &[String]) -> Result<Value, Refused> {
         let changes = [add("/metadata/finalizers", json!(finalizers))];
         self.patch(seen, "", changes).await
     }
 
     /// Replaces the status.
-    pub async fn set_status(&self, seen: &Seen, status: Value) -> Result<Value, Refused> {
+    pub async fn set_status(&self, seen: &Precondition, status: Value) -> Result<Value, Refused> {
         self.patch(seen, "/status", [add("/status", status)]).await
     }
 
     /// Deletes; what is gone already is as good as deleted. Gives the object while something still holds it.
-    pub async fn delete(&self, seen: &Seen) -> Result<Option<Value>, Refused> {
+    pub async fn delete(&self, seen: &Precondition) -> Result<Option<Value>, Refused> {
         let body = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -200,7 +200,7 @@ impl Writer {
     /// Sets annotations on a webhook configuration.
     pub async fn annotate_webhook(
         &self,
-        seen: &Seen,
+        seen: &Precondition,
         annotations: &[(&str, &str)],
     ) -> Result<Value, Refused> {
         let pairs = annotations
@@ -231,7 +231,7 @@ impl Writer {
     /// that is to be written with an old version is a conflict, and says so.
     async fn patch<const N: usize>(
         &self,
-        seen: &Seen,
+        seen: &Precondition,
         subresource: &str,
         changes: [Value; N],
     ) -> Result<Value, Refused> {
@@ -303,7 +303,7 @@ fn workloads(key: &WorkloadKey) -> String {
     format!("/apis/apps/v1/namespaces/{}/{kind}s", key.namespace())
 }
 
-fn seen_path(seen: &Seen) -> Option<String> {
+fn seen_path(seen: &Precondition) -> Option<String> {
     match &seen.subject {
         Subject::Object(kind, name) => Some(path(*kind, name)),
         Subject::Webhook(_) | Subject::Namespace(_) | Subject::Workload(_) => None,

@@ -195,7 +195,7 @@ async fn samples_lead_to_plans(host: Host) {
                 .await
                 .unwrap_or_else(|error| panic!("{}: {error}", file.display()));
         }
-        let (library, problems) = Library::of(&catalog);
+        let (library, problems) = Library::from_catalog(&catalog);
         assert!(problems.is_empty(), "{problems:?}");
         let now = "2026-11-15T12:00:00Z".parse().unwrap();
         let snapshot = Snapshot::new(now, Arc::new(Settings::default()), Arc::new(library));

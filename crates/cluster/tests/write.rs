@@ -17,7 +17,7 @@ use mainstay_api::{ObjectKind, OwnerReference, Reason};
 use mainstay_cluster::connect::{Fence, guard};
 use mainstay_cluster::event::Events;
 use mainstay_cluster::write::{Body, Writer};
-use mainstay_mesh::plan::{Event, Seen};
+use mainstay_mesh::plan::{Event, Precondition};
 use mainstay_mesh::{ErrorClass, Subject};
 use mainstay_sim::Cluster;
 use mainstay_sim::fault::{Fault, Rule, When};
@@ -60,9 +60,9 @@ async fn owner(writer: &Writer) -> OwnerReference {
     }
 }
 
-fn seen(object: &Value) -> Seen {
+fn seen(object: &Value) -> Precondition {
     let text = |at: &str| object.pointer(at).unwrap().as_str().unwrap().to_owned();
-    Seen {
+    Precondition {
         subject: Subject::tag(text("/metadata/name")),
         uid: text("/metadata/uid"),
         resource_version: text("/metadata/resourceVersion"),
@@ -100,7 +100,7 @@ async fn each_write_names_the_version_it_means() {
     assert!(refused.is_stale(), "{refused}");
     let refused = writer.delete(&old).await.unwrap_err();
     assert_eq!(refused.code, 409, "{refused}");
-    let other = Seen {
+    let other = Precondition {
         uid: "another".into(),
         ..seen(&now)
     };
@@ -208,7 +208,7 @@ async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
 }
 
 fn news(message: &str) -> Event {
-    let about = Seen {
+    let about = Precondition {
         subject: Subject::tag("t"),
         uid: "u".into(),
         resource_version: "1".into(),

@@ -103,7 +103,7 @@ fn events(world: &mut World) {
         let namespace = format!("ns-{}", (round * 3 + 2) % NAMESPACES);
         woken += world
             .snapshot
-            .refer(Referrer::Pod {
+            .observe_referrer(Referrer::Pod {
                 namespace: &namespace,
                 name: &name,
                 labels: &labels,

@@ -30,8 +30,9 @@
 //! to is deleted; a plan is made for one subject and costs the same in a cluster of any size. *Absent on purpose:* rendering,
 //! retrying and waiting; they are the executor's.
 
-pub mod ledger;
+mod error;
 mod library;
+pub mod migration;
 mod multimap;
 pub mod plan;
 mod planner;
@@ -39,15 +40,16 @@ pub mod references;
 mod settings;
 pub mod snapshot;
 mod subject;
-mod trouble;
 pub mod values;
 pub mod workload;
 
+pub use error::{ErrorClass, Invalid, ProfileProblem, ReconcileError, ValuesError};
 pub use library::{Library, LibraryError, Resolution};
-pub use plan::{Action, Again, Plan, Step};
-pub use planner::{Preview, Prospect, active_revision_name, grace_period, plan, preview, prospects};
+pub use plan::{Action, Plan, Requeue, Step};
+pub use planner::{
+    Preview, PruneDecision, active_revision_name, grace_period, plan, preview, prune_decisions,
+};
 pub use references::References;
 pub use settings::{Images, Platform, Settings, TlsProfile, TlsVersion};
-pub use snapshot::{Observation, Snapshot, Woken};
+pub use snapshot::{AffectedSubjects, Observation, Snapshot};
 pub use subject::Subject;
-pub use trouble::{ErrorClass, Invalid, ProfileProblem, Trouble, ValuesError};

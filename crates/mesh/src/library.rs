@@ -45,7 +45,7 @@ pub enum LibraryError {
 impl Library {
     /// Reads all names and profiles of a catalogue. A version that cannot be read is left out and told; it stops no other.
     #[must_use]
-    pub fn of(catalog: &Catalog) -> (Self, Vec<LibraryError>) {
+    pub fn from_catalog(catalog: &Catalog) -> (Self, Vec<LibraryError>) {
         let (mut library, mut problems) = (Self::default(), Vec::new());
         for name in catalog.names() {
             library.add_name(&name.name, catalog.resolve(&name.name));
@@ -166,7 +166,7 @@ mod tests {
     #[test]
     fn the_catalogue_of_this_build_becomes_a_library() {
         let catalog = Catalog::embedded().unwrap();
-        let (library, problems) = Library::of(&catalog);
+        let (library, problems) = Library::from_catalog(&catalog);
         assert!(problems.is_empty(), "{problems:?}");
         assert_eq!(library.resolve("no such version"), None);
         for installable in catalog.installable() {

@@ -15,7 +15,7 @@ use mainstay_api::{
 use serde_json::{Map, Value, json};
 
 use crate::Subject;
-use crate::workload::Mark;
+use crate::workload::MigrationRecord;
 
 /// What to do about one subject.
 #[derive(Clone, Debug, PartialEq)]
@@ -25,7 +25,7 @@ pub struct Plan {
     /// In this order.
     pub steps: Vec<Step>,
     /// When to look again, events aside.
-    pub again: Again,
+    pub requeue: Requeue,
 }
 
 impl Plan {
@@ -35,7 +35,7 @@ impl Plan {
         Self {
             subject,
             steps: Vec::new(),
-            again: Again::OnEvent,
+            requeue: Requeue::OnEvent,
         }
     }
 
@@ -71,13 +71,13 @@ pub struct Step {
 
 /// When to look at a subject again although nothing was heard of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Again {
+pub enum Requeue {
     /// Not before something changes.
     OnEvent,
     /// At this moment.
     At(Timestamp),
     /// As soon as the executor's rate limit allows: it will right itself.
-    Soon,
+    Immediately,
     /// After a delay that grows with every attempt.
     Backoff,
 }
@@ -90,24 +90,24 @@ pub enum Action {
     /// Replace spec and owners of a revision.
     UpdateRevision(Change<RevisionSpec>),
     /// Delete a revision.
-    DeleteRevision(Seen),
+    DeleteRevision(Precondition),
     /// Create a tag.
     CreateTag(NewObject<TagSpec>),
     /// Replace spec and owners of a tag.
     UpdateTag(Change<TagSpec>),
     /// Delete a tag.
-    DeleteTag(Seen),
+    DeleteTag(Precondition),
     /// Replace the finalizers by these, which include ours.
     AddFinalizer {
         /// Of which object.
-        object: Seen,
+        object: Precondition,
         /// All of them.
         finalizers: Vec<String>,
     },
     /// Replace the finalizers by these, which no longer include ours.
     RemoveFinalizer {
         /// Of which object.
-        object: Seen,
+        object: Precondition,
         /// All that remain.
         finalizers: Vec<String>,
     },
@@ -118,7 +118,7 @@ pub enum Action {
     /// Replace the status.
     WriteStatus {
         /// Of which object.
-        object: Seen,
+        object: Precondition,
         /// By this.
         status: NewStatus,
     },
@@ -129,7 +129,7 @@ pub enum Action {
     /// Write what it answered on the webhook configuration.
     AnnotateWebhook {
         /// Which.
-        object: Seen,
+        object: Precondition,
         /// Whether it is ready.
         ready: bool,
         /// Why not.
@@ -172,7 +172,7 @@ impl Action {
 
     /// The version of the object this acts on, where it acts on one that exists.
     #[must_use]
-    pub fn seen(&self) -> Option<&Seen> {
+    pub fn precondition(&self) -> Option<&Precondition> {
         match self {
             Self::UpdateRevision(Change { object, .. })
             | Self::UpdateTag(Change { object, .. })
@@ -229,7 +229,7 @@ impl fmt::Display for Action {
             }
             Self::MoveWorkload(step) => {
                 let how = if step.relabel { "relabel" } else { "restart" };
-                let (workload, mark) = (&step.object.subject, &step.mark);
+                let (workload, mark) = (&step.object.subject, &step.record);
                 write!(f, "{how} {workload} on {} in batch {}", mark.revision, mark.batch)
             }
         }
@@ -238,7 +238,7 @@ impl fmt::Display for Action {
 
 /// Which version of an object was seen: the write must fail on any other.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Seen {
+pub struct Precondition {
     /// Which object.
     pub subject: Subject,
     /// Its identity.
@@ -247,10 +247,10 @@ pub struct Seen {
     pub resource_version: String,
 }
 
-impl Seen {
+impl Precondition {
     /// The version in a snapshot.
     #[must_use]
-    pub fn of(subject: Subject, metadata: &ObjectMeta) -> Self {
+    pub fn for_object(subject: Subject, metadata: &ObjectMeta) -> Self {
         Self {
             subject,
             uid: metadata.uid.clone(),
@@ -282,7 +282,7 @@ pub struct NewObject<S> {
 #[derive(Clone, Debug, PartialEq)]
 pub struct Change<S> {
     /// Which version was seen.
-    pub object: Seen,
+    pub object: Precondition,
     /// All its owners from now on.
     pub owner_references: Vec<OwnerReference>,
     /// Its spec from now on.
@@ -353,7 +353,7 @@ impl NewStatus {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
     /// About which object.
-    pub about: Seen,
+    pub about: Precondition,
     /// Whether it is a warning.
     pub warning: bool,
     /// In one word.
@@ -366,7 +366,7 @@ pub struct Event {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relabel {
     /// Which version of it was seen.
-    pub object: Seen,
+    pub object: Precondition,
     /// The revision its labels name from now on.
     pub revision: String,
     /// Whether the label that knows no revision goes: it would win over the revision.
@@ -391,11 +391,11 @@ impl Relabel {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Move {
     /// Which version of it was seen.
-    pub object: Seen,
+    pub object: Precondition,
     /// Whether its template names an old revision and must name the new one; otherwise it is only restarted.
     pub relabel: bool,
     /// What is remembered on it.
-    pub mark: Mark,
+    pub record: MigrationRecord,
 }
 
 impl Move {
@@ -403,14 +403,14 @@ impl Move {
     #[must_use]
     pub fn patch(&self) -> Value {
         let template = if self.relabel {
-            json!({"labels": {names::REVISION_LABEL: self.mark.revision}})
+            json!({"labels": {names::REVISION_LABEL: self.record.revision}})
         } else {
-            json!({"annotations": {names::RESTARTED_AT: self.mark.started}})
+            json!({"annotations": {names::RESTARTED_AT: self.record.started}})
         };
         json!({
             "metadata": {
                 "uid": self.object.uid, "resourceVersion": self.object.resource_version,
-                "annotations": {names::MIGRATION_MARK: self.mark.text()},
+                "annotations": {names::MIGRATION_RECORD: self.record.to_annotation()},
             },
             "spec": {"template": {"metadata": template}},
         })

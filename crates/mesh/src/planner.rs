@@ -31,7 +31,7 @@ use crate::{Snapshot, Subject};
 
 pub use istio::{active_revision_name, grace_period};
 pub use preview::{Preview, preview};
-pub use prune::{Prospect, prospects};
+pub use prune::{PruneDecision, prune_decisions};
 
 /// What to do about `subject`. Nothing before every source was listed: a half-filled snapshot must not delete anything.
 #[must_use]

@@ -78,7 +78,7 @@ pub enum ReferrerKey {
 
 /// Why a thing counts as a referrer. These are words for people, so they have a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Why {
+pub enum ReferenceCause {
     /// The tag points to the revision.
     TagTarget,
     /// The namespace's labels choose it for its pods.
@@ -89,7 +89,7 @@ pub enum Why {
     RunningProxy,
 }
 
-impl fmt::Display for Why {
+impl fmt::Display for ReferenceCause {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::TagTarget => "the tag points to it",
@@ -130,11 +130,11 @@ pub struct References {
     tags: BTreeMap<Name, Name>,
     targets: BTreeMap<Name, Target>,
     /// How many pods of a workload run the proxy of which revision.
-    crews: BTreeMap<WorkloadKey, Crew>,
+    pods_by_revision: BTreeMap<WorkloadKey, PodsByRevision>,
 }
 
 /// Pods of one workload by the revision whose proxy they run.
-pub type Crew = BTreeMap<Name, usize>;
+pub type PodsByRevision = BTreeMap<Name, usize>;
 
 /// What a namespace says and what its pods say. Kept only while somebody there says something.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -256,7 +256,7 @@ impl References {
 
     /// What a namespace's labels choose.
     #[must_use]
-    pub fn chosen_in(&self, namespace: &str) -> Option<&str> {
+    pub fn selected_by_namespace(&self, namespace: &str) -> Option<&str> {
         self.spaces.get(namespace)?.says.as_deref()
     }
 
@@ -268,18 +268,18 @@ impl References {
 
     /// How many pods of a workload run the proxy of which revision.
     #[must_use]
-    pub fn crew(&self, workload: &WorkloadKey) -> Option<&Crew> {
-        self.crews.get(workload)
+    pub fn pods_by_revision(&self, workload: &WorkloadKey) -> Option<&PodsByRevision> {
+        self.pods_by_revision.get(workload)
     }
 
     /// Pods that run the proxy of a revision and belong to no workload: nobody can move them.
-    pub fn loose_pods(&self, revision: &str) -> impl Iterator<Item = (&str, &str)> {
+    pub fn standalone_pods(&self, revision: &str) -> impl Iterator<Item = (&str, &str)> {
         let loose = self.targets.get(revision).map(|target| &target.loose);
         loose.into_iter().flatten().map(|(space, pod)| (&**space, &**pod))
     }
 
     /// The tags that point to a revision of this name.
-    pub fn tags_on(&self, name: &str) -> impl Iterator<Item = &str> {
+    pub fn tags_targeting(&self, name: &str) -> impl Iterator<Item = &str> {
         let tags = self.targets.get(name).map(|target| &target.tags);
         tags.into_iter().flatten().map(|tag| &**tag)
     }
@@ -292,25 +292,30 @@ impl References {
 
     /// Everything that refers to a name, and why, in a stable order. For people: it walks all pods that refer to anything.
     #[must_use]
-    pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, Why)> {
+    pub fn referrers(&self, name: &str) -> Vec<(ReferrerKey, ReferenceCause)> {
         let Some(target) = self.targets.get(name) else {
             return Vec::new();
         };
         let tags = target
             .tags
             .iter()
-            .map(|tag| (ReferrerKey::Tag(tag.to_string()), Why::TagTarget));
+            .map(|tag| (ReferrerKey::Tag(tag.to_string()), ReferenceCause::TagTarget));
         let spaces = target.namespaces.iter();
-        let spaces = spaces.map(|space| (ReferrerKey::Namespace(space.to_string()), Why::NamespaceLabel));
+        let spaces = spaces.map(|space| {
+            (
+                ReferrerKey::Namespace(space.to_string()),
+                ReferenceCause::NamespaceLabel,
+            )
+        });
         let mut found: Vec<_> = tags.chain(spaces).collect();
         for (space_name, space) in &self.spaces {
             for (pod_name, pod) in &space.pods {
                 let key = || ReferrerKey::Pod(space_name.to_string(), pod_name.to_string());
                 if pod.runs.as_deref() == Some(name) {
-                    found.push((key(), Why::RunningProxy));
+                    found.push((key(), ReferenceCause::RunningProxy));
                 }
                 if pod.asks.as_deref() == Some(name) && target.asked_in.contains(space_name) {
-                    found.push((key(), Why::PodLabel));
+                    found.push((key(), ReferenceCause::PodLabel));
                 }
             }
         }
@@ -445,7 +450,7 @@ impl References {
                 target.loose.insert((space_name.clone(), pod.into()));
             }
             if let Some(of) = &new.of {
-                let crew = self.crews.entry(of.clone()).or_default();
+                let crew = self.pods_by_revision.entry(of.clone()).or_default();
                 *crew.entry(runs.clone()).or_default() += 1;
             }
         }
@@ -461,7 +466,7 @@ impl References {
     }
 
     fn leave_crew(&mut self, workload: &WorkloadKey, revision: &Name) {
-        let Some(crew) = self.crews.get_mut(workload) else {
+        let Some(crew) = self.pods_by_revision.get_mut(workload) else {
             return;
         };
         if let Some(count) = crew.get_mut(revision) {
@@ -469,7 +474,7 @@ impl References {
         }
         crew.retain(|_, count| *count > 0);
         if crew.is_empty() {
-            self.crews.remove(workload);
+            self.pods_by_revision.remove(workload);
         }
     }
 
@@ -500,7 +505,7 @@ impl References {
 
     /// The key of a workload as its pods hold it.
     pub(crate) fn shared_key(&self, key: &WorkloadKey) -> WorkloadKey {
-        let known = self.crews.get_key_value(key);
+        let known = self.pods_by_revision.get_key_value(key);
         known.map_or(key, |(known, _)| known).clone()
     }
 

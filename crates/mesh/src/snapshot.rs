@@ -24,10 +24,10 @@ pub use facts::{
 };
 pub(crate) use migrate::wanted_migration;
 pub use objects::Objects;
-pub use observe::{Observation, Woken};
+pub use observe::{AffectedSubjects, Observation};
 pub(crate) use wake::may_be_active;
 
-use crate::ledger::Ledger;
+use crate::migration::MigrationIndex;
 use crate::multimap::Multimap;
 use crate::plan::{Action, ReleaseKey};
 use crate::workload::{Workload, WorkloadKey};
@@ -65,7 +65,7 @@ pub struct Snapshot {
     workloads: BTreeMap<WorkloadKey, Workload>,
     /// Where each Istio that moves workloads moves them.
     routes: BTreeMap<String, migrate::Route>,
-    ledgers: BTreeMap<String, Ledger>,
+    migration_indexes: BTreeMap<String, MigrationIndex>,
 }
 
 impl Snapshot {
@@ -95,7 +95,7 @@ impl Snapshot {
             tenants: Multimap::default(),
             workloads: BTreeMap::new(),
             routes: BTreeMap::new(),
-            ledgers: BTreeMap::new(),
+            migration_indexes: BTreeMap::new(),
         }
     }
 
@@ -234,7 +234,7 @@ impl Snapshot {
                 .map(|object| Subject::Object(S::KIND, object.name().to_owned()))
         }
         let webhooks = self.webhooks.keys().cloned().map(Subject::Webhook);
-        let moved = self.ledgers.values().flat_map(Ledger::subjects);
+        let moved = self.migration_indexes.values().flat_map(MigrationIndex::subjects);
         all(&self.istios)
             .chain(all(&self.revisions))
             .chain(all(&self.tags))
@@ -248,7 +248,7 @@ impl Snapshot {
 
 /// The tags an Istio wants, each once: those it lists, or the default one under `RevisionBased`. One that goes away wants none.
 #[must_use]
-pub fn wanted_tags(istio: &Istio) -> Vec<String> {
+pub fn requested_tags(istio: &Istio) -> Vec<String> {
     if istio.metadata.is_deleting() {
         return Vec::new();
     }

@@ -50,13 +50,13 @@ const ZTUNNEL_PROFILE: &str = "ambient";
 impl<'a> Pipeline<'a> {
     /// With what a snapshot holds.
     #[must_use]
-    pub fn of(snapshot: &'a Snapshot) -> Self {
-        Self::with(&snapshot.settings, &snapshot.library)
+    pub fn for_snapshot(snapshot: &'a Snapshot) -> Self {
+        Self::new(&snapshot.settings, &snapshot.library)
     }
 
     /// With these settings and profiles.
     #[must_use]
-    pub fn with(settings: &'a Settings, library: &'a Library) -> Self {
+    pub fn new(settings: &'a Settings, library: &'a Library) -> Self {
         Self {
             settings,
             library,

@@ -38,7 +38,7 @@ impl WorkloadKind {
 
     /// The kind of this name.
     #[must_use]
-    pub fn named(name: &str) -> Option<Self> {
+    pub fn from_name(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|kind| kind.name() == name)
     }
 }
@@ -67,7 +67,7 @@ impl WorkloadKey {
 
     /// What comes before all workloads of a namespace.
     #[must_use]
-    pub fn first_in(namespace: &str) -> Self {
+    pub fn range_start(namespace: &str) -> Self {
         Self::new(namespace, WorkloadKind::Deployment, "")
     }
 
@@ -89,11 +89,11 @@ impl WorkloadKey {
         &self.0.name
     }
 
-    /// The workload a pod belongs to, by the owner that controls it: of a replica set the Deployment behind it, which the pod's
-    /// template hash tells. Nothing for what no workload made.
+    /// Returns the workload a pod belongs to, or `None` if its controller is not a workload. A pod of a replica set belongs
+    /// to the Deployment whose name remains when the pod's template hash is removed.
     #[must_use]
-    pub fn behind(namespace: &str, owner: (&str, &str), labels: &Labels) -> Option<Self> {
-        let (kind, name) = owner;
+    pub fn for_pod(namespace: &str, controller: PodController<'_>, labels: &Labels) -> Option<Self> {
+        let PodController { kind, name } = controller;
         let (kind, name) = match kind {
             "ReplicaSet" => {
                 let hash = labels.get(names::POD_TEMPLATE_HASH)?;
@@ -101,12 +101,21 @@ impl WorkloadKey {
                 (WorkloadKind::Deployment, deployment)
             }
             other => (
-                WorkloadKind::named(other).filter(|kind| *kind != WorkloadKind::Deployment)?,
+                WorkloadKind::from_name(other).filter(|kind| *kind != WorkloadKind::Deployment)?,
                 name,
             ),
         };
         Some(Self::new(namespace, kind, name))
     }
+}
+
+/// The controlling owner of a pod.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PodController<'a> {
+    /// Kind of the owner.
+    pub kind: &'a str,
+    /// Name of the owner.
+    pub name: &'a str,
 }
 
 impl fmt::Display for WorkloadKey {
@@ -117,7 +126,7 @@ impl fmt::Display for WorkloadKey {
 
 /// What a migration did to a workload, remembered on the workload.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Mark {
+pub struct MigrationRecord {
     /// Where it was sent.
     pub revision: String,
     /// In which batch.
@@ -126,16 +135,16 @@ pub struct Mark {
     pub started: Time,
 }
 
-impl Mark {
+impl MigrationRecord {
     /// As the annotation holds it.
     #[must_use]
-    pub fn text(&self) -> String {
+    pub fn to_annotation(&self) -> String {
         json!({"revision": self.revision, "batch": self.batch, "startedAt": self.started}).to_string()
     }
 
     /// The mark in an annotation. What nobody can read was not written by us.
     #[must_use]
-    pub fn read(text: &str) -> Option<Self> {
+    pub fn parse(text: &str) -> Option<Self> {
         #[derive(Deserialize)]
         #[serde(rename_all = "camelCase")]
         struct Raw {
@@ -169,7 +178,7 @@ pub struct Workload {
     /// Lower numbers migrate first.
     pub priority: i32,
     /// What was done to it.
-    pub mark: Option<Mark>,
+    pub record: Option<MigrationRecord>,
     /// Those labels of its pod template that decide about injection.
     pub template: Labels,
     /// A change would not reach its pods.
@@ -297,7 +306,7 @@ impl RawWorkload {
 
     /// What a migration needs to know of it.
     #[must_use]
-    pub fn trimmed(&self, kind: WorkloadKind) -> Workload {
+    pub fn to_workload(&self, kind: WorkloadKind) -> Workload {
         let note = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
         let mut template = self.spec.template.metadata.labels.clone();
         template.retain(|key, _| key == names::REVISION_LABEL || key == names::INJECT_LABEL);
@@ -311,7 +320,7 @@ impl RawWorkload {
             priority: note(names::MIGRATION_BATCH)
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or_default(),
-            mark: note(names::MIGRATION_MARK).and_then(Mark::read),
+            record: note(names::MIGRATION_RECORD).and_then(MigrationRecord::parse),
             template,
             paused: self.spec.paused,
             on_delete: self.spec.update_strategy.kind == "OnDelete",
@@ -374,14 +383,14 @@ impl RawWorkload {
 impl Workload {
     /// A workload in any of the three kinds' JSON. What is not there counts as empty.
     #[must_use]
-    pub fn of(kind: WorkloadKind, object: &Value) -> Option<(WorkloadKey, Self)> {
+    pub fn from_object(kind: WorkloadKind, object: &Value) -> Option<(WorkloadKey, Self)> {
         let raw = RawWorkload::deserialize(object).ok()?;
-        Some((raw.key(kind), raw.trimmed(kind)))
+        Some((raw.key(kind), raw.to_workload(kind)))
     }
 
     /// What its template asks for; a template can also ask for nothing by force.
     #[must_use]
-    pub fn asks(&self) -> Option<&str> {
+    pub fn requested_revision(&self) -> Option<&str> {
         pod_reference(&self.template)
     }
 
@@ -393,7 +402,7 @@ impl Workload {
 
     /// When it must have come up.
     #[must_use]
-    pub fn deadline(&self, mark: &Mark, default: SignedDuration) -> Timestamp {
+    pub fn deadline(&self, mark: &MigrationRecord, default: SignedDuration) -> Timestamp {
         mark.started.after(self.timeout.unwrap_or(default))
     }
 }
@@ -411,8 +420,9 @@ mod tests {
 
     #[test]
     fn a_pod_names_the_workload_behind_it() {
-        let check = |owner, hash: &str, expected: Option<&str>| {
-            let found = WorkloadKey::behind("shop", owner, &labels(&[(names::POD_TEMPLATE_HASH, hash)]));
+        let check = |(kind, name), hash: &str, expected: Option<&str>| {
+            let owner = PodController { kind, name };
+            let found = WorkloadKey::for_pod("shop", owner, &labels(&[(names::POD_TEMPLATE_HASH, hash)]));
             assert_eq!(
                 found.map(|key| key.to_string()).as_deref(),
                 expected,
@@ -431,8 +441,12 @@ mod tests {
         check(("DaemonSet", "agent"), "", Some("DaemonSet/shop/agent"));
         check(("Job", "nightly"), "", None);
         check(("Deployment", "cart"), "", None);
+        let bare = PodController {
+            kind: "ReplicaSet",
+            name: "cart-5d4f",
+        };
         assert_eq!(
-            WorkloadKey::behind("shop", ("ReplicaSet", "cart-5d4f"), &labels(&[])),
+            WorkloadKey::for_pod("shop", bare, &labels(&[])),
             None,
             "a bare replica set"
         );
@@ -440,26 +454,26 @@ mod tests {
 
     #[test]
     fn marks_are_read_as_they_are_written() {
-        let mark = Mark {
+        let record = MigrationRecord {
             revision: "default-v1-29-1".into(),
             batch: 3,
-            started: Time::of("2026-11-15T16:48:21Z".parse().unwrap()),
+            started: Time::from_timestamp("2026-11-15T16:48:21Z".parse().unwrap()),
         };
         let text = r#"{"batch":3,"revision":"default-v1-29-1","startedAt":"2026-11-15T16:48:21Z"}"#;
-        assert_eq!(mark.text(), text);
-        assert_eq!(Mark::read(text), Some(mark));
+        assert_eq!(record.to_annotation(), text);
+        assert_eq!(MigrationRecord::parse(text), Some(record));
         for bad in [
             "",
             "yes",
             "{}",
             r#"{"batch":"3","revision":"x","startedAt":"2026-11-15T16:48:21Z"}"#,
         ] {
-            assert_eq!(Mark::read(bad), None, "{bad}");
+            assert_eq!(MigrationRecord::parse(bad), None, "{bad}");
         }
     }
 
     fn rollout(kind: WorkloadKind, json: &Value) -> (bool, bool) {
-        let (_, workload) = Workload::of(kind, json).unwrap();
+        let (_, workload) = Workload::from_object(kind, json).unwrap();
         (workload.rollout.complete, workload.rollout.was_complete)
     }
 
@@ -560,9 +574,9 @@ mod tests {
     fn annotations_nobody_can_read_count_as_unset() {
         let json = json!({"metadata": {"name": "cart", "namespace": "shop", "annotations": {
             names::SKIP_MIGRATION: "yes", names::READINESS_TIMEOUT: "soon", names::MIGRATION_BATCH: "first",
-            names::MIGRATION_MARK: "?",
+            names::MIGRATION_RECORD: "?",
         }}});
-        let (_, workload) = Workload::of(WorkloadKind::Deployment, &json).unwrap();
+        let (_, workload) = Workload::from_object(WorkloadKind::Deployment, &json).unwrap();
         let expected = Workload {
             rollout: workload.rollout,
             ..Workload::default()

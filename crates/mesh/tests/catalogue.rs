@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 
 fn library() -> (Catalog, Library) {
     let catalog = Catalog::embedded().unwrap();
-    let (library, problems) = Library::of(&catalog);
+    let (library, problems) = Library::from_catalog(&catalog);
     assert!(problems.is_empty(), "{problems:?}");
     (catalog, library)
 }
@@ -35,7 +35,7 @@ fn every_profile_of_every_version_makes_a_revision() {
                     profile: &profile,
                     values: None,
                 };
-                let values = Pipeline::with(&settings, &library)
+                let values = Pipeline::new(&settings, &library)
                     .revision_values(plane, &installable.version)
                     .unwrap();
                 let mut expected = json!({"global": {"configValidation": true, "istioNamespace": "istio-system"}, "revision": "r"});
@@ -64,7 +64,7 @@ fn every_profile_of_every_version_makes_a_revision() {
 fn every_version_makes_a_plug_in_and_a_node_proxy() {
     let (catalog, library) = library();
     let settings = Settings::default();
-    let pipeline = Pipeline::with(&settings, &library);
+    let pipeline = Pipeline::new(&settings, &library);
     for installable in catalog.installable() {
         let cni = pipeline.cni_values(None, "", &installable.version).unwrap();
         assert_eq!(

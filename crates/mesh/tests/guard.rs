@@ -12,7 +12,7 @@ mod support;
 
 use mainstay_api::{CniSpec, ConditionType, ObjectKind, RevisionSpec, ZTunnelSpec, names};
 use mainstay_mesh::snapshot::{Failure, ReleaseFact, Source};
-use mainstay_mesh::{Action, Again, ErrorClass, Observation, Platform, Settings, Subject};
+use mainstay_mesh::{Action, ErrorClass, Observation, Platform, Requeue, Settings, Subject};
 use serde_json::{Value, json};
 use support::{World, actions, condition, plane};
 
@@ -111,7 +111,7 @@ fn a_failed_finalization_keeps_the_finalizer_and_waits() {
         plan.is_empty(),
         "preserves finalizer and returns error when finalization fails"
     );
-    assert_eq!(plan.again, Again::At(retry_at));
+    assert_eq!(plan.requeue, Requeue::At(retry_at));
     world.advance(5);
     assert!(!world.plan(&subject).is_empty());
 }

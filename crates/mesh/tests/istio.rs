@@ -12,7 +12,7 @@ mod support;
 
 use mainstay_api::{ConditionType, Istio, IstioSpec, ObjectKind, RevisionSpec};
 use mainstay_mesh::snapshot::{Failure, Source};
-use mainstay_mesh::{Again, ErrorClass, Observation, Subject, active_revision_name, grace_period};
+use mainstay_mesh::{ErrorClass, Observation, Requeue, Subject, active_revision_name, grace_period};
 use serde_json::{Value, json};
 use support::{World, actions, condition, plane};
 
@@ -24,7 +24,7 @@ fn istio(spec: Value) -> Istio {
 }
 
 /// Spec → the `Reconciled` condition, and when to look again.
-fn check_error(name: &str, spec: Value, expected: &str, again: Again) {
+fn check_error(name: &str, spec: Value, expected: &str, requeue: Requeue) {
     let mut world = World::default();
     world.istio("my-istio", spec);
     let subject = Subject::istio("my-istio");
@@ -38,7 +38,7 @@ fn check_error(name: &str, spec: Value, expected: &str, again: Again) {
         "Ready=Unknown/ReconcileError: cannot determine readiness due to reconciliation error",
         "{name}"
     );
-    assert_eq!(world.plan(&subject).again, again, "{name}");
+    assert_eq!(world.plan(&subject).requeue, requeue, "{name}");
     world.settle_for_good();
     assert_eq!(world.told(&subject)[0], "state=ReconcileError", "{name}");
     assert!(world.revisions().is_empty(), "{name}");
@@ -51,51 +51,51 @@ fn what_is_wrong_with_an_istio_is_told() {
         "no version",
         json!({"namespace": namespace}),
         "validation error: spec.version not set",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
     check_error(
         "no namespace",
         json!({"version": "v1.29.1"}),
         "validation error: spec.namespace not set",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
     check_error(
         "no spec at all",
         json!({}),
         "validation error: spec.version not set",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
     check_error(
         "end of life",
         json!({"version": "v1.23.4", "namespace": namespace}),
         "validation error: version \"v1.23.4\" is end-of-life and cannot be installed; use a supported version",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
     check_error(
         "unknown version",
         json!({"version": "v9.9.9", "namespace": namespace}),
         "failed to resolve Istio version for \"my-istio\": version \"v9.9.9\" not found",
-        Again::Backoff,
+        Requeue::Backoff,
     );
     check_error(
         "charts not here",
         json!({"version": "v1.30.3", "namespace": namespace}),
         "the charts of Istio 1.30.3 are not here; `mainstay charts pull 1.30.3` adds them",
-        Again::Backoff,
+        Requeue::Backoff,
     );
     check_error(
         "values computation failure",
         json!({"version": "v1.29.1", "namespace": namespace, "profile": "external"}),
         "failed to apply profile: failed to get values from profile [\"default\" \"external\"]: failed to read profile file \
          v1.29.1/profiles/external.yaml: open v1.29.1/profiles/external.yaml: file does not exist",
-        Again::Backoff,
+        Requeue::Backoff,
     );
     check_error(
         "path traversal",
         json!({"version": "v1.29.1", "namespace": namespace, "profile": "../../etc/passwd"}),
         "failed to apply profile: failed to get values from profile [\"default\" \"../../etc/passwd\"]: validation error: invalid \
          profile name ../../etc/passwd",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
 }
 
@@ -120,7 +120,7 @@ fn a_failed_write_is_told_and_tried_again_when_it_is_time() {
         condition(&world, &subject, &ConditionType::Reconciled),
         "Reconciled=False/ReconcileError: failed to create IstioRevision \"default\": simulated error"
     );
-    assert_eq!(world.plan(&subject).again, Again::At(retry_at));
+    assert_eq!(world.plan(&subject).requeue, Requeue::At(retry_at));
     let done = world.settle();
     assert_eq!(
         done.len(),

@@ -11,7 +11,7 @@
 mod support;
 
 use mainstay_api::IstioSpec;
-use mainstay_mesh::{Again, Subject};
+use mainstay_mesh::{Requeue, Subject};
 use serde_json::json;
 use support::World;
 
@@ -102,8 +102,8 @@ fn an_upgrade_by_revision_keeps_the_old_one_while_it_is_referred_to() {
         2,
         "not deleted immediately after the move"
     );
-    let again = world.plan(&Subject::istio("default")).again;
-    let Again::At(due) = again else {
+    let again = world.plan(&Subject::istio("default")).requeue;
+    let Requeue::At(due) = again else {
         panic!("{again:?}")
     };
     assert_eq!(due.as_second() - world.snapshot.now.as_second(), 30);

@@ -14,7 +14,7 @@ use mainstay_api::{
     Condition, ConditionStatus, ConditionType, IstioSpec, ObjectKind, Reason, RevisionSpec, Time,
 };
 use mainstay_mesh::snapshot::Source;
-use mainstay_mesh::{Action, Again, Subject};
+use mainstay_mesh::{Action, Requeue, Subject};
 use serde_json::{Value, json};
 use support::{World, plane};
 
@@ -47,7 +47,7 @@ fn set_in_use(world: &mut World, name: &str, status: Option<ConditionStatus>, se
         if let Some(status) = status {
             let mut condition =
                 Condition::new(ConditionType::InUse, status, Reason::NotReferencedByAnything, "");
-            condition.last_transition_time = Some(Time::of(since));
+            condition.last_transition_time = Some(Time::from_timestamp(since));
             revision.status.conditions.0.push(condition);
         }
     });
@@ -64,8 +64,8 @@ fn check(name: &str, world: &World, deleted: &[&str], again: Option<i64>) {
         })
         .collect();
     assert_eq!(found, deleted, "{name}");
-    let seconds = match plan.again {
-        Again::At(moment) => Some(moment.as_second() - world.snapshot.now.as_second()),
+    let seconds = match plan.requeue {
+        Requeue::At(moment) => Some(moment.as_second() - world.snapshot.now.as_second()),
         _ => None,
     };
     assert_eq!(seconds, again, "{name}");
@@ -224,7 +224,7 @@ fn every_deletion_says_which_version_was_seen() {
     let world = world(&[("old", 1000)], &Value::Null);
     let old = &world.snapshot.revisions().get("old").unwrap().metadata;
     let plan = world.plan(&Subject::istio("my"));
-    let seen = plan.actions().find_map(Action::seen).unwrap();
+    let seen = plan.actions().find_map(Action::precondition).unwrap();
     assert_eq!(
         (&seen.uid, &seen.resource_version),
         (&old.uid, &old.resource_version)

@@ -13,7 +13,7 @@ mod support;
 use mainstay_api::{ConditionType, ObjectKind, RevisionSpec, TagSpec, names};
 use mainstay_mesh::plan::NewStatus;
 use mainstay_mesh::snapshot::{ReleaseFact, Source, Webhook};
-use mainstay_mesh::{Action, Again, Observation, Platform, Settings, Subject};
+use mainstay_mesh::{Action, Observation, Platform, Requeue, Settings, Subject};
 use serde_json::{Value, json};
 use support::{World, actions, condition, pairs, plane};
 
@@ -136,7 +136,10 @@ fn a_namespace_that_goes_or_comes_is_an_event() {
         condition(&world, &Subject::revision("default"), &ConditionType::Reconciled),
         "Reconciled=False/ReconcileError: error reconciling resource: validation error: namespace \"istio-system\" is being deleted"
     );
-    assert_eq!(world.plan(&Subject::revision("default")).again, Again::OnEvent);
+    assert_eq!(
+        world.plan(&Subject::revision("default")).requeue,
+        Requeue::OnEvent
+    );
 }
 
 fn check_ready(name: &str, deployment: Option<(i32, i32)>, expected: &str) {
@@ -393,7 +396,7 @@ fn a_name_belongs_to_whoever_was_first() {
         "Reconciled=True/Reconciled",
         "the tag keeps reconciling"
     );
-    assert_eq!(world.plan(&revision).again, Again::Backoff);
+    assert_eq!(world.plan(&revision).requeue, Requeue::Backoff);
 
     world.delete::<TagSpec>("default");
     world.settle_for_good();

@@ -12,7 +12,7 @@ mod support;
 
 use mainstay_api::{ConditionType, IstioSpec, ObjectKind, RevisionSpec, TagSpec, names};
 use mainstay_mesh::snapshot::Source;
-use mainstay_mesh::{Action, Again, Subject};
+use mainstay_mesh::{Action, Requeue, Subject};
 use serde_json::{Value, json};
 use support::{World, actions, condition, plane};
 
@@ -39,34 +39,34 @@ fn revision_based(version: &str) -> Value {
 
 #[test]
 fn a_target_must_be_there() {
-    let check = |name: &str, world: &World, expected: &str, again: Again| {
+    let check = |name: &str, world: &World, expected: &str, requeue: Requeue| {
         assert_eq!(
             reconciled(world),
             format!("Reconciled=False/{expected}"),
             "{name}"
         );
-        assert_eq!(world.plan(&Subject::tag("prod")).again, again, "{name}");
+        assert_eq!(world.plan(&Subject::tag("prod")).requeue, requeue, "{name}");
     };
     let unset = "ReconcileError: error reconciling resource: validation error: spec.targetRef not set";
-    check("targetRef not set", &with_tag("", ""), unset, Again::OnEvent);
-    check("only a kind", &with_tag("Istio", ""), unset, Again::OnEvent);
+    check("targetRef not set", &with_tag("", ""), unset, Requeue::OnEvent);
+    check("only a kind", &with_tag("Istio", ""), unset, Requeue::OnEvent);
     check(
         "Istio reference not found",
         &with_tag("Istio", "x"),
         "RefNotFound: referenced Istio resource does not exist",
-        Again::Soon,
+        Requeue::Immediately,
     );
     check(
         "IstioRevision reference not found",
         &with_tag("IstioRevision", "x"),
         "RefNotFound: referenced IstioRevision resource does not exist",
-        Again::Soon,
+        Requeue::Immediately,
     );
     check(
         "unknown kind",
         &with_tag("Deployment", "x"),
         "ReconcileError: error reconciling resource: validation error: unknown targetRef.kind",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
     let mut world = with_tag("Istio", "x");
     world.istio("x", revision_based("v1.29.1"));
@@ -74,7 +74,7 @@ fn a_target_must_be_there() {
         "Istio reference without active revision",
         &world,
         "ReconcileError: error reconciling resource: transient error: referenced Istio has no active revision",
-        Again::Soon,
+        Requeue::Immediately,
     );
     world.edit::<IstioSpec>("x", |istio| {
         istio.status.active_revision_name = "x-v1-29-1".into();
@@ -83,7 +83,7 @@ fn a_target_must_be_there() {
         "the active revision is not there",
         &world,
         "ReconcileError: error reconciling resource: istiorevisions.sailoperator.io \"x-v1-29-1\" not found",
-        Again::Soon,
+        Requeue::Immediately,
     );
     let mut world = with_tag("IstioRevision", "far");
     let mut spec = plane("far");
@@ -93,7 +93,7 @@ fn a_target_must_be_there() {
         "remote IstioRevision",
         &world,
         "ReconcileError: error reconciling resource: validation error: IstioRevisionTag cannot reference a remote IstioRevision",
-        Again::OnEvent,
+        Requeue::OnEvent,
     );
 }
 

@@ -13,11 +13,11 @@ mod support;
 use mainstay_api::{IstioSpec, Reason, RevisionSpec, TagSpec};
 use mainstay_mesh::references::ReferrerKey;
 use mainstay_mesh::snapshot::{Source, SourceState};
-use mainstay_mesh::{Observation, Subject, Woken};
+use mainstay_mesh::{AffectedSubjects, Observation, Subject};
 use serde_json::{Value, json};
 use support::{World, pairs, plane};
 
-fn shown(woken: &Woken) -> Vec<String> {
+fn shown(woken: &AffectedSubjects) -> Vec<String> {
     woken.iter().map(ToString::to_string).collect()
 }
 

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use mainstay_api::{ObjectMeta, OwnerReference, names};
 use mainstay_mesh::snapshot::{ProbeResult, ServiceReference, Webhook, WebhookClient};
-use mainstay_mesh::{Action, Again, Observation, Subject};
+use mainstay_mesh::{Action, Observation, Requeue, Subject};
 use support::{World, actions, pairs, plane};
 
 const NAME: &str = "istio-sidecar-injector";
@@ -205,8 +205,8 @@ fn an_answer_is_written_when_it_differs_and_asked_for_again_when_it_is_time() {
     answer(&mut world, true, "");
     assert_eq!(settle(&mut world), ["annotate true "], "ready");
     assert_eq!(
-        world.plan(&subject()).again,
-        Again::At(world.snapshot.now + jiff::SignedDuration::from_secs(3))
+        world.plan(&subject()).requeue,
+        Requeue::At(world.snapshot.now + jiff::SignedDuration::from_secs(3))
     );
     for _ in 0..1000 {
         world.advance(3);
@@ -233,10 +233,10 @@ fn the_period_is_the_users() {
     let annotations = "sailoperator.io/readinessProbe.periodSeconds=42";
     let mut world = world("remote", annotations, client(service(None), b"pem"));
     answer(&mut world, true, "");
-    let again = world.plan(&subject()).again;
+    let again = world.plan(&subject()).requeue;
     assert_eq!(
         again,
-        Again::At(world.snapshot.now + jiff::SignedDuration::from_secs(42)),
+        Requeue::At(world.snapshot.now + jiff::SignedDuration::from_secs(42)),
         "honors period annotation"
     );
 }

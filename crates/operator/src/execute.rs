@@ -15,7 +15,7 @@ use mainstay_cluster::apply::Engine;
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::event::Events;
 use mainstay_cluster::write::{Refused, Writer};
-use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, ProbeRequest, Relabel, Seen, Step};
+use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, Precondition, ProbeRequest, Relabel, Step};
 use mainstay_mesh::snapshot::ProbeResult;
 use mainstay_mesh::workload::Workload;
 use mainstay_mesh::{Action, ErrorClass, Observation, Subject};
@@ -207,7 +207,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn delete(&self, seen: &Seen) -> Result<(), Refused> {
+    async fn delete(&self, seen: &Precondition) -> Result<(), Refused> {
         let answer = self.writer.delete(seen).await?;
         self.seen(seen, answer);
         Ok(())
@@ -240,7 +240,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn annotate(&self, object: &Seen, ready: bool, reason: &str) -> Result<(), Refused> {
+    async fn annotate(&self, object: &Precondition, ready: bool, reason: &str) -> Result<(), Refused> {
         let status = if ready { "true" } else { "false" };
         let annotations = [(names::PROBE_STATUS, status), (names::PROBE_REASON, reason)];
         let answer = self.writer.annotate_webhook(object, &annotations).await?;
@@ -267,7 +267,7 @@ impl Executor {
         let Subject::Workload(key) = &step.object.subject else {
             return Ok(());
         };
-        if let Some((key, workload)) = Workload::of(key.kind(), &answer) {
+        if let Some((key, workload)) = Workload::from_object(key.kind(), &answer) {
             self.shared
                 .with(|reconciler| reconciler.observe_written_workload(key, workload));
         }
@@ -275,7 +275,7 @@ impl Executor {
     }
 
     /// What a write answered is what is there, until something newer is seen.
-    fn seen(&self, object: &Seen, answer: Option<Value>) {
+    fn seen(&self, object: &Precondition, answer: Option<Value>) {
         if let (Subject::Object(kind, _), Some(answer)) = (&object.subject, answer) {
             self.observe(*kind, answer);
         }
@@ -315,7 +315,7 @@ impl Executor {
 impl Executor {
     /// The same for what is not ours.
     async fn look_at_others(&self, action: &Action) {
-        let Some(subject) = action.seen().map(|seen| &seen.subject) else {
+        let Some(subject) = action.precondition().map(|seen| &seen.subject) else {
             return;
         };
         let (Subject::Namespace(_) | Subject::Workload(_)) = subject else {
@@ -345,7 +345,7 @@ fn target(action: &Action) -> Option<(ObjectKind, String)> {
     match action {
         Action::CreateRevision(new) => Some((ObjectKind::IstioRevision, new.name.clone())),
         Action::CreateTag(new) => Some((ObjectKind::IstioRevisionTag, new.name.clone())),
-        action => match &action.seen()?.subject {
+        action => match &action.precondition()?.subject {
             Subject::Object(kind, name) => Some((*kind, name.clone())),
             _ => None,
         },

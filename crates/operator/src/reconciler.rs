@@ -25,10 +25,10 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_api::MigrationStrategy;
 use mainstay_cluster::live::Live;
-use mainstay_mesh::plan::{Again, Plan, ReleaseKey, Step};
+use mainstay_mesh::plan::{Plan, ReleaseKey, Requeue, Step};
 use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Source, SourceState};
-use mainstay_mesh::{Action, Library, Observation, Settings, Snapshot, Subject, Woken};
+use mainstay_mesh::{Action, AffectedSubjects, Library, Observation, Settings, Snapshot, Subject};
 
 use crate::queue::Queue;
 pub use objects::DecodeError;
@@ -170,7 +170,7 @@ impl Reconciler {
 
     /// Takes in what a pod says.
     pub fn observe_referrer(&mut self, referrer: Referrer<'_>) {
-        let woken = self.snapshot.refer(referrer);
+        let woken = self.snapshot.observe_referrer(referrer);
         self.wake(woken, || cause::of_referrer(referrer));
     }
 
@@ -184,7 +184,7 @@ impl Reconciler {
         self.observe(Observation::Source(source, state));
     }
 
-    fn wake(&mut self, woken: Woken, cause: impl FnOnce() -> String) {
+    fn wake(&mut self, woken: AffectedSubjects, cause: impl FnOnce() -> String) {
         if let (Some(listener), false) = (&self.listener, woken.is_empty()) {
             let cause = cause();
             for subject in &woken {
@@ -265,15 +265,15 @@ impl Reconciler {
         let subject = &plan.subject;
         self.last.remove(subject);
         self.queue.done(subject);
-        match plan.again {
-            Again::OnEvent => self.queue.forgive(subject),
-            Again::At(moment) if moment > now => self.queue.wake_at(subject.clone(), moment),
+        match plan.requeue {
+            Requeue::OnEvent => self.queue.forgive(subject),
+            Requeue::At(moment) if moment > now => self.queue.wake_at(subject.clone(), moment),
             // A moment that has passed would come again and again, without end.
-            Again::At(_) | Again::Soon => {
+            Requeue::At(_) | Requeue::Immediately => {
                 let delay = self.queue.delay(subject).min(LONGEST_SOON);
                 self.queue.wake_at(subject.clone(), later(now, delay));
             }
-            Again::Backoff => {
+            Requeue::Backoff => {
                 let delay = self.queue.delay(subject);
                 self.queue.wake_at(subject.clone(), later(now, delay));
             }

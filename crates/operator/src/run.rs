@@ -143,7 +143,7 @@ pub async fn run(
         &clock,
     );
     let client = guard(client, fence, meter);
-    let (library, problems) = Library::of(&catalog);
+    let (library, problems) = Library::from_catalog(&catalog);
     for problem in problems {
         tracing::error!(
             error = &problem as &dyn std::error::Error,

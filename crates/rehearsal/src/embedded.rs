@@ -95,7 +95,7 @@ async fn set(
 fn key_of(object: &Value) -> Option<WorkloadKey> {
     Some(WorkloadKey::new(
         text(object, "/metadata/namespace"),
-        WorkloadKind::named(text(object, "/kind"))?,
+        WorkloadKind::from_name(text(object, "/kind"))?,
         text(object, "/metadata/name"),
     ))
 }

@@ -34,7 +34,7 @@ pub(crate) fn play(
     input: &Input,
     (scene, plot, limits): (&Scene, &Plot, &Limits),
 ) -> Recording {
-    let (library, _) = Library::of(catalog);
+    let (library, _) = Library::from_catalog(catalog);
     let settings = Settings {
         operator_namespace: mainstay_harness::OPERATOR_NAMESPACE.into(),
         ..Settings::default()

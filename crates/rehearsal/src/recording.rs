@@ -6,11 +6,13 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mainstay_api::{ConditionType, ObjectKind};
-use mainstay_mesh::ledger::Standing;
+use mainstay_mesh::migration::WorkloadState;
 use mainstay_mesh::plan::{NewStatus, Plan, Release, ReleaseKey};
-use mainstay_mesh::references::{ReferrerKey, Why};
+use mainstay_mesh::references::{ReferenceCause, ReferrerKey};
 use mainstay_mesh::workload::WorkloadKey;
-use mainstay_mesh::{Action, Preview, Prospect, Snapshot, Subject, grace_period, preview, prospects};
+use mainstay_mesh::{
+    Action, Preview, PruneDecision, Snapshot, Subject, grace_period, preview, prune_decisions,
+};
 
 /// One thing the operator did.
 #[derive(Clone, Debug)]
@@ -60,9 +62,9 @@ pub(crate) enum End {
 pub(crate) struct Remaining {
     pub(crate) revision: String,
     /// What becomes of it.
-    pub(crate) prospect: Prospect,
+    pub(crate) prospect: PruneDecision,
     /// Who refers to it.
-    pub(crate) referrers: Vec<(ReferrerKey, Why)>,
+    pub(crate) referrers: Vec<(ReferrerKey, ReferenceCause)>,
 }
 
 /// What is known at the end.
@@ -216,7 +218,7 @@ impl Recording {
             Action::MoveWorkload(step) => match &step.object.subject {
                 Subject::Workload(key) => {
                     self.flying.insert(key.clone());
-                    Some(What::Moved(key.clone(), step.mark.batch))
+                    Some(What::Moved(key.clone(), step.record.batch))
                 }
                 _ => None,
             },
@@ -233,7 +235,7 @@ impl Recording {
             .iter()
             .flat_map(|status| &status.failures);
         for failure in failures {
-            let kind = mainstay_mesh::workload::WorkloadKind::named(&failure.kind);
+            let kind = mainstay_mesh::workload::WorkloadKind::from_name(&failure.kind);
             if let Some(kind) = kind {
                 let key = WorkloadKey::new(&*failure.namespace, kind, &*failure.name);
                 self.messages.insert(key, failure.reason.clone());
@@ -247,30 +249,30 @@ impl Recording {
             return;
         }
         self.note_ready(snapshot);
-        let Some(ledger) = snapshot.ledger(&self.istio) else {
+        let Some(ledger) = snapshot.migration_index(&self.istio) else {
             return;
         };
         let now = snapshot.now;
-        let tally = ledger.tally(now);
-        let seen = (tally.migrated, tally.failed);
+        let counts = ledger.counts(now);
+        let seen = (counts.migrated, counts.failed);
         if seen == self.seen {
             return;
         }
         self.seen = seen;
         let mut landed = Vec::new();
         for key in &self.flying {
-            let (end, over) = match (ledger.standing(key), self.ends.get(key)) {
-                (Some(Standing::Finished { .. }), None) => (End::Up(now), true),
-                (Some(Standing::Finished { .. }), Some(_)) => (End::UpLate(now), true),
-                (Some(Standing::Started { deadline, .. }), None) if *deadline <= now => {
+            let (end, over) = match (ledger.state(key), self.ends.get(key)) {
+                (Some(WorkloadState::Finished { .. }), None) => (End::Up(now), true),
+                (Some(WorkloadState::Finished { .. }), Some(_)) => (End::UpLate(now), true),
+                (Some(WorkloadState::Started { deadline, .. }), None) if *deadline <= now => {
                     (End::Late(*deadline), false)
                 }
-                (Some(Standing::Refused), None) => (End::Refused(now), false),
+                (Some(WorkloadState::Rejected), None) => (End::Refused(now), false),
                 _ => continue,
             };
             landed.push((key.clone(), end, over));
         }
-        let refused: Vec<WorkloadKey> = ledger.refused().cloned().collect();
+        let refused: Vec<WorkloadKey> = ledger.rejected().cloned().collect();
         for key in refused {
             self.ends.entry(key).or_insert(End::Refused(now));
         }
@@ -319,8 +321,8 @@ impl Recording {
             return;
         };
         let active = mainstay_mesh::active_revision_name(snapshot, istio).unwrap_or_default();
-        let all = prospects(snapshot, istio, &active, grace_period(istio));
-        let remaining = all.filter(|(_, prospect)| *prospect != Prospect::Active);
+        let all = prune_decisions(snapshot, istio, &active, grace_period(istio));
+        let remaining = all.filter(|(_, prospect)| *prospect != PruneDecision::Active);
         let status = &istio.status;
         let condition = status
             .conditions

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mainstay_api::names;
-use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
+use mainstay_mesh::workload::{PodController, WorkloadKey, WorkloadKind};
 use mainstay_sim::controllers::number::fenceposts;
 use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
@@ -155,7 +155,7 @@ impl Scene {
         &'a self,
         namespace: &str,
     ) -> impl Iterator<Item = (&'a WorkloadKey, &'a Workload)> {
-        let first = WorkloadKey::first_in(namespace);
+        let first = WorkloadKey::range_start(namespace);
         let namespace = namespace.to_owned();
         self.workloads
             .range(first..)
@@ -207,7 +207,11 @@ fn pod(object: &Value) -> Pod {
         .flatten()
         .find(|owner| owner.get("controller").and_then(Value::as_bool) == Some(true));
     let workload = owner.and_then(|owner| {
-        WorkloadKey::behind(namespace, (text(owner, "/kind"), text(owner, "/name")), &labels)
+        let controller = PodController {
+            kind: text(owner, "/kind"),
+            name: text(owner, "/name"),
+        };
+        WorkloadKey::for_pod(namespace, controller, &labels)
     });
     // Of its annotations one matters.
     let annotations = at(object, "/metadata/annotations");

@@ -29,13 +29,13 @@ pub(super) fn rows(quick: bool) -> Vec<Row> {
     rows.extend(CLAIMS.iter().map(|claim| claim.row(&simulated, &real)));
     rows.extend(scale::rows(quick));
     rows.push(matrix(
-        "faults at every call of 7 migrations, invariants I1-I8, I11, I12 after every step",
+        "faults at every call of 7 migrations, 10 invariants after every step",
         &FAULT_SCENARIOS,
         &simulated,
         quick,
     ));
     rows.push(matrix(
-        "faults at some calls of 7 migrations, on a real API server, invariants I1-I8, I11, I12 by all that was written",
+        "faults at some calls of 7 migrations, on a real API server, 10 invariants by all that was written",
         &FAULT_SCENARIOS,
         &real,
         true,

@@ -353,7 +353,7 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
             continue;
         };
         let change = json!({"metadata": {
-            "resourceVersion": workload.resource_version, "annotations": {names::MIGRATION_MARK: null},
+            "resourceVersion": workload.resource_version, "annotations": {names::MIGRATION_RECORD: null},
         }});
         refusable(writer.merge(&Subject::Workload(key.clone()), change).await)?;
         print_styled(&format!("{key}: to be tried again\n"))?;

@@ -98,7 +98,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 /// A snapshot in which nothing was read yet.
 pub(crate) fn empty_snapshot(charts: &ChartsFlag, at: &At) -> Result<Snapshot, CliError> {
     // A version that cannot be read is the operator's trouble; here it is only a name.
-    let (library, _) = Library::of(&charts.open()?);
+    let (library, _) = Library::from_catalog(&charts.open()?);
     let now = at.at.unwrap_or_else(Timestamp::now);
     Ok(Snapshot::new(
         now,

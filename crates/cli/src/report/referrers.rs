@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mainstay_api::{IstioRevision, names};
 use mainstay_mesh::Snapshot;
-use mainstay_mesh::references::{ReferrerKey, Why};
+use mainstay_mesh::references::{ReferenceCause, ReferrerKey};
 use mainstay_mesh::snapshot::Source;
 use serde::Serialize;
 
@@ -107,16 +107,18 @@ pub(crate) fn referrers(snapshot: &Snapshot, name: &str) -> Vec<(String, String)
         out.push((key.to_string(), why.to_string()));
         if let ReferrerKey::Tag(tag) = &key {
             let through = snapshot.references().referrers(tag);
-            let asking = through.iter().filter(|(_, why)| *why != Why::RunningProxy);
+            let asking = through
+                .iter()
+                .filter(|(_, why)| *why != ReferenceCause::RunningProxy);
             out.extend(asking.map(|(key, why)| (key.to_string(), format!("{} {tag}", through_tag(*why)))));
         }
     }
     out
 }
 
-fn through_tag(why: Why) -> &'static str {
+fn through_tag(why: ReferenceCause) -> &'static str {
     match why {
-        Why::PodLabel => "the pod's labels choose the tag",
+        ReferenceCause::PodLabel => "the pod's labels choose the tag",
         _ => "the namespace's labels choose the tag",
     }
 }

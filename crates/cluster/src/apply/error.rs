@@ -111,7 +111,7 @@ impl ApplyError {
             Self::Refused {
                 code: 422, message, ..
             } if message.contains("metadata.uid: Invalid value") => ErrorClass::Conflict,
-            Self::Refused { code, message, .. } => ErrorClass::of_status(*code, message),
+            Self::Refused { code, message, .. } => ErrorClass::from_status(*code, message),
             Self::Deleting(_) => ErrorClass::Transient,
             Self::Desired(_)
             | Self::Foreign { .. }

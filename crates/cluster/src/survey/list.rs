@@ -6,7 +6,7 @@ use http::Request;
 use http::header::ACCEPT;
 use kube::Client;
 use mainstay_api::OwnerReference;
-use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::workload::{PodController, WorkloadKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
@@ -46,7 +46,11 @@ impl Metadata {
     /// The workload a pod belongs to.
     pub(super) fn workload(&self) -> Option<WorkloadKey> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
-        WorkloadKey::behind(&self.namespace, (&owner.kind, &owner.name), &self.labels)
+        let controller = PodController {
+            kind: &owner.kind,
+            name: &owner.name,
+        };
+        WorkloadKey::for_pod(&self.namespace, controller, &self.labels)
     }
 }
 

@@ -10,7 +10,7 @@ use super::target::{check_place, version};
 use super::work::Work;
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
-use crate::{Snapshot, Trouble};
+use crate::{ReconcileError, Snapshot};
 
 /// The plan of the network plug-in.
 pub(super) fn plan(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
@@ -37,11 +37,12 @@ fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
     work.plan_with_status((&cni.status, status), &told, NewStatus::Cni)
 }
 
-fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, Trouble> {
+fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError> {
     let spec = &cni.spec;
     check_place(snapshot, &spec.version, &spec.namespace)?;
     let version = version(snapshot, &spec.version, || "CNI version".to_owned())?;
-    let values = Pipeline::of(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
+    let values =
+        Pipeline::for_snapshot(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
     Ok(release(
         cni,
         release_key(cni),
@@ -50,7 +51,7 @@ fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, Trouble> {
     ))
 }
 
-fn status(snapshot: &Snapshot, cni: &IstioCni, trouble: Option<&Trouble>) -> CniStatus {
+fn status(snapshot: &Snapshot, cni: &IstioCni, trouble: Option<&ReconcileError>) -> CniStatus {
     let mut status = cni.status.clone();
     let conditions = [
         reconciled(trouble),

@@ -2,10 +2,10 @@
 
 use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 
-use crate::Trouble;
+use crate::ReconcileError;
 
 /// Whether what the object asks for is in place.
-pub(super) fn reconciled(trouble: Option<&Trouble>) -> Condition {
+pub(super) fn reconciled(trouble: Option<&ReconcileError>) -> Condition {
     let (status, reason, message) = match trouble {
         None => (ConditionStatus::True, Reason::Reconciled, String::new()),
         Some(trouble) => (ConditionStatus::False, trouble.reason(), trouble.message()),

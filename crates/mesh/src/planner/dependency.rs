@@ -76,7 +76,7 @@ fn computed(snapshot: &Snapshot, revision: &IstioRevision) -> Option<Values> {
     let version = revision.spec.version.parse().ok()?;
     let pipeline = Pipeline {
         tls: None,
-        ..Pipeline::of(snapshot)
+        ..Pipeline::for_snapshot(snapshot)
     };
     let plane = ControlPlane {
         revision: revision.name(),

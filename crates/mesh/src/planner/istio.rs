@@ -10,10 +10,10 @@ use super::migration::{self, Progress};
 use super::target::{check_set, version};
 use super::work::Work;
 use super::{prune, tags};
-use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Seen};
+use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Precondition};
 use crate::snapshot::{Source, wanted_migration};
 use crate::values::{ControlPlane, Pipeline};
-use crate::{Snapshot, Subject, Trouble};
+use crate::{ReconcileError, Snapshot, Subject};
 
 /// How long an unused revision is kept unless told otherwise.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
@@ -71,7 +71,7 @@ fn warn_of_dead_field(istio: &Istio, work: &mut Work<'_>) {
 }
 
 /// The name of the revision an Istio wants, by the version its own version stands for.
-pub fn active_revision_name(snapshot: &Snapshot, istio: &Istio) -> Result<String, Trouble> {
+pub fn active_revision_name(snapshot: &Snapshot, istio: &Istio) -> Result<String, ReconcileError> {
     let version = version(snapshot, &istio.spec.version, || whose_version(istio))?;
     Ok(revision_name(istio, &version.name()))
 }
@@ -95,7 +95,7 @@ pub fn grace_period(istio: &Istio) -> SignedDuration {
     SignedDuration::from_secs(seconds.unwrap_or(DEFAULT_GRACE_SECONDS).max(0))
 }
 
-fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
+fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> {
     let spec = &istio.spec;
     check_set("spec.version", &spec.version)?;
     check_set("spec.namespace", &spec.namespace)?;
@@ -107,7 +107,7 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
         profile: &spec.profile,
         values: spec.values.as_ref(),
     };
-    let values = Pipeline::of(snapshot).revision_values(plane, &version)?;
+    let values = Pipeline::for_snapshot(snapshot).revision_values(plane, &version)?;
     let spec = RevisionSpec {
         version: version.name(),
         namespace: spec.namespace.clone(),
@@ -117,7 +117,12 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, Trouble> {
 }
 
 /// Makes the active revision what it should be.
-fn settle(snapshot: &Snapshot, istio: &Istio, active: &Active, work: &mut Work<'_>) -> Result<(), Trouble> {
+fn settle(
+    snapshot: &Snapshot,
+    istio: &Istio,
+    active: &Active,
+    work: &mut Work<'_>,
+) -> Result<(), ReconcileError> {
     match snapshot.revisions().get(&active.name) {
         None => create(istio, active, work),
         Some(revision) => return update(istio, active, revision, work),
@@ -146,16 +151,16 @@ fn update(
     active: &Active,
     revision: &IstioRevision,
     work: &mut Work<'_>,
-) -> Result<(), Trouble> {
+) -> Result<(), ReconcileError> {
     let uid = &istio.metadata.uid;
     if let Some(other) = revision.metadata.controller().filter(|owner| owner.uid != *uid) {
-        return Err(Trouble::ForeignRevision {
+        return Err(ReconcileError::ForeignRevision {
             name: active.name.clone(),
             owner: format!("{} {:?}", other.kind, other.name),
         });
     }
     if revision.spec.namespace != active.spec.namespace {
-        return Err(Trouble::OtherNamespace {
+        return Err(ReconcileError::OtherNamespace {
             name: active.name.clone(),
             namespace: revision.spec.namespace.clone(),
         });
@@ -164,7 +169,7 @@ fn update(
     let same = revision.spec == active.spec && owners == revision.metadata.owner_references;
     if !same && !revision.metadata.is_deleting() {
         let change = Change {
-            object: Seen::of(Subject::revision(&active.name), &revision.metadata),
+            object: Precondition::for_object(Subject::revision(&active.name), &revision.metadata),
             owner_references: owners,
             spec: active.spec.clone(),
         };
@@ -223,7 +228,7 @@ fn is_creating(work: &Work<'_>) -> bool {
 }
 
 /// The Istio's own trouble. Which revision is active stays as it was.
-fn report(status: &mut IstioStatus, snapshot: &Snapshot, trouble: &Trouble) {
+fn report(status: &mut IstioStatus, snapshot: &Snapshot, trouble: &ReconcileError) {
     let (reason, unknown) = (Reason::ReconcileError, ConditionStatus::Unknown);
     let told = trouble.to_string();
     let reconciled = Condition::new(

@@ -15,9 +15,9 @@ use super::moving::{batch_priority, is_relabelling};
 use super::terms::{Migration, Terms};
 use super::work::Work;
 use crate::Snapshot;
-use crate::ledger::{Ledger, Tally};
-use crate::plan::Again;
-use crate::references::Crew;
+use crate::migration::{MigrationIndex, WorkloadCounts};
+use crate::plan::Requeue;
+use crate::references::PodsByRevision;
 use crate::snapshot::{Source, SourceState, wanted_migration};
 use crate::workload::{WorkloadKey, WorkloadKind};
 
@@ -82,12 +82,12 @@ fn idle(target_revision: String, reason: Reason, message: &str) -> Progress {
 
 fn progress(snapshot: &Snapshot, migration: &Migration<'_>, work: &mut Work<'_>) -> Progress {
     let (now, written) = (snapshot.now, migration.written());
-    let tally = migration.ledger.tally(now);
+    let tally = migration.index.counts(now);
     // A namespace without workloads keeps an old revision as well.
-    let is_left = tally.pending > 0 || is_relabelling(snapshot, migration.ledger);
+    let is_left = tally.pending > 0 || is_relabelling(snapshot, migration.index);
     let state = state(migration, (&tally, is_left), written);
-    if let Some(deadline) = migration.ledger.next_deadline(now) {
-        work.look_again(Again::At(deadline));
+    if let Some(deadline) = migration.index.next_deadline(now) {
+        work.look_again(Requeue::At(deadline));
     }
     let mut status = counted(migration, &tally, written);
     status.state = state;
@@ -96,13 +96,13 @@ fn progress(snapshot: &Snapshot, migration: &Migration<'_>, work: &mut Work<'_>)
         let fresh = written.filter(|written| written.state != MigrationState::Idle);
         let resumed = fresh.filter(|written| written.state == state || state != MigrationState::InProgress);
         let began = resumed.and_then(|written| written.start_time);
-        status.start_time = Some(began.unwrap_or_else(|| Time::of(now)));
+        status.start_time = Some(began.unwrap_or_else(|| Time::from_timestamp(now)));
         status.batched = Some(batches(snapshot, migration, state, work));
     }
     if matches!(state, MigrationState::Completed | MigrationState::Failed) {
         let same = written.filter(|written| written.state == state);
         let ended = same.and_then(|written| written.completion_time);
-        status.completion_time = Some(ended.unwrap_or_else(|| Time::of(now)));
+        status.completion_time = Some(ended.unwrap_or_else(|| Time::from_timestamp(now)));
     }
     let condition = condition(snapshot, migration, &status);
     Progress { status, condition }
@@ -111,7 +111,7 @@ fn progress(snapshot: &Snapshot, migration: &Migration<'_>, work: &mut Work<'_>)
 /// Counts never go back within one migration: a workload that was moved and then deleted was moved.
 fn counted(
     migration: &Migration<'_>,
-    tally: &Tally,
+    tally: &WorkloadCounts,
     written: Option<&WorkloadMigrationStatus>,
 ) -> WorkloadMigrationStatus {
     let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
@@ -130,7 +130,7 @@ fn counted(
 
 fn state(
     migration: &Migration<'_>,
-    (tally, is_left): (&Tally, bool),
+    (tally, is_left): (&WorkloadCounts, bool),
     written: Option<&WorkloadMigrationStatus>,
 ) -> MigrationState {
     let over = if tally.failed > 0 {
@@ -164,7 +164,7 @@ fn batches(
     let written = migration.written();
     let old = written.and_then(|written| written.batched).unwrap_or_default();
     let mut new = BatchedMigrationStatus {
-        current_batch: old.current_batch.max(migration.ledger.last_batch()),
+        current_batch: old.current_batch.max(migration.index.last_batch()),
         ..old
     };
     let in_progress = state == MigrationState::InProgress;
@@ -178,8 +178,8 @@ fn batches(
         Err(_) => {}
     }
     // Once the moment has come, whatever else holds the batch back ends by an event.
-    if let Some(next) = new.next_batch_time.filter(|next| next.moment() > snapshot.now) {
-        work.look_again(Again::At(next.moment()));
+    if let Some(next) = new.next_batch_time.filter(|next| next.timestamp() > snapshot.now) {
+        work.look_again(Requeue::At(next.timestamp()));
     }
     new.total_batches = total(snapshot, migration, &new, in_progress);
     new
@@ -192,22 +192,22 @@ fn turn(
     (terms, open): (&Terms, bool),
     batched: &mut BatchedMigrationStatus,
 ) {
-    let (now, ledger) = (snapshot.now, migration.ledger);
-    let next = ledger.candidates(now).next().map(|(priority, _)| priority);
-    let quiet = ledger.disturbed(now) == 0;
-    let mut due = batched.next_batch_time.is_none_or(|next| next.moment() <= now);
+    let (now, index) = (snapshot.now, migration.index);
+    let next = index.candidates(now).next().map(|(priority, _)| priority);
+    let quiet = index.disturbed(now) == 0;
+    let mut due = batched.next_batch_time.is_none_or(|next| next.timestamp() <= now);
     if open {
-        let full = ledger.members(batched.current_batch).count() >= terms.size;
+        let full = index.members(batched.current_batch).count() >= terms.size;
         let joins =
-            next.is_some_and(|next| batch_priority(snapshot, ledger, batched.current_batch) == Some(next));
-        let begins = ledger.members(batched.current_batch).next().is_none() && next.is_some();
+            next.is_some_and(|next| batch_priority(snapshot, index, batched.current_batch) == Some(next));
+        let begins = index.members(batched.current_batch).next().is_none() && next.is_some();
         if !quiet || (!full && (joins || begins)) {
             return;
         }
         due = terms.delay.is_zero();
         batched.next_batch_time = Some(rounded_up(now, terms.delay));
     }
-    if quiet && due && next.is_some() && !is_relabelling(snapshot, ledger) {
+    if quiet && due && next.is_some() && !is_relabelling(snapshot, index) {
         batched.current_batch += 1;
         batched.next_batch_time = None;
     }
@@ -219,7 +219,7 @@ fn rounded_up(now: Timestamp, delay: SignedDuration) -> Time {
     let moment = now
         .checked_add(delay)
         .and_then(|moment| moment.checked_add(almost));
-    Time::of(moment.unwrap_or(Timestamp::MAX))
+    Time::from_timestamp(moment.unwrap_or(Timestamp::MAX))
 }
 
 fn total(
@@ -228,7 +228,7 @@ fn total(
     batched: &BatchedMigrationStatus,
     in_progress: bool,
 ) -> i32 {
-    let ledger = migration.ledger;
+    let index = migration.index;
     let Ok(terms) = migration.terms.as_ref() else {
         return batched.total_batches.max(batched.current_batch);
     };
@@ -237,15 +237,15 @@ fn total(
     }
     let open = batched.current_batch > 0 && batched.next_batch_time.is_none();
     let room = open.then(|| {
-        let next = ledger
+        let next = index
             .candidates(snapshot.now)
             .next()
             .map(|(priority, _)| priority);
-        let priority = batch_priority(snapshot, ledger, batched.current_batch).or(next);
-        let members = ledger.members(batched.current_batch).count();
+        let priority = batch_priority(snapshot, index, batched.current_batch).or(next);
+        let members = index.members(batched.current_batch).count();
         Some((priority?, terms.size.saturating_sub(members)))
     });
-    let left = ledger.batches_left(terms.size, room.flatten());
+    let left = index.batches_left(terms.size, room.flatten());
     batched
         .current_batch
         .saturating_add(i32::try_from(left).unwrap_or(i32::MAX))
@@ -259,29 +259,40 @@ fn failures(
 ) -> Vec<MigrationFailure> {
     let known = written.map_or(&[][..], |written| &written.failures);
     let said = |key: &WorkloadKey| known.iter().find(|failure| is_about(failure, key));
-    let late = migration.ledger.late(snapshot.now).take(FAILURES);
+    let late = migration.index.late(snapshot.now).take(FAILURES);
     let late = late.map(|(deadline, key)| {
-        let same = said(key).filter(|failure| failure.timestamp == Time::of(deadline));
-        same.cloned()
-            .unwrap_or_else(|| failure(key, Time::of(deadline), why_late(snapshot, migration, key)))
+        let same = said(key).filter(|failure| failure.timestamp == Time::from_timestamp(deadline));
+        same.cloned().unwrap_or_else(|| {
+            failure(
+                key,
+                Time::from_timestamp(deadline),
+                why_late(snapshot, migration, key),
+            )
+        })
     });
     let refused = known
         .iter()
-        .filter(|failure| is_refused(migration.ledger, failure));
+        .filter(|failure| is_rejected(migration.index, failure));
     let mut all: Vec<MigrationFailure> = late.chain(refused.cloned()).collect();
     // Of those nobody spoke of yet only as many as there is room for: if each took the place of another, they would take turns for ever.
     let room = FAILURES.saturating_sub(all.len());
-    let unsaid = migration.ledger.refused().filter(|key| said(key).is_none());
-    let unsaid = unsaid.map(|key| failure(key, Time::of(snapshot.now), why_refused(snapshot, key)));
+    let unsaid = migration.index.rejected().filter(|key| said(key).is_none());
+    let unsaid = unsaid.map(|key| {
+        failure(
+            key,
+            Time::from_timestamp(snapshot.now),
+            why_refused(snapshot, key),
+        )
+    });
     all.extend(unsaid.take(room));
     all.sort_by(|a, b| (a.timestamp, &a.namespace, &a.name).cmp(&(b.timestamp, &b.namespace, &b.name)));
     let surplus = all.len().saturating_sub(FAILURES);
     all.split_off(surplus)
 }
 
-fn is_refused(ledger: &Ledger, failure: &MigrationFailure) -> bool {
-    WorkloadKind::named(&failure.kind)
-        .is_some_and(|kind| ledger.is_refused(&WorkloadKey::new(&*failure.namespace, kind, &*failure.name)))
+fn is_rejected(index: &MigrationIndex, failure: &MigrationFailure) -> bool {
+    WorkloadKind::from_name(&failure.kind)
+        .is_some_and(|kind| index.is_rejected(&WorkloadKey::new(&*failure.namespace, kind, &*failure.name)))
 }
 
 fn is_about(failure: &MigrationFailure, key: &WorkloadKey) -> bool {
@@ -303,9 +314,9 @@ fn why_late(snapshot: &Snapshot, migration: &Migration<'_>, key: &WorkloadKey) -
     let Some(workload) = snapshot.workload(key) else {
         return String::new();
     };
-    let (rollout, mark) = (workload.rollout, workload.mark.as_ref());
-    let empty = Crew::new();
-    let crew = snapshot.references().crew(key).unwrap_or(&empty);
+    let (rollout, mark) = (workload.rollout, workload.record.as_ref());
+    let empty = PodsByRevision::new();
+    let crew = snapshot.references().pods_by_revision(key).unwrap_or(&empty);
     let injected = crew.get(migration.target).copied().unwrap_or_default();
     let detail = if rollout.was_complete {
         format!(
@@ -318,10 +329,10 @@ fn why_late(snapshot: &Snapshot, migration: &Migration<'_>, key: &WorkloadKey) -
             rollout.updated, rollout.desired, rollout.ready
         )
     };
-    let deadline = migration.ledger.late(snapshot.now).find(|(_, late)| *late == key);
+    let deadline = migration.index.late(snapshot.now).find(|(_, late)| *late == key);
     let span = mark
         .zip(deadline)
-        .map(|(mark, (deadline, _))| deadline.duration_since(mark.started.moment()));
+        .map(|(mark, (deadline, _))| deadline.duration_since(mark.started.timestamp()));
     let span = GoDuration::from(span.unwrap_or_default());
     format!("Readiness timeout exceeded after {span}: {detail}")
 }
@@ -369,7 +380,7 @@ fn condition(snapshot: &Snapshot, migration: &Migration<'_>, status: &WorkloadMi
 fn left_behind(snapshot: &Snapshot, migration: &Migration<'_>) -> String {
     let owned = snapshot.revisions().owned_by(&migration.istio.metadata.uid);
     let old = owned.filter(|revision| revision.name() != migration.target);
-    let pods = old.flat_map(|revision| snapshot.references().loose_pods(revision.name()));
+    let pods = old.flat_map(|revision| snapshot.references().standalone_pods(revision.name()));
     let names: Vec<String> = pods
         .take(NAMES + 1)
         .map(|(space, pod)| format!("Pod/{space}/{pod}"))

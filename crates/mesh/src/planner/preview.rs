@@ -1,5 +1,5 @@
 //! What a migration will do: takes a snapshot and an Istio, gives the batches in their order, what is left alone and why, before anything
-//! moves. It is made of the same ledger and the same terms as the plans.
+//! moves. It is made of the same index and the same terms as the plans.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use mainstay_api::{Istio, Reason};
 
 use super::terms::Migration;
 use crate::Snapshot;
-use crate::ledger::Standing;
+use crate::migration::WorkloadState;
 use crate::workload::WorkloadKey;
 
 /// What a migration will do.
@@ -50,29 +50,29 @@ pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
     };
     let mut outstanding: BTreeMap<i32, Vec<WorkloadKey>> = BTreeMap::new();
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
-    for (key, standing) in migration.ledger.iter() {
+    for (key, standing) in migration.index.iter() {
         match standing {
-            Standing::Pending { .. } | Standing::Waiting => {
+            WorkloadState::Pending { .. } | WorkloadState::Waiting => {
                 let priority = snapshot.workload(key).map_or(0, |workload| workload.priority);
                 outstanding.entry(priority).or_default().push(key.clone());
             }
-            Standing::Skipped(reason) => skipped.push((key.clone(), reason.clone())),
-            Standing::Refused => failed.push(key.clone()),
-            Standing::Started { .. } | Standing::Finished { .. } => {}
+            WorkloadState::Skipped(reason) => skipped.push((key.clone(), reason.clone())),
+            WorkloadState::Rejected => failed.push(key.clone()),
+            WorkloadState::Started { .. } | WorkloadState::Finished { .. } => {}
         }
     }
-    failed.extend(migration.ledger.late(now).map(|(_, key)| key.clone()));
+    failed.extend(migration.index.late(now).map(|(_, key)| key.clone()));
     failed.sort();
     let batches = outstanding.values().flat_map(|keys| keys.chunks(size.max(1)));
     let owned = snapshot.revisions().owned_by(&istio.metadata.uid);
     let old = owned.filter(|revision| revision.name() != migration.target);
-    let loose = old.flat_map(|revision| snapshot.references().loose_pods(revision.name()));
+    let loose = old.flat_map(|revision| snapshot.references().standalone_pods(revision.name()));
     Some(Preview {
         target: migration.target.to_owned(),
-        namespaces: migration.ledger.namespaces().map(str::to_owned).collect(),
+        namespaces: migration.index.namespaces().map(str::to_owned).collect(),
         batches: batches.map(<[WorkloadKey]>::to_vec).collect(),
-        moving: migration.ledger.moving(now).map(|(_, key)| key.clone()).collect(),
-        migrated: migration.ledger.tally(now).migrated,
+        moving: migration.index.moving(now).map(|(_, key)| key.clone()).collect(),
+        migrated: migration.index.counts(now).migrated,
         failed,
         skipped,
         loose: loose

@@ -5,12 +5,12 @@ use mainstay_api::{ConditionStatus, ConditionType, Istio, IstioRevision, Reason,
 
 use super::in_use::revision_used;
 use super::work::Work;
-use crate::plan::{Action, Again, Seen};
+use crate::plan::{Action, Precondition, Requeue};
 use crate::{Snapshot, Subject};
 
 /// What becomes of a revision.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Prospect {
+pub enum PruneDecision {
     /// It is the active one.
     Active,
     /// Something refers to it.
@@ -26,12 +26,12 @@ pub enum Prospect {
 }
 
 /// What becomes of every revision of an Istio.
-pub fn prospects<'a>(
+pub fn prune_decisions<'a>(
     snapshot: &'a Snapshot,
     istio: &'a Istio,
     active: &'a str,
     grace: SignedDuration,
-) -> impl Iterator<Item = (&'a IstioRevision, Prospect)> {
+) -> impl Iterator<Item = (&'a IstioRevision, PruneDecision)> {
     let owned = snapshot.revisions().owned_by(&istio.metadata.uid);
     owned.map(move |revision| (revision, prospect(snapshot, istio, revision, (active, grace))))
 }
@@ -41,36 +41,36 @@ fn prospect(
     istio: &Istio,
     revision: &IstioRevision,
     (active, grace): (&str, SignedDuration),
-) -> Prospect {
+) -> PruneDecision {
     if revision.name() == active {
-        return Prospect::Active;
+        return PruneDecision::Active;
     }
     if revision.metadata.is_deleting() {
-        return Prospect::Going;
+        return PruneDecision::Going;
     }
     if is_external(istio) {
-        return Prospect::External;
+        return PruneDecision::External;
     }
     let condition = revision.status.conditions.get(&ConditionType::InUse);
     match (condition.status, condition.last_transition_time) {
-        (ConditionStatus::True, _) => Prospect::InUse,
+        (ConditionStatus::True, _) => PruneDecision::InUse,
         // The status may be older than the index: both must agree that nothing refers to it.
         (ConditionStatus::False, Some(since)) => match revision_used(snapshot, revision) {
-            Ok(false) => Prospect::Until(since.after(grace)),
-            Ok(true) => Prospect::InUse,
-            Err(_) => Prospect::Unknown,
+            Ok(false) => PruneDecision::Until(since.after(grace)),
+            Ok(true) => PruneDecision::InUse,
+            Err(_) => PruneDecision::Unknown,
         },
-        _ => Prospect::Unknown,
+        _ => PruneDecision::Unknown,
     }
 }
 
 /// Deletes what is due, and looks again when the next one is.
 pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, work: &mut Work<'_>) {
     let grace = super::grace_period(istio);
-    for (revision, prospect) in prospects(snapshot, istio, active, grace) {
+    for (revision, prospect) in prune_decisions(snapshot, istio, active, grace) {
         match prospect {
-            Prospect::Until(due) if due <= snapshot.now => delete(revision, work),
-            Prospect::Until(due) => work.look_again(Again::At(due)),
+            PruneDecision::Until(due) if due <= snapshot.now => delete(revision, work),
+            PruneDecision::Until(due) => work.look_again(Requeue::At(due)),
             _ => {}
         }
     }
@@ -78,7 +78,7 @@ pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, work: &mut
 
 fn delete(revision: &IstioRevision, work: &mut Work<'_>) {
     let name = revision.name();
-    let seen = Seen::of(Subject::revision(name), &revision.metadata);
+    let seen = Precondition::for_object(Subject::revision(name), &revision.metadata);
     let message =
         format!("deleted IstioRevision {name:?}: nothing has referred to it for the whole grace period");
     work.add_told(Action::DeleteRevision(seen), &Reason::RevisionPruned, message);

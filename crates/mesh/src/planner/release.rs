@@ -7,7 +7,7 @@ use mainstay_api::{Kind, Reason, Resource, Values};
 use super::work::Work;
 use crate::plan::{Action, Release, ReleaseKey};
 use crate::snapshot::ReleaseFact;
-use crate::{Library, Resolution, Snapshot, Trouble};
+use crate::{Library, ReconcileError, Resolution, Snapshot};
 
 /// The key of a release of an object.
 pub(super) fn key<S: Kind>(object: &Resource<S>, namespace: &str, name: String) -> ReleaseKey {
@@ -66,10 +66,14 @@ fn outdated(snapshot: &Snapshot, release: &Release) -> Option<Reason> {
 }
 
 /// Whether charts of this version are here. A revision names a version, never an alias.
-pub(super) fn check_charts(library: &Library, chart: &'static str, version: &str) -> Result<(), Trouble> {
+pub(super) fn check_charts(
+    library: &Library,
+    chart: &'static str,
+    version: &str,
+) -> Result<(), ReconcileError> {
     match library.resolve(version) {
         Some(Resolution::Installable(found)) if found.name() == version => Ok(()),
-        _ => Err(Trouble::NoCharts {
+        _ => Err(ReconcileError::NoCharts {
             chart,
             version: version.to_owned(),
         }),

@@ -12,7 +12,7 @@ use super::work::Work;
 use super::{dependency, in_use, readiness};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::snapshot::Source;
-use crate::{Invalid, Snapshot, Trouble};
+use crate::{Invalid, ReconcileError, Snapshot};
 
 /// The plan of a revision.
 pub(super) fn plan(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
@@ -57,7 +57,7 @@ fn reconcile(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
     work.plan_with_status((&revision.status, status), &told, NewStatus::Revision)
 }
 
-fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, Trouble> {
+fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, ReconcileError> {
     let spec = &revision.spec;
     check_consistent(revision)?;
     check_name(snapshot, revision)?;
@@ -73,7 +73,7 @@ fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>,
 }
 
 /// Name and namespace must be what the values say. Missing values are told later.
-fn check_consistent(revision: &IstioRevision) -> Result<(), Trouble> {
+fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     let Some(map) = &revision.spec.values else {
         return Ok(());
     };
@@ -91,19 +91,21 @@ fn check_consistent(revision: &IstioRevision) -> Result<(), Trouble> {
 }
 
 /// A tag of the same name keeps it if it was first. A tag that cannot be read might be such a one.
-fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), Trouble> {
+fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), ReconcileError> {
     let source = Source::Objects(ObjectKind::IstioRevisionTag);
-    snapshot.readable(source).map_err(|error| Trouble::Unreadable {
-        context: "failed to get IstioRevisionTag: ",
-        error: error.to_owned(),
-    })?;
+    snapshot
+        .readable(source)
+        .map_err(|error| ReconcileError::Unreadable {
+            context: "failed to get IstioRevisionTag: ",
+            error: error.to_owned(),
+        })?;
     match snapshot.tags().get(revision.name()) {
-        Some(tag) if takes_precedence(&tag.metadata, &revision.metadata) => Err(Trouble::TagExists),
+        Some(tag) if takes_precedence(&tag.metadata, &revision.metadata) => Err(ReconcileError::TagExists),
         _ => Ok(()),
     }
 }
 
-fn status(snapshot: &Snapshot, revision: &IstioRevision, trouble: Option<&Trouble>) -> RevisionStatus {
+fn status(snapshot: &Snapshot, revision: &IstioRevision, trouble: Option<&ReconcileError>) -> RevisionStatus {
     let mut status = revision.status.clone();
     let deciding = [
         reconciled(trouble),

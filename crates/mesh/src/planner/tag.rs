@@ -16,7 +16,7 @@ use super::release::{check_charts, key, release, settle};
 use super::target::{read, resolve};
 use super::work::Work;
 use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
-use crate::{Invalid, Snapshot, Trouble};
+use crate::{Invalid, ReconcileError, Snapshot};
 
 /// Where a tag points, and what it waits for.
 struct Aim<'a> {
@@ -80,7 +80,7 @@ fn former_webhooks(tag: &IstioRevisionTag, revision: &IstioRevision) -> Vec<Rele
     left.then(|| webhooks_key(tag, home)).into_iter().collect()
 }
 
-fn aim<'a>(snapshot: &'a Snapshot, tag: &IstioRevisionTag) -> Result<Aim<'a>, Trouble> {
+fn aim<'a>(snapshot: &'a Snapshot, tag: &IstioRevisionTag) -> Result<Aim<'a>, ReconcileError> {
     check(snapshot, tag)?;
     let wanted = resolve(snapshot, &tag.spec.target_ref)?;
     if wanted.spec.is_remote() {
@@ -113,7 +113,7 @@ fn held_by<'a>(
     (floats && stays && !is_serving(wanted)).then_some(current)
 }
 
-fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), Trouble> {
+fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), ReconcileError> {
     let target = &tag.spec.target_ref;
     if target.is_unset() {
         return Err(Invalid::NotSet("spec.targetRef").into());
@@ -121,7 +121,7 @@ fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), Trouble> {
     read(snapshot, ObjectKind::IstioRevision, "")?;
     match snapshot.revisions().get(tag.name()) {
         Some(revision) if takes_precedence(&revision.metadata, &tag.metadata) => {
-            return Err(Trouble::RevisionExists);
+            return Err(ReconcileError::RevisionExists);
         }
         _ => {}
     }
@@ -136,7 +136,7 @@ fn check(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<(), Trouble> {
     if exists {
         Ok(())
     } else {
-        Err(Trouble::RefNotFound(kind))
+        Err(ReconcileError::RefNotFound(kind))
     }
 }
 
@@ -159,7 +159,7 @@ fn status(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
     aim: Option<&Aim<'_>>,
-    trouble: Option<&Trouble>,
+    trouble: Option<&ReconcileError>,
 ) -> TagStatus {
     let mut status = tag.status.clone();
     let mut reconciled = reconciled(trouble);
@@ -194,7 +194,11 @@ fn tell_move(plan: &mut Plan, moved: Option<String>) {
     let (Some(at), Some(message)) = (written, moved) else {
         return;
     };
-    let about = plan.steps.get(at).and_then(|step| step.action.seen()).cloned();
+    let about = plan
+        .steps
+        .get(at)
+        .and_then(|step| step.action.precondition())
+        .cloned();
     if let Some(about) = about {
         let event = crate::plan::Event {
             about,

@@ -9,8 +9,8 @@ use mainstay_api::{
 
 use super::istio::active_revision_name;
 use super::work::Work;
-use crate::plan::{Action, Change, NewObject, Seen};
-use crate::snapshot::{may_be_active, wanted_tags};
+use crate::plan::{Action, Change, NewObject, Precondition};
+use crate::snapshot::{may_be_active, requested_tags};
 use crate::{Snapshot, Subject};
 
 /// Why a tag is not as the Istio wants it.
@@ -28,7 +28,7 @@ pub(super) fn manage(
     active: &str,
     work: &mut Work<'_>,
 ) -> Option<Condition> {
-    let listed = wanted_tags(istio);
+    let listed = requested_tags(istio);
     let (mut obstacles, mut wanted) = (Vec::new(), BTreeSet::new());
     for tag in &listed {
         if let Some(obstacle) = denied(snapshot, istio, tag, active) {
@@ -169,7 +169,7 @@ fn mend(istio: &Istio, tag: &IstioRevisionTag, work: &mut Work<'_>) {
         return;
     }
     let change = Change {
-        object: Seen::of(Subject::tag(tag.name()), &tag.metadata),
+        object: Precondition::for_object(Subject::tag(tag.name()), &tag.metadata),
         owner_references: tag.metadata.owner_references.clone(),
         spec,
     };
@@ -195,7 +195,7 @@ fn give_up(
             serious: true,
         });
     }
-    let seen = Seen::of(Subject::tag(name), &tag.metadata);
+    let seen = Precondition::for_object(Subject::tag(name), &tag.metadata);
     let message = format!("deleted IstioRevisionTag {name:?}: it is no longer wanted");
     work.add_told(Action::DeleteTag(seen), &Reason::TagRemoved, message);
     None

@@ -5,26 +5,26 @@ use mainstay_api::{IstioRevision, ObjectKind, TargetKind, TargetReference};
 use mainstay_catalog::Version;
 
 use crate::snapshot::Source;
-use crate::{Invalid, Resolution, Snapshot, Trouble};
+use crate::{Invalid, ReconcileError, Resolution, Snapshot};
 
 /// The revision a reference leads to: that one, or the active one of an Istio.
 pub(super) fn resolve<'a>(
     snapshot: &'a Snapshot,
     target: &TargetReference,
-) -> Result<&'a IstioRevision, Trouble> {
+) -> Result<&'a IstioRevision, ReconcileError> {
     let name = match target.target() {
         TargetKind::Revision => target.name.as_str(),
         TargetKind::Istio => active_of(snapshot, &target.name)?,
         TargetKind::Unknown => return Err(Invalid::UnknownTarget.into()),
     };
     read(snapshot, ObjectKind::IstioRevision, "")?;
-    let missing = || Trouble::Missing(ObjectKind::IstioRevision, name.to_owned());
+    let missing = || ReconcileError::Missing(ObjectKind::IstioRevision, name.to_owned());
     snapshot.revisions().get(name).ok_or_else(missing)
 }
 
-fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, Trouble> {
+fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, ReconcileError> {
     read(snapshot, ObjectKind::Istio, "")?;
-    let missing = || Trouble::Missing(ObjectKind::Istio, istio.to_owned());
+    let missing = || ReconcileError::Missing(ObjectKind::Istio, istio.to_owned());
     let active = &snapshot
         .istios()
         .get(istio)
@@ -32,22 +32,28 @@ fn active_of<'a>(snapshot: &'a Snapshot, istio: &str) -> Result<&'a str, Trouble
         .status
         .active_revision_name;
     if active.is_empty() {
-        Err(Trouble::NoActiveRevision)
+        Err(ReconcileError::NoActiveRevision)
     } else {
         Ok(active)
     }
 }
 
 /// Whether a kind can be read.
-pub(super) fn read(snapshot: &Snapshot, kind: ObjectKind, context: &'static str) -> Result<(), Trouble> {
+pub(super) fn read(
+    snapshot: &Snapshot,
+    kind: ObjectKind,
+    context: &'static str,
+) -> Result<(), ReconcileError> {
     readable(snapshot, Source::Objects(kind), context)
 }
 
-fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Result<(), Trouble> {
-    snapshot.readable(source).map_err(|error| Trouble::Unreadable {
-        context,
-        error: error.to_owned(),
-    })
+fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Result<(), ReconcileError> {
+    snapshot
+        .readable(source)
+        .map_err(|error| ReconcileError::Unreadable {
+            context,
+            error: error.to_owned(),
+        })
 }
 
 /// The version a name stands for. `what` says whose, as upstream does.
@@ -55,12 +61,12 @@ pub(super) fn version(
     snapshot: &Snapshot,
     name: &str,
     what: impl FnOnce() -> String,
-) -> Result<Version, Trouble> {
+) -> Result<Version, ReconcileError> {
     match snapshot.library.resolve(name) {
         Some(Resolution::Installable(version)) => Ok(version.clone()),
-        Some(Resolution::NotHere(version)) => Err(Trouble::NotHere(version.clone())),
+        Some(Resolution::NotHere(version)) => Err(ReconcileError::NotHere(version.clone())),
         Some(Resolution::EndOfLife) => Err(Invalid::EndOfLife(name.to_owned()).into()),
-        None => Err(Trouble::UnknownVersion {
+        None => Err(ReconcileError::UnknownVersion {
             what: what(),
             version: name.to_owned(),
         }),
@@ -68,14 +74,14 @@ pub(super) fn version(
 }
 
 /// What every chart needs: a version, a namespace, and that the namespace is there to stay.
-pub(super) fn check_place(snapshot: &Snapshot, version: &str, namespace: &str) -> Result<(), Trouble> {
+pub(super) fn check_place(snapshot: &Snapshot, version: &str, namespace: &str) -> Result<(), ReconcileError> {
     check_set("version", version)?;
     check_set("namespace", namespace)?;
     check_namespace(snapshot, namespace)
 }
 
 /// A field must not be empty.
-pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), Trouble> {
+pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), ReconcileError> {
     if value.is_empty() {
         Err(Invalid::NotSet(field).into())
     } else {
@@ -84,7 +90,7 @@ pub(super) fn check_set(field: &'static str, value: &str) -> Result<(), Trouble>
 }
 
 /// A namespace must be there, and there to stay.
-pub(super) fn check_namespace(snapshot: &Snapshot, name: &str) -> Result<(), Trouble> {
+pub(super) fn check_namespace(snapshot: &Snapshot, name: &str) -> Result<(), ReconcileError> {
     readable(snapshot, Source::Namespaces, "get failed: ")?;
     match snapshot.namespace(name) {
         None => Err(Invalid::NoNamespace(name.to_owned()).into()),

@@ -10,7 +10,7 @@ use mainstay_catalog::Version;
 use super::readiness::is_serving;
 use super::target::version;
 use crate::Snapshot;
-use crate::ledger::Ledger;
+use crate::migration::MigrationIndex;
 use crate::snapshot::{Source, wanted_migration};
 use crate::workload::WorkloadKind;
 
@@ -52,7 +52,7 @@ impl Hold {
 /// One migration, with everything a decision about it takes.
 pub(super) struct Migration<'a> {
     pub(super) istio: &'a Istio,
-    pub(super) ledger: &'a Ledger,
+    pub(super) index: &'a MigrationIndex,
     /// Where workloads go.
     pub(super) target: &'a str,
     /// How, or why nothing starts.
@@ -66,7 +66,7 @@ impl<'a> Migration<'a> {
         let target = snapshot.migration_target(istio.name())?;
         Some(Self {
             istio,
-            ledger: snapshot.ledger(istio.name())?,
+            index: snapshot.migration_index(istio.name())?,
             target,
             terms: terms(snapshot, istio, (wanted, target)),
         })
@@ -84,7 +84,7 @@ impl<'a> Migration<'a> {
         let written = self
             .written()
             .filter(|written| written.state == MigrationState::InProgress)?;
-        let stopped = terms.fail_fast && self.ledger.tally(snapshot.now).failed > 0;
+        let stopped = terms.fail_fast && self.index.counts(snapshot.now).failed > 0;
         (!stopped).then_some((terms, written))
     }
 }
@@ -149,7 +149,7 @@ fn read(wanted: &WorkloadMigration) -> Result<Terms, String> {
     if let Some(unknown) = wanted
         .kinds
         .iter()
-        .find(|kind| WorkloadKind::named(kind).is_none())
+        .find(|kind| WorkloadKind::from_name(kind).is_none())
     {
         return Err(format!(
             "kinds: {unknown:?} is none of Deployment, StatefulSet, DaemonSet"

@@ -5,7 +5,7 @@ use jiff::SignedDuration;
 use mainstay_api::{ObjectKind, Reason, names};
 
 use super::work::Work;
-use crate::plan::{Action, Again, Plan, ProbeRequest};
+use crate::plan::{Action, Plan, ProbeRequest, Requeue};
 use crate::snapshot::{ProbeResult, Webhook};
 use crate::{Snapshot, Subject};
 
@@ -75,7 +75,7 @@ fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, work: &mut
         write(webhook, (*ready, reason), work);
     }
     match due {
-        Some(due) if due > snapshot.now => work.look_again(Again::At(due)),
+        Some(due) if due > snapshot.now => work.look_again(Requeue::At(due)),
         _ => work.add(Action::Probe(request), Reason::ProbeDue),
     }
 }

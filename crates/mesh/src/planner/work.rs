@@ -5,19 +5,19 @@ use mainstay_api::{
     Condition, ConditionStatus, ConditionType, Conditions, Kind, ObjectMeta, Reason, Resource, Status,
 };
 
-use crate::plan::{Action, Again, Event, NewStatus, Plan, Seen, Step};
-use crate::{Snapshot, Subject, Trouble};
+use crate::plan::{Action, Event, NewStatus, Plan, Precondition, Requeue, Step};
+use crate::{ReconcileError, Snapshot, Subject};
 
 /// What is to be done so far, and what stands in the way.
 #[derive(Debug)]
 pub(super) struct Work<'a> {
     snapshot: &'a Snapshot,
-    object: Seen,
+    object: Precondition,
     steps: Vec<Step>,
     /// What people hear once the status is written.
     news: Vec<Step>,
-    trouble: Option<Trouble>,
-    again: Again,
+    trouble: Option<ReconcileError>,
+    requeue: Requeue,
 }
 
 impl<'a> Work<'a> {
@@ -31,16 +31,16 @@ impl<'a> Work<'a> {
     pub(super) fn on_subject(snapshot: &'a Snapshot, subject: Subject, metadata: &ObjectMeta) -> Self {
         Self {
             snapshot,
-            object: Seen::of(subject, metadata),
+            object: Precondition::for_object(subject, metadata),
             steps: Vec::new(),
             news: Vec::new(),
             trouble: None,
-            again: Again::OnEvent,
+            requeue: Requeue::OnEvent,
         }
     }
 
     /// The object as it was seen.
-    pub(super) fn object(&self) -> &Seen {
+    pub(super) fn object(&self) -> &Precondition {
         &self.object
     }
 
@@ -74,23 +74,23 @@ impl<'a> Work<'a> {
     }
 
     /// Something stands in the way. The first trouble is the one that is reported.
-    pub(super) fn fail(&mut self, trouble: Trouble) {
-        self.again = sooner(self.again, trouble.class().again());
+    pub(super) fn fail(&mut self, trouble: ReconcileError) {
+        self.requeue = sooner(self.requeue, trouble.class().requeue());
         self.trouble.get_or_insert(trouble);
     }
 
     /// Takes what a step gave, or notes what stands in the way.
-    pub(super) fn check<T>(&mut self, result: Result<T, Trouble>) -> Option<T> {
+    pub(super) fn check<T>(&mut self, result: Result<T, ReconcileError>) -> Option<T> {
         result.map_err(|trouble| self.fail(trouble)).ok()
     }
 
     /// Looks again at this moment.
-    pub(super) fn look_again(&mut self, again: Again) {
-        self.again = sooner(self.again, again);
+    pub(super) fn look_again(&mut self, requeue: Requeue) {
+        self.requeue = sooner(self.requeue, requeue);
     }
 
     /// What stands in the way.
-    pub(super) fn trouble(&self) -> Option<&Trouble> {
+    pub(super) fn trouble(&self) -> Option<&ReconcileError> {
         self.trouble.as_ref()
     }
 
@@ -108,8 +108,8 @@ impl<'a> Work<'a> {
         if let Some((at, failure)) = held {
             let prefix = failure.action.failure_prefix();
             self.steps.truncate(at);
-            self.again = sooner(self.again, Again::At(failure.retry_at));
-            self.trouble.get_or_insert(Trouble::Failed {
+            self.requeue = sooner(self.requeue, Requeue::At(failure.retry_at));
+            self.trouble.get_or_insert(ReconcileError::Failed {
                 prefix,
                 message: failure.message.clone(),
                 class: failure.class,
@@ -123,7 +123,7 @@ impl<'a> Work<'a> {
         Plan {
             subject: self.object.subject,
             steps: self.steps,
-            again: self.again,
+            requeue: self.requeue,
         }
     }
 
@@ -172,13 +172,13 @@ fn changes(old: &Conditions, new: &Conditions, told: &[ConditionType]) -> Vec<Co
 }
 
 /// Of two moments the one that comes first.
-fn sooner(a: Again, b: Again) -> Again {
+fn sooner(a: Requeue, b: Requeue) -> Requeue {
     match (a, b) {
-        (Again::OnEvent, other) | (other, Again::OnEvent) => other,
-        (Again::At(a), Again::At(b)) => Again::At(a.min(b)),
-        (Again::Soon, _) | (_, Again::Soon) => Again::Soon,
-        (Again::At(moment), _) | (_, Again::At(moment)) => Again::At(moment),
-        (Again::Backoff, Again::Backoff) => Again::Backoff,
+        (Requeue::OnEvent, other) | (other, Requeue::OnEvent) => other,
+        (Requeue::At(a), Requeue::At(b)) => Requeue::At(a.min(b)),
+        (Requeue::Immediately, _) | (_, Requeue::Immediately) => Requeue::Immediately,
+        (Requeue::At(moment), _) | (_, Requeue::At(moment)) => Requeue::At(moment),
+        (Requeue::Backoff, Requeue::Backoff) => Requeue::Backoff,
     }
 }
 
@@ -188,16 +188,16 @@ mod tests {
 
     #[test]
     fn the_sooner_moment_counts() {
-        let at = |second| Again::At(jiff::Timestamp::from_second(second).unwrap());
+        let at = |second| Requeue::At(jiff::Timestamp::from_second(second).unwrap());
         let check = |a, b, expected| {
             assert_eq!(sooner(a, b), expected);
             assert_eq!(sooner(b, a), expected);
         };
-        check(Again::OnEvent, Again::Backoff, Again::Backoff);
-        check(Again::OnEvent, at(1), at(1));
+        check(Requeue::OnEvent, Requeue::Backoff, Requeue::Backoff);
+        check(Requeue::OnEvent, at(1), at(1));
         check(at(1), at(2), at(1));
-        check(at(1), Again::Soon, Again::Soon);
-        check(at(1), Again::Backoff, at(1));
-        check(Again::Soon, Again::Backoff, Again::Soon);
+        check(at(1), Requeue::Immediately, Requeue::Immediately);
+        check(at(1), Requeue::Backoff, at(1));
+        check(Requeue::Immediately, Requeue::Backoff, Requeue::Immediately);
     }
 }

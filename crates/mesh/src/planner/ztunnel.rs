@@ -10,7 +10,7 @@ use super::target::{check_place, resolve, version};
 use super::work::Work;
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
-use crate::{Snapshot, Trouble};
+use crate::{ReconcileError, Snapshot};
 
 /// The plan of the node proxy.
 pub(super) fn plan(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
@@ -47,7 +47,7 @@ fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
 fn control_plane<'a>(
     snapshot: &'a Snapshot,
     ztunnel: &ZTunnel,
-) -> Result<Option<&'a IstioRevision>, Trouble> {
+) -> Result<Option<&'a IstioRevision>, ReconcileError> {
     let spec = &ztunnel.spec;
     check_place(snapshot, &spec.version, &spec.namespace)?;
     spec.target_ref
@@ -56,11 +56,15 @@ fn control_plane<'a>(
         .transpose()
 }
 
-fn wanted(snapshot: &Snapshot, ztunnel: &ZTunnel, plane: Option<&IstioRevision>) -> Result<Release, Trouble> {
+fn wanted(
+    snapshot: &Snapshot,
+    ztunnel: &ZTunnel,
+    plane: Option<&IstioRevision>,
+) -> Result<Release, ReconcileError> {
     let spec = &ztunnel.spec;
     let version = version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
     let plane = plane.map(|plane| &plane.spec);
-    let values = Pipeline::of(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
+    let values = Pipeline::for_snapshot(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
     Ok(release(
         ztunnel,
         release_key(ztunnel),
@@ -73,7 +77,7 @@ fn status(
     snapshot: &Snapshot,
     ztunnel: &ZTunnel,
     plane: Option<&IstioRevision>,
-    trouble: Option<&Trouble>,
+    trouble: Option<&ReconcileError>,
 ) -> ZTunnelStatus {
     let mut status = ztunnel.status.clone();
     let conditions = [

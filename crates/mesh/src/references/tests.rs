@@ -155,7 +155,10 @@ fn a_namespace_that_falls_silent_lets_its_pods_speak() {
     assert_eq!(namespace(&mut index, "ns", ""), ["a", "b"]);
     assert_eq!(
         index.referrers("b"),
-        [(ReferrerKey::Pod("ns".into(), "p".into()), Why::PodLabel)]
+        [(
+            ReferrerKey::Pod("ns".into(), "p".into()),
+            ReferenceCause::PodLabel
+        )]
     );
     assert_eq!(
         namespace(&mut index, "ns", "istio-injection=enabled"),
@@ -176,7 +179,7 @@ fn a_tag_keeps_its_revision() {
     assert!(index.uses_revision("old") && !index.uses_tag("old"));
     assert_eq!(
         index.referrers("old"),
-        [(ReferrerKey::Tag("prod".into()), Why::TagTarget)]
+        [(ReferrerKey::Tag("prod".into()), ReferenceCause::TagTarget)]
     );
     assert_eq!(tag(&mut index, "new"), ["new", "old"]);
     assert_eq!(tag(&mut index, ""), ["new"]);

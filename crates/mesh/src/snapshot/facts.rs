@@ -5,8 +5,8 @@ use std::sync::Arc;
 use jiff::Timestamp;
 use mainstay_api::{ObjectKind, ObjectMeta};
 
+use crate::error::ErrorClass;
 use crate::plan::{Action, Release};
-use crate::trouble::ErrorClass;
 
 /// A namespace that exists.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! Where workloads stand: takes what was just observed, keeps the ledgers right, gives the subjects whose plan may differ by it.
+//! Where workloads stand: takes what was just observed, keeps the migration_indexes right, gives the subjects whose plan may differ by it.
 //!
 //! What a workload refers to is resolved as injection resolves it: its namespace's labels first, then its template's. Who moves it
 //! follows from that: the Istio that owns the revision it leads to.
@@ -11,9 +11,9 @@ use mainstay_api::{
     Reason, UpdateStrategyType, WorkloadMigration,
 };
 
-use super::{Snapshot, Woken};
-use crate::ledger::{Ledger, Standing};
-use crate::trouble::ErrorClass;
+use super::{AffectedSubjects, Snapshot};
+use crate::error::ErrorClass;
+use crate::migration::{MigrationIndex, WorkloadState};
 use crate::workload::{Workload, WorkloadKey, WorkloadKind};
 use crate::{Subject, active_revision_name};
 
@@ -45,7 +45,7 @@ fn kinds(migration: &WorkloadMigration) -> BTreeSet<WorkloadKind> {
     migration
         .kinds
         .iter()
-        .filter_map(|name| WorkloadKind::named(name))
+        .filter_map(|name| WorkloadKind::from_name(name))
         .collect()
 }
 
@@ -63,8 +63,8 @@ impl Snapshot {
 
     /// How far the migration of an Istio is; nothing if it moves no workloads.
     #[must_use]
-    pub fn ledger(&self, istio: &str) -> Option<&Ledger> {
-        self.ledgers.get(istio)
+    pub fn migration_index(&self, istio: &str) -> Option<&MigrationIndex> {
+        self.migration_indexes.get(istio)
     }
 
     /// Where an Istio moves workloads to.
@@ -75,29 +75,32 @@ impl Snapshot {
 
     /// Whether any Istio moves workloads: only then they need to be watched.
     #[must_use]
-    pub fn moves_workloads(&self) -> bool {
+    pub fn migrates_workloads(&self) -> bool {
         !self.routes.is_empty()
     }
 
     /// The Istio whose migration a workload belongs to.
     #[must_use]
-    pub fn mover_of(&self, key: &WorkloadKey) -> Option<&Istio> {
+    pub fn migrating_istio(&self, key: &WorkloadKey) -> Option<&Istio> {
         self.istios.get(self.mover(key)?)
     }
 
-    /// In whose ledger a workload stands: there are as many as Istios that move workloads, and it stands in one at most.
+    /// In whose index a workload stands: there are as many as Istios that move workloads, and it stands in one at most.
     fn mover(&self, key: &WorkloadKey) -> Option<&str> {
         let found = self
-            .ledgers
+            .migration_indexes
             .iter()
-            .find(|(_, ledger)| ledger.standing(key).is_some());
+            .find(|(_, index)| index.state(key).is_some());
         found.map(|(istio, _)| istio.as_str())
     }
 
     /// The Istio that relabels a namespace.
     #[must_use]
-    pub fn relabeller_of(&self, namespace: &str) -> Option<&Istio> {
-        let name = self.ledgers.iter().find(|(_, ledger)| ledger.relabels(namespace));
+    pub fn relabeling_istio(&self, namespace: &str) -> Option<&Istio> {
+        let name = self
+            .migration_indexes
+            .iter()
+            .find(|(_, index)| index.relabels(namespace));
         self.istios.get(name?.0)
     }
 
@@ -110,10 +113,10 @@ impl Snapshot {
         Some((self.revisions.get(&tag.status.istio_revision)?, Some(tag)))
     }
 
-    pub(super) fn workload_seen(&mut self, key: WorkloadKey, workload: Option<Workload>) -> Woken {
+    pub(super) fn workload_seen(&mut self, key: WorkloadKey, workload: Option<Workload>) -> AffectedSubjects {
         match (self.workloads.get_mut(&key), workload) {
-            (None, None) => return Woken::new(),
-            (Some(old), Some(new)) if *old == new => return Woken::new(),
+            (None, None) => return AffectedSubjects::new(),
+            (Some(old), Some(new)) if *old == new => return AffectedSubjects::new(),
             (Some(old), Some(new)) => *old = new,
             (None, Some(new)) => drop(self.workloads.insert(self.references.shared_key(&key), new)),
             (Some(_), None) => drop(self.workloads.remove(&key)),
@@ -127,7 +130,7 @@ impl Snapshot {
     }
 
     /// Looks again at who moves what, after one of our objects changed. It costs a walk over all workloads only when the answer differs.
-    pub(super) fn reroute(&mut self, istio: &str) -> Woken {
+    pub(super) fn reroute(&mut self, istio: &str) -> AffectedSubjects {
         let route = self.istios.get(istio).and_then(|istio| self.route(istio));
         if self.routes.get(istio) == route.as_ref() {
             return self.stir(istio);
@@ -163,13 +166,14 @@ impl Snapshot {
     }
 
     /// Looks at every workload and namespace anew.
-    pub(super) fn refresh_all(&mut self) -> Woken {
-        self.ledgers.clear();
+    pub(super) fn refresh_all(&mut self) -> AffectedSubjects {
+        self.migration_indexes.clear();
         for istio in self.routes.keys() {
-            self.ledgers.insert(istio.clone(), Ledger::default());
+            self.migration_indexes
+                .insert(istio.clone(), MigrationIndex::default());
         }
         if self.routes.is_empty() {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
         let spaces: Vec<String> = self.namespaces.keys().cloned().collect();
         for space in spaces {
@@ -184,15 +188,15 @@ impl Snapshot {
     }
 
     /// Looks at a namespace and its workloads anew.
-    pub(super) fn refresh_namespace(&mut self, namespace: &str) -> Woken {
+    pub(super) fn refresh_namespace(&mut self, namespace: &str) -> AffectedSubjects {
         if self.routes.is_empty() {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
-        let mut woken = Woken::new();
+        let mut woken = AffectedSubjects::new();
         for istio in self.place_namespace(namespace) {
             woken.extend(self.stir(&istio));
         }
-        let first = WorkloadKey::first_in(namespace);
+        let first = WorkloadKey::range_start(namespace);
         let here = self.workloads.range(first..).map(|(key, _)| key);
         let keys: Vec<_> = here
             .take_while(|key| key.namespace() == namespace)
@@ -205,10 +209,10 @@ impl Snapshot {
     }
 
     /// Looks at one workload anew. Where it stands concerns itself, and whoever there is room for if it leaves any.
-    pub(super) fn refresh_workload(&mut self, key: &WorkloadKey) -> Woken {
+    pub(super) fn refresh_workload(&mut self, key: &WorkloadKey) -> AffectedSubjects {
         let moved = self.place(key);
         if moved.is_empty() {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
         let own = Subject::Workload(key.clone());
         moved
@@ -224,20 +228,20 @@ impl Snapshot {
         known.map_or(key, |(known, _)| known).clone()
     }
 
-    /// Puts a workload into the ledger it belongs to, and into that of the Istio which restarted it while it is coming up, wherever it stands now; gives
-    /// the Istios whose ledger changed.
+    /// Puts a workload into the index it belongs to, and into that of the Istio which restarted it while it is coming up, wherever it stands now; gives
+    /// the Istios whose index changed.
     fn place(&mut self, key: &WorkloadKey) -> Vec<String> {
         let key = &self.shared_key(key);
         let workload = self.workloads.get(key);
         let found = workload.and_then(|workload| self.standing(key, workload));
         let busy = workload.and_then(|workload| self.busy(workload));
-        let ledgers = self.ledgers.iter_mut();
-        let changed = ledgers.filter_map(|(istio, ledger)| {
+        let migration_indexes = self.migration_indexes.iter_mut();
+        let changed = migration_indexes.filter_map(|(istio, index)| {
             let standing = found.as_ref().filter(|(mover, _)| mover == istio);
             let until = busy.as_ref().filter(|(mover, _)| mover == istio);
             let changes = [
-                ledger.set(key, standing.map(|(_, standing)| standing.clone())),
-                ledger.set_busy(key, until.map(|(_, until)| *until)),
+                index.set(key, standing.map(|(_, standing)| standing.clone())),
+                index.set_busy(key, until.map(|(_, until)| *until)),
             ];
             changes.contains(&true).then(|| istio.clone())
         });
@@ -247,20 +251,20 @@ impl Snapshot {
     /// Which Istio restarted a workload that is still coming up, and until when it has time.
     fn busy(&self, workload: &Workload) -> Option<(String, Timestamp)> {
         let mark = workload
-            .mark
+            .record
             .as_ref()
             .filter(|_| !workload.rollout.was_complete)?;
         let (istio, route) = self.route_to(self.revisions.get(&mark.revision)?)?;
         Some((istio.to_owned(), workload.deadline(mark, route.timeout)))
     }
 
-    /// Notes in every ledger whether a namespace is to be relabelled; gives the Istios whose ledger changed.
+    /// Notes in every index whether a namespace is to be relabelled; gives the Istios whose index changed.
     fn place_namespace(&mut self, namespace: &str) -> Vec<String> {
         let mover = self.namespace_mover(namespace);
-        let ledgers = self.ledgers.iter_mut();
-        let changed = ledgers.filter_map(|(istio, ledger)| {
+        let migration_indexes = self.migration_indexes.iter_mut();
+        let changed = migration_indexes.filter_map(|(istio, index)| {
             let relabel = mover.as_ref() == Some(istio);
-            ledger.set_namespace(namespace, relabel).then(|| istio.clone())
+            index.set_namespace(namespace, relabel).then(|| istio.clone())
         });
         changed.collect()
     }
@@ -268,7 +272,7 @@ impl Snapshot {
     /// The Istio that has to relabel a namespace: the one that owns the old revision its labels name.
     fn namespace_mover(&self, namespace: &str) -> Option<String> {
         let fact = self.namespaces.get(namespace)?;
-        let (revision, tag) = self.resolve(self.references.chosen_in(namespace)?)?;
+        let (revision, tag) = self.resolve(self.references.selected_by_namespace(namespace)?)?;
         let (istio, route) = self.route_to(revision)?;
         let old = tag.is_none() && revision.name() != route.target;
         (old && !fact.terminating && !fact.skip_migration).then(|| istio.to_owned())
@@ -283,15 +287,15 @@ impl Snapshot {
     }
 
     /// Where a workload stands, and in whose migration.
-    fn standing(&self, key: &WorkloadKey, workload: &Workload) -> Option<(String, Standing)> {
+    fn standing(&self, key: &WorkloadKey, workload: &Workload) -> Option<(String, WorkloadState)> {
         if workload.deleting {
             return None;
         }
-        let chosen = self.references.chosen_in(key.namespace());
+        let chosen = self.references.selected_by_namespace(key.namespace());
         let asked = if workload.is_opted_out() {
             None
         } else {
-            chosen.or(workload.asks())
+            chosen.or(workload.requested_revision())
         };
         let Some(asked) = asked else {
             return self.without_reference(key);
@@ -303,12 +307,12 @@ impl Snapshot {
     }
 
     /// Nothing asks for a proxy, and yet one of an old revision may run.
-    fn without_reference(&self, key: &WorkloadKey) -> Option<(String, Standing)> {
-        let mut crew = self.references.crew(key)?.keys();
+    fn without_reference(&self, key: &WorkloadKey) -> Option<(String, WorkloadState)> {
+        let mut crew = self.references.pods_by_revision(key)?.keys();
         crew.find_map(|revision| {
             let (istio, route) = self.route_to(self.revisions.get(revision)?)?;
             let old = **revision != *route.target;
-            old.then(|| (istio.to_owned(), Standing::Skipped(Reason::NoReference)))
+            old.then(|| (istio.to_owned(), WorkloadState::Skipped(Reason::NoReference)))
         })
     }
 
@@ -318,12 +322,12 @@ impl Snapshot {
         workload: &Workload,
         route: &Route,
         (revision, tag, by_namespace): (&IstioRevision, Option<&IstioRevisionTag>, bool),
-    ) -> Option<Standing> {
-        let empty = crate::references::Crew::new();
-        let crew = self.references.crew(key).unwrap_or(&empty);
+    ) -> Option<WorkloadState> {
+        let empty = crate::references::PodsByRevision::new();
+        let crew = self.references.pods_by_revision(key).unwrap_or(&empty);
         let elsewhere = crew.keys().any(|name| **name != *route.target);
         let sent = workload
-            .mark
+            .record
             .as_ref()
             .filter(|mark| mark.revision == route.target);
         let arrived = revision.name() == route.target;
@@ -333,11 +337,11 @@ impl Snapshot {
         {
             let here = crew.get(route.target.as_str()).copied().unwrap_or_default();
             let desired = usize::try_from(workload.rollout.desired).unwrap_or_default();
-            let was = self.standing_before(key) == Some(&Standing::Finished { batch: mark.batch });
+            let was = self.standing_before(key) == Some(&WorkloadState::Finished { batch: mark.batch });
             // Pods that are replaced later are nobody's failure.
             let all_here = here >= desired || (was && here > 0);
             return Some(if workload.rollout.was_complete && all_here {
-                Standing::Finished { batch: mark.batch }
+                WorkloadState::Finished { batch: mark.batch }
             } else {
                 started(workload, route)?
             });
@@ -349,7 +353,7 @@ impl Snapshot {
                 let standing = tagged(tag, revision, leaves)?;
                 // Who will be left alone anyway says so before the tag moves: a plan is asked for before.
                 return Some(match self.skipped(key, workload, route) {
-                    Some(reason) if standing == Standing::Waiting => Standing::Skipped(reason),
+                    Some(reason) if standing == WorkloadState::Waiting => WorkloadState::Skipped(reason),
                     _ => standing,
                 });
             }
@@ -358,27 +362,27 @@ impl Snapshot {
             _ => {}
         }
         if let Some(reason) = self.skipped(key, workload, route) {
-            return Some(Standing::Skipped(reason));
+            return Some(WorkloadState::Skipped(reason));
         }
         let space = Subject::Namespace(key.namespace().to_owned());
-        if self.is_refused(&Subject::Workload(key.clone()))
-            || (!arrived && by_namespace && self.is_refused(&space))
+        if self.is_rejected(&Subject::Workload(key.clone()))
+            || (!arrived && by_namespace && self.is_rejected(&space))
         {
-            return Some(Standing::Refused);
+            return Some(WorkloadState::Rejected);
         }
         if !arrived && by_namespace {
-            return Some(Standing::Waiting);
+            return Some(WorkloadState::Waiting);
         }
         if sent.is_some() {
             return started(workload, route);
         }
-        Some(Standing::Pending {
+        Some(WorkloadState::Pending {
             priority: workload.priority,
         })
     }
 
-    fn standing_before(&self, key: &WorkloadKey) -> Option<&Standing> {
-        self.ledgers.values().find_map(|ledger| ledger.standing(key))
+    fn standing_before(&self, key: &WorkloadKey) -> Option<&WorkloadState> {
+        self.migration_indexes.values().find_map(|index| index.state(key))
     }
 
     fn skipped(&self, key: &WorkloadKey, workload: &Workload, route: &Route) -> Option<Reason> {
@@ -396,34 +400,34 @@ impl Snapshot {
     }
 
     /// Whether the last attempt was refused in a way that will not right itself.
-    pub(crate) fn is_refused(&self, subject: &Subject) -> bool {
+    pub(crate) fn is_rejected(&self, subject: &Subject) -> bool {
         let class = self.failures.get(subject).map(|failure| failure.class);
         matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
     }
 
     /// Whose plan may differ when the terms of a migration or the status it is judged by changed: everybody there is room for.
-    pub(super) fn stir(&self, istio: &str) -> Woken {
-        let (Some(ledger), Some(object)) = (self.ledgers.get(istio), self.istios.get(istio)) else {
-            return Woken::new();
+    pub(super) fn stir(&self, istio: &str) -> AffectedSubjects {
+        let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
+            return AffectedSubjects::new();
         };
-        let next = ledger.candidates(self.now).take(self.room(ledger, object));
+        let next = index.candidates(self.now).take(self.room(index, object));
         let next = next.map(|(_, key)| Subject::Workload(key.clone()));
         next.chain([Subject::istio(istio)]).collect()
     }
 
     /// Whose plan may differ when one workload came to stand elsewhere: the others there is room for know it already, but one more may fit.
-    fn make_room(&self, istio: &str) -> Woken {
-        let (Some(ledger), Some(object)) = (self.ledgers.get(istio), self.istios.get(istio)) else {
-            return Woken::new();
+    fn make_room(&self, istio: &str) -> AffectedSubjects {
+        let (Some(index), Some(object)) = (self.migration_indexes.get(istio), self.istios.get(istio)) else {
+            return AffectedSubjects::new();
         };
-        let last = self.room(ledger, object).checked_sub(1);
-        let last = last.and_then(|last| ledger.candidates(self.now).nth(last));
+        let last = self.room(index, object).checked_sub(1);
+        let last = last.and_then(|last| index.candidates(self.now).nth(last));
         let last = last.map(|(_, key)| Subject::Workload(key.clone()));
         last.into_iter().chain([Subject::istio(istio)]).collect()
     }
 
     /// How many more may join the batch that is open, as far as its members go.
-    fn room(&self, ledger: &Ledger, istio: &Istio) -> usize {
+    fn room(&self, index: &MigrationIndex, istio: &Istio) -> usize {
         let written = istio.status.workload_migration.as_ref().filter(|written| {
             written.state == MigrationState::InProgress
                 && self.migration_target(istio.name()) == Some(written.target_revision.as_str())
@@ -435,35 +439,35 @@ impl Snapshot {
         let size = batched.and_then(|batched| batched.batch_size).unwrap_or(1).max(1);
         open.map_or(0, |open| {
             let size = usize::try_from(size).unwrap_or(1);
-            size.saturating_sub(ledger.members(open.current_batch).count())
+            size.saturating_sub(index.members(open.current_batch).count())
         })
     }
 
     /// The namespaces an Istio relabels.
-    pub(super) fn stir_namespaces(&self, istio: &str) -> Woken {
-        let ledger = self.ledgers.get(istio);
-        let names = ledger.into_iter().flat_map(Ledger::namespaces);
+    pub(super) fn stir_namespaces(&self, istio: &str) -> AffectedSubjects {
+        let index = self.migration_indexes.get(istio);
+        let names = index.into_iter().flat_map(MigrationIndex::namespaces);
         names.map(|name| Subject::Namespace(name.to_owned())).collect()
     }
 }
 
-fn started(workload: &Workload, route: &Route) -> Option<Standing> {
-    let mark = workload.mark.as_ref()?;
-    Some(Standing::Started {
+fn started(workload: &Workload, route: &Route) -> Option<WorkloadState> {
+    let mark = workload.record.as_ref()?;
+    Some(WorkloadState::Started {
         deadline: workload.deadline(mark, route.timeout),
         batch: mark.batch,
     })
 }
 
 /// A workload on a tag is never relabelled: it waits for a tag that follows the Istio, and one on a fixed tag stays.
-fn tagged(tag: &IstioRevisionTag, revision: &IstioRevision, leaves: bool) -> Option<Standing> {
+fn tagged(tag: &IstioRevisionTag, revision: &IstioRevision, leaves: bool) -> Option<WorkloadState> {
     let owner = revision.metadata.controller().map(|owner| owner.name.as_str());
     let target = &tag.spec.target_ref;
     let follows = target.kind == ObjectKind::Istio.name() && Some(target.name.as_str()) == owner;
     let standing = if follows {
-        Standing::Waiting
+        WorkloadState::Waiting
     } else {
-        Standing::Skipped(Reason::PinnedByTag)
+        WorkloadState::Skipped(Reason::PinnedByTag)
     };
     leaves.then_some(standing)
 }

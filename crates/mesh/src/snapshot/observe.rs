@@ -12,7 +12,7 @@ use mainstay_api::{
 use super::wake::controller;
 use super::{
     DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
-    SourceState, Webhook, pointer, wanted_tags,
+    SourceState, Webhook, pointer, requested_tags,
 };
 use crate::Subject;
 use crate::plan::ReleaseKey;
@@ -20,7 +20,7 @@ use crate::references::{Labels, Referrer, ReferrerKey};
 use crate::workload::{Workload, WorkloadKey};
 
 /// Subjects to plan for.
-pub type Woken = BTreeSet<Subject>;
+pub type AffectedSubjects = BTreeSet<Subject>;
 
 /// One thing that was seen.
 #[derive(Clone, Debug, PartialEq)]
@@ -97,7 +97,7 @@ pub enum Observation {
 
 impl Snapshot {
     /// Takes in what was seen.
-    pub fn observe(&mut self, seen: Observation) -> Woken {
+    pub fn observe(&mut self, seen: Observation) -> AffectedSubjects {
         match seen {
             Observation::Istio(istio) => self.istio_seen(istio),
             Observation::Revision(revision) => self.revision_seen(revision),
@@ -133,7 +133,7 @@ impl Snapshot {
                 finished,
                 leaving,
                 workload,
-            } => self.refer(Referrer::Pod {
+            } => self.observe_referrer(Referrer::Pod {
                 namespace: &namespace,
                 name: &name,
                 labels: &labels,
@@ -160,7 +160,7 @@ impl Snapshot {
     }
 
     /// Takes in what a namespace or a pod says, without a copy of it: the busiest of all events.
-    pub fn refer(&mut self, referrer: Referrer<'_>) -> Woken {
+    pub fn observe_referrer(&mut self, referrer: Referrer<'_>) -> AffectedSubjects {
         let Referrer::Pod {
             namespace,
             name,
@@ -189,7 +189,7 @@ impl Snapshot {
         found.filter(|_| matters).cloned()
     }
 
-    fn referrer_gone(&mut self, key: &ReferrerKey) -> Woken {
+    fn referrer_gone(&mut self, key: &ReferrerKey) -> AffectedSubjects {
         let workload = match key {
             ReferrerKey::Pod(namespace, name) => self.workload_of(namespace, name),
             _ => None,
@@ -208,10 +208,10 @@ impl Snapshot {
         woken
     }
 
-    fn istio_seen(&mut self, istio: Istio) -> Woken {
+    fn istio_seen(&mut self, istio: Istio) -> AffectedSubjects {
         let name = istio.name().to_owned();
         let mut woken = self.around_istio(&name);
-        let claims = wanted_tags(&istio);
+        let claims = requested_tags(&istio);
         if let Some(old) = self.istios.insert(istio) {
             self.drop_claims(&old);
         }
@@ -225,7 +225,7 @@ impl Snapshot {
         woken
     }
 
-    fn revision_seen(&mut self, revision: IstioRevision) -> Woken {
+    fn revision_seen(&mut self, revision: IstioRevision) -> AffectedSubjects {
         let name = revision.name().to_owned();
         let mut woken = self.around_revision(&name);
         let subject = Subject::revision(&name);
@@ -244,7 +244,7 @@ impl Snapshot {
         woken
     }
 
-    fn tag_seen(&mut self, tag: IstioRevisionTag) -> Woken {
+    fn tag_seen(&mut self, tag: IstioRevisionTag) -> AffectedSubjects {
         let name = tag.name().to_owned();
         let mut woken = self.around_tag(&name);
         self.drop_pointer(
@@ -268,7 +268,7 @@ impl Snapshot {
         woken
     }
 
-    fn cni_seen(&mut self, cni: IstioCni) -> Woken {
+    fn cni_seen(&mut self, cni: IstioCni) -> AffectedSubjects {
         let subject = Subject::cni(cni.name());
         let home = cni.spec.namespace.clone();
         self.move_tenant(&subject, old_home(&self.cnis, subject.name()), Some(home));
@@ -277,7 +277,7 @@ impl Snapshot {
         self.dependency_changed(subject, old.map(|old| old.status.state) != state)
     }
 
-    fn ztunnel_seen(&mut self, ztunnel: ZTunnel) -> Woken {
+    fn ztunnel_seen(&mut self, ztunnel: ZTunnel) -> AffectedSubjects {
         let subject = Subject::ztunnel(ztunnel.name());
         let home = ztunnel.spec.namespace.clone();
         self.move_tenant(&subject, old_home(&self.ztunnels, subject.name()), Some(home));
@@ -295,8 +295,8 @@ impl Snapshot {
     }
 
     /// Revisions look at the state of plug-in and node proxy, and at nothing else of them.
-    fn dependency_changed(&self, subject: Subject, state_changed: bool) -> Woken {
-        let mut woken = Woken::from([subject]);
+    fn dependency_changed(&self, subject: Subject, state_changed: bool) -> AffectedSubjects {
+        let mut woken = AffectedSubjects::from([subject]);
         if state_changed {
             woken.extend(
                 self.revisions
@@ -307,18 +307,18 @@ impl Snapshot {
         woken
     }
 
-    fn webhook_seen(&mut self, webhook: Webhook) -> Woken {
+    fn webhook_seen(&mut self, webhook: Webhook) -> AffectedSubjects {
         let name = webhook.metadata.name.clone();
         if self.webhooks.get(&name) == Some(&webhook) {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
-        let mut woken = Woken::from([Subject::Webhook(name.clone())]);
+        let mut woken = AffectedSubjects::from([Subject::Webhook(name.clone())]);
         woken.extend(controller(&webhook.metadata));
         self.webhooks.insert(name, webhook);
         woken
     }
 
-    fn gone(&mut self, subject: &Subject) -> Woken {
+    fn gone(&mut self, subject: &Subject) -> AffectedSubjects {
         self.failures.remove(subject);
         match subject {
             Subject::Webhook(name) => {
@@ -353,7 +353,7 @@ impl Snapshot {
         }
     }
 
-    fn istio_gone(&mut self, name: &str) -> Woken {
+    fn istio_gone(&mut self, name: &str) -> AffectedSubjects {
         let mut woken = self.around_istio(name);
         if let Some(old) = self.istios.remove(name) {
             self.drop_claims(&old);
@@ -363,7 +363,7 @@ impl Snapshot {
         woken
     }
 
-    fn revision_gone(&mut self, name: &str) -> Woken {
+    fn revision_gone(&mut self, name: &str) -> AffectedSubjects {
         let mut woken = self.around_revision(name);
         self.move_tenant(&Subject::revision(name), old_home(&self.revisions, name), None);
         let old = self.revisions.remove(name);
@@ -373,7 +373,7 @@ impl Snapshot {
         woken
     }
 
-    fn tag_gone(&mut self, name: &str) -> Woken {
+    fn tag_gone(&mut self, name: &str) -> AffectedSubjects {
         let mut woken = self.around_tag(name);
         let flipped = self.references.remove(&ReferrerKey::Tag(name.to_owned()));
         let old = self.tags.remove(name);
@@ -387,10 +387,10 @@ impl Snapshot {
         woken
     }
 
-    fn namespace_seen(&mut self, name: &str, labels: &Labels, fact: Namespace) -> Woken {
-        let chosen = self.references.chosen_in(name).map(str::to_owned);
-        let mut woken = self.refer(Referrer::Namespace { name, labels });
-        let rechosen = self.references.chosen_in(name) != chosen.as_deref();
+    fn namespace_seen(&mut self, name: &str, labels: &Labels, fact: Namespace) -> AffectedSubjects {
+        let chosen = self.references.selected_by_namespace(name).map(str::to_owned);
+        let mut woken = self.observe_referrer(Referrer::Namespace { name, labels });
+        let rechosen = self.references.selected_by_namespace(name) != chosen.as_deref();
         let old = self.namespaces.insert(name.to_owned(), fact);
         let new = self.namespaces.get(name);
         let differs = |part: fn(&Namespace) -> bool| old.as_ref().map(part) != new.map(part);
@@ -401,17 +401,17 @@ impl Snapshot {
             woken.extend(self.refresh_namespace(name));
         }
         // Its version changed: what was planned for the version before is planned anew.
-        if self.relabeller_of(name).is_some() {
+        if self.relabeling_istio(name).is_some() {
             woken.insert(Subject::Namespace(name.to_owned()));
         }
         woken
     }
 
-    fn deployment_seen(&mut self, key: (String, String), fact: Option<Deployment>) -> Woken {
+    fn deployment_seen(&mut self, key: (String, String), fact: Option<Deployment>) -> AffectedSubjects {
         let revision = match key.1.strip_prefix("istiod") {
             Some("") => names::DEFAULT_REVISION,
             Some(rest) => rest.strip_prefix('-').unwrap_or(rest),
-            None => return Woken::new(),
+            None => return AffectedSubjects::new(),
         };
         let subject = Subject::revision(revision);
         let old = match fact {
@@ -419,47 +419,47 @@ impl Snapshot {
             None => self.deployments.remove(&key),
         };
         if old == fact {
-            Woken::new()
+            AffectedSubjects::new()
         } else {
-            Woken::from([subject])
+            AffectedSubjects::from([subject])
         }
     }
 
-    fn daemonset_seen(&mut self, key: (String, String), fact: Option<DaemonSet>) -> Woken {
+    fn daemonset_seen(&mut self, key: (String, String), fact: Option<DaemonSet>) -> AffectedSubjects {
         let subject = match key.1.as_str() {
             names::CNI_DAEMONSET => Subject::cni(names::SINGLETON),
             names::ZTUNNEL_DAEMONSET => Subject::ztunnel(names::SINGLETON),
-            _ => return Woken::new(),
+            _ => return AffectedSubjects::new(),
         };
         let old = match fact {
             Some(fact) => self.daemonsets.insert(key, fact),
             None => self.daemonsets.remove(&key),
         };
         if old == fact {
-            Woken::new()
+            AffectedSubjects::new()
         } else {
-            Woken::from([subject])
+            AffectedSubjects::from([subject])
         }
     }
 
-    fn release_seen(&mut self, key: ReleaseKey, fact: ReleaseFact) -> Woken {
+    fn release_seen(&mut self, key: ReleaseKey, fact: ReleaseFact) -> AffectedSubjects {
         let subject = self.owner_of(&key.owner);
         let old = self.releases.insert(key, fact.clone());
         if old == Some(fact) {
-            Woken::new()
+            AffectedSubjects::new()
         } else {
             subject.into_iter().collect()
         }
     }
 
-    fn probed(&mut self, webhook: String, result: ProbeResult) -> Woken {
+    fn probed(&mut self, webhook: String, result: ProbeResult) -> AffectedSubjects {
         self.probes.insert(webhook.clone(), result);
-        Woken::from([Subject::Webhook(webhook)])
+        AffectedSubjects::from([Subject::Webhook(webhook)])
     }
 
-    fn succeeded(&mut self, subject: Subject) -> Woken {
+    fn succeeded(&mut self, subject: Subject) -> AffectedSubjects {
         if self.failures.remove(&subject).is_none() {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
         let mut woken = self.fate_changed(&subject);
         woken.insert(subject);
@@ -467,23 +467,23 @@ impl Snapshot {
     }
 
     /// Whether something can be moved at all is part of where it stands.
-    fn fate_changed(&mut self, subject: &Subject) -> Woken {
+    fn fate_changed(&mut self, subject: &Subject) -> AffectedSubjects {
         match subject {
             Subject::Workload(key) => self.refresh_workload(key),
             Subject::Namespace(name) => {
                 let mut woken = self.refresh_namespace(name);
                 // Nothing restarts before all namespaces are relabelled, but one that cannot be is not waited for.
-                let waiting = self.relabeller_of(name).map(|istio| istio.name().to_owned());
+                let waiting = self.relabeling_istio(name).map(|istio| istio.name().to_owned());
                 woken.extend(waiting.into_iter().flat_map(|istio| self.stir(&istio)));
                 woken
             }
-            Subject::Object(..) | Subject::Webhook(_) => Woken::new(),
+            Subject::Object(..) | Subject::Webhook(_) => AffectedSubjects::new(),
         }
     }
 
-    fn source_changed(&mut self, source: Source, state: SourceState) -> Woken {
+    fn source_changed(&mut self, source: Source, state: SourceState) -> AffectedSubjects {
         if *self.source(source) == state {
-            return Woken::new();
+            return AffectedSubjects::new();
         }
         self.sources.insert(source, state);
         self.subjects()
@@ -505,7 +505,7 @@ impl Snapshot {
     }
 
     fn drop_claims(&mut self, istio: &Istio) {
-        for tag in wanted_tags(istio) {
+        for tag in requested_tags(istio) {
             self.claims.remove(tag.as_str(), &istio.metadata.name);
         }
     }

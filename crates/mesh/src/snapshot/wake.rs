@@ -2,13 +2,13 @@
 
 use mainstay_api::{Istio, Kind, ObjectKind, ObjectMeta, names};
 
-use super::{Objects, Snapshot, Woken, pointer_to, wanted_tags};
+use super::{AffectedSubjects, Objects, Snapshot, pointer_to, requested_tags};
 use crate::Subject;
 
 impl Snapshot {
     /// The revision and the tag of each name, where they exist. An Istio that holds on to a tag waits for the tag to be unused.
-    pub(super) fn by_names(&self, names: Vec<String>) -> Woken {
-        let mut woken = Woken::new();
+    pub(super) fn by_names(&self, names: Vec<String>) -> AffectedSubjects {
+        let mut woken = AffectedSubjects::new();
         for name in names {
             if let Some(revision) = self.revisions.get(&name) {
                 woken.insert(Subject::revision(&name));
@@ -24,13 +24,13 @@ impl Snapshot {
 
     /// Who looks at an Istio: what points to it, the other Istios that want one of its tags, and those that want a tag of a name
     /// it could give to its active revision. It is asked before and after a change, because the tags may change with it.
-    pub(super) fn around_istio(&self, name: &str) -> Woken {
-        let mut woken: Woken = self
+    pub(super) fn around_istio(&self, name: &str) -> AffectedSubjects {
+        let mut woken: AffectedSubjects = self
             .pointers
             .of(&pointer_to(ObjectKind::Istio, name))
             .cloned()
             .collect();
-        let wants = |other: &&Istio| wanted_tags(other).iter().any(|tag| may_be_active(tag, name));
+        let wants = |other: &&Istio| requested_tags(other).iter().any(|tag| may_be_active(tag, name));
         woken.extend(
             self.istios
                 .iter()
@@ -40,7 +40,7 @@ impl Snapshot {
         let Some(istio) = self.istios.get(name) else {
             return woken;
         };
-        for tag in wanted_tags(istio) {
+        for tag in requested_tags(istio) {
             woken.extend(self.claims.of(tag.as_str()).map(Subject::istio));
         }
         woken
@@ -48,14 +48,14 @@ impl Snapshot {
 
     /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them or stays on
     /// it, the tag that shares its name, and the Istios that want such a tag.
-    pub(super) fn around_revision(&self, name: &str) -> Woken {
-        let mut woken: Woken = self
+    pub(super) fn around_revision(&self, name: &str) -> AffectedSubjects {
+        let mut woken: AffectedSubjects = self
             .pointers
             .of(&pointer_to(ObjectKind::IstioRevision, name))
             .cloned()
             .collect();
         woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
-        woken.extend(self.references.tags_on(name).map(Subject::tag));
+        woken.extend(self.references.tags_targeting(name).map(Subject::tag));
         woken.extend(self.claims.of(name).map(Subject::istio));
         let named = self
             .istios
@@ -80,15 +80,15 @@ impl Snapshot {
     }
 
     /// An Istio, and what points to it.
-    pub(super) fn with_pointers(&self, istio: &str) -> Woken {
+    pub(super) fn with_pointers(&self, istio: &str) -> AffectedSubjects {
         let key = pointer_to(ObjectKind::Istio, istio);
         let pointers = self.pointers.of(&key).cloned();
         pointers.chain([Subject::istio(istio)]).collect()
     }
 
     /// Who looks at a tag: its owner, the Istios that want it, the revision that shares its name.
-    pub(super) fn around_tag(&self, name: &str) -> Woken {
-        let mut woken: Woken = self.claims.of(name).map(Subject::istio).collect();
+    pub(super) fn around_tag(&self, name: &str) -> AffectedSubjects {
+        let mut woken: AffectedSubjects = self.claims.of(name).map(Subject::istio).collect();
         woken.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
         woken.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
         woken
@@ -106,7 +106,7 @@ impl Snapshot {
             .or_else(|| find(&self.ztunnels, uid))
     }
 
-    pub(super) fn all_revisions(&self) -> Woken {
+    pub(super) fn all_revisions(&self) -> AffectedSubjects {
         self.revisions
             .iter()
             .map(|revision| Subject::revision(revision.name()))

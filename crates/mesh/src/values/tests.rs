@@ -25,7 +25,7 @@ fn squeezed(text: &str) -> String {
 
 fn check_revision(settings: &Settings, profile: &str, user: &str, expected: &str) {
     let library = library("1.29.1", PROFILES);
-    let pipeline = Pipeline::with(settings, &library);
+    let pipeline = Pipeline::new(settings, &library);
     let user = map(user);
     let plane = ControlPlane {
         revision: "my-rev",
@@ -103,7 +103,7 @@ fn every_step_has_its_place() {
 fn a_profile_that_is_not_there_fails_the_chain() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
-    let pipeline = Pipeline::with(&settings, &library);
+    let pipeline = Pipeline::new(&settings, &library);
     let plane = ControlPlane {
         revision: "r",
         namespace: "n",
@@ -124,7 +124,7 @@ fn a_profile_that_is_not_there_fails_the_chain() {
 fn the_plug_in_keeps_keys_of_its_chart() {
     let library = library("1.29.1", PROFILES);
     let settings = Settings::default();
-    let pipeline = Pipeline::with(&settings, &library);
+    let pipeline = Pipeline::new(&settings, &library);
     let user = map(r#"{"cni":{"cniConfDir":"/etc"}}"#);
     let values = pipeline
         .cni_values(Some(&user), "ambient", &"1.29.1".parse().unwrap())
@@ -145,7 +145,7 @@ fn the_node_proxy_inherits_from_its_control_plane_and_lifts_its_own_values() {
         fips: true,
         ..Settings::default()
     };
-    let pipeline = Pipeline::with(&settings, &library);
+    let pipeline = Pipeline::new(&settings, &library);
     let plane = RevisionSpec {
         values: Some(map(
             r#"{"global":{"istioNamespace":"mesh","network":"n1"},"meshConfig":{"trustDomain":"td"},"pilot":{"x":1},"revision":"my-rev"}"#,

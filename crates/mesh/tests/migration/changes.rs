@@ -2,7 +2,7 @@
 
 use mainstay_api::{IstioSpec, MigrationState};
 use mainstay_mesh::snapshot::{Source, SourceState};
-use mainstay_mesh::{Again, Observation, Subject};
+use mainstay_mesh::{Observation, Requeue, Subject};
 use serde_json::json;
 
 use super::{NEW, OLD, batched, condition, finish, istio, mesh, moves, roll, shown, status, upgrade, wait};
@@ -160,7 +160,7 @@ fn an_operator_that_has_just_started_goes_on_where_the_last_one_stopped() {
             let now = world.snapshot.now;
             let moving = world
                 .snapshot
-                .ledger("default")
+                .migration_index("default")
                 .unwrap()
                 .moving(now)
                 .map(|(_, key)| key.clone());
@@ -220,7 +220,7 @@ fn a_migration_held_back_past_the_moment_of_its_next_batch_waits_for_an_event() 
     wait(&mut world, 60);
     let plan = world.plan(&Subject::istio("default"));
     assert!(plan.is_empty(), "{plan:?}");
-    assert_eq!(plan.again, Again::OnEvent, "the moment has passed");
+    assert_eq!(plan.requeue, Requeue::OnEvent, "the moment has passed");
     istio(&mut world, "v1.29.1", paused(false));
     let done = world.settle();
     assert_eq!(

@@ -3,7 +3,7 @@
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, Time, names};
 use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::workload::WorkloadKey;
-use mainstay_mesh::{Again, Observation, Subject};
+use mainstay_mesh::{Observation, Requeue, Subject};
 use serde_json::{Value, json};
 
 use super::{
@@ -66,7 +66,7 @@ fn a_workload_that_needs_no_new_label_is_restarted_and_one_that_does_is_not_rest
         Value::Null,
         "the label changes the template already"
     );
-    let mark = world.workloads[&web]["metadata"]["annotations"][names::MIGRATION_MARK]
+    let mark = world.workloads[&web]["metadata"]["annotations"][names::MIGRATION_RECORD]
         .as_str()
         .unwrap();
     assert_eq!(
@@ -115,14 +115,14 @@ fn batches_are_of_the_size_asked_for_and_apart_by_the_delay() {
             Vec::<&str>::new(),
             "nothing starts before the delay"
         );
-        let again = world.plan(&Subject::istio("default")).again;
+        let again = world.plan(&Subject::istio("default")).requeue;
         if batch < 4 {
             let due = world
                 .snapshot
                 .now
                 .checked_add(jiff::SignedDuration::from_secs(30))
                 .unwrap();
-            assert_eq!(again, Again::At(due));
+            assert_eq!(again, Requeue::At(due));
         }
         assert_eq!(moves(&wait(&mut world, 29)), Vec::<&str>::new());
         sizes.push(moves(&wait(&mut world, 1)).len());
@@ -164,7 +164,7 @@ fn the_states_of_a_migration_in_their_order() {
         world.settle();
         let begun = status(&world);
         assert_eq!(begun.state, MigrationState::InProgress);
-        assert_eq!(begun.start_time.map(Time::moment), Some(world.snapshot.now));
+        assert_eq!(begun.start_time.map(Time::timestamp), Some(world.snapshot.now));
         assert_eq!(begun.completion_time, None);
         wait(&mut world, 299);
         assert_eq!(status(&world), begun, "nothing changes meanwhile");
@@ -176,7 +176,10 @@ fn the_states_of_a_migration_in_their_order() {
         let over = status(&world);
         assert_eq!(over.state, expected);
         assert_eq!(over.start_time, begun.start_time);
-        assert_eq!(over.completion_time.map(Time::moment), Some(world.snapshot.now));
+        assert_eq!(
+            over.completion_time.map(Time::timestamp),
+            Some(world.snapshot.now)
+        );
         wait(&mut world, 3_600);
         assert_eq!(status(&world), over, "and nothing afterwards");
     };

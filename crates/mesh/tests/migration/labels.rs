@@ -2,7 +2,7 @@
 
 use mainstay_api::IstioSpec;
 use mainstay_mesh::Observation;
-use mainstay_mesh::ledger::Standing;
+use mainstay_mesh::migration::WorkloadState;
 use mainstay_mesh::snapshot::{Source, SourceState};
 use mainstay_mesh::workload::{WorkloadKey, WorkloadKind};
 use serde_json::json;
@@ -115,10 +115,10 @@ fn a_tag_that_is_pinned_to_an_old_revision_keeps_its_workloads() {
     let done = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(moves(&done), Vec::<&str>::new());
     assert_eq!(shown(&world), "Completed 0+0+1 of 1, batch 0 of 0");
-    let ledger = world.snapshot.ledger("default").unwrap();
+    let index = world.snapshot.migration_index("default").unwrap();
     assert_eq!(
-        ledger.standing(&cart),
-        Some(&Standing::Skipped(mainstay_api::Reason::PinnedByTag))
+        index.state(&cart),
+        Some(&WorkloadState::Skipped(mainstay_api::Reason::PinnedByTag))
     );
     wait(&mut world, 3_600);
     assert_eq!(world.revisions(), [OLD, NEW]);
@@ -152,9 +152,9 @@ fn what_is_to_be_left_alone_is_left_alone_and_said_why() {
     );
     roll(&mut world);
     assert_eq!(shown(&world), "Completed 1+0+4 of 5, batch 1 of 1");
-    let ledger = world.snapshot.ledger("default").unwrap();
-    let why = |key: &WorkloadKey| match ledger.standing(key) {
-        Some(Standing::Skipped(reason)) => reason.name().to_owned(),
+    let index = world.snapshot.migration_index("default").unwrap();
+    let why = |key: &WorkloadKey| match index.state(key) {
+        Some(WorkloadState::Skipped(reason)) => reason.name().to_owned(),
         other => format!("{other:?}"),
     };
     assert_eq!(why(&deployment("shop", "skipped")), "SkippedByAnnotation");
@@ -190,10 +190,10 @@ fn stateful_and_daemon_sets_move_when_asked_for() {
     );
     finish(&mut world);
     assert_eq!(shown(&world), "Completed 1+0+1 of 2, batch 1 of 1");
-    let standing = world.snapshot.ledger("default").unwrap().standing(&stuck);
+    let standing = world.snapshot.migration_index("default").unwrap().state(&stuck);
     assert_eq!(
         standing,
-        Some(&Standing::Skipped(mainstay_api::Reason::UpdatesOnDelete))
+        Some(&WorkloadState::Skipped(mainstay_api::Reason::UpdatesOnDelete))
     );
 }
 
@@ -224,10 +224,10 @@ fn a_workload_nothing_asks_a_proxy_for_is_not_robbed_of_it() {
     world.namespace("shop", "");
     let done = upgrade(&mut world, batched(1, "0s"));
     assert_eq!(moves(&done), Vec::<&str>::new());
-    let standing = world.snapshot.ledger("default").unwrap().standing(&cart);
+    let standing = world.snapshot.migration_index("default").unwrap().state(&cart);
     assert_eq!(
         standing,
-        Some(&Standing::Skipped(mainstay_api::Reason::NoReference))
+        Some(&WorkloadState::Skipped(mainstay_api::Reason::NoReference))
     );
 }
 
@@ -242,7 +242,7 @@ fn a_namespace_without_workloads_names_the_new_revision_too() {
             .any(|event| event.starts_with(&format!("MigrationStarted: relabelling namespaces for {NEW}"))),
         "{told:#?}"
     );
-    let labels = world.snapshot.references().chosen_in("empty");
+    let labels = world.snapshot.references().selected_by_namespace("empty");
     assert_eq!(labels, Some(NEW));
     assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
     wait(&mut world, 60);

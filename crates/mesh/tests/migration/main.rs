@@ -108,8 +108,8 @@ fn events(done: &[String]) -> Vec<&str> {
 /// Everything that is moving comes up.
 fn roll(world: &mut World) -> Vec<String> {
     let now = world.snapshot.now;
-    let ledger = world.snapshot.ledger("default").unwrap();
-    let keys: Vec<WorkloadKey> = ledger.moving(now).map(|(_, key)| key.clone()).collect();
+    let index = world.snapshot.migration_index("default").unwrap();
+    let keys: Vec<WorkloadKey> = index.moving(now).map(|(_, key)| key.clone()).collect();
     for key in keys {
         world.roll(&key);
     }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mainstay_api::{Kind, ObjectKind, ObjectMeta, Resource, Time, names};
-use mainstay_mesh::plan::{NewObject, NewStatus, Release, ReleaseKey, Seen};
+use mainstay_mesh::plan::{NewObject, NewStatus, Precondition, Release, ReleaseKey};
 use mainstay_mesh::snapshot::{Objects, ReleaseFact, Webhook, WebhookClient};
 use mainstay_mesh::{Action, Observation, Plan, Subject};
 use serde_json::Value;
@@ -24,7 +24,7 @@ impl World {
     }
 
     fn act(&mut self, action: &Action) {
-        if let Some(seen) = action.seen() {
+        if let Some(seen) = action.precondition() {
             self.check(seen);
         }
         match action {
@@ -84,7 +84,7 @@ impl World {
     }
 
     /// Every write is about the version that is there.
-    fn check(&self, seen: &Seen) {
+    fn check(&self, seen: &Precondition) {
         let (uid, version) = match &seen.subject {
             Subject::Namespace(name) => {
                 let space = self.snapshot.namespace(name).expect("a namespace");
@@ -139,7 +139,7 @@ impl World {
                 name: new.name.clone(),
                 uid,
                 generation: 1,
-                creation_timestamp: Some(Time::of(self.snapshot.now)),
+                creation_timestamp: Some(Time::from_timestamp(self.snapshot.now)),
                 owner_references: vec![new.owner.clone()],
                 finalizers: new.finalizers.clone(),
                 ..ObjectMeta::default()

@@ -23,7 +23,9 @@ use mainstay_mesh::plan::NewStatus;
 use mainstay_mesh::references::{Labels, ReferrerKey};
 use mainstay_mesh::snapshot::{DaemonSet, Deployment, Objects, Source, SourceState};
 use mainstay_mesh::workload::WorkloadKey;
-use mainstay_mesh::{Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, Woken, plan};
+use mainstay_mesh::{
+    AffectedSubjects, Library, Observation, Plan, Resolution, Settings, Snapshot, Subject, plan,
+};
 use serde_json::{Value, json};
 
 /// A whole cluster, as far as plans can tell.
@@ -100,7 +102,7 @@ impl World {
     }
 
     /// Takes in an observation; those it wakes wait in the queue.
-    pub fn see(&mut self, observation: Observation) -> Woken {
+    pub fn see(&mut self, observation: Observation) -> AffectedSubjects {
         self.remember(&observation);
         let woken = self.snapshot.observe(observation);
         self.queue.extend(woken.iter().cloned());
@@ -159,11 +161,11 @@ impl World {
         fresh
     }
 
-    pub fn namespace(&mut self, name: &str, labels: &str) -> Woken {
+    pub fn namespace(&mut self, name: &str, labels: &str) -> AffectedSubjects {
         self.put_namespace(name, pairs(labels), Labels::default())
     }
 
-    pub fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels) -> Woken {
+    pub fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels) -> AffectedSubjects {
         let version = self.fresh();
         self.see(Observation::Namespace {
             name: name.into(),
@@ -175,7 +177,7 @@ impl World {
         })
     }
 
-    pub fn pod(&mut self, namespace: &str, name: &str, labels: &str, annotations: &str) -> Woken {
+    pub fn pod(&mut self, namespace: &str, name: &str, labels: &str, annotations: &str) -> AffectedSubjects {
         self.see(Observation::Pod {
             namespace: namespace.into(),
             name: name.into(),
@@ -187,7 +189,7 @@ impl World {
         })
     }
 
-    pub fn pod_gone(&mut self, namespace: &str, name: &str) -> Woken {
+    pub fn pod_gone(&mut self, namespace: &str, name: &str) -> AffectedSubjects {
         self.see(Observation::ReferrerGone(ReferrerKey::Pod(
             namespace.into(),
             name.into(),
@@ -224,7 +226,7 @@ impl World {
                     name: name.into(),
                     uid: format!("uid-{version:04}"),
                     generation: 0,
-                    creation_timestamp: Some(Time::of(self.snapshot.now)),
+                    creation_timestamp: Some(Time::from_timestamp(self.snapshot.now)),
                     ..ObjectMeta::default()
                 },
                 ..Resource::default()
@@ -263,7 +265,7 @@ impl World {
             self.collect(&object.metadata.uid);
         } else if object.metadata.deletion_timestamp.is_none() {
             self.edit::<S>(name, |object| {
-                object.metadata.deletion_timestamp = Some(Time::of(now));
+                object.metadata.deletion_timestamp = Some(Time::from_timestamp(now));
             });
         }
     }

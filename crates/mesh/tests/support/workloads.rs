@@ -50,7 +50,7 @@ impl World {
         };
         edit(object);
         object["metadata"]["resourceVersion"] = json!(version.to_string());
-        let (_, workload) = Workload::of(key.kind(), object).expect("a workload");
+        let (_, workload) = Workload::from_object(key.kind(), object).expect("a workload");
         self.see(Observation::Workload(key.clone(), Some(workload)));
     }
 
@@ -138,7 +138,7 @@ impl World {
         let asked = mainstay_mesh::references::pod_reference(&template);
         let opted_out = template.get(names::INJECT_LABEL).map(String::as_str) == Some("false");
         let name = references
-            .chosen_in(key.namespace())
+            .selected_by_namespace(key.namespace())
             .or(asked)
             .filter(|_| !opted_out)?;
         let revision = self

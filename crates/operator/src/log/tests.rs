@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mainstay_api::{OwnerReference, Reason};
 use mainstay_mesh::plan::{Action, Release, ReleaseKey};
-use mainstay_mesh::{Again, Plan, Step, Subject};
+use mainstay_mesh::{Plan, Requeue, Step, Subject};
 use tracing_subscriber::layer::SubscriberExt as _;
 
 use super::*;
@@ -148,7 +148,7 @@ fn plan() -> Plan {
             action: Action::Install(Arc::new(release)),
             reason: Reason::ReleaseMissing,
         }],
-        again: Again::OnEvent,
+        requeue: Requeue::OnEvent,
     }
 }
 

@@ -1,15 +1,15 @@
 //! What the metrics say after a few reports, and that the documentation lists exactly them.
 
 use mainstay_api::Reason;
-use mainstay_mesh::plan::{Action, Event, Seen};
-use mainstay_mesh::{Again, Step};
+use mainstay_mesh::plan::{Action, Event, Precondition};
+use mainstay_mesh::{Requeue, Step};
 
 use super::*;
 
 const DOCUMENT: &str = include_str!("../../../../docs/metrics.md");
 
 fn busy() -> Plan {
-    let about = Seen {
+    let about = Precondition {
         subject: Subject::istio("default"),
         uid: "u".into(),
         resource_version: "1".into(),
@@ -26,7 +26,7 @@ fn busy() -> Plan {
             action: Action::Event(event),
             reason: Reason::TagMoved,
         }],
-        again: Again::OnEvent,
+        requeue: Requeue::OnEvent,
     }
 }
 

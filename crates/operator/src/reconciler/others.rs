@@ -75,7 +75,7 @@ impl Reconciler {
         match (subject, object) {
             (Subject::Workload(key), None) => self.remove_workload(key),
             (Subject::Workload(key), Some(object)) => {
-                if let Some((_, workload)) = Workload::of(key.kind(), &object) {
+                if let Some((_, workload)) = Workload::from_object(key.kind(), &object) {
                     self.observe_written_workload(key.clone(), workload);
                 }
             }

@@ -281,7 +281,7 @@ fn a_moment_that_has_passed_does_not_come_again_and_again() {
     let mut reconciler = reconciler(1);
     let subject = Subject::istio("a");
     let mut rested = Plan::empty(subject.clone());
-    rested.again = Again::At(at(0));
+    rested.requeue = Requeue::At(at(0));
     reconciler.queue.wake(subject);
     assert!(reconciler.queue.take(at(5)).is_some());
     reconciler.rest(&rested, at(5));
@@ -367,7 +367,7 @@ fn deployment(version: u64) -> (WorkloadKey, Workload) {
         "metadata": {"name": "web", "namespace": "shop", "uid": "uid-web", "resourceVersion": version.to_string()},
         "spec": {"template": {"metadata": {}}},
     });
-    Workload::of(WorkloadKind::Deployment, &object).unwrap()
+    Workload::from_object(WorkloadKind::Deployment, &object).unwrap()
 }
 
 #[test]

@@ -6,7 +6,7 @@ use std::fmt;
 use mainstay_api::names::{INJECT_LABEL, INJECTION_LABEL, POD_TEMPLATE_HASH, REVISION_LABEL, SKIP_MIGRATION};
 use mainstay_mesh::Observation;
 use mainstay_mesh::references::Labels;
-use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::workload::{PodController, WorkloadKey};
 use serde::de::{Deserialize, Deserializer, IgnoredAny, MapAccess, Visitor};
 
 use super::Item;
@@ -49,7 +49,11 @@ impl Metadata {
     /// The workload a pod belongs to.
     pub(crate) fn workload(&self) -> Option<WorkloadKey> {
         let owner = self.owner_references.iter().find(|owner| owner.controller)?;
-        WorkloadKey::behind(&self.namespace, (&owner.kind, &owner.name), &self.labels)
+        let controller = PodController {
+            kind: &owner.kind,
+            name: &owner.name,
+        };
+        WorkloadKey::for_pod(&self.namespace, controller, &self.labels)
     }
 }
 

@@ -69,7 +69,7 @@ impl Sink for Workloads {
         if self.is_listing {
             self.listed.insert(key.clone());
         }
-        let workload = raw.trimmed(self.kind);
+        let workload = raw.to_workload(self.kind);
         self.shared
             .with(|reconciler| reconciler.observe_workload(key, workload));
     }

@@ -64,7 +64,7 @@ impl Movers {
         wrong
     }
 
-    /// I2: of a workload that was up, no more pods are missing than it allows itself.
+    /// NoRestartDuringRollout: of a workload that was up, no more pods are missing than it allows itself.
     fn available(&mut self, scene: &Scene) -> Vec<String> {
         let mut wrong = Vec::new();
         for app in &scene.apps {
@@ -87,14 +87,14 @@ impl Movers {
                 self.floors.insert(key, desired - desired / 4);
             } else if let Some(floor) = self.floors.get(&key).filter(|floor| ready < **floor) {
                 wrong.push(format!(
-                    "I2: {ready} of {desired} pods of {key} are ready, not {floor}"
+                    "NoRestartDuringRollout: {ready} of {desired} pods of {key} are ready, not {floor}"
                 ));
             }
         }
         wrong
     }
 
-    /// I3: nothing is sent to the same revision twice.
+    /// NoRepeatedMove: nothing is sent to the same revision twice.
     fn sent_twice(&mut self, apps: &[Arc<Value>]) -> Vec<String> {
         let mut wrong = Vec::new();
         for app in apps {
@@ -103,13 +103,16 @@ impl Movers {
             let marks = self.sent.entry((name_of(app), revision)).or_default();
             marks.insert(text);
             if marks.len() > 1 {
-                wrong.push(format!("I3: {} is sent twice: {marks:?}", name_of(app)));
+                wrong.push(format!(
+                    "NoRepeatedMove: {} is sent twice: {marks:?}",
+                    name_of(app)
+                ));
             }
         }
         wrong
     }
 
-    /// I4 and I5: counts fit together, and what was moved stays counted.
+    /// CompleteCounts and MonotonicProgress: counts fit together, and what was moved stays counted.
     fn counts(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
@@ -124,17 +127,17 @@ impl Movers {
         let fits =
             [moved, failed, skipped].iter().all(|part| *part >= 0) && moved + failed + skipped <= total;
         if !fits || (status["state"] == "Completed" && moved + skipped != total) {
-            wrong.push(format!("I4: {status}"));
+            wrong.push(format!("CompleteCounts: {status}"));
         }
         let target = status["targetRevision"].as_str().unwrap_or_default().to_owned();
         let before = self.moved.insert(target, moved).unwrap_or(0);
         if moved < before {
-            wrong.push(format!("I5: {moved} after {before} were moved"));
+            wrong.push(format!("MonotonicProgress: {moved} after {before} were moved"));
         }
         wrong
     }
 
-    /// I12: under `FailFast` nobody is sent after a failure was told; otherwise a failure stops nobody.
+    /// FailurePolicy: under `FailFast` nobody is sent after a failure was told; otherwise a failure stops nobody.
     fn failures(&mut self, istio: &Value) -> Vec<String> {
         let status = &istio["status"]["workloadMigration"];
         let number = |key: &str| status[key].as_i64().unwrap_or(0);
@@ -143,7 +146,7 @@ impl Movers {
             self.ended = None;
             let ended = number("migratedWorkloads") + failed + number("skippedWorkloads");
             let left = status["state"] == "Failed" && ended < number("totalWorkloads");
-            return Vec::from_iter(left.then(|| format!("I12: a failure stops others: {status}")));
+            return Vec::from_iter(left.then(|| format!("FailurePolicy: a failure stops others: {status}")));
         }
         let target = status["targetRevision"].as_str().unwrap_or_default();
         let sent = self.sent.keys().filter(|(_, revision)| revision == target);
@@ -153,13 +156,13 @@ impl Movers {
             && revision == target
         {
             let late = sent.difference(before);
-            wrong.extend(late.map(|name| format!("I12: {name} is sent after a failure")));
+            wrong.extend(late.map(|name| format!("FailurePolicy: {name} is sent after a failure")));
         }
         self.ended = (failed > 0).then(|| (target.to_owned(), sent));
         wrong
     }
 
-    /// I6: a status is about a generation that was, and never about an older one than before.
+    /// ObservedGeneration: a status is about a generation that was, and never about an older one than before.
     fn statuses(&mut self, scene: &Scene) -> Vec<String> {
         let mut wrong = Vec::new();
         for (kind, object) in &scene.mesh {
@@ -169,14 +172,14 @@ impl Movers {
             if about > generation || about < before {
                 let name = &object["metadata"]["name"];
                 wrong.push(format!(
-                    "I6: {kind} {name} of generation {generation} says {about} after {before}"
+                    "ObservedGeneration: {kind} {name} of generation {generation} says {about} after {before}"
                 ));
             }
         }
         wrong
     }
 
-    /// I7: the moment of a condition moves only with its status.
+    /// TransitionTime: the moment of a condition moves only with its status.
     fn moments(&mut self, scene: &Scene) -> Vec<String> {
         let mut wrong = Vec::new();
         for (kind, object) in &scene.mesh {
@@ -189,7 +192,7 @@ impl Movers {
                 if let Some((_, moment)) = same {
                     let (name, of) = (&object["metadata"]["name"], text("type"));
                     wrong.push(format!(
-                        "I7: {kind} {name} {of}: {moment} became {} without a change",
+                        "TransitionTime: {kind} {name} {of}: {moment} became {} without a change",
                         now.1
                     ));
                 }
@@ -198,7 +201,7 @@ impl Movers {
         wrong
     }
 
-    /// I11: no batch is opened while all is paused.
+    /// PauseStartsNothing: no batch is opened while all is paused.
     fn pause(&mut self, istio: &Value) -> Vec<String> {
         let batch = istio["status"]["workloadMigration"]["batched"]["currentBatch"]
             .as_i64()
@@ -210,13 +213,15 @@ impl Movers {
         let before = *self.paused.get_or_insert(batch);
         let opened = batch > before;
         opened
-            .then(|| format!("I11: batch {batch} is opened after {before}, while all is paused"))
+            .then(|| {
+                format!("PauseStartsNothing: batch {batch} is opened after {before}, while all is paused")
+            })
             .into_iter()
             .collect()
     }
 }
 
-/// I1: no more workloads are disturbed by us than a batch holds.
+/// BatchSize: no more workloads are disturbed by us than a batch holds.
 fn crowd(scene: &Scene, istio: &Value) -> Option<String> {
     let batched = &istio["spec"]["updateStrategy"]["workloadMigration"]["batched"];
     let most = usize::try_from(batched["batchSize"].as_i64().unwrap_or(1)).unwrap_or(1);
@@ -228,7 +233,7 @@ fn crowd(scene: &Scene, istio: &Value) -> Option<String> {
         .filter(|app| is_awaited(app, given, scene.now) && !is_complete(app))
         .map(|app| name_of(app))
         .collect();
-    (disturbed.len() > most).then(|| format!("I1: {} are disturbed at once", disturbed.join(", ")))
+    (disturbed.len() > most).then(|| format!("BatchSize: {} are disturbed at once", disturbed.join(", ")))
 }
 
 /// It was sent somewhere, and what it was given to come up is not over.
@@ -239,7 +244,7 @@ fn is_awaited(app: &Value, given: Option<SignedDuration>, now: Timestamp) -> boo
     deadline.is_none_or(|deadline| deadline > now)
 }
 
-/// I8: whose proxy runs is not deleted.
+/// NoDeleteInUse: whose proxy runs is not deleted.
 fn in_use(scene: &Scene) -> Vec<String> {
     let is_leaving = |object: &Value| !object["metadata"]["deletionTimestamp"].is_null();
     let leaving: BTreeSet<&str> = scene
@@ -253,7 +258,7 @@ fn in_use(scene: &Scene) -> Vec<String> {
     let running = scene.pods.iter().filter(|pod| !is_leaving(pod));
     let by = running.filter_map(|pod| pod["metadata"]["annotations"]["istio.io/rev"].as_str());
     by.filter(|revision| leaving.contains(revision))
-        .map(|revision| format!("I8: {revision} is deleted while a pod runs its proxy"))
+        .map(|revision| format!("NoDeleteInUse: {revision} is deleted while a pod runs its proxy"))
         .collect()
 }
 

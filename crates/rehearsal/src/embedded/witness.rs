@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use jiff::Timestamp;
-use mainstay_mesh::workload::WorkloadKey;
+use mainstay_mesh::workload::{PodController, WorkloadKey};
 use mainstay_sim::State;
 use mainstay_sim::controllers::Controller;
 use mainstay_sim::object::Object;
@@ -118,7 +118,11 @@ fn serving(object: &Object) -> Option<(WorkloadKey, bool)> {
     let owner = meta.controller()?;
     let hash = meta.label("pod-template-hash").unwrap_or_default();
     let labels = [("pod-template-hash".to_owned(), hash.to_owned())].into();
-    let workload = WorkloadKey::behind(&meta.namespace, (&owner.kind, &owner.name), &labels)?;
+    let controller = PodController {
+        kind: &owner.kind,
+        name: &owner.name,
+    };
+    let workload = WorkloadKey::for_pod(&meta.namespace, controller, &labels)?;
     let pod = object.packed();
     let conditions = pod.pointer("/status/conditions").and_then(Value::as_array);
     let mut conditions = conditions.into_iter().flatten();

@@ -1,7 +1,7 @@
 //! The control planes themselves: those that do not come up, do not go, or are too far apart.
 
 use mainstay_catalog::{Catalog, Version};
-use mainstay_mesh::Prospect;
+use mainstay_mesh::PruneDecision;
 use mainstay_mesh::references::ReferrerKey;
 
 use super::finding;
@@ -62,7 +62,7 @@ fn remaining(play: &Play<'_>, found: &mut Vec<Finding>) {
     for left in &play.recording.finale.remaining {
         let (name, prospect, referrers) = (&left.revision, &left.prospect, &left.referrers);
         let what = match prospect {
-            Prospect::InUse => {
+            PruneDecision::InUse => {
                 let mut names: Vec<String> = referrers.iter().map(|(key, _)| named(key)).collect();
                 names.sort();
                 names.dedup();
@@ -75,7 +75,7 @@ fn remaining(play: &Play<'_>, found: &mut Vec<Finding>) {
                 };
                 format!("it is not removed: in use by {}{more}", names.join(", "))
             }
-            Prospect::External => "it is not removed: another cluster may use it".to_owned(),
+            PruneDecision::External => "it is not removed: another cluster may use it".to_owned(),
             _ => "it is not removed: nobody can tell whether it is in use".to_owned(),
         };
         found.push(finding(

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use jiff::Timestamp;
 use mainstay_api::{ObjectKind, names};
 use mainstay_mesh::Subject;
-use mainstay_mesh::plan::{Change, NewObject, Seen};
+use mainstay_mesh::plan::{Change, NewObject, Precondition};
 use mainstay_operator::Reconciler;
 use serde::Serialize;
 use serde_json::{Map, Value, json};
@@ -96,7 +96,7 @@ impl Objects {
         self.set_spec(*kind, name, spec, reconciler);
     }
 
-    pub(super) fn delete(&mut self, seen: &Seen, now: Timestamp, reconciler: &mut Reconciler) {
+    pub(super) fn delete(&mut self, seen: &Precondition, now: Timestamp, reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };
@@ -108,7 +108,12 @@ impl Objects {
         });
     }
 
-    pub(super) fn set_finalizers(&mut self, seen: &Seen, finalizers: &[String], reconciler: &mut Reconciler) {
+    pub(super) fn set_finalizers(
+        &mut self,
+        seen: &Precondition,
+        finalizers: &[String],
+        reconciler: &mut Reconciler,
+    ) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };
@@ -119,7 +124,7 @@ impl Objects {
         });
     }
 
-    pub(super) fn set_status(&mut self, seen: &Seen, status: Value, reconciler: &mut Reconciler) {
+    pub(super) fn set_status(&mut self, seen: &Precondition, status: Value, reconciler: &mut Reconciler) {
         let Subject::Object(kind, name) = &seen.subject else {
             return;
         };

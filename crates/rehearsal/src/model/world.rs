@@ -109,8 +109,8 @@ impl<'a> World<'a> {
             let labels = crate::scene::labels(object, "/metadata/labels");
             let annotations = crate::scene::labels(object, "/metadata/annotations");
             self.put_namespace(name, labels, annotations, going);
-        } else if let Some(kind) = WorkloadKind::named(kind)
-            && let Some((key, fact)) = mainstay_mesh::workload::Workload::of(kind, object)
+        } else if let Some(kind) = WorkloadKind::from_name(kind)
+            && let Some((key, fact)) = mainstay_mesh::workload::Workload::from_object(kind, object)
             && let Some(spec) = self.scene.workloads.get(&key)
         {
             self.units.push(Unit::new(key, spec.clone(), fact));
@@ -518,7 +518,7 @@ impl<'a> World<'a> {
 /// Whether objects of a kind are told to the reconciler, or are workloads. Pods come from the scene.
 fn is_loaded(kind: &str) -> bool {
     let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
-    own || kind == "Namespace" || WorkloadKind::named(kind).is_some()
+    own || kind == "Namespace" || WorkloadKind::from_name(kind).is_some()
 }
 
 /// Tells the reconciler of a pod.
@@ -544,8 +544,8 @@ fn injector(reconciler: &Reconciler, unit: &Unit) -> Option<String> {
     let snapshot = reconciler.snapshot();
     let asked = snapshot
         .references()
-        .chosen_in(unit.key.namespace())
-        .or(unit.fact.asks())?;
+        .selected_by_namespace(unit.key.namespace())
+        .or(unit.fact.requested_revision())?;
     if let Some(revision) = snapshot.revisions().get(asked) {
         return Some(revision.name().to_owned());
     }

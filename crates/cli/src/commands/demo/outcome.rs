@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mainstay_api::names;
-use mainstay_mesh::workload::Mark;
+use mainstay_mesh::workload::MigrationRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -71,8 +71,8 @@ pub(super) async fn read(world: &World, facts: &Facts) -> Result<Outcome, CliErr
     for actor in &ACTORS {
         let object = world.stage.get(&actor.path()).await?.unwrap_or_default();
         let marks = object.pointer("/metadata/annotations");
-        let mark = marks.and_then(|marks| marks.get(names::MIGRATION_MARK)?.as_str());
-        let mark = mark.and_then(Mark::read);
+        let mark = marks.and_then(|marks| marks.get(names::MIGRATION_RECORD)?.as_str());
+        let mark = mark.and_then(MigrationRecord::parse);
         let on = |revisions: &Revisions| {
             let all = revisions.get(&(actor.space, actor.name));
             all.map(|all| all.join(" and ")).unwrap_or_default()

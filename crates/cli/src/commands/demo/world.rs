@@ -43,7 +43,7 @@ pub(super) struct World {
 
 impl World {
     pub(super) fn new(stage: SimulatedCluster, teller: Teller) -> Self {
-        let (library, _) = Library::of(stage.catalog());
+        let (library, _) = Library::from_catalog(stage.catalog());
         Self {
             stage,
             teller,

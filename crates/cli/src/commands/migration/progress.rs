@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 
 use mainstay_api::{Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus};
 use mainstay_mesh::Snapshot;
-use mainstay_mesh::ledger::{Ledger, Standing};
+use mainstay_mesh::migration::{MigrationIndex, WorkloadState};
 
 use crate::commands::revision::Format;
 use crate::commands::{print, print_styled};
@@ -39,14 +39,14 @@ impl Look {
     /// At the migration of an Istio; nothing if it moves no workloads.
     pub(crate) fn at(snapshot: &Snapshot, istio: &Istio) -> Option<Self> {
         let mut batches: BTreeMap<i32, Batch> = BTreeMap::new();
-        let standings = snapshot.ledger(istio.name()).map(Ledger::iter);
+        let standings = snapshot.migration_index(istio.name()).map(MigrationIndex::iter);
         for (_, standing) in standings.into_iter().flatten() {
             match standing {
-                Standing::Finished { batch } => batches.entry(*batch).or_default().moved += 1,
-                Standing::Started { deadline, batch } if *deadline <= snapshot.now => {
+                WorkloadState::Finished { batch } => batches.entry(*batch).or_default().moved += 1,
+                WorkloadState::Started { deadline, batch } if *deadline <= snapshot.now => {
                     batches.entry(*batch).or_default().failed += 1;
                 }
-                Standing::Started { batch, .. } => batches.entry(*batch).or_default().moving += 1,
+                WorkloadState::Started { batch, .. } => batches.entry(*batch).or_default().moving += 1,
                 _ => {}
             }
         }

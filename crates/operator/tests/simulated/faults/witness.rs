@@ -90,7 +90,7 @@ fn names_of_injectors(state: &State) -> BTreeSet<String> {
 }
 
 impl Seen {
-    /// I9: a namespace that was served once is served at every moment, and what anybody refers to is not deleted (I8).
+    /// OneInjectorPerNamespace: a namespace that was served once is served at every moment, and what anybody refers to is not deleted (NoDeleteInUse).
     fn injection(&mut self, state: &State, injectors: &BTreeSet<String>) {
         for namespace in all(state, "", "namespaces") {
             let meta = namespace.meta();
@@ -99,18 +99,20 @@ impl Seen {
                 _ => meta.label("istio.io/rev").unwrap_or_default(),
             };
             if self.served.contains(name) && !injectors.contains(name) {
-                self.broken.insert(format!("I9: {name} has no injector"));
+                self.broken
+                    .insert(format!("OneInjectorPerNamespace: {name} has no injector"));
             }
             let revision = all(state, "sailoperator.io", "istiorevisions")
                 .into_iter()
                 .find(|revision| *revision.meta().name == *name);
             if revision.is_some_and(|revision| revision.meta().deleting) {
-                self.broken.insert(format!("I8: {name} is deleted while in use"));
+                self.broken
+                    .insert(format!("NoDeleteInUse: {name} is deleted while in use"));
             }
         }
     }
 
-    /// I17: when one of our objects is gone, nothing that it installed is left.
+    /// FinalizerLast: when one of our objects is gone, nothing that it installed is left.
     fn graves(&mut self, state: &State) {
         let mut alive = BTreeMap::new();
         for plural in ["istiorevisions", "istiorevisiontags", "istiocnis", "ztunnels"] {
@@ -132,7 +134,7 @@ impl Seen {
                 .collect();
             if !left.is_empty() {
                 self.broken
-                    .insert(format!("I17: {name} went before {}", left.join(", ")));
+                    .insert(format!("FinalizerLast: {name} went before {}", left.join(", ")));
             }
         }
     }

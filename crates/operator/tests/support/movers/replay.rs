@@ -160,7 +160,7 @@ mod tests {
     fn more_than_a_batch_at_once() {
         check(
             vec![app(11, "a", Some(1), busy()), app(12, "b", Some(2), busy())],
-            "I1",
+            "BatchSize",
         );
         check(
             vec![
@@ -186,8 +186,8 @@ mod tests {
 
     #[test]
     fn too_few_pods() {
-        check(vec![pod(11, deleting())], "I2");
-        check(vec![pod(11, json!({"gone": true}))], "I2");
+        check(vec![pod(11, deleting())], "NoRestartDuringRollout");
+        check(vec![pod(11, json!({"gone": true}))], "NoRestartDuringRollout");
         let gone = app(11, "a", None, json!({"gone": true}));
         check(vec![gone, pod(12, json!({"gone": true}))], "");
     }
@@ -196,7 +196,7 @@ mod tests {
     fn sent_to_the_same_place_again() {
         check(
             vec![app(11, "a", Some(1), json!({})), app(12, "a", Some(2), json!({}))],
-            "I3",
+            "NoRepeatedMove",
         );
         check(
             vec![app(11, "a", Some(1), json!({})), app(12, "a", Some(1), json!({}))],
@@ -208,9 +208,12 @@ mod tests {
     fn counts_that_do_not_fit() {
         let told = |extra: Value| vec![istio(11, json!({"status": {"workloadMigration": extra}}))];
         check(told(json!({"migratedWorkloads": 2, "failedWorkloads": 1})), "");
-        check(told(json!({"migratedWorkloads": 2, "failedWorkloads": 2})), "I4");
-        check(told(json!({"state": "Completed"})), "I4");
-        check(told(json!({"migratedWorkloads": 0})), "I5");
+        check(
+            told(json!({"migratedWorkloads": 2, "failedWorkloads": 2})),
+            "CompleteCounts",
+        );
+        check(told(json!({"state": "Completed"})), "CompleteCounts");
+        check(told(json!({"migratedWorkloads": 0})), "MonotonicProgress");
         check(
             told(json!({"migratedWorkloads": 0, "targetRevision": "another"})),
             "",
@@ -221,20 +224,20 @@ mod tests {
     fn statuses_that_go_back() {
         check(
             vec![istio(11, json!({"status": {"observedGeneration": 3}}))],
-            "I6",
+            "ObservedGeneration",
         );
         check(
             vec![istio(11, json!({"status": {"observedGeneration": 1}}))],
-            "I6",
+            "ObservedGeneration",
         );
         let ready = |status: &str| json!({"status": {"conditions": [{"type": "Ready", "status": status, "lastTransitionTime": "2026-01-01T00:00:09Z"}]}});
-        check(vec![istio(11, ready("True"))], "I7");
+        check(vec![istio(11, ready("True"))], "TransitionTime");
         check(vec![istio(11, ready("False"))], "");
     }
 
     #[test]
     fn a_control_plane_that_is_needed_goes() {
-        check(vec![revision(11, deleting())], "I8");
+        check(vec![revision(11, deleting())], "NoDeleteInUse");
         let gone = app(11, "a", None, json!({"gone": true}));
         check(vec![gone, pod(12, deleting()), revision(13, deleting())], "");
     }
@@ -242,7 +245,7 @@ mod tests {
     #[test]
     fn a_batch_while_all_is_paused() {
         let opened = json!({"status": {"workloadMigration": {"batched": {"currentBatch": 2}}}});
-        check(vec![istio(11, opened.clone())], "I11");
+        check(vec![istio(11, opened.clone())], "PauseStartsNothing");
         let resumed = json!({"spec": {"updateStrategy": {"workloadMigration": {"paused": false}}}});
         check(vec![istio(11, merged(resumed, opened))], "");
     }
@@ -254,7 +257,7 @@ mod tests {
             let status = json!({"workloadMigration": {"failedWorkloads": failed, "state": state}});
             istio(version, json!({"spec": spec, "status": status}))
         };
-        check(vec![told(11, "ContinueOnError", 1, "Failed")], "I12");
+        check(vec![told(11, "ContinueOnError", 1, "Failed")], "FailurePolicy");
         check(vec![told(11, "ContinueOnError", 2, "Failed")], "");
         check(vec![told(11, "FailFast", 1, "Failed")], "");
         let sent = |version: u64, name: &str| app(version, name, Some(1), json!({}));
@@ -265,7 +268,7 @@ mod tests {
                 sent(13, "b"),
             ]
         };
-        check(late(1), "I12");
+        check(late(1), "FailurePolicy");
         check(late(0), "");
         check(
             vec![

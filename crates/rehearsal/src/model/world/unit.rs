@@ -148,10 +148,10 @@ impl Unit {
 
     /// Its template changed: what is there is old now.
     pub(super) fn restart(&mut self, step: &Move) {
-        self.fact.mark = Some(step.mark.clone());
+        self.fact.record = Some(step.record.clone());
         if step.relabel {
             let label = names::REVISION_LABEL.to_owned();
-            self.fact.template.insert(label, step.mark.revision.clone());
+            self.fact.template.insert(label, step.record.revision.clone());
         }
         self.old.append(&mut self.new);
         self.rolling = true;

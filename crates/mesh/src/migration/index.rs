@@ -1,9 +1,9 @@
 //! How far a migration is: takes where each workload stands, one at a time, gives counts, who is next and who is late without a search.
 //!
-//! One ledger per Istio that moves workloads. It holds nothing that cannot be told from the cluster: where a workload stands comes from
+//! One index per Istio that moves workloads. It holds nothing that cannot be told from the cluster: where a workload stands comes from
 //! its labels, its pods and the mark on it.
 //!
-//! *Invariant:* the ledger after any sequence of changes equals the one built from what is there at the end.
+//! *Invariant:* the index after any sequence of changes equals the one built from what is there at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,7 +15,7 @@ use crate::workload::WorkloadKey;
 
 /// Where a workload stands on its way to the target.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum WorkloadState {
     /// Its turn cannot come yet: its namespace is to be relabelled first, or its tag is still to move.
     Waiting,
     /// Its turn will come.
@@ -36,15 +36,15 @@ pub enum Standing {
         batch: i32,
     },
     /// The API server refuses to move it.
-    Refused,
+    Rejected,
     /// It is left alone.
     Skipped(Reason),
 }
 
 /// All workloads of one migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Ledger {
-    standings: BTreeMap<WorkloadKey, Standing>,
+pub struct MigrationIndex {
+    standings: BTreeMap<WorkloadKey, WorkloadState>,
     pending: BTreeSet<(i32, WorkloadKey)>,
     priorities: BTreeMap<i32, usize>,
     started: BTreeSet<(Timestamp, WorkloadKey)>,
@@ -62,7 +62,7 @@ pub struct Ledger {
 
 /// How many stand where.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Tally {
+pub struct WorkloadCounts {
     /// Not begun.
     pub pending: usize,
     /// Being moved.
@@ -75,9 +75,9 @@ pub struct Tally {
     pub skipped: usize,
 }
 
-impl Ledger {
+impl MigrationIndex {
     /// Puts a workload where it stands now; nothing if the migration is not about it.
-    pub(crate) fn set(&mut self, key: &WorkloadKey, standing: Option<Standing>) -> bool {
+    pub(crate) fn set(&mut self, key: &WorkloadKey, standing: Option<WorkloadState>) -> bool {
         if self.standings.get(key) == standing.as_ref() {
             return false;
         }
@@ -109,7 +109,7 @@ impl Ledger {
         true
     }
 
-    fn count(&mut self, key: &WorkloadKey, standing: &Standing, enter: bool) {
+    fn count(&mut self, key: &WorkloadKey, standing: &WorkloadState, enter: bool) {
         let number = |count: &mut usize| {
             *count = if enter {
                 *count + 1
@@ -118,8 +118,8 @@ impl Ledger {
             }
         };
         match standing {
-            Standing::Waiting => number(&mut self.waiting),
-            Standing::Pending { priority } => {
+            WorkloadState::Waiting => number(&mut self.waiting),
+            WorkloadState::Pending { priority } => {
                 put(&mut self.pending, (*priority, key.clone()), enter);
                 let count = self.priorities.entry(*priority).or_default();
                 number(count);
@@ -127,16 +127,16 @@ impl Ledger {
                     self.priorities.remove(priority);
                 }
             }
-            Standing::Started { deadline, batch } => {
+            WorkloadState::Started { deadline, batch } => {
                 put(&mut self.started, (*deadline, key.clone()), enter);
                 put(&mut self.members, (*batch, key.clone()), enter);
             }
-            Standing::Finished { batch } => {
+            WorkloadState::Finished { batch } => {
                 number(&mut self.finished);
                 put(&mut self.members, (*batch, key.clone()), enter);
             }
-            Standing::Refused => put(&mut self.refused, key.clone(), enter),
-            Standing::Skipped(_) => number(&mut self.skipped),
+            WorkloadState::Rejected => put(&mut self.refused, key.clone(), enter),
+            WorkloadState::Skipped(_) => number(&mut self.skipped),
         }
     }
 
@@ -151,12 +151,12 @@ impl Ledger {
 
     /// Where a workload stands.
     #[must_use]
-    pub fn standing(&self, key: &WorkloadKey) -> Option<&Standing> {
+    pub fn state(&self, key: &WorkloadKey) -> Option<&WorkloadState> {
         self.standings.get(key)
     }
 
     /// Every workload the migration is about. For people: it walks all of them.
-    pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &Standing)> {
+    pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &WorkloadState)> {
         self.standings.iter()
     }
 
@@ -181,9 +181,9 @@ impl Ledger {
 
     /// How many stand where at this moment.
     #[must_use]
-    pub fn tally(&self, now: Timestamp) -> Tally {
+    pub fn counts(&self, now: Timestamp) -> WorkloadCounts {
         let moving = self.moving(now).count();
-        Tally {
+        WorkloadCounts {
             pending: self.waiting + self.pending.len(),
             moving,
             migrated: self.finished,
@@ -209,12 +209,12 @@ impl Ledger {
 
     /// Whether the API server refuses to move a workload.
     #[must_use]
-    pub fn is_refused(&self, key: &WorkloadKey) -> bool {
+    pub fn is_rejected(&self, key: &WorkloadKey) -> bool {
         self.refused.contains(key)
     }
 
     /// Workloads the API server refuses to move.
-    pub fn refused(&self) -> impl Iterator<Item = &WorkloadKey> {
+    pub fn rejected(&self) -> impl Iterator<Item = &WorkloadKey> {
         self.refused.iter()
     }
 
@@ -257,7 +257,7 @@ impl Ledger {
 
     /// Those that were sent in a batch.
     pub fn members(&self, batch: i32) -> impl Iterator<Item = &WorkloadKey> {
-        let first = (batch, WorkloadKey::first_in(""));
+        let first = (batch, WorkloadKey::range_start(""));
         self.members
             .range(first..)
             .take_while(move |(of, _)| *of == batch)
@@ -293,7 +293,7 @@ fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, enter: bool) {
 /// The least entry whose deadline is after `now`.
 fn after(now: Timestamp) -> (Timestamp, WorkloadKey) {
     let next = now.checked_add(jiff::SignedDuration::from_nanos(1));
-    (next.unwrap_or(Timestamp::MAX), WorkloadKey::first_in(""))
+    (next.unwrap_or(Timestamp::MAX), WorkloadKey::range_start(""))
 }
 
 #[cfg(test)]
@@ -301,18 +301,18 @@ mod tests {
     use super::*;
     use crate::workload::WorkloadKind;
 
-    /// A ledger in which so many of each priority wait for their turn.
-    fn waiting(priorities: &[(i32, usize)]) -> Ledger {
-        let mut ledger = Ledger::default();
+    /// A index in which so many of each priority wait for their turn.
+    fn waiting(priorities: &[(i32, usize)]) -> MigrationIndex {
+        let mut index = MigrationIndex::default();
         for (priority, count) in priorities {
             for number in 0..*count {
                 let name = format!("{priority}-{number}");
                 let key = WorkloadKey::new("shop", WorkloadKind::Deployment, name);
-                let standing = Standing::Pending { priority: *priority };
-                assert!(ledger.set(&key, Some(standing)));
+                let standing = WorkloadState::Pending { priority: *priority };
+                assert!(index.set(&key, Some(standing)));
             }
         }
-        ledger
+        index
     }
 
     #[test]

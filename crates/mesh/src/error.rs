@@ -3,7 +3,7 @@
 use mainstay_api::{ObjectKind, Reason};
 use mainstay_catalog::Version;
 
-use crate::plan::Again;
+use crate::plan::Requeue;
 
 /// What kind of error it is, which decides when to try again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -29,7 +29,7 @@ pub enum ErrorClass {
 impl ErrorClass {
     /// The class of a refusal by the API server.
     #[must_use]
-    pub fn of_status(code: u16, message: &str) -> Self {
+    pub fn from_status(code: u16, message: &str) -> Self {
         match code {
             403 if message.contains("RESTMapping") => Self::WarmingUp,
             404 => Self::NotFound,
@@ -41,11 +41,11 @@ impl ErrorClass {
 
     /// When to try again.
     #[must_use]
-    pub fn again(self) -> Again {
+    pub fn requeue(self) -> Requeue {
         match self {
-            Self::WarmingUp | Self::Conflict | Self::NotFound | Self::Transient => Again::Soon,
-            Self::Validation => Again::OnEvent,
-            Self::NameAlreadyExists | Self::Unanswered | Self::Other => Again::Backoff,
+            Self::WarmingUp | Self::Conflict | Self::NotFound | Self::Transient => Requeue::Immediately,
+            Self::Validation => Requeue::OnEvent,
+            Self::NameAlreadyExists | Self::Unanswered | Self::Other => Requeue::Backoff,
         }
     }
 }
@@ -144,7 +144,7 @@ fn quoted(names: &[String]) -> String {
 
 /// Why what an object asks for cannot be brought about.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Trouble {
+pub enum ReconcileError {
     /// The object is wrong.
     #[error("validation error: {0}")]
     Invalid(#[from] Invalid),
@@ -221,7 +221,7 @@ pub enum Trouble {
     },
 }
 
-impl Trouble {
+impl ReconcileError {
     /// What kind of error it is.
     #[must_use]
     pub fn class(&self) -> ErrorClass {
@@ -270,48 +270,48 @@ mod tests {
 
     #[test]
     fn refusals_have_a_class_and_a_reaction() {
-        let check = |code, message, expected: Again| {
-            assert_eq!(ErrorClass::of_status(code, message).again(), expected);
+        let check = |code, message, expected: Requeue| {
+            assert_eq!(ErrorClass::from_status(code, message).requeue(), expected);
         };
-        check(403, "no RESTMapping for kind", Again::Soon);
-        check(403, "forbidden", Again::Backoff);
-        check(404, "", Again::Soon);
-        check(409, "", Again::Soon);
-        check(429, "", Again::Backoff);
-        check(500, "", Again::Backoff);
-        check(422, "", Again::Backoff);
+        check(403, "no RESTMapping for kind", Requeue::Immediately);
+        check(403, "forbidden", Requeue::Backoff);
+        check(404, "", Requeue::Immediately);
+        check(409, "", Requeue::Immediately);
+        check(429, "", Requeue::Backoff);
+        check(500, "", Requeue::Backoff);
+        check(422, "", Requeue::Backoff);
     }
 
     #[test]
     fn errors_read_as_upstream_writes_them() {
-        let check = |trouble: Trouble, text: &str, again: Again| {
+        let check = |trouble: ReconcileError, text: &str, requeue: Requeue| {
             assert_eq!(trouble.to_string(), text);
-            assert_eq!(trouble.class().again(), again, "{text}");
+            assert_eq!(trouble.class().requeue(), requeue, "{text}");
         };
         check(
             Invalid::NotSet("spec.version").into(),
             "validation error: spec.version not set",
-            Again::OnEvent,
+            Requeue::OnEvent,
         );
         check(
-            Trouble::TagExists,
+            ReconcileError::TagExists,
             "an IstioRevisionTag exists with this name",
-            Again::Backoff,
+            Requeue::Backoff,
         );
         check(
-            Trouble::Missing(ObjectKind::IstioRevision, "x".into()),
+            ReconcileError::Missing(ObjectKind::IstioRevision, "x".into()),
             "istiorevisions.sailoperator.io \"x\" not found",
-            Again::Soon,
+            Requeue::Immediately,
         );
         check(
-            Trouble::RefNotFound(ObjectKind::Istio),
+            ReconcileError::RefNotFound(ObjectKind::Istio),
             "referenced Istio resource does not exist",
-            Again::Soon,
+            Requeue::Immediately,
         );
         check(
-            Trouble::NoActiveRevision,
+            ReconcileError::NoActiveRevision,
             "transient error: referenced Istio has no active revision",
-            Again::Soon,
+            Requeue::Immediately,
         );
         let profiles = vec!["default".to_owned(), "external".to_owned()];
         let missing = ProfileProblem::Missing("v1.29.1/profiles/external.yaml".into());
@@ -323,7 +323,7 @@ mod tests {
             .into(),
             "failed to apply profile: failed to get values from profile [\"default\" \"external\"]: failed to read profile file \
              v1.29.1/profiles/external.yaml: open v1.29.1/profiles/external.yaml: file does not exist",
-            Again::Backoff,
+            Requeue::Backoff,
         );
         let name = ProfileProblem::Name(Invalid::BadProfile("../x".into()));
         check(
@@ -334,7 +334,7 @@ mod tests {
             .into(),
             "failed to apply profile: failed to get values from profile [\"default\" \"external\"]: validation error: invalid \
              profile name ../x",
-            Again::OnEvent,
+            Requeue::OnEvent,
         );
     }
 }
