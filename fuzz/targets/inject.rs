@@ -32,7 +32,7 @@ fn options(choice: u8) -> Options {
     let profile = if choice & 1 == 0 { &RFC } else { &LATER };
     Options {
         profile,
-        images: Images::of(profile),
+        images: Images::for_profile(profile),
         skip_initializer: choice & 2 != 0,
         skip_service_mesh: choice & 4 != 0,
         pod_template_paths: PodTemplatePath::parse("Rollout=spec.tasks[].template").into_iter().collect(),

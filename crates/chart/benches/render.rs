@@ -70,7 +70,7 @@ impl Timing {
 }
 
 fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
-    let answer = oracle.ask_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
+    let answer = oracle.query_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
     if !answer.err.is_empty() {
         return Err(answer.err.into());
     }

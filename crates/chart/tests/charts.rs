@@ -18,7 +18,7 @@ use std::process::Command;
 
 use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
 use mainstay_template::{Limits, Meter, Value};
-use mainstay_testkit::{Tally, peer};
+use mainstay_testkit::{CaseCounts, peer};
 use mainstay_yaml::JsonWriter;
 
 /// Prints what templates see. One line each, so that nothing depends on how YAML is written.
@@ -200,7 +200,7 @@ fn read_args(args: &[String]) -> (Layers, String, bool) {
 
 fn compare(name: &str, dialect: Dialect) {
     let helm = peer(name).expect("helm");
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
     let mut paths: Vec<_> = fs::read_dir(fixtures)
         .expect("fixtures")
@@ -218,7 +218,7 @@ fn compare(name: &str, dialect: Dialect) {
             format!("{stem}\n  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.conclude(&format!("charts against {name}"));
+    tally.assert_all_equal(&format!("charts against {name}"));
 }
 
 #[test]

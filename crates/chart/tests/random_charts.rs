@@ -18,7 +18,7 @@ use std::process::Command;
 
 use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
 use mainstay_template::{Limits, Meter, Value};
-use mainstay_testkit::{Random, Tally, case_count, peer};
+use mainstay_testkit::{CaseCounts, Random, case_count, peer};
 use mainstay_yaml::JsonWriter;
 
 fn write(folder: &Path, name: &str, text: &str) {
@@ -168,7 +168,7 @@ fn our_values(
 fn compare_values(name: &str, dialect: Dialect, seed: u64) {
     let helm = peer(name).expect("helm");
     let mut random = Random::new(seed);
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for _ in 0..case_count(2000).div_ceil(50) {
         let folder = tempfile::tempdir().expect("a folder");
         write_chart(folder.path(), &mut random);
@@ -190,7 +190,7 @@ fn compare_values(name: &str, dialect: Dialect, seed: u64) {
             format!("{files}  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.conclude(&format!("random values against {name}"));
+    tally.assert_all_equal(&format!("random values against {name}"));
 }
 
 #[test]
@@ -356,7 +356,7 @@ fn random_schemas_complain_as_in_helm_4() {
     const BATCH: usize = 100;
     let helm = peer("helm4").expect("helm");
     let mut random = Random::new(2020);
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for _ in 0..case_count(2000).div_ceil(1000) {
         let folder = tempfile::tempdir().expect("a folder");
         write_schemas(folder.path(), &mut random, BATCH);
@@ -378,5 +378,5 @@ fn random_schemas_complain_as_in_helm_4() {
             });
         }
     }
-    tally.conclude("random schemas");
+    tally.assert_all_equal("random schemas");
 }

@@ -9,7 +9,7 @@
 )]
 
 use mainstay_chart::{Dialect, Mode, set_values};
-use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_testkit::{Oracle, OracleRequest, Random, CaseCounts, case_count};
 use mainstay_yaml::{Map, Value};
 
 /// Pieces that meet often in arguments, valid and not.
@@ -163,16 +163,16 @@ fn arguments_mean_what_they_mean_to_helm() {
             (text, *random.pick(&modes))
         })
         .collect();
-    let question = |(text, mode): &(String, &'static str)| Question {
+    let question = |(text, mode): &(String, &'static str)| OracleRequest {
         op: "strvals",
         text: text.clone().into_bytes(),
         mode,
-        ..Question::default()
+        ..OracleRequest::default()
     };
     let answers = oracle
-        .ask_all(&cases.iter().map(question).collect::<Vec<_>>())
+        .query_all(&cases.iter().map(question).collect::<Vec<_>>())
         .expect("answers");
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for ((text, mode), answer) in cases.iter().zip(answers) {
         let theirs = if answer.err.is_empty() {
             Ok(from_json(&serde_json::from_slice(&answer.out).expect("JSON")))
@@ -184,5 +184,5 @@ fn arguments_mean_what_they_mean_to_helm() {
             format!("{mode} {text:?}\n  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.conclude("strvals");
+    tally.assert_all_equal("strvals");
 }

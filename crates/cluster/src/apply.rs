@@ -27,7 +27,7 @@ use serde_json::Value;
 pub use error::{ApplyError, Verb};
 
 use crate::compare::Difference;
-use crate::desired::{APPLY_SET_PART, Desired, DesiredError, Kind, Kinds, ObjectId, Wanted};
+use crate::desired::{APPLY_SET_PART, Desired, DesiredError, DesiredObject, Kind, Kinds, ObjectId};
 use crate::live::{Known, uid};
 use call::{Apply, Caller};
 use decide::Decision;
@@ -52,14 +52,14 @@ pub struct Change {
     /// As it is now; nothing if it is gone.
     pub live: Option<Arc<Value>>,
     /// What was done.
-    pub done: Done,
+    pub kind: ChangeKind,
     /// Why.
-    pub why: Option<Difference>,
+    pub reason: Option<Difference>,
 }
 
 /// What was done to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Done {
+pub enum ChangeKind {
     /// It was read and found as it should be: no write.
     Found,
     /// It was made.
@@ -72,7 +72,7 @@ pub enum Done {
     Deleted,
 }
 
-impl Done {
+impl ChangeKind {
     /// Whether it was a write.
     #[must_use]
     pub fn is_write(self) -> bool {
@@ -80,8 +80,14 @@ impl Done {
     }
 }
 
-/// What was done before something went wrong, and what that was.
-pub type Stopped = (Vec<Change>, ApplyError);
+/// An install or uninstall that stopped at an error.
+#[derive(Debug)]
+pub struct PartialApply {
+    /// The changes made before the error, in order.
+    pub changes: Vec<Change>,
+    /// The error that stopped the run.
+    pub error: ApplyError,
+}
 
 impl Engine {
     /// An engine that acts through `client`, whose own retries should be off.
@@ -111,7 +117,7 @@ impl Engine {
         rendered: Vec<Value>,
     ) -> Result<Desired, ApplyError> {
         for object in &rendered {
-            if let Ok(id) = ObjectId::of(object) {
+            if let Ok(id) = ObjectId::from_object(object) {
                 self.learn(&id).await?;
             }
         }
@@ -128,20 +134,26 @@ impl Engine {
     /// left over. Without a difference nothing is written, and of what is in `known` nothing is read.
     ///
     /// It stops at the first object that fails; the next attempt goes on from there, since what was done is equal by then.
-    pub async fn install(&self, desired: &Desired, known: Known) -> Result<Vec<Change>, Stopped> {
+    pub async fn install(&self, desired: &Desired, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.install(desired, known).await {
             Ok(()) => Ok(run.changes),
-            Err(error) => Err((run.changes, error)),
+            Err(error) => Err(PartialApply {
+                changes: run.changes,
+                error,
+            }),
         }
     }
 
     /// Removes what is known of a release, its inventory last. Only what carries this owner and this release is touched.
-    pub async fn uninstall(&self, key: &ReleaseKey, known: Known) -> Result<Vec<Change>, Stopped> {
+    pub async fn uninstall(&self, key: &ReleaseKey, known: Known) -> Result<Vec<Change>, PartialApply> {
         let mut run = Run::new(self);
         match run.uninstall(key, known).await {
             Ok(()) => Ok(run.changes),
-            Err(error) => Err((run.changes, error)),
+            Err(error) => Err(PartialApply {
+                changes: run.changes,
+                error,
+            }),
         }
     }
 
@@ -194,7 +206,7 @@ struct Run<'a> {
 
 /// What is to be done about one object.
 struct Task<'a> {
-    wanted: &'a Wanted,
+    wanted: &'a DesiredObject,
     live: Option<Arc<Value>>,
     decision: Decision,
 }
@@ -235,7 +247,7 @@ impl<'a> Run<'a> {
     async fn judge<'w>(
         &mut self,
         desired: &Desired,
-        wanted: &'w Wanted,
+        wanted: &'w DesiredObject,
         known: Option<&Arc<Value>>,
     ) -> Result<Option<Task<'w>>, ApplyError> {
         let live = match known {
@@ -250,7 +262,7 @@ impl<'a> Run<'a> {
         let decision = decide::decide(wanted, live.as_deref(), desired)?;
         if let Decision::Leave = decision {
             if let (None, Some(live)) = (known, live) {
-                self.note(&wanted.id, Some(live), Done::Found, None);
+                self.note(&wanted.id, Some(live), ChangeKind::Found, None);
             }
             return Ok(None);
         }
@@ -283,7 +295,7 @@ impl<'a> Run<'a> {
             self.note(
                 &wanted.id,
                 Some(Arc::new(patched)),
-                Done::TakenOver,
+                ChangeKind::TakenOver,
                 Some(why.clone()),
             );
         }
@@ -307,7 +319,11 @@ impl<'a> Run<'a> {
             tracing::warn!(object = %wanted.id, %place, "the server has it otherwise");
         }
         desired.insisted.remember(&wanted.id, uid(&object), places);
-        let done = if is_new { Done::Created } else { Done::Applied };
+        let done = if is_new {
+            ChangeKind::Created
+        } else {
+            ChangeKind::Applied
+        };
         self.note(&wanted.id, Some(Arc::new(object)), done, Some(why));
         Ok(())
     }
@@ -320,7 +336,7 @@ impl<'a> Run<'a> {
             Some(live) => Some(live.clone()),
             None => self.engine.caller.get(&inventory.id, &kind).await?.map(Arc::new),
         };
-        let wanted = Wanted {
+        let wanted = DesiredObject {
             id: inventory.id.clone(),
             body: inventory.body(known.leftovers.keys()),
             is_scaled: false,
@@ -357,7 +373,7 @@ impl<'a> Run<'a> {
             let answer = self.engine.caller.delete(&id, &kind, &live).await;
             let answer = self.or_look_again(&id, &kind, answer).await?;
             let lingering = answer.filter(decide::is_deleting).map(Arc::new);
-            self.note(&id, lingering, Done::Deleted, Some(Difference::Unwanted));
+            self.note(&id, lingering, ChangeKind::Deleted, Some(Difference::Unwanted));
         }
         Ok(())
     }
@@ -373,17 +389,23 @@ impl<'a> Run<'a> {
             && error.class() == ErrorClass::Conflict
         {
             let fresh = self.engine.caller.get(id, kind).await?;
-            self.note(id, fresh.map(Arc::new), Done::Found, None);
+            self.note(id, fresh.map(Arc::new), ChangeKind::Found, None);
         }
         answer
     }
 
-    fn note(&mut self, id: &ObjectId, live: Option<Arc<Value>>, done: Done, why: Option<Difference>) {
+    fn note(
+        &mut self,
+        id: &ObjectId,
+        live: Option<Arc<Value>>,
+        kind: ChangeKind,
+        reason: Option<Difference>,
+    ) {
         self.changes.push(Change {
             id: id.clone(),
             live,
-            done,
-            why,
+            kind,
+            reason,
         });
     }
 }

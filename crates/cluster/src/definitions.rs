@@ -32,7 +32,7 @@ pub enum DefinitionsError {
 }
 
 /// Our kinds, for the versions this catalogue knows.
-pub fn ours(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
+pub fn own_definitions(catalog: &Catalog) -> Result<Vec<Value>, CatalogError> {
     let all: Vec<&str> = catalog.names().iter().map(|name| name.name.as_str()).collect();
     let concrete: Vec<&str> = all.iter().copied().filter(|name| is_version(name)).collect();
     let ambient: Vec<&str> = all.iter().copied().filter(|name| is_ambient(name)).collect();
@@ -55,7 +55,7 @@ pub fn istio_text(catalog: &Catalog, version: &Version) -> Result<String, Defini
 }
 
 /// Istio's kinds, as objects.
-pub fn istios(catalog: &Catalog, version: &Version) -> Result<Vec<Value>, DefinitionsError> {
+pub fn istio_definitions(catalog: &Catalog, version: &Version) -> Result<Vec<Value>, DefinitionsError> {
     let text = istio_text(catalog, version)?;
     let unreadable = |source| DefinitionsError::Unreadable {
         version: version.clone(),

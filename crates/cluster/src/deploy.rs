@@ -5,7 +5,7 @@ use mainstay_yaml::{Budget, Numbers, parse_json, to_yaml_v3};
 use serde_json::Value;
 
 use crate::access::{Rule, definition_rules, granted_rules, namespace_rules, operator_rules, to_yaml};
-use crate::definitions::{DefinitionsError, istios, name, ours};
+use crate::definitions::{DefinitionsError, istio_definitions, name, own_definitions};
 
 /// Why the files cannot be written.
 #[derive(Debug, thiserror::Error)]
@@ -20,10 +20,10 @@ pub enum DeployError {
 
 /// The files, by path.
 pub fn files(catalog: &Catalog) -> Result<Vec<(String, String)>, DeployError> {
-    let ours = ours(catalog).map_err(DefinitionsError::from)?;
+    let ours = own_definitions(catalog).map_err(DefinitionsError::from)?;
     let mut names = names_of(&ours);
     for version in catalog.installable() {
-        names.extend(names_of(&istios(catalog, &version.version)?));
+        names.extend(names_of(&istio_definitions(catalog, &version.version)?));
     }
     let mut files = vec![("templates/_rules.tpl".to_owned(), rules(&names))];
     for definition in &ours {

@@ -2,9 +2,9 @@
 //! Knows no cluster.
 
 mod id;
-mod insisted;
 mod kinds;
 mod marks;
+mod reapplied;
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,11 +13,11 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::Value;
 
 pub use id::ObjectId;
-use insisted::Insisted;
 pub use kinds::{Kind, Kinds};
 pub use marks::Inventory;
 pub(crate) use marks::inventory_id;
 pub(crate) use marks::{APPLY_SET_PART, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE};
+use reapplied::ReappliedFields;
 
 /// What a release should consist of.
 #[derive(Clone, Debug, PartialEq)]
@@ -27,17 +27,17 @@ pub struct Desired {
     /// Who owns all its objects.
     pub owner: OwnerReference,
     /// Its objects, in the order they are installed. No two are the same.
-    pub objects: Vec<Wanted>,
+    pub objects: Vec<DesiredObject>,
     /// The object that says what belongs to the release.
     pub inventory: Inventory,
     index: BTreeMap<ObjectId, usize>,
     /// What the server makes of them otherwise.
-    pub(crate) insisted: Insisted,
+    pub(crate) insisted: ReappliedFields,
 }
 
 /// One object of a release.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Wanted {
+pub struct DesiredObject {
     /// Which.
     pub id: ObjectId,
     /// All of it, marks included.
@@ -85,7 +85,7 @@ impl Desired {
             objects: Vec::with_capacity(rendered.len()),
             inventory,
             index: BTreeMap::new(),
-            insisted: Insisted::default(),
+            insisted: ReappliedFields::default(),
         };
         for object in rendered.into_iter().flat_map(flatten) {
             desired.add(object, kinds)?;
@@ -96,7 +96,7 @@ impl Desired {
     }
 
     fn add(&mut self, body: Value, kinds: &Kinds) -> Result<(), DesiredError> {
-        let mut id = ObjectId::of(&body)?;
+        let mut id = ObjectId::from_object(&body)?;
         let Some(body) = without_nulls(body, DEEPEST) else {
             return Err(DesiredError::TooDeep(Box::new(id)));
         };
@@ -112,7 +112,7 @@ impl Desired {
         }
         let mut body = marks::marked(body, &id, &self.key, &self.owner);
         drop_hidden_variables(&mut body);
-        self.objects.push(Wanted {
+        self.objects.push(DesiredObject {
             id,
             body,
             is_scaled: false,
@@ -122,7 +122,7 @@ impl Desired {
 
     /// The wanted object of this identity.
     #[must_use]
-    pub fn get(&self, id: &ObjectId) -> Option<&Wanted> {
+    pub fn get(&self, id: &ObjectId) -> Option<&DesiredObject> {
         self.index.get(id).and_then(|at| self.objects.get(*at))
     }
 
@@ -142,7 +142,7 @@ impl Desired {
 }
 
 /// What an autoscaler scales.
-fn scale_target(autoscaler: &Wanted) -> Option<ObjectId> {
+fn scale_target(autoscaler: &DesiredObject) -> Option<ObjectId> {
     if autoscaler.id.kind != "HorizontalPodAutoscaler" {
         return None;
     }

@@ -14,7 +14,7 @@ use mainstay_mesh::plan::Event;
 use serde_json::{Value, json};
 use tokio::time::timeout;
 
-use crate::write::{Body, Refused, Writer};
+use crate::write::{Body, WriteError, Writer};
 
 /// One call may take so long: news must not hold up work.
 const CALL: Duration = Duration::from_secs(5);
@@ -54,12 +54,12 @@ impl Events {
     }
 
     /// Tells it, at most once per change of how often it was told. Says whether something was written.
-    pub async fn tell(&self, event: &Event, now: Timestamp) -> Result<bool, Refused> {
+    pub async fn publish(&self, event: &Event, now: Timestamp) -> Result<bool, WriteError> {
         let name = name(event);
         let Some(count) = self.count(&name, now) else {
             return Ok(false);
         };
-        let late = || Refused::ours(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
+        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
         let told = timeout(CALL, self.write(event, &name, count, now)).await;
         told.unwrap_or_else(|_| Err(late())).map(|()| true)
     }
@@ -82,7 +82,7 @@ impl Events {
         is_due.then_some(entry.count)
     }
 
-    async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
+    async fn write(&self, event: &Event, name: &str, count: u64, now: Timestamp) -> Result<(), WriteError> {
         let folder = format!(
             "/apis/events.k8s.io/v1/namespaces/{}/events",
             namespace(&event.about.subject)
@@ -109,7 +109,7 @@ impl Events {
         }
     }
 
-    async fn repeat(&self, path: &str, count: u64, now: Timestamp) -> Result<(), Refused> {
+    async fn repeat(&self, path: &str, count: u64, now: Timestamp) -> Result<(), WriteError> {
         let body = json!({"series": {"count": count, "lastObservedTime": micro(now)}});
         self.writer
             .call(Method::PATCH, path, Some(Body::Merge(body)))

@@ -14,7 +14,7 @@ use serde_json::{Value, json};
 use tokio::time::{Instant, sleep, timeout};
 
 use crate::connect::Fence;
-use crate::write::{Body, Refused, Writer};
+use crate::write::{Body, WriteError, Writer};
 
 /// Others may take it when it was not renewed for so long.
 const DURATION: Duration = Duration::from_secs(15);
@@ -136,7 +136,7 @@ impl Lease {
         }
     }
 
-    async fn try_hold(&mut self) -> Result<bool, Refused> {
+    async fn try_hold(&mut self) -> Result<bool, WriteError> {
         let ours = self.seen.take().filter(|seen| holder(seen) == self.identity);
         let found = if ours.is_some() { ours } else { self.get().await? };
         let Some(seen) = found else {
@@ -180,7 +180,7 @@ impl Lease {
         })
     }
 
-    async fn get(&self) -> Result<Option<Value>, Refused> {
+    async fn get(&self) -> Result<Option<Value>, WriteError> {
         match self.call(Method::GET, &self.path(), None).await {
             Ok(found) => Ok(Some(found)),
             Err(refused) if refused.is_not_found() => Ok(None),
@@ -188,7 +188,7 @@ impl Lease {
         }
     }
 
-    async fn create(&self) -> Result<Value, Refused> {
+    async fn create(&self) -> Result<Value, WriteError> {
         let now = self.moment();
         let body = json!({
             "apiVersion": "coordination.k8s.io/v1",
@@ -207,7 +207,7 @@ impl Lease {
     }
 
     /// Replaces this very version.
-    async fn put(&self, seen: &Value, spec: Value) -> Result<Value, Refused> {
+    async fn put(&self, seen: &Value, spec: Value) -> Result<Value, WriteError> {
         let mut body = seen.clone();
         if let Value::Object(map) = &mut body {
             map.insert("spec".into(), spec);
@@ -215,8 +215,8 @@ impl Lease {
         self.call(Method::PUT, &self.path(), Some(Body::Json(body))).await
     }
 
-    async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, Refused> {
-        let late = || Refused::ours(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
+    async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, WriteError> {
+        let late = || WriteError::local(mainstay_mesh::ErrorClass::Other, "no answer in time".into());
         timeout(CALL, self.writer.call(method, path, body))
             .await
             .unwrap_or_else(|_| Err(late()))

@@ -14,9 +14,9 @@ use mainstay_mesh::{Observation, Snapshot};
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::write::Refused;
+use crate::write::WriteError;
 use list::{Listed, list};
-pub use owned::{Owned, objects_of};
+pub use owned::{OwnedObject, owned_objects};
 
 /// Pods that ended keep nothing in use, and need not be sent.
 const RUNNING: &str = "fieldSelector=status.phase%21%3DSucceeded%2Cstatus.phase%21%3DFailed";
@@ -70,12 +70,12 @@ pub enum SurveyError {
     #[error("this cluster has no definition of {0}.{group}", group = names::GROUP)]
     NoDefinitions(&'static str),
     /// The server cannot be reached, or refuses.
-    #[error("cannot list {what}: {refused}")]
-    Refused {
-        /// What.
+    #[error("cannot list {what}: {error}")]
+    List {
+        /// The plural name of the kind.
         what: &'static str,
-        /// In its words.
-        refused: Refused,
+        /// The server's error.
+        error: WriteError,
     },
 }
 
@@ -125,11 +125,11 @@ impl Survey {
     ) -> Result<(), SurveyError> {
         let path = format!("/apis/{}/{}", names::API_VERSION, S::KIND.plural());
         let listed = list::<Value>(client, &path, "", Listed::Whole).await;
-        let items = listed.map_err(|refused| match refused.code {
+        let items = listed.map_err(|error| match error.code {
             404 => SurveyError::NoDefinitions(S::KIND.plural()),
-            _ => SurveyError::Refused {
+            _ => SurveyError::List {
                 what: S::KIND.plural(),
-                refused,
+                error,
             },
         })?;
         for item in items {
@@ -232,7 +232,7 @@ impl Survey {
         self.listed(Source::Webhooks, state);
     }
 
-    fn listed(&mut self, source: Source, state: Result<(), Refused>) {
+    fn listed(&mut self, source: Source, state: Result<(), WriteError>) {
         let state = match state {
             Ok(()) => SourceState::Ready,
             Err(refused) => SourceState::Failing(refused.message),
@@ -241,7 +241,7 @@ impl Survey {
     }
 }
 
-async fn leaders(client: &Client) -> Result<Vec<Leader>, Refused> {
+async fn leaders(client: &Client) -> Result<Vec<Leader>, WriteError> {
     let leases = list::<Value>(
         client,
         "/apis/coordination.k8s.io/v1/leases",

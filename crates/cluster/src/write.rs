@@ -21,7 +21,7 @@ const LONGEST_WAIT: Duration = Duration::from_mins(1);
 /// Why a write, or a read, did not happen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
-pub struct Refused {
+pub struct WriteError {
     /// The status the server answered with; 0 when nobody answered.
     pub code: u16,
     /// What kind of failure it is.
@@ -32,10 +32,10 @@ pub struct Refused {
     pub retry_after: Option<Duration>,
 }
 
-impl Refused {
+impl WriteError {
     /// Something of ours that is no answer of a server.
     #[must_use]
-    pub fn ours(class: ErrorClass, message: String) -> Self {
+    pub fn local(class: ErrorClass, message: String) -> Self {
         Self {
             code: 0,
             class,
@@ -57,7 +57,7 @@ impl Refused {
     }
 }
 
-impl From<kube::Error> for Refused {
+impl From<kube::Error> for WriteError {
     fn from(error: kube::Error) -> Self {
         if let kube::Error::Api(status) = error {
             let seconds = status
@@ -72,7 +72,7 @@ impl From<kube::Error> for Refused {
                 retry_after: (!wait.is_zero()).then_some(wait),
             };
         }
-        Self::ours(ErrorClass::Unanswered, chain(&error))
+        Self::local(ErrorClass::Unanswered, chain(&error))
     }
 }
 
@@ -116,7 +116,7 @@ impl Writer {
     }
 
     /// One of our objects as it is now; nothing if it is not there.
-    pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, Refused> {
+    pub async fn get(&self, kind: ObjectKind, name: &str) -> Result<Option<Value>, WriteError> {
         match self.call(Method::GET, &path(kind, name), None).await {
             Ok(object) => Ok(Some(object)),
             Err(refused) if refused.is_not_found() => Ok(None),
@@ -125,7 +125,7 @@ impl Writer {
     }
 
     /// A namespace or a workload as it is now; nothing if it is not there. It is listed by its name, which takes no other right than watching it.
-    pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, Refused> {
+    pub async fn find(&self, subject: &Subject) -> Result<Option<Value>, WriteError> {
         let folder = match subject {
             Subject::Namespace(_) => "/api/v1/namespaces".to_owned(),
             Subject::Workload(key) => workloads(key),
@@ -143,7 +143,7 @@ impl Writer {
         kind: ObjectKind,
         (name, owner, finalizers): (&str, &OwnerReference, &[String]),
         spec: Value,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, WriteError> {
         let body = json!({
             "apiVersion": names::API_VERSION,
             "kind": kind.name(),
@@ -160,7 +160,7 @@ impl Writer {
         seen: &Precondition,
         owners: &[OwnerReference],
         spec: Value,
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, WriteError> {
         let changes = [
             add("/metadata/ownerReferences", json!(owners)),
             add("/spec", spec),
@@ -169,18 +169,18 @@ impl Writer {
     }
 
     /// Replaces the finalizers.
-    pub async fn set_finalizers(&self, seen: &Precondition, finalizers: &[String]) -> Result<Value, Refused> {
+    pub async fn set_finalizers(&self, seen: &Precondition, finalizers: &[String]) -> Result<Value, WriteError> {
         let changes = [add("/metadata/finalizers", json!(finalizers))];
         self.patch(seen, "", changes).await
     }
 
     /// Replaces the status.
-    pub async fn set_status(&self, seen: &Precondition, status: Value) -> Result<Value, Refused> {
+    pub async fn set_status(&self, seen: &Precondition, status: Value) -> Result<Value, WriteError> {
         self.patch(seen, "/status", [add("/status", status)]).await
     }
 
     /// Deletes; what is gone already is as good as deleted. Gives the object while something still holds it.
-    pub async fn delete(&self, seen: &Precondition) -> Result<Option<Value>, Refused> {
+    pub async fn delete(&self, seen: &Precondition) -> Result<Option<Value>, WriteError> {
         let body = json!({
             "apiVersion": "v1",
             "kind": "DeleteOptions",
@@ -202,7 +202,7 @@ impl Writer {
         &self,
         seen: &Precondition,
         annotations: &[(&str, &str)],
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, WriteError> {
         let pairs = annotations
             .iter()
             .map(|(key, value)| ((*key).to_owned(), json!(value)));
@@ -216,7 +216,7 @@ impl Writer {
     }
 
     /// Changes a namespace or a workload by a merge patch, which names the version it means.
-    pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, Refused> {
+    pub async fn merge(&self, subject: &Subject, change: Value) -> Result<Value, WriteError> {
         let path = match subject {
             Subject::Namespace(name) => format!("/api/v1/namespaces/{name}"),
             Subject::Workload(key) => format!("{}/{}", workloads(key), key.name()),
@@ -234,10 +234,10 @@ impl Writer {
         seen: &Precondition,
         subresource: &str,
         changes: [Value; N],
-    ) -> Result<Value, Refused> {
+    ) -> Result<Value, WriteError> {
         let Some(path) = seen_path(seen) else {
             let message = format!("{} cannot be patched", seen.subject);
-            return Err(Refused::ours(ErrorClass::Other, message));
+            return Err(WriteError::local(ErrorClass::Other, message));
         };
         let same = [
             json!({"op": "test", "path": "/metadata/uid", "value": seen.uid}),
@@ -250,7 +250,7 @@ impl Writer {
     }
 
     /// One call with a JSON answer.
-    pub async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, Refused> {
+    pub async fn call(&self, method: Method, path: &str, body: Option<Body>) -> Result<Value, WriteError> {
         let mut request = Request::builder().method(method).uri(path);
         if let Some(body) = &body {
             request = request.header(http::header::CONTENT_TYPE, body.content_type());

@@ -550,7 +550,7 @@ async fn remove(scene: &mut Scene) -> bool {
     let done = scene.engine.uninstall(&key, scene.live.release(&key)).await;
     let (changes, is_done) = match done {
         Ok(changes) => (changes, true),
-        Err((changes, _)) => (changes, false),
+        Err(stopped) => (stopped.changes, false),
     };
     scene.live.record(&changes);
     is_done

@@ -14,7 +14,7 @@ use kube::api::{Api, DynamicObject, Patch, PatchParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use mainstay_cluster::compare::difference;
 use mainstay_sim::Cluster;
-use mainstay_testkit::{Random, Tally, case_count};
+use mainstay_testkit::{CaseCounts, Random, case_count};
 use serde_json::{Value, json};
 
 struct Server {
@@ -138,7 +138,7 @@ fn interference(random: &mut Random) -> Value {
 #[tokio::test]
 async fn different_means_that_an_apply_writes() {
     let mut random = Random::new(7);
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let makers = [config_map, service, deployment, role];
     for _ in 0..case_count(100) {
         let server = Server::new();

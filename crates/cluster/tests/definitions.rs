@@ -19,8 +19,8 @@ use kube::Client;
 use kube::client::Body;
 use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
-use mainstay_testkit::trial::{self, Trial};
-use mainstay_testkit::{Random, Tally, case_count};
+use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{CaseCounts, Random, case_count};
 use mainstay_yaml::{Budget, to_json};
 use serde_json::{Map, Value, json};
 
@@ -29,11 +29,11 @@ fn main() -> ExitCode {
         println!("not compared: {} is not there", folder().display());
         return ExitCode::SUCCESS;
     }
-    let trials = [Trial {
+    let trials = [TestCase {
         name: "objects_fare_alike",
-        begin: || Box::pin(objects_fare_alike()),
+        start: || Box::pin(objects_fare_alike()),
     }];
-    trial::main(&PARTS, &trials)
+    suite::main(&PARTS, &trials)
 }
 
 fn folder() -> PathBuf {
@@ -131,7 +131,7 @@ async fn objects_fare_alike() {
     );
     let (ours, theirs) = (install(&first, &our).await, install(&second, &their).await);
     let mut random = Random::new(11);
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let (mut accepted, mut refused) = (0, 0);
     for case in 0..case_count(600) {
         let definition = random.pick(&their);

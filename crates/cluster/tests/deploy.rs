@@ -27,7 +27,7 @@ use mainstay_cluster::survey::survey;
 use mainstay_mesh::{Action, Library, Settings, Snapshot, Subject, plan};
 use mainstay_testkit::cluster::PARTS;
 use mainstay_testkit::repository_root;
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 use serde_json::{Value, json};
 
 /// Where the operator is installed.
@@ -40,19 +40,19 @@ fn main() -> ExitCode {
         println!("not tested: this build embeds no charts, run `cargo xtask charts` first");
         return ExitCode::SUCCESS;
     }
-    macro_rules! trials {
+    macro_rules! test_cases {
         ($($name:ident),*) => {
             [$(
-                Trial { name: concat!(stringify!($name), "_simulated"), begin: || Box::pin(async { $name(Host::simulated()).await }) },
-                Trial { name: concat!(stringify!($name), "_real"), begin: || Box::pin(async { $name(Host::real().await).await }) },
+                TestCase { name: concat!(stringify!($name), "_simulated"), start: || Box::pin(async { $name(Host::simulated()).await }) },
+                TestCase { name: concat!(stringify!($name), "_real"), start: || Box::pin(async { $name(Host::real().await).await }) },
             )*]
         };
     }
-    let fresh = Trial {
+    let fresh = TestCase {
         name: "generated_files_are_fresh",
-        begin: || Box::pin(async { generated_files_are_fresh() }),
+        start: || Box::pin(async { generated_files_are_fresh() }),
     };
-    let trials: Vec<Trial> = trials![
+    let trials: Vec<TestCase> = test_cases![
         the_chart_is_accepted,
         its_roles_are_enough_and_no_more,
         definitions_are_installed_once,
@@ -61,7 +61,7 @@ fn main() -> ExitCode {
     .into_iter()
     .chain([fresh])
     .collect();
-    trial::main(&PARTS, &trials)
+    suite::main(&PARTS, &trials)
 }
 
 fn generated_files_are_fresh() {
@@ -152,8 +152,8 @@ async fn definitions_are_installed_once(host: Host) {
     install_chart(&host, "").await;
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.default_version().unwrap();
-    let mut all = definitions::ours(&catalog).unwrap();
-    all.extend(definitions::istios(&catalog, &version).unwrap());
+    let mut all = definitions::own_definitions(&catalog).unwrap();
+    all.extend(definitions::istio_definitions(&catalog, &version).unwrap());
     let client = host.client(Some(JOB)).await;
     let mut first = Vec::new();
     definitions::install(&client, &all, |_, outcome| first.push(outcome))
@@ -177,9 +177,13 @@ async fn definitions_are_installed_once(host: Host) {
 async fn samples_lead_to_plans(host: Host) {
     let catalog = Catalog::embedded().unwrap();
     let client = host.client(None).await;
-    definitions::install(&client, &definitions::ours(&catalog).unwrap(), |_, _| {})
-        .await
-        .unwrap();
+    definitions::install(
+        &client,
+        &definitions::own_definitions(&catalog).unwrap(),
+        |_, _| {},
+    )
+    .await
+    .unwrap();
     let folder = repository_root().join("deploy/samples");
     let mut files: Vec<_> = std::fs::read_dir(folder)
         .unwrap()

@@ -20,10 +20,10 @@ mod twice;
 
 use std::process::ExitCode;
 
-use mainstay_cluster::apply::Done;
+use mainstay_cluster::apply::ChangeKind;
 use mainstay_testkit::cluster::{Cluster, Options, PARTS};
-use mainstay_testkit::trial::{self, Trial};
-use mainstay_testkit::{Random, Tally, case_count};
+use mainstay_testkit::suite::{self, TestCase};
+use mainstay_testkit::{CaseCounts, Random, case_count};
 use serde_json::{Value, json};
 
 use helm::Helm;
@@ -35,29 +35,29 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let trials = [
-        Trial {
+        TestCase {
             name: "the_second_time_nothing_is_written",
-            begin: || Box::pin(the_second_time_nothing_is_written()),
+            start: || Box::pin(the_second_time_nothing_is_written()),
         },
-        Trial {
+        TestCase {
             name: "what_others_do_is_undone_or_left",
-            begin: || Box::pin(what_others_do_is_undone_or_left()),
+            start: || Box::pin(what_others_do_is_undone_or_left()),
         },
-        Trial {
+        TestCase {
             name: "what_the_sail_operator_installed_is_taken_over_without_a_write",
-            begin: || Box::pin(what_the_sail_operator_installed_is_taken_over_without_a_write()),
+            start: || Box::pin(what_the_sail_operator_installed_is_taken_over_without_a_write()),
         },
-        Trial {
+        TestCase {
             name: "what_helm_installed_gets_an_owner_and_nothing_else",
-            begin: || Box::pin(what_helm_installed_gets_an_owner_and_nothing_else()),
+            start: || Box::pin(what_helm_installed_gets_an_owner_and_nothing_else()),
         },
-        Trial {
+        TestCase {
             name: "an_upgrade_of_what_others_installed_ends_as_a_fresh_install",
-            begin: || Box::pin(an_upgrade_of_what_others_installed_ends_as_a_fresh_install()),
+            start: || Box::pin(an_upgrade_of_what_others_installed_ends_as_a_fresh_install()),
         },
     ];
     let peers: Vec<&str> = PARTS.into_iter().chain(["helm4", "helm3"]).collect();
-    trial::main(&peers, &trials)
+    suite::main(&peers, &trials)
 }
 
 /// A server on which nothing happens that is not asked for.
@@ -67,7 +67,7 @@ async fn quiet() -> (Cluster, Scene) {
         ..Options::default()
     };
     let cluster = Cluster::start(options).await.unwrap();
-    let scene = Scene::new(cluster.client_called("admin", "mainstay").unwrap()).await;
+    let scene = Scene::new(cluster.client_with_agent("admin", "mainstay").unwrap()).await;
     (cluster, scene)
 }
 
@@ -123,7 +123,7 @@ async fn play_istiod(scene: &Scene, release: &str) {
 }
 
 async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let mut random = Random::new(3);
     let (versions, sets) = (versions(), value_sets());
     for generation in ["helm4", "helm3"] {
@@ -172,7 +172,7 @@ async fn what_the_sail_operator_installed_is_taken_over_without_a_write() {
 }
 
 async fn what_helm_installed_gets_an_owner_and_nothing_else() {
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for generation in ["helm4", "helm4 --server-side=true", "helm3"] {
         let (cluster, mut scene) = quiet().await;
         let helm = Helm::new(generation, &cluster, None);
@@ -185,7 +185,7 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
             let changes = scene.install(&desired).await.unwrap();
             let applied = changes
                 .iter()
-                .filter(|change| change.done == Done::Applied)
+                .filter(|change| change.kind == ChangeKind::Applied)
                 .count();
             tally.count(
                 applied == desired.objects.len() && changes.len() == applied + 1,
@@ -229,7 +229,7 @@ async fn what_helm_installed_gets_an_owner_and_nothing_else() {
 }
 
 async fn an_upgrade_of_what_others_installed_ends_as_a_fresh_install() {
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for (generation, is_owned) in [
         ("helm4", true),
         ("helm4", false),

@@ -244,7 +244,7 @@ async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
     let now = Timestamp::UNIX_EPOCH;
     let mut written = Vec::new();
     for _ in 0..20 {
-        written.push(events.tell(&news("a"), now).await.unwrap());
+        written.push(events.publish(&news("a"), now).await.unwrap());
     }
     assert_eq!(
         written.iter().filter(|written| **written).count(),
@@ -254,19 +254,19 @@ async fn what_repeats_is_counted_in_one_event_and_written_ever_more_seldom() {
     assert_eq!(told(&writer).await, [("a".to_owned(), 16)]);
     let later = now.checked_add(Duration::from_mins(30)).unwrap();
     assert!(
-        events.tell(&news("a"), later).await.unwrap(),
+        events.publish(&news("a"), later).await.unwrap(),
         "now and then it is told again"
     );
     assert_eq!(told(&writer).await, [("a".to_owned(), 21)]);
 
     let restarted = Events::new(writer.clone(), "two");
-    restarted.tell(&news("a"), later).await.unwrap();
+    restarted.publish(&news("a"), later).await.unwrap();
     assert_eq!(
         told(&writer).await,
         [("a".to_owned(), 22)],
         "it goes on where the other stopped"
     );
-    restarted.tell(&news("b"), later).await.unwrap();
+    restarted.publish(&news("b"), later).await.unwrap();
     assert_eq!(told(&writer).await.len(), 2, "other news are another event");
 }
 
@@ -275,7 +275,7 @@ async fn news_of_any_length_can_be_told() {
     let (_, writer) = cluster().await;
     let events = Events::new(writer.clone(), &"i".repeat(300));
     events
-        .tell(&news(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
+        .publish(&news(&"ä".repeat(5000)), Timestamp::UNIX_EPOCH)
         .await
         .unwrap();
     assert_eq!(told(&writer).await[0].0, "ä".repeat(500));

@@ -80,7 +80,7 @@ impl SimulatedCluster {
             leader_elect: options.leader_elect,
             driver,
         };
-        for definition in mainstay_cluster::definitions::ours(&cluster.catalog)? {
+        for definition in mainstay_cluster::definitions::own_definitions(&cluster.catalog)? {
             cluster.create(&definition).await?;
         }
         cluster.create_namespace(OPERATOR_NAMESPACE, json!({})).await?;

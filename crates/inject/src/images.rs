@@ -19,7 +19,7 @@ pub struct Images {
 
 impl Default for Images {
     fn default() -> Self {
-        Self::of(&profile::RFC)
+        Self::for_profile(&profile::RFC)
     }
 }
 
@@ -71,7 +71,7 @@ impl Images {
 
     /// What this release was built with for `profile`: images whose names and variables are spelt that way.
     #[must_use]
-    pub fn of(profile: &Profile) -> Self {
+    pub fn for_profile(profile: &Profile) -> Self {
         let table = if *profile == profile::LATER { LATER } else { RFC };
         Self::parse(table).unwrap_or_else(|_| Self::none())
     }
@@ -248,7 +248,7 @@ mod tests {
     fn a_release_pins_both_images_of_its_spelling() {
         for (images, tag) in [
             (Images::default(), "v0.7.0"),
-            (Images::of(&profile::LATER), "v1.23.1"),
+            (Images::for_profile(&profile::LATER), "v1.23.1"),
         ] {
             for name in ["initializer", "service-mesh-proxy"] {
                 let image = format!("ghcr.io/edgelesssys/contrast/{name}");

@@ -100,7 +100,7 @@ impl Profile {
 
     /// The profile called `name`.
     #[must_use]
-    pub fn named(name: &str) -> Option<&'static Profile> {
+    pub fn by_name(name: &str) -> Option<&'static Profile> {
         Self::ALL.into_iter().find(|profile| profile.name == name)
     }
 }

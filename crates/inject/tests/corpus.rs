@@ -37,7 +37,7 @@ fn combinations() -> Vec<Options> {
     let of = |profile: &'static Profile| {
         flags.map(|(skip_initializer, skip_service_mesh)| Options {
             profile,
-            images: Images::of(profile),
+            images: Images::for_profile(profile),
             skip_initializer,
             skip_service_mesh,
             ..Options::default()

@@ -118,7 +118,7 @@ fn options(flags: &str) -> Options {
             ("uninject", _) => options.mode = Mode::Uninject,
             ("later", _) => {
                 options.profile = &LATER;
-                options.images = Images::of(&LATER);
+                options.images = Images::for_profile(&LATER);
             }
             ("skip-initializer", _) => options.skip_initializer = true,
             ("skip-service-mesh", _) => options.skip_service_mesh = true,

@@ -19,7 +19,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     if std::env::args().nth(1).as_deref() == Some("crds") {
         println!(
             "{}",
-            json!({"apiVersion": "v1", "kind": "List", "items": definitions::ours(&catalog)?})
+            json!({"apiVersion": "v1", "kind": "List", "items": definitions::own_definitions(&catalog)?})
         );
         return Ok(());
     }

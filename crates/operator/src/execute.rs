@@ -14,7 +14,7 @@ use mainstay_api::{ObjectKind, names};
 use mainstay_cluster::apply::Engine;
 use mainstay_cluster::desired::ObjectId;
 use mainstay_cluster::event::Events;
-use mainstay_cluster::write::{Refused, Writer};
+use mainstay_cluster::write::{WriteError, Writer};
 use mainstay_mesh::plan::{Change, Event, Move, NewObject, Plan, Precondition, ProbeRequest, Relabel, Step};
 use mainstay_mesh::snapshot::ProbeResult;
 use mainstay_mesh::workload::Workload;
@@ -99,7 +99,7 @@ impl Executor {
         (plan.steps.len(), PlanOutcome::Succeeded)
     }
 
-    async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, Refused> {
+    async fn step(&self, subject: &Subject, step: &Step) -> Result<Effect, WriteError> {
         if matches!(step.action, Action::DeleteRevision(_)) && !self.is_confirmed(subject, &step.action).await
         {
             return Ok(Effect::Large);
@@ -130,7 +130,7 @@ impl Executor {
                 .with(|reconciler| reconciler.still_plans(subject, action, now))
     }
 
-    async fn act(&self, action: &Action) -> Result<Effect, Refused> {
+    async fn act(&self, action: &Action) -> Result<Effect, WriteError> {
         match action {
             Action::Install(release) => return self.install(release).await,
             Action::Uninstall(key) => return self.uninstall(key).await,
@@ -139,7 +139,7 @@ impl Executor {
         Ok(Effect::Small)
     }
 
-    async fn write(&self, action: &Action) -> Result<(), Refused> {
+    async fn write(&self, action: &Action) -> Result<(), WriteError> {
         match action {
             Action::CreateRevision(new) => self.create(ObjectKind::IstioRevision, new).await,
             Action::CreateTag(new) => self.create(ObjectKind::IstioRevisionTag, new).await,
@@ -177,7 +177,7 @@ impl Executor {
     async fn tell(&self, event: &Event) {
         let mut event = event.clone();
         event.message = self.shared.with(|reconciler| reconciler.redacted(&event.message));
-        match self.events.tell(&event, self.clock.now()).await {
+        match self.events.publish(&event, self.clock.now()).await {
             Ok(true) => self.shared.observer.report(&Report::Written {
                 action: "event",
                 reason: event.reason.name(),
@@ -187,7 +187,7 @@ impl Executor {
         }
     }
 
-    async fn create<S: Serialize>(&self, kind: ObjectKind, new: &NewObject<S>) -> Result<(), Refused> {
+    async fn create<S: Serialize>(&self, kind: ObjectKind, new: &NewObject<S>) -> Result<(), WriteError> {
         let spec = serde_json::to_value(&new.spec).map_err(own_fault)?;
         let answer = self
             .writer
@@ -197,7 +197,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn update<S: Serialize>(&self, change: &Change<S>) -> Result<(), Refused> {
+    async fn update<S: Serialize>(&self, change: &Change<S>) -> Result<(), WriteError> {
         let spec = serde_json::to_value(&change.spec).map_err(own_fault)?;
         let answer = self
             .writer
@@ -207,7 +207,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn delete(&self, seen: &Precondition) -> Result<(), Refused> {
+    async fn delete(&self, seen: &Precondition) -> Result<(), WriteError> {
         let answer = self.writer.delete(seen).await?;
         self.seen(seen, answer);
         Ok(())
@@ -218,8 +218,8 @@ impl Executor {
     fn gone_is_fine(
         &self,
         action: &Action,
-        answer: Result<Value, Refused>,
-    ) -> Result<Option<Value>, Refused> {
+        answer: Result<Value, WriteError>,
+    ) -> Result<Option<Value>, WriteError> {
         match answer {
             Err(refused) if refused.is_not_found() && matches!(action, Action::RemoveFinalizer { .. }) => {
                 Ok(None)
@@ -228,7 +228,7 @@ impl Executor {
         }
     }
 
-    async fn probe(&self, request: &ProbeRequest) -> Result<(), Refused> {
+    async fn probe(&self, request: &ProbeRequest) -> Result<(), WriteError> {
         let (ready, reason) = self.prober.probe(request.clone()).await;
         let result = ProbeResult {
             at: self.clock.now(),
@@ -240,18 +240,18 @@ impl Executor {
         Ok(())
     }
 
-    async fn annotate(&self, object: &Precondition, ready: bool, reason: &str) -> Result<(), Refused> {
+    async fn annotate(&self, object: &Precondition, ready: bool, reason: &str) -> Result<(), WriteError> {
         let status = if ready { "true" } else { "false" };
         let annotations = [(names::PROBE_STATUS, status), (names::PROBE_REASON, reason)];
         let answer = self.writer.annotate_webhook(object, &annotations).await?;
-        if let Ok(id) = ObjectId::of(&answer) {
+        if let Ok(id) = ObjectId::from_object(&answer) {
             self.shared
                 .with(|reconciler| reconciler.observe_managed(&id, answer));
         }
         Ok(())
     }
 
-    async fn relabel(&self, relabel: &Relabel) -> Result<(), Refused> {
+    async fn relabel(&self, relabel: &Relabel) -> Result<(), WriteError> {
         let answer = self
             .writer
             .merge(&relabel.object.subject, relabel.patch())
@@ -262,7 +262,7 @@ impl Executor {
         Ok(())
     }
 
-    async fn move_workload(&self, step: &Move) -> Result<(), Refused> {
+    async fn move_workload(&self, step: &Move) -> Result<(), WriteError> {
         let answer = self.writer.merge(&step.object.subject, step.patch()).await?;
         let Subject::Workload(key) = &step.object.subject else {
             return Ok(());
@@ -369,6 +369,6 @@ fn verb(action: &Action) -> Option<&'static str> {
 }
 
 #[allow(clippy::needless_pass_by_value, reason = "it is handed to map_err")]
-fn own_fault(error: serde_json::Error) -> Refused {
-    Refused::ours(ErrorClass::Other, error.to_string())
+fn own_fault(error: serde_json::Error) -> WriteError {
+    WriteError::local(ErrorClass::Other, error.to_string())
 }

@@ -23,7 +23,7 @@ use std::time::Duration;
 use futures::{FutureExt, StreamExt, pin_mut};
 use kube::Client;
 use kube::core::WatchEvent;
-use mainstay_cluster::write::Refused;
+use mainstay_cluster::write::WriteError;
 use mainstay_mesh::ErrorClass;
 use serde::de::DeserializeOwned;
 use tokio::time::{Instant, sleep, timeout};
@@ -106,7 +106,7 @@ pub(crate) async fn follow<S: Sink>(client: Client, target: Target, sink: S, ord
         let ended = ended.unwrap_or_else(|_| {
             // Whatever was half done, a list sets right.
             watch.at = Position::Unlisted;
-            Err(Refused::ours(
+            Err(WriteError::local(
                 ErrorClass::Other,
                 "internal error: a watch panicked".into(),
             ))
@@ -130,7 +130,7 @@ struct Watch<S: Sink> {
 
 impl<S: Sink> Watch<S> {
     /// One call or a few, up to the end of a watch.
-    async fn session(&mut self) -> Result<(), Refused> {
+    async fn session(&mut self) -> Result<(), WriteError> {
         if self.at == Position::Unlisted {
             self.orders.begin();
         }
@@ -144,7 +144,7 @@ impl<S: Sink> Watch<S> {
         }
     }
 
-    async fn list(&mut self) -> Result<(), Refused> {
+    async fn list(&mut self) -> Result<(), WriteError> {
         self.sink.begin();
         let mut token = String::new();
         loop {
@@ -161,7 +161,7 @@ impl<S: Sink> Watch<S> {
         }
     }
 
-    async fn watch(&mut self, request: Result<http::Request<Vec<u8>>, Refused>) -> Result<(), Refused> {
+    async fn watch(&mut self, request: Result<http::Request<Vec<u8>>, WriteError>) -> Result<(), WriteError> {
         let events = self.client.request_events::<S::Item>(request?).await?;
         pin_mut!(events);
         if self.at == Position::Unlisted {
@@ -185,7 +185,7 @@ impl<S: Sink> Watch<S> {
             }
         }
         match self.at {
-            Position::Unlisted => Err(Refused::ours(
+            Position::Unlisted => Err(WriteError::local(
                 ErrorClass::Transient,
                 "the list ended early".into(),
             )),
@@ -193,7 +193,7 @@ impl<S: Sink> Watch<S> {
         }
     }
 
-    fn event(&mut self, event: WatchEvent<S::Item>) -> Result<(), Refused> {
+    fn event(&mut self, event: WatchEvent<S::Item>) -> Result<(), WriteError> {
         match event {
             WatchEvent::Added(item) | WatchEvent::Modified(item) => {
                 self.advance(item.version());
@@ -244,7 +244,7 @@ impl<S: Sink> Watch<S> {
         }
     }
 
-    async fn after(&mut self, ended: Result<(), Refused>, lasted: Duration) {
+    async fn after(&mut self, ended: Result<(), WriteError>, lasted: Duration) {
         match ended {
             Ok(()) => {
                 let oldest = if self.can_stream {
@@ -268,7 +268,7 @@ impl<S: Sink> Watch<S> {
         !self.can_stream && self.listed.elapsed() < FIRST_PAUSE
     }
 
-    async fn fail(&mut self, refused: Refused) {
+    async fn fail(&mut self, refused: WriteError) {
         let unlisted = self.at == Position::Unlisted;
         if unlisted && self.can_stream && matches!(refused.code, 400 | 422) {
             self.can_stream = false;

@@ -116,7 +116,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     println!(
         "rehearse {count} workloads: {:.2} s, {:.0} MiB",
         whole.0.elapsed().as_secs_f64(),
-        Usage::own().peak()
+        Usage::for_self().peak()
     );
     keep(&mut report)?;
     if report.outcome != Outcome::Completed || report.totals.migrated != count {

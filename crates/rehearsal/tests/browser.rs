@@ -10,7 +10,7 @@
 
 use mainstay_rehearsal::html;
 use mainstay_rehearsal::report::{Moment, Report, Service, Span, SpanResult};
-use mainstay_testkit::browser::{Browser, Picture, View};
+use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
 /// A page that is open.
@@ -43,8 +43,8 @@ impl Open {
         self.ask(&count).as_u64().unwrap()
     }
 
-    fn picture(&mut self, name: &str) -> Picture {
-        let picture = self.browser.picture().unwrap();
+    fn picture(&mut self, name: &str) -> Screenshot {
+        let picture = self.browser.screenshot().unwrap();
         if let Some(folder) = std::env::var_os("SCREENSHOTS") {
             let file = std::path::Path::new(&folder).join(format!("{name}.png"));
             std::fs::write(file, &picture.png).unwrap();
@@ -56,12 +56,12 @@ impl Open {
     fn check_calm(&mut self) {
         let widths = self.ask("[document.documentElement.scrollWidth, document.documentElement.clientWidth]");
         assert_eq!(widths[0], widths[1], "the page is wider than its window");
-        assert_eq!(self.browser.complaints(), Vec::<Value>::new());
+        assert_eq!(self.browser.console_errors(), Vec::<Value>::new());
     }
 }
 
 /// The colours inside an element's box, each with how often it occurs among a grid of places.
-fn colours(open: &mut Open, picture: &Picture, selector: &str) -> Vec<[u8; 3]> {
+fn colours(open: &mut Open, picture: &Screenshot, selector: &str) -> Vec<[u8; 3]> {
     let expression = format!(
         "(it => {{ const box = it.getBoundingClientRect(); return [box.x + scrollX, box.y + scrollY, box.width, box.height]; }})(document.querySelector({selector:?}))"
     );
@@ -270,7 +270,7 @@ fn nothing_that_a_cluster_says_is_run_or_loaded() {
     let mut page = open(&Report::sample(), View::default());
     page.ask("document.body.insertAdjacentHTML('beforeend', '<img src=x onerror=\"window.owned = 1\">')");
     assert_eq!(page.ask("typeof window.owned"), "undefined");
-    assert!(!page.browser.complaints().is_empty());
+    assert!(!page.browser.console_errors().is_empty());
 }
 
 fn large() -> Report {

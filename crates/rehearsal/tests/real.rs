@@ -22,18 +22,18 @@ use mainstay_rehearsal::report::{FindingKind, Method, Outcome};
 use mainstay_rehearsal::{Report, rehearse};
 use mainstay_testkit::cluster::{Cluster, Options, PARTS, User, WORKLOAD_CONTROLLERS};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 use serde_json::{Value, json};
 
 use support::{OLD, batched, catalog, deployment, found, istio, service, upgrade};
 
-const TRIALS: &[Trial] = &[Trial {
+const TEST_CASES: &[TestCase] = &[TestCase {
     name: "rehearsal::a_real_cluster_is_only_read",
-    begin: || Box::pin(a_real_cluster_is_only_read()),
+    start: || Box::pin(a_real_cluster_is_only_read()),
 }];
 
 fn main() -> ExitCode {
-    trial::main(&PARTS, TRIALS)
+    suite::main(&PARTS, TEST_CASES)
 }
 
 /// Who may list everything a rehearsal asks for, and who may not list pods.

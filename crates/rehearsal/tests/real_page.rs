@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 
 use mainstay_rehearsal::report::{Method, SpanResult};
 use mainstay_rehearsal::{Report, Wish, html};
-use mainstay_testkit::browser::{Browser, Picture, View};
+use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
 use support::many::many;
@@ -65,14 +65,14 @@ fn open(report: &Report) -> Page {
 
 /// Fails unless the page is calm, asks nobody for anything, and its picture shows something all the way down.
 fn check_page(page: &mut Page, name: &str) {
-    assert_eq!(page.browser.complaints(), Vec::<Value>::new(), "{name}");
+    assert_eq!(page.browser.console_errors(), Vec::<Value>::new(), "{name}");
     assert_eq!(page.browser.requests(), [page.address.as_str()], "{name}");
     let sizes = page
         .browser
         .evaluate("[document.documentElement.scrollWidth, document.documentElement.clientWidth, document.documentElement.scrollHeight]")
         .unwrap();
     assert_eq!(sizes[0], sizes[1], "{name}: the page is wider than its window");
-    let picture = page.browser.picture().unwrap();
+    let picture = page.browser.screenshot().unwrap();
     if let Some(folder) = std::env::var_os("SCREENSHOTS") {
         let file = std::path::Path::new(&folder).join(format!("{name}.png"));
         std::fs::write(file, &picture.png).unwrap();
@@ -84,7 +84,7 @@ fn check_page(page: &mut Page, name: &str) {
 }
 
 /// How many colours a picture has on a grid, and how many rows after one another have only one.
-fn look(picture: &Picture, width: u64, height: u64) -> (usize, usize) {
+fn look(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
     let (mut colours, mut empty, mut longest) = (BTreeSet::new(), 0, 0);
     for y in 0..usize::try_from(height).unwrap() {
         let places = (0..usize::try_from(width).unwrap()).step_by(3);

@@ -18,7 +18,7 @@ mod generate;
 mod program;
 
 use engine::{Outcome, render};
-use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 
 #[test]
 fn random_calls_give_what_go_gives() {
@@ -34,7 +34,7 @@ fn random_programs_share_maps_as_go_does() {
 fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String) {
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle starts");
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let mut left = case_count(usual);
     while left > 0 {
         let count = left.min(1_000);
@@ -42,19 +42,19 @@ fn compare(name: &str, usual: usize, seed: u64, make: fn(&mut Random) -> String)
         let templates: Vec<String> = (0..count).map(|_| make(&mut random)).collect();
         compare_all(&mut oracle, &templates, &mut tally);
     }
-    tally.conclude(name);
+    tally.assert_all_equal(name);
 }
 
-fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut Tally) {
-    let question = |text: &String| Question {
+fn compare_all(oracle: &mut Oracle, templates: &[String], tally: &mut CaseCounts) {
+    let question = |text: &String| OracleRequest {
         op: "template",
         text: text.clone().into_bytes(),
         json: generate::DOT.into(),
         funcs: "sprig",
         mode: "",
     };
-    let questions: Vec<Question> = templates.iter().map(question).collect();
-    let answers = oracle.ask_all(&questions).expect("the oracle answers");
+    let questions: Vec<OracleRequest> = templates.iter().map(question).collect();
+    let answers = oracle.query_all(&questions).expect("the oracle answers");
     for (template, answer) in templates.iter().zip(answers) {
         let theirs = Outcome::of_go(answer);
         let ours = render(template, generate::DOT);

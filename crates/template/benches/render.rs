@@ -12,7 +12,7 @@
 use std::time::{Duration, Instant};
 
 use mainstay_template::{Limits, Meter, NoHost, Str, TemplateSet, Value, execute};
-use mainstay_testkit::{Oracle, Question};
+use mainstay_testkit::{Oracle, OracleRequest};
 
 const TEMPLATE: &str = include_str!("render.tpl");
 const DATA: &str = include_str!("render.json");
@@ -20,15 +20,15 @@ const DATA: &str = include_str!("render.json");
 fn main() {
     let ours = best(ours);
     let mut oracle = Oracle::start().expect("the oracle");
-    let question = Question {
+    let question = OracleRequest {
         op: "template",
         text: TEMPLATE.into(),
         json: DATA.into(),
         funcs: "none",
-        ..Question::default()
+        ..OracleRequest::default()
     };
     let mut expected = Vec::new();
-    let go = best(|| expected = oracle.ask(&question).expect("an answer").out);
+    let go = best(|| expected = oracle.query(&question).expect("an answer").out);
     assert_eq!(render(&parse()), expected, "both engines write the same");
     let ratio = go.as_secs_f64() / ours.as_secs_f64();
     println!(

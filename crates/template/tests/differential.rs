@@ -12,7 +12,7 @@ mod common;
 #[path = "common/random.rs"]
 mod random;
 
-use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 
 const BATCH: usize = 500;
 
@@ -24,13 +24,13 @@ fn random_templates_run_as_in_go() {
         .unwrap_or(20_260);
     let mut random = Random::new(seed);
     let mut oracle = Oracle::start().expect("the oracle");
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let mut left = case_count(2_000);
     while left > 0 {
         let batch: Vec<_> = (0..left.min(BATCH)).map(|_| random::case(&mut random)).collect();
         left -= batch.len();
         let questions: Vec<_> = batch.iter().map(question).collect();
-        let answers = oracle.ask_all(&questions).expect("answers");
+        let answers = oracle.query_all(&questions).expect("answers");
         for ((text, json), answer) in batch.iter().zip(answers) {
             let found = common::run(text, common::json(json));
             let expected = if answer.err.is_empty() {
@@ -44,7 +44,7 @@ fn random_templates_run_as_in_go() {
             tally.count(found == expected, || difference(text, json, &expected, &found));
         }
     }
-    tally.conclude("templates");
+    tally.assert_all_equal("templates");
 }
 
 /// Go lets `slice` reach past the length into the spare capacity that decoding JSON happened to leave; we have none.
@@ -53,13 +53,13 @@ fn is_beyond_length(expected: &Result<Vec<u8>, String>, found: &Result<Vec<u8>, 
     found.as_ref().is_err_and(refused) && expected != found
 }
 
-fn question((text, json): &(Vec<u8>, String)) -> Question {
-    Question {
+fn question((text, json): &(Vec<u8>, String)) -> OracleRequest {
+    OracleRequest {
         op: "template",
         text: text.clone(),
         json: json.clone().into_bytes(),
         funcs: "none",
-        ..Question::default()
+        ..OracleRequest::default()
     }
 }
 

@@ -13,7 +13,7 @@ use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
 pub use fetch::{chromium, fetch_chromium};
-pub use picture::{Picture, PictureError};
+pub use picture::{Screenshot, ScreenshotError};
 use pipe::Pipe;
 
 use crate::PeerError;
@@ -45,7 +45,7 @@ pub enum BrowserError {
     },
     /// The picture it made cannot be read.
     #[error("a picture that cannot be read")]
-    Picture(#[from] PictureError),
+    Screenshot(#[from] ScreenshotError),
 }
 
 /// How a page is looked at.
@@ -133,17 +133,17 @@ impl Browser {
     }
 
     /// The whole page, also what is below the window.
-    pub fn picture(&mut self) -> Result<Picture, BrowserError> {
+    pub fn screenshot(&mut self) -> Result<Screenshot, BrowserError> {
         let wanted = json!({"format": "png", "captureBeyondViewport": true});
         let answer = self.call("Page.captureScreenshot", &wanted)?;
         let data = answer.get("data").and_then(Value::as_str).unwrap_or_default();
-        let bytes = STANDARD.decode(data).map_err(|_| PictureError::NotPng)?;
-        Ok(Picture::read(bytes)?)
+        let bytes = STANDARD.decode(data).map_err(|_| ScreenshotError::NotPng)?;
+        Ok(Screenshot::read(bytes)?)
     }
 
     /// What the page complained about since it was opened: errors of scripts, of policies, of what could not be loaded.
     #[must_use]
-    pub fn complaints(&self) -> Vec<Value> {
+    pub fn console_errors(&self) -> Vec<Value> {
         let sorts = [
             "Log.entryAdded",
             "Runtime.exceptionThrown",

@@ -52,7 +52,7 @@ impl Random {
 
 /// What a differential run found. Its text is the line a proof reads: `N run, N equal`.
 #[derive(Clone, Debug, Default)]
-pub struct Tally {
+pub struct CaseCounts {
     /// Cases compared.
     pub run: usize,
     /// The first differences, as the reader should see them.
@@ -60,7 +60,7 @@ pub struct Tally {
     unequal: usize,
 }
 
-impl Tally {
+impl CaseCounts {
     /// Counts one case; `difference` is made only when the two sides differ.
     pub fn count(&mut self, equal: bool, difference: impl FnOnce() -> String) {
         self.run += 1;
@@ -83,7 +83,7 @@ impl Tally {
     /// # Panics
     /// On a difference, with the first of them: it is a test's last line.
     #[allow(clippy::print_stdout)]
-    pub fn conclude(&self, name: &str) {
+    pub fn assert_all_equal(&self, name: &str) {
         println!("differential {name}: {self}");
         assert!(self.run > 0, "{name}: nothing was compared");
         assert!(
@@ -94,7 +94,7 @@ impl Tally {
     }
 }
 
-impl fmt::Display for Tally {
+impl fmt::Display for CaseCounts {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} run, {} equal", self.run, self.equal())
     }
@@ -112,7 +112,7 @@ mod tests {
 
     #[test]
     fn a_tally_counts_both_kinds() {
-        let mut tally = Tally::default();
+        let mut tally = CaseCounts::default();
         tally.count(true, String::new);
         tally.count(false, || "a / b".into());
         assert_eq!(tally.to_string(), "2 run, 1 equal");

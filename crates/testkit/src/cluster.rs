@@ -219,7 +219,7 @@ impl Cluster {
 
     /// The folder with everything the cluster reads and writes; it goes with the cluster.
     #[must_use]
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         self.folder.path()
     }
 
@@ -242,11 +242,11 @@ impl Cluster {
 
     /// A client of a user, without retries: a test must see every answer. A name without a token is an anonymous client.
     pub fn client(&self, user: &str) -> Result<Client, ClusterError> {
-        self.client_called(user, "mainstay-testkit")
+        self.client_with_agent(user, "mainstay-testkit")
     }
 
     /// A client of a user that calls itself `agent`, which is the name its fields are owned by.
-    pub fn client_called(&self, user: &str, agent: &'static str) -> Result<Client, ClusterError> {
+    pub fn client_with_agent(&self, user: &str, agent: &'static str) -> Result<Client, ClusterError> {
         let mut config = Config::new(self.server().parse()?);
         config.default_retry = false;
         config.root_cert = Some(vec![self.authority.der.clone()]);

@@ -177,7 +177,7 @@ fn no_route(error: &io::Error) -> bool {
 
 /// What `/proc` calls a process that is called `inside` in this program's namespace of processes.
 #[must_use]
-pub fn number_outside(inside: u32) -> u32 {
+pub fn pid_outside(inside: u32) -> u32 {
     let ours = fs::read_link("/proc/self/ns/pid").ok();
     let all = fs::read_dir("/proc").into_iter().flatten().flatten();
     let mut found = all.filter_map(|entry| {

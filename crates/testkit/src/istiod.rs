@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use tokio::process::Command;
 
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET};
-use crate::kubelet::{Backed, Backing, Making, Probe};
+use crate::kubelet::{PodBackend, PodProcess, PodProcessFuture, Probe};
 use crate::peer::{PeerError, built_peer};
 
 /// Backs every pod labelled `app: istiod`.
@@ -32,11 +32,11 @@ impl Istiods {
         Ok(Self {
             client: cluster.client(KUBELET)?,
             access: cluster.access(),
-            folder: cluster.folder().join("istiods"),
+            folder: cluster.directory().join("istiods"),
         })
     }
 
-    async fn make(self, pod: Value, ip: IpAddr) -> Result<Backed, String> {
+    async fn make(self, pod: Value, ip: IpAddr) -> Result<PodProcess, String> {
         let said = |error: &dyn std::fmt::Display| error.to_string();
         let container = discovery(&pod).ok_or("no container called discovery")?;
         let binary = binary(container).map_err(|error| said(&error))?;
@@ -63,7 +63,7 @@ impl Istiods {
             .stdout(log.try_clone().map_err(|error| said(&error))?)
             .stderr(log);
         let probe = Probe::Http(SocketAddr::new(ip, 8080), "/ready".to_owned());
-        Ok(Backed::process(command, probe))
+        Ok(PodProcess::process(command, probe))
     }
 
     /// The kubeconfig of the pod's service account: what its roles do not allow fails here, too.
@@ -88,8 +88,8 @@ impl Istiods {
     }
 }
 
-impl Backing for Istiods {
-    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+impl PodBackend for Istiods {
+    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         if tree::text(pod, &["metadata", "labels", "app"]) != "istiod" {
             return None;
         }

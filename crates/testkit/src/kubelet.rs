@@ -3,7 +3,7 @@
 //! ```text
 //! watch pods, nodes ─▶ Play: guests, alarms ─▶ bind, patch status, delete
 //!                        ▲ readiness, exits          │
-//!                        └──────── processes ◀───────┘   where a [`Backing`] stands behind a pod
+//!                        └──────── processes ◀───────┘   where a [`PodBackend`] stands behind a pod
 //! ```
 //!
 //! It schedules, too: nobody else does. Pods behave by [`Scripts`], the same as in the simulator; a pod may be a real process instead.
@@ -22,9 +22,9 @@ use api::Api;
 use play::Play;
 #[cfg(feature = "mesh")]
 pub(crate) use play::Steady;
-pub use process::{Backed, Backing, Life, Line, Making, Probe};
 #[cfg(feature = "mesh")]
 pub(crate) use process::{CALM, EAGER, KILLED, NOT_STARTED};
+pub use process::{Life, Line, PodBackend, PodProcess, PodProcessFuture, Probe};
 
 /// What a kubelet plays.
 #[derive(Clone)]
@@ -32,7 +32,7 @@ pub struct KubeletOptions {
     /// How many nodes there shall be, called `node-0`, `node-1` and so on.
     pub nodes: usize,
     /// Which pods are real processes.
-    pub backing: Option<Arc<dyn Backing>>,
+    pub backing: Option<Arc<dyn PodBackend>>,
 }
 
 impl std::fmt::Debug for KubeletOptions {
@@ -78,8 +78,8 @@ impl Kubelet {
     /// Makes the nodes and begins to play.
     pub async fn start(cluster: &Cluster, options: KubeletOptions) -> Result<Self, KubeletError> {
         let api = Api {
-            kubelet: cluster.client_called(KUBELET, "kubelet")?,
-            scheduler: cluster.client_called(KUBELET, "kube-scheduler")?,
+            kubelet: cluster.client_with_agent(KUBELET, "kubelet")?,
+            scheduler: cluster.client_with_agent(KUBELET, "kube-scheduler")?,
         };
         for number in 0..options.nodes {
             api.make_node(number).await?;
@@ -98,7 +98,7 @@ impl Kubelet {
     }
 
     /// How the pods of a workload behave from now on.
-    pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
+    pub fn set_script(&self, namespace: &str, workload: &str, script: Script) {
         self.change_scripts(|scripts| scripts.add_workload(namespace, workload, script));
     }
 }

@@ -17,11 +17,11 @@ pub mod mesh;
 mod oracle;
 mod peer;
 #[cfg(feature = "cluster")]
-pub mod trial;
+pub mod suite;
 mod usage;
 
-pub use cases::{Random, Tally, case_count};
-pub use oracle::{Answer, Oracle, OracleError, Question};
+pub use cases::{CaseCounts, Random, case_count};
+pub use oracle::{Oracle, OracleError, OracleRequest, OracleResponse};
 pub use peer::{
     FETCHED, Fetched, PEERS, Peer, PeerError, build_peer, built_peer, cache_home, fetch, peer,
     repository_root,

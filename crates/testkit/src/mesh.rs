@@ -44,7 +44,7 @@ use tokio::net::UdpSocket;
 use tokio::task::JoinHandle;
 
 use crate::cluster::{Access, Cluster, ClusterError, KUBELET, Options, WORKLOAD_CONTROLLERS};
-use crate::kubelet::{Backed, Backing, Kubelet, KubeletError, KubeletOptions, Making};
+use crate::kubelet::{Kubelet, KubeletError, KubeletOptions, PodBackend, PodProcess, PodProcessFuture};
 use crate::peer::PeerError;
 pub use app::{APP_IMAGE, APP_PORT, HELD_BY, READY, UPSTREAM, become_app};
 use life::{Newborn, live};
@@ -208,7 +208,7 @@ impl Mesh {
 
     /// Where files of pods lie, and logs under `logs`.
     #[must_use]
-    pub fn folder(&self) -> &Path {
+    pub fn directory(&self) -> &Path {
         &self.works.folder
     }
 
@@ -272,7 +272,7 @@ impl Mesh {
     }
 
     /// From now on nobody looks after this pod: its status stays as it is whatever happens to its processes.
-    pub fn neglect(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
+    pub fn stop_restarting(&self, namespace: &str, pod: &str) -> Result<(), MeshError> {
         self.resident(namespace, pod)?
             .neglected
             .store(true, Ordering::Relaxed);
@@ -281,7 +281,7 @@ impl Mesh {
 
     /// The ends of all logs whose names contain this, to be shown when something failed.
     #[must_use]
-    pub fn last_words(&self, part: &str, lines: usize) -> String {
+    pub fn log_tail(&self, part: &str, lines: usize) -> String {
         let logs = fs::read_dir(self.works.folder.join("logs"))
             .into_iter()
             .flatten()
@@ -344,8 +344,8 @@ impl Drop for Tasks {
 /// Backs every pod whose images are known.
 struct Pods(Works);
 
-impl Backing for Pods {
-    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+impl PodBackend for Pods {
+    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let ip = ip.parse().ok()?;
         let household = pod::read(pod, ip, self.0.node)?;
         let newborn = Newborn {
@@ -355,7 +355,7 @@ impl Backing for Pods {
             ip,
         };
         Some(Box::pin(async move {
-            Ok(Backed::life(move |line| Box::pin(live(newborn, line))))
+            Ok(PodProcess::life(move |line| Box::pin(live(newborn, line))))
         }))
     }
 }

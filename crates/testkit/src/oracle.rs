@@ -18,7 +18,7 @@ pub struct Oracle {
 
 /// One question.
 #[derive(Clone, Debug, Default)]
-pub struct Question {
+pub struct OracleRequest {
     /// What to do: `template`, `toYaml`, `unmarshal`, `strvals`, …
     pub op: &'static str,
     /// Template, YAML or `--set` text.
@@ -33,7 +33,7 @@ pub struct Question {
 
 /// What Go said.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Answer {
+pub struct OracleResponse {
     /// The output; on an error, what was written before it.
     pub out: Vec<u8>,
     /// The error's text; empty where there was none.
@@ -75,13 +75,13 @@ impl Oracle {
     }
 
     /// Asks one question.
-    pub fn ask(&mut self, question: &Question) -> Result<Answer, OracleError> {
+    pub fn query(&mut self, question: &OracleRequest) -> Result<OracleResponse, OracleError> {
         self.write(std::slice::from_ref(question))?;
         self.read()
     }
 
     /// Asks many, in order.
-    pub fn ask_all(&mut self, questions: &[Question]) -> Result<Vec<Answer>, OracleError> {
+    pub fn query_all(&mut self, questions: &[OracleRequest]) -> Result<Vec<OracleResponse>, OracleError> {
         let mut answers = Vec::with_capacity(questions.len());
         for batch in questions.chunks(BATCH) {
             self.write(batch)?;
@@ -93,12 +93,12 @@ impl Oracle {
     }
 
     /// Sends a request of another form (`bench`) and gives the bytes of its answer.
-    pub fn ask_raw(&mut self, request: &serde_json::Value) -> Result<Answer, OracleError> {
+    pub fn query_raw(&mut self, request: &serde_json::Value) -> Result<OracleResponse, OracleError> {
         self.send(format!("{request}\n").as_bytes())?;
         self.read()
     }
 
-    fn write(&mut self, batch: &[Question]) -> Result<(), OracleError> {
+    fn write(&mut self, batch: &[OracleRequest]) -> Result<(), OracleError> {
         let mut text = String::new();
         for question in batch {
             let line = serde_json::json!({
@@ -117,7 +117,7 @@ impl Oracle {
         Ok(input.flush()?)
     }
 
-    fn read(&mut self) -> Result<Answer, OracleError> {
+    fn read(&mut self) -> Result<OracleResponse, OracleError> {
         let mut line = String::new();
         if self.output.read_line(&mut line)? == 0 {
             return Err(io::Error::from(io::ErrorKind::UnexpectedEof).into());
@@ -126,7 +126,7 @@ impl Oracle {
         let out = STANDARD
             .decode(wire.out.unwrap_or_default())
             .map_err(|_| OracleError::Garbled(line))?;
-        Ok(Answer { out, err: wire.err })
+        Ok(OracleResponse { out, err: wire.err })
     }
 }
 
@@ -152,14 +152,14 @@ mod tests {
     #[test]
     fn it_answers_in_order_and_words_errors_as_go_does() {
         let mut oracle = Oracle::start().unwrap();
-        let template = |text: &str| Question {
+        let template = |text: &str| OracleRequest {
             op: "template",
             text: text.into(),
             json: br#"{"a":1}"#.to_vec(),
-            ..Question::default()
+            ..OracleRequest::default()
         };
         let answers = oracle
-            .ask_all(&[template("{{.a}}"), template("{{.a.b}}"), template("{{")])
+            .query_all(&[template("{{.a}}"), template("{{.a.b}}"), template("{{")])
             .unwrap();
         assert_eq!(answers[0].out, b"1");
         assert_eq!(
@@ -171,12 +171,15 @@ mod tests {
 
     #[test]
     fn thousands_of_long_questions_do_not_block_the_pipes() {
-        let question = Question {
+        let question = OracleRequest {
             op: "toJson",
             json: format!("\"{}\"", "x".repeat(2_000)).into_bytes(),
-            ..Question::default()
+            ..OracleRequest::default()
         };
-        let answers = Oracle::start().unwrap().ask_all(&vec![question; 2_000]).unwrap();
+        let answers = Oracle::start()
+            .unwrap()
+            .query_all(&vec![question; 2_000])
+            .unwrap();
         assert!(answers.iter().all(|answer| answer.out.len() == 2_002));
     }
 }

@@ -10,13 +10,13 @@ pub struct Usage(u32);
 impl Usage {
     /// Of the process with this number.
     #[must_use]
-    pub fn of(process: u32) -> Self {
+    pub fn for_process(process: u32) -> Self {
         Self(process)
     }
 
     /// Of this one.
     #[must_use]
-    pub fn own() -> Self {
+    pub fn for_self() -> Self {
         Self(std::process::id())
     }
 
@@ -41,7 +41,7 @@ impl Usage {
 
     /// Processor time of all its threads. What threads that ended had needed is lost.
     #[must_use]
-    pub fn busy(self) -> Duration {
+    pub fn cpu_time(self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.0));
         let nanoseconds = threads.into_iter().flatten().flatten().filter_map(|thread| {
             let text = fs::read_to_string(thread.path().join("schedstat")).ok()?;
@@ -57,17 +57,17 @@ mod tests {
 
     #[test]
     fn what_is_used_is_counted() {
-        let own = Usage::own();
-        let (memory, busy) = (own.resident(), own.busy());
+        let own = Usage::for_self();
+        let (memory, busy) = (own.resident(), own.cpu_time());
         let block = vec![1_u8; 64 << 20];
         assert!(block.iter().map(|byte| u64::from(*byte)).sum::<u64>() > 0);
         assert!(own.resident() > memory + 32.0 && own.peak() >= own.resident());
-        assert!(own.busy() > busy);
+        assert!(own.cpu_time() > busy);
     }
 
     #[test]
     fn nobody_uses_nothing() {
-        let gone = Usage::of(u32::MAX);
-        assert_eq!((gone.resident(), gone.busy()), (0.0, Duration::ZERO));
+        let gone = Usage::for_process(u32::MAX);
+        assert_eq!((gone.resident(), gone.cpu_time()), (0.0, Duration::ZERO));
     }
 }

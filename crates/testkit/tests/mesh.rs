@@ -19,12 +19,12 @@ use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{
     self, APP_IMAGE, APP_PORT, Load, Mesh, MeshOptions, READY, UPSTREAM, become_app, http,
 };
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 use serde_json::{Value, json};
 
-const TRIALS: &[Trial] = &[Trial {
+const TEST_CASES: &[TestCase] = &[TestCase {
     name: "mesh",
-    begin: || Box::pin(pods_services_and_ends()),
+    start: || Box::pin(pods_services_and_ends()),
 }];
 
 fn main() -> ExitCode {
@@ -32,7 +32,7 @@ fn main() -> ExitCode {
         return code;
     }
     let peers = [cluster::PARTS.as_slice(), mesh::PARTS.as_slice()].concat();
-    trial::main_as_root(&peers, TRIALS)
+    suite::main_as_root(&peers, TEST_CASES)
 }
 
 const PATIENCE: Duration = Duration::from_secs(2);
@@ -47,7 +47,7 @@ impl Village {
     async fn found() -> Self {
         let mesh = Mesh::start(MeshOptions::default())
             .await
-            .unwrap_or_else(|error| panic!("{}", trial::chain(&error)));
+            .unwrap_or_else(|error| panic!("{}", suite::error_chain(&error)));
         let client = mesh.cluster().client("admin").unwrap();
         Self {
             pods: Api::default_namespaced(client.clone()),
@@ -108,7 +108,7 @@ impl Village {
             let status = serde_json::to_string(&pod.status).unwrap();
             format!("{}: {status}\n", pod.name_any())
         });
-        pods.collect::<String>() + &self.mesh.last_words("", 10)
+        pods.collect::<String>() + &self.mesh.log_tail("", 10)
     }
 }
 

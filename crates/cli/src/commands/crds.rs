@@ -3,7 +3,7 @@
 mod install;
 
 use mainstay_catalog::Catalog;
-use mainstay_cluster::definitions::{DefinitionsError, istio_text, ours};
+use mainstay_cluster::definitions::{DefinitionsError, istio_text, own_definitions};
 use mainstay_cluster::deploy::document;
 
 use crate::catalogue::{ChartsFlag, version_or_default};
@@ -90,7 +90,7 @@ fn our_text(catalog: &Catalog) -> Result<String, CliError> {
     let failed =
         |error: mainstay_yaml::Error| CliError::new(Kind::Io, format!("cannot write a definition: {error}"));
     let mut out = String::new();
-    for definition in ours(catalog)? {
+    for definition in own_definitions(catalog)? {
         out.extend(["---\n", &document(&definition).map_err(failed)?]);
     }
     Ok(out)

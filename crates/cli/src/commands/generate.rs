@@ -77,8 +77,8 @@ fn checked(args: &Args, all: &[Treated]) -> Result<(), CliError> {
 
 /// What the flags ask of the engine.
 fn options(args: &Args) -> Result<Options, CliError> {
-    let profile = Profile::named(&args.profile).ok_or_else(|| unknown_profile(&args.profile))?;
-    let images = Images::of(profile);
+    let profile = Profile::by_name(&args.profile).ok_or_else(|| unknown_profile(&args.profile))?;
+    let images = Images::for_profile(profile);
     let images = match &args.image_replacements {
         None => images,
         Some(path) => images.with(content::images(path)?),

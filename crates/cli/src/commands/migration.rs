@@ -365,7 +365,7 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     Ok(())
 }
 
-fn refusable<T>(answer: Result<T, mainstay_cluster::write::Refused>) -> Result<T, CliError> {
+fn refusable<T>(answer: Result<T, mainstay_cluster::write::WriteError>) -> Result<T, CliError> {
     answer.map_err(|refused| {
         let told = CliError::new(Kind::Cluster, refused.message.clone());
         match refused.code {

@@ -180,9 +180,9 @@ impl From<SurveyError> for CliError {
         let told = Self::new(Kind::Cluster, error.to_string());
         match error {
             SurveyError::NoDefinitions(_) => told.hint("`mainstay crds install` installs them"),
-            SurveyError::Refused { refused, .. } if matches!(refused.code, 401 | 403) => told
+            SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => told
                 .hint("`mainstay status` needs to list the five kinds; docs/rbac.md has a role for readers"),
-            SurveyError::Refused { .. } => told,
+            SurveyError::List { .. } => told,
         }
     }
 }

@@ -88,5 +88,5 @@ impl Stage {
 
 fn definitions() -> Vec<Value> {
     let catalog = mainstay_catalog::Catalog::embedded().unwrap();
-    mainstay_cluster::definitions::ours(&catalog).unwrap()
+    mainstay_cluster::definitions::own_definitions(&catalog).unwrap()
 }

@@ -216,7 +216,7 @@ fn segment(name: &str) -> String {
 
 fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: &Value) -> ApplyError {
     let message = status.get("message").and_then(Value::as_str);
-    ApplyError::Refused {
+    ApplyError::Rejected {
         verb: question.verb,
         id: Box::new(question.id.clone()),
         code: code.as_u16(),

@@ -8,7 +8,7 @@ use super::error::ApplyError;
 use super::{MANAGER, rules};
 use crate::compare::{self, Difference, Path, Records};
 use crate::desired::{
-    APPLY_SET_PART, Desired, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId, Wanted,
+    APPLY_SET_PART, Desired, DesiredObject, HELM, HELM_MANAGED_BY, HELM_NAME, HELM_NAMESPACE, ObjectId,
 };
 use crate::live::{annotation, owners, uid};
 
@@ -34,7 +34,7 @@ pub(super) enum Decision {
 
 /// What to do about `wanted`, given what is there.
 pub(super) fn decide(
-    wanted: &Wanted,
+    wanted: &DesiredObject,
     live: Option<&Value>,
     desired: &Desired,
 ) -> Result<Decision, ApplyError> {
@@ -53,7 +53,7 @@ pub(super) fn decide(
 }
 
 /// Where an object that we just applied is not as we want it.
-pub(super) fn insisted(wanted: &Wanted, live: &Value) -> Vec<Path> {
+pub(super) fn insisted(wanted: &DesiredObject, live: &Value) -> Vec<Path> {
     let mut places = Vec::new();
     while places.len() < MOST_PLACES {
         let Decision::Apply { why, .. } = differing(wanted, live, &places) else {
@@ -68,7 +68,7 @@ pub(super) fn insisted(wanted: &Wanted, live: &Value) -> Vec<Path> {
 /// A server that insists on more than this has its way once more each time.
 const MOST_PLACES: usize = 100;
 
-fn differing(wanted: &Wanted, live: &Value, places: &[Path]) -> Decision {
+fn differing(wanted: &DesiredObject, live: &Value, places: &[Path]) -> Decision {
     let records = Records::of(live, MANAGER, LEGACY).except(places);
     let body = rules::yielded(wanted, live, &records);
     let leftover = compare::legacy_leftover(&body, live, &records);

@@ -27,7 +27,7 @@ pub enum ApplyError {
     Deleting(Box<ObjectId>),
     /// The API server refused.
     #[error("{}{message}", context(*.verb, .id))]
-    Refused {
+    Rejected {
         /// What was asked.
         verb: Verb,
         /// Of which object.
@@ -108,10 +108,10 @@ impl ApplyError {
     pub fn class(&self) -> ErrorClass {
         match self {
             // Another object has the name by now.
-            Self::Refused {
+            Self::Rejected {
                 code: 422, message, ..
             } if message.contains("metadata.uid: Invalid value") => ErrorClass::Conflict,
-            Self::Refused { code, message, .. } => ErrorClass::from_status(*code, message),
+            Self::Rejected { code, message, .. } => ErrorClass::from_status(*code, message),
             Self::Deleting(_) => ErrorClass::Transient,
             Self::Desired(_)
             | Self::Foreign { .. }
@@ -125,13 +125,13 @@ impl ApplyError {
     #[must_use]
     pub fn retry_after(&self) -> Option<Duration> {
         match self {
-            Self::Refused { retry_after, .. } => retry_after.map(|wait| wait.min(LONGEST_WAIT)),
+            Self::Rejected { retry_after, .. } => retry_after.map(|wait| wait.min(LONGEST_WAIT)),
             _ => None,
         }
     }
 
     /// Whether the server says that there is no such object.
     pub(crate) fn is_not_found(&self) -> bool {
-        matches!(self, Self::Refused { code: 404, .. })
+        matches!(self, Self::Rejected { code: 404, .. })
     }
 }

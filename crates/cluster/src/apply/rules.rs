@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use serde_json::{Map, Value};
 
 use crate::compare::Records;
-use crate::desired::{ObjectId, Wanted};
+use crate::desired::{DesiredObject, ObjectId};
 
 /// How far a field is left to others.
 #[derive(Clone, Copy)]
@@ -57,7 +57,7 @@ pub(super) fn is_left_to_others(id: &ObjectId) -> bool {
 }
 
 /// The wanted object, less what is left to others.
-pub(super) fn yielded<'a>(wanted: &'a Wanted, live: &Value, records: &Records<'_>) -> Cow<'a, Value> {
+pub(super) fn yielded<'a>(wanted: &'a DesiredObject, live: &Value, records: &Records<'_>) -> Cow<'a, Value> {
     let mut body = Cow::Borrowed(&wanted.body);
     for (group, kind, path, left) in TABLE {
         if *group == wanted.id.group && *kind == wanted.id.kind {

@@ -11,7 +11,7 @@ use tokio::time::{Instant, sleep};
 
 use crate::compare::difference;
 use crate::connect::MANAGER;
-use crate::write::Refused;
+use crate::write::WriteError;
 
 const PATH: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
 
@@ -37,15 +37,15 @@ pub enum Outcome {
 /// Why definitions are not in place.
 #[derive(Debug, thiserror::Error)]
 pub enum InstallError {
-    /// The server refused.
-    #[error("cannot {action} definition {name}: {refused}")]
-    Refused {
+    /// The server error.
+    #[error("cannot {action} definition {name}: {error}")]
+    Rejected {
         /// `read` or `apply`.
         action: &'static str,
         /// Which.
         name: String,
         /// In its words.
-        refused: Refused,
+        error: WriteError,
     },
     /// It is there and does not serve.
     #[error("definition {name} does not serve after {} seconds: {message}", PATIENCE.as_secs())]
@@ -107,8 +107,8 @@ async fn read(client: &Client, name: &str) -> Result<Option<Value>, InstallError
     let request = Request::get(format!("{PATH}/{name}")).body(Vec::new());
     match call(client, request).await {
         Ok(object) => Ok(Some(object)),
-        Err(refused) if refused.is_not_found() => Ok(None),
-        Err(refused) => Err(failed("read", name, refused)),
+        Err(error) if error.is_not_found() => Ok(None),
+        Err(error) => Err(failed("read", name, error)),
     }
 }
 
@@ -119,19 +119,19 @@ async fn apply(client: &Client, name: &str, wanted: &Value) -> Result<Value, Ins
         .body(wanted.to_string().into_bytes());
     call(client, request)
         .await
-        .map_err(|refused| failed("apply", name, refused))
+        .map_err(|error| failed("apply", name, error))
 }
 
-async fn call(client: &Client, request: http::Result<Request<Vec<u8>>>) -> Result<Value, Refused> {
+async fn call(client: &Client, request: http::Result<Request<Vec<u8>>>) -> Result<Value, WriteError> {
     let request = request.map_err(kube::Error::HttpError)?;
     Ok(client.request(request).await?)
 }
 
-fn failed(action: &'static str, name: &str, refused: Refused) -> InstallError {
-    InstallError::Refused {
+fn failed(action: &'static str, name: &str, error: WriteError) -> InstallError {
+    InstallError::Rejected {
         action,
         name: name.to_owned(),
-        refused,
+        error,
     }
 }
 

@@ -25,7 +25,7 @@ pub struct ObjectId {
 
 impl ObjectId {
     /// The identity an object gives itself. A namespace that is not written is empty.
-    pub fn of(object: &Value) -> Result<Self, DesiredError> {
+    pub fn from_object(object: &Value) -> Result<Self, DesiredError> {
         let text = |at: &'static str, what: &'static str| {
             let found = object.pointer(at).and_then(Value::as_str);
             found

@@ -10,7 +10,7 @@ use mainstay_mesh::plan::ReleaseKey;
 use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 
-use super::{ObjectId, Wanted};
+use super::{DesiredObject, ObjectId};
 
 /// Label by which Helm knows its own.
 pub(crate) const HELM_MANAGED_BY: &str = "app.kubernetes.io/managed-by";
@@ -104,7 +104,7 @@ impl Inventory {
     }
 
     /// Names the kinds and namespaces of these objects.
-    pub(super) fn cover(&mut self, objects: &[Wanted]) {
+    pub(super) fn cover(&mut self, objects: &[DesiredObject]) {
         for wanted in objects {
             self.cover_one(&wanted.id);
         }

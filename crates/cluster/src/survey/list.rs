@@ -10,7 +10,7 @@ use mainstay_mesh::workload::{PodController, WorkloadKey};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Deserializer};
 
-use crate::write::Refused;
+use crate::write::WriteError;
 
 /// Enough for few calls, little enough for small answers.
 const PAGE: usize = 500;
@@ -81,7 +81,7 @@ pub(super) async fn list<T: DeserializeOwned>(
     path: &str,
     selector: &str,
     listed: Listed,
-) -> Result<Vec<T>, Refused> {
+) -> Result<Vec<T>, WriteError> {
     let (mut items, mut next) = (Vec::new(), String::new());
     loop {
         let request = Request::get(format!(

@@ -5,11 +5,11 @@ use kube::Client;
 use super::MANAGED;
 use super::list::{Bare, Listed, list};
 use crate::kinds::{InstalledKind, installed_kinds};
-use crate::write::Refused;
+use crate::write::WriteError;
 
 /// One installed object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Owned {
+pub struct OwnedObject {
     /// `Deployment`.
     pub kind: &'static str,
     /// Empty if it lives in none.
@@ -19,7 +19,7 @@ pub struct Owned {
 }
 
 /// Everything that has an owner of this identity; and the kinds that could not be read, with the reason.
-pub async fn objects_of(client: &Client, uid: &str) -> (Vec<Owned>, Vec<(&'static str, String)>) {
+pub async fn owned_objects(client: &Client, uid: &str) -> (Vec<OwnedObject>, Vec<(&'static str, String)>) {
     let (mut found, mut unread) = (Vec::new(), Vec::new());
     for kind in installed_kinds() {
         match of_kind(client, kind, uid).await {
@@ -33,7 +33,7 @@ pub async fn objects_of(client: &Client, uid: &str) -> (Vec<Owned>, Vec<(&'stati
     (found, unread)
 }
 
-async fn of_kind(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<Owned>, Refused> {
+async fn of_kind(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<OwnedObject>, WriteError> {
     let root = if kind.group.is_empty() { "api" } else { "apis" };
     let path = format!("/{root}/{}/{}", kind.api_version(), kind.plural);
     let items = list::<Bare>(client, &path, MANAGED, Listed::Metadata).await?;
@@ -44,7 +44,7 @@ async fn of_kind(client: &Client, kind: InstalledKind, uid: &str) -> Result<Vec<
             .any(|owner| owner.uid == uid)
     });
     Ok(ours
-        .map(|item| Owned {
+        .map(|item| OwnedObject {
             kind: kind.kind,
             namespace: item.metadata.namespace,
             name: item.metadata.name,

@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use mainstay_cluster::apply::Done;
+use mainstay_cluster::apply::ChangeKind;
 use mainstay_cluster::desired::Desired;
-use mainstay_testkit::Tally;
+use mainstay_testkit::CaseCounts;
 use serde_json::{Value, json};
 
 use crate::support::{Scene, attachment_definition, masked, render, told};
@@ -116,10 +116,10 @@ const LEFT: &[(&str, &str, &str)] = &[
 ];
 
 /// Goes through the tables for every kind of every release.
-pub(crate) async fn run(scene: &mut Scene) -> Tally {
+pub(crate) async fn run(scene: &mut Scene) -> CaseCounts {
     scene.make(&attachment_definition()).await;
     let mut matrix = Matrix {
-        tally: Tally::default(),
+        tally: CaseCounts::default(),
         unused: CHANGED.iter().chain(LEFT).map(|row| (row.0, row.1)).collect(),
     };
     for (chart, release, values) in RELEASES {
@@ -145,7 +145,7 @@ pub(crate) async fn run(scene: &mut Scene) -> Tally {
 }
 
 struct Matrix {
-    tally: Tally,
+    tally: CaseCounts,
     unused: Vec<(&'static str, &'static str)>,
 }
 
@@ -254,14 +254,14 @@ impl Matrix {
         let before = masked(scene.get(wanted).await.unwrap());
         let edited = scene.interfere(wanted, patch, "somebody").await;
         scene.see(&edited);
-        let id = mainstay_cluster::desired::ObjectId::of(wanted).unwrap();
+        let id = mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap();
         let is_drift = desired.drift(&id, Some(&edited)).is_some();
         let is_account = wanted["kind"] == "ServiceAccount";
         self.tally.count(is_drift == (writes > 0 && !is_account), || {
             format!("{name}: drift is {is_drift}")
         });
         let changes = scene.install(desired).await.unwrap();
-        let done = changes.iter().filter(|change| change.done.is_write()).count();
+        let done = changes.iter().filter(|change| change.kind.is_write()).count();
         self.tally
             .count(done == writes, || format!("{name}: {:?}", told(&changes)));
         let after = scene.get(wanted).await.unwrap();
@@ -279,11 +279,12 @@ impl Matrix {
             .delete(name, &kube::api::DeleteParams::default())
             .await
             .unwrap();
-        scene
-            .live
-            .observe(mainstay_cluster::desired::ObjectId::of(wanted).unwrap(), None);
+        scene.live.observe(
+            mainstay_cluster::desired::ObjectId::from_object(wanted).unwrap(),
+            None,
+        );
         let changes = scene.install(desired).await.unwrap();
-        let is_made = matches!(changes.as_slice(), [change] if change.done == Done::Created);
+        let is_made = matches!(changes.as_slice(), [change] if change.kind == ChangeKind::Created);
         self.tally
             .count(is_made, || format!("{name} deleted: {:?}", told(&changes)));
         // What others added is gone with it; what we set is there.

@@ -19,7 +19,7 @@ use kube::api::{Api, DynamicObject, ListParams, Patch, PatchParams, PostParams};
 use kube::core::{ApiResource, GroupVersionKind};
 use mainstay_api::OwnerReference;
 use mainstay_chart::{Dialect, RenderEnvironment, RenderOptions, Request, load_path, load_values, template};
-use mainstay_cluster::apply::{ApplyError, Change, Engine};
+use mainstay_cluster::apply::{ApplyError, Change, Engine, PartialApply};
 use mainstay_cluster::desired::{Desired, ObjectId};
 use mainstay_cluster::kinds::installed_kinds;
 use mainstay_cluster::live::Live;
@@ -212,7 +212,7 @@ impl Scene {
                 self.live.record(&changes);
                 Ok(changes)
             }
-            Err((changes, error)) => {
+            Err(PartialApply { changes, error }) => {
                 self.live.record(&changes);
                 Err(error)
             }
@@ -221,7 +221,7 @@ impl Scene {
 
     /// Whether the server also refuses what was refused when it is simply created, as Helm does it.
     pub(crate) async fn is_refused(&self, desired: &Desired, error: &ApplyError) -> bool {
-        let ApplyError::Refused { id, .. } = error else {
+        let ApplyError::Rejected { id, .. } = error else {
             return false;
         };
         let mut body = desired.get(id).unwrap().body.clone();
@@ -239,7 +239,7 @@ impl Scene {
     pub(crate) async fn uninstall(&mut self, release: &str) -> Vec<Change> {
         let key = self.key(release);
         let done = self.engine.uninstall(&key, self.live.release(&key)).await;
-        let changes = done.unwrap_or_else(|(_, error)| panic!("{error}"));
+        let changes = done.unwrap_or_else(|stopped| panic!("{}", stopped.error));
         self.live.record(&changes);
         changes
     }
@@ -256,7 +256,7 @@ impl Scene {
 
     /// What a watch shows of an object that changed.
     pub(crate) fn see(&mut self, object: &Value) {
-        let id = ObjectId::of(object).unwrap();
+        let id = ObjectId::from_object(object).unwrap();
         if object["metadata"]["labels"]["managed-by"] == "sail-operator" {
             self.live.observe(id, Some(Arc::new(object.clone())));
         } else {
@@ -359,8 +359,8 @@ pub(crate) fn masked(mut object: Value) -> Value {
 /// What was done, a line each.
 pub(crate) fn told(changes: &[Change]) -> Vec<String> {
     let tell = |change: &Change| {
-        let why = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
-        format!("{:?} {} {}: {why}", change.done, change.id.kind, change.id.name)
+        let why = change.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        format!("{:?} {} {}: {why}", change.kind, change.id.kind, change.id.name)
     };
     changes.iter().map(tell).collect()
 }

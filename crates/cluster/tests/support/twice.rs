@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mainstay_cluster::apply::Done;
-use mainstay_testkit::{Random, Tally};
+use mainstay_cluster::apply::ChangeKind;
+use mainstay_testkit::{CaseCounts, Random};
 use serde_json::{Value, json};
 
 use crate::support::{CHARTS, Scene, attachment_definition, render, told, value_sets, values, versions};
@@ -20,9 +20,9 @@ fn release(random: &mut Random, chart: (&str, &str)) -> (String, Vec<Value>) {
 }
 
 /// Installs `count` random releases, each over another of the same chart, and looks what the server stored after every step.
-pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> Tally {
+pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> CaseCounts {
     scene.make(&attachment_definition()).await;
-    let (mut random, mut tally) = (Random::new(seed), Tally::default());
+    let (mut random, mut tally) = (Random::new(seed), CaseCounts::default());
     let (mut objects, mut writes, mut refused) = (0, 0, 0);
     for _ in 0..count {
         let chart = *random.pick(&CHARTS);
@@ -61,7 +61,7 @@ pub(crate) async fn run(scene: &mut Scene, count: usize, seed: u64) -> Tally {
             tally.count(drift.is_empty(), || format!("{name}, drift: {drift:?}"));
             scene.live = mainstay_cluster::live::Live::default();
             let again = scene.install(&desired).await.unwrap();
-            let is_read = again.iter().all(|change| change.done == Done::Found);
+            let is_read = again.iter().all(|change| change.kind == ChangeKind::Found);
             tally.count(is_read, || format!("{name}, knowing nothing: {:?}", told(&again)));
             let after = scene.versions(chart.1).await;
             tally.count(before == after, || format!("{name}: {before:?} became {after:?}"));

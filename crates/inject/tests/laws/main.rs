@@ -92,7 +92,7 @@ fn options(dice: &mut Dice) -> Options {
     let profile = dice.pick(&[&RFC, &RFC, &LATER]);
     Options {
         profile,
-        images: Images::of(profile),
+        images: Images::for_profile(profile),
         skip_initializer: dice.percent(10),
         skip_service_mesh: dice.percent(10),
         ..Options::default()

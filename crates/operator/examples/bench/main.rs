@@ -57,7 +57,7 @@ fn figure(name: &str, value: impl std::fmt::Display, unit: &str) {
 
 /// Seconds of processor time so far.
 fn busy(operator: &Operator) -> f64 {
-    operator.usage().busy().as_secs_f64()
+    operator.usage().cpu_time().as_secs_f64()
 }
 
 async fn measure(divisor: usize) {

@@ -52,7 +52,7 @@ impl Operator {
             arguments = vec![OPERATE.to_owned(), kubeconfig.display().to_string()];
         }
         println!("{} {}", program.display(), arguments.join(" "));
-        let log = std::fs::File::create(server.cluster.folder().join("operator.log")).unwrap();
+        let log = std::fs::File::create(server.cluster.directory().join("operator.log")).unwrap();
         let child = Command::new(program)
             .args(arguments)
             .env("KUBECONFIG", kubeconfig)
@@ -62,13 +62,13 @@ impl Operator {
             .stderr(log)
             .spawn()
             .unwrap();
-        let outer = isolation::number_outside(child.id());
+        let outer = isolation::pid_outside(child.id());
         Self { child, outer }
     }
 
     /// What it needs.
     pub(crate) fn usage(&self) -> Usage {
-        Usage::of(self.outer)
+        Usage::for_process(self.outer)
     }
 }
 

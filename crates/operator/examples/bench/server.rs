@@ -67,7 +67,7 @@ impl Server {
             ],
         };
         let cluster = Cluster::start(options).await.unwrap();
-        let client = cluster.client_called("tester", "tester").unwrap();
+        let client = cluster.client_with_agent("tester", "tester").unwrap();
         let server = Self { cluster, client };
         server.define().await;
         for name in ["istio-system", "sail-operator", "bench-use"] {
@@ -79,7 +79,7 @@ impl Server {
     async fn define(&self) {
         let catalog = Catalog::embedded().unwrap();
         let path = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
-        for definition in definitions::ours(&catalog).unwrap() {
+        for definition in definitions::own_definitions(&catalog).unwrap() {
             let plural = definition["spec"]["names"]["plural"].as_str().unwrap().to_owned();
             self.accepted("POST", path, Some(&definition)).await;
             while self.call("GET", &format!("{OURS}/{plural}"), None).await.0 != 200 {

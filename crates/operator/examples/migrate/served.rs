@@ -38,7 +38,7 @@ impl Process {
     }
 
     fn usage(&self) -> Usage {
-        Usage::of(self.0.id())
+        Usage::for_process(self.0.id())
     }
 }
 
@@ -81,7 +81,7 @@ pub(crate) async fn measure(size: &Size) {
     }
     world.pass(size.readiness * 5).await;
     eprintln!("furnished after {:.1} s", begin.elapsed().as_secs_f64());
-    let (before, busy) = (operator.usage().resident(), operator.usage().busy());
+    let (before, busy) = (operator.usage().resident(), operator.usage().cpu_time());
     let version = sim.cluster.with(|state| state.store.version());
     world
         .patch(&at::istio("default"), json!({"spec": {"version": NEW}}))
@@ -92,7 +92,7 @@ pub(crate) async fn measure(size: &Size) {
     }
     let moving = operator.usage().resident();
     until(sim, "Completed").await;
-    let busy = operator.usage().busy().saturating_sub(busy);
+    let busy = operator.usage().cpu_time().saturating_sub(busy);
     let changes = sim.cluster.with(|state| state.store.version()) - version;
     assert_eq!(
         migration(sim)["migratedWorkloads"],

@@ -3,10 +3,10 @@
 use std::error::Error;
 use std::sync::Arc;
 
-use mainstay_cluster::apply::{ApplyError, Change, Done, Stopped};
+use mainstay_cluster::apply::{ApplyError, Change, ChangeKind, PartialApply};
 use mainstay_cluster::compare::Difference;
 use mainstay_cluster::desired::Desired;
-use mainstay_cluster::write::Refused;
+use mainstay_cluster::write::WriteError;
 use mainstay_mesh::ErrorClass;
 use mainstay_mesh::plan::{Release, ReleaseKey};
 use serde_json::Value;
@@ -17,7 +17,7 @@ use crate::report::Report;
 
 impl Executor {
     /// Makes the cluster hold what a release renders to.
-    pub(super) async fn install(&self, release: &Arc<Release>) -> Result<Effect, Refused> {
+    pub(super) async fn install(&self, release: &Arc<Release>) -> Result<Effect, WriteError> {
         let rendered = self.shared.with(|reconciler| reconciler.rendered(release));
         let desired = match rendered {
             Some(desired) => desired,
@@ -33,7 +33,7 @@ impl Executor {
     }
 
     /// Removes what is there of a release.
-    pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, Refused> {
+    pub(super) async fn uninstall(&self, key: &ReleaseKey) -> Result<Effect, WriteError> {
         let known = self.shared.with(|reconciler| reconciler.begin_uninstall(key));
         let done = self.engine.uninstall(key, known).await;
         let effect = self.record(done)?;
@@ -42,14 +42,14 @@ impl Executor {
     }
 
     /// What a release is to be. The server is asked for its version when the first chart looks at it.
-    async fn render(&self, release: &Arc<Release>) -> Result<Desired, Refused> {
+    async fn render(&self, release: &Arc<Release>) -> Result<Desired, WriteError> {
         let mut rendered = self.rendered(release).await?;
         if matches!(rendered, Err(RenderError::NoVersion)) {
             let version = self.client.apiserver_version().await?;
             self.renderer.know_version(&version.git_version);
             rendered = self.rendered(release).await?;
         }
-        let objects = rendered.map_err(|error| Refused::ours(ErrorClass::Other, chain(&error)))?;
+        let objects = rendered.map_err(|error| WriteError::local(ErrorClass::Other, chain(&error)))?;
         let desired = self
             .engine
             .desired(release.key.clone(), release.owner.clone(), objects)
@@ -58,10 +58,10 @@ impl Executor {
     }
 
     /// Rendering takes milliseconds of pure work: not on the thread that answers watches.
-    async fn rendered(&self, release: &Arc<Release>) -> Result<Result<Vec<Value>, RenderError>, Refused> {
+    async fn rendered(&self, release: &Arc<Release>) -> Result<Result<Vec<Value>, RenderError>, WriteError> {
         let (charts, job) = (self.renderer.clone(), release.clone());
         let rendered = tokio::task::spawn_blocking(move || charts.render(&job)).await;
-        rendered.map_err(|error| Refused::ours(ErrorClass::Other, format!("internal error: {error}")))
+        rendered.map_err(|error| WriteError::local(ErrorClass::Other, format!("internal error: {error}")))
     }
 
     /// What a release consists of is watched before it is judged what is there of it.
@@ -78,15 +78,15 @@ impl Executor {
         self.watches.listed_kinds(ids()).await;
     }
 
-    fn record(&self, done: Result<Vec<Change>, Stopped>) -> Result<Effect, Refused> {
+    fn record(&self, done: Result<Vec<Change>, PartialApply>) -> Result<Effect, WriteError> {
         let (changes, result) = match done {
-            Ok(changes) if changes.iter().any(|change| change.done.is_write()) => {
+            Ok(changes) if changes.iter().any(|change| change.kind.is_write()) => {
                 (changes, Ok(Effect::Large))
             }
             Ok(changes) => (changes, Ok(Effect::Small)),
-            Err((changes, error)) => (changes, Err(refused(&error))),
+            Err(PartialApply { changes, error }) => (changes, Err(refused(&error))),
         };
-        for change in changes.iter().filter(|change| change.done.is_write()) {
+        for change in changes.iter().filter(|change| change.kind.is_write()) {
             self.report(change);
         }
         self.shared.with(|reconciler| reconciler.changed(&changes));
@@ -94,11 +94,11 @@ impl Executor {
     }
 
     fn report(&self, change: &Change) {
-        let why = change.why.as_ref().map(ToString::to_string).unwrap_or_default();
-        let reason = change.why.as_ref().map_or("Unknown", Difference::name);
-        let action = match change.done {
-            Done::Created => "create",
-            Done::Deleted => "delete",
+        let why = change.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        let reason = change.reason.as_ref().map_or("Unknown", Difference::name);
+        let action = match change.kind {
+            ChangeKind::Created => "create",
+            ChangeKind::Deleted => "delete",
             _ => "apply",
         };
         tracing::debug!(object = %change.id, action, why, "written");
@@ -106,8 +106,8 @@ impl Executor {
     }
 }
 
-fn refused(error: &ApplyError) -> Refused {
-    Refused {
+fn refused(error: &ApplyError) -> WriteError {
+    WriteError {
         code: 0,
         class: error.class(),
         message: chain(error),

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mainstay_cluster::write::Refused;
+use mainstay_cluster::write::WriteError;
 use mainstay_mesh::plan::Plan;
 use mainstay_mesh::snapshot::Failure;
 use mainstay_mesh::{Action, ErrorClass, Observation};
@@ -44,7 +44,7 @@ pub struct StepFailure {
 impl StepFailure {
     /// This action was refused.
     #[must_use]
-    pub fn new(action: Action, refused: Refused) -> Self {
+    pub fn new(action: Action, refused: WriteError) -> Self {
         Self {
             class: refused.class,
             message: refused.message,

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use http::Request;
-use mainstay_cluster::write::Refused;
+use mainstay_cluster::write::WriteError;
 use serde::Deserialize;
 
 /// What is to be followed.
@@ -39,7 +39,7 @@ impl Target {
     }
 
     /// A list as the first events of a watch: what is there now, then a mark, then what changes.
-    pub(super) fn stream(&self) -> Result<Request<Vec<u8>>, Refused> {
+    pub(super) fn stream(&self) -> Result<Request<Vec<u8>>, WriteError> {
         self.get(
             METADATA,
             "sendInitialEvents=true&resourceVersionMatch=NotOlderThan&",
@@ -48,12 +48,12 @@ impl Target {
     }
 
     /// What changes from a version on.
-    pub(super) fn watch(&self, version: &str) -> Result<Request<Vec<u8>>, Refused> {
+    pub(super) fn watch(&self, version: &str) -> Result<Request<Vec<u8>>, WriteError> {
         self.get(METADATA, &format!("resourceVersion={version}&"), true)
     }
 
     /// A page of what is there.
-    pub(super) fn list(&self, token: &str) -> Result<Request<Vec<u8>>, Refused> {
+    pub(super) fn list(&self, token: &str) -> Result<Request<Vec<u8>>, WriteError> {
         let token = if token.is_empty() {
             String::new()
         } else {
@@ -62,7 +62,7 @@ impl Target {
         self.get(METADATA_LIST, &format!("limit={PAGE}{token}"), false)
     }
 
-    fn get(&self, metadata: &str, query: &str, is_watch: bool) -> Result<Request<Vec<u8>>, Refused> {
+    fn get(&self, metadata: &str, query: &str, is_watch: bool) -> Result<Request<Vec<u8>>, WriteError> {
         let watch = if is_watch {
             format!(
                 "watch=true&allowWatchBookmarks=true&timeoutSeconds={}",
@@ -132,7 +132,7 @@ mod tests {
         }
     }
 
-    fn check(request: Result<Request<Vec<u8>>, Refused>, uri: &str) {
+    fn check(request: Result<Request<Vec<u8>>, WriteError>, uri: &str) {
         assert_eq!(request.unwrap().uri().to_string(), uri);
     }
 
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn metadata_is_asked_for_by_its_name() {
-        let accept = |request: Result<Request<Vec<u8>>, Refused>| {
+        let accept = |request: Result<Request<Vec<u8>>, WriteError>| {
             request.unwrap().headers()["accept"].to_str().unwrap().to_owned()
         };
         assert_eq!(accept(target(true).list("")), METADATA_LIST);

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use futures::FutureExt;
 use mainstay_testkit::Random;
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::Value;
 
 use crate::support::World;
@@ -22,24 +22,24 @@ use crate::support::plays::{Play, each_move, each_play, play};
 use crate::support::world::named;
 
 /// A trial per play.
-macro_rules! trials {
+macro_rules! test_cases {
     ($($name:ident),+ $(,)?) => {
-        &[$(Trial {
+        &[$(TestCase {
             name: concat!("faults::", stringify!($name)),
-            begin: || Box::pin(check(stringify!($name))),
+            start: || Box::pin(check(stringify!($name))),
         }),+]
     };
 }
 
-pub(crate) const TRIALS: &[Trial] = each_play!(trials);
+pub(crate) const TEST_CASES: &[TestCase] = each_play!(test_cases);
 
 /// Those in which workloads move: real istiods inject.
-pub(crate) const MOVES: &[Trial] = each_move!(trials);
+pub(crate) const MOVES: &[TestCase] = each_move!(test_cases);
 
 /// Whether broken promises would be seen.
-pub(crate) const CONTROL: &[Trial] = &[Trial {
+pub(crate) const CONTROL: &[TestCase] = &[TestCase {
     name: "faults::moves_that_break_promises_are_seen",
-    begin: || Box::pin(control::moves_that_break_promises_are_seen()),
+    start: || Box::pin(control::moves_that_break_promises_are_seen()),
 }];
 
 /// Faults per play unless `MAINSTAY_MATRIX` says otherwise; the whole would take days.

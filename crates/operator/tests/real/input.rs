@@ -1,15 +1,15 @@
 //! A sample of the bad objects on a real API server.
 
 use mainstay_testkit::Random;
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 
 use crate::support::World;
 use crate::support::bad;
 use crate::support::input::try_all;
 
-pub(crate) const TRIALS: &[Trial] = &[Trial {
+pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
     name: "input::a_sample",
-    begin: || Box::pin(a_sample()),
+    start: || Box::pin(a_sample()),
 }];
 
 /// How many the server is asked about, and how many of those it accepts the operator sees.

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 
 use crate::process::{MOMENTS, Process};
@@ -13,14 +13,14 @@ use crate::support::calls::{Mark, OPERATOR};
 use crate::support::made::{self, NEW, OLD};
 use crate::support::world::Backing;
 
-pub(crate) const KILLS: &[Trial] = &[Trial {
+pub(crate) const KILLS: &[TestCase] = &[TestCase {
     name: "kill::nothing_is_restarted_twice",
-    begin: || Box::pin(nothing_is_restarted_twice()),
+    start: || Box::pin(nothing_is_restarted_twice()),
 }];
 
-pub(crate) const SCALE: &[Trial] = &[Trial {
+pub(crate) const SCALE: &[TestCase] = &[TestCase {
     name: "kill::two_hundred_workloads",
-    begin: || Box::pin(two_hundred_workloads()),
+    start: || Box::pin(two_hundred_workloads()),
 }];
 
 const LIVES: usize = 50;

@@ -23,17 +23,17 @@ use std::process::ExitCode;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use mainstay_testkit::cluster::PARTS;
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 use support::World;
 use support::diary::FIGURES;
 use support::real::ISTIODS;
 
 /// A trial per scenario.
-macro_rules! trials {
+macro_rules! test_cases {
     ($($room:ident { $($name:ident),+ $(,)? })+) => {
-        &[$($(Trial {
+        &[$($(TestCase {
             name: concat!(stringify!($room), "::", stringify!($name)),
-            begin: || Box::pin(async {
+            start: || Box::pin(async {
                 let world = World::real().await;
                 scenarios::$room::$name(world).await.end().await;
             }),
@@ -44,9 +44,9 @@ macro_rules! trials {
 /// The same for a migration: real istiods inject.
 macro_rules! migrations {
     ($($room:ident { $($name:ident),+ $(,)? })+) => {
-        &[$($(Trial {
+        &[$($(TestCase {
             name: concat!("migration::", stringify!($room), "::", stringify!($name)),
-            begin: || Box::pin(async {
+            start: || Box::pin(async {
                 let world = World::real_injecting().await;
                 scenarios::migration::$room::$name(world).await.end().await;
                 MIGRATED.fetch_add(1, Ordering::Relaxed);
@@ -55,12 +55,12 @@ macro_rules! migrations {
     };
 }
 
-const MIGRATIONS: &[Trial] = scenarios::migration::each_migration!(migrations);
+const MIGRATIONS: &[TestCase] = scenarios::migration::each_migration!(migrations);
 
 /// How many of them passed.
 static MIGRATED: AtomicUsize = AtomicUsize::new(0);
 
-const SCENARIOS: &[Trial] = scenarios::each!(trials);
+const SCENARIOS: &[TestCase] = scenarios::each!(test_cases);
 
 /// A trial is mostly waiting, for control planes, for batches, for what shall not happen: two cores carry three.
 fn lanes() -> usize {
@@ -74,9 +74,9 @@ fn main() -> ExitCode {
     let peers = [PARTS.as_slice(), &takeover::PEERS, &ISTIODS].concat();
     let trials = [
         SCENARIOS,
-        input::TRIALS,
-        takeover::TRIALS,
-        faults::TRIALS,
+        input::TEST_CASES,
+        takeover::TEST_CASES,
+        faults::TEST_CASES,
         // Those that inject. The two that keep the cores busy are apart: beside each other they would hold up everybody's clocks.
         kill::KILLS,
         MIGRATIONS,
@@ -85,7 +85,7 @@ fn main() -> ExitCode {
         faults::CONTROL,
     ]
     .concat();
-    let outcome = trial::main_in_lanes(lanes(), &peers, &trials);
+    let outcome = suite::main_parallel(lanes(), &peers, &trials);
     let migrated = MIGRATED.load(Ordering::Relaxed);
     if migrated > 0 {
         println!("migration real istiods: {migrated} scenarios, {FIGURES}");

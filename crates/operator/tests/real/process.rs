@@ -64,8 +64,8 @@ impl Process {
 
     /// Its resident memory in MiB, now and at its peak.
     pub(crate) fn memory(&self) -> (f64, f64) {
-        let number = isolation::number_outside(self.child.id().unwrap());
-        let usage = Usage::of(number);
+        let number = isolation::pid_outside(self.child.id().unwrap());
+        let usage = Usage::for_process(number);
         (usage.resident(), usage.peak())
     }
 }

@@ -8,7 +8,7 @@ use std::process::Stdio;
 use mainstay_catalog::{Catalog, Flavour};
 use mainstay_sim::snapshot;
 use mainstay_testkit::peer;
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
@@ -21,9 +21,9 @@ use crate::support::world::Backing;
 /// Who installs.
 pub(crate) const PEERS: [&str; 1] = ["helm3"];
 
-pub(crate) const TRIALS: &[Trial] = &[Trial {
+pub(crate) const TEST_CASES: &[TestCase] = &[TestCase {
     name: "takeover::nothing_restarts",
-    begin: || Box::pin(nothing_restarts()),
+    start: || Box::pin(nothing_restarts()),
 }];
 
 /// Asks this program to be the post-renderer.

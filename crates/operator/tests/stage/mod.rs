@@ -81,7 +81,7 @@ impl Stage {
             cluster,
             time,
         };
-        for definition in mainstay_cluster::definitions::ours(&stage.catalog).unwrap() {
+        for definition in mainstay_cluster::definitions::own_definitions(&stage.catalog).unwrap() {
             stage.create(&definition).await;
         }
         for name in ["istio-system", "sail-operator", "istio-cni", "ztunnel"] {

@@ -12,7 +12,7 @@ pub const OLD: &str = "v1.28.2";
 /// Our definitions, with the versions of this build.
 pub fn definitions() -> Vec<Value> {
     let catalog = Catalog::embedded().unwrap();
-    mainstay_cluster::definitions::ours(&catalog).unwrap()
+    mainstay_cluster::definitions::own_definitions(&catalog).unwrap()
 }
 
 /// The operator's roles, as the chart that ships them has them, bound to the user `name`.

@@ -11,7 +11,7 @@ use kube::Client;
 use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{Cluster, Options, User, WORKLOAD_CONTROLLERS};
 use mainstay_testkit::istiod::Istiods;
-use mainstay_testkit::kubelet::{Backing, Kubelet, KubeletOptions, Making};
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions, PodBackend, PodProcessFuture};
 use serde_json::Value;
 
 use super::calls::{Mark, OPERATOR};
@@ -41,8 +41,8 @@ const STANDS_IN: (&str, &str) = (":1.27.9", ":1.28.2");
 /// Istiods, and who stands in for those there are none of.
 struct Troupe(Istiods);
 
-impl Backing for Troupe {
-    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+impl PodBackend for Troupe {
+    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         let mut pod = pod.clone();
         let containers = pod["spec"]["containers"].as_array_mut();
         for container in containers.into_iter().flatten() {
@@ -88,7 +88,8 @@ impl Real {
             api_server_flags: (!injects).then(|| NO_WEBHOOKS.into()).into_iter().collect(),
         };
         let cluster = Cluster::start(options).await.unwrap();
-        let istiods = injects.then(|| Arc::new(Troupe(Istiods::new(&cluster).unwrap())) as Arc<dyn Backing>);
+        let istiods =
+            injects.then(|| Arc::new(Troupe(Istiods::new(&cluster).unwrap())) as Arc<dyn PodBackend>);
         let options = KubeletOptions {
             backing: istiods,
             ..KubeletOptions::default()
@@ -109,11 +110,11 @@ impl Real {
 
     pub fn client(&self, user: &str) -> Client {
         let agent = if user == OPERATOR { "mainstay" } else { "tester" };
-        self.cluster.client_called(user, agent).unwrap()
+        self.cluster.client_with_agent(user, agent).unwrap()
     }
 
     pub fn behave(&self, namespace: &str, workload: &str, script: Script) {
-        self.kubelet.behave(namespace, workload, script);
+        self.kubelet.set_script(namespace, workload, script);
     }
 
     /// A number nobody had before.

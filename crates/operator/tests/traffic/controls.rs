@@ -28,7 +28,7 @@ async fn killed_server(town: &mut Town) {
         .unwrap();
     let name = living["metadata"]["name"].as_str().unwrap().to_owned();
     let (results, ()) = under_load(town, async |town| {
-        town.mesh.neglect(shop.namespace, &name).unwrap();
+        town.mesh.stop_restarting(shop.namespace, &name).unwrap();
         town.mesh.kill(shop.namespace, &name, "app").unwrap();
         town.note("a server is killed, its endpoint stays");
         town.pass(Duration::from_secs(5)).await;

@@ -27,19 +27,19 @@ use std::process::ExitCode;
 
 use mainstay_testkit::cluster;
 use mainstay_testkit::mesh::{self, become_app};
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 
 /// A trial of this name.
 macro_rules! trial {
     ($name:literal => $run:expr) => {
-        Trial {
+        TestCase {
             name: $name,
-            begin: || Box::pin($run),
+            start: || Box::pin($run),
         }
     };
 }
 
-const TRIALS: &[Trial] = &[
+const TEST_CASES: &[TestCase] = &[
     trial!("upgrade" => upgrade::every_request_is_answered()),
     trial!("controls" => controls::what_is_broken_shows()),
     trial!("failure" => upgrade::one_workload_is_held()),
@@ -53,5 +53,5 @@ fn main() -> ExitCode {
         return code;
     }
     let peers = [cluster::PARTS.as_slice(), mesh::PARTS.as_slice()].concat();
-    trial::main_as_root(&peers, TRIALS)
+    suite::main_as_root(&peers, TEST_CASES)
 }

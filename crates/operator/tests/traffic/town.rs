@@ -30,8 +30,8 @@ fn all_definitions() -> [Vec<Value>; 2] {
     let catalog = Catalog::embedded().unwrap();
     let version = catalog.resolve(NEW_VERSION).unwrap();
     [
-        definitions::ours(&catalog).unwrap(),
-        definitions::istios(&catalog, &version).unwrap(),
+        definitions::own_definitions(&catalog).unwrap(),
+        definitions::istio_definitions(&catalog, &version).unwrap(),
     ]
 }
 
@@ -59,7 +59,7 @@ impl Town {
         let definitions = tokio::task::spawn_blocking(all_definitions);
         let mesh = Mesh::start(options)
             .await
-            .unwrap_or_else(|error| panic!("{}", mainstay_testkit::trial::chain(&error)));
+            .unwrap_or_else(|error| panic!("{}", mainstay_testkit::suite::error_chain(&error)));
         let client = mesh.cluster().client("tester").unwrap();
         let mut town = Self {
             operator: None,
@@ -157,12 +157,12 @@ impl Town {
 
     /// The file that keeps an application from coming up.
     pub fn hold(&self, name: &str) -> PathBuf {
-        self.mesh.folder().join(format!("hold-{name}"))
+        self.mesh.directory().join(format!("hold-{name}"))
     }
 
     pub fn start_operator(&mut self) {
         let kubeconfig = self.mesh.cluster().kubeconfig(OPERATOR);
-        let log = self.mesh.folder().join("logs").join("operator.log");
+        let log = self.mesh.directory().join("logs").join("operator.log");
         self.operator = Some(Actor::start(&self.mesh.own_program(), &kubeconfig, &log));
     }
 
@@ -193,7 +193,7 @@ impl Town {
             if let Some(operator) = &mut self.operator
                 && operator.has_ended()
             {
-                panic!("the operator gave up\n{}", self.mesh.last_words("operator", 40));
+                panic!("the operator gave up\n{}", self.mesh.log_tail("operator", 40));
             }
             assert!(
                 Instant::now() < end,
@@ -277,7 +277,7 @@ impl Town {
         let folder = mainstay_testkit::repository_root().join("target/prove/traffic/logs");
         let _ = std::fs::remove_dir_all(&folder);
         std::fs::create_dir_all(&folder).unwrap();
-        for log in std::fs::read_dir(self.mesh.folder().join("logs"))
+        for log in std::fs::read_dir(self.mesh.directory().join("logs"))
             .unwrap()
             .flatten()
         {
@@ -315,7 +315,7 @@ impl Town {
         }
         let istio = self.get(ISTIO).await.unwrap_or_default();
         let _ = writeln!(story, "istio: {:#}", istio["status"]);
-        story + &self.mesh.last_words("", 12)
+        story + &self.mesh.log_tail("", 12)
     }
 }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_api::{ObjectKind, names};
 use mainstay_catalog::Catalog;
-use mainstay_cluster::write::Refused;
+use mainstay_cluster::write::WriteError;
 use mainstay_mesh::plan::{Move, Plan, Relabel, Release, ReleaseKey};
 use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Deployment, ProbeResult, ReleaseFact, Source, SourceState, Webhook};
@@ -372,7 +372,7 @@ impl<'a> World<'a> {
         now: Timestamp,
         reconciler: &mut Reconciler,
         recording: &mut Recording,
-    ) -> Result<bool, Refused> {
+    ) -> Result<bool, WriteError> {
         match action {
             Action::CreateRevision(new) => {
                 self.objects
@@ -419,9 +419,9 @@ impl<'a> World<'a> {
         release: &Arc<Release>,
         now: Timestamp,
         reconciler: &mut Reconciler,
-    ) -> Result<(), Refused> {
+    ) -> Result<(), WriteError> {
         let objects = self.renderer.render(release);
-        let objects = objects.map_err(|error| Refused::ours(ErrorClass::Other, error.to_string()))?;
+        let objects = objects.map_err(|error| WriteError::local(ErrorClass::Other, error.to_string()))?;
         let known = self.istiods.entry(release.key.clone()).or_default().clone();
         let mut places = Vec::new();
         for object in &objects {

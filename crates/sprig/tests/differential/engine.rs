@@ -4,7 +4,7 @@ use std::fmt;
 
 use mainstay_sprig::{environment, functions};
 use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
-use mainstay_testkit::Answer;
+use mainstay_testkit::OracleResponse;
 
 /// What a template gave.
 #[derive(PartialEq, Eq)]
@@ -14,7 +14,7 @@ pub(crate) enum Outcome {
 }
 
 impl Outcome {
-    pub(crate) fn of_go(answer: Answer) -> Self {
+    pub(crate) fn of_go(answer: OracleResponse) -> Self {
         if answer.err.is_empty() {
             Self::Output(answer.out)
         } else {

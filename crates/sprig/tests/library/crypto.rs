@@ -65,7 +65,7 @@ fn derived_passwords_are_those_of_go() {
     let mut oracle = Oracle::start().unwrap();
     for kind in ["maximum", "long", "medium", "short", "basic", "pin", "none"] {
         let template = format!("{{{{ derivePassword 7 {kind:?} \"secret\" \"user\" \"example.com\" }}}}");
-        let theirs = String::from_utf8(oracle.ask(&question(&template)).unwrap().out).unwrap();
+        let theirs = String::from_utf8(oracle.query(&question(&template)).unwrap().out).unwrap();
         let counter = Value::Uint(7, UintKind::Uint32);
         let ours = text(
             "derivePassword",
@@ -87,9 +87,9 @@ fn go_decrypts_what_we_encrypt_and_the_other_way_round() {
     for plain in ["x", "sixteen bytes ok", "a longer text of more than one block"] {
         let crypt = text("encryptAES", &["secret".into(), plain.into()]);
         let template = format!("{{{{ decryptAES \"secret\" {crypt:?} }}}}");
-        assert_eq!(oracle.ask(&question(&template)).unwrap().out, plain.as_bytes());
+        assert_eq!(oracle.query(&question(&template)).unwrap().out, plain.as_bytes());
         let template = format!("{{{{ encryptAES \"secret\" {plain:?} }}}}");
-        let crypt = String::from_utf8(oracle.ask(&question(&template)).unwrap().out).unwrap();
+        let crypt = String::from_utf8(oracle.query(&question(&template)).unwrap().out).unwrap();
         assert_eq!(text("decryptAES", &["secret".into(), crypt.into()]), plain);
     }
     assert_eq!(text("encryptAES", &["secret".into(), "".into()]), "");
@@ -248,7 +248,7 @@ fn certificates_have_the_shape_of_gos() {
         let data = serde_json::to_vec(&BTreeMap::from([("key", EC_KEY)])).unwrap();
         let mut question = question(template);
         question.json = data;
-        let answer = oracle.ask(&question).unwrap();
+        let answer = oracle.query(&question).unwrap();
         assert_eq!(answer.err, "", "{template}");
         String::from_utf8(answer.out).unwrap()
     };
@@ -343,7 +343,7 @@ fn go_takes_our_pair() {
     let template = "{{ $ca := buildCustomCert (b64enc .cert) (b64enc .key) }}{{ (genSignedCert \"leaf\" nil nil 1 $ca).Cert | trunc 27 }}";
     let mut question = question(template);
     question.json = serde_json::to_vec(&BTreeMap::from([("cert", &cert), ("key", &key)])).unwrap();
-    let answer = Oracle::start().unwrap().ask(&question).unwrap();
+    let answer = Oracle::start().unwrap().query(&question).unwrap();
     assert_eq!(
         (answer.err.as_str(), answer.out.as_slice()),
         ("", &b"-----BEGIN CERTIFICATE-----"[..])

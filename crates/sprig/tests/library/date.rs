@@ -137,7 +137,7 @@ fn methods_agree_with_go() {
                 .iter()
                 .fold(String::new(), |text, arg| text + " " + &literal(arg));
             let template = format!("{{{{ {}.{name}{literals} }}}}", literal(&at));
-            let answer = oracle.ask(&question(&template)).unwrap();
+            let answer = oracle.query(&question(&template)).unwrap();
             assert_eq!(
                 text(method(&at, name, args)),
                 String::from_utf8(answer.out).unwrap(),

@@ -62,7 +62,7 @@ fn templates_give_what_go_gives() {
     let mut oracle = Oracle::start().unwrap();
     let mut wrong = Vec::new();
     for template in TEMPLATES {
-        let answer = oracle.ask(&question(template)).unwrap();
+        let answer = oracle.query(&question(template)).unwrap();
         let theirs = if answer.err.is_empty() {
             String::from_utf8(answer.out).unwrap()
         } else {

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use mainstay_sprig::functions;
 use mainstay_template::{Call, Failure, Host, IntKind, Limits, Meter, Templates, Value};
-use mainstay_testkit::{Oracle, Question};
+use mainstay_testkit::{Oracle, OracleRequest};
 
 /// How many random cases a test runs: `MAINSTAY_CASES`, or a thousand.
 pub(crate) fn cases() -> usize {
@@ -244,7 +244,7 @@ fn quoted(bytes: &[u8]) -> String {
 /// Runs every case both ways and prints `N run, N equal`; what differs is listed and fails the test.
 pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
     let questions: Vec<_> = cases.iter().map(|case| question(&case.template(print))).collect();
-    let answers = Oracle::start().unwrap().ask_all(&questions).unwrap();
+    let answers = Oracle::start().unwrap().query_all(&questions).unwrap();
     let mut wrong = Vec::new();
     for (case, answer) in cases.iter().zip(&answers) {
         let theirs = match answer.err.split_once(&format!("error calling {}: ", case.0)) {
@@ -277,13 +277,13 @@ pub(crate) fn agree(what: &str, print: Print, cases: &[Case]) {
 }
 
 /// A template for the oracle.
-pub(crate) fn question(template: &str) -> Question {
-    Question {
+pub(crate) fn question(template: &str) -> OracleRequest {
+    OracleRequest {
         op: "template",
         text: template.into(),
         json: b"null".to_vec(),
         funcs: "sprig",
-        ..Question::default()
+        ..OracleRequest::default()
     }
 }
 

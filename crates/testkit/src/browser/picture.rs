@@ -9,7 +9,7 @@ const MOST: u64 = 400_000_000;
 
 /// Why it cannot be read.
 #[derive(Debug, thiserror::Error)]
-pub enum PictureError {
+pub enum ScreenshotError {
     /// It is something else.
     #[error("not a PNG")]
     NotPng,
@@ -23,7 +23,7 @@ pub enum PictureError {
 
 /// A picture.
 #[derive(Clone, Debug)]
-pub struct Picture {
+pub struct Screenshot {
     /// As it came.
     pub png: Vec<u8>,
     /// How wide it is.
@@ -34,30 +34,30 @@ pub struct Picture {
     bytes: Vec<u8>,
 }
 
-impl Picture {
+impl Screenshot {
     /// Reads one.
-    pub fn read(png: Vec<u8>) -> Result<Self, PictureError> {
+    pub fn read(png: Vec<u8>) -> Result<Self, ScreenshotError> {
         let mut rest = png
             .strip_prefix(b"\x89PNG\r\n\x1a\n")
-            .ok_or(PictureError::NotPng)?;
+            .ok_or(ScreenshotError::NotPng)?;
         let (mut head, mut packed) = (None, Vec::new());
         while let Some((length, tail)) = rest.split_first_chunk::<4>() {
             let length = u32::from_be_bytes(*length) as usize;
-            let (kind, tail) = tail.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
-            let (data, tail) = tail.split_at_checked(length).ok_or(PictureError::Damaged)?;
+            let (kind, tail) = tail.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
+            let (data, tail) = tail.split_at_checked(length).ok_or(ScreenshotError::Damaged)?;
             match kind {
                 b"IHDR" => head = Some(header(data)?),
                 b"IDAT" => packed.extend_from_slice(data),
                 _ => {}
             }
-            rest = tail.get(4..).ok_or(PictureError::Damaged)?;
+            rest = tail.get(4..).ok_or(ScreenshotError::Damaged)?;
         }
-        let (width, height, channels) = head.ok_or(PictureError::Damaged)?;
+        let (width, height, channels) = head.ok_or(ScreenshotError::Damaged)?;
         let mut raw = Vec::new();
         let mut unpacked = ZlibDecoder::new(packed.as_slice()).take(MOST);
         unpacked
             .read_to_end(&mut raw)
-            .map_err(|_| PictureError::Damaged)?;
+            .map_err(|_| ScreenshotError::Damaged)?;
         let bytes = unfilter(&raw, width * channels, height, channels)?;
         Ok(Self {
             png,
@@ -79,26 +79,26 @@ impl Picture {
     }
 }
 
-fn header(data: &[u8]) -> Result<(usize, usize, usize), PictureError> {
-    let (width, rest) = data.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
-    let (height, rest) = rest.split_first_chunk::<4>().ok_or(PictureError::Damaged)?;
+fn header(data: &[u8]) -> Result<(usize, usize, usize), ScreenshotError> {
+    let (width, rest) = data.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
+    let (height, rest) = rest.split_first_chunk::<4>().ok_or(ScreenshotError::Damaged)?;
     let channels = match rest {
         [8, 2, 0, 0, 0] => 3,
         [8, 6, 0, 0, 0] => 4,
-        _ => return Err(PictureError::Sort),
+        _ => return Err(ScreenshotError::Sort),
     };
     let size = |bytes: &[u8; 4]| u32::from_be_bytes(*bytes) as usize;
     Ok((size(width), size(height), channels))
 }
 
 /// Every row says how it differs from its neighbours.
-fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8>, PictureError> {
+fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8>, ScreenshotError> {
     let mut above = vec![0; row];
     let mut out = Vec::with_capacity(row * height);
     for line in raw.chunks(row + 1).take(height) {
-        let (filter, line) = line.split_first().ok_or(PictureError::Damaged)?;
+        let (filter, line) = line.split_first().ok_or(ScreenshotError::Damaged)?;
         if line.len() != row {
-            return Err(PictureError::Damaged);
+            return Err(ScreenshotError::Damaged);
         }
         let mut now: Vec<u8> = Vec::with_capacity(row);
         for (index, (byte, up)) in line.iter().zip(&above).enumerate() {
@@ -110,7 +110,7 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
                 2 => *up,
                 3 => u8::midpoint(left, *up),
                 4 => nearest(left, *up, corner),
-                _ => return Err(PictureError::Damaged),
+                _ => return Err(ScreenshotError::Damaged),
             };
             now.push(byte.wrapping_add(guess));
         }
@@ -120,7 +120,7 @@ fn unfilter(raw: &[u8], row: usize, height: usize, step: usize) -> Result<Vec<u8
     if out.len() == row * height {
         Ok(out)
     } else {
-        Err(PictureError::Damaged)
+        Err(ScreenshotError::Damaged)
     }
 }
 
@@ -161,11 +161,11 @@ mod tests {
     #[test]
     fn what_is_no_picture_is_refused() {
         assert!(matches!(
-            Picture::read(b"GIF89a".to_vec()),
-            Err(PictureError::NotPng)
+            Screenshot::read(b"GIF89a".to_vec()),
+            Err(ScreenshotError::NotPng)
         ));
         let short = b"\x89PNG\r\n\x1a\n\0\0\0\x0dIHDR\0\0".to_vec();
-        assert!(matches!(Picture::read(short), Err(PictureError::Damaged)));
+        assert!(matches!(Screenshot::read(short), Err(ScreenshotError::Damaged)));
         assert!(unfilter(&[9, 0, 0, 0], 3, 1, 3).is_err());
         assert!(unfilter(&[0, 0], 3, 1, 3).is_err());
     }

@@ -23,7 +23,7 @@ use serde_json::Value;
 use tokio::sync::mpsc;
 
 use super::api::Api;
-use super::process::{Backing, News, Running};
+use super::process::{News, PodBackend, Running};
 
 /// A pod's uid: names come again, uids do not.
 type Uid = String;
@@ -32,7 +32,7 @@ type Uid = String;
 pub(super) struct Play {
     api: Api,
     scripts: Arc<Mutex<Scripts>>,
-    backing: Option<Arc<dyn Backing>>,
+    backing: Option<Arc<dyn PodBackend>>,
     nodes: Nodes,
     addresses: Addresses,
     /// Pods without a node that nobody has looked at, and those that no node suited.
@@ -82,7 +82,7 @@ impl Play {
         api: Api,
         network: u8,
         scripts: Arc<Mutex<Scripts>>,
-        backing: Option<Arc<dyn Backing>>,
+        backing: Option<Arc<dyn PodBackend>>,
     ) -> Self {
         Self {
             api,
@@ -412,7 +412,7 @@ impl Guest {
     fn keep_process(
         &mut self,
         uid: &str,
-        backing: Option<&Arc<dyn Backing>>,
+        backing: Option<&Arc<dyn PodBackend>>,
         news: &mpsc::UnboundedSender<(Uid, News)>,
     ) {
         let runs = matches!(self.life.phase(), ContainerPhase::Running { .. });

@@ -15,16 +15,16 @@ use tokio::sync::{mpsc, oneshot};
 use tokio::time::timeout;
 
 /// The making of a process, which may need to ask the cluster first.
-pub type Making = Pin<Box<dyn Future<Output = Result<Backed, String>> + Send>>;
+pub type PodProcessFuture = Pin<Box<dyn Future<Output = Result<PodProcess, String>> + Send>>;
 
 /// Decides which pods are real processes.
-pub trait Backing: Send + Sync {
+pub trait PodBackend: Send + Sync {
     /// The process behind a pod that has this address; none when its script shall do. Asked again for every start.
-    fn back(&self, pod: &Value, ip: &str) -> Option<Making>;
+    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture>;
 }
 
 /// What is to stand behind a pod.
-pub struct Backed(Box<dyn FnOnce(Line) -> Life + Send>);
+pub struct PodProcess(Box<dyn FnOnce(Line) -> Life + Send>);
 
 /// All that happens behind a pod, until the exit code of its end.
 pub type Life = Pin<Box<dyn Future<Output = i32> + Send>>;
@@ -51,7 +51,7 @@ impl Line {
     }
 }
 
-impl Backed {
+impl PodProcess {
     /// A process that is started at once.
     #[must_use]
     pub fn process(command: Command, probe: Probe) -> Self {
@@ -91,7 +91,7 @@ pub(super) struct Running {
 impl Running {
     /// Starts it; news come with `tag`.
     pub(super) fn start<T: Clone + Send + Sync + 'static>(
-        making: Making,
+        making: PodProcessFuture,
         tag: T,
         news: mpsc::UnboundedSender<(T, News)>,
     ) -> Self {

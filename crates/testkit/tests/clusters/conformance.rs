@@ -13,15 +13,15 @@ use std::time::Duration;
 
 use futures::{StreamExt, stream};
 use mainstay_conformance::{Host, SCENARIOS, Scenario, Script, run};
-use mainstay_testkit::Tally;
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::CaseCounts;
+use mainstay_testkit::suite::TestCase;
 
 use reach::Reach;
 use real::Real;
 use simulated::Simulated;
 use sweep::Sweep;
 
-pub(crate) const TRIALS: &[Trial] = trials![
+pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "conformance::real" => on_the_real_one(),
     "conformance::sim" => on_the_simulator(),
 ];
@@ -58,7 +58,7 @@ impl Found {
         self.text == self.scenario.text
     }
 
-    fn count(&self, tally: &mut Tally) {
+    fn count(&self, tally: &mut CaseCounts) {
         tally.count(self.is_equal(), || self.difference());
     }
 
@@ -86,13 +86,13 @@ impl Found {
 }
 
 async fn on_the_simulator() {
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for scenario in chosen() {
         let host = Simulated::default();
         let namespace = format!("ns-{}", scenario.name);
         transcript(&host, scenario, &namespace).await.count(&mut tally);
     }
-    tally.conclude("conformance on the simulator");
+    tally.assert_all_equal("conformance on the simulator");
 }
 
 /// Scenarios that say how pods behave run where somebody plays the kubelet; those that reach beyond their namespace one after another on a
@@ -109,13 +109,13 @@ async fn on_the_real_one() {
     );
     let mut found: Vec<Found> = wide.into_iter().chain(narrow).chain(lively).collect();
     let again = try_again(&mut found).await;
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for found in &found {
         found.keep();
         found.count(&mut tally);
     }
     println!("figure conformance-second-tries {again} scenarios");
-    tally.conclude("conformance on the real server");
+    tally.assert_all_equal("conformance on the real server");
 }
 
 fn is_lively(scenario: Scenario) -> bool {

@@ -9,11 +9,11 @@ use kube::{Api, Client};
 use mainstay_sim::fault::{Fault, Rule, When};
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, Options, snapshot};
-use mainstay_testkit::trial::Trial;
-use mainstay_testkit::{Random, Tally};
+use mainstay_testkit::suite::TestCase;
+use mainstay_testkit::{CaseCounts, Random};
 use serde_json::json;
 
-pub(crate) const TRIALS: &[Trial] = trials!["determinism::seeds" => seeds()];
+pub(crate) const TEST_CASES: &[TestCase] = test_cases!["determinism::seeds" => seeds()];
 
 /// `MAINSTAY_SEEDS`, or fewer.
 fn count() -> u64 {
@@ -22,7 +22,7 @@ fn count() -> u64 {
 }
 
 async fn seeds() {
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     let (mut traces, mut writes) = (BTreeSet::new(), 0);
     for seed in 0..count() {
         let (first, second) = (session(seed).await, session(seed).await);
@@ -38,7 +38,7 @@ async fn seeds() {
     let average = writes / u64::try_from(tally.run).unwrap();
     println!("figure seeds-writes {average} per session");
     assert!(average > 100, "too little happened");
-    tally.conclude("seeds");
+    tally.assert_all_equal("seeds");
 }
 
 /// What came of a session: every call and what controllers did, then every object.

@@ -12,10 +12,10 @@ use kube::Api;
 use kube::api::{ListParams, PostParams};
 use mainstay_testkit::cluster::{Cluster, Count, Options};
 use mainstay_testkit::isolation;
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::json;
 
-pub(crate) const TRIALS: &[Trial] = trials![
+pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "harness::nothing_leaves" => async { nothing_leaves() },
     "harness::two_clusters_at_once" => two_clusters_at_once(),
     "harness::an_api_server_comes_back" => an_api_server_comes_back(),
@@ -27,9 +27,9 @@ pub(crate) const TRIALS: &[Trial] = trials![
 pub(crate) const VICTIM_FLAG: &str = "--victim";
 
 /// Starts a cluster, says where, and waits for its end.
-pub(crate) const VICTIM: Trial = Trial {
+pub(crate) const VICTIM: TestCase = TestCase {
     name: "victim",
-    begin: || Box::pin(wait_for_the_end()),
+    start: || Box::pin(wait_for_the_end()),
 };
 
 fn config_map(name: &str) -> ConfigMap {
@@ -122,7 +122,7 @@ async fn an_api_server_comes_back() {
 
 async fn wait_for_the_end() {
     let cluster = Cluster::start(Options::default()).await.unwrap();
-    println!("folder {}", cluster.folder().display());
+    println!("folder {}", cluster.directory().display());
     std::future::pending::<()>().await;
 }
 
@@ -185,7 +185,7 @@ async fn no_cluster_where_others_are() {
     ip("link add stranger type veth peer name other");
     ip("link set stranger up");
     let refused = Cluster::start(Options::default()).await.unwrap_err();
-    let refused = mainstay_testkit::trial::chain(&refused);
+    let refused = mainstay_testkit::suite::error_chain(&refused);
     ip("link delete stranger");
     assert_eq!(
         refused,

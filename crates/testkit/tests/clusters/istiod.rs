@@ -15,12 +15,12 @@ use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::istiod::Istiods;
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 
 use crate::kubelet::until;
 
-pub(crate) const TRIALS: &[Trial] = trials!["istiod::it_injects" => both_versions()];
+pub(crate) const TEST_CASES: &[TestCase] = test_cases!["istiod::it_injects" => both_versions()];
 
 const HOME: &str = "istio-system";
 

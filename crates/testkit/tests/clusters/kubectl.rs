@@ -6,9 +6,9 @@ use mainstay_sim::serve::{ServeOptions, Server};
 use mainstay_testkit::built_peer;
 use mainstay_testkit::cluster::{Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 
-pub(crate) const TRIALS: &[Trial] = trials![
+pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "kubectl::the_session_on_a_real_cluster" => on_a_real_cluster(),
     "kubectl::the_session_on_the_simulator" => on_the_simulator(),
     "kubectl::certificates_on_the_simulator" => certificates(),

@@ -11,12 +11,12 @@ use kube::api::{DeleteParams, ListParams, Patch, PatchParams, PostParams};
 use kube::{Api, Client};
 use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{Cluster, Options};
-use mainstay_testkit::kubelet::{Backed, Backing, Kubelet, KubeletOptions, Making, Probe};
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::kubelet::{Kubelet, KubeletOptions, PodBackend, PodProcess, PodProcessFuture, Probe};
+use mainstay_testkit::suite::TestCase;
 use serde_json::{Value, json};
 use tokio::process::Command;
 
-pub(crate) const TRIALS: &[Trial] = trials![
+pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "kubelet::pods_live_by_their_scripts" => pods_live_by_their_scripts(),
     "kubelet::a_pod_is_a_process" => a_pod_is_a_process(),
 ];
@@ -72,9 +72,9 @@ async fn pods_live_by_their_scripts() {
     let mut cluster = Cluster::start(Options::default()).await.unwrap();
     let kubelet = Kubelet::start(&cluster, KubeletOptions::default()).await.unwrap();
     let client = cluster.client("admin").unwrap();
-    kubelet.behave("default", "never", Script::never_ready());
-    kubelet.behave("default", "crash", Script::crash_loop(Duration::from_millis(300)));
-    kubelet.behave("default", "image", Script::image_pull_error());
+    kubelet.set_script("default", "never", Script::never_ready());
+    kubelet.set_script("default", "crash", Script::crash_loop(Duration::from_millis(300)));
+    kubelet.set_script("default", "image", Script::image_pull_error());
     let deployments: Api<Deployment> = Api::default_namespaced(client.clone());
     for (name, replicas) in [("web", 3), ("never", 1), ("crash", 1), ("image", 1)] {
         deployments
@@ -173,14 +173,14 @@ pub(crate) fn serve(address: &str) {
     }
 }
 
-impl Backing for Servers {
-    fn back(&self, pod: &Value, ip: &str) -> Option<Making> {
+impl PodBackend for Servers {
+    fn back(&self, pod: &Value, ip: &str) -> Option<PodProcessFuture> {
         pod.pointer("/metadata/labels/run").filter(|it| *it == "server")?;
         let address: SocketAddr = format!("{ip}:8080").parse().unwrap();
         Some(Box::pin(async move {
             let mut command = Command::new(std::env::current_exe().unwrap());
             command.arg(SERVER_FLAG).arg(address.to_string());
-            Ok(Backed::process(
+            Ok(PodProcess::process(
                 command,
                 Probe::Http(address, "/ready".to_owned()),
             ))

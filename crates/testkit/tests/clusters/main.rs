@@ -9,8 +9,8 @@
 )]
 
 /// A table of trials.
-macro_rules! trials {
-    ($($name:literal => $trial:expr),+ $(,)?) => { &[$(Trial { name: $name, begin: || Box::pin($trial) }),+] };
+macro_rules! test_cases {
+    ($($name:literal => $trial:expr),+ $(,)?) => { &[$(TestCase { name: $name, start: || Box::pin($trial) }),+] };
 }
 
 mod conformance;
@@ -24,7 +24,7 @@ mod runtime;
 use std::process::ExitCode;
 
 use mainstay_testkit::cluster::PARTS;
-use mainstay_testkit::trial::{self, Trial};
+use mainstay_testkit::suite::{self, TestCase};
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -34,17 +34,17 @@ fn main() -> ExitCode {
         kubelet::serve(address);
     }
     if std::env::args().any(|argument| argument == harness::VICTIM_FLAG) {
-        return trial::main(&PARTS, &[harness::VICTIM]);
+        return suite::main(&PARTS, &[harness::VICTIM]);
     }
-    let trials: Vec<Trial> = [
-        harness::TRIALS,
-        kubelet::TRIALS,
-        kubectl::TRIALS,
-        istiod::TRIALS,
-        runtime::TRIALS,
-        conformance::TRIALS,
-        determinism::TRIALS,
+    let trials: Vec<TestCase> = [
+        harness::TEST_CASES,
+        kubelet::TEST_CASES,
+        kubectl::TEST_CASES,
+        istiod::TEST_CASES,
+        runtime::TEST_CASES,
+        conformance::TEST_CASES,
+        determinism::TEST_CASES,
     ]
     .concat();
-    trial::main(&PARTS, &trials)
+    suite::main(&PARTS, &trials)
 }

@@ -9,10 +9,10 @@ use k8s_openapi::api::core::v1::Namespace;
 use kube::api::PostParams;
 use kube::{Api, Client};
 use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
-use mainstay_testkit::trial::Trial;
+use mainstay_testkit::suite::TestCase;
 use serde_json::json;
 
-pub(crate) const TRIALS: &[Trial] = trials![
+pub(crate) const TEST_CASES: &[TestCase] = test_cases![
     "runtime::real" => on_the_real_one(),
     "runtime::sim" => on_the_simulator(),
 ];

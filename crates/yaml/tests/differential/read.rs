@@ -1,6 +1,6 @@
 //! What we read, against what Helm's functions read: accepted or not, the value, the text of the error.
 
-use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{
     Budget, Error, Map, Numbers, Value, parse, parse_json_list, parse_json_map_partial, parse_list,
     parse_map, to_json,
@@ -10,10 +10,10 @@ use crate::generate;
 
 fn compare(name: &str, texts: &[Vec<u8>], op: &'static str, read: impl Fn(&[u8]) -> (String, String)) {
     let mut oracle = Oracle::start().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for batch in texts.chunks(1000) {
         let questions: Vec<_> = batch.iter().map(|text| question(op, text)).collect();
-        for (text, answer) in batch.iter().zip(oracle.ask_all(&questions).unwrap()) {
+        for (text, answer) in batch.iter().zip(oracle.query_all(&questions).unwrap()) {
             let ours = read(text);
             let theirs = (String::from_utf8_lossy(&answer.out).into_owned(), answer.err);
             tally.count(ours == theirs, || {
@@ -24,14 +24,14 @@ fn compare(name: &str, texts: &[Vec<u8>], op: &'static str, read: impl Fn(&[u8])
             });
         }
     }
-    tally.conclude(&format!("{name} {op}"));
+    tally.assert_all_equal(&format!("{name} {op}"));
 }
 
-fn question(op: &'static str, text: &[u8]) -> Question {
-    Question {
+fn question(op: &'static str, text: &[u8]) -> OracleRequest {
+    OracleRequest {
         op,
         text: text.to_vec(),
-        ..Question::default()
+        ..OracleRequest::default()
     }
 }
 

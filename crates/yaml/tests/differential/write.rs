@@ -1,6 +1,6 @@
 //! What we write, against what Helm's functions write.
 
-use mainstay_testkit::{Oracle, Question, Random, Tally, case_count};
+use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{
     Map, Sink, Value, YamlWriter, to_json, to_json_pretty, to_json_raw, to_yaml_v2, to_yaml_v3,
 };
@@ -20,10 +20,10 @@ const WRITERS: &[(&str, Writer)] = &[
 fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
     let mut oracle = Oracle::start().unwrap();
     for (op, writer) in writers {
-        let mut tally = Tally::default();
+        let mut tally = CaseCounts::default();
         for batch in values.chunks(1000) {
             let questions: Vec<_> = batch.iter().map(|value| question(op, value)).collect();
-            for (value, answer) in batch.iter().zip(oracle.ask_all(&questions).unwrap()) {
+            for (value, answer) in batch.iter().zip(oracle.query_all(&questions).unwrap()) {
                 // In a template a failed `toYaml` prints nothing, and a last newline is cut.
                 let ours = writer(value).unwrap_or_default();
                 let ours = if op.contains("Yaml") {
@@ -42,7 +42,7 @@ fn compare(name: &str, values: &[Value], writers: &[(&'static str, Writer)]) {
                 });
             }
         }
-        tally.conclude(&format!("{name} {op}"));
+        tally.assert_all_equal(&format!("{name} {op}"));
     }
 }
 
@@ -53,11 +53,11 @@ fn around_difference(a: &str, b: &str) -> (String, String) {
     (cut(a), cut(b))
 }
 
-fn question(op: &'static str, value: &Value) -> Question {
-    Question {
+fn question(op: &'static str, value: &Value) -> OracleRequest {
+    OracleRequest {
         op,
         json: to_json(value).unwrap_or_default().into_bytes(),
-        ..Question::default()
+        ..OracleRequest::default()
     }
 }
 
@@ -118,7 +118,7 @@ fn documents() {
 fn bytes() {
     let mut random = Random::new(5);
     let mut oracle = Oracle::start().unwrap();
-    let mut tally = Tally::default();
+    let mut tally = CaseCounts::default();
     for _ in 0..case_count(2000) / 4 {
         let mut bytes = generate::string(&mut random).into_bytes();
         let at = random.below(bytes.len() + 1);
@@ -135,14 +135,14 @@ fn bytes() {
             let ours = ours.strip_suffix('\n').unwrap_or(&ours);
             let list: Vec<String> = bytes.iter().map(ToString::to_string).collect();
             let text = format!("{{{{ dict \"k\" (list (printf \"%s\" (b64dec .Values.v))) | {op} }}}}");
-            let question = Question {
+            let question = OracleRequest {
                 op: "template",
                 funcs: "helm",
                 text: text.into_bytes(),
                 json: format!("{{\"v\":\"{}\"}}", base64(&bytes)).into_bytes(),
-                ..Question::default()
+                ..OracleRequest::default()
             };
-            let answer = oracle.ask(&question).unwrap();
+            let answer = oracle.query(&question).unwrap();
             tally.count(ours.as_bytes() == answer.out, || {
                 let theirs = String::from_utf8_lossy(&answer.out);
                 format!(
@@ -153,7 +153,7 @@ fn bytes() {
             });
         }
     }
-    tally.conclude("yaml bytes");
+    tally.assert_all_equal("yaml bytes");
 }
 
 fn base64(bytes: &[u8]) -> String {

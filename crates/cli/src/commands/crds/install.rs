@@ -1,6 +1,6 @@
 //! `mainstay crds install`: takes a cluster, puts the definitions in place, tells what became of each.
 
-use mainstay_cluster::definitions::{InstallError, Outcome, install, istios, ours};
+use mainstay_cluster::definitions::{InstallError, Outcome, install, istio_definitions, own_definitions};
 use serde_json::Value;
 
 use super::{Choice, Side};
@@ -41,11 +41,11 @@ fn chosen(choice: &Choice) -> Result<Vec<Value>, CliError> {
     let catalog = choice.charts.open()?;
     let mut definitions = Vec::new();
     if choice.only != Some(Side::Istio) {
-        definitions.extend(ours(&catalog)?);
+        definitions.extend(own_definitions(&catalog)?);
     }
     if choice.only != Some(Side::Mainstay) {
         let version = version_or_default(&catalog, choice.version.as_deref())?;
-        definitions.extend(istios(&catalog, &version)?);
+        definitions.extend(istio_definitions(&catalog, &version)?);
     }
     Ok(definitions)
 }
@@ -63,7 +63,7 @@ impl From<InstallError> for CliError {
     fn from(error: InstallError) -> Self {
         let told = Self::new(Kind::Cluster, error.to_string());
         match error {
-            InstallError::Refused { refused, .. } if refused.code == 403 => told.hint(
+            InstallError::Rejected { error, .. } if error.code == 403 => told.hint(
                 "writing definitions takes the right to create, get and patch customresourcedefinitions",
             ),
             _ => told,

@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use mainstay_api::{Condition, IstioRevision};
-use mainstay_cluster::survey::{Owned, objects_of, survey};
+use mainstay_cluster::survey::{OwnedObject, owned_objects, survey};
 use mainstay_mesh::Snapshot;
 use serde::Serialize;
 
@@ -61,7 +61,7 @@ pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     let found = survey(&client, empty_snapshot(&common.charts, &common.at)?).await?;
     let revision = found.snapshot.revisions().get(&args.name);
     let revision = revision.ok_or_else(|| unknown(&found.snapshot, &args.name))?;
-    let (installed, unread) = objects_of(&client, &revision.metadata.uid).await;
+    let (installed, unread) = owned_objects(&client, &revision.metadata.uid).await;
     let object = format!("IstioRevision/{}", revision.name());
     let problems = problems(&found)
         .into_iter()
@@ -97,7 +97,7 @@ fn describe(snapshot: &Snapshot, revision: &IstioRevision) -> Description {
     }
 }
 
-fn object_of(owned: Owned) -> Object {
+fn object_of(owned: OwnedObject) -> Object {
     Object {
         kind: owned.kind,
         namespace: owned.namespace,

@@ -39,7 +39,7 @@ impl Real {
 
 impl Host for Real {
     fn client(&self, user: &str) -> Client {
-        self.cluster.client_called(user, "conformance").unwrap()
+        self.cluster.client_with_agent(user, "conformance").unwrap()
     }
 
     async fn pause(&self) {
@@ -48,7 +48,7 @@ impl Host for Real {
 
     fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
         let kubelet = self.kubelet.as_ref().ok_or("nobody plays the kubelet")?;
-        kubelet.behave(namespace, workload, script.parse()?);
+        kubelet.set_script(namespace, workload, script.parse()?);
         Ok(())
     }
 }

@@ -52,8 +52,9 @@ fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) 
         }
         "profile" => {
             let name = string(value)?;
-            options.profile = Profile::named(name).ok_or_else(|| format!("no profile is called {name:?}"))?;
-            options.images = Images::of(options.profile);
+            options.profile =
+                Profile::by_name(name).ok_or_else(|| format!("no profile is called {name:?}"))?;
+            options.images = Images::for_profile(options.profile);
         }
         "coordinatornamespace" => options.coordinator_namespace = Some(string(value)?.to_owned()),
         "podtemplatepath" | "podtemplatepaths" => {

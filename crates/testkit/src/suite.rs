@@ -23,34 +23,34 @@ use crate::isolation;
 use crate::peer::built_peer;
 
 /// A trial under way; it fails by a panic.
-pub type Running = Pin<Box<dyn Future<Output = ()>>>;
+pub type TestFuture = Pin<Box<dyn Future<Output = ()>>>;
 
 /// One test.
 #[derive(Clone, Copy, Debug)]
-pub struct Trial {
+pub struct TestCase {
     /// Its name, by which it can be asked for.
     pub name: &'static str,
     /// Begins it.
-    pub begin: fn() -> Running,
+    pub start: fn() -> TestFuture,
 }
 
 /// Runs the trials whose names contain one of the program's arguments (all without arguments) and none that follows a `--skip`, inside a
 /// namespace of their own. A missing peer is an error, not a pass.
 #[must_use]
-pub fn main(peers: &[&str], trials: &[Trial]) -> ExitCode {
-    main_in_lanes(1, peers, trials)
+pub fn main(peers: &[&str], trials: &[TestCase]) -> ExitCode {
+    main_parallel(1, peers, trials)
 }
 
 /// The same for trials most of which is waiting: so many at a time, each lane a thread that takes the next one. What trials share they share with
 /// those of their lane alone.
 #[must_use]
-pub fn main_in_lanes(lanes: usize, peers: &[&str], trials: &[Trial]) -> ExitCode {
+pub fn main_parallel(lanes: usize, peers: &[&str], trials: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter, lanes, peers, trials)
 }
 
 /// The same with the machine's users and networks for pods. Without root nothing is measured, which is an error, not a pass.
 #[must_use]
-pub fn main_as_root(peers: &[&str], trials: &[Trial]) -> ExitCode {
+pub fn main_as_root(peers: &[&str], trials: &[TestCase]) -> ExitCode {
     main_inside(isolation::enter_as_root, 1, peers, trials)
 }
 
@@ -58,11 +58,11 @@ fn main_inside(
     enter: fn() -> Result<(), isolation::IsolationError>,
     lanes: usize,
     peers: &[&str],
-    trials: &[Trial],
+    trials: &[TestCase],
 ) -> ExitCode {
     let choice = Choice::of(std::env::args().skip(1));
     let chosen = trials.iter().copied().filter(|trial| choice.includes(trial));
-    let chosen: Vec<Trial> = chosen.collect();
+    let chosen: Vec<TestCase> = chosen.collect();
     if std::env::args().any(|argument| argument == "--list") {
         for trial in &chosen {
             println!("{}: test", trial.name);
@@ -78,7 +78,7 @@ fn main_inside(
             ExitCode::FAILURE
         }
         Err(error) => {
-            eprintln!("error: {}", chain(&*error));
+            eprintln!("error: {}", error_chain(&*error));
             ExitCode::FAILURE
         }
     }
@@ -104,7 +104,7 @@ impl Choice {
         choice
     }
 
-    fn includes(&self, trial: &Trial) -> bool {
+    fn includes(&self, trial: &TestCase) -> bool {
         let is_named = |words: &[String]| words.iter().any(|word| trial.name.contains(word.as_str()));
         (self.words.is_empty() || is_named(&self.words)) && !is_named(&self.skipped)
     }
@@ -125,7 +125,7 @@ struct Failure {
     reason: String,
 }
 
-fn run(lanes: usize, trials: &[Trial]) -> Result<Vec<Failure>, Problem> {
+fn run(lanes: usize, trials: &[TestCase]) -> Result<Vec<Failure>, Problem> {
     println!("\nrunning {} tests", trials.len());
     remember_panics();
     let taken = AtomicUsize::new(0);
@@ -143,7 +143,7 @@ fn run(lanes: usize, trials: &[Trial]) -> Result<Vec<Failure>, Problem> {
     })
 }
 
-fn run_lane<'a>(next: impl Fn() -> Option<&'a Trial>) -> Result<Vec<Failure>, Problem> {
+fn run_lane<'a>(next: impl Fn() -> Option<&'a TestCase>) -> Result<Vec<Failure>, Problem> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
@@ -157,10 +157,10 @@ fn run_lane<'a>(next: impl Fn() -> Option<&'a Trial>) -> Result<Vec<Failure>, Pr
 }
 
 /// The first process of a pid namespace ignores signals that it does not handle: without this, Ctrl-C would do nothing.
-async fn judge(trial: &Trial) -> Result<Option<Failure>, Problem> {
+async fn judge(trial: &TestCase) -> Result<Option<Failure>, Problem> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let begin = Instant::now();
-    let mut task = tokio::task::spawn_local((trial.begin)());
+    let mut task = tokio::task::spawn_local((trial.start)());
     let outcome = tokio::select! {
         outcome = &mut task => outcome,
         _ = interrupt.recv() => return Err("interrupted".into()),
@@ -232,7 +232,7 @@ fn conclude(all: usize, failures: &[Failure]) -> ExitCode {
 }
 
 /// An error with its sources.
-pub fn chain(error: &dyn std::error::Error) -> String {
+pub fn error_chain(error: &dyn std::error::Error) -> String {
     let sources = std::iter::successors(error.source(), |error| error.source());
     sources.fold(error.to_string(), |text, source| format!("{text}: {source}"))
 }
@@ -245,9 +245,9 @@ mod tests {
     fn trials_are_chosen_by_parts_of_their_names() {
         let check = |arguments: &str, expected: &str| {
             let choice = Choice::of(arguments.split_whitespace().map(str::to_owned));
-            let trials = ["tag::moves", "tag::stays", "update::moves"].map(|name| Trial {
+            let trials = ["tag::moves", "tag::stays", "update::moves"].map(|name| TestCase {
                 name,
-                begin: || Box::pin(async {}),
+                start: || Box::pin(async {}),
             });
             let chosen = trials.iter().filter(|trial| choice.includes(trial));
             let chosen: Vec<&str> = chosen.map(|trial| trial.name).collect();

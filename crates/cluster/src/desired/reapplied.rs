@@ -11,9 +11,9 @@ type Places = BTreeMap<ObjectId, (String, Vec<Path>)>;
 
 /// Places that differed although we had just applied them. It lives and dies with what is wanted: another wish is a new attempt.
 #[derive(Debug, Default)]
-pub(crate) struct Insisted(Mutex<Places>);
+pub(crate) struct ReappliedFields(Mutex<Places>);
 
-impl Insisted {
+impl ReappliedFields {
     /// The places of this very object.
     pub(crate) fn places(&self, id: &ObjectId, uid: &str) -> Vec<Path> {
         match self.lock().get(id) {
@@ -36,13 +36,13 @@ impl Insisted {
     }
 }
 
-impl Clone for Insisted {
+impl Clone for ReappliedFields {
     fn clone(&self) -> Self {
         Self(Mutex::new(self.lock().clone()))
     }
 }
 
-impl PartialEq for Insisted {
+impl PartialEq for ReappliedFields {
     /// What is wanted is the same, whatever servers make of it.
     fn eq(&self, _: &Self) -> bool {
         true
