@@ -18,7 +18,7 @@ use mainstay_cluster::apply::{ApplyError, Engine};
 use mainstay_mesh::ErrorClass;
 use mainstay_sim::Cluster;
 use mainstay_sim::context::Destination;
-use mainstay_sim::fault::{Counts, Fault, Rule, When};
+use mainstay_sim::fault::{Fault, RequestCounts, Rule, Trigger};
 use serde_json::{Value, json};
 
 use support::{NAMESPACE, Scene, told};
@@ -418,7 +418,7 @@ async fn a_server_that_insists_is_not_fought() {
 async fn what_a_server_answers_has_a_class() {
     let check = async |fault: Fault, expected: (ErrorClass, Option<u64>, &str)| {
         let (cluster, mut scene) = scene().await;
-        cluster.add_fault(Rule::once("mainstay", When::Call(0), fault));
+        cluster.add_fault(Rule::once("mainstay", Trigger::Request(0), fault));
         let error = install(&mut scene, rendered("get")).await.unwrap_err();
         let found = (
             error.class(),
@@ -456,7 +456,7 @@ async fn what_a_server_answers_has_a_class() {
     )
     .await;
     check(
-        Fault::LoseReply,
+        Fault::LoseResponse,
         (
             ErrorClass::Other,
             None,
@@ -472,7 +472,7 @@ async fn no_call_lasts_longer_than_its_deadline() {
     scene.engine = scene.engine.with_deadline(Duration::from_secs(5));
     cluster.add_fault(Rule::once(
         "mainstay",
-        When::Call(0),
+        Trigger::Request(0),
         Fault::Slow(Duration::from_hours(1)),
     ));
     let error = install(&mut scene, rendered("get")).await.unwrap_err();
@@ -486,7 +486,7 @@ async fn no_call_lasts_longer_than_its_deadline() {
 async fn after_any_fault_the_next_attempt_goes_on() {
     let faults = [
         Fault::LoseRequest,
-        Fault::LoseReply,
+        Fault::LoseResponse,
         Fault::conflict(),
         Fault::internal(),
         Fault::Truncate,
@@ -494,7 +494,7 @@ async fn after_any_fault_the_next_attempt_goes_on() {
     let twin = story(None).await;
     let mut runs = 0;
     for fault in faults {
-        for call in 0..twin.counts.calls {
+        for call in 0..twin.counts.requests {
             let run = story(Some((call, fault.clone()))).await;
             assert_eq!(run.states, twin.states, "{fault:?} at call {call}");
             let (writes, expected) = (run.counts.writes, twin.counts.writes);
@@ -510,14 +510,14 @@ async fn after_any_fault_the_next_attempt_goes_on() {
 
 struct Story {
     states: Vec<Value>,
-    counts: Counts,
+    counts: RequestCounts,
 }
 
 /// Installs, upgrades and removes, trying each until it succeeds, with what the watches show in between.
 async fn story(fault: Option<(u64, Fault)>) -> Story {
     let (cluster, mut scene) = scene().await;
     if let Some((call, fault)) = fault {
-        cluster.add_fault(Rule::once("mainstay", When::Call(call), fault));
+        cluster.add_fault(Rule::once("mainstay", Trigger::Request(call), fault));
     }
     let mut states = Vec::new();
     for step in [

@@ -20,7 +20,7 @@ use mainstay_cluster::write::{Body, Writer};
 use mainstay_mesh::plan::{Event, Precondition};
 use mainstay_mesh::{ErrorClass, Subject};
 use mainstay_sim::Cluster;
-use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::fault::{Fault, Rule, Trigger};
 use serde_json::{Value, json};
 
 const DEFINITIONS: &str = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions";
@@ -184,7 +184,7 @@ async fn behind_a_closed_fence_everything_is_read_and_nothing_written() {
 async fn no_call_takes_longer_than_its_deadline() {
     let (cluster, _) = cluster().await;
     let slow = Fault::Slow(Duration::from_hours(1));
-    cluster.add_fault(Rule::once("slow", When::Call(0), slow));
+    cluster.add_fault(Rule::once("slow", Trigger::Request(0), slow));
     let client = Client::new(cluster.connect("slow"), "default");
     let writer = Writer::new(guard(client, Fence::open(), Arc::new(|_, _| ())));
     let refused = writer.get(ObjectKind::IstioRevisionTag, "t").await.unwrap_err();
@@ -198,7 +198,7 @@ async fn a_server_that_is_busy_is_left_alone_but_not_for_ever() {
         cluster.with(|state| {
             state.faults.add(Rule::once(
                 "us",
-                When::Like("GET ".into()),
+                Trigger::Matching("GET ".into()),
                 Fault::throttled(told),
             ));
         });

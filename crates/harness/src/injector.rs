@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use mainstay_api::names;
 use mainstay_sim::State;
-use mainstay_sim::context::{Destination, Reply};
+use mainstay_sim::context::{Destination, WebhookReply};
 use mainstay_sim::controllers::Controller;
 use serde_json::{Value, json};
 
@@ -63,10 +63,11 @@ impl Injectors {
         };
         let key = (namespace.clone(), name.clone(), path.clone(), *port);
         if self.registered.insert(key) {
-            let handler =
-                move |review: &Value| Reply::Answer(200, review_response(review, &revision).to_string());
+            let handler = move |review: &Value| {
+                WebhookReply::Response(200, review_response(review, &revision).to_string())
+            };
             state
-                .hooks
+                .webhooks
                 .handlers
                 .set(destination, Arc::new(Mutex::new(handler)));
         }

@@ -11,7 +11,7 @@
 mod stage;
 
 use mainstay_operator::{OperatorError, Options};
-use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::fault::{Fault, Rule, Trigger};
 use serde_json::json;
 
 use stage::{Stage, istio};
@@ -72,7 +72,7 @@ async fn whoever_cannot_renew_the_lease_gives_up() {
     stage.pass(5).await;
     stage.cluster.add_fault(Rule {
         client: Some("first".into()),
-        when: When::Like("leases/".into()),
+        trigger: Trigger::Matching("leases/".into()),
         times: 1000,
         fault: Fault::internal(),
     });

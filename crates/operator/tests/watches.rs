@@ -10,7 +10,7 @@
 
 mod stage;
 
-use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::status::Status;
 use serde_json::json;
 
@@ -21,7 +21,7 @@ const ISTIOS: &str = "GET /apis/sailoperator.io/v1/istios";
 fn on(path: &str, times: u64, fault: Fault) -> Rule {
     Rule {
         client: Some("mainstay".into()),
-        when: When::Like(path.into()),
+        trigger: Trigger::Matching(path.into()),
         times,
         fault,
     }
@@ -35,14 +35,14 @@ fn is_healthy(stage: &Stage) -> bool {
 async fn a_server_without_streaming_lists_is_asked_for_pages() {
     let stage = Stage::new().await;
     for watch in 0..27 {
-        let refusal = Fault::Refuse(Status::new(
+        let refusal = Fault::Reject(Status::new(
             422,
             "Invalid",
             "sendInitialEvents is forbidden for watch",
         ));
         stage
             .cluster
-            .add_fault(Rule::once("mainstay", When::Watch(watch), refusal));
+            .add_fault(Rule::once("mainstay", Trigger::Watch(watch), refusal));
     }
     stage
         .create(&istio("default", json!({"version": "v1.29.1"})))
@@ -50,7 +50,10 @@ async fn a_server_without_streaming_lists_is_asked_for_pages() {
     let operator = stage.start("mainstay");
     stage.until(60, "healthy", is_healthy).await;
     let counts = stage.calls("mainstay");
-    assert!(counts.calls - counts.watches - counts.writes >= 27, "{counts:?}");
+    assert!(
+        counts.requests - counts.watches - counts.writes >= 27,
+        "{counts:?}"
+    );
     operator.stop().await;
 }
 

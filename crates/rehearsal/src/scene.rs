@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use mainstay_api::names;
 use mainstay_mesh::workload::{PodController, WorkloadKey, WorkloadKind};
-use mainstay_sim::controllers::number::fenceposts;
+use mainstay_sim::controllers::int_or_percent::resolve_fenceposts;
 use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
@@ -286,7 +286,7 @@ fn update(kind: WorkloadKind, object: &Value, replicas: i64) -> Update {
                 field("maxSurge").unwrap_or(&quarter),
                 field("maxUnavailable").unwrap_or(&quarter),
             );
-            let (surge, unavailable) = fenceposts(Some(bounds.0), Some(bounds.1), replicas);
+            let (surge, unavailable) = resolve_fenceposts(Some(bounds.0), Some(bounds.1), replicas);
             let whole = |number: i64| u32::try_from(number.max(0)).unwrap_or(u32::MAX);
             Update::Rolling {
                 surge: whole(surge),

@@ -102,7 +102,7 @@ fn change(cluster: &Cluster, resource: (&str, &str), number: usize, how: &dyn Fn
             namespace: "default",
             name: &name,
         };
-        let mut context = Context::of_system("bench");
+        let mut context = Context::for_controller("bench");
         let nothing = json!({"metadata": {"name": name}});
         let live = state.store.get(&resource.table, &target.key());
         let mut value = live.map_or(nothing, |live| live.packed());

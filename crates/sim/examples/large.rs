@@ -12,7 +12,7 @@
 use bytes::Bytes;
 use futures::{FutureExt, StreamExt};
 use http::Method;
-use mainstay_sim::api::{Call, Query};
+use mainstay_sim::api::{ApiRequest, Query};
 use mainstay_sim::auth::User;
 use mainstay_sim::{Cluster, Connection, Options};
 use serde_json::{Value, json};
@@ -129,7 +129,7 @@ impl World {
             let mut seconds = 0.0;
             for batch in 0..BATCHES {
                 let (from, to) = (each * batch / BATCHES, each * (batch + 1) / BATCHES);
-                let calls: Vec<Call> = (from..to).map(|number| make(self, number)).collect();
+                let calls: Vec<ApiRequest> = (from..to).map(|number| make(self, number)).collect();
                 let watch = Watch::begin();
                 for call in calls {
                     self.change(call);
@@ -186,12 +186,12 @@ impl World {
         self.send(call(Method::GET, path, "", "", &Value::Null)).1
     }
 
-    fn change(&self, call: Call) {
+    fn change(&self, call: ApiRequest) {
         let (code, body) = self.send(call);
         assert!(code < 300, "{}", String::from_utf8_lossy(&body));
     }
 
-    fn send(&self, call: Call) -> (u16, Bytes) {
+    fn send(&self, call: ApiRequest) -> (u16, Bytes) {
         let response = self
             .connection
             .send(call)
@@ -204,7 +204,7 @@ impl World {
     }
 }
 
-type Make = fn(&World, usize) -> Call;
+type Make = fn(&World, usize) -> ApiRequest;
 
 /// What clients and controllers write, as they write it.
 const SORTS: [(&str, Make); 8] = [
@@ -311,12 +311,12 @@ fn deployment_path(number: usize) -> String {
 
 const JSON: &str = "application/json";
 
-fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> Call {
+fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> ApiRequest {
     let body = match body {
         Value::Null => Bytes::new(),
         body => body.to_string().into(),
     };
-    Call {
+    ApiRequest {
         client: "bench".into(),
         user: User::admin(),
         impersonation: None,
@@ -327,7 +327,7 @@ fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> Ca
         content_type: sort.to_owned(),
         user_agent: "bench/1".into(),
         body,
-        answers: Vec::new(),
+        webhook_replies: Vec::new(),
     }
 }
 

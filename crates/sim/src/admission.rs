@@ -13,9 +13,9 @@ mod pods;
 pub mod policy;
 mod webhook;
 
-pub use webhook::{Errands, Handler, Handlers, Hooks};
+pub use webhook::{Handler, Handlers, Hooks, PendingWebhookCalls};
 #[cfg(feature = "serve")]
-pub use webhook::{Https, Resolver};
+pub use webhook::{HttpsTransport, Resolver};
 pub(crate) use webhook::{attempt, condition_problem};
 
 /// What is being done.

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use http::Method;
 
 use crate::auth::{self, Impersonation, User};
-use crate::context::{Context, FieldValidation, Question, Reply};
+use crate::context::{Context, FieldValidation, WebhookCall, WebhookReply};
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::watch::Watch;
@@ -25,13 +25,13 @@ mod write;
 pub use query::Query;
 pub(crate) use query::decode_percent;
 pub(crate) use read::LAG;
-pub use reply::Answer;
+pub use reply::ApiResponse;
 pub use route::{Route, parse_route};
 pub(crate) use scale::selector_text;
 
 /// A request, without its transport.
 #[derive(Clone, Debug)]
-pub struct Call {
+pub struct ApiRequest {
     /// Who calls, as faults and traces name it.
     pub client: String,
     /// Who calls, as authentication found it.
@@ -53,32 +53,32 @@ pub struct Call {
     /// Body.
     pub body: Bytes,
     /// Answers from outside that earlier tries asked for.
-    pub answers: Vec<(Question, Reply)>,
+    pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
 }
 
 /// What a request leads to.
 #[derive(Debug)]
 pub enum Outcome {
-    /// An answer.
-    Answer(Answer),
+    /// A complete response.
+    Response(ApiResponse),
     /// An answer that never ends by itself.
     Watch(Box<Watch>),
     /// Somebody outside must be asked; then the request is to be tried again.
-    Ask(Question),
+    CallWebhook(WebhookCall),
 }
 
 /// Handles one request.
-pub fn handle(state: &mut State, call: &Call) -> Outcome {
+pub fn handle(state: &mut State, call: &ApiRequest) -> Outcome {
     let random = state.random.clone();
     let ips = touches_services(call).then(|| state.ips.savepoint());
     let mut context = context(call);
     let outcome = match dispatch(state, call, &mut context) {
         Ok(outcome) => outcome,
-        Err(_) if context.pending.is_some() => Outcome::Answer(Answer::empty(500)),
-        Err(status) => Outcome::Answer(Answer::of_status(&status)),
+        Err(_) if context.pending.is_some() => Outcome::Response(ApiResponse::empty(500)),
+        Err(status) => Outcome::Response(ApiResponse::from_status(&status)),
     };
     let refused =
-        context.pending.is_some() || matches!(&outcome, Outcome::Answer(answer) if answer.code >= 400);
+        context.pending.is_some() || matches!(&outcome, Outcome::Response(answer) if answer.code >= 400);
     match ips {
         // What was handed out to a Service that was not stored is free again.
         Some(mark) if refused => state.ips.rollback(mark),
@@ -88,43 +88,45 @@ pub fn handle(state: &mut State, call: &Call) -> Outcome {
     if let Some(question) = context.pending.take() {
         // The try is forgotten, chance included, so that the next one meets the same world.
         state.random = random;
-        return Outcome::Ask(question);
+        return Outcome::CallWebhook(question);
     }
     match outcome {
-        Outcome::Answer(answer) => Outcome::Answer(answer.with_warnings(&context.warnings)),
+        Outcome::Response(answer) => Outcome::Response(answer.with_warnings(&context.warnings)),
         other => other,
     }
 }
 
-fn touches_services(call: &Call) -> bool {
+fn touches_services(call: &ApiRequest) -> bool {
     call.method != Method::GET && call.path.contains("/services")
 }
 
-fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Outcome> {
+fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Result<Outcome> {
     let route = parse_route(&call.path);
     let place = admit(state, call, &route, context)?;
     let Some(place) = place else {
-        return Ok(Outcome::Answer(discovery::answer(state, call, &route)));
+        return Ok(Outcome::Response(discovery::answer(state, call, &route)));
     };
     let verb = place.verb(&call.method, &call.query);
     let Some(verb) = verb else {
-        return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
+        return Ok(Outcome::Response(ApiResponse::from_status(
+            &Status::no_such_method(),
+        )));
     };
     let Some(resource) = state
         .resources
         .find(&place.group, &place.version, &place.plural)
         .cloned()
     else {
-        return Ok(Outcome::Answer(unknown_resource(state, place)));
+        return Ok(Outcome::Response(unknown_resource(state, place)));
     };
     if resource.namespaced
         && place.namespace.is_empty()
         && !matches!(verb, crate::resource::Verb::List | crate::resource::Verb::Watch)
     {
-        return Ok(Outcome::Answer(Answer::not_found()));
+        return Ok(Outcome::Response(ApiResponse::not_found()));
     }
     if !resource.namespaced && !place.namespace.is_empty() {
-        return Ok(Outcome::Answer(Answer::not_found()));
+        return Ok(Outcome::Response(ApiResponse::not_found()));
     }
     if let crate::resource::Shape::Custom(custom) = &resource.shape
         && let Some(warning) = &custom.warning
@@ -138,10 +140,12 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
         verb,
     };
     if !place.subresource.is_empty() {
-        return subresource::handle(state, &request, context).map(Outcome::Answer);
+        return subresource::handle(state, &request, context).map(Outcome::Response);
     }
     if !resource.verbs.contains(verb) {
-        return Ok(Outcome::Answer(Answer::of_status(&Status::no_such_method())));
+        return Ok(Outcome::Response(ApiResponse::from_status(
+            &Status::no_such_method(),
+        )));
     }
     request.handle(state, context)
 }
@@ -149,7 +153,7 @@ fn dispatch(state: &mut State, call: &Call, context: &mut Context) -> Result<Out
 /// Finds out in whose name the request goes on and whether that user may; gives the place it names, if it names one.
 fn admit<'a>(
     state: &mut State,
-    call: &Call,
+    call: &ApiRequest,
     route: &'a Route,
     context: &mut Context,
 ) -> Result<Option<&'a route::ResourcePath>> {
@@ -172,20 +176,20 @@ fn admit<'a>(
 }
 
 /// Builtin groups answer for themselves; everything else falls through to the last handler.
-fn unknown_resource(state: &State, place: &route::ResourcePath) -> Answer {
+fn unknown_resource(state: &State, place: &route::ResourcePath) -> ApiResponse {
     let version = state.resources.version(&place.group, &place.version);
     let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {
         matches!(resource.shape, crate::resource::Shape::Builtin(_))
     };
     if version.is_some_and(|version| version.resources.iter().any(builtin)) {
-        return Answer::of_status(&Status::no_such_resource());
+        return ApiResponse::from_status(&Status::no_such_resource());
     }
-    Answer::not_found()
+    ApiResponse::not_found()
 }
 
 /// One request, understood.
 struct Request<'a> {
-    call: &'a Call,
+    call: &'a ApiRequest,
     place: &'a route::ResourcePath,
     resource: &'a std::sync::Arc<crate::resource::Resource>,
     verb: crate::resource::Verb,
@@ -194,7 +198,7 @@ struct Request<'a> {
 impl Request<'_> {
     fn handle(&self, state: &mut State, context: &mut Context) -> Result<Outcome> {
         use crate::resource::Verb;
-        Ok(Outcome::Answer(match self.verb {
+        Ok(Outcome::Response(match self.verb {
             Verb::Get => read::get(state, self)?,
             Verb::List => read::list(state, self)?,
             Verb::Watch => return read::watch(state, self).map(|watch| Outcome::Watch(Box::new(watch))),
@@ -222,7 +226,7 @@ impl Request<'_> {
 /// A field manager's name has at most this many characters.
 const MANAGER_LENGTH: usize = 128;
 
-fn context(call: &Call) -> Context {
+fn context(call: &ApiRequest) -> Context {
     let query = &call.query;
     let named = query.get("fieldManager");
     let manager = match named {
@@ -248,7 +252,7 @@ fn context(call: &Call) -> Context {
             _ => FieldValidation::Warn,
         },
         options: options(query),
-        answers: call.answers.clone(),
+        webhook_replies: call.webhook_replies.clone(),
         ..Context::default()
     }
 }

@@ -301,9 +301,9 @@ pub struct Access {
 impl Access {
     /// That of a cluster that starts from `seed`.
     #[must_use]
-    pub fn of_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         Self {
-            credentials: Credentials::of_seed(seed),
+            credentials: Credentials::from_seed(seed),
             ..Self::default()
         }
     }

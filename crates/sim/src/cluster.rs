@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::auth::User;
 use crate::clock::Instant;
 use crate::connection::Connection;
-use crate::context::{Destination, Question, Reply};
+use crate::context::{Destination, WebhookCall, WebhookReply};
 use crate::controllers::{self, Controller};
 use crate::fault::Rule;
 use crate::state::{Options, State};
@@ -27,7 +27,7 @@ pub struct Cluster {
 struct Inner {
     state: State,
     controllers: Vec<Box<dyn Controller>>,
-    outside: Option<Arc<dyn Outside>>,
+    transport: Option<Arc<dyn WebhookTransport>>,
 }
 
 impl fmt::Debug for Cluster {
@@ -37,16 +37,16 @@ impl fmt::Debug for Cluster {
 }
 
 /// A promise to answer.
-pub type Answering = Pin<Box<dyn Future<Output = Reply> + Send>>;
+pub type ReplyFuture = Pin<Box<dyn Future<Output = WebhookReply> + Send>>;
 
-/// Whoever answers questions that the cluster cannot: webhooks, in this process or beyond.
-pub trait Outside: Send + Sync {
-    /// Answers one question.
-    fn ask(&self, question: Question) -> Answering;
+/// Whoever answers calls that the cluster cannot: webhooks, in this process or beyond.
+pub trait WebhookTransport: Send + Sync {
+    /// Answers one call.
+    fn call(&self, call: WebhookCall) -> ReplyFuture;
 }
 
 /// Controllers that keep each other busy longer than this many rounds are at odds.
-const MOST_ROUNDS: usize = 10_000;
+const MAX_ROUNDS: usize = 10_000;
 
 impl Default for Cluster {
     fn default() -> Self {
@@ -73,7 +73,7 @@ impl Cluster {
         let inner = Inner {
             state: State::new(options),
             controllers: Vec::new(),
-            outside: None,
+            transport: None,
         };
         Self {
             inner: Arc::new(Mutex::new(inner)),
@@ -99,7 +99,7 @@ impl Cluster {
 
     /// Brings the cluster to life: `nodes` nodes, the workload controllers, and a kubelet that follows [`State::scripts`].
     pub fn run_workloads(&self, nodes: usize) {
-        self.with(|state| controllers::make_nodes(state, nodes));
+        self.with(|state| controllers::create_nodes(state, nodes));
         self.add_controller(Box::new(controllers::Workloads::default()));
         self.add_controller(Box::new(controllers::Kubelet::default()));
         self.settle();
@@ -109,7 +109,7 @@ impl Cluster {
     /// call the cluster.
     pub fn handle_webhook(&self, to: &Destination, mut handler: impl FnMut(Value) -> Value + Send + 'static) {
         self.handle_webhook_with(to, move |review| {
-            Reply::Answer(200, handler(review.clone()).to_string())
+            WebhookReply::Response(200, handler(review.clone()).to_string())
         });
     }
 
@@ -117,58 +117,58 @@ impl Cluster {
     pub fn handle_webhook_with(
         &self,
         to: &Destination,
-        handler: impl FnMut(&Value) -> Reply + Send + 'static,
+        handler: impl FnMut(&Value) -> WebhookReply + Send + 'static,
     ) {
         let handler = Arc::new(Mutex::new(handler));
-        self.with(|state| state.hooks.handlers.set(to, handler));
+        self.with(|state| state.webhooks.handlers.set(to, handler));
     }
 
     /// Who answers what the cluster cannot answer itself.
-    pub fn set_outside(&self, outside: Arc<dyn Outside>) {
+    pub fn set_webhook_transport(&self, transport: Arc<dyn WebhookTransport>) {
         self.lock(|inner| {
-            inner.outside = Some(outside);
-            inner.state.hooks.errands.somebody = true;
+            inner.transport = Some(transport);
+            inner.state.webhooks.pending.has_transport = true;
         });
     }
 
     /// Asks outside what the controllers wait for, until they wait for nothing; for clusters in this process. A [`Server`] does it by itself.
     ///
     /// [`Server`]: crate::serve::Server
-    pub async fn answer_controllers(&self) {
-        for _ in 0..MOST_ROUNDS {
-            let questions = self.take_questions();
-            if questions.is_empty() {
+    pub async fn send_pending_webhook_calls(&self) {
+        for _ in 0..MAX_ROUNDS {
+            let calls = self.take_webhook_calls();
+            if calls.is_empty() {
                 return;
             }
-            for question in questions {
-                let reply = self.ask_outside(&question).await;
-                self.accept(&question, reply);
+            for call in calls {
+                let reply = self.call_webhook(&call).await;
+                self.accept_webhook_reply(&call, reply);
             }
         }
     }
 
     /// What controllers want to know from outside and nobody was sent for yet.
-    pub(crate) fn take_questions(&self) -> Vec<Question> {
-        self.with(|state| state.hooks.errands.take())
+    pub(crate) fn take_webhook_calls(&self) -> Vec<WebhookCall> {
+        self.with(|state| state.webhooks.pending.take())
     }
 
-    pub(crate) async fn ask_outside(&self, question: &Question) -> Reply {
-        match self.outside() {
-            Some(outside) => outside.ask(question.clone()).await,
-            None => Reply::Failed(question.to.unanswered()),
+    pub(crate) async fn call_webhook(&self, call: &WebhookCall) -> WebhookReply {
+        match self.webhook_transport() {
+            Some(transport) => transport.call(call.clone()).await,
+            None => WebhookReply::Failed(call.to.unreachable_reason()),
         }
     }
 
     /// Hands an answer to the controller that waits for it.
-    pub(crate) fn accept(&self, question: &Question, reply: Reply) {
+    pub(crate) fn accept_webhook_reply(&self, call: &WebhookCall, reply: WebhookReply) {
         self.lock(|inner| {
-            inner.state.hooks.errands.accept(question, reply);
+            inner.state.webhooks.pending.accept(call, reply);
             inner.settle();
         });
     }
 
-    pub(crate) fn outside(&self) -> Option<Arc<dyn Outside>> {
-        self.lock(|inner| inner.outside.clone())
+    pub(crate) fn webhook_transport(&self) -> Option<Arc<dyn WebhookTransport>> {
+        self.lock(|inner| inner.transport.clone())
     }
 
     /// One more thing that goes wrong.
@@ -256,7 +256,7 @@ impl Cluster {
 
 impl Inner {
     fn settle(&mut self) {
-        for _ in 0..MOST_ROUNDS {
+        for _ in 0..MAX_ROUNDS {
             let mut busy = false;
             for controller in &mut self.controllers {
                 busy |= controller.step(&mut self.state);

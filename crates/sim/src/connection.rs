@@ -7,11 +7,11 @@ use std::task::{Context, Poll};
 use bytes::{Buf, Bytes, BytesMut};
 use http::{Method, Request, Response, header};
 
-use crate::api::{self, Answer, Call, Outcome, Query};
+use crate::api::{self, ApiRequest, ApiResponse, Outcome, Query};
 use crate::auth::{Impersonation, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
-use crate::fault::{Fault, Sort};
+use crate::fault::{Fault, RequestKind};
 use crate::status::Status;
 use crate::trace::digest;
 
@@ -69,7 +69,7 @@ impl Connection {
     pub(crate) async fn handle_with<B>(
         &self,
         request: Request<B>,
-        translate: impl FnOnce(&mut Call) -> Result<(), Status>,
+        translate: impl FnOnce(&mut ApiRequest) -> Result<(), Status>,
     ) -> Result<Response<Body>, TransportError>
     where
         B: http_body::Body,
@@ -78,16 +78,16 @@ impl Connection {
         let Some(body) = collect(body).await? else {
             let text = format!("Request entity too large: limit is {LARGEST_BODY}");
             let status = Status::new(413, "RequestEntityTooLarge", text);
-            return Ok(respond(Answer::of_status(&status)));
+            return Ok(respond(ApiResponse::from_status(&status)));
         };
         let mut call = self.call(&parts, body);
         match translate(&mut call) {
             Ok(()) => self.send(call).await,
-            Err(status) => Ok(respond(Answer::of_status(&status))),
+            Err(status) => Ok(respond(ApiResponse::from_status(&status))),
         }
     }
 
-    fn call(&self, parts: &http::request::Parts, body: Bytes) -> Call {
+    fn call(&self, parts: &http::request::Parts, body: Bytes) -> ApiRequest {
         let text = |name: header::HeaderName| {
             parts
                 .headers
@@ -96,10 +96,10 @@ impl Connection {
                 .unwrap_or("")
                 .to_owned()
         };
-        Call {
+        ApiRequest {
             client: self.client.clone(),
             user: self.user.clone(),
-            impersonation: Impersonation::of_headers(&parts.headers),
+            impersonation: Impersonation::from_headers(&parts.headers),
             method: parts.method.clone(),
             path: parts.uri.path().to_owned(),
             query: Query::parse(parts.uri.query().unwrap_or("")),
@@ -107,23 +107,23 @@ impl Connection {
             content_type: text(header::CONTENT_TYPE),
             user_agent: text(header::USER_AGENT),
             body,
-            answers: Vec::new(),
+            webhook_replies: Vec::new(),
         }
     }
 
     /// Handles one call, faults included.
-    pub async fn send(&self, mut call: Call) -> Result<Response<Body>, TransportError> {
+    pub async fn send(&self, mut call: ApiRequest) -> Result<Response<Body>, TransportError> {
         let line = format!("{} {}", call.method, call.path);
         let fault = self
             .cluster
-            .with(|state| state.faults.strike(&self.client, sort(&call), &line));
+            .with(|state| state.faults.next_fault(&self.client, sort(&call), &line));
         match &fault {
             Some(Fault::CrashBefore) => {
                 return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone()));
             }
             Some(Fault::LoseRequest) => return self.lost(&line, "request lost", TransportError::Lost),
-            Some(Fault::Refuse(status)) => {
-                let answer = Answer::of_status(status);
+            Some(Fault::Reject(status)) => {
+                let answer = ApiResponse::from_status(status);
                 self.note(&line, &format!("{} (injected)", answer.code));
                 return Ok(respond(answer));
             }
@@ -131,7 +131,7 @@ impl Connection {
             _ => {}
         }
         let outcome = self.outcome(&mut call).await;
-        if sort(&call) == Sort::Write {
+        if sort(&call) == RequestKind::Write {
             self.cluster.settle_if_automatic();
         }
         match fault {
@@ -142,10 +142,12 @@ impl Connection {
                     TransportError::Crashed(self.client.clone()),
                 );
             }
-            Some(Fault::LoseReply) => return self.lost(&line, "handled, reply lost", TransportError::Lost),
-            Some(Fault::RefuseAfter(status)) => {
+            Some(Fault::LoseResponse) => {
+                return self.lost(&line, "handled, reply lost", TransportError::Lost);
+            }
+            Some(Fault::RejectAfter(status)) => {
                 self.note(&line, &format!("handled, {} (injected)", status.code()));
-                return Ok(respond(Answer::of_status(&status)));
+                return Ok(respond(ApiResponse::from_status(&status)));
             }
             Some(Fault::Slow(by)) => self.cluster.sleep(by).await,
             _ => {}
@@ -153,15 +155,15 @@ impl Connection {
         Ok(self.respond(outcome, fault.as_ref(), &line))
     }
 
-    async fn outcome(&self, call: &mut Call) -> Outcome {
+    async fn outcome(&self, call: &mut ApiRequest) -> Outcome {
         loop {
-            if call.answers.len() > MOST_QUESTIONS {
-                return Outcome::Answer(Answer::empty(500));
+            if call.webhook_replies.len() > MOST_QUESTIONS {
+                return Outcome::Response(ApiResponse::empty(500));
             }
             match self.cluster.with(|state| api::handle(state, call)) {
-                Outcome::Ask(question) => {
-                    let answer = self.cluster.ask_outside(&question).await;
-                    call.answers.push((question, answer));
+                Outcome::CallWebhook(question) => {
+                    let answer = self.cluster.call_webhook(&question).await;
+                    call.webhook_replies.push((question, answer));
                 }
                 done => return done,
             }
@@ -170,7 +172,7 @@ impl Connection {
 
     fn respond(&self, outcome: Outcome, fault: Option<&Fault>, line: &str) -> Response<Body> {
         match outcome {
-            Outcome::Answer(mut answer) => {
+            Outcome::Response(mut answer) => {
                 if fault == Some(&Fault::Truncate) {
                     let half = answer.body.len() / 2;
                     answer.body.truncate(half);
@@ -179,14 +181,14 @@ impl Connection {
                 respond(answer)
             }
             Outcome::Watch(mut watch) => {
-                watch.strike(fault.cloned());
+                watch.inject_fault(fault.cloned());
                 self.note(line, "watch");
                 let mut response = Response::new(Body::watch(self.cluster.clone(), watch));
                 let json = header::HeaderValue::from_static("application/json");
                 response.headers_mut().insert(header::CONTENT_TYPE, json);
                 response
             }
-            Outcome::Ask(_) => respond(Answer::empty(500)),
+            Outcome::CallWebhook(_) => respond(ApiResponse::empty(500)),
         }
     }
 
@@ -211,15 +213,15 @@ impl Connection {
     }
 }
 
-fn sort(call: &Call) -> Sort {
+fn sort(call: &ApiRequest) -> RequestKind {
     match call.method {
-        Method::GET | Method::HEAD if call.query.flag("watch") => Sort::Watch,
-        Method::GET | Method::HEAD => Sort::Read,
-        _ => Sort::Write,
+        Method::GET | Method::HEAD if call.query.flag("watch") => RequestKind::Watch,
+        Method::GET | Method::HEAD => RequestKind::Read,
+        _ => RequestKind::Write,
     }
 }
 
-pub(crate) fn respond(answer: Answer) -> Response<Body> {
+pub(crate) fn respond(answer: ApiResponse) -> Response<Body> {
     let mut response = Response::new(Body::whole(answer.body));
     *response.status_mut() =
         http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);

@@ -47,18 +47,18 @@ pub struct Context {
     /// What the query and body ask for beyond the object, as webhooks are shown it (without its kind).
     pub options: Value,
     /// A controller writes: it cannot wait for anybody outside.
-    pub inside: bool,
+    pub internal: bool,
     /// Warnings for the reply's header.
     pub warnings: Vec<String>,
     /// Answers from outside (webhooks) that earlier tries of this request asked for, by question.
-    pub answers: Vec<(Question, Reply)>,
+    pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
     /// What must be asked outside before this request can go on: the request is then tried again from the start.
-    pub pending: Option<Question>,
+    pub pending: Option<WebhookCall>,
 }
 
 /// Something only the outside can answer: a webhook's verdict.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Question {
+pub struct WebhookCall {
     /// Who is asked.
     pub to: Destination,
     /// The bundle that vouches for it: PEM in base64, or empty.
@@ -117,7 +117,7 @@ impl Destination {
 
     /// Why nobody answers there when nobody answers for the outside.
     #[must_use]
-    pub fn unanswered(&self) -> String {
+    pub fn unreachable_reason(&self) -> String {
         match self {
             Self::Service { name, .. } => format!("no endpoints available for service {name:?}"),
             Self::Url(url) => {
@@ -147,22 +147,22 @@ impl Destination {
 
 /// What came of a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Reply {
+pub enum WebhookReply {
     /// An answer: its code and its text.
-    Answer(u16, String),
+    Response(u16, String),
     /// It could not be asked, and why, as a client would word it.
     Failed(String),
     /// It did not answer in time.
-    Silence,
+    TimedOut,
 }
 
 impl Context {
     /// The context of what the cluster's own controllers do.
     #[must_use]
-    pub fn of_system(name: &str) -> Self {
+    pub fn for_controller(name: &str) -> Self {
         Self {
             user: User::system(name),
-            inside: true,
+            internal: true,
             manager: name.to_owned(),
             ..Self::default()
         }
@@ -177,11 +177,11 @@ impl Context {
     }
 
     /// The answer to `question`, or `None` after noting that it must be asked.
-    pub fn ask(&mut self, question: Question) -> Option<Reply> {
-        if let Some((_, answer)) = self.answers.iter().find(|(asked, _)| *asked == question) {
+    pub fn call_webhook(&mut self, call: WebhookCall) -> Option<WebhookReply> {
+        if let Some((_, answer)) = self.webhook_replies.iter().find(|(earlier, _)| *earlier == call) {
             return Some(answer.clone());
         }
-        self.pending = Some(question);
+        self.pending = Some(call);
         None
     }
 }

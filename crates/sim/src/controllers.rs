@@ -19,9 +19,9 @@ mod workloads;
 pub use accounts::Accounts;
 pub use definitions::Definitions;
 pub use garbage::Garbage;
-pub use kubelet::{Kubelet, make_nodes};
+pub use kubelet::{Kubelet, create_nodes};
 pub use namespaces::Namespaces;
-pub use workloads::{Workloads, number};
+pub use workloads::{Workloads, int_or_percent};
 
 /// Something that works on the cluster from inside.
 pub trait Controller: Send {
@@ -73,7 +73,7 @@ pub(crate) fn make(
     let Some(resource) = state.resources.preferred(group, plural).cloned() else {
         return false;
     };
-    let mut context = Context::of_system("apiserver");
+    let mut context = Context::for_controller("apiserver");
     let target = Target {
         resource: &resource,
         namespace,

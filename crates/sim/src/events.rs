@@ -188,7 +188,7 @@ fn namespace<'a>(note: &NewEvent<'a>) -> &'a str {
 }
 
 fn context(note: &NewEvent<'_>) -> Context {
-    let mut context = Context::of_system(note.from);
+    let mut context = Context::for_controller(note.from);
     if note.from.ends_with("-controller") {
         "kube-controller-manager".clone_into(&mut context.manager);
     }

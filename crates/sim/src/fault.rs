@@ -16,11 +16,11 @@ pub enum Fault {
     /// The request is lost on its way.
     LoseRequest,
     /// The request is handled, the reply is lost.
-    LoseReply,
+    LoseResponse,
     /// The server answers with this instead of handling the request.
-    Refuse(Status),
+    Reject(Status),
     /// The server handles the request and answers with this.
-    RefuseAfter(Status),
+    RejectAfter(Status),
     /// The request times out on its way back: handled, answered after so long.
     Slow(Duration),
     /// The reply's body ends early.
@@ -41,7 +41,7 @@ impl Fault {
     /// 409: somebody else was faster.
     #[must_use]
     pub fn conflict() -> Self {
-        Self::Refuse(Status::new(
+        Self::Reject(Status::new(
             409,
             "Conflict",
             "Operation cannot be fulfilled: the object has been modified; please apply your changes to the latest version and try again",
@@ -51,7 +51,7 @@ impl Fault {
     /// 429 with a Retry-After.
     #[must_use]
     pub fn throttled(retry_after: u64) -> Self {
-        Self::Refuse(Status::too_many_requests(
+        Self::Reject(Status::too_many_requests(
             "Too many requests, please try again later.",
             retry_after,
         ))
@@ -60,19 +60,19 @@ impl Fault {
     /// 500.
     #[must_use]
     pub fn internal() -> Self {
-        Self::Refuse(Status::internal("injected fault"))
+        Self::Reject(Status::internal("injected fault"))
     }
 
     /// 503.
     #[must_use]
     pub fn unavailable() -> Self {
-        Self::Refuse(Status::unavailable("apiserver not ready"))
+        Self::Reject(Status::unavailable("apiserver not ready"))
     }
 
     /// 504.
     #[must_use]
     pub fn timeout() -> Self {
-        Self::Refuse(Status::timeout(
+        Self::Reject(Status::timeout(
             "request did not complete within the allotted timeout",
             0,
         ))
@@ -81,15 +81,15 @@ impl Fault {
 
 /// Which call is struck.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub enum When {
+pub enum Trigger {
     /// The client's call of this number (from 0).
-    Call(u64),
+    Request(u64),
     /// The client's write of this number (from 0).
     Write(u64),
     /// The client's watch of this number (from 0).
     Watch(u64),
     /// Every call whose method and path contain this text, such as `PATCH /apis/apps`.
-    Like(String),
+    Matching(String),
     /// Every call.
     Always,
 }
@@ -99,8 +99,8 @@ pub enum When {
 pub struct Rule {
     /// The client's name; all clients when unset.
     pub client: Option<String>,
-    /// Which of its calls.
-    pub when: When,
+    /// Which of its requests.
+    pub trigger: Trigger,
     /// How often it strikes.
     pub times: u64,
     /// What goes wrong.
@@ -110,10 +110,10 @@ pub struct Rule {
 impl Rule {
     /// A fault that strikes once.
     #[must_use]
-    pub fn once(client: &str, when: When, fault: Fault) -> Self {
+    pub fn once(client: &str, trigger: Trigger, fault: Fault) -> Self {
         Self {
             client: Some(client.to_owned()),
-            when,
+            trigger,
             times: 1,
             fault,
         }
@@ -124,16 +124,16 @@ impl Rule {
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     rules: Vec<Rule>,
-    counts: BTreeMap<String, Counts>,
-    dead: BTreeSet<String>,
-    skews: BTreeMap<String, Skew>,
+    counts: BTreeMap<String, RequestCounts>,
+    crashed: BTreeSet<String>,
+    skews: BTreeMap<String, ClockSkew>,
 }
 
 /// What a client called so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Counts {
+pub struct RequestCounts {
     /// Calls of any sort.
-    pub calls: u64,
+    pub requests: u64,
     /// Calls that may change something.
     pub writes: u64,
     /// Watches.
@@ -142,7 +142,7 @@ pub struct Counts {
 
 /// How a client's clock differs: an offset, and a rate in thousandths of the true one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Skew {
+pub struct ClockSkew {
     /// Microseconds ahead.
     pub offset: i64,
     /// 1000 is true time.
@@ -153,7 +153,7 @@ pub struct Skew {
 
 /// What a call is, as far as faults care.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Sort {
+pub enum RequestKind {
     /// A get or a list.
     Read,
     /// Anything that may change something.
@@ -168,36 +168,36 @@ impl Faults {
         self.rules.push(rule);
     }
 
-    /// Forgets all rules; the dead stay dead.
+    /// Forgets all rules; the dead stay crashed.
     pub fn clear(&mut self) {
         self.rules.clear();
     }
 
     /// Lets a crashed client live again (it was restarted).
-    pub fn revive(&mut self, client: &str) {
-        self.dead.remove(client);
+    pub fn restart_client(&mut self, client: &str) {
+        self.crashed.remove(client);
     }
 
     /// Whether a client has crashed.
     #[must_use]
-    pub fn is_dead(&self, client: &str) -> bool {
-        self.dead.contains(client)
+    pub fn has_crashed(&self, client: &str) -> bool {
+        self.crashed.contains(client)
     }
 
     /// What a client called so far.
     #[must_use]
-    pub fn counts(&self, client: &str) -> Counts {
+    pub fn counts(&self, client: &str) -> RequestCounts {
         self.counts.get(client).copied().unwrap_or_default()
     }
 
     /// Gives a client a wrong clock.
-    pub fn skew(&mut self, client: &str, skew: Skew) {
+    pub fn set_skew(&mut self, client: &str, skew: ClockSkew) {
         self.skews.insert(client.to_owned(), skew);
     }
 
     /// What a client believes the time is.
     #[must_use]
-    pub fn time_of(&self, client: &str, now: Instant) -> Instant {
+    pub fn client_time(&self, client: &str, now: Instant) -> Instant {
         let Some(skew) = self.skews.get(client) else {
             return now;
         };
@@ -205,53 +205,56 @@ impl Faults {
         Instant::from_micros(skew.since.as_micros() + skew.offset + passed.saturating_mul(skew.rate) / 1000)
     }
 
-    /// Counts a call and gives the fault that strikes it.
-    pub fn strike(&mut self, client: &str, sort: Sort, line: &str) -> Option<Fault> {
+    /// RequestCounts a call and gives the fault that strikes it.
+    pub fn next_fault(&mut self, client: &str, sort: RequestKind, line: &str) -> Option<Fault> {
         if !self.counts.contains_key(client) {
-            self.counts.insert(client.to_owned(), Counts::default());
+            self.counts.insert(client.to_owned(), RequestCounts::default());
         }
-        let before = self.counts.get_mut(client).map(|counts| counts.count(sort))?;
-        if self.dead.contains(client) {
+        let before = self
+            .counts
+            .get_mut(client)
+            .map(|counts| counts.count_request(sort))?;
+        if self.crashed.contains(client) {
             return Some(Fault::CrashBefore);
         }
         let rule = self
             .rules
             .iter_mut()
-            .find(|rule| rule.times > 0 && rule.strikes(client, sort, before, line))?;
+            .find(|rule| rule.times > 0 && rule.applies(client, sort, before, line))?;
         rule.times -= 1;
         let fault = rule.fault.clone();
         if matches!(fault, Fault::CrashBefore | Fault::CrashAfter) {
-            self.dead.insert(client.to_owned());
+            self.crashed.insert(client.to_owned());
         }
         Some(fault)
     }
 }
 
-impl Counts {
-    /// Counts one more; gives what was before.
-    fn count(&mut self, sort: Sort) -> Self {
+impl RequestCounts {
+    /// RequestCounts one more; gives what was before.
+    fn count_request(&mut self, sort: RequestKind) -> Self {
         let before = *self;
-        self.calls += 1;
+        self.requests += 1;
         match sort {
-            Sort::Write => self.writes += 1,
-            Sort::Watch => self.watches += 1,
-            Sort::Read => {}
+            RequestKind::Write => self.writes += 1,
+            RequestKind::Watch => self.watches += 1,
+            RequestKind::Read => {}
         }
         before
     }
 }
 
 impl Rule {
-    fn strikes(&self, client: &str, sort: Sort, before: Counts, line: &str) -> bool {
+    fn applies(&self, client: &str, sort: RequestKind, before: RequestCounts, line: &str) -> bool {
         if self.client.as_deref().is_some_and(|name| name != client) {
             return false;
         }
-        match &self.when {
-            When::Call(number) => before.calls == *number,
-            When::Write(number) => sort == Sort::Write && before.writes == *number,
-            When::Watch(number) => sort == Sort::Watch && before.watches == *number,
-            When::Like(text) => line.contains(text.as_str()),
-            When::Always => true,
+        match &self.trigger {
+            Trigger::Request(number) => before.requests == *number,
+            Trigger::Write(number) => sort == RequestKind::Write && before.writes == *number,
+            Trigger::Watch(number) => sort == RequestKind::Watch && before.watches == *number,
+            Trigger::Matching(text) => line.contains(text.as_str()),
+            Trigger::Always => true,
         }
     }
 }
@@ -263,16 +266,19 @@ mod tests {
     #[test]
     fn strikes_the_call_it_names_and_no_other() {
         let mut faults = Faults::default();
-        faults.add(Rule::once("a", When::Write(1), Fault::LoseReply));
-        assert_eq!(faults.strike("a", Sort::Write, "POST /x"), None);
-        assert_eq!(faults.strike("b", Sort::Write, "POST /x"), None);
-        assert_eq!(faults.strike("a", Sort::Read, "GET /x"), None);
-        assert_eq!(faults.strike("a", Sort::Write, "POST /x"), Some(Fault::LoseReply));
-        assert_eq!(faults.strike("a", Sort::Write, "POST /x"), None);
+        faults.add(Rule::once("a", Trigger::Write(1), Fault::LoseResponse));
+        assert_eq!(faults.next_fault("a", RequestKind::Write, "POST /x"), None);
+        assert_eq!(faults.next_fault("b", RequestKind::Write, "POST /x"), None);
+        assert_eq!(faults.next_fault("a", RequestKind::Read, "GET /x"), None);
+        assert_eq!(
+            faults.next_fault("a", RequestKind::Write, "POST /x"),
+            Some(Fault::LoseResponse)
+        );
+        assert_eq!(faults.next_fault("a", RequestKind::Write, "POST /x"), None);
         assert_eq!(
             faults.counts("a"),
-            Counts {
-                calls: 4,
+            RequestCounts {
+                requests: 4,
                 writes: 3,
                 watches: 0
             }
@@ -282,29 +288,35 @@ mod tests {
     #[test]
     fn the_dead_stay_dead_until_restarted() {
         let mut faults = Faults::default();
-        faults.add(Rule::once("a", When::Call(0), Fault::CrashAfter));
-        assert_eq!(faults.strike("a", Sort::Read, ""), Some(Fault::CrashAfter));
-        assert_eq!(faults.strike("a", Sort::Read, ""), Some(Fault::CrashBefore));
-        faults.revive("a");
-        assert_eq!(faults.strike("a", Sort::Read, ""), None);
+        faults.add(Rule::once("a", Trigger::Request(0), Fault::CrashAfter));
+        assert_eq!(
+            faults.next_fault("a", RequestKind::Read, ""),
+            Some(Fault::CrashAfter)
+        );
+        assert_eq!(
+            faults.next_fault("a", RequestKind::Read, ""),
+            Some(Fault::CrashBefore)
+        );
+        faults.restart_client("a");
+        assert_eq!(faults.next_fault("a", RequestKind::Read, ""), None);
     }
 
     #[test]
     fn a_skewed_clock_runs_at_its_own_rate() {
         let mut faults = Faults::default();
         let start = Instant::from_seconds(100);
-        faults.skew(
+        faults.set_skew(
             "a",
-            Skew {
+            ClockSkew {
                 offset: 5_000_000,
                 rate: 2000,
                 since: start,
             },
         );
         assert_eq!(
-            faults.time_of("a", start.plus_seconds(10)),
+            faults.client_time("a", start.plus_seconds(10)),
             Instant::from_seconds(125)
         );
-        assert_eq!(faults.time_of("b", start), start);
+        assert_eq!(faults.client_time("b", start), start);
     }
 }

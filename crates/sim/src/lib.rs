@@ -1,7 +1,7 @@
 //! An in-process Kubernetes API with its own clock and faults.
 //!
 //! ```text
-//! http::Request ──Connection──▶ api::handle(State, Call) ──▶ Answer | Watch
+//! http::Request ──Connection──▶ api::handle(State, ApiRequest) ──▶ ApiResponse | Watch
 //!                                   │ decode → default → admit → prepare → validate → store
 //!                                   ▼
 //!                           Store: one line of resourceVersions, history, watches
@@ -54,7 +54,7 @@ pub mod write;
 
 pub use alloc::ServiceIps;
 pub use body::Body;
-pub use cluster::{Answering, Cluster, Outside, Sleep};
+pub use cluster::{Cluster, ReplyFuture, Sleep, WebhookTransport};
 pub use connection::{Connection, TransportError};
 pub use random::Random;
 pub use state::{Options, State};

@@ -6,7 +6,7 @@ use std::fmt::Write as _;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha512};
 
-use crate::api::Answer;
+use crate::api::ApiResponse;
 use crate::resource::{Resource, Shape, Version};
 use crate::state::State;
 
@@ -15,32 +15,32 @@ mod types;
 
 /// What the server says below `/openapi`.
 #[must_use]
-pub fn respond(state: &State, path: &str, accept: &str) -> Answer {
+pub fn respond(state: &State, path: &str, accept: &str) -> ApiResponse {
     if path == "v2" {
         return second(accept);
     }
     match path.strip_prefix("v3") {
-        Some("" | "/") => Answer::json(200, &index(state)),
+        Some("" | "/") => ApiResponse::json(200, &index(state)),
         Some(below) => {
             let found = group_version(below.trim_start_matches('/'))
                 .and_then(|(group, version)| Some((group, state.resources.version(group, version)?)));
             match found {
-                Some((group, version)) => Answer::json(200, &document(state, group, version)),
-                None => Answer::not_found(),
+                Some((group, version)) => ApiResponse::json(200, &document(state, group, version)),
+                None => ApiResponse::not_found(),
             }
         }
-        None => Answer::not_found(),
+        None => ApiResponse::not_found(),
     }
 }
 
 /// `kubectl` asks for the second version only about kinds that the third does not know: an empty document tells it the same.
-fn second(accept: &str) -> Answer {
+fn second(accept: &str) -> ApiResponse {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if accept.contains("proto-openapi") {
-        return Answer::bytes(200, PROTOBUF, bytes::Bytes::new());
+        return ApiResponse::bytes(200, PROTOBUF, bytes::Bytes::new());
     }
     let empty = json!({"swagger": "2.0", "info": {"title": "Kubernetes", "version": "unversioned"}, "paths": {}, "definitions": {}});
-    Answer::json(200, &empty)
+    ApiResponse::json(200, &empty)
 }
 
 /// `api/v1` or `apis/GROUP/VERSION`.

@@ -20,15 +20,15 @@ use crate::auth::{Authenticator, User};
 use crate::cluster::Cluster;
 
 mod certificate;
-mod errands;
 mod gate;
 mod kubeconfig;
 mod listen;
 mod pace;
 mod protobuf;
 mod tls;
+mod webhook_calls;
 
-pub use kubeconfig::KUBECONFIG_MARK;
+pub use kubeconfig::KUBECONFIG_HEADER;
 use pace::Pace;
 
 /// How a cluster is served.
@@ -115,7 +115,7 @@ impl Server {
         let tasks = vec![
             tokio::spawn(listen::run(listener, host, stopped.clone())),
             tokio::spawn(pace.run(cluster.clone(), stopped.clone())),
-            tokio::spawn(errands::run(cluster.clone(), stopped)),
+            tokio::spawn(webhook_calls::run(cluster.clone(), stopped)),
         ];
         Ok(Self {
             address,

@@ -86,7 +86,7 @@ fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<st
     for owner in tree::list(object, &["metadata", "ownerReferences"]) {
         let uid = tree::text(owner, &["uid"]);
         if !known.contains(uid) && state.store.location_of(uid).is_none() {
-            state.phantoms.insert(uid.into());
+            state.absent_owners.insert(uid.into());
         }
     }
 }

@@ -72,7 +72,7 @@ pub struct State {
     /// Who may do what, and who is recognised.
     pub access: Access,
     /// Whom to ask before a write is stored.
-    pub hooks: Hooks,
+    pub webhooks: Hooks,
     /// What goes wrong, and when.
     pub faults: Faults,
     /// How pods behave, for the kubelet if there is one.
@@ -80,7 +80,7 @@ pub struct State {
     /// Admission policies, compiled.
     pub policies: crate::admission::policy::Policies,
     /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
-    pub phantoms: BTreeSet<Box<str>>,
+    pub absent_owners: BTreeSet<Box<str>>,
     /// What was told about objects lately.
     pub events: Recorder,
 }
@@ -98,12 +98,12 @@ impl State {
             resources: Resources::builtin(schema),
             store: Store::new(options.history),
             ips: ServiceIps::default(),
-            access: Access::of_seed(options.seed),
-            hooks: Hooks::default(),
+            access: Access::from_seed(options.seed),
+            webhooks: Hooks::default(),
             faults: Faults::default(),
             scripts: Scripts::default(),
             policies: crate::admission::policy::Policies::default(),
-            phantoms: BTreeSet::new(),
+            absent_owners: BTreeSet::new(),
             events: Recorder::default(),
             options,
         }

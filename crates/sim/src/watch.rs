@@ -88,7 +88,7 @@ impl Watch {
     }
 
     /// What goes wrong with it, decided after it began: lines already waiting are struck too.
-    pub fn strike(&mut self, fault: Option<Fault>) {
+    pub fn inject_fault(&mut self, fault: Option<Fault>) {
         let waiting = std::mem::take(&mut self.lines);
         self.options.fault = fault;
         self.sent = 0;
@@ -102,7 +102,7 @@ impl Watch {
         if let Some(line) = self.lines.pop_front() {
             return Poll::Ready(Some(line));
         }
-        if self.ended || state.faults.is_dead(&self.options.client) {
+        if self.ended || state.faults.has_crashed(&self.options.client) {
             return Poll::Ready(None);
         }
         self.collect(state);

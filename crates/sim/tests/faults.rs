@@ -13,15 +13,15 @@ use futures::{FutureExt, StreamExt, TryStreamExt};
 use k8s_openapi::api::core::v1::ConfigMap;
 use kube::api::{Api, ListParams, Patch, PatchParams, PostParams, WatchEvent, WatchParams};
 use kube::{Client, ResourceExt};
-use mainstay_sim::fault::{Fault, Rule, Skew, When};
+use mainstay_sim::fault::{ClockSkew, Fault, Rule, Trigger};
 use mainstay_sim::{Cluster, Options};
 use serde_json::json;
 
 const CLIENT: &str = "victim";
 
-fn cluster_with(when: When, fault: Fault) -> (Cluster, Api<ConfigMap>) {
+fn cluster_with(trigger: Trigger, fault: Fault) -> (Cluster, Api<ConfigMap>) {
     let cluster = Cluster::default();
-    cluster.add_fault(Rule::once(CLIENT, when, fault));
+    cluster.add_fault(Rule::once(CLIENT, trigger, fault));
     let api = Api::default_namespaced(Client::new(cluster.connect(CLIENT), "default"));
     (cluster, api)
 }
@@ -37,7 +37,7 @@ fn map(name: &str) -> ConfigMap {
 
 /// A create struck by `fault`: what the client is told, and whether it happened.
 async fn check_create(fault: Fault, told: &str, happened: bool) {
-    let (cluster, api) = cluster_with(When::Write(0), fault);
+    let (cluster, api) = cluster_with(Trigger::Write(0), fault);
     let result = api.create(&PostParams::default(), &map("a")).await;
     let text = result.map_or_else(
         |error| error.to_string(),
@@ -54,7 +54,7 @@ async fn check_create(fault: Fault, told: &str, happened: bool) {
 #[tokio::test]
 async fn a_write_is_lost_refused_or_done_without_a_word() {
     check_create(Fault::LoseRequest, "connection reset", false).await;
-    check_create(Fault::LoseReply, "connection reset", true).await;
+    check_create(Fault::LoseResponse, "connection reset", true).await;
     check_create(Fault::CrashBefore, "has crashed", false).await;
     check_create(Fault::CrashAfter, "has crashed", true).await;
     check_create(Fault::conflict(), "modified", false).await;
@@ -66,16 +66,16 @@ async fn a_write_is_lost_refused_or_done_without_a_word() {
 
 #[tokio::test]
 async fn a_dead_client_stays_dead_until_it_is_restarted() {
-    let (cluster, api) = cluster_with(When::Write(0), Fault::CrashAfter);
+    let (cluster, api) = cluster_with(Trigger::Write(0), Fault::CrashAfter);
     assert!(api.create(&PostParams::default(), &map("a")).await.is_err());
     assert!(api.get("a").await.is_err());
-    cluster.with(|state| state.faults.revive(CLIENT));
+    cluster.with(|state| state.faults.restart_client(CLIENT));
     assert_eq!(api.get("a").await.unwrap().name_any(), "a");
 }
 
 #[tokio::test]
 async fn a_lagging_replica_shows_the_past() {
-    let (cluster, api) = cluster_with(When::Call(0), Fault::Stale(2));
+    let (cluster, api) = cluster_with(Trigger::Request(0), Fault::Stale(2));
     let other = witness(&cluster);
     for name in ["a", "b", "c"] {
         other.create(&PostParams::default(), &map(name)).await.unwrap();
@@ -92,7 +92,7 @@ async fn a_lagging_replica_shows_the_past() {
 
 /// A watch struck by `fault`: the events of three creates as the watcher sees them.
 async fn check_watch(fault: Fault, expected: &[&str]) {
-    let (cluster, api) = cluster_with(When::Watch(0), fault);
+    let (cluster, api) = cluster_with(Trigger::Watch(0), fault);
     let version = cluster.with(|state| state.store.version()).to_string();
     let mut events = Box::pin(
         api.watch(&WatchParams::default().timeout(10), &version)
@@ -147,9 +147,9 @@ fn a_client_may_have_a_wrong_clock() {
     let cluster = Cluster::default();
     let start = cluster.now();
     cluster.with(|state| {
-        state.faults.skew(
+        state.faults.set_skew(
             CLIENT,
-            Skew {
+            ClockSkew {
                 offset: 3_600_000_000,
                 rate: 1000,
                 since: start,
@@ -157,7 +157,7 @@ fn a_client_may_have_a_wrong_clock() {
         );
     });
     cluster.advance(Duration::from_secs(10));
-    let seen = cluster.with(|state| state.faults.time_of(CLIENT, state.now()));
+    let seen = cluster.with(|state| state.faults.client_time(CLIENT, state.now()));
     assert_eq!(seen, start.plus_seconds(3_610));
 }
 
@@ -168,8 +168,12 @@ async fn random_run(seed: u64) -> String {
         ..Options::default()
     });
     let api = Api::<ConfigMap>::default_namespaced(Client::new(cluster.connect(CLIENT), "default"));
-    cluster.add_fault(Rule::once(CLIENT, When::Write(seed % 7), Fault::LoseReply));
-    cluster.add_fault(Rule::once(CLIENT, When::Write(seed % 5 + 3), Fault::internal()));
+    cluster.add_fault(Rule::once(CLIENT, Trigger::Write(seed % 7), Fault::LoseResponse));
+    cluster.add_fault(Rule::once(
+        CLIENT,
+        Trigger::Write(seed % 5 + 3),
+        Fault::internal(),
+    ));
     let mut names = Vec::new();
     for number in 0..10u64 {
         let generated: ConfigMap =

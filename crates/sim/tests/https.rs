@@ -10,7 +10,7 @@ use std::sync::Arc;
 
 use kube::Client;
 use mainstay_conformance::{Host, SCENARIOS, run};
-use mainstay_sim::admission::Https;
+use mainstay_sim::admission::HttpsTransport;
 use simulated::Simulated;
 
 /// The simulator with the runner's own HTTPS server for webhooks, as a real cluster has it.
@@ -22,9 +22,9 @@ impl Host for Outward {
     }
 
     async fn pause(&self) {
-        self.0.0.answer_controllers().await;
+        self.0.0.send_pending_webhook_calls().await;
         self.0.pause().await;
-        self.0.0.answer_controllers().await;
+        self.0.0.send_pending_webhook_calls().await;
     }
 
     fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
@@ -39,7 +39,9 @@ async fn webhooks_are_asked_over_https() {
     for scenario in SCENARIOS.iter().filter(|one| one.text.contains("\nHOOK ")) {
         let host = Outward(Simulated::default());
         // Scenarios name addresses, not services.
-        host.0.0.set_outside(Arc::new(Https::new(|_| None)));
+        host.0
+            .0
+            .set_webhook_transport(Arc::new(HttpsTransport::new(|_| None)));
         let found = run(&host, &format!("ns-{}", scenario.name), scenario.text)
             .await
             .unwrap_or_else(|failure| format!("# {failure}\n"));

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use mainstay_sim::Cluster;
-use mainstay_sim::api::{Call, Query};
+use mainstay_sim::api::{ApiRequest, Query};
 use mainstay_sim::auth::{Authenticator, User};
 use mainstay_sim::context::Destination;
 use serde_json::{Value, json};
@@ -57,7 +57,7 @@ fn cluster(response: Value) -> Cluster {
 }
 
 fn post(cluster: &Cluster, path: &str, value: &Value) {
-    let call = Call {
+    let call = ApiRequest {
         client: "test".into(),
         user: User::admin(),
         impersonation: None,
@@ -68,7 +68,7 @@ fn post(cluster: &Cluster, path: &str, value: &Value) {
         content_type: "application/json".into(),
         user_agent: "test".into(),
         body: value.to_string().into(),
-        answers: Vec::new(),
+        webhook_replies: Vec::new(),
     };
     let connection = cluster.connect("test");
     let response = connection.send(call).now_or_never().unwrap().unwrap();

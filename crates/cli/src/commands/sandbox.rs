@@ -111,7 +111,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
         events: true,
         ..Options::default()
     });
-    cluster.set_outside(Arc::new(outside::Loopback::new()));
+    cluster.set_webhook_transport(Arc::new(outside::Loopback::new()));
     let mut loaded = snapshot::Loaded::default();
     if let Some(path) = &args.snapshot {
         let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;

@@ -8,7 +8,7 @@ use kube::Client;
 use mainstay_catalog::Catalog;
 use mainstay_mesh::Settings;
 use mainstay_operator::{Clock, OperatorError, Options, run};
-use mainstay_sim::fault::Counts;
+use mainstay_sim::fault::RequestCounts;
 use mainstay_sim::{Cluster, Options as SimOptions};
 use serde_json::{Value, json};
 use tokio::sync::oneshot;
@@ -201,7 +201,7 @@ impl Stage {
     }
 
     /// What a client called so far.
-    pub(crate) fn calls(&self, client: &str) -> Counts {
+    pub(crate) fn calls(&self, client: &str) -> RequestCounts {
         self.cluster.with(|state| state.faults.counts(client))
     }
 

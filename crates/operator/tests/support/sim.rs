@@ -8,8 +8,8 @@ use base64::engine::general_purpose::STANDARD;
 use jiff::Timestamp;
 use kube::Client;
 use mainstay_sim::auth::User;
-use mainstay_sim::context::{Destination, Question, Reply};
-use mainstay_sim::{Answering, Cluster, Options, Outside, snapshot};
+use mainstay_sim::context::{Destination, WebhookCall, WebhookReply};
+use mainstay_sim::{Cluster, Options, ReplyFuture, WebhookTransport, snapshot};
 use serde_json::{Value, json};
 use tokio::task::JoinHandle;
 use tokio::time::Instant;
@@ -55,7 +55,7 @@ impl Sim {
 
     fn over(cluster: Cluster, stride: Duration) -> Self {
         cluster.run_workloads(3);
-        cluster.set_outside(Arc::new(Injectors));
+        cluster.set_webhook_transport(Arc::new(Injectors));
         let (begin, start) = (Instant::now(), cluster.now());
         let pacer = tokio::spawn(pace(cluster.clone(), begin, start, stride));
         Self {
@@ -108,8 +108,8 @@ impl Sim {
     /// Whether the operator's process has died by a fault; it is alive again afterwards.
     pub fn bury(&self, client: &str) -> bool {
         self.cluster.with(|state| {
-            let dead = state.faults.is_dead(client);
-            state.faults.revive(client);
+            let dead = state.faults.has_crashed(client);
+            state.faults.restart_client(client);
             dead
         })
     }
@@ -161,10 +161,13 @@ async fn pace(cluster: Cluster, begin: Instant, start: mainstay_sim::clock::Inst
 /// Whoever is asked admits everything: injection is not what is tried here.
 struct Injectors;
 
-impl Outside for Injectors {
-    fn ask(&self, question: Question) -> Answering {
-        let review = reviewed(&question.body, json!({"allowed": true}));
-        Box::pin(std::future::ready(Reply::Answer(200, review.to_string())))
+impl WebhookTransport for Injectors {
+    fn call(&self, call: WebhookCall) -> ReplyFuture {
+        let review = reviewed(&call.body, json!({"allowed": true}));
+        Box::pin(std::future::ready(WebhookReply::Response(
+            200,
+            review.to_string(),
+        )))
     }
 }
 

@@ -1,6 +1,6 @@
 //! What users would feel: Services without endpoints, budgets that are broken, updates that take all pods at once.
 
-use mainstay_sim::controllers::number::{Round, scaled};
+use mainstay_sim::controllers::int_or_percent::{Rounding, scaled_value};
 
 use super::finding;
 use crate::compose::{Play, counted, services};
@@ -87,8 +87,8 @@ fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
         .map(|(_, workload)| i64::from(workload.replicas))
         .sum();
     let least = match (&budget.min_available, &budget.max_unavailable) {
-        (Some(min), _) => scaled(Some(min), total, Round::Up),
-        (None, Some(max)) => total - scaled(Some(max), total, Round::Up),
+        (Some(min), _) => scaled_value(Some(min), total, Rounding::Up),
+        (None, Some(max)) => total - scaled_value(Some(max), total, Rounding::Up),
         (None, None) => return,
     };
     let steps: Vec<_> = crew.iter().map(|(key, _)| services::steps(play, key)).collect();

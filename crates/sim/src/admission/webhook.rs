@@ -20,19 +20,19 @@ use crate::{convert, defaults, patch, tree, write};
 mod call;
 mod condition;
 mod configuration;
-mod errand;
 #[cfg(feature = "serve")]
 mod https;
+mod pending;
 mod review;
 
 pub use call::{Handler, Handlers};
 pub(crate) use condition::problem as condition_problem;
 use configuration::Hook;
 pub use configuration::Hooks;
-pub use errand::Errands;
-pub(crate) use errand::attempt;
 #[cfg(feature = "serve")]
-pub use https::{Https, Resolver};
+pub use https::{HttpsTransport, Resolver};
+pub use pending::PendingWebhookCalls;
+pub(crate) use pending::attempt;
 use review::Verdict;
 
 /// One write under consideration, as webhooks see it.
@@ -77,8 +77,8 @@ pub(super) fn mutate(
     context: &mut Context,
     plugins: &dyn Fn(&mut State, &mut Value) -> Result<()>,
 ) -> Result<()> {
-    state.hooks.refresh(&state.store);
-    if state.hooks.mutating.is_empty() || concerns_nobody(attributes, context) {
+    state.webhooks.refresh(&state.store);
+    if state.webhooks.mutating.is_empty() || concerns_nobody(attributes, context) {
         return Ok(());
     }
     let mut rounds = Rounds::default();
@@ -102,7 +102,7 @@ fn ask_all(
     context: &mut Context,
     rounds: &mut Rounds,
 ) -> Result<()> {
-    for hook in Arc::clone(&state.hooks.mutating).iter() {
+    for hook in Arc::clone(&state.webhooks.mutating).iter() {
         let case = Case {
             attributes,
             object: value.as_deref(),
@@ -184,8 +184,8 @@ pub(super) fn validate(
     value: Option<&Value>,
     context: &mut Context,
 ) -> Result<()> {
-    state.hooks.refresh(&state.store);
-    if state.hooks.validating.is_empty() || concerns_nobody(attributes, context) {
+    state.webhooks.refresh(&state.store);
+    if state.webhooks.validating.is_empty() || concerns_nobody(attributes, context) {
         return Ok(());
     }
     let case = Case {
@@ -193,7 +193,7 @@ pub(super) fn validate(
         object: value,
     };
     let mut called = Vec::new();
-    for hook in state.hooks.validating.clone().iter() {
+    for hook in state.webhooks.validating.clone().iter() {
         if let Some(seen_as) = hook.wants(state, &case, context)? {
             called.push((Arc::clone(hook), seen_as));
         }

@@ -2,20 +2,20 @@
 
 use serde_json::{Value, json};
 
-use super::reply::Answer;
-use super::{Call, Route};
+use super::reply::ApiResponse;
+use super::{ApiRequest, Route};
 use crate::resource::{Group, Resource, Shape, Verbs, Version};
 use crate::state::State;
 use crate::tree;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
+pub(super) fn answer(state: &State, call: &ApiRequest, route: &Route) -> ApiResponse {
     let aggregated = call.accept.contains("as=APIGroupDiscoveryList") && call.accept.contains("v=v2");
     match route {
         Route::CoreVersions if aggregated => all(state, true),
         Route::Groups if aggregated => all(state, false),
-        Route::CoreVersions => Answer::json(
+        Route::CoreVersions => ApiResponse::json(
             200,
             &json!({
                 "kind": "APIVersions", "versions": ["v1"],
@@ -30,7 +30,7 @@ pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
                 .filter(|group| !group.name.is_empty())
                 .map(group)
                 .collect();
-            Answer::json(
+            ApiResponse::json(
                 200,
                 &json!({"kind": "APIGroupList", "apiVersion": "v1", "groups": groups}),
             )
@@ -45,26 +45,26 @@ pub(super) fn answer(state: &State, call: &Call, route: &Route) -> Answer {
                 let mut value = group(found);
                 tree::set(&mut value, &["kind"], "APIGroup");
                 tree::set(&mut value, &["apiVersion"], "v1");
-                Answer::json(200, &value)
+                ApiResponse::json(200, &value)
             }
-            None => Answer::not_found(),
+            None => ApiResponse::not_found(),
         },
         Route::Resources(group, version) => match state.resources.version(group, version) {
-            Some(found) => Answer::json(200, &resource_list(group, found)),
-            None => Answer::not_found(),
+            Some(found) => ApiResponse::json(200, &resource_list(group, found)),
+            None => ApiResponse::not_found(),
         },
         Route::Version => version(state),
-        Route::Health(_) => Answer::text(200, "ok"),
+        Route::Health(_) => ApiResponse::text(200, "ok"),
         Route::OpenApi(path) => crate::openapi::respond(state, path, &call.accept),
-        Route::Resource(_) | Route::Unknown => Answer::not_found(),
+        Route::Resource(_) | Route::Unknown => ApiResponse::not_found(),
     }
 }
 
-fn version(state: &State) -> Answer {
+fn version(state: &State) -> ApiResponse {
     let git = &state.options.git_version;
     let mut parts = git.trim_start_matches('v').split('.');
     let (major, minor) = (parts.next().unwrap_or("1"), parts.next().unwrap_or("36"));
-    Answer::json(
+    ApiResponse::json(
         200,
         &json!({
             "major": major, "minor": minor, "emulationMajor": major, "emulationMinor": minor,
@@ -171,7 +171,7 @@ fn put_names(value: &mut Value, resource: &Resource) {
     }
 }
 
-fn all(state: &State, core: bool) -> Answer {
+fn all(state: &State, core: bool) -> ApiResponse {
     let groups = state
         .resources
         .groups()
@@ -179,7 +179,7 @@ fn all(state: &State, core: bool) -> Answer {
         .filter(|group| group.name.is_empty() == core);
     let items: Vec<Value> = groups.map(aggregated_group).collect();
     let list = json!({"kind": "APIGroupDiscoveryList", "apiVersion": "apidiscovery.k8s.io/v2", "metadata": {}, "items": items});
-    Answer::bytes(200, AGGREGATED, list.to_string().into())
+    ApiResponse::bytes(200, AGGREGATED, list.to_string().into())
 }
 
 fn aggregated_group(group: &Group) -> Value {

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::Request;
 use super::read::form_of;
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use super::write::check_options;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -44,7 +44,7 @@ impl Sort {
     }
 }
 
-pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     let sort = Sort::of(request)?;
     check_patch_options(request, sort)?;
@@ -60,7 +60,14 @@ pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Cont
         &mut |state, live, context| patched(state, request, sort, live, &body, context),
     )?;
     let code = if done.created { 201 } else { 200 };
-    Ok(Answer::object(state, resource, &done.object, code, form, include))
+    Ok(ApiResponse::object(
+        state,
+        resource,
+        &done.object,
+        code,
+        form,
+        include,
+    ))
 }
 
 /// The decoded object that the patch makes of the live one.

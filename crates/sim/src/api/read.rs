@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 
 use super::Request;
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use crate::field::{FieldErrors, Path};
 use crate::object::Object;
 use crate::representation::{self, Representation};
@@ -33,7 +33,7 @@ pub(super) fn form_of(request: &Request<'_>) -> Result<(Representation, Include)
     Ok((form, include))
 }
 
-pub(super) fn get(state: &State, request: &Request<'_>) -> Result<Answer> {
+pub(super) fn get(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     let asked = version(request, "resourceVersion")?;
     check_not_future(state, asked)?;
@@ -47,7 +47,7 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Result<Answer> {
         None => state.store.get(&request.resource.table, &key).cloned(),
     };
     let object = found.ok_or_else(|| target.not_found())?;
-    Ok(Answer::object(
+    Ok(ApiResponse::object(
         state,
         request.resource,
         &object,
@@ -206,7 +206,7 @@ struct Page {
     remaining: Option<u64>,
 }
 
-pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
+pub(super) fn list(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     let options = list_options(state, request)?;
     let page = page(state, request, &options)?;
@@ -226,11 +226,11 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
                 items.into()
             };
             let list = json!({"kind": "PartialObjectMetadataList", "apiVersion": "meta.k8s.io/v1", "metadata": meta, "items": items});
-            Answer::json(200, &list)
+            ApiResponse::json(200, &list)
         }
         Representation::Table => {
             let objects: Vec<&Object> = page.objects.iter().map(|object| &**object).collect();
-            Answer::json(
+            ApiResponse::json(
                 200,
                 &table::render(state, request.resource, &objects, &meta, true, include),
             )
@@ -238,7 +238,7 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<Answer> {
     })
 }
 
-fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
+fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> ApiResponse {
     let resource = request.resource;
     let (kind, api_version) = (json!(resource.list_kind()), json!(resource.api_version()));
     let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
@@ -256,7 +256,7 @@ fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> Answer {
         }
     }
     out.extend_from_slice(b"]}");
-    Answer::bytes(200, "application/json", out.into())
+    ApiResponse::bytes(200, "application/json", out.into())
 }
 
 fn page(state: &State, request: &Request<'_>, options: &ListOptions) -> Result<Page> {

@@ -12,7 +12,7 @@ use crate::table;
 
 /// Code, headers and body.
 #[derive(Clone, Debug)]
-pub struct Answer {
+pub struct ApiResponse {
     /// HTTP code.
     pub code: u16,
     /// Headers.
@@ -21,7 +21,7 @@ pub struct Answer {
     pub body: Bytes,
 }
 
-impl Answer {
+impl ApiResponse {
     /// A JSON body.
     #[must_use]
     pub fn json(code: u16, value: &Value) -> Self {
@@ -62,7 +62,7 @@ impl Answer {
 
     /// A refusal.
     #[must_use]
-    pub fn of_status(status: &Status) -> Self {
+    pub fn from_status(status: &Status) -> Self {
         let mut answer = Self::json(status.code(), &status.to_value());
         if let Some(seconds) = status.retry_after() {
             answer.headers.push(("retry-after", seconds.to_string()));

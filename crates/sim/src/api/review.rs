@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Request;
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use super::write::body;
 use crate::auth::{self, Attempt, Rule, User, texts};
 use crate::context::Context;
@@ -17,7 +17,7 @@ pub(super) fn is_review(resource: &Resource) -> bool {
     matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let mut value = write::decode(state, request.resource, body(request)?, context)?;
     let plural = &*request.resource.plural;
     if plural == "localsubjectaccessreviews" {
@@ -44,7 +44,7 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
         let now = state.now().rfc3339();
         tree::set(&mut value, &["metadata", "creationTimestamp"], now);
     }
-    Ok(Answer::json(201, &value))
+    Ok(ApiResponse::json(201, &value))
 }
 
 /// The namespace of the path is the review's own.

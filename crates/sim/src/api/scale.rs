@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::patch::{self, Sort};
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::resource::{Resource, Shape, Verb};
@@ -17,7 +17,7 @@ const KIND: Qualified<'static> = Qualified {
     name: "Scale",
 };
 
-pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let target = request.target();
     let Some((_, live)) = write::current(state, &target) else {
         return Err(target.not_found());
@@ -30,7 +30,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
             let why = format!("the spec replicas field {:?} does not exist", paths.spec);
             return Err(Status::internal(&why));
         }
-        return Ok(Answer::json(200, &view));
+        return Ok(ApiResponse::json(200, &view));
     }
     if unset {
         tree::set(&mut view, &["spec", "replicas"], UNSET);
@@ -52,7 +52,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
         Ok(new)
     })?;
     let shown = crate::convert::from_stored(request.resource, done.object.value());
-    Ok(Answer::json(200, &paths.view(&shown)))
+    Ok(ApiResponse::json(200, &paths.view(&shown)))
 }
 
 fn patched(request: &Request<'_>, view: &Value) -> Result<Value> {

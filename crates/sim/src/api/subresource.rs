@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::patch::{self, Sort};
 use super::read::form_of;
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use super::write::{body, delete_options};
 use super::{Request, scale};
 use crate::context::Context;
@@ -17,20 +17,20 @@ use crate::status::{Qualified, Result, Status};
 use crate::write::{self, Target};
 use crate::{strategy, tree};
 
-pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let custom = matches!(request.resource.shape, Shape::Custom(_));
     let Some(sub) = request.resource.subresource(&request.place.subresource) else {
         if custom {
             return Err(request.target().not_found());
         }
-        return Ok(Answer::of_status(&Status::no_such_resource()));
+        return Ok(ApiResponse::from_status(&Status::no_such_resource()));
     };
     if !sub.verbs.contains(request.verb) {
         if custom {
             let what = request.resource.qualified();
             return Err(Status::method_not_supported(what, request.verb.name()));
         }
-        return Ok(Answer::of_status(&Status::no_such_method()));
+        return Ok(ApiResponse::from_status(&Status::no_such_method()));
     }
     sub.name.as_ref().clone_into(&mut context.subresource);
     match &*sub.name {
@@ -46,7 +46,7 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
 }
 
 /// Status and everything else that is a view of the whole object.
-fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     if request.verb == Verb::Get {
         return super::read::get(state, request);
     }
@@ -76,17 +76,24 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
             None => write::decode(state, resource, sent.clone(), context),
         },
     )?;
-    Ok(Answer::object(state, resource, &done.object, 200, form, include))
+    Ok(ApiResponse::object(
+        state,
+        resource,
+        &done.object,
+        200,
+        form,
+        include,
+    ))
 }
 
-fn finalize(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+fn finalize(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     let value = write::decode(state, request.resource, body(request)?, context)?;
     let finalizers = tree::get(&value, &["spec", "finalizers"])
         .cloned()
         .unwrap_or_default();
     let object = strategy::finalize(state, &request.target(), &finalizers)?;
-    Ok(Answer::object(
+    Ok(ApiResponse::object(
         state,
         request.resource,
         &object,
@@ -106,7 +113,7 @@ pub(super) fn bind_by_body(
     state: &mut State,
     request: &Request<'_>,
     context: &mut Context,
-) -> Result<Answer> {
+) -> Result<ApiResponse> {
     let binding = super::parse_body(&request.call.body, "binding")?;
     let name = tree::text(&binding, &["metadata", "name"]).to_owned();
     let name = if request.place.name.is_empty() {
@@ -120,7 +127,7 @@ pub(super) fn bind_by_body(
     };
     let node = tree::text(&binding, &["target", "name"]).to_owned();
     let Some(pods) = state.resources.preferred("", "pods").cloned() else {
-        return Ok(Answer::not_found());
+        return Ok(ApiResponse::not_found());
     };
     let target = Target {
         resource: &pods,
@@ -128,7 +135,7 @@ pub(super) fn bind_by_body(
         name: &name,
     };
     bind(state, &target, &node, context)?;
-    Ok(Answer::json(
+    Ok(ApiResponse::json(
         201,
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
     ))
@@ -167,7 +174,7 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
 const PDBS: &str = "poddisruptionbudgets.policy";
 
 /// Deletes a pod unless a disruption budget forbids it.
-fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let eviction = super::parse_body(&request.call.body, "eviction")?;
     let target = request.target();
     let Some((live, pod)) = write::current(state, &target) else {
@@ -186,7 +193,7 @@ fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Res
         spend_budget(state, &target, &pod, context)?;
     }
     write::delete(state, &target, &options, context)?;
-    Ok(Answer::json(
+    Ok(ApiResponse::json(
         201,
         &json!({"kind": "Status", "apiVersion": "v1", "metadata": {}, "status": "Success", "code": 201}),
     ))
@@ -248,7 +255,7 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
 }
 
 /// There are no containers, so their logs are empty.
-fn log(state: &State, request: &Request<'_>) -> Result<Answer> {
+fn log(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
     let target = request.target();
     let Some((_, pod)) = write::current(state, &target) else {
         return Err(target.not_found());
@@ -272,5 +279,5 @@ fn log(state: &State, request: &Request<'_>) -> Result<Answer> {
             target.name
         )));
     }
-    Ok(Answer::text(200, ""))
+    Ok(ApiResponse::text(200, ""))
 }

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::Request;
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use crate::auth::{self, Bound, Claims, texts};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -21,7 +21,7 @@ const SHORTEST: i64 = 600;
 const LONGEST: i64 = 1 << 32;
 const DEFAULT: i64 = 3600;
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context) -> Result<Answer> {
+pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context) -> Result<ApiResponse> {
     let mut review = super::parse_body(&request.call.body, "token request")?;
     let target = request.target();
     let owner = owner(state, &review, context);
@@ -71,7 +71,7 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context
         tree::set(&mut review, &["metadata", field], text);
     }
     tree::set(&mut review, &["metadata", "managedFields"], vec![owner]);
-    Ok(Answer::json(201, &review))
+    Ok(ApiResponse::json(201, &review))
 }
 
 /// Who owns the fields of the request: nobody keeps it, but the real server says so.

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::Request;
 use super::read::{form_of, selector_of};
-use super::reply::Answer;
+use super::reply::ApiResponse;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::object::Object;
@@ -13,14 +13,14 @@ use crate::status::{Qualified, Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Deleted, Target};
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     check_options(request, "CreateOptions")?;
     let value = body(request)?;
     refuse_untyped(request, &value)?;
     let value = write::decode(state, request.resource, value, context)?;
     let object = write::create(state, &request.target(), value, context)?;
-    Ok(Answer::object(
+    Ok(ApiResponse::object(
         state,
         request.resource,
         &object,
@@ -30,7 +30,7 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     ))
 }
 
-pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     check_options(request, "UpdateOptions")?;
     let value = body(request)?;
@@ -40,7 +40,7 @@ pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Con
         Ok(value.clone())
     })?;
     let code = if done.created { 201 } else { 200 };
-    Ok(Answer::object(
+    Ok(ApiResponse::object(
         state,
         request.resource,
         &done.object,
@@ -187,20 +187,22 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
     DeleteOptions::parse(&options)
 }
 
-pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<Answer> {
+pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
     let (form, include) = form_of(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
     Ok(
         match write::delete(state, &request.target(), &options, context)? {
-            Deleted::Waiting(object) => Answer::object(state, resource, &object, 200, form, include),
+            Deleted::Waiting(object) => ApiResponse::object(state, resource, &object, 200, form, include),
             Deleted::Already(object) if resource.traits.returns_deleted || resource.is("", "namespaces") => {
-                Answer::object(state, resource, &object, 200, form, include)
+                ApiResponse::object(state, resource, &object, 200, form, include)
             }
             Deleted::Gone(object) if resource.traits.returns_deleted => {
-                Answer::object(state, resource, &object, 200, form, include)
+                ApiResponse::object(state, resource, &object, 200, form, include)
             }
-            Deleted::Gone(object) | Deleted::Already(object) => Answer::json(200, &success(request, &object)),
+            Deleted::Gone(object) | Deleted::Already(object) => {
+                ApiResponse::json(200, &success(request, &object))
+            }
         },
     )
 }
@@ -219,7 +221,7 @@ pub(super) fn delete_collection(
     state: &mut State,
     request: &Request<'_>,
     context: &mut Context,
-) -> Result<Answer> {
+) -> Result<ApiResponse> {
     let selector = selector_of(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
@@ -254,5 +256,5 @@ pub(super) fn delete_collection(
         "kind": resource.list_kind(), "apiVersion": resource.api_version(),
         "metadata": {"resourceVersion": version.to_string()}, "items": items,
     });
-    Ok(Answer::json(200, &list))
+    Ok(ApiResponse::json(200, &list))
 }

@@ -75,7 +75,7 @@ fn set_rules(state: &mut State, name: &str, rules: &[Value]) {
     else {
         return;
     };
-    let mut context = Context::of_system(MANAGER);
+    let mut context = Context::for_controller(MANAGER);
     context.manager_named = true;
     context.force = true;
     context.applied = true;

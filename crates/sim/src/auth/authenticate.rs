@@ -34,7 +34,7 @@ impl Default for Credentials {
 impl Credentials {
     /// Those of a cluster that starts from `seed`.
     #[must_use]
-    pub fn of_seed(seed: u64) -> Self {
+    pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new(!seed);
         let key = (0..4).flat_map(|_| random.next_u64().to_le_bytes()).collect();
         Self {

@@ -18,7 +18,7 @@ pub struct Impersonation(User);
 impl Impersonation {
     /// Reads the headers; `None` when they do not ask for it.
     #[must_use]
-    pub fn of_headers(headers: &HeaderMap) -> Option<Self> {
+    pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let text = |name: &str| {
             headers
                 .get(name)

@@ -16,7 +16,7 @@ use crate::write::{self, DeleteOptions, Target};
 pub struct Definitions {
     seen: u64,
     /// Answers from outside that were heard of.
-    answered: u64,
+    replies_seen: u64,
 }
 
 impl Controller for Definitions {
@@ -25,8 +25,9 @@ impl Controller for Definitions {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let answered = std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered;
-        if state.store.version() == self.seen && !answered {
+        let replied = std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
+            != self.replies_seen;
+        if state.store.version() == self.seen && !replied {
             return false;
         }
         self.seen = state.store.version();
@@ -107,7 +108,7 @@ fn delete_objects(state: &mut State, definition: &Value) -> bool {
             namespace: &object.meta().namespace,
             name: &object.meta().name,
         };
-        let mut context = Context::of_system("kube-apiserver");
+        let mut context = Context::for_controller("kube-apiserver");
         // What holds an object is seen in the next round.
         let _ = write::delete(state, &target, &DeleteOptions::default(), &mut context);
     }

@@ -23,7 +23,7 @@ pub struct Garbage {
     seen: u64,
     /// Places where a write waits for an answer from outside, and the answers that were heard of.
     held: BTreeSet<ObjectLocation>,
-    answered: u64,
+    replies_seen: u64,
 }
 
 impl Controller for Garbage {
@@ -33,14 +33,16 @@ impl Controller for Garbage {
 
     fn step(&mut self, state: &mut State) -> bool {
         let (mut places, gone) = self.changed(state);
-        if std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered {
+        if std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
+            != self.replies_seen
+        {
             places.append(&mut self.held);
         }
         let before = state.store.version();
         for place in &places {
-            let waited = state.hooks.errands.waited;
+            let blocked = state.webhooks.pending.blocked_writes;
             handle_owner(state, place);
-            if state.hooks.errands.waited != waited {
+            if state.webhooks.pending.blocked_writes != blocked {
                 self.held.insert(place.clone());
             }
         }
@@ -51,9 +53,9 @@ impl Controller for Garbage {
             .collect();
         dependents.extend(places);
         for place in dependents {
-            let waited = state.hooks.errands.waited;
+            let blocked = state.webhooks.pending.blocked_writes;
             handle_dependent(state, &place);
-            if state.hooks.errands.waited != waited {
+            if state.webhooks.pending.blocked_writes != blocked {
                 self.held.insert(place);
             }
         }
@@ -174,7 +176,7 @@ fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
         .location_of(&owner.uid)
         .and_then(|place| state.store.get(&place.table, &place.key));
     match found {
-        None if state.phantoms.contains(&owner.uid) => Fate::Alive,
+        None if state.absent_owners.contains(&owner.uid) => Fate::Alive,
         None => Fate::Gone,
         // A namespaced owner counts only in its own namespace.
         Some(object)
@@ -243,7 +245,7 @@ fn handle_dependent(state: &mut State, place: &ObjectLocation) {
         namespace: &meta.namespace,
         name: &meta.name,
     };
-    let mut context = Context::of_system("garbage-collector");
+    let mut context = Context::for_controller("garbage-collector");
     if write::delete(state, &target, &options, &mut context).is_ok() {
         let now = state.now();
         state.trace.line(
@@ -297,7 +299,7 @@ fn change(
         namespace: &object.meta().namespace,
         name: &object.meta().name,
     };
-    let mut context = Context::of_system("garbage-collector");
+    let mut context = Context::for_controller("garbage-collector");
     let _ = write::update(state, &target, &mut context, false, &mut |_, live, _| {
         let mut value = live.cloned().unwrap_or_default();
         how(&mut value);

@@ -53,7 +53,7 @@ struct Guest {
 }
 
 /// Makes `count` nodes called `node-0`, `node-1` and so on, ready for pods.
-pub fn make_nodes(state: &mut State, count: usize) {
+pub fn create_nodes(state: &mut State, count: usize) {
     for number in 0..count {
         let node = node(number, state.now());
         make(state, "", "nodes", "", node);
@@ -221,7 +221,7 @@ impl Kubelet {
                 name: &object.meta().name,
             };
             if let Some(node) = self.nodes.choose(&pod) {
-                let mut context = Context::of_system("kube-scheduler");
+                let mut context = Context::for_controller("kube-scheduler");
                 if bind(state, &target, &node, &mut context).is_ok() {
                     self.nodes.expect_pod(&node);
                     let text = format!("Successfully assigned {key} to {node}");
@@ -261,9 +261,9 @@ impl Kubelet {
             };
             if guest.stop.is_some_and(|stop| stop <= now) {
                 told::stopping(state, &key, &guest.node);
-                let waited = state.hooks.errands.waited;
+                let blocked = state.webhooks.pending.blocked_writes;
                 finish(state, &target, &guest.uid);
-                if state.hooks.errands.waited != waited {
+                if state.webhooks.pending.blocked_writes != blocked {
                     self.set_alarm(&key, Some(now.plus(PATIENCE)));
                 }
                 continue;
@@ -279,10 +279,10 @@ impl Kubelet {
                 ip: &ip,
                 node_ip: &node_ip,
             };
-            let waited = state.hooks.errands.waited;
+            let blocked = state.webhooks.pending.blocked_writes;
             write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
             told::turned(state, &key, &guest.node, turn);
-            let next = if state.hooks.errands.waited == waited {
+            let next = if state.webhooks.pending.blocked_writes == blocked {
                 next
             } else {
                 Some(now.plus(PATIENCE))
@@ -302,7 +302,7 @@ fn finish(state: &mut State, target: &Target<'_>, uid: &str) {
         uid: Some(uid.to_owned()),
         ..DeleteOptions::default()
     };
-    let mut context = Context::of_system("kubelet");
+    let mut context = Context::for_controller("kubelet");
     let _ = write::delete(state, target, &options, &mut context);
 }
 
@@ -319,7 +319,7 @@ fn write_status(
     who: &'static str,
     how: &mut dyn FnMut(&mut Value, Instant),
 ) {
-    let mut context = Context::of_system(who);
+    let mut context = Context::for_controller(who);
     "status".clone_into(&mut context.subresource);
     let now = state.now();
     let _ = write::update(state, target, &mut context, false, &mut |_, live, _| {

@@ -16,7 +16,7 @@ use crate::write::{self, DeleteOptions, Propagation, Target};
 pub struct Namespaces {
     seen: u64,
     /// Answers from outside that were heard of.
-    answered: u64,
+    replies_seen: u64,
 }
 
 impl Controller for Namespaces {
@@ -25,8 +25,9 @@ impl Controller for Namespaces {
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let answered = std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered;
-        if state.store.version() == self.seen && !answered {
+        let replied = std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
+            != self.replies_seen;
+        if state.store.version() == self.seen && !replied {
             return false;
         }
         self.seen = state.store.version();
@@ -70,7 +71,7 @@ fn empty(state: &mut State, namespace: &str) -> bool {
                     propagation: Some(Propagation::Background),
                     ..DeleteOptions::default()
                 };
-                let mut context = Context::of_system("namespace-controller");
+                let mut context = Context::for_controller("namespace-controller");
                 busy |= write::delete(state, &target, &options, &mut context).is_ok();
             }
             left |= state.store.get(&resource.table, &object.key()).is_some();

@@ -17,9 +17,9 @@ mod daemon_set;
 mod deployment;
 mod endpoints;
 mod index;
+pub mod int_or_percent;
 mod job;
 mod names;
-pub mod number;
 mod pod;
 mod queue;
 mod replica_set;
@@ -90,7 +90,7 @@ pub struct Workloads {
     index: Index,
     queues: [Queue; PARTS.len()],
     /// Answers from outside that were heard of.
-    answered: u64,
+    replies_seen: u64,
 }
 
 impl Controller for Workloads {
@@ -101,7 +101,9 @@ impl Controller for Workloads {
     fn step(&mut self, state: &mut State) -> bool {
         let before = state.store.version();
         self.ingest(state);
-        if std::mem::replace(&mut self.answered, state.hooks.errands.answered) != self.answered {
+        if std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
+            != self.replies_seen
+        {
             self.queues.iter_mut().for_each(Queue::wake_held);
         }
         for at in 0..PARTS.len() {

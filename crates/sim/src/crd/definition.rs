@@ -162,7 +162,7 @@ pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
         namespace: "",
         name,
     };
-    let mut context = Context::of_system("kube-apiserver");
+    let mut context = Context::for_controller("kube-apiserver");
     "status".clone_into(&mut context.subresource);
     // Nobody reads the outcome: a definition that vanished meanwhile needs no status.
     let _ = write::update(

@@ -8,7 +8,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// How the file begins, so that a later sandbox knows whose it is.
-pub const KUBECONFIG_MARK: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
+pub const KUBECONFIG_HEADER: &str = "# Written by a sandbox; it is removed when the sandbox stops.";
 
 /// How a user proves who it is.
 pub(super) enum Secret<'a> {
@@ -45,7 +45,7 @@ pub(super) fn text(url: &str, authority: &str, user: &str, secret: &Secret<'_>) 
     let user = serde_json::Value::from(user);
     format!(
         "\
-{KUBECONFIG_MARK}
+{KUBECONFIG_HEADER}
 apiVersion: v1
 kind: Config
 current-context: sandbox

@@ -17,7 +17,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::tls::Clients;
 use super::{Pace, protobuf};
-use crate::api::{Answer, Call};
+use crate::api::{ApiRequest, ApiResponse};
 use crate::auth::{Authenticator, User};
 use crate::body::Body;
 use crate::cluster::Cluster;
@@ -118,16 +118,16 @@ async fn handle(
     host.pace.catch_up(&host.cluster);
     let user = match who(&host, &shown, request.headers()) {
         Ok(user) => user,
-        Err(status) => return Ok(respond(Answer::of_status(&status))),
+        Err(status) => return Ok(respond(ApiResponse::from_status(&status))),
     };
     let connection = host.cluster.connect_as(client(&request), user);
     let hollow = hollow(&request);
     match timeout(REQUEST, connection.handle_with(request, as_json)).await {
         Ok(Ok(answer)) if hollow.is_some_and(|code| code == answer.status()) => {
-            Ok(respond(Answer::of_status(&nothing_runs())))
+            Ok(respond(ApiResponse::from_status(&nothing_runs())))
         }
         Ok(answer) => answer,
-        Err(_) => Ok(respond(Answer::text(504, "the request timed out\n"))),
+        Err(_) => Ok(respond(ApiResponse::text(504, "the request timed out\n"))),
     }
 }
 
@@ -150,7 +150,7 @@ fn nothing_runs() -> Status {
 }
 
 /// Bodies in protobuf become JSON; the API knows nothing else.
-fn as_json(call: &mut Call) -> Result<(), Status> {
+fn as_json(call: &mut ApiRequest) -> Result<(), Status> {
     if call.content_type != protobuf::MEDIA || call.body.is_empty() {
         return Ok(());
     }

@@ -26,7 +26,7 @@ pub fn create(
     value: Value,
     context: &mut Context,
 ) -> Result<Arc<Object>> {
-    if !context.inside {
+    if !context.internal {
         return create_now(state, target, value, context);
     }
     admission::attempt(state, context, &mut |state, context| {

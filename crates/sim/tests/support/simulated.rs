@@ -6,7 +6,7 @@ use kube::Client;
 use mainstay_conformance::{Hook, HookAddress, HookReply, Host};
 use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
-use mainstay_sim::context::{Destination, Reply};
+use mainstay_sim::context::{Destination, WebhookReply};
 
 /// As many as the hollow kubelet beside a real server plays.
 const NODES: usize = 3;
@@ -48,11 +48,11 @@ impl Host for Simulated {
         self.0
             .handle_webhook_with(&Destination::Url(url.clone()), move |review| {
                 match hook.respond(review) {
-                    HookReply::Response(code, text) => Reply::Answer(code, text),
-                    HookReply::NoResponse => Reply::Silence,
-                    HookReply::Unreachable => {
-                        Reply::Failed(format!("dial tcp {name}.hooks.test: connect: connection refused"))
-                    }
+                    HookReply::Response(code, text) => WebhookReply::Response(code, text),
+                    HookReply::NoResponse => WebhookReply::TimedOut,
+                    HookReply::Unreachable => WebhookReply::Failed(format!(
+                        "dial tcp {name}.hooks.test: connect: connection refused"
+                    )),
                 }
             });
         Ok(HookAddress {

@@ -38,8 +38,11 @@ fn a_rolling_update_stays_within_its_bounds() {
         set_image(&cluster, "v2");
         cluster.advance(seconds(400));
         let (most, least) = {
-            let (surge, unavailable) =
-                mainstay_sim::controllers::number::fenceposts(Some(&surge), Some(&unavailable), replicas);
+            let (surge, unavailable) = mainstay_sim::controllers::int_or_percent::resolve_fenceposts(
+                Some(&surge),
+                Some(&unavailable),
+                replicas,
+            );
             (replicas + surge, replicas - unavailable.min(replicas))
         };
         cluster.with(|state| bounds(state, before, (most, least), &strategy));

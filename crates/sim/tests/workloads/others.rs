@@ -103,7 +103,7 @@ fn a_daemon_set_has_one_pod_per_node_and_rolls_within_its_bounds() {
         ] {
             assert_eq!(status[field], 3, "{name} {field}");
         }
-        cluster.with(|state| mainstay_sim::controllers::make_nodes(state, 5));
+        cluster.with(|state| mainstay_sim::controllers::create_nodes(state, 5));
         cluster.settle();
         cluster.advance(seconds(5));
         assert_eq!(

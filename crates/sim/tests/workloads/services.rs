@@ -1,6 +1,6 @@
 //! What watches over pods: budgets, and the endpoints of services.
 
-use mainstay_sim::api::{Call, Outcome, Query};
+use mainstay_sim::api::{ApiRequest, Outcome, Query};
 use mainstay_sim::auth::User;
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};
@@ -56,7 +56,7 @@ fn a_budget_says_how_many_pods_may_go() {
 
 fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
     let answer = cluster.with(|state| {
-        let call = Call {
+        let call = ApiRequest {
             client: "test".into(),
             user: User::admin(),
             impersonation: None,
@@ -69,10 +69,10 @@ fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
             body: json!({"apiVersion": "policy/v1", "kind": "Eviction", "metadata": {"name": name}})
                 .to_string()
                 .into(),
-            answers: Vec::new(),
+            webhook_replies: Vec::new(),
         };
         match mainstay_sim::api::handle(state, &call) {
-            Outcome::Answer(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap()),
+            Outcome::Response(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap()),
             other => panic!("{other:?}"),
         }
     });

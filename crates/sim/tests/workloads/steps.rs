@@ -28,7 +28,7 @@ pub(crate) fn act(cluster: &Cluster, api: (&str, &str), name: &str, change: &dyn
             namespace: "default",
             name,
         };
-        let mut context = Context::of_system("test");
+        let mut context = Context::for_controller("test");
         write::update(state, &target, &mut context, true, &mut |state, live, context| {
             let mut value = live
                 .cloned()
@@ -53,7 +53,7 @@ pub(crate) fn delete(cluster: &Cluster, api: (&str, &str), name: &str) {
             state,
             &target,
             &DeleteOptions::default(),
-            &mut Context::of_system("test"),
+            &mut Context::for_controller("test"),
         )
         .unwrap();
     });

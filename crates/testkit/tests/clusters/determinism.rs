@@ -6,7 +6,7 @@ use std::time::Duration;
 use k8s_openapi::api::apps::v1::Deployment;
 use kube::api::{DeleteParams, ListParams, Patch, PatchParams};
 use kube::{Api, Client};
-use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, Options, snapshot};
 use mainstay_testkit::suite::TestCase;
@@ -84,14 +84,14 @@ async fn session(seed: u64) -> Told {
 
 fn fault(random: &mut Random) -> Rule {
     let faults = [
-        Fault::LoseReply,
+        Fault::LoseResponse,
         Fault::LoseRequest,
         Fault::conflict(),
         Fault::Stale(5),
         Fault::Truncate,
     ];
     let fault = random.pick(&faults).clone();
-    Rule::once("tester", When::Call(random.next_u64() % 15), fault)
+    Rule::once("tester", Trigger::Request(random.next_u64() % 15), fault)
 }
 
 fn script(random: &mut Random) -> Script {

@@ -5,7 +5,7 @@ use std::io::{self, Read as _};
 use std::os::unix::fs::DirBuilderExt as _;
 use std::path::{Path, PathBuf};
 
-use mainstay_sim::serve::KUBECONFIG_MARK;
+use mainstay_sim::serve::KUBECONFIG_HEADER;
 
 use crate::error::{CliError, Kind};
 
@@ -83,9 +83,9 @@ impl Home {
 }
 
 fn is_ours(path: &Path) -> bool {
-    let mut start = vec![0; KUBECONFIG_MARK.len()];
+    let mut start = vec![0; KUBECONFIG_HEADER.len()];
     let read = File::open(path).and_then(|mut file| file.read_exact(&mut start));
-    read.is_ok() && start == KUBECONFIG_MARK.as_bytes()
+    read.is_ok() && start == KUBECONFIG_HEADER.as_bytes()
 }
 
 impl Drop for Home {
@@ -114,7 +114,7 @@ mod tests {
             format!("{} exists and is not a sandbox's", path.display())
         );
         assert!(path.exists());
-        fs::write(&path, format!("{KUBECONFIG_MARK}\n")).unwrap();
+        fs::write(&path, format!("{KUBECONFIG_HEADER}\n")).unwrap();
         let home = Home::choose(Some(&path)).unwrap();
         assert!(!path.exists(), "makes room");
         fs::write(home.path(), "somebody else's").unwrap();
@@ -125,7 +125,7 @@ mod tests {
     #[test]
     fn a_folder_of_its_own_vanishes() {
         let home = Home::choose(None).unwrap();
-        fs::write(home.path(), KUBECONFIG_MARK).unwrap();
+        fs::write(home.path(), KUBECONFIG_HEADER).unwrap();
         let folder = home.path().parent().unwrap().to_owned();
         assert!(folder.exists());
         drop(home);

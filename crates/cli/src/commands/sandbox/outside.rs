@@ -3,29 +3,29 @@
 
 use std::net::IpAddr;
 
-use mainstay_sim::admission::Https;
-use mainstay_sim::context::{Destination, Question, Reply};
-use mainstay_sim::{Answering, Outside};
+use mainstay_sim::admission::HttpsTransport;
+use mainstay_sim::context::{Destination, WebhookCall, WebhookReply};
+use mainstay_sim::{ReplyFuture, WebhookTransport};
 
 /// Asks webhooks on loopback.
-pub(super) struct Loopback(Https);
+pub(super) struct Loopback(HttpsTransport);
 
 impl Loopback {
     /// Nobody is behind the services of a sandbox: its pods are simulated.
     pub(super) fn new() -> Self {
-        Self(Https::new(|_| None))
+        Self(HttpsTransport::new(|_| None))
     }
 }
 
-impl Outside for Loopback {
-    fn ask(&self, question: Question) -> Answering {
-        match &question.to {
+impl WebhookTransport for Loopback {
+    fn call(&self, call: WebhookCall) -> ReplyFuture {
+        match &call.to {
             Destination::Url(url) if !is_here(url) => {
                 let host = host(url).unwrap_or_default();
                 let why = format!("dial tcp {host}: a sandbox calls webhooks on this machine only");
-                Box::pin(std::future::ready(Reply::Failed(why)))
+                Box::pin(std::future::ready(WebhookReply::Failed(why)))
             }
-            _ => self.0.ask(question),
+            _ => self.0.call(call),
         }
     }
 }

@@ -4,14 +4,14 @@ use std::fmt;
 use std::time::Duration;
 
 use mainstay_sim::Cluster;
-use mainstay_sim::fault::{Fault, Rule, When};
+use mainstay_sim::fault::{Fault, Rule, Trigger};
 use mainstay_sim::status::Status;
 
 use crate::support::calls::{Call, OPERATOR, Sort};
 
 /// One fault at one call.
 pub(super) struct Strike {
-    when: When,
+    trigger: Trigger,
     fault: Fault,
     name: &'static str,
     line: String,
@@ -19,7 +19,7 @@ pub(super) struct Strike {
 
 impl Strike {
     pub(super) fn arm(&self, cluster: &Cluster) {
-        cluster.add_fault(Rule::once(OPERATOR, self.when.clone(), self.fault.clone()));
+        cluster.add_fault(Rule::once(OPERATOR, self.trigger.clone(), self.fault.clone()));
     }
 
     /// Whether an event never comes: then only a new list can show what happened.
@@ -30,7 +30,7 @@ impl Strike {
 
 impl fmt::Display for Strike {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {:?} ({})", self.name, self.when, self.line)
+        write!(f, "{} at {:?} ({})", self.name, self.trigger, self.line)
     }
 }
 
@@ -53,10 +53,10 @@ fn any() -> Kinds {
 }
 
 fn of_write() -> Kinds {
-    let done = |status| Fault::RefuseAfter(status);
+    let done = |status| Fault::RejectAfter(status);
     let mut kinds = any();
     kinds.extend([
-        ("reply lost", Fault::LoseReply),
+        ("reply lost", Fault::LoseResponse),
         ("409", Fault::conflict()),
         ("timeout", Fault::Slow(TOO_SLOW)),
         ("done, then 500", done(Status::internal("injected fault"))),
@@ -68,7 +68,7 @@ fn of_write() -> Kinds {
 fn of_read() -> Kinds {
     let mut kinds = any();
     kinds.extend([
-        ("reply lost", Fault::LoseReply),
+        ("reply lost", Fault::LoseResponse),
         ("reply cut", Fault::Truncate),
         ("timeout", Fault::Slow(TOO_SLOW)),
         ("stale by 1", Fault::Stale(1)),
@@ -82,7 +82,7 @@ fn of_watch() -> Kinds {
     let gone = Status::new(410, "Expired", "too old resource version");
     let mut kinds = any();
     kinds.extend([
-        ("410", Fault::Refuse(gone)),
+        ("410", Fault::Reject(gone)),
         ("watch dropped at once", Fault::DropWatch(0)),
         ("watch dropped after 1", Fault::DropWatch(1)),
         ("watch dropped after 4", Fault::DropWatch(4)),
@@ -105,15 +105,15 @@ pub(super) fn all(calls: &[Call]) -> Vec<Strike> {
     let mut strikes = Vec::new();
     let (mut writes, mut watches) = (0, 0);
     for (number, call) in calls.iter().enumerate() {
-        let (when, kinds) = match call.sort {
-            Sort::Write => (When::Write(writes), of_write()),
-            Sort::Watch => (When::Watch(watches), of_watch()),
-            Sort::Read => (When::Call(number as u64), of_read()),
+        let (trigger, kinds) = match call.sort {
+            Sort::Write => (Trigger::Write(writes), of_write()),
+            Sort::Watch => (Trigger::Watch(watches), of_watch()),
+            Sort::Read => (Trigger::Request(number as u64), of_read()),
         };
         writes += u64::from(call.sort == Sort::Write);
         watches += u64::from(call.sort == Sort::Watch);
         strikes.extend(kinds.into_iter().map(|(name, fault)| Strike {
-            when: when.clone(),
+            trigger: trigger.clone(),
             fault,
             name,
             line: call.line.clone(),

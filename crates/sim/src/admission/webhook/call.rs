@@ -8,12 +8,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde_json::Value;
 
 use super::configuration::Hook;
-use crate::context::{Context, Destination, Question, Reply};
+use crate::context::{Context, Destination, WebhookCall, WebhookReply};
 use crate::state::State;
 use crate::status::{Result, Status};
 
 /// Answers reviews in this process. It sees the review alone: it runs under the cluster's lock.
-pub type Handler = dyn FnMut(&Value) -> Reply + Send;
+pub type Handler = dyn FnMut(&Value) -> WebhookReply + Send;
 
 /// Webhooks in this process by where configurations say they are.
 #[derive(Clone, Default)]
@@ -45,24 +45,30 @@ pub(super) fn send(
     context: &mut Context,
 ) -> Result<std::result::Result<String, String>> {
     let url = hook.to.url();
-    let handler = state.hooks.handlers.0.get(&url).cloned();
+    let handler = state.webhooks.handlers.0.get(&url).cloned();
     let reply = match handler {
         Some(handler) => {
             let mut handler = handler.lock().unwrap_or_else(PoisonError::into_inner);
             (*handler)(&body)
         }
         None => match missing(state, &hook.to) {
-            Some(why) => Reply::Failed(why),
-            None if context.inside && !state.hooks.errands.somebody => Reply::Failed(hook.to.unanswered()),
-            None if let Some(reply) = state.hooks.errands.reply(&body).filter(|_| context.inside) => reply,
+            Some(why) => WebhookReply::Failed(why),
+            None if context.internal && !state.webhooks.pending.has_transport => {
+                WebhookReply::Failed(hook.to.unreachable_reason())
+            }
+            None if let Some(reply) = state.webhooks.pending.reply(&body).filter(|_| context.internal) => {
+                reply
+            }
             None => {
-                let question = Question {
+                let question = WebhookCall {
                     to: hook.to.clone(),
                     ca: hook.ca.clone(),
                     seconds: hook.timeout,
                     body,
                 };
-                context.ask(question).ok_or_else(Status::webhook_pending)?
+                context
+                    .call_webhook(question)
+                    .ok_or_else(Status::webhook_pending)?
             }
         },
     };
@@ -78,14 +84,14 @@ fn missing(state: &State, to: &Destination) -> Option<String> {
     found.is_none().then(|| format!("service {name:?} not found"))
 }
 
-fn read(hook: &Hook, url: &str, reply: Reply) -> std::result::Result<String, String> {
+fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, String> {
     let failed = |why: String| Err(format!("failed to call webhook: {why}"));
     let post = |why: &str| format!("Post \"{url}?timeout={}s\": {why}", hook.timeout);
     match reply {
-        Reply::Answer(200..=299, text) => Ok(text),
-        Reply::Answer(code, text) => failed(refused(code, &text)),
-        Reply::Failed(why) => failed(post(&why)),
-        Reply::Silence => failed(post("context deadline exceeded")),
+        WebhookReply::Response(200..=299, text) => Ok(text),
+        WebhookReply::Response(code, text) => failed(refused(code, &text)),
+        WebhookReply::Failed(why) => failed(post(&why)),
+        WebhookReply::TimedOut => failed(post("context deadline exceeded")),
     }
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::{Case, Errands, Handlers};
+use super::{Case, Handlers, PendingWebhookCalls};
 use crate::admission::Operation;
 use crate::auth::texts;
 use crate::context::{Context, Destination};
@@ -32,7 +32,7 @@ pub struct Hooks {
     /// Webhooks in this process.
     pub handlers: Handlers,
     /// What controllers want to know from outside.
-    pub errands: Errands,
+    pub pending: PendingWebhookCalls,
 }
 
 impl Hooks {

@@ -1,4 +1,4 @@
-//! Webhooks beyond this process: takes a question, asks it over HTTPS, gives the reply. Who a service is, the host says.
+//! Webhooks beyond this process: takes a call, asks it over HTTPS, gives the reply. Who a service is, the host says.
 
 use std::io;
 use std::net::SocketAddr;
@@ -16,25 +16,25 @@ use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
 use crate::body::Body;
-use crate::cluster::{Answering, Outside};
-use crate::context::{Destination, Question, Reply};
+use crate::cluster::{ReplyFuture, WebhookTransport};
+use crate::context::{Destination, WebhookCall, WebhookReply};
 
 /// Where the host keeps the pods behind a service; `None` when nobody is there.
 pub type Resolver = dyn Fn(&Destination) -> Option<SocketAddr> + Send + Sync;
 
 /// Asks webhooks over HTTPS: addresses as they are written, services where the resolver says.
 #[derive(Clone)]
-pub struct Https {
+pub struct HttpsTransport {
     resolver: Arc<Resolver>,
 }
 
-impl std::fmt::Debug for Https {
+impl std::fmt::Debug for HttpsTransport {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Https")
+        f.write_str("HttpsTransport")
     }
 }
 
-impl Https {
+impl HttpsTransport {
     /// One that finds services by `resolver`.
     #[must_use]
     pub fn new(resolver: impl Fn(&Destination) -> Option<SocketAddr> + Send + Sync + 'static) -> Self {
@@ -44,15 +44,15 @@ impl Https {
     }
 }
 
-impl Outside for Https {
-    fn ask(&self, question: Question) -> Answering {
+impl WebhookTransport for HttpsTransport {
+    fn call(&self, call: WebhookCall) -> ReplyFuture {
         let resolver = Arc::clone(&self.resolver);
         Box::pin(async move {
-            let limit = Duration::from_secs(u64::try_from(question.seconds).unwrap_or(1));
-            match tokio::time::timeout(limit, exchange(&question, resolver.as_ref())).await {
+            let limit = Duration::from_secs(u64::try_from(call.seconds).unwrap_or(1));
+            match tokio::time::timeout(limit, exchange(&call, resolver.as_ref())).await {
                 Ok(Ok(reply)) => reply,
-                Ok(Err(why)) => Reply::Failed(why),
-                Err(_) => Reply::Silence,
+                Ok(Err(why)) => WebhookReply::Failed(why),
+                Err(_) => WebhookReply::TimedOut,
             }
         })
     }
@@ -76,12 +76,12 @@ fn parse(url: &str) -> Option<Address> {
     })
 }
 
-async fn exchange(question: &Question, resolver: &Resolver) -> Result<Reply, String> {
-    let url = question.to.url();
+async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookReply, String> {
+    let url = call.to.url();
     let address = parse(&url).ok_or_else(|| format!("unsupported address {url:?}"))?;
-    let stream = connect(question, resolver, &address).await?;
+    let stream = connect(call, resolver, &address).await?;
     let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
-    let connector = TlsConnector::from(Arc::new(client_config(&question.ca)?));
+    let connector = TlsConnector::from(Arc::new(client_config(&call.ca)?));
     let stream = connector
         .connect(name, stream)
         .await
@@ -89,23 +89,26 @@ async fn exchange(question: &Question, resolver: &Resolver) -> Result<Reply, Str
     let handshake = hyper::client::conn::http1::handshake(TokioIo::new(stream)).await;
     let (mut sender, connection) = handshake.map_err(|error| error.to_string())?;
     let connection = tokio::spawn(connection);
-    let response = sender.send_request(request(question, &address)?).await;
+    let response = sender.send_request(request(call, &address)?).await;
     let response = response.map_err(|error| error.to_string())?;
     let code = response.status().as_u16();
     let body = crate::connection::collect(response.into_body()).await;
     connection.abort();
     match body {
-        Ok(Some(body)) => Ok(Reply::Answer(code, String::from_utf8_lossy(&body).into_owned())),
+        Ok(Some(body)) => Ok(WebhookReply::Response(
+            code,
+            String::from_utf8_lossy(&body).into_owned(),
+        )),
         Ok(None) => Err("the reply is too large".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
 
-async fn connect(question: &Question, resolver: &Resolver, address: &Address) -> Result<TcpStream, String> {
-    let found = match &question.to {
+async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> Result<TcpStream, String> {
+    let found = match &call.to {
         Destination::Url(_) => TcpStream::connect((address.host.as_str(), address.port)).await,
         Destination::Service { name, .. } => {
-            let Some(pod) = resolver(&question.to) else {
+            let Some(pod) = resolver(&call.to) else {
                 return Err(format!("no endpoints available for service {name:?}"));
             };
             TcpStream::connect(pod).await
@@ -136,16 +139,13 @@ fn client_config(ca: &str) -> Result<ClientConfig, String> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-fn request(question: &Question, address: &Address) -> Result<Request<Body>, String> {
+fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, String> {
     let separator = if address.path.contains('?') { '&' } else { '?' };
-    Request::post(format!(
-        "{}{separator}timeout={}s",
-        address.path, question.seconds
-    ))
-    .header(header::HOST, format!("{}:{}", address.host, address.port))
-    .header(header::CONTENT_TYPE, "application/json")
-    .header(header::ACCEPT, "application/json, */*")
-    .header(header::USER_AGENT, "kube-apiserver-admission")
-    .body(Body::whole(question.body.to_string().into()))
-    .map_err(|error| error.to_string())
+    Request::post(format!("{}{separator}timeout={}s", address.path, call.seconds))
+        .header(header::HOST, format!("{}:{}", address.host, address.port))
+        .header(header::CONTENT_TYPE, "application/json")
+        .header(header::ACCEPT, "application/json, */*")
+        .header(header::USER_AGENT, "kube-apiserver-admission")
+        .body(Body::whole(call.body.to_string().into()))
+        .map_err(|error| error.to_string())
 }

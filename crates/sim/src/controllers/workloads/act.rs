@@ -22,7 +22,7 @@ pub(super) struct Actor(pub(super) &'static str);
 
 impl Actor {
     fn context(self) -> Context {
-        let mut context = Context::of_system(self.0);
+        let mut context = Context::for_controller(self.0);
         "kube-controller-manager".clone_into(&mut context.manager);
         context
     }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 
 use super::act::{self, Actor};
 use super::index::{Index, hint_of};
-use super::number::{Round, scaled};
+use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
 use super::{Again, BUDGETS, condition};
 use crate::clock::Instant;
@@ -49,14 +49,14 @@ fn expectation(state: &State, budget: &Value, pods: &[&Pod]) -> (i64, i64) {
         let expected = scale(state, pods);
         return (
             expected,
-            (expected - scaled(Some(most), expected, Round::Up)).max(0),
+            (expected - scaled_value(Some(most), expected, Rounding::Up)).max(0),
         );
     }
     match field("minAvailable") {
         Some(Value::String(percent)) => {
             let expected = scale(state, pods);
             let percent = Value::from(percent.as_str());
-            (expected, scaled(Some(&percent), expected, Round::Up))
+            (expected, scaled_value(Some(&percent), expected, Rounding::Up))
         }
         least => {
             let count = i64::try_from(pods.len()).unwrap_or(0);

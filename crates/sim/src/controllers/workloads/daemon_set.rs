@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::act::{self, Actor};
 use super::index::Index;
-use super::number::{Round, scaled};
+use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
 use super::revision::{Owner, Revision};
 use super::{Again, DAEMONS, NODES};
@@ -159,8 +159,8 @@ impl Look<'_> {
     fn bounds(&self) -> (i64, i64) {
         let field = |name| tree::get(self.set, &["spec", "updateStrategy", "rollingUpdate", name]);
         let desired = i64::try_from(self.by_node.values().filter(|(suits, _)| *suits).count()).unwrap_or(0);
-        let surge = scaled(field("maxSurge"), desired, Round::Up);
-        let unavailable = scaled(field("maxUnavailable"), desired, Round::Up);
+        let surge = scaled_value(field("maxSurge"), desired, Rounding::Up);
+        let unavailable = scaled_value(field("maxUnavailable"), desired, Rounding::Up);
         match (surge, unavailable) {
             (0, 0) => (0, 1),
             bounds => bounds,

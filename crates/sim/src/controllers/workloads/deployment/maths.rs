@@ -2,14 +2,14 @@
 
 use serde_json::Value;
 
-use super::super::number;
+use super::super::int_or_percent;
 use crate::tree;
 
 /// Surge and unavailability in pods.
 pub(super) fn bounds(deployment: &Value) -> (i64, i64) {
     let field = |name| tree::get(deployment, &["spec", "strategy", "rollingUpdate", name]);
     let replicas = tree::int(deployment, &["spec", "replicas"]).unwrap_or(1);
-    number::fenceposts(field("maxSurge"), field("maxUnavailable"), replicas)
+    int_or_percent::resolve_fenceposts(field("maxSurge"), field("maxUnavailable"), replicas)
 }
 
 /// The size the new set may grow to while `total` pods are wanted in all.
@@ -29,7 +29,7 @@ fn grown(replicas: i64, surge: i64, total: i64, have: i64) -> i64 {
     have + (most - total).min(replicas - have)
 }
 
-/// A set's part in a Deployment that is scaled in the middle of a rollout.
+/// A set's part in a Deployment that is scaled_value in the middle of a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) size: i64,
@@ -81,7 +81,7 @@ fn fraction(replicas: i64, surge: i64, known: i64, set: &Share) -> i64 {
     if before == 0 {
         return 0;
     }
-    number::ratio(set.size, replicas + surge, before) - set.size
+    int_or_percent::ratio(set.size, replicas + surge, before) - set.size
 }
 
 #[cfg(test)]
@@ -125,7 +125,7 @@ mod tests {
 
     #[test]
     fn scaling_within_a_rollout_is_spread_by_size() {
-        // The example of the documentation: 10 replicas, surge 3, 8 old and 5 new pods, scaled to 15.
+        // The example of the documentation: 10 replicas, surge 3, 8 old and 5 new pods, scaled_value to 15.
         check(15, 3, 13, &[8, 5], &[11, 7]);
         check(5, 0, 10, &[5, 5], &[2, 3]);
         check(0, 3, 13, &[8, 5], &[0, 0]);

@@ -22,11 +22,11 @@ pub(super) async fn run(cluster: Cluster, mut stopped: watch::Receiver<bool>) {
             _ = ticks.tick() => {}
             Some(_) = under_way.join_next() => {}
         }
-        for question in cluster.take_questions() {
+        for question in cluster.take_webhook_calls() {
             let cluster = cluster.clone();
             under_way.spawn(async move {
-                let reply = cluster.ask_outside(&question).await;
-                cluster.accept(&question, reply);
+                let reply = cluster.call_webhook(&question).await;
+                cluster.accept_webhook_reply(&question, reply);
             });
         }
     }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 /// Which way a fraction of a pod goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Round {
+pub enum Rounding {
     /// To more.
     Up,
     /// To less.
@@ -13,7 +13,7 @@ pub enum Round {
 
 /// A number, or the percentage of `total` that a text such as `25%` names; nothing is zero.
 #[must_use]
-pub fn scaled(value: Option<&Value>, total: i64, round: Round) -> i64 {
+pub fn scaled_value(value: Option<&Value>, total: i64, round: Rounding) -> i64 {
     match value {
         Some(Value::String(text)) => {
             let Some(percent) = text
@@ -24,8 +24,8 @@ pub fn scaled(value: Option<&Value>, total: i64, round: Round) -> i64 {
             };
             let hundredths = percent.saturating_mul(total);
             match round {
-                Round::Up => clamp(hundredths.saturating_add(99).div_euclid(100)),
-                Round::Down => clamp(hundredths.div_euclid(100)),
+                Rounding::Up => clamp(hundredths.saturating_add(99).div_euclid(100)),
+                Rounding::Down => clamp(hundredths.div_euclid(100)),
             }
         }
         Some(value) => value.as_i64().map_or(0, clamp),
@@ -40,9 +40,9 @@ fn clamp(number: i64) -> i64 {
 
 /// Surge and unavailability of a Deployment: both may not be zero, since nothing could move then.
 #[must_use]
-pub fn fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, replicas: i64) -> (i64, i64) {
-    let surge = scaled(surge, replicas, Round::Up);
-    let unavailable = scaled(unavailable, replicas, Round::Down);
+pub fn resolve_fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, replicas: i64) -> (i64, i64) {
+    let surge = scaled_value(surge, replicas, Rounding::Up);
+    let unavailable = scaled_value(unavailable, replicas, Rounding::Down);
     if surge == 0 && unavailable == 0 {
         return (0, 1);
     }
@@ -80,9 +80,13 @@ mod tests {
             (json!(null), 9, 0, 0),
         ];
         for (value, total, up, down) in table {
-            assert_eq!(scaled(Some(&value), total, Round::Up), up, "{value} of {total}");
             assert_eq!(
-                scaled(Some(&value), total, Round::Down),
+                scaled_value(Some(&value), total, Rounding::Up),
+                up,
+                "{value} of {total}"
+            );
+            assert_eq!(
+                scaled_value(Some(&value), total, Rounding::Down),
                 down,
                 "{value} of {total}"
             );
@@ -98,7 +102,10 @@ mod tests {
             (json!(3), json!(0), 2, (3, 0)),
         ];
         for (surge, unavailable, replicas, expected) in table {
-            assert_eq!(fenceposts(Some(&surge), Some(&unavailable), replicas), expected);
+            assert_eq!(
+                resolve_fenceposts(Some(&surge), Some(&unavailable), replicas),
+                expected
+            );
         }
     }
 

@@ -2,79 +2,79 @@
 //! write fails with [`Status::webhook_pending`], nothing of it stays, and the controller tries again when an answer came.
 //!
 //! ```text
-//! controller ─▶ write ─▶ webhook outside? ─▶ Errand ─▶ Cluster::take_questions ─▶ ask ─▶ Cluster::accept ─▶ the write again
+//! controller ─▶ write ─▶ webhook outside? ─▶ PendingCall ─▶ Cluster::take_webhook_calls ─▶ ask ─▶ Cluster::accept ─▶ the write again
 //! ```
 //!
 //! A later try draws names and uids from where the first one drew them, so that what was asked about is what is written.
 
 use serde_json::Value;
 
-use crate::context::{Context, Question, Reply};
+use crate::context::{Context, WebhookCall, WebhookReply};
 use crate::random::Random;
 use crate::state::State;
 use crate::status::{Result, Status};
 use crate::tree;
 
 /// How long an answer is kept for a write that does not come again, in seconds.
-const KEPT: i64 = 60;
+const REPLY_RETENTION_SECONDS: i64 = 60;
 
 /// Questions of controllers, and the answers so far.
 #[derive(Debug, Default)]
-pub struct Errands {
+pub struct PendingWebhookCalls {
     /// Whether anybody answers for the outside.
-    pub(crate) somebody: bool,
+    pub(crate) has_transport: bool,
     /// How many answers have come.
-    pub(crate) answered: u64,
+    pub(crate) replies_received: u64,
     /// How many writes had to wait.
-    pub(crate) waited: u64,
-    list: Vec<Errand>,
+    pub(crate) blocked_writes: u64,
+    list: Vec<PendingCall>,
 }
 
 #[derive(Debug)]
-struct Errand {
-    question: Question,
+struct PendingCall {
+    call: WebhookCall,
     /// What tells the write from others.
-    stem: Value,
+    write_key: Value,
     /// Where the write drew from.
     random: Random,
     sent: bool,
-    reply: Option<Reply>,
-    /// When the question was asked, in seconds.
+    reply: Option<WebhookReply>,
+    /// When the call was asked, in seconds.
     at: i64,
 }
 
-impl Errands {
+impl PendingWebhookCalls {
     /// The questions that nobody has been sent with yet.
-    pub(crate) fn take(&mut self) -> Vec<Question> {
-        let fresh = self.list.iter_mut().filter(|errand| !errand.sent);
+    pub(crate) fn take(&mut self) -> Vec<WebhookCall> {
+        let fresh = self.list.iter_mut().filter(|entry| !entry.sent);
         fresh
-            .map(|errand| {
-                errand.sent = true;
-                errand.question.clone()
+            .map(|entry| {
+                entry.sent = true;
+                entry.call.clone()
             })
             .collect()
     }
 
-    /// The answer to a question.
-    pub(crate) fn accept(&mut self, question: &Question, reply: Reply) {
-        self.answered += 1;
-        if let Some(errand) = self.list.iter_mut().find(|errand| errand.question == *question) {
-            errand.reply = Some(reply);
+    /// The answer to a call.
+    pub(crate) fn accept(&mut self, call: &WebhookCall, reply: WebhookReply) {
+        self.replies_received += 1;
+        if let Some(entry) = self.list.iter_mut().find(|entry| entry.call == *call) {
+            entry.reply = Some(reply);
         }
     }
 
-    /// What was answered to the very question whose uid `body` has.
-    pub(super) fn reply(&self, body: &Value) -> Option<Reply> {
+    /// What was answered to the very call whose uid `body` has.
+    pub(super) fn reply(&self, body: &Value) -> Option<WebhookReply> {
         let asked = self
             .list
             .iter()
-            .find(|errand| uid(&errand.question.body) == uid(body))?;
+            .find(|entry| uid(&entry.call.body) == uid(body))?;
         asked.reply.clone()
     }
 
     fn forget_old(&mut self, now: i64) {
         self.list
-            .retain(|errand| errand.reply.is_none() || now - errand.at <= KEPT);
+            .retain(|entry| entry.reply.is_none() || now - entry.at <= REPLY_RETENTION_SECONDS);
     }
 }
 
@@ -88,29 +88,34 @@ pub(crate) fn attempt<T>(
     context: &mut Context,
     act: &mut dyn FnMut(&mut State, &mut Context) -> Result<T>,
 ) -> Result<T> {
-    if !context.inside || !state.hooks.errands.somebody {
+    if !context.internal || !state.webhooks.pending.has_transport {
         return act(state, context);
     }
     let mut line = state.random.clone();
     let mut done = act(state, context);
-    let Some(question) = context.pending.take() else {
+    let Some(call) = context.pending.take() else {
         return done;
     };
     let now = state.now().as_seconds();
-    state.hooks.errands.forget_old(now);
-    let stem = stem(&question);
-    let known = state.hooks.errands.list.iter().find(|errand| errand.stem == stem);
-    let mut asks = question;
-    if let Some(random) = known.map(|errand| errand.random.clone()) {
+    state.webhooks.pending.forget_old(now);
+    let write_key = write_key(&call);
+    let known = state
+        .webhooks
+        .pending
+        .list
+        .iter()
+        .find(|entry| entry.write_key == write_key);
+    let mut asks = call;
+    if let Some(random) = known.map(|entry| entry.random.clone()) {
         let own = std::mem::replace(&mut state.random, random.clone());
         line = random;
         done = act(state, context);
         state.random = own;
-        let Some(question) = context.pending.take() else {
-            state.hooks.errands.list.retain(|errand| errand.random != line);
+        let Some(call) = context.pending.take() else {
+            state.webhooks.pending.list.retain(|entry| entry.random != line);
             return done;
         };
-        asks = question;
+        asks = call;
     } else {
         // The first try keeps its line to itself.
         state.random = Random::new(line.clone().next_u64());
@@ -120,22 +125,22 @@ pub(crate) fn attempt<T>(
     Err(Status::webhook_pending())
 }
 
-/// Notes a question that is not noted yet. One about the same write as it was then is out of date.
-fn wait(state: &mut State, question: Question, random: Random, at: i64) {
-    let errands = &mut state.hooks.errands;
-    errands.waited += 1;
-    let own = |errand: &Errand| uid(&errand.question.body) == uid(&question.body);
-    if errands
+/// Notes a call that is not noted yet. One about the same write as it was then is out of date.
+fn wait(state: &mut State, call: WebhookCall, random: Random, at: i64) {
+    let pending = &mut state.webhooks.pending;
+    pending.blocked_writes += 1;
+    let own = |entry: &PendingCall| uid(&entry.call.body) == uid(&call.body);
+    if pending
         .list
         .iter()
-        .any(|errand| own(errand) && timeless(&errand.question.body) == timeless(&question.body))
+        .any(|entry| own(entry) && without_times(&entry.call.body) == without_times(&call.body))
     {
         return;
     }
-    errands.list.retain(|errand| !own(errand));
-    errands.list.push(Errand {
-        stem: stem(&question),
-        question,
+    pending.list.retain(|entry| !own(entry));
+    pending.list.push(PendingCall {
+        write_key: write_key(&call),
+        call,
         random,
         sent: false,
         reply: None,
@@ -144,14 +149,14 @@ fn wait(state: &mut State, question: Question, random: Random, at: i64) {
 }
 
 /// What tells one write from others, without anything drawn: whoever makes an object may draw more than its name.
-fn stem(question: &Question) -> Value {
+fn write_key(call: &WebhookCall) -> Value {
     let part = |path: &[&str]| {
         let path = [&["request"], path].concat();
-        tree::get(&question.body, &path).cloned().unwrap_or_default()
+        tree::get(&call.body, &path).cloned().unwrap_or_default()
     };
     let drawn = part(&["object", "metadata", "generateName"]);
     serde_json::json!([
-        question.to.url(),
+        call.to.url(),
         part(&["operation"]),
         part(&["resource"]),
         part(&["subResource"]),
@@ -162,8 +167,8 @@ fn stem(question: &Question) -> Value {
     ])
 }
 
-/// A question without the times in it.
-fn timeless(body: &Value) -> Value {
+/// A call without the times in it.
+fn without_times(body: &Value) -> Value {
     let mut body = body.clone();
     for field in ["creationTimestamp", "managedFields"] {
         tree::remove(&mut body, &["request", "object", "metadata", field]);
