@@ -1,5 +1,4 @@
-//! A chart as it was packed: takes the parts a loader found, answers what is in it. Knows nothing of files on disk, values
-//! from users, or rendering.
+//! The in-memory representation of a chart.
 
 use std::sync::Arc;
 
@@ -10,7 +9,7 @@ use crate::metadata::{Dependency, Metadata};
 /// A chart with its subcharts. Cheap to clone: file contents are shared.
 #[derive(Clone, Debug, Default)]
 pub struct Chart {
-    /// `Chart.yaml`, with the dependencies of a v1 chart's `requirements.yaml` folded in.
+    /// `Chart.yaml`, with the dependencies of a v1 chart's `requirements.yaml` merged in.
     pub metadata: Metadata,
     /// `Chart.lock`, or `requirements.lock` of a v1 chart.
     pub lock: Option<Lock>,
@@ -24,47 +23,47 @@ pub struct Chart {
     pub values_text: Option<Arc<[u8]>>,
     /// `values.schema.json`.
     pub schema: Option<Arc<[u8]>>,
-    /// The charts under `charts/`, by folder or archive name.
+    /// Subcharts under `charts/`, sorted by directory or archive name.
     pub dependencies: Vec<Chart>,
 }
 
-/// One file of a chart.
+/// A file of a chart.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct File {
-    /// Its path inside the chart, with forward slashes: `templates/deployment.yaml`.
+    /// Path in the chart, with forward slashes: `templates/deployment.yaml`.
     pub name: String,
-    /// Its contents, without a byte order mark.
+    /// Contents without a byte order mark.
     pub data: Arc<[u8]>,
 }
 
-/// The resolved dependencies a packager wrote down. Nothing here decides anything when rendering.
+/// The resolved dependencies of a lock file. They do not affect rendering.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Lock {
-    /// When it was written, as the file has it.
+    /// Time of the resolution, as written.
     pub generated: String,
-    /// A hash over the dependencies in `Chart.yaml`.
+    /// Hash of the dependencies in `Chart.yaml`.
     pub digest: String,
-    /// What was resolved.
+    /// Resolved dependencies.
     pub dependencies: Vec<Dependency>,
 }
 
 /// A custom resource definition of a chart or one of its subcharts.
 #[derive(Clone, Debug)]
 pub struct Crd<'a> {
-    /// Where it lies, counted from the root chart's name: `app/charts/db/crds/a.yaml`.
+    /// Path that starts with the root chart's name: `app/charts/db/crds/a.yaml`.
     pub filename: String,
     /// The file.
     pub file: &'a File,
 }
 
 impl Chart {
-    /// The chart's name; an alias once dependencies are processed.
+    /// Returns the chart's name; the alias after dependencies are processed.
     #[must_use]
     pub fn name(&self) -> &str {
         &self.metadata.name
     }
 
-    /// The definitions in `crds/` of this chart, then of its subcharts.
+    /// Returns the files in `crds/` of this chart, then of its subcharts.
     #[must_use]
     pub fn crds(&self) -> Vec<Crd<'_>> {
         let mut found = Vec::new();
@@ -85,7 +84,7 @@ impl Chart {
 }
 
 impl File {
-    /// A file; a leading byte order mark is dropped, as Helm does.
+    /// Creates a file; a leading byte order mark is removed, as in Helm.
     #[must_use]
     pub fn new(name: impl Into<String>, data: &[u8]) -> Self {
         Self {
@@ -95,7 +94,7 @@ impl File {
     }
 }
 
-/// `data` after a UTF-8 byte order mark.
+/// Returns `data` without a leading UTF-8 byte order mark.
 pub(crate) fn without_bom(data: &[u8]) -> &[u8] {
     data.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(data)
 }

@@ -1,6 +1,6 @@
-//! Values of a chart and its subcharts on top of each other: takes charts and the user's values, gives one map. The maps
-//! alias exactly as Helm's do, since templates can see it: tables deeper than `global.x` are one map in all charts, and
-//! what a subchart's defaults add to them shows in its parent.
+//! Coalesces the user's values with the defaults of a chart and its subcharts. The maps alias exactly as Helm's do, since
+//! templates can observe it: tables deeper than `global.x` are one map in all charts, and defaults that a subchart adds to
+//! them are visible in its parent.
 
 use mainstay_template::{Map, Str, Value};
 
@@ -13,16 +13,16 @@ use crate::warning::{ValuesWarning, Warning};
 
 const GLOBAL: &str = "global";
 
-/// What happens to a null in a higher layer.
+/// Meaning of a null in a higher layer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Nulls {
-    /// It removes the key.
+    /// Removes the key.
     Remove,
-    /// It stays, to remove the key later.
+    /// Is kept, to remove the key later.
     Keep,
 }
 
-/// One pass over a chart and its subcharts.
+/// A pass over a chart and its subcharts.
 pub(crate) struct Coalesce<'a> {
     pub(crate) nulls: Nulls,
     pub(crate) dialect: Dialect,
@@ -30,7 +30,7 @@ pub(crate) struct Coalesce<'a> {
 }
 
 impl Coalesce<'_> {
-    /// Fills `values`, which the caller must not share, with the defaults of `chart` and its subcharts.
+    /// Adds the defaults of `chart` and its subcharts to `values`, which must not be shared.
     pub(crate) fn run(&mut self, chart: &Chart, values: &Map) -> Result<(), ChartError> {
         self.chart(chart, values, "")
     }
@@ -64,12 +64,12 @@ impl Coalesce<'_> {
         Ok(())
     }
 
-    /// Hands the parent's globals down to a subchart.
+    /// Copies the parent's globals to a subchart.
     fn globals(&mut self, values: &Map, parent: &Map, prefix: &str) {
-        let Some(below) = global_of(values) else {
+        let Some(below) = globals_table(values) else {
             return self.warn(ValuesWarning::GlobalDestination);
         };
-        let Some(above) = global_of(parent) else {
+        let Some(above) = globals_table(parent) else {
             return self.warn(ValuesWarning::GlobalSource);
         };
         for (key, value) in snapshot(&above) {
@@ -98,7 +98,7 @@ impl Coalesce<'_> {
         values.insert(GLOBAL, Value::Map(below));
     }
 
-    /// Lays the chart's own defaults under `values`.
+    /// Merges the chart's own defaults below `values`.
     fn defaults(&mut self, chart: &Chart, values: &Map, prefix: &str) {
         let Some(defaults) = chart.values.as_map() else {
             return;
@@ -117,7 +117,7 @@ impl Coalesce<'_> {
                     } else {
                         self.nulls
                     };
-                    if nulls == Nulls::Remove && self.dialect == Dialect::Helm4 {
+                    if nulls == Nulls::Remove && self.dialect.removes_null_defaults() {
                         remove_nulls(&lower);
                     }
                     self.tables(&higher, &lower, &join(&prefix, &name), nulls);
@@ -131,9 +131,9 @@ impl Coalesce<'_> {
         }
     }
 
-    /// A default nobody overrides. Helm 4 drops nulls among defaults, Helm 3 passes them on.
+    /// Adds a default that no higher layer overrides.
     fn add_default(&self, values: &Map, key: Str, default: Value) {
-        if self.nulls == Nulls::Remove && self.dialect == Dialect::Helm4 {
+        if self.nulls == Nulls::Remove && self.dialect.removes_null_defaults() {
             match &default {
                 Value::Nil => return,
                 Value::Map(table) => remove_nulls(table),
@@ -143,7 +143,7 @@ impl Coalesce<'_> {
         values.insert(key, default);
     }
 
-    /// Lays `lower` under `higher`, table by table. Both may be changed.
+    /// Merges `lower` below `higher`, table by table. Both may be changed.
     pub(crate) fn tables(&mut self, higher: &Map, lower: &Map, prefix: &str, nulls: Nulls) {
         let was = snapshot(lower);
         let nulled = keys_of_nulls(higher);
@@ -212,7 +212,7 @@ impl Coalesce<'_> {
     }
 }
 
-/// Where an entry comes from and what its null means.
+/// The layer of an entry.
 #[derive(Clone, Copy)]
 struct Layer<'a> {
     prefix: &'a str,
@@ -220,8 +220,8 @@ struct Layer<'a> {
     had_value: bool,
 }
 
-/// The globals of `values`: a new table if there are none, nothing if they are no table.
-fn global_of(values: &Map) -> Option<Map> {
+/// Returns the globals of `values`, a new table if there are none, or `None` if they are not a table.
+fn globals_table(values: &Map) -> Option<Map> {
     match values.get(GLOBAL.as_bytes()) {
         None => Some(empty()),
         Some(_) => table(values, GLOBAL),
@@ -232,7 +232,7 @@ fn has_subchart(chart: &Chart, name: &str) -> bool {
     chart.dependencies.iter().any(|sub| sub.name() == name)
 }
 
-/// In order.
+/// Returns the keys with a null value, sorted.
 fn keys_of_nulls(map: &Map) -> Vec<Str> {
     let entries = map.entries();
     entries
@@ -242,7 +242,7 @@ fn keys_of_nulls(map: &Map) -> Vec<Str> {
         .collect()
 }
 
-/// Removes every null key, however deep in tables.
+/// Removes all keys with a null value, also in nested tables.
 fn remove_nulls(map: &Map) {
     map.entries_mut().retain(|_, value| !matches!(value, Value::Nil));
     for (_, value) in snapshot(map) {

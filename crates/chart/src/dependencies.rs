@@ -1,5 +1,4 @@
-//! Which subcharts take part, under which name, and what of their values goes up: takes a chart and the user's values,
-//! gives the chart as Helm renders it.
+//! Resolves the dependencies of a chart: enables and renames subcharts, and imports their values.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -16,7 +15,7 @@ use crate::tree::{copy_map, empty, own_map, table};
 use crate::version::in_range;
 use crate::warning::Warning;
 
-/// Decides every dependency of `chart`, then imports values upwards.
+/// Enables or disables every dependency of `chart`, then imports values from subcharts to their parents.
 pub(crate) fn process_dependencies(
     chart: &mut Chart,
     values: &Map,
@@ -28,13 +27,14 @@ pub(crate) fn process_dependencies(
     process.import(chart)
 }
 
+/// The state of one resolution.
 struct Process<'a> {
     dialect: Dialect,
     warnings: &'a mut Vec<Warning>,
 }
 
 impl Process<'_> {
-    /// Switches the dependencies of `chart`, which lies at `path`, and of those that stay.
+    /// Enables or disables the dependencies of `chart`, whose values are at `path`, and recursively of enabled ones.
     fn enable(&mut self, chart: &mut Chart, values: &Map, path: &str) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
@@ -69,7 +69,7 @@ impl Process<'_> {
         Ok(merged)
     }
 
-    /// A tag that is true keeps a dependency; without one, a tag that is false removes it.
+    /// A true tag enables a dependency; without one, a false tag disables it.
     fn apply_tags(&mut self, wanted: &mut [Dependency], values: &Map) {
         let Some(tags) = table(values, "tags") else { return };
         for dependency in wanted {
@@ -89,7 +89,7 @@ impl Process<'_> {
         }
     }
 
-    /// The first condition that is a boolean decides, over the tags.
+    /// The first condition that is a boolean decides and overrides tags.
     fn apply_conditions(&mut self, wanted: &mut [Dependency], values: &Map, path: &str) {
         for dependency in wanted {
             for condition in dependency
@@ -113,7 +113,7 @@ impl Process<'_> {
         }
     }
 
-    /// Innermost first.
+    /// Imports values, innermost charts first.
     fn import(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
         for sub in &mut chart.dependencies {
             self.import(sub)?;
@@ -121,8 +121,8 @@ impl Process<'_> {
         self.import_into(chart)
     }
 
-    /// Imported values lie under the parent's own. The chart's values become those of all its subcharts, too: that is
-    /// what Helm leaves behind, and a later null finds them.
+    /// Imports values below the parent's own. As in Helm, the chart's values also receive those of all its subcharts, which
+    /// a null of the user can remove later.
     fn import_into(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
@@ -131,7 +131,12 @@ impl Process<'_> {
         let imported = empty();
         for dependency in &mut wanted {
             for import in std::mem::take(&mut dependency.import_values) {
-                let Some((child, parent, is_export)) = paths_of(import) else {
+                let Some(ImportPaths {
+                    child,
+                    parent,
+                    is_export,
+                }) = ImportPaths::from_import(import)
+                else {
                     continue;
                 };
                 match table_at(&merged, &format!("{}.{child}", dependency.name)) {
@@ -172,8 +177,8 @@ impl Process<'_> {
     }
 }
 
-/// The charts that nobody names, then those that are named, in that order and under their aliases. Marks every
-/// dependency as enabled, to start with.
+/// Returns the charts that no dependency names, then the named ones in the order of the dependencies and under their
+/// aliases. Marks every dependency as enabled.
 fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
     let named = |chart: &Chart| wanted.iter().any(|dependency| fits(chart, dependency));
     let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();
@@ -197,23 +202,40 @@ fn fits(chart: &Chart, dependency: &Dependency) -> bool {
     chart.name() == dependency.name && in_range(&dependency.version, &chart.metadata.version)
 }
 
-/// Child path, parent path, and whether it was given as an export's name.
-fn paths_of(import: ImportValue) -> Option<(String, String, bool)> {
-    match import {
-        ImportValue::Export(name) => Some((format!("exports.{name}"), ".".into(), true)),
-        ImportValue::Table { child, parent } => Some((child, parent, false)),
-        ImportValue::Other => None,
+/// Source and target of an import.
+struct ImportPaths {
+    child: String,
+    parent: String,
+    /// Whether the import was written as the name of an export.
+    is_export: bool,
+}
+
+impl ImportPaths {
+    fn from_import(import: ImportValue) -> Option<Self> {
+        match import {
+            ImportValue::Export(name) => Some(Self {
+                child: format!("exports.{name}"),
+                parent: ".".into(),
+                is_export: true,
+            }),
+            ImportValue::Table { child, parent } => Some(Self {
+                child,
+                parent,
+                is_export: false,
+            }),
+            ImportValue::Other => None,
+        }
     }
 }
 
-/// The table at a dotted path, or the first key that is none.
+/// Returns the table at a dotted path, or the first key that is not a table.
 fn table_at(values: &Map, path: &str) -> Result<Map, String> {
     path.split('.').try_fold(values.clone(), |map, key| {
         table(&map, key).ok_or_else(|| key.to_owned())
     })
 }
 
-/// What is at a dotted path, unless it is a table.
+/// Returns the value at a dotted path unless it is a table.
 fn value_at(values: &Map, path: &str) -> Option<Value> {
     let (tables, key) = path
         .rsplit_once('.')
@@ -225,7 +247,7 @@ fn value_at(values: &Map, path: &str) -> Option<Value> {
         .filter(|value| !matches!(value, Value::Map(_)))
 }
 
-/// `table` at a dotted path of an otherwise empty map.
+/// Returns an otherwise empty map with `table` at a dotted path.
 fn under(path: &str, table: Map) -> Map {
     if path == "." {
         return table;

@@ -1,6 +1,16 @@
-//! Which Helm to be: the two dialects differ in a few rules and in how they word warnings.
+//! The differences between Helm 3 and Helm 4, one method each.
+//!
+//! A [`Dialect`] is kept by whatever holds the state of an operation (the loader, the render options, the printer). Code
+//! asks it for a rule or a text and does not compare versions itself.
 
-/// A dialect of Helm.
+use mainstay_template::Function;
+
+use crate::error::{ArchiveError, ChartError, SourceError};
+use crate::functions;
+use crate::manifest::split;
+use crate::warning::Warning;
+
+/// The Helm version whose rules and messages apply.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Dialect {
     /// Helm 3.
@@ -8,4 +18,241 @@ pub enum Dialect {
     /// Helm 4.
     #[default]
     Helm4,
+}
+
+/// Loading.
+impl Dialect {
+    /// Whether a directory without `Chart.yaml` is rejected before `.helmignore` and other files are read.
+    ///
+    /// Helm 4 opens `Chart.yaml` first. Helm 3 reads the directory and misses the file at the end.
+    pub(crate) fn opens_chart_yaml_first(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether the root chart's `apiVersion` is checked before anything else is decoded.
+    ///
+    /// Helm 4 selects a loader by it and rejects all but `v1` and `v2`. Helm 3 has one loader.
+    pub(crate) fn selects_loader_by_api_version(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Returns the error for an archive file that cannot be unpacked.
+    ///
+    /// Helm 4 prefixes the cause with "unable to load chart archive". Helm 3 reports the cause alone.
+    pub(crate) fn archive_error(self, source: ArchiveError) -> ChartError {
+        match self {
+            Self::Helm3 => source.into(),
+            Self::Helm4 => SourceError::Archive { source }.into(),
+        }
+    }
+
+    /// The Go package of `Metadata`, `Lock`, `Maintainer` and `Dependency` in decoding errors.
+    ///
+    /// `chart` in Helm 3, `v2` in Helm 4.
+    pub(crate) fn metadata_package(self) -> &'static str {
+        match self {
+            Self::Helm3 => "chart",
+            Self::Helm4 => "v2",
+        }
+    }
+}
+
+/// Values and dependencies.
+impl Dialect {
+    /// Whether all documents of a values file are read and merged.
+    ///
+    /// Helm 4 reads all of them. Helm 3 reads the first.
+    pub(crate) fn merges_values_documents(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether `--set-json` accepts a whole object, `{"a": 1}`.
+    ///
+    /// Helm 4 does. Helm 3 accepts assignments only.
+    pub(crate) fn accepts_set_json_object(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether `--set` ignores an index without its closing bracket at the end of the argument.
+    ///
+    /// Helm 4 ends silently. Helm 3 fails with "error parsing index: EOF".
+    pub(crate) fn ignores_unclosed_index(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether null values among a chart's defaults are removed when values are coalesced.
+    ///
+    /// Helm 4 removes them. Helm 3 passes them on to templates.
+    pub(crate) fn removes_null_defaults(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// The start of the error about charts that `Chart.yaml` names and `charts/` lacks.
+    pub(crate) fn missing_dependencies_prefix(self) -> &'static str {
+        match self {
+            Self::Helm3 => {
+                "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies:"
+            }
+            Self::Helm4 => {
+                "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies:"
+            }
+        }
+    }
+
+    /// Returns the error for dependencies that cannot be enabled, disabled or imported from.
+    ///
+    /// Helm 4 prefixes the cause with "chart dependencies processing failed". Helm 3 reports the cause alone.
+    pub(crate) fn dependencies_error(self, source: ChartError) -> ChartError {
+        match self {
+            Self::Helm3 => source,
+            Self::Helm4 => ChartError::Dependencies(Box::new(source)),
+        }
+    }
+}
+
+/// Objects that templates see.
+impl Dialect {
+    /// The Go type of `.Values`: `chartutil.Values` in Helm 3, `common.Values` in Helm 4.
+    pub(crate) fn values_type(self) -> &'static str {
+        match self {
+            Self::Helm3 => "chartutil.Values",
+            Self::Helm4 => "common.Values",
+        }
+    }
+
+    /// The Go types of `.Capabilities` and its fields: in package `chartutil` in Helm 3, `common` in Helm 4.
+    pub(crate) fn capabilities_types(self) -> CapabilitiesTypes {
+        match self {
+            Self::Helm3 => CapabilitiesTypes {
+                capabilities: "*chartutil.Capabilities",
+                version_set: "chartutil.VersionSet",
+                kube_version: "chartutil.KubeVersion",
+            },
+            Self::Helm4 => CapabilitiesTypes {
+                capabilities: "*common.Capabilities",
+                version_set: "common.VersionSet",
+                kube_version: "common.KubeVersion",
+            },
+        }
+    }
+
+    /// The minor Kubernetes version assumed without a cluster.
+    ///
+    /// Helm 4 assumes that of its client library, 1.36. Helm 3 assumes 1.20.
+    pub(crate) fn default_kube_minor(self) -> &'static str {
+        match self {
+            Self::Helm3 => "20",
+            Self::Helm4 => "36",
+        }
+    }
+
+    /// `.Capabilities.HelmVersion.Version`: the release we compare with.
+    pub(crate) fn helm_version(self) -> &'static str {
+        match self {
+            Self::Helm3 => "v3.21.4",
+            Self::Helm4 => "v4.2.4",
+        }
+    }
+
+    /// `.Capabilities.HelmVersion.KubeClientVersion`, which Helm 3 does not have.
+    pub(crate) fn kube_client_version(self) -> Option<&'static str> {
+        match self {
+            Self::Helm3 => None,
+            Self::Helm4 => Some("v1.36"),
+        }
+    }
+
+    /// Whether `.Capabilities.KubeVersion.Version` keeps suffixes such as `-gke.1`.
+    ///
+    /// Helm 4 keeps them. Helm 3 drops everything after the patch number.
+    pub(crate) fn keeps_kube_version_suffix(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether printing `.Capabilities.KubeVersion` shows the normalized version, too.
+    ///
+    /// It is a field of Helm 4's struct and not of Helm 3's.
+    pub(crate) fn prints_normalized_kube_version(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether `.Chart`, its maintainers and dependencies are maps.
+    ///
+    /// They are maps by Go field name in Helm 4, structs in Helm 3; the two print and serialize differently.
+    pub(crate) fn shows_chart_as_map(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// Whether `.Files.Lines` fails for an empty file.
+    ///
+    /// Helm 4 fails with a Go runtime error. Helm 3 returns an empty list.
+    pub(crate) fn fails_on_lines_of_empty_file(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// The template functions that only this Helm has or overrides.
+    ///
+    /// Helm 4 adds `mustToToml`, `mustToYaml` and `mustToJson`; Helm 3 has Sprig's `mustToJson` only.
+    pub(crate) fn additional_functions(self) -> &'static [Function] {
+        match self {
+            Self::Helm3 => &[],
+            Self::Helm4 => functions::HELM4,
+        }
+    }
+
+    /// Whether a chain of template errors is printed one link per line.
+    ///
+    /// Helm 4 does so. Helm 3 prints Go's single line.
+    pub(crate) fn prints_error_trace(self) -> bool {
+        self == Self::Helm4
+    }
+}
+
+/// Manifests and messages.
+impl Dialect {
+    /// Splits rendered text into its non-blank YAML documents.
+    ///
+    /// In Helm 4 three dashes at the start of any line separate, and trailing white space stays. In Helm 3 a separator
+    /// consumes the white space around it, so the second of two consecutive separators stays in the document.
+    pub(crate) fn split_documents(self, text: &[u8]) -> Vec<&[u8]> {
+        match self {
+            Self::Helm3 => split::split_trimmed(text),
+            Self::Helm4 => split::split_lines(text),
+        }
+    }
+
+    /// Whether admission webhooks are installed last.
+    ///
+    /// Helm 4 does so, so that a webhook does not reject the objects it serves. Helm 3 treats them as unknown kinds.
+    pub(crate) fn installs_webhooks_last(self) -> bool {
+        self == Self::Helm4
+    }
+
+    /// The Go type of a manifest's head in decoding errors.
+    ///
+    /// `releaseutil.SimpleHead` in Helm 3, `util.SimpleHead` in Helm 4.
+    pub(crate) fn head_type(self) -> &'static str {
+        match self {
+            Self::Helm3 => "releaseutil.SimpleHead",
+            Self::Helm4 => "util.SimpleHead",
+        }
+    }
+
+    /// Returns the line on standard error for `warning`, without the line break.
+    ///
+    /// Helm 4 writes `slog` records. Helm 3 writes the source file and line of Helm's code before the message.
+    pub(crate) fn warning_line(self, warning: &Warning) -> String {
+        match self {
+            Self::Helm3 => warning.helm3(),
+            Self::Helm4 => warning.helm4(),
+        }
+    }
+}
+
+/// Go types of `.Capabilities` and its fields.
+#[derive(Clone, Copy)]
+pub(crate) struct CapabilitiesTypes {
+    pub(crate) capabilities: &'static str,
+    pub(crate) version_set: &'static str,
+    pub(crate) kube_version: &'static str,
 }

@@ -1,103 +1,104 @@
-//! Why a chart could not be loaded or its values put together, in Helm's words. An error's source is not repeated in its
-//! text: an edge joins the chain with `: `, which gives Helm's whole line.
+//! Errors of loading and rendering, with Helm's messages. A source is not repeated in the text of an error: joining the
+//! chain with `: ` produces Helm's line.
 
 use crate::dialect::Dialect;
 use crate::go::quote;
+use crate::load::fields::DecodeError;
 use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;
 
-/// A failed load, or values that do not fit.
+/// An error of loading, preparing, rendering or printing a chart.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ChartError {
     /// The archive is unsafe, broken or too large.
     #[error(transparent)]
     Archive(#[from] ArchiveError),
-    /// The folder or file could not be read.
+    /// The directory or file cannot be read.
     #[error(transparent)]
     Source(#[from] SourceError),
-    /// No `Chart.yaml` among the files.
+    /// The chart has no `Chart.yaml`.
     #[error("Chart.yaml file is missing")]
     NoMetadata,
     /// `apiVersion` is neither `v1` nor `v2`.
     #[error("unsupported chart version")]
     UnsupportedVersion,
-    /// `apiVersion: v3`, which Helm 4 knows and does not install.
+    /// `apiVersion: v3`, which Helm 4 recognizes and does not install.
     #[error("invalid chart apiVersion")]
     FutureVersion,
-    /// A file is not YAML.
+    /// A file is not valid YAML.
     #[error("cannot load {file}")]
     Yaml {
-        /// Its name in the chart.
+        /// File name in the chart.
         file: String,
-        /// What is wrong, and where.
+        /// The syntax error and its position.
         source: Box<mainstay_yaml::Error>,
     },
-    /// A file is YAML, but its fields do not fit.
-    #[error("cannot load {file}: {text}")]
+    /// A field of a YAML file has the wrong type.
+    #[error("cannot load {file}")]
     Decode {
-        /// Its name in the chart.
+        /// File name in the chart.
         file: String,
-        /// What Go says.
-        text: String,
+        /// The message of Go's decoder.
+        source: DecodeError,
     },
-    /// `values.yaml` is no map of values.
+    /// `values.yaml` is not a map of values.
     #[error("cannot load {file}")]
     Values {
-        /// Its name in the chart.
+        /// File name in the chart.
         file: String,
-        /// What is wrong, and where.
+        /// The error and its position.
         source: ValuesError,
     },
-    /// The metadata breaks a rule.
+    /// The metadata violates a rule.
     #[error("validation: {0}")]
     Validation(String),
-    /// `charts/x.tgz` is a folder.
+    /// `charts/x.tgz` is a directory.
     #[error("error unpacking subchart tar in {chart}: expected {expected}, got {got}")]
     SubchartArchive {
-        /// The chart that holds it.
+        /// The parent chart.
         chart: String,
-        /// The archive's name.
+        /// Name of the archive.
         expected: String,
-        /// The first file found in its place.
+        /// The first file found instead.
         got: String,
     },
-    /// A subchart could not be loaded.
+    /// A subchart cannot be loaded.
     #[error("error unpacking subchart {name} in {chart}")]
     Subchart {
-        /// The folder or archive under `charts/`.
+        /// Directory or archive under `charts/`.
         name: String,
-        /// The chart that holds it.
+        /// The parent chart.
         chart: String,
-        /// Why.
+        /// The subchart's error.
         source: Box<ChartError>,
     },
-    /// Charts within charts within charts.
+    /// Subcharts are nested too deeply.
     #[error("charts are nested more deeply than {0} levels")]
     TooDeep(usize),
-    /// A library chart, or a type that is none.
+    /// The chart is a library or has an unknown type.
     #[error("{0} charts are not installable")]
     NotInstallable(String),
-    /// `dependencies` names charts that `charts/` does not have.
-    #[error("{} found in Chart.yaml, but missing in charts/ directory: {}", ask_for_build(*.dialect), .names.join(", "))]
+    /// `dependencies` names charts that are not in `charts/`.
+    #[error("{} found in Chart.yaml, but missing in charts/ directory: {}", .dialect.missing_dependencies_prefix(), .names.join(", "))]
     MissingDependencies {
-        /// Their names.
+        /// Names of the missing charts.
         names: Vec<String>,
-        /// Whose words.
+        /// The Helm version whose message applies.
         dialect: Dialect,
     },
-    /// Dependencies could not be switched on or off.
+    /// Dependencies cannot be enabled, disabled or imported from.
     #[error("chart dependencies processing failed")]
     Dependencies(#[source] Box<ChartError>),
-    /// A subchart's values are not a table.
+    /// The values of a subchart are not a table.
     #[error("type mismatch on {name}: {value}")]
     TypeMismatch {
         /// The subchart.
         name: String,
-        /// What is there, as Go's `%t` prints it.
+        /// The value, as Go's `%t` prints it.
         value: String,
     },
-    /// The cluster is too old or too new.
+    /// The cluster's version does not match the chart's constraint.
     #[error("chart requires kubeVersion: {wanted} which is incompatible with Kubernetes {got}")]
     KubeVersion {
         /// The chart's constraint.
@@ -105,52 +106,57 @@ pub enum ChartError {
         /// The cluster's version.
         got: String,
     },
-    /// Values break a schema; each chart's complaints, as Helm lays them out.
+    /// Values violate a schema; the text lists the violations by chart, as Helm formats them.
     #[error("values don't meet the specifications of the schema(s) in the following chart(s):\n{0}")]
     Schema(String),
-    /// A template could not be parsed or run; the text is the one Helm prints.
+    /// A template cannot be parsed or executed.
     #[error("{text}")]
     Template {
-        /// What went wrong, in the words of the dialect asked for.
+        /// Helm's message.
         text: String,
-        /// The innermost place in the chart's own files.
-        place: Option<Box<SourceLocation>>,
+        /// The innermost position in a file of the chart.
+        location: Option<Box<SourceLocation>>,
     },
-    /// What a template made is not a manifest.
+    /// The output of a template is not a manifest.
     #[error("YAML parse error on {path}: {problem}")]
     Manifest {
-        /// The template.
+        /// Path of the template.
         path: String,
-        /// What is wrong with its output.
+        /// The message of Go's decoder.
         problem: String,
-        /// Where in its output.
-        place: Option<Box<SourceLocation>>,
-        /// What all templates made, for whoever wants to see it nevertheless.
+        /// Position in the output.
+        location: Option<Box<SourceLocation>>,
+        /// The output of all templates, for `--debug`.
         rendered: Vec<u8>,
     },
-    /// `--show-only` names nothing that was rendered.
+    /// `--show-only` matches no rendered template.
     #[error("could not find template {0} in chart")]
     NoSuchTemplate(String),
     /// The post-renderer failed.
     #[error("error while running post render on files: {0}")]
-    PostRender(String),
+    PostRender(CallbackError),
 }
 
-/// Where in which text.
+/// An error of a callback, such as a reader of files or a post-renderer. The text is shown to the user as it is.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct CallbackError(pub String);
+
+/// A position in a text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SourceLocation {
-    /// A path inside the chart, or the name of a values file.
+    /// Path in the chart, or name of a values file.
     pub file: String,
-    /// From 1.
+    /// Line, counted from 1.
     pub line: u32,
-    /// From 1, in characters.
+    /// Column in characters, counted from 1.
     pub column: Option<u32>,
-    /// The text of that line.
+    /// Text of the line.
     pub source: Option<String>,
 }
 
 impl ChartError {
-    /// Whether the chart was being rendered: then Helm has something to show with `--debug`, and says so.
+    /// Whether the chart was being rendered: Helm then mentions `--debug`.
     #[must_use]
     pub fn is_from_render(&self) -> bool {
         matches!(
@@ -159,7 +165,7 @@ impl ChartError {
         )
     }
 
-    /// What `--debug` prints nevertheless.
+    /// The output that `--debug` prints in spite of the error.
     #[must_use]
     pub fn rendered(&self) -> &[u8] {
         match self {
@@ -168,174 +174,174 @@ impl ChartError {
         }
     }
 
-    /// Where it happened, as far as that is known.
+    /// The position of the error, if it is known.
     #[must_use]
     pub fn location(&self) -> Option<&SourceLocation> {
         match self {
-            Self::Template { place, .. } | Self::Manifest { place, .. } => place.as_deref(),
+            Self::Template { location, .. } | Self::Manifest { location, .. } => location.as_deref(),
             _ => None,
         }
     }
 }
 
-/// Why a chart could not be read from disk.
+/// An error of reading a chart from disk.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum SourceError {
-    /// The system refuses.
+    /// A system call failed.
     #[error("{what} {path}: {}", go_io(.reason))]
     Io {
         /// The system call, as Go names it.
         what: &'static str,
-        /// On what.
+        /// Its path.
         path: String,
-        /// Why; its words are part of the message.
+        /// The system's error, which is part of the message.
         reason: std::io::Error,
     },
-    /// No `Chart.yaml` in the folder.
+    /// The directory has no `Chart.yaml`.
     #[error("unable to detect chart at {chart}")]
     NoChart {
-        /// Where it should be.
+        /// Expected path of the file.
         chart: String,
-        /// Why not.
+        /// The error of opening it.
         source: Box<ChartError>,
     },
-    /// Not gzip inside.
+    /// The file is not gzip data.
     #[error("file '{name}' does not appear to be a valid chart file (details: gzip: invalid header)")]
     NotAChart {
-        /// The file.
+        /// File name.
         name: String,
     },
-    /// Helm 4 says only this; the source says why.
+    /// The archive cannot be unpacked; used by Helm 4.
     #[error("unable to load chart archive")]
     Archive {
-        /// Why.
+        /// The archive's error.
         source: ArchiveError,
     },
-    /// A YAML file where an archive should be.
+    /// A YAML file instead of an archive.
     #[error("file '{name}' seems to be a YAML file, but expected a gzipped archive")]
     YamlNotArchive {
-        /// The file.
+        /// File name.
         name: String,
     },
-    /// Something else where an archive should be.
+    /// Another type of file instead of an archive.
     #[error("file '{name}' does not appear to be a gzipped archive; got '{found}'")]
     NotAnArchive {
-        /// The file.
+        /// File name.
         name: String,
-        /// Its type, as Go guesses it.
+        /// The content type, as Go guesses it.
         found: &'static str,
     },
-    /// `.helmignore` has a rule Helm refuses.
+    /// `.helmignore` has an invalid rule.
     #[error(transparent)]
     Ignore(IgnoreError),
-    /// A device, socket or pipe.
+    /// The file is a device, socket or pipe.
     #[error("cannot load irregular file {path} as it has file mode type bits set")]
     Irregular {
-        /// Which.
+        /// Path of the file.
         path: String,
     },
-    /// A file over Helm's cap.
+    /// The file exceeds Helm's limit.
     #[error("chart file {} is larger than the maximum file size {limit}", quote(.name))]
     TooLarge {
-        /// Its name.
+        /// File name.
         name: String,
-        /// The cap.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// More than any chart has.
-    #[error("chart folder {path} is larger than the maximum size {limit}")]
-    FolderTooLarge {
-        /// Which.
+    /// The files together exceed the limit.
+    #[error("chart directory {path} is larger than the maximum size {limit}")]
+    DirectoryTooLarge {
+        /// Path of the directory.
         path: String,
-        /// The cap.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// A link that leads nowhere.
+    /// A link without a target.
     #[error("error evaluating symlink {path}: lstat {target}: {}", go_io(.reason))]
     Link {
-        /// The link.
+        /// Path of the link.
         path: String,
-        /// What it names.
+        /// Its target.
         target: String,
-        /// Why; its words are part of the message.
+        /// The system's error, which is part of the message.
         reason: std::io::Error,
     },
-    /// Links in a circle, or folders without end.
-    #[error("chart folder never ends: {path} leads back to itself or is nested too deeply")]
+    /// Links form a cycle, or directories are nested too deeply.
+    #[error("chart directory {path} links back to itself or is nested too deeply")]
     Endless {
-        /// Where.
+        /// Path of the directory.
         path: String,
     },
-    /// A name that is not text.
-    #[error("chart folder has a file name that is not UTF-8: {}", quote(.path))]
+    /// A file name is not UTF-8.
+    #[error("chart directory has a file name that is not UTF-8: {}", quote(.path))]
     NameNotText {
-        /// Where.
+        /// Path of the file.
         path: String,
     },
 }
 
-/// Why the user's values could not be put together.
+/// An error of merging the user's values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LayerError {
-    /// A file could not be read.
-    #[error("{text}")]
+    /// A file cannot be read.
+    #[error("{reason}")]
     Read {
-        /// Its name.
+        /// File name.
         file: String,
-        /// Why, as the reader of files says it.
-        text: String,
+        /// The error of the reader, which is the whole message.
+        reason: CallbackError,
     },
-    /// A file is no map of values.
+    /// A file is not a map of values.
     #[error("failed to parse {file}")]
     File {
-        /// Its name.
+        /// File name.
         file: String,
-        /// What is wrong, and where.
+        /// The error and its position.
         source: ValuesError,
     },
-    /// `--set-json` with an object that is none.
+    /// `--set-json` with an invalid object.
     #[error("failed parsing --set-json data JSON: {argument}")]
     JsonObject {
         /// The argument.
         argument: String,
-        /// What is wrong, which Helm keeps to itself.
+        /// The syntax error, which Helm does not print.
         cause: Box<mainstay_yaml::Error>,
     },
-    /// `--set-json` with assignments that are none.
+    /// `--set-json` with invalid assignments.
     #[error("failed parsing --set-json data {argument}")]
     Json {
         /// The argument.
         argument: String,
-        /// What is wrong, which Helm keeps to itself.
+        /// The syntax error, which Helm does not print.
         cause: SetError,
     },
-    /// Another flag of the family.
+    /// Another flag of the `--set` family.
     #[error("failed parsing {flag} data")]
     Set {
         /// The flag.
         flag: &'static str,
         /// The argument.
         argument: String,
-        /// What is wrong, and after how many bytes.
+        /// The syntax error and its position.
         source: SetError,
     },
 }
 
-/// Why a text is no map of values.
+/// A text that is not a map of values.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ValuesError {
-    /// Something follows `---` on its line.
+    /// Text follows `---` on the same line.
     #[error("error reading yaml document: invalid Yaml document separator: {text}")]
     Separator {
-        /// What follows.
+        /// The text after the separator.
         text: String,
-        /// The line, from 1.
+        /// Line, counted from 1.
         line: usize,
     },
-    /// A document is not YAML, or not a map. The position is counted from the start of the file, not of the document.
+    /// A document is not YAML or not a map. The position is relative to the file, not to the document.
     #[error("cannot unmarshal yaml document")]
     Document(#[source] Box<mainstay_yaml::Error>),
     /// The same in Helm 3, which reads one document only.
@@ -343,75 +349,75 @@ pub enum ValuesError {
     Plain(Box<mainstay_yaml::Error>),
 }
 
-/// Why an archive was refused.
+/// An archive that is rejected.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum ArchiveError {
-    /// Not gzip.
+    /// Not gzip data.
     #[error("gzip: invalid header")]
     NotGzip,
-    /// The compressed stream ends early or is damaged.
+    /// The compressed stream is truncated or damaged.
     #[error("{0}")]
     Gzip(String),
-    /// The archive ends in the middle of an entry.
+    /// The archive ends inside an entry.
     #[error("unexpected EOF")]
     Truncated,
-    /// No bytes at all.
+    /// The archive is empty.
     #[error("EOF")]
     NoData,
-    /// A file with holes, which no chart needs.
+    /// A sparse file.
     #[error("archive/tar: sparse files are not supported")]
     Sparse,
     /// An extended header of more than a mebibyte.
     #[error("archive/tar: header field too long")]
     FieldTooLong,
-    /// A header that is none.
+    /// An invalid header.
     #[error("archive/tar: invalid tar header")]
     Header,
-    /// A path from the root.
+    /// An absolute path.
     #[error("chart illegally contains absolute paths")]
     Absolute,
-    /// A path that is the base folder itself, or not in it.
+    /// A path that is the base directory or outside it.
     #[error("chart illegally contains content outside the base directory: {}", quote(.0))]
     Outside(String),
-    /// A path that climbs.
+    /// A path with `..`.
     #[error("chart illegally references parent directory")]
     Parent,
     /// A path with a drive letter.
     #[error("chart contains illegally named files")]
     Drive,
-    /// `Chart.yaml` outside a folder.
+    /// `Chart.yaml` is not inside a directory.
     #[error("chart yaml not in base directory")]
     BaseDirectory,
-    /// The whole is too large.
+    /// The files together exceed the limit.
     #[error("decompressed chart is larger than the maximum size {0}")]
     TooLarge(u64),
-    /// One file is too large.
+    /// A file exceeds the limit.
     #[error("decompressed chart file {} is larger than the maximum file size {limit}", quote(.name))]
     FileTooLarge {
-        /// Its name in the archive.
+        /// Name in the archive.
         name: String,
-        /// The limit.
+        /// Maximum size in bytes.
         limit: u64,
     },
-    /// Nothing in it.
+    /// The archive has no files.
     #[error("no files in chart archive")]
     Empty,
-    /// More entries than any chart has.
+    /// Too many entries.
     #[error("chart archive has more than {0} entries")]
     TooManyEntries(usize),
-    /// A name longer than any file system takes.
+    /// A file name is too long for any file system.
     #[error("chart archive has a file name longer than {0} bytes")]
     NameTooLong(usize),
-    /// A name that is not text.
+    /// A file name is not UTF-8.
     #[error("chart archive has a file name that is not UTF-8: {}", quote(.0))]
     NameNotText(String),
-    /// A few bytes that unpack to very many.
+    /// The compression ratio is too high.
     #[error("chart archive expands to more than {0} times its size")]
     Ratio(u64),
 }
 
-/// The system's reason in Go's words.
+/// Formats a system error as Go does.
 fn go_io(error: &std::io::Error) -> String {
     use std::io::ErrorKind;
     match error.kind() {
@@ -422,17 +428,6 @@ fn go_io(error: &std::io::Error) -> String {
         _ => {
             let text = error.to_string();
             text.split(" (os error").next().unwrap_or(&text).to_lowercase()
-        }
-    }
-}
-
-fn ask_for_build(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Helm3 => {
-            "An error occurred while checking for chart dependencies. You may need to run `helm dependency build` to fetch missing dependencies:"
-        }
-        Dialect::Helm4 => {
-            "an error occurred while checking for chart dependencies. You may need to run 'helm dependency build' to fetch missing dependencies:"
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Helm charts: load, coalesce values, render.
+//! Loads Helm charts, coalesces values and renders manifests, byte for byte as Helm 3 and Helm 4 do.
 //!
 //! ```text
 //! bytes ──load_*()──▶ Chart ─┐
@@ -6,7 +6,7 @@
 //! -f, --set, … ─────▶ Value ─┘
 //! ```
 //!
-//! [`template`] is all of it in one call.
+//! [`template`] performs all steps in one call. [`Dialect`] selects the Helm version.
 
 mod chart;
 mod coalesce;
@@ -33,12 +33,15 @@ mod warning;
 
 pub use chart::{Chart, Crd, File, Lock};
 pub use dialect::Dialect;
-pub use error::{ArchiveError, ChartError, LayerError, SourceError, SourceLocation, ValuesError};
+pub use error::{
+    ArchiveError, CallbackError, ChartError, LayerError, SourceError, SourceLocation, ValuesError,
+};
+pub use load::fields::DecodeError;
 pub use load::ignore::IgnoreError;
 pub use load::{Loaded, load_archive, load_files, read_archive};
 pub use manifest::{Head, Hook, HookEvent, Manifest, Manifests, sort_manifests};
 pub use metadata::{Dependency, ImportValue, Maintainer, Metadata};
-pub use objects::{Capabilities, HelmVersion, KubeVersion};
+pub use objects::{Capabilities, HelmVersion, KubeVersion, KubeVersionError};
 pub use prepare::{PrepareOptions, Prepared, prepare};
 pub use print::{OutputFile, OutputKind, PostRenderer, PrintOptions};
 pub use render::{Release, RenderOptions, Rendered, render};

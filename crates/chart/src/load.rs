@@ -1,8 +1,7 @@
-//! Files to a chart: takes names with contents in the order of their source, gives a [`Chart`] with its subcharts. Knows
-//! nothing of disks or networks.
+//! Builds a [`Chart`] with its subcharts from files in memory. Does not access disks or networks.
 
 pub(crate) mod archive;
-mod fields;
+pub(crate) mod fields;
 pub(crate) mod ignore;
 pub(crate) mod path_match;
 mod tar;
@@ -20,21 +19,21 @@ use crate::values::load_values;
 use crate::warning::Warning;
 
 use archive::{ArchiveLimits, unpack};
-use fields::Decode;
+use fields::{DecodeError, Decoder};
 
-/// Charts within charts.
+/// Maximum nesting of subcharts.
 const MAX_NESTING: usize = 32;
 
-/// A chart and what there was to say about it.
+/// A loaded chart.
 #[derive(Clone, Debug)]
 pub struct Loaded {
     /// The chart.
     pub chart: Chart,
-    /// What Helm would have said on standard error.
+    /// Warnings that Helm writes to stderr.
     pub warnings: Vec<Warning>,
 }
 
-/// Builds a chart from its files, named from the chart's folder on.
+/// Builds a chart from its files, whose names are relative to the chart's directory.
 pub fn load_files(files: Vec<File>, dialect: Dialect) -> Result<Loaded, ChartError> {
     let mut loader = Loader {
         dialect,
@@ -63,35 +62,35 @@ pub fn load_archive(bytes: &[u8], dialect: Dialect) -> Result<Loaded, ChartError
     })
 }
 
-/// The files of a gzipped tar archive, named from the chart's folder on: what [`load_files`] takes. All of Helm's rules for
-/// names hold and every size is capped, so the names are safe to make paths of.
+/// Returns the files of a gzipped tar archive, named as [`load_files`] expects them. Helm's rules for names are enforced and
+/// all sizes are limited, so that the names are safe to use as paths.
 pub fn read_archive(bytes: &[u8]) -> Result<Vec<File>, ArchiveError> {
     unpack(bytes, &mut ArchiveLimits::default())
 }
 
+/// The state of one load.
 struct Loader {
     dialect: Dialect,
     warnings: Vec<Warning>,
-    /// Shared by an archive and the archives inside it.
+    /// Shared by an archive and the archives in it.
     limits: ArchiveLimits,
 }
 
-/// The files of one chart, by what they are for.
+/// The files of one chart by purpose.
 #[derive(Default)]
 struct Parts {
     chart: Chart,
     draft: Option<Draft>,
     templates: Vec<File>,
     files: Vec<File>,
-    /// By folder or archive name; file names counted from `charts/`.
+    /// Files by name of the subchart's directory or archive; file names are relative to `charts/`.
     subcharts: BTreeMap<String, Vec<File>>,
 }
 
 impl Loader {
-    /// The root chart: its version decides whether this loader is the right one.
     fn top(&mut self, files: Vec<File>) -> Result<Chart, ChartError> {
-        if self.dialect == Dialect::Helm4 {
-            check_api_version(&files)?;
+        if self.dialect.selects_loader_by_api_version() {
+            self.check_api_version(&files)?;
         }
         self.chart(files, 0)
     }
@@ -105,7 +104,7 @@ impl Loader {
             ..Parts::default()
         };
         for file in files {
-            self.sort_in(&mut parts, file)?;
+            self.add_file(&mut parts, file)?;
         }
         let Parts {
             mut chart,
@@ -140,12 +139,12 @@ impl Loader {
 
     fn decode_metadata(&self, draft: &mut Draft, file: &File) -> Result<(), ChartError> {
         let value = parse_file(file)?;
-        Decode::new(self.dialect)
+        Decoder::new(self.dialect)
             .metadata(draft, &value)
-            .map_err(|text| undecodable(file, text))
+            .map_err(|source| decode_error(file, source))
     }
 
-    fn sort_in(&mut self, parts: &mut Parts, file: File) -> Result<(), ChartError> {
+    fn add_file(&mut self, parts: &mut Parts, file: File) -> Result<(), ChartError> {
         match file.name.as_str() {
             "Chart.yaml" => {}
             "Chart.lock" => self.read_lock(parts, &file)?,
@@ -166,7 +165,7 @@ impl Loader {
                     self.warnings.push(Warning::RequirementsFile);
                 }
                 self.decode_metadata(draft, &file)?;
-                // Read again: the file may have said so itself.
+                // Checked again: the file may set `apiVersion` itself.
                 if draft.metadata.api_version == "v1" {
                     parts.files.push(file);
                 }
@@ -187,11 +186,27 @@ impl Loader {
         Ok(())
     }
 
+    fn check_api_version(&self, files: &[File]) -> Result<(), ChartError> {
+        let file = files
+            .iter()
+            .find(|file| file.name == "Chart.yaml")
+            .ok_or(ChartError::NoMetadata)?;
+        let value = parse_file(file)?;
+        let version = Decoder::new(self.dialect)
+            .api_version(&value)
+            .map_err(|source| decode_error(file, source))?;
+        match version.as_str() {
+            "" | "v1" | "v2" => Ok(()),
+            "v3" => Err(ChartError::FutureVersion),
+            _ => Err(ChartError::UnsupportedVersion),
+        }
+    }
+
     fn read_lock(&self, parts: &mut Parts, file: &File) -> Result<(), ChartError> {
         let value = parse_file(file)?;
-        let lock = Decode::new(self.dialect)
+        let lock = Decoder::new(self.dialect)
             .lock(&value)
-            .map_err(|text| undecodable(file, text))?;
+            .map_err(|source| decode_error(file, source))?;
         parts.chart.lock = lock;
         Ok(())
     }
@@ -220,7 +235,10 @@ impl Loader {
                 }
             }
         } else {
-            self.chart(files.into_iter().filter_map(inside_folder).collect(), depth)
+            self.chart(
+                files.into_iter().filter_map(relative_to_subchart).collect(),
+                depth,
+            )
         };
         loaded.map_err(|source| ChartError::Subchart {
             name: name.into(),
@@ -232,16 +250,16 @@ impl Loader {
 
 fn add_to_subchart(parts: &mut Parts, file: &File) {
     let inside = file.name.strip_prefix("charts/").unwrap_or(&file.name);
-    let folder = inside.split('/').next().unwrap_or_default();
+    let subchart = inside.split('/').next().unwrap_or_default();
     let file = File {
         name: inside.into(),
         data: Arc::clone(&file.data),
     };
-    parts.subcharts.entry(folder.into()).or_default().push(file);
+    parts.subcharts.entry(subchart.into()).or_default().push(file);
 }
 
-/// The file without its first folder; files that are in none are no part of a chart.
-fn inside_folder(file: File) -> Option<File> {
+/// Removes the first directory from the file's name; files outside a directory belong to no chart.
+fn relative_to_subchart(file: File) -> Option<File> {
     let (_, name) = file.name.split_once('/')?;
     Some(File {
         name: name.into(),
@@ -261,32 +279,15 @@ fn parse_file(file: &File) -> Result<Value, ChartError> {
     })
 }
 
-/// What follows the last dot of the last name.
+/// Returns the text after the last dot of the file name.
 pub(crate) fn extension(name: &str) -> &str {
     let base = name.rsplit('/').next().unwrap_or(name);
     base.rsplit_once('.').map_or("", |(_, extension)| extension)
 }
 
-fn undecodable(file: &File, text: String) -> ChartError {
+fn decode_error(file: &File, source: DecodeError) -> ChartError {
     ChartError::Decode {
         file: file.name.clone(),
-        text,
-    }
-}
-
-/// Helm 4 looks at the version first and hands other versions to other loaders.
-fn check_api_version(files: &[File]) -> Result<(), ChartError> {
-    let file = files
-        .iter()
-        .find(|file| file.name == "Chart.yaml")
-        .ok_or(ChartError::NoMetadata)?;
-    let value = parse_file(file)?;
-    let version = Decode::new(Dialect::Helm4)
-        .api_version(&value)
-        .map_err(|text| undecodable(file, text))?;
-    match version.as_str() {
-        "" | "v1" | "v2" => Ok(()),
-        "v3" => Err(ChartError::FutureVersion),
-        _ => Err(ChartError::UnsupportedVersion),
+        source,
     }
 }

@@ -1,45 +1,45 @@
-//! Rendered text to manifests: takes files, splits them into documents, tells hooks from the rest and puts both into the
-//! order of installation. Knows nothing of templates and of how anything is printed.
+//! Splits rendered files into manifests, separates hooks from the rest and sorts both in install order.
 
 mod head;
 mod order;
-mod split;
+pub(crate) mod split;
 
 use std::collections::BTreeMap;
 
 pub use head::Head;
-pub(crate) use split::{split, trim};
+pub(crate) use split::trim;
 
 use crate::dialect::Dialect;
 use crate::error::ChartError;
+use order::InstallOrder;
 
-/// One document that is installed.
+/// A manifest.
 #[derive(Clone, Debug)]
 pub struct Manifest<'a> {
-    /// The template it came from: `chart/templates/x.yaml`.
+    /// Path of its template: `chart/templates/x.yaml`.
     pub path: &'a str,
-    /// Its text.
+    /// Manifest text.
     pub content: &'a [u8],
-    /// What its first lines say.
+    /// The decoded head.
     pub head: Head,
 }
 
-/// One document that runs at some point of a release's life.
+/// A manifest that runs at a point of the release lifecycle.
 #[derive(Clone, Debug)]
 pub struct Hook<'a> {
-    /// The document.
+    /// The manifest.
     pub manifest: Manifest<'a>,
-    /// When it runs.
+    /// Lifecycle events at which it runs.
     pub events: Vec<HookEvent>,
-    /// Its place among hooks of one event.
+    /// `helm.sh/hook-weight`: order among hooks of one event.
     pub weight: i64,
-    /// When it is deleted, as written.
+    /// `helm.sh/hook-delete-policy`, as written.
     pub delete_policies: Vec<String>,
-    /// When its logs are shown, as written.
+    /// `helm.sh/hook-output-log-policy`, as written.
     pub output_log_policies: Vec<String>,
 }
 
-/// A point in a release's life.
+/// A point of the release lifecycle.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Helm's")]
 pub enum HookEvent {
@@ -57,11 +57,11 @@ pub enum HookEvent {
 /// The manifests of a render.
 #[derive(Clone, Debug, Default)]
 pub struct Manifests<'a> {
-    /// What is installed, in order.
+    /// Manifests without hooks, in install order.
     pub generic: Vec<Manifest<'a>>,
-    /// What runs, in order.
+    /// Hooks, in install order.
     pub hooks: Vec<Hook<'a>>,
-    /// Hooks left out because no Helm knows their event: the annotation's text.
+    /// `helm.sh/hook` annotations with an unknown event; their hooks are left out.
     pub unknown_hooks: Vec<String>,
 }
 
@@ -78,57 +78,62 @@ const EVENTS: &[(&str, HookEvent)] = &[
     ("test-success", HookEvent::Test),
 ];
 
-/// Splits and sorts `files`, which map a template's path to what it rendered.
+/// Splits and sorts `files`, the rendered text by template path.
 pub fn sort_manifests(
     files: &BTreeMap<String, Vec<u8>>,
     dialect: Dialect,
 ) -> Result<Manifests<'_>, ChartError> {
-    let mut sorted = Manifests::default();
+    let mut sorter = Sorter {
+        dialect,
+        sorted: Manifests::default(),
+    };
     for (path, text) in files {
         let is_partial = path.rsplit('/').next().unwrap_or(path).starts_with('_');
         if !is_partial {
-            for content in split(text, dialect) {
-                add(
-                    &Document {
-                        path,
-                        content,
-                        whole: text,
-                    },
-                    dialect,
-                    &mut sorted,
-                )?;
-            }
+            sorter.add_file(path, text)?;
         }
     }
-    sorted
-        .generic
-        .sort_by(|a, b| order::by_kind(&a.head.kind, &b.head.kind, dialect));
-    sorted
-        .hooks
-        .sort_by(|a, b| order::by_kind(&a.manifest.head.kind, &b.manifest.head.kind, dialect));
-    Ok(sorted)
+    Ok(sorter.finish())
 }
 
-struct Document<'a> {
-    path: &'a str,
-    content: &'a [u8],
-    whole: &'a [u8],
+/// Collects manifests, then sorts them.
+struct Sorter<'a> {
+    dialect: Dialect,
+    sorted: Manifests<'a>,
 }
 
-fn add<'a>(document: &Document<'a>, dialect: Dialect, sorted: &mut Manifests<'a>) -> Result<(), ChartError> {
-    let Document { path, content, whole } = *document;
-    let head = Head::parse(content, dialect).map_err(|error| error.in_file(path, whole, content))?;
-    let manifest = Manifest { path, content, head };
-    let Some(types) = manifest.head.annotations.get("helm.sh/hook").cloned() else {
-        sorted.generic.push(manifest);
-        return Ok(());
-    };
-    let events: Option<Vec<HookEvent>> = types.split(',').map(event).collect();
-    match events {
-        Some(events) => sorted.hooks.push(hook(manifest, events)),
-        None => sorted.unknown_hooks.push(types),
+impl<'a> Sorter<'a> {
+    fn add_file(&mut self, path: &'a str, text: &'a [u8]) -> Result<(), ChartError> {
+        for content in self.dialect.split_documents(text) {
+            let head =
+                Head::parse(content, self.dialect).map_err(|error| error.in_file(path, text, content))?;
+            self.add(Manifest { path, content, head });
+        }
+        Ok(())
     }
-    Ok(())
+
+    fn add(&mut self, manifest: Manifest<'a>) {
+        let Some(types) = manifest.head.annotations.get("helm.sh/hook").cloned() else {
+            self.sorted.generic.push(manifest);
+            return;
+        };
+        let events: Option<Vec<HookEvent>> = types.split(',').map(event).collect();
+        match events {
+            Some(events) => self.sorted.hooks.push(hook(manifest, events)),
+            None => self.sorted.unknown_hooks.push(types),
+        }
+    }
+
+    fn finish(mut self) -> Manifests<'a> {
+        let order = InstallOrder::new(self.dialect);
+        self.sorted
+            .generic
+            .sort_by(|a, b| order.compare(&a.head.kind, &b.head.kind));
+        self.sorted
+            .hooks
+            .sort_by(|a, b| order.compare(&a.manifest.head.kind, &b.manifest.head.kind));
+        self.sorted
+    }
 }
 
 fn event(name: &str) -> Option<HookEvent> {
@@ -192,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn kinds_decide_then_paths() {
+    fn manifests_are_sorted_by_kind_then_path() {
         let entries = [
             (
                 "c/templates/a.yaml",
@@ -229,7 +234,7 @@ mod tests {
     }
 
     #[test]
-    fn hooks_are_set_apart() {
+    fn hooks_are_separated() {
         let annotated =
             |annotations: &str| format!("kind: Job\nmetadata:\n  annotations: {{{annotations}}}\n");
         let two = annotated("helm.sh/hook: 'pre-install, Test-Success', helm.sh/hook-weight: -5");

@@ -1,4 +1,4 @@
-//! What `Chart.yaml` says: typed, cleaned and checked as Helm does it. Takes fields, gives the first complaint in Helm's words.
+//! The metadata of a chart (`Chart.yaml`), sanitized and validated as Helm does.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,92 +9,91 @@ use crate::version::is_version;
 /// The contents of `Chart.yaml`.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Metadata {
-    /// The chart's name.
+    /// Chart name.
     pub name: String,
-    /// A project page.
+    /// Project page.
     pub home: String,
-    /// Where its sources are.
+    /// URLs of the source code.
     pub sources: Vec<String>,
-    /// Its version, a semantic one.
+    /// Semantic version of the chart.
     pub version: String,
-    /// One sentence about it.
+    /// One-sentence description.
     pub description: String,
-    /// Words to find it by.
+    /// Search keywords.
     pub keywords: Vec<String>,
-    /// Who looks after it.
+    /// Maintainers.
     pub maintainers: Vec<Maintainer>,
-    /// The URL of an icon.
+    /// Icon URL.
     pub icon: String,
     /// `v1` or `v2`.
     pub api_version: String,
-    /// A condition of Helm 2; nothing reads it.
+    /// Condition of Helm 2; not used.
     pub condition: String,
-    /// Tags of Helm 2; nothing reads them.
+    /// Tags of Helm 2; not used.
     pub tags: String,
-    /// The version of what it installs.
+    /// Version of the application.
     pub app_version: String,
-    /// Whether it should no longer be used.
+    /// Whether the chart is deprecated.
     pub deprecated: bool,
     /// Free-form annotations.
     pub annotations: BTreeMap<String, String>,
-    /// The Kubernetes versions it needs, as a constraint.
+    /// Constraint on the Kubernetes version.
     pub kube_version: String,
-    /// What it depends on. `None` is Go's nil: a chart that declares nothing does not process its subcharts' conditions,
-    /// one that declares an empty list does.
+    /// Dependencies. `None` is Go's nil: conditions of subcharts are not processed then, but they are with an empty list.
     pub dependencies: Option<Vec<Dependency>>,
-    /// `application`, `library` or nothing.
+    /// `application`, `library` or empty.
     pub kind: String,
 }
 
-/// Who looks after a chart.
+/// A maintainer of a chart.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Maintainer {
-    /// A name.
+    /// Name.
     pub name: String,
-    /// An address.
+    /// E-mail address.
     pub email: String,
-    /// A page.
+    /// Web page.
     pub url: String,
 }
 
-/// One entry of `dependencies`.
+/// An entry of `dependencies`.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Dependency {
-    /// The chart's name; the alias, once dependencies are processed.
+    /// Chart name; the alias after dependencies are processed.
     pub name: String,
-    /// The versions wanted, as a constraint.
+    /// Version constraint.
     pub version: String,
-    /// Where to fetch it.
+    /// Repository URL.
     pub repository: String,
-    /// Paths into the values, separated by commas: the first that is a boolean decides.
+    /// Comma-separated value paths; the first that is a boolean decides.
     pub condition: String,
-    /// Groups under which it can be switched.
+    /// Tags that enable or disable it.
     pub tags: Vec<String>,
-    /// Whether it takes part; decided when dependencies are processed.
+    /// Whether it is enabled; set when dependencies are processed.
     pub enabled: bool,
-    /// What of its values goes to the parent.
+    /// Values imported into the parent.
     pub import_values: Vec<ImportValue>,
-    /// Another name for it.
+    /// Alias.
     pub alias: String,
 }
 
-/// One entry of `import-values`.
+/// An entry of `import-values`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ImportValue {
     /// A name under the child's `exports`.
     Export(String),
-    /// A table of the child and where it goes in the parent.
+    /// A table of the child and its path in the parent.
     Table {
-        /// A path in the child.
+        /// Path in the child.
         child: String,
-        /// A path in the parent; `.` is its root.
+        /// Path in the parent; `.` is its root.
         parent: String,
     },
-    /// Anything else, which Helm passes over.
+    /// Another type, which Helm ignores.
     Other,
 }
 
-/// Metadata as read, before Helm's checks: entries of lists may still be null.
+/// Decoded metadata before validation: entries of lists may be null.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) metadata: Metadata,
@@ -103,7 +102,7 @@ pub(crate) struct Draft {
 }
 
 impl Draft {
-    /// Cleans and checks, in Helm's order.
+    /// Sanitizes and validates the metadata in Helm's order.
     pub(crate) fn finish(self) -> Result<Metadata, ChartError> {
         let Self {
             mut metadata,
@@ -238,7 +237,7 @@ fn invalid(text: impl Into<String>) -> ChartError {
     ChartError::Validation(text.into())
 }
 
-/// Blanks of any kind become spaces, what does not print goes.
+/// Replaces white space with spaces and removes non-printable characters.
 fn sanitize(text: &mut String) {
     if text.bytes().all(|byte| (b' '..=b'~').contains(&byte)) {
         return;

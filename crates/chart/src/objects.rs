@@ -1,4 +1,4 @@
-//! What templates find beside `.Values`: `.Chart`, `.Files`, `.Capabilities`, `.Release`. Takes plain data, gives values.
+//! The objects that templates see besides `.Values`: `.Chart`, `.Files` and `.Capabilities`.
 
 mod capabilities;
 mod chart;
@@ -6,7 +6,7 @@ mod files;
 mod glob;
 mod versions;
 
-pub use capabilities::{Capabilities, HelmVersion, KubeVersion};
+pub use capabilities::{Capabilities, HelmVersion, KubeVersion, KubeVersionError};
 
 pub(crate) use capabilities::object as capabilities;
 pub(crate) use chart::object as chart;

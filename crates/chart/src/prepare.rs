@@ -1,5 +1,5 @@
-//! From a chart and the user's values to what a render needs: takes both, gives the chart with its dependencies decided
-//! and the values every template sees. Knows nothing of templates.
+//! Prepares a chart for rendering: resolves its dependencies, coalesces the values and checks them. Does not read
+//! templates.
 
 use mainstay_template::{Map, MapType};
 use mainstay_yaml::Map as PlainMap;
@@ -16,31 +16,31 @@ use crate::tree::share_map;
 use crate::version::in_range;
 use crate::warning::Warning;
 
-/// A chart ready to render.
+/// A chart that is ready to render.
 #[derive(Clone)]
 pub struct Prepared {
-    /// The chart: aliases applied, disabled dependencies gone, imported values in place.
+    /// The chart: aliases applied, disabled dependencies removed, values imported.
     pub chart: Chart,
-    /// `.Values` of the root chart, a `common.Values` in Go. A subchart's are the map under its name, with `global` in it:
-    /// deeper tables of `global` are shared between charts, as in Helm, so that a template's `set` shows in all of them.
+    /// `.Values` of the root chart. A subchart's values are the map under its name, including `global`. Deeper tables of
+    /// `global` are shared between charts, as in Helm, so that a template's `set` is visible in all of them.
     pub values: Map,
 }
 
-/// How to prepare.
+/// Options of [`prepare`].
 #[derive(Clone, Debug)]
 pub struct PrepareOptions {
-    /// Whose rules and words.
+    /// The Helm version whose rules and messages apply.
     pub dialect: Dialect,
-    /// The cluster's version.
+    /// The cluster's version, checked against the chart's `kubeVersion`.
     pub kube_version: KubeVersion,
     /// `--skip-schema-validation`.
     pub skip_schema: bool,
 }
 
-/// Everything `helm template` does between loading and rendering, in its order: is the chart installable and complete,
-/// which dependencies take part, what are the values, do they fit the schemas, does the cluster fit the chart.
+/// Performs the steps of `helm template` between loading and rendering, in Helm's order: checks that the chart is
+/// installable and complete, enables dependencies, coalesces values, validates schemas, checks the cluster's version.
 ///
-/// `warnings` gets what Helm would have said on standard error, in order, also if the end is an error.
+/// Appends to `warnings` what Helm writes to stderr, in order, also if the result is an error.
 pub fn prepare(
     loaded: &Loaded,
     values: &PlainMap,
@@ -53,14 +53,16 @@ pub fn prepare(
     if chart.metadata.deprecated {
         warnings.push(Warning::Deprecated);
     }
-    check_dependencies(&chart, options.dialect)?;
+    let missing = missing_dependencies(&chart);
+    if !missing.is_empty() {
+        return Err(ChartError::MissingDependencies {
+            names: missing,
+            dialect: options.dialect,
+        });
+    }
     let values = share_map(values);
-    process_dependencies(&mut chart, &values, options.dialect, warnings).map_err(|error| {
-        match options.dialect {
-            Dialect::Helm3 => error,
-            Dialect::Helm4 => ChartError::Dependencies(Box::new(error)),
-        }
-    })?;
+    process_dependencies(&mut chart, &values, options.dialect, warnings)
+        .map_err(|error| options.dialect.dependencies_error(error))?;
     let mut pass = Coalesce {
         nulls: Nulls::Remove,
         dialect: options.dialect,
@@ -73,19 +75,11 @@ pub fn prepare(
     check_kube_version(&chart, &options.kube_version)?;
     Ok(Prepared {
         chart,
-        values: values.retyped(values_type(options.dialect)),
+        values: values.retyped(MapType::Named(options.dialect.values_type())),
     })
 }
 
-/// What `typeOf .Values` says.
-fn values_type(dialect: Dialect) -> MapType {
-    MapType::Named(match dialect {
-        Dialect::Helm3 => "chartutil.Values",
-        Dialect::Helm4 => "common.Values",
-    })
-}
-
-/// A library has nothing of its own to install.
+/// Rejects library charts and unknown types.
 fn check_installable(chart: &Chart) -> Result<(), ChartError> {
     match chart.metadata.kind.as_str() {
         "" | "application" => Ok(()),
@@ -93,19 +87,14 @@ fn check_installable(chart: &Chart) -> Result<(), ChartError> {
     }
 }
 
-/// Every dependency must be in `charts/`, whatever its version.
-fn check_dependencies(chart: &Chart, dialect: Dialect) -> Result<(), ChartError> {
+/// Returns the names of dependencies that are not in `charts/`, whatever their version.
+fn missing_dependencies(chart: &Chart) -> Vec<String> {
     let present = |name: &str| chart.dependencies.iter().any(|sub| sub.name() == name);
     let wanted = chart.metadata.dependencies.iter().flatten();
-    let names: Vec<_> = wanted
+    wanted
         .filter(|wanted| !present(&wanted.name))
         .map(|wanted| wanted.name.clone())
-        .collect();
-    if names.is_empty() {
-        Ok(())
-    } else {
-        Err(ChartError::MissingDependencies { names, dialect })
-    }
+        .collect()
 }
 
 fn check_kube_version(chart: &Chart, got: &KubeVersion) -> Result<(), ChartError> {

@@ -1,5 +1,5 @@
-//! Manifests to what `helm template` writes: takes a render, gives the text of stdout, or the files of `--output-dir`.
-//! Touches no disk.
+//! Formats manifests as `helm template` does: as the text of stdout, or as the files of `--output-dir`. Does not access the
+//! disk.
 
 mod pattern;
 mod select;
@@ -8,137 +8,153 @@ use std::collections::BTreeMap;
 
 use crate::chart::Chart;
 use crate::dialect::Dialect;
-use crate::error::ChartError;
+use crate::error::{CallbackError, ChartError};
 use crate::manifest::{Hook, HookEvent, Manifests, sort_manifests, trim};
 use crate::warning::Warning;
 
-/// What to print.
+/// Selection of the printed manifests.
 #[derive(Clone, Debug, Default)]
 pub struct PrintOptions {
-    /// Whether the chart's `crds/` come first.
+    /// `--include-crds`: print the chart's `crds/` first.
     pub include_crds: bool,
-    /// Whether hooks are left out.
+    /// `--no-hooks`: leave hooks out.
     pub no_hooks: bool,
-    /// Whether test hooks are left out.
+    /// `--skip-tests`: leave test hooks out.
     pub skip_tests: bool,
-    /// Templates to print, as globs under the chart's folder; empty prints all.
+    /// `--show-only`: globs of templates, relative to the chart's directory; empty prints all.
     pub show_only: Vec<String>,
 }
 
-/// A filter that all manifests but hooks pass through, such as a program the user names.
-pub type PostRenderer<'a> = dyn FnMut(Vec<u8>) -> Result<Vec<u8>, String> + 'a;
+/// A filter that all manifests except hooks pass through, for example an external program.
+pub type PostRenderer<'a> = dyn FnMut(Vec<u8>) -> Result<Vec<u8>, CallbackError> + 'a;
 
-/// One piece of a file that `--output-dir` writes; pieces of one path are appended.
+/// Text that `--output-dir` writes to a file; texts with the same path are appended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OutputFile {
-    /// The path under the folder: `chart/templates/x.yaml`.
+    /// Path relative to the output directory: `chart/templates/x.yaml`.
     pub path: String,
-    /// What it says.
+    /// The text to write.
     pub text: Vec<u8>,
-    /// Which kind of piece.
+    /// Kind of the manifest, which decides where and how it is written.
     pub kind: OutputKind,
 }
 
-/// Helm treats the three a little differently.
+/// Kind of an [`OutputFile`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OutputKind {
-    /// Goes beside the release's folder, never into it.
+    /// Written outside the release's directory.
     Crd,
-    /// Starts its file afresh.
+    /// Replaces an existing file.
     Manifest,
-    /// Is appended, even to a file that was there before.
+    /// Appended, also to an existing file.
     Hook,
 }
 
-/// The text of stdout.
-pub(crate) fn print(
-    chart: &Chart,
-    files: &BTreeMap<String, Vec<u8>>,
-    options: &PrintOptions,
-    dialect: Dialect,
-    post_renderer: Option<&mut PostRenderer<'_>>,
-) -> Result<(Vec<u8>, Vec<Warning>), ChartError> {
-    let sorted = sort(files, dialect)?;
-    let mut stream = Vec::with_capacity(files.values().map(|text| text.len() + 128).sum());
-    if options.include_crds {
-        for crd in chart.crds() {
-            push(&mut stream, &crd.filename, &crd.file.data);
-        }
-    }
-    for manifest in &sorted.generic {
-        push(&mut stream, manifest.path, manifest.content);
-    }
-    if let Some(run) = post_renderer {
-        stream = run(stream).map_err(ChartError::PostRender)?;
-    }
-    let mut text = finish(stream);
-    for hook in shown_hooks(&sorted, options) {
-        push(&mut text, hook.manifest.path, hook.manifest.content);
-    }
-    if !options.show_only.is_empty() {
-        text = select::select(&text, &options.show_only, dialect)?;
-    }
-    Ok((text, warnings(sorted)))
+/// Printer for the manifests of one render.
+pub(crate) struct Printer<'a> {
+    pub(crate) chart: &'a Chart,
+    pub(crate) files: &'a BTreeMap<String, Vec<u8>>,
+    pub(crate) options: &'a PrintOptions,
+    pub(crate) dialect: Dialect,
 }
 
-/// The files of `--output-dir`, in the order they are written.
-pub(crate) fn pieces(
-    chart: &Chart,
-    files: &BTreeMap<String, Vec<u8>>,
-    options: &PrintOptions,
-    dialect: Dialect,
-) -> Result<(Vec<OutputFile>, Vec<Warning>), ChartError> {
-    let sorted = sort(files, dialect)?;
-    let piece = |path: &str, content: &[u8], kind| {
-        let mut text = Vec::with_capacity(content.len() + 64);
-        push(&mut text, path, content);
-        OutputFile {
-            path: path.to_owned(),
-            text,
-            kind,
-        }
-    };
-    let crds = if options.include_crds {
-        chart.crds()
-    } else {
-        Vec::new()
-    };
-    let crds = crds
-        .iter()
-        .map(|crd| piece(&crd.filename, &crd.file.data, OutputKind::Crd));
-    let generic = sorted
-        .generic
-        .iter()
-        .map(|it| piece(it.path, it.content, OutputKind::Manifest));
-    let hooks = shown_hooks(&sorted, options)
-        .map(|hook| piece(hook.manifest.path, hook.manifest.content, OutputKind::Hook));
-    let pieces = crds.chain(generic).chain(hooks).collect();
-    if let Some(first) = options.show_only.first() {
-        // Helm has written its files by then and finds nothing left to show.
-        return Err(ChartError::NoSuchTemplate(first.clone()));
-    }
-    Ok((pieces, warnings(sorted)))
-}
-
-/// Sorts; on failure the error carries everything that was rendered.
-fn sort(files: &BTreeMap<String, Vec<u8>>, dialect: Dialect) -> Result<Manifests<'_>, ChartError> {
-    sort_manifests(files, dialect).map_err(|error| match error {
-        ChartError::Manifest {
-            path, problem, place, ..
-        } => {
-            let mut stream = Vec::new();
-            for (path, text) in files.iter().filter(|(_, text)| !trim(text).is_empty()) {
-                push(&mut stream, path, text);
+impl<'a> Printer<'a> {
+    /// Returns the text of stdout.
+    pub(crate) fn text(
+        &self,
+        post_renderer: Option<&mut PostRenderer<'_>>,
+    ) -> Result<(Vec<u8>, Vec<Warning>), ChartError> {
+        let sorted = self.sort()?;
+        let mut stream = Vec::with_capacity(self.files.values().map(|text| text.len() + 128).sum());
+        if self.options.include_crds {
+            for crd in self.chart.crds() {
+                push(&mut stream, &crd.filename, &crd.file.data);
             }
+        }
+        for manifest in &sorted.generic {
+            push(&mut stream, manifest.path, manifest.content);
+        }
+        if let Some(run) = post_renderer {
+            stream = run(stream).map_err(ChartError::PostRender)?;
+        }
+        let mut text = finish(stream);
+        for hook in self.shown_hooks(&sorted) {
+            push(&mut text, hook.manifest.path, hook.manifest.content);
+        }
+        if !self.options.show_only.is_empty() {
+            text = select::select(&self.dialect.split_documents(&text), &self.options.show_only)?;
+        }
+        Ok((text, warnings(sorted)))
+    }
+
+    /// Returns the files of `--output-dir`, in the order they are written.
+    pub(crate) fn files(&self) -> Result<(Vec<OutputFile>, Vec<Warning>), ChartError> {
+        let sorted = self.sort()?;
+        let crds = if self.options.include_crds {
+            self.chart.crds()
+        } else {
+            Vec::new()
+        };
+        let crds = crds
+            .iter()
+            .map(|crd| output_file(&crd.filename, &crd.file.data, OutputKind::Crd));
+        let generic = sorted
+            .generic
+            .iter()
+            .map(|manifest| output_file(manifest.path, manifest.content, OutputKind::Manifest));
+        let hooks = self
+            .shown_hooks(&sorted)
+            .map(|hook| output_file(hook.manifest.path, hook.manifest.content, OutputKind::Hook));
+        let files = crds.chain(generic).chain(hooks).collect();
+        if let Some(first) = self.options.show_only.first() {
+            // Helm has already written the files and finds no manifest left to show.
+            return Err(ChartError::NoSuchTemplate(first.clone()));
+        }
+        Ok((files, warnings(sorted)))
+    }
+
+    /// Sorts the manifests; an error contains everything that was rendered.
+    fn sort(&self) -> Result<Manifests<'a>, ChartError> {
+        sort_manifests(self.files, self.dialect).map_err(|error| match error {
             ChartError::Manifest {
                 path,
                 problem,
-                place,
-                rendered: finish(stream),
-            }
+                location,
+                ..
+            } => ChartError::Manifest {
+                path,
+                problem,
+                location,
+                rendered: self.unsorted(),
+            },
+            other => other,
+        })
+    }
+
+    fn unsorted(&self) -> Vec<u8> {
+        let mut stream = Vec::new();
+        for (path, text) in self.files.iter().filter(|(_, text)| !trim(text).is_empty()) {
+            push(&mut stream, path, text);
         }
-        other => other,
-    })
+        finish(stream)
+    }
+
+    fn shown_hooks<'s>(&'s self, sorted: &'s Manifests<'_>) -> impl Iterator<Item = &'s Hook<'s>> {
+        let hooks: &[Hook<'s>] = if self.options.no_hooks { &[] } else { &sorted.hooks };
+        hooks
+            .iter()
+            .filter(|hook| !(self.options.skip_tests && hook.events.contains(&HookEvent::Test)))
+    }
+}
+
+fn output_file(path: &str, content: &[u8], kind: OutputKind) -> OutputFile {
+    let mut text = Vec::with_capacity(content.len() + 64);
+    push(&mut text, path, content);
+    OutputFile {
+        path: path.to_owned(),
+        text,
+        kind,
+    }
 }
 
 fn push(out: &mut Vec<u8>, path: &str, content: &[u8]) {
@@ -149,7 +165,7 @@ fn push(out: &mut Vec<u8>, path: &str, content: &[u8]) {
     out.push(b'\n');
 }
 
-/// Helm trims the stream as a whole and ends it with one line break.
+/// Trims the stream as a whole and ends it with one line break, as Helm does.
 fn finish(mut stream: Vec<u8>) -> Vec<u8> {
     let trimmed = trim(&stream);
     let before = (trimmed.as_ptr() as usize).saturating_sub(stream.as_ptr() as usize);
@@ -160,16 +176,6 @@ fn finish(mut stream: Vec<u8>) -> Vec<u8> {
     stream.truncate(length);
     stream.push(b'\n');
     stream
-}
-
-fn shown_hooks<'a>(
-    sorted: &'a Manifests<'_>,
-    options: &'a PrintOptions,
-) -> impl Iterator<Item = &'a Hook<'a>> {
-    let hooks: &[Hook<'a>] = if options.no_hooks { &[] } else { &sorted.hooks };
-    hooks
-        .iter()
-        .filter(|hook| !(options.skip_tests && hook.events.contains(&HookEvent::Test)))
 }
 
 fn warnings(sorted: Manifests<'_>) -> Vec<Warning> {

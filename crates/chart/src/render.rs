@@ -1,14 +1,13 @@
-//! A prepared chart to text: takes values and options, runs every template, gives one text per file. Reads no clock, file or
-//! cluster: what templates ask of the world goes to the caller's [`Host`].
+//! Runs every template of a prepared chart and returns one text per file. Does not read clocks, files or clusters: templates
+//! reach them through the caller's [`Host`] only.
 
 mod failure;
 mod scope;
 
 use std::any::Any;
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use mainstay_template::{Host, Limits, Map, MapType, Meter, MissingKey, TemplateSet, Value, execute};
+use mainstay_template::{Host, Limits, Map, MapType, Meter, TemplateSet, Value, execute};
 
 use crate::chart::Chart;
 use crate::dialect::Dialect;
@@ -16,31 +15,32 @@ use crate::error::ChartError;
 use crate::functions::{self, State, without_no_value};
 use crate::objects::Capabilities;
 use crate::prepare::Prepared;
+use failure::Failures;
 use scope::Renderable;
 
-/// What a render is told beside values.
+/// Settings of a render besides values.
 #[derive(Clone, Debug)]
 pub struct RenderOptions {
-    /// Which Helm to be.
+    /// The Helm version whose rules and messages apply.
     pub dialect: Dialect,
     /// The release.
     pub release: Release,
-    /// The cluster.
+    /// The cluster and Helm, as templates see them.
     pub capabilities: Capabilities,
-    /// What all templates together may use.
+    /// Limits for all templates together.
     pub limits: Limits,
 }
 
-/// What templates see as `.Release`.
+/// The release, seen by templates as `.Release`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Release {
-    /// Its name.
+    /// Release name.
     pub name: String,
-    /// Its namespace.
+    /// Release namespace.
     pub namespace: String,
-    /// Its number.
+    /// Revision number.
     pub revision: i64,
-    /// Whether it replaces an older one.
+    /// Whether the release upgrades an earlier one.
     pub is_upgrade: bool,
 }
 
@@ -56,7 +56,7 @@ impl Default for Release {
 }
 
 impl RenderOptions {
-    /// What `helm template` assumes when nothing is said.
+    /// Creates the options with the defaults of `helm template`.
     #[must_use]
     pub fn new(dialect: Dialect) -> Self {
         Self {
@@ -68,7 +68,7 @@ impl RenderOptions {
     }
 }
 
-/// Deep enough for the thousand nested includes Helm allows, each of them inside a few blocks.
+/// Allows the thousand nested includes of Helm, each inside a few blocks.
 fn limits() -> Limits {
     Limits {
         depth: 20_000,
@@ -76,12 +76,12 @@ fn limits() -> Limits {
     }
 }
 
-/// What every template made, by path, without partials and notes.
+/// The output of a render.
 #[derive(Clone, Debug, Default)]
 pub struct Rendered {
-    /// `chart/templates/x.yaml` against its text.
+    /// Rendered text by template path (`chart/templates/x.yaml`), without partials and notes.
     pub files: BTreeMap<String, Vec<u8>>,
-    /// What the root chart's `NOTES.txt` says.
+    /// The root chart's rendered `NOTES.txt`.
     pub notes: Vec<u8>,
 }
 
@@ -92,7 +92,11 @@ pub fn render(
     host: &mut dyn Host,
 ) -> Result<Rendered, ChartError> {
     let renderables = scope::renderables(prepared, options);
-    let set = parse(&renderables, options.dialect)?;
+    let run = Run {
+        renderables: &renderables,
+        dialect: options.dialect,
+    };
+    let set = run.parse()?;
     let mut meter = Meter::new(options.limits.clone());
     let mut host = RenderHost {
         host,
@@ -100,7 +104,7 @@ pub fn render(
     };
     let mut rendered = Rendered::default();
     for renderable in renderables.iter().filter(|renderable| !renderable.is_partial()) {
-        let text = run(&set, renderable, &renderables, options, &mut meter, &mut host)?;
+        let text = run.execute(&set, renderable, &mut meter, &mut host)?;
         rendered.add(&prepared.chart, &renderable.path, text);
     }
     Ok(rendered)
@@ -116,56 +120,46 @@ impl Rendered {
     }
 }
 
-fn parse(renderables: &[Renderable<'_>], dialect: Dialect) -> Result<TemplateSet, ChartError> {
-    let mut set = empty_set(dialect);
-    for renderable in renderables {
-        set.parse(&renderable.path, renderable.text)
-            .map_err(|error| failure::parse(&renderable.path, &error, &|name| source(renderables, name)))?;
+/// The templates of one render and the rules they run under.
+struct Run<'a> {
+    renderables: &'a [Renderable<'a>],
+    dialect: Dialect,
+}
+
+impl Run<'_> {
+    fn parse(&self) -> Result<TemplateSet, ChartError> {
+        let mut set = functions::template_set(self.dialect);
+        for renderable in self.renderables {
+            set.parse(&renderable.path, renderable.text)
+                .map_err(|error| self.failures().parse(&renderable.path, &error))?;
+        }
+        Ok(set)
     }
-    Ok(set)
-}
 
-/// A set with Helm's functions and no templates. Looking up three hundred names is a part of a render one can see, and the
-/// answer is always the same.
-fn empty_set(dialect: Dialect) -> TemplateSet {
-    fn with_functions(dialect: Dialect) -> TemplateSet {
-        let mut set = TemplateSet::new();
-        set.functions(&functions::functions(dialect));
-        set.missing_key(MissingKey::Zero);
-        set
+    fn execute(
+        &self,
+        set: &TemplateSet,
+        renderable: &Renderable<'_>,
+        meter: &mut Meter,
+        host: &mut RenderHost<'_>,
+    ) -> Result<Vec<u8>, ChartError> {
+        let values = MapType::Named(self.dialect.values_type());
+        renderable.scope.insert("Template", renderable.template(values));
+        let dot = Value::Map(renderable.scope.retyped(values));
+        execute(set, &renderable.path, dot, meter, host)
+            .map(without_no_value)
+            .map_err(|error| self.failures().execute(&error))
     }
-    static HELM3: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Dialect::Helm3));
-    static HELM4: LazyLock<TemplateSet> = LazyLock::new(|| with_functions(Dialect::Helm4));
-    match dialect {
-        Dialect::Helm3 => HELM3.clone(),
-        Dialect::Helm4 => HELM4.clone(),
+
+    fn failures(&self) -> Failures<'_> {
+        Failures {
+            renderables: self.renderables,
+            dialect: self.dialect,
+        }
     }
 }
 
-fn run(
-    set: &TemplateSet,
-    renderable: &Renderable<'_>,
-    renderables: &[Renderable<'_>],
-    options: &RenderOptions,
-    meter: &mut Meter,
-    host: &mut RenderHost<'_>,
-) -> Result<Vec<u8>, ChartError> {
-    let values = MapType::Named(scope::values_type(options.dialect));
-    renderable.scope.insert("Template", renderable.template(values));
-    let dot = Value::Map(renderable.scope.retyped(values));
-    execute(set, &renderable.path, dot, meter, host)
-        .map(without_no_value)
-        .map_err(|error| failure::run(&error, options.dialect, &|name| source(renderables, name)))
-}
-
-fn source<'a>(renderables: &[Renderable<'a>], name: &str) -> Option<&'a [u8]> {
-    renderables
-        .iter()
-        .find(|renderable| renderable.path == name)
-        .map(|renderable| renderable.text)
-}
-
-/// The caller's host, with what Helm's functions keep during one render.
+/// The caller's host and the state of Helm's functions during one render.
 struct RenderHost<'a> {
     host: &'a mut dyn Host,
     state: State,

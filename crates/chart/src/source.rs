@@ -1,5 +1,5 @@
-//! The rim: the one file of this crate that touches the disk. Takes a path to a folder or an archive, gives its files to
-//! the loader, with Helm's rules for links, ignored and irregular files.
+//! Reads a chart from a directory or an archive file, with Helm's rules for links, ignored and irregular files. The only
+//! file of this crate that accesses the disk.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::BTreeSet;
@@ -9,46 +9,69 @@ use std::path::{Path, PathBuf};
 
 use crate::chart::File;
 use crate::dialect::Dialect;
-use crate::error::{ChartError, SourceError};
+use crate::error::{ArchiveError, ChartError, SourceError};
 use crate::load::archive::{MAX_CHART, MAX_ENTRIES, MAX_FILE};
 use crate::load::ignore::IgnoreRules;
 use crate::load::{Loaded, load_archive, load_files};
 use crate::warning::Warning;
 
-/// How many links may lead from one place to the next.
+/// Maximum number of symbolic links followed in one chart.
 const MAX_LINKS: usize = 255;
-/// How deep folders may be.
+/// Maximum nesting of directories.
 const MAX_DEPTH: usize = 64;
+/// Initial buffer size for files whose length is not known.
+const DEFAULT_BUFFER_SIZE: u64 = 16 << 10;
 
-/// Loads the chart at `path`: a folder, or an archive.
+/// Loads the chart at `path`, a directory or an archive.
 pub fn load_path(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
-    let kind = fs::metadata(path).map_err(|source| failed("stat", path, source))?;
+    let kind = fs::metadata(path).map_err(|source| io_error("stat", path, source))?;
+    let loader = PathLoader { path, dialect };
     if kind.is_dir() {
-        load_folder(path, dialect)
+        loader.load_directory()
     } else {
-        load_file(path, dialect)
+        loader.load_file()
     }
 }
 
-fn load_file(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
-    let bytes = read_capped(path, MAX_CHART, USUAL_SIZE)?;
-    check_archive(path, &bytes)?;
-    load_archive(&bytes, dialect).map_err(|error| match error {
-        ChartError::Archive(source) => unreadable(path, dialect, source),
-        other => other,
-    })
+/// Loader for one path.
+struct PathLoader<'a> {
+    path: &'a Path,
+    dialect: Dialect,
 }
 
-fn unreadable(path: &Path, dialect: Dialect, source: crate::ArchiveError) -> ChartError {
-    let name = path.display().to_string();
-    match (source, dialect) {
-        (crate::ArchiveError::NotGzip, _) => SourceError::NotAChart { name }.into(),
-        (source, Dialect::Helm4) => SourceError::Archive { source }.into(),
-        (source, Dialect::Helm3) => source.into(),
+impl PathLoader<'_> {
+    fn load_file(&self) -> Result<Loaded, ChartError> {
+        let bytes = read_capped(self.path, MAX_CHART, DEFAULT_BUFFER_SIZE)?;
+        check_archive(self.path, &bytes)?;
+        load_archive(&bytes, self.dialect).map_err(|error| match error {
+            ChartError::Archive(ArchiveError::NotGzip) => SourceError::NotAChart {
+                name: self.path.display().to_string(),
+            }
+            .into(),
+            ChartError::Archive(source) => self.dialect.archive_error(source),
+            other => other,
+        })
+    }
+
+    fn load_directory(&self) -> Result<Loaded, ChartError> {
+        let top = std::path::absolute(self.path).map_err(|source| io_error("abs", self.path, source))?;
+        if self.dialect.opens_chart_yaml_first() {
+            check_chart_yaml(&top)?;
+        }
+        let mut walk = Walk {
+            top: top.clone(),
+            rules: ignore_rules(&top)?,
+            ..Walk::default()
+        };
+        walk.directory(&top, "", 0)?;
+        let mut loaded = load_files(walk.files, self.dialect)?;
+        walk.warnings.append(&mut loaded.warnings);
+        loaded.warnings = walk.warnings;
+        Ok(loaded)
     }
 }
 
-/// Says what the file is if it is no archive.
+/// Fails with a guess of the file type if `bytes` is not an archive.
 fn check_archive(path: &Path, bytes: &[u8]) -> Result<(), ChartError> {
     if bytes.starts_with(b"\x1f\x8b\x08") {
         return Ok(());
@@ -66,7 +89,7 @@ fn check_archive(path: &Path, bytes: &[u8]) -> Result<(), ChartError> {
     .into())
 }
 
-/// The few of Go's sniffed types that a mistaken argument is likely to have.
+/// Guesses the content type as Go does, limited to types that a mistaken argument is likely to have.
 fn content_type(bytes: &[u8]) -> &'static str {
     let head = bytes.get(..512).unwrap_or(bytes);
     let text = |byte: &u8| !matches!(byte, 0..=8 | 0x0b | 0x0e..=0x1a | 0x1c..=0x1f);
@@ -74,37 +97,19 @@ fn content_type(bytes: &[u8]) -> &'static str {
         _ if head.starts_with(b"PK\x03\x04") => "application/zip",
         _ if head.starts_with(b"%PDF-") => "application/pdf",
         _ if head.starts_with(b"\x89PNG\x0d\x0a\x1a\x0a") => "image/png",
-        // Helm pads what it read with zeros, so that a short text looks binary to it.
+        // Helm pads its buffer with zeros and takes a short text for binary data.
         _ if head.len() == 512 && head.iter().all(text) => "text/plain; charset=utf-8",
         _ => "application/octet-stream",
     }
 }
 
-fn load_folder(path: &Path, dialect: Dialect) -> Result<Loaded, ChartError> {
-    let top = std::path::absolute(path).map_err(|source| failed("abs", path, source))?;
-    if dialect == Dialect::Helm4 {
-        detect(&top)?;
-    }
-    let mut walk = Walk {
-        top: top.clone(),
-        rules: ignore_rules(&top)?,
-        ..Walk::default()
-    };
-    walk.folder(&top, "", 0)?;
-    let mut loaded = load_files(walk.files, dialect)?;
-    walk.warnings.append(&mut loaded.warnings);
-    loaded.warnings = walk.warnings;
-    Ok(loaded)
-}
-
-/// Helm 4 opens `Chart.yaml` before it looks at anything else.
-fn detect(top: &Path) -> Result<(), ChartError> {
+fn check_chart_yaml(top: &Path) -> Result<(), ChartError> {
     let name = top.join("Chart.yaml");
     fs::metadata(&name).map(drop).map_err(|source| {
         let chart = name.display().to_string();
         SourceError::NoChart {
             chart,
-            source: Box::new(failed("open", &name, source)),
+            source: Box::new(io_error("open", &name, source)),
         }
         .into()
     })
@@ -113,13 +118,14 @@ fn detect(top: &Path) -> Result<(), ChartError> {
 fn ignore_rules(top: &Path) -> Result<IgnoreRules, ChartError> {
     let name = top.join(".helmignore");
     let text = if fs::metadata(&name).is_ok() {
-        read_capped(&name, MAX_FILE, USUAL_SIZE)?
+        read_capped(&name, MAX_FILE, DEFAULT_BUFFER_SIZE)?
     } else {
         Vec::new()
     };
     IgnoreRules::parse(&text).map_err(|error| SourceError::Ignore(error).into())
 }
 
+/// Recursive walk through a chart directory.
 #[derive(Default)]
 struct Walk {
     top: PathBuf,
@@ -127,40 +133,40 @@ struct Walk {
     files: Vec<File>,
     bytes: u64,
     entries: usize,
-    /// The real folders we are inside of: a link back to one of them would never end.
+    /// Real paths of the current directory and its parents, to detect links back to one of them.
     inside: BTreeSet<PathBuf>,
     warnings: Vec<Warning>,
 }
 
 impl Walk {
-    /// Everything in `folder`, in the order of names, links followed.
-    fn folder(&mut self, folder: &Path, inside: &str, depth: usize) -> Result<(), ChartError> {
-        let real = fs::canonicalize(folder).map_err(|source| failed("open", folder, source))?;
+    /// Collects the files below `directory` in the order of names, following links.
+    fn directory(&mut self, directory: &Path, inside: &str, depth: usize) -> Result<(), ChartError> {
+        let real = fs::canonicalize(directory).map_err(|source| io_error("open", directory, source))?;
         if depth > MAX_DEPTH || !self.inside.insert(real.clone()) {
             return Err(SourceError::Endless {
-                path: folder.display().to_string(),
+                path: directory.display().to_string(),
             }
             .into());
         }
         let mut names = Vec::new();
-        for entry in fs::read_dir(folder).map_err(|source| failed("open", folder, source))? {
-            let entry = entry.map_err(|source| failed("readdirent", folder, source))?;
+        for entry in fs::read_dir(directory).map_err(|source| io_error("open", directory, source))? {
+            let entry = entry.map_err(|source| io_error("readdirent", directory, source))?;
             self.entries += 1;
             if self.entries > MAX_ENTRIES {
-                return Err(crate::ArchiveError::TooManyEntries(MAX_ENTRIES).into());
+                return Err(ArchiveError::TooManyEntries(MAX_ENTRIES).into());
             }
             names.push(
                 entry
                     .file_name()
                     .into_string()
                     .map_err(|name| SourceError::NameNotText {
-                        path: folder.join(name).display().to_string(),
+                        path: directory.join(name).display().to_string(),
                     })?,
             );
         }
         names.sort_unstable();
         for name in names {
-            let path = folder.join(&name);
+            let path = directory.join(&name);
             let inside = if inside.is_empty() {
                 name
             } else {
@@ -173,7 +179,7 @@ impl Walk {
     }
 
     fn entry(&mut self, path: &Path, inside: String, depth: usize) -> Result<(), ChartError> {
-        let mut kind = fs::symlink_metadata(path).map_err(|source| failed("lstat", path, source))?;
+        let mut kind = fs::symlink_metadata(path).map_err(|source| io_error("lstat", path, source))?;
         if kind.is_symlink() {
             kind = self.follow(path)?;
         }
@@ -181,7 +187,7 @@ impl Walk {
             return Ok(());
         }
         if kind.is_dir() {
-            return self.folder(path, &inside, depth + 1);
+            return self.directory(path, &inside, depth + 1);
         }
         self.file(path, inside, &kind)
     }
@@ -203,7 +209,7 @@ impl Walk {
             path: path.display().to_string(),
             resolved: resolved.display().to_string(),
         });
-        fs::symlink_metadata(&resolved).map_err(|source| failed("lstat", &resolved, source))
+        fs::symlink_metadata(&resolved).map_err(|source| io_error("lstat", &resolved, source))
     }
 
     fn file(&mut self, path: &Path, inside: String, kind: &Metadata) -> Result<(), ChartError> {
@@ -229,7 +235,7 @@ impl Walk {
         self.bytes += data.len() as u64;
         if self.bytes > MAX_CHART {
             let path = self.top.display().to_string();
-            return Err(SourceError::FolderTooLarge {
+            return Err(SourceError::DirectoryTooLarge {
                 path,
                 limit: MAX_CHART,
             }
@@ -240,19 +246,15 @@ impl Walk {
     }
 }
 
-/// The file, or an error if it has grown past `limit` since anyone looked.
-/// A guess where nobody asked how long a file is.
-const USUAL_SIZE: u64 = 16 << 10;
-
-/// Reads a file of about `expected` bytes. With room for them and one more it takes two calls to the system: the file, and its
-/// end.
+/// Reads a file of about `expected` bytes; fails if it is larger than `limit`. The buffer has space for one byte more, so
+/// that two system calls suffice: one for the content and one for its end.
 fn read_capped(path: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, ChartError> {
     use io::Read;
     let mut data = Vec::with_capacity(expected.min(limit) as usize + 1);
-    let file = fs::File::open(path).map_err(|source| failed("open", path, source))?;
+    let file = fs::File::open(path).map_err(|source| io_error("open", path, source))?;
     file.take(limit + 1)
         .read_to_end(&mut data)
-        .map_err(|source| failed("read", path, source))?;
+        .map_err(|source| io_error("read", path, source))?;
     if data.len() as u64 > limit {
         let name = path
             .file_name()
@@ -264,7 +266,7 @@ fn read_capped(path: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, ChartE
     Ok(data)
 }
 
-fn failed(what: &'static str, path: &Path, reason: io::Error) -> ChartError {
+fn io_error(what: &'static str, path: &Path, reason: io::Error) -> ChartError {
     SourceError::Io {
         what,
         path: path.display().to_string(),

@@ -1,5 +1,5 @@
-//! The `--set` family: takes one argument such as `a.b[0]=1,c={x,y}` and writes it into a tree of values, with Helm's
-//! grammar, typing and messages. Knows nothing of the command line or of files: contents come through a callback.
+//! The `--set` family: parses an argument such as `a.b[0]=1,c={x,y}` into a tree of values, with Helm's grammar, types and
+//! messages. File contents come through a callback.
 
 mod cursor;
 mod json;
@@ -7,19 +7,20 @@ mod json;
 use mainstay_yaml::{Map, Value};
 
 use crate::dialect::Dialect;
+use crate::error::CallbackError;
 use crate::go::quote;
 use cursor::{Cursor, Stop};
 
-/// The largest list index.
+/// Maximum list index.
 const MAX_INDEX: i64 = 65536;
-/// The deepest dotted name.
+/// Maximum number of dots in a name.
 const MAX_NESTED_NAMES: usize = 30;
-/// The deepest `[0][0]…`. Helm has no such bound and recurses.
+/// Maximum nesting of `[0][0]…`. Helm has no such limit and recurses.
 const MAX_NESTED_LISTS: usize = 100;
 
-/// How the part after `=` is read.
+/// Interpretation of the text after `=`.
 pub enum Mode<'a> {
-    /// `--set`: booleans, whole numbers and `null` get a type.
+    /// `--set`: booleans, integers and `null` are typed.
     Typed,
     /// `--set-string`: everything is a string.
     Text,
@@ -27,24 +28,24 @@ pub enum Mode<'a> {
     Json,
     /// `--set-literal`: everything after the first `=` is one string, without escapes.
     Literal,
-    /// `--set-file`: each value names a file, whose contents the callback gives.
+    /// `--set-file`: each value is the name of a file, which the callback reads.
     File(ReadFile<'a>),
 }
 
-/// Gives the contents of a named file, or the reason why not.
-pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<String, String>;
+/// Returns the contents of a named file, or an error whose text is shown to the user.
+pub type ReadFile<'a> = &'a mut dyn FnMut(&str) -> Result<String, CallbackError>;
 
-/// Why an argument was refused.
+/// An invalid argument.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{text}")]
 pub struct SetError {
-    /// What Helm says.
+    /// Helm's message.
     pub text: String,
-    /// How many bytes of the argument had been read.
+    /// Number of bytes that were read before the error.
     pub offset: usize,
 }
 
-/// Writes what `argument` says into `values`. On failure `values` may hold a part of it.
+/// Applies the assignments of `argument` to `values`. On failure some of them may have been applied.
 pub fn set_values(
     argument: &str,
     values: &mut Map,
@@ -59,7 +60,7 @@ pub fn set_values(
         match parser.key(values, 0) {
             Ok(()) => {}
             Err(Fault::End) => return Ok(()),
-            Err(Fault::EndInIndex) if dialect == Dialect::Helm4 => return Ok(()),
+            Err(Fault::EndInIndex) if dialect.ignores_unclosed_index() => return Ok(()),
             Err(fault) => {
                 return Err(SetError {
                     text: fault.text(),
@@ -70,13 +71,13 @@ pub fn set_values(
     }
 }
 
-/// Why the parser stopped.
+/// Reason why the parser stopped.
 enum Fault {
-    /// The argument is used up where a key could start: not an error.
+    /// The argument ends where a key can start, which is not an error.
     End,
-    /// The argument is used up inside `[`. Helm 4 takes that for the end, Helm 3 does not.
+    /// The argument ends inside `[`; see [`Dialect::ignores_unclosed_index`].
     EndInIndex,
-    /// Anything else.
+    /// An error.
     Message(String),
 }
 
@@ -99,16 +100,16 @@ struct Parser<'t, 'm> {
     mode: Mode<'m>,
 }
 
-/// What follows a key or an index.
+/// The text after a key or an index.
 enum Assigned {
-    /// A value; the argument may go on.
+    /// A value; more assignments may follow.
     Value(Value),
-    /// Nothing at all: the empty string, and the end.
+    /// The argument ends: the value is the empty string.
     Nothing,
 }
 
 impl Parser<'_, '_> {
-    /// Reads one assignment into `data`.
+    /// Parses one assignment into `data`.
     fn key(&mut self, data: &mut Map, level: usize) -> Result<(), Fault> {
         let stops: &[char] = if matches!(self.mode, Mode::Literal) {
             &['=', '[', '.']
@@ -126,7 +127,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `name=…`
+    /// Parses `name=…`.
     fn assigned(&mut self, data: &mut Map, name: String) -> Result<(), Fault> {
         match self.value()? {
             Assigned::Value(value) => set(data, name, value),
@@ -138,7 +139,7 @@ impl Parser<'_, '_> {
         Ok(())
     }
 
-    /// `name.…`
+    /// Parses `name.…`.
     fn nested(&mut self, data: &mut Map, name: &str, level: usize) -> Result<(), Fault> {
         if level > MAX_NESTED_NAMES {
             return fault(format!(
@@ -163,7 +164,7 @@ impl Parser<'_, '_> {
         }
     }
 
-    /// `name[…`
+    /// Parses `name[…`.
     fn indexed(&mut self, data: &mut Map, name: String, level: usize) -> Result<(), Fault> {
         let index = self.index()?;
         let (list, known) = match data.remove(&name) {
@@ -177,7 +178,7 @@ impl Parser<'_, '_> {
         let (mut list, result) = self.item(list, index, At { level, lists: 1 });
         match known {
             _ if !name.is_empty() => {}
-            // Go sets no empty key, but has already written into a list it found there.
+            // Helm does not set an empty key, but has already changed the items of an existing list.
             Some(length) => list.truncate(length),
             None => return result,
         }
@@ -185,14 +186,14 @@ impl Parser<'_, '_> {
         result
     }
 
-    /// What comes after `]`: gives the list back, changed or not.
+    /// Parses the text after `]` and returns the list, changed or not.
     fn item(&mut self, mut list: Vec<Value>, index: i64, at: At) -> (Vec<Value>, Result<(), Fault>) {
         let result = self.item_into(&mut list, index, at);
         (list, result)
     }
 
     fn item_into(&mut self, list: &mut Vec<Value>, index: i64, at: At) -> Result<(), Fault> {
-        let Ok(place) = usize::try_from(index) else {
+        let Ok(position) = usize::try_from(index) else {
             return fault(format!("negative {index} index not allowed"));
         };
         let (junk, stop) = self.cursor.until(&['[', '.', '=']);
@@ -211,20 +212,20 @@ impl Parser<'_, '_> {
                 };
                 set_index(list, index, value)
             }
-            Stop::At('[') => self.item_list(list, place, at),
-            Stop::At(_) => self.item_map(list, place, at),
+            Stop::At('[') => self.item_list(list, position, at),
+            Stop::At(_) => self.item_map(list, position, at),
         }
     }
 
-    /// `…][…`
-    fn item_list(&mut self, list: &mut Vec<Value>, place: usize, at: At) -> Result<(), Fault> {
+    /// Parses `…][…`.
+    fn item_list(&mut self, list: &mut Vec<Value>, position: usize, at: At) -> Result<(), Fault> {
         let next = self.index()?;
         if at.lists >= MAX_NESTED_LISTS {
             return fault(format!(
                 "lists are nested more deeply than {MAX_NESTED_LISTS} levels"
             ));
         }
-        let (inner, known) = match list.get_mut(place).map(std::mem::take) {
+        let (inner, known) = match list.get_mut(position).map(std::mem::take) {
             None | Some(Value::Null) => (Vec::new(), false),
             Some(Value::List(items)) => (items, true),
             Some(other) => return not_convertible(&other, "[]interface {}"),
@@ -238,27 +239,27 @@ impl Parser<'_, '_> {
             },
         );
         if known || result.is_ok() {
-            set_index(list, place as i64, Value::List(inner))?;
+            set_index(list, position as i64, Value::List(inner))?;
         }
         result
     }
 
-    /// `…].…`
-    fn item_map(&mut self, list: &mut Vec<Value>, place: usize, at: At) -> Result<(), Fault> {
-        let mut inner = match list.get_mut(place).map(std::mem::take) {
+    /// Parses `…].…`.
+    fn item_map(&mut self, list: &mut Vec<Value>, position: usize, at: At) -> Result<(), Fault> {
+        let mut inner = match list.get_mut(position).map(std::mem::take) {
             Some(Value::Map(map)) => map,
             _ => Map::new(),
         };
         let result = self.key(&mut inner, at.level);
-        if let (Err(_), Some(slot)) = (&result, list.get_mut(place)) {
+        if let (Err(_), Some(slot)) = (&result, list.get_mut(position)) {
             *slot = Value::Map(inner);
             return result;
         }
         result?;
-        set_index(list, place as i64, Value::Map(inner))
+        set_index(list, position as i64, Value::Map(inner))
     }
 
-    /// The number up to `]`.
+    /// Parses the number before `]`.
     fn index(&mut self) -> Result<i64, Fault> {
         let (digits, stop) = self.cursor.until(&[']']);
         if stop == Stop::End {
@@ -266,18 +267,18 @@ impl Parser<'_, '_> {
         }
         digits.parse().or_else(|error: std::num::ParseIntError| {
             use std::num::IntErrorKind::{NegOverflow, PosOverflow};
-            let why = match error.kind() {
+            let reason = match error.kind() {
                 PosOverflow | NegOverflow => "value out of range",
                 _ => "invalid syntax",
             };
             fault(format!(
-                "error parsing index: strconv.Atoi: parsing {}: {why}",
+                "error parsing index: strconv.Atoi: parsing {}: {reason}",
                 quote(&digits)
             ))
         })
     }
 
-    /// What follows `=`.
+    /// Parses the text after `=`.
     fn value(&mut self) -> Result<Assigned, Fault> {
         match &self.mode {
             Mode::Literal => return Ok(Assigned::Value(Value::from(self.cursor.rest()))),
@@ -298,13 +299,14 @@ impl Parser<'_, '_> {
         if self.cursor.skip_blanks_and_comma() {
             return Ok(Value::Null);
         }
-        let (value, length) = json::first_value(self.cursor.remaining()).map_err(Fault::Message)?;
+        let (value, length) =
+            json::first_value(self.cursor.remaining()).map_err(|error| Fault::Message(error.to_string()))?;
         self.cursor.advance(length);
         self.cursor.skip_blanks_and_comma();
         Ok(value)
     }
 
-    /// `{a,b}`
+    /// Parses `{a,b}`.
     fn list(&mut self) -> Result<Value, Fault> {
         self.cursor.advance(1);
         let mut items = Vec::new();
@@ -326,20 +328,22 @@ impl Parser<'_, '_> {
     fn convert(&mut self, text: String) -> Result<Value, Fault> {
         match &mut self.mode {
             Mode::Typed => Ok(typed(text)),
-            Mode::File(read) => read(&text).map(Value::String).map_err(Fault::Message),
+            Mode::File(read) => read(&text)
+                .map(Value::String)
+                .map_err(|CallbackError(text)| Fault::Message(text)),
             Mode::Text | Mode::Json | Mode::Literal => Ok(Value::String(text)),
         }
     }
 }
 
-/// How deep an item lies.
+/// Nesting of an item.
 #[derive(Clone, Copy)]
 struct At {
     level: usize,
     lists: usize,
 }
 
-/// Helm sets no empty key.
+/// Sets a key; an empty key is ignored, as in Helm.
 fn set(data: &mut Map, name: String, value: Value) {
     if !name.is_empty() {
         data.insert(name, value);
@@ -352,17 +356,17 @@ fn set_index(list: &mut Vec<Value>, index: i64, value: Value) -> Result<(), Faul
             "index of {index} is greater than maximum supported index of {MAX_INDEX}"
         ));
     }
-    let place = usize::try_from(index).unwrap_or_default();
-    if list.len() <= place {
-        list.resize(place + 1, Value::Null);
+    let position = usize::try_from(index).unwrap_or_default();
+    if list.len() <= position {
+        list.resize(position + 1, Value::Null);
     }
-    if let Some(slot) = list.get_mut(place) {
+    if let Some(slot) = list.get_mut(position) {
         *slot = value;
     }
     Ok(())
 }
 
-/// The words of a failed type assertion, which Helm recovers from.
+/// Returns the message of a failed Go type assertion, which Helm recovers from.
 fn not_convertible<T>(found: &Value, wanted: &str) -> Result<T, Fault> {
     fault(format!(
         "unable to parse key: interface conversion: interface {{}} is {}, not {wanted}",
@@ -389,7 +393,7 @@ fn typed(text: String) -> Value {
     }
 }
 
-/// Go's `strings.EqualFold` with an ASCII word: the long s folds to s, too.
+/// Go's `strings.EqualFold` with an ASCII word: the long s folds to s.
 fn equal_fold(text: &str, word: &str) -> bool {
     text.len() <= word.len() * 2
         && text

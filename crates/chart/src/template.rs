@@ -1,33 +1,35 @@
-//! `helm template` in one call: takes a loaded chart and a request, gives what goes to stdout. Touches no disk.
+//! `helm template` in one call: renders a loaded chart and returns the text of stdout or the files of `--output-dir`.
+//! Does not access the disk.
 
 use mainstay_sprig as sprig;
-use mainstay_template::{Host, Limits, Meter, TemplateSet, Value, execute};
+use mainstay_template::{Error, Host, Limits, Meter, TemplateSet, Value, execute};
 use mainstay_yaml::Map;
 
+use crate::dialect::Dialect;
 use crate::error::ChartError;
 use crate::load::Loaded;
 use crate::prepare::{PrepareOptions, Prepared, prepare};
-use crate::print::{self, OutputFile, PostRenderer, PrintOptions};
+use crate::print::{OutputFile, PostRenderer, PrintOptions, Printer};
 use crate::render::{RenderOptions, Rendered, render};
 use crate::warning::Warning;
 
-/// What to render and how to print it.
+/// The values, render options and print options of one call.
 #[derive(Clone, Debug)]
 pub struct Request {
-    /// What the user set, merged; see [`Layers`](crate::Layers).
+    /// The user's values, merged; see [`Layers`](crate::Layers).
     pub values: Map,
     /// `--skip-schema-validation`.
     pub skip_schema: bool,
-    /// What templates are told.
+    /// Release, cluster and limits that templates see.
     pub render: RenderOptions,
-    /// What is printed.
+    /// Selection of the printed manifests.
     pub print: PrintOptions,
 }
 
 impl Request {
-    /// What `helm template` does when nothing is said.
+    /// Creates a request with the defaults of `helm template`.
     #[must_use]
-    pub fn new(dialect: crate::Dialect) -> Self {
+    pub fn new(dialect: Dialect) -> Self {
         Self {
             values: Map::new(),
             skip_schema: false,
@@ -37,26 +39,26 @@ impl Request {
     }
 }
 
-/// What the caller lends for the time of a call.
+/// The side effects of a call, supplied by the caller.
 pub struct RenderEnvironment<'a> {
-    /// Randomness, time, and a cluster to look things up in.
+    /// Randomness, time, and the cluster that `lookup` queries.
     pub host: &'a mut dyn Host,
-    /// Told what Helm says on stderr, as it comes up.
+    /// Called for every line that Helm writes to stderr, as it occurs.
     pub warn: &'a mut dyn FnMut(&Warning),
-    /// What manifests pass through on their way out.
+    /// `--post-renderer`: filter for all manifests except hooks.
     pub post_renderer: Option<&'a mut PostRenderer<'a>>,
 }
 
-/// What a call came to.
+/// The result of [`template`].
 #[derive(Clone, Debug, Default)]
 pub struct Output {
-    /// What goes to stdout.
+    /// The text of stdout.
     pub text: Vec<u8>,
-    /// What the chart's `NOTES.txt` says; `helm template` does not print it.
+    /// The rendered `NOTES.txt`, which `helm template` does not print.
     pub notes: Vec<u8>,
 }
 
-/// From a chart to the text of stdout.
+/// Renders a chart to the text of stdout.
 pub fn template(
     loaded: &Loaded,
     request: &Request,
@@ -68,14 +70,7 @@ pub fn template(
         post_renderer,
     } = environment;
     let (prepared, rendered) = run(loaded, request, host, warn)?;
-    let dialect = request.render.dialect;
-    let (text, warnings) = print::print(
-        &prepared.chart,
-        &rendered.files,
-        &request.print,
-        dialect,
-        post_renderer,
-    )?;
+    let (text, warnings) = printer(&prepared, &rendered, request).text(post_renderer)?;
     warnings.iter().for_each(warn);
     Ok(Output {
         text,
@@ -83,7 +78,7 @@ pub fn template(
     })
 }
 
-/// From a chart to the files of `--output-dir`, in the order they are written.
+/// Renders a chart to the files of `--output-dir`, in the order they are written.
 pub fn template_files(
     loaded: &Loaded,
     request: &Request,
@@ -91,10 +86,18 @@ pub fn template_files(
 ) -> Result<Vec<OutputFile>, ChartError> {
     let RenderEnvironment { host, warn, .. } = environment;
     let (prepared, rendered) = run(loaded, request, host, warn)?;
-    let dialect = request.render.dialect;
-    let (pieces, warnings) = print::pieces(&prepared.chart, &rendered.files, &request.print, dialect)?;
+    let (files, warnings) = printer(&prepared, &rendered, request).files()?;
     warnings.iter().for_each(warn);
-    Ok(pieces)
+    Ok(files)
+}
+
+fn printer<'a>(prepared: &'a Prepared, rendered: &'a Rendered, request: &'a Request) -> Printer<'a> {
+    Printer {
+        chart: &prepared.chart,
+        files: &rendered.files,
+        options: &request.print,
+        dialect: request.render.dialect,
+    }
 }
 
 fn run(
@@ -116,13 +119,13 @@ fn run(
     Ok((prepared, rendered))
 }
 
-/// `--name-template`: the name a template gives, or what Go says about it. It has Sprig's functions and no data.
-pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, String> {
+/// Renders the argument of `--name-template`, which has Sprig's functions and no data. The error's text is Go's.
+pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, Error> {
     const NAME: &str = "name-template";
     let mut set = TemplateSet::named(NAME);
     set.functions(sprig::functions());
-    set.parse(NAME, text).map_err(|error| error.text)?;
+    set.parse(NAME, text)?;
     let mut meter = Meter::new(Limits::default());
-    let name = execute(&set, NAME, Value::Nil, &mut meter, host).map_err(|error| error.text)?;
+    let name = execute(&set, NAME, Value::Nil, &mut meter, host)?;
     Ok(String::from_utf8_lossy(&name).into_owned())
 }

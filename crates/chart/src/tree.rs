@@ -1,11 +1,11 @@
-//! Owned trees and shared ones: takes a parsed tree, gives maps that alias as Go's do, and back.
+//! Conversion between parsed trees, which own their values, and template values, whose maps alias as Go's do.
 
 use std::collections::BTreeMap;
 
 use mainstay_template::{Map, MapType, Str, UintKind, Value};
 use mainstay_yaml::{Map as PlainMap, Value as Plain};
 
-/// A deep copy that templates can share and change.
+/// Returns a deep copy that templates can share and change.
 pub(crate) fn share(value: &Plain) -> Value {
     match value {
         Plain::Null => Value::Nil,
@@ -19,7 +19,7 @@ pub(crate) fn share(value: &Plain) -> Value {
     }
 }
 
-/// The same for a map.
+/// Returns a deep copy of a map that templates can share and change.
 pub(crate) fn share_map(map: &PlainMap) -> Map {
     let entries = map
         .iter()
@@ -27,7 +27,7 @@ pub(crate) fn share_map(map: &PlainMap) -> Map {
     Map::new(MapType::Any, entries.collect())
 }
 
-/// A deep copy that nobody shares.
+/// Returns a deep copy that is not shared.
 pub(crate) fn own(value: &Value) -> Plain {
     match value {
         Value::Bool(value) => Plain::Bool(*value),
@@ -37,12 +37,12 @@ pub(crate) fn own(value: &Value) -> Plain {
         Value::String(text) => Plain::String(text.to_str_lossy().into_owned()),
         Value::List(list) => Plain::List(list.items().iter().map(own).collect()),
         Value::Map(map) => Plain::Map(own_map(map)),
-        // Values come from YAML, JSON and flags: nothing else is ever in them.
+        // Values come from YAML, JSON and flags, which cannot produce these.
         Value::Nil | Value::Complex(..) | Value::Object(_) => Plain::Null,
     }
 }
 
-/// The same for a map.
+/// Returns a deep copy of a map that is not shared.
 pub(crate) fn own_map(map: &Map) -> PlainMap {
     map.entries()
         .iter()
@@ -50,7 +50,7 @@ pub(crate) fn own_map(map: &Map) -> PlainMap {
         .collect()
 }
 
-/// A deep copy: nothing in it is shared with the original, nor within itself.
+/// Returns a deep copy that shares no map with the original or within itself.
 pub(crate) fn copy_map(map: &Map) -> Map {
     let entries = map.entries();
     Map::new(
@@ -70,17 +70,17 @@ fn copy(value: &Value) -> Value {
     }
 }
 
-/// An empty map.
+/// Returns an empty map.
 pub(crate) fn empty() -> Map {
     Map::new(MapType::Any, BTreeMap::new())
 }
 
-/// A new map with the same entries: tables inside stay shared.
+/// Returns a new map with the same entries; nested tables stay shared.
 pub(crate) fn shallow(map: &Map) -> Map {
     Map::new(MapType::Any, map.entries().clone())
 }
 
-/// The table under `key`, if it is one.
+/// Returns the value of `key` if it is a table.
 pub(crate) fn table(map: &Map, key: &str) -> Option<Map> {
     match map.get(key.as_bytes()) {
         Some(Value::Map(table)) => Some(table),
@@ -88,7 +88,7 @@ pub(crate) fn table(map: &Map, key: &str) -> Option<Map> {
     }
 }
 
-/// The entries as they are now, so that writing does not disturb reading.
+/// Returns a copy of the entries, so that the map can be changed while they are iterated.
 pub(crate) fn snapshot(map: &Map) -> Vec<(Str, Value)> {
     map.entries()
         .iter()

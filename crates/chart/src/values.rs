@@ -1,19 +1,19 @@
-//! Layers of values to one map: takes the texts of `-f` files and the arguments of the `--set` family, gives what the user
-//! asked for, merged in Helm's order. Contents of files come through a callback.
+//! Merges the user's values: `-f` files and the arguments of the `--set` family, in Helm's order. File contents come
+//! through a callback.
 
 mod documents;
 
 use mainstay_yaml::{Budget, Error, Map, Numbers, Value, parse_json_map, parse_map};
 
 use crate::dialect::Dialect;
-use crate::error::{LayerError, ValuesError};
+use crate::error::{CallbackError, LayerError, ValuesError};
 use crate::strvals::{Mode, SetError, set_values};
-use documents::documents;
+use documents::{Document, documents};
 
-/// What the user gives, kind by kind: Helm applies the kinds in this order, whatever their order on the command line.
+/// The user's values by flag. Helm applies the flags in this order, whatever their order on the command line.
 #[derive(Clone, Debug, Default)]
 pub struct Layers {
-    /// `-f`, `--values`: names of files.
+    /// `-f`, `--values`: file names.
     pub files: Vec<String>,
     /// `--set-json`.
     pub json: Vec<String>,
@@ -27,51 +27,93 @@ pub struct Layers {
     pub literals: Vec<String>,
 }
 
-/// Gives the contents of a named file, or the reason why not, in the words the user should read.
-pub type ReadValues<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, String>;
+/// Returns the contents of a named file, or an error whose text is shown to the user.
+pub type ReadValues<'a> = &'a mut dyn FnMut(&str) -> Result<Vec<u8>, CallbackError>;
 
 impl Layers {
-    /// Everything in one map.
+    /// Merges all layers into one map.
     pub fn merge(&self, read: ReadValues<'_>, dialect: Dialect) -> Result<Map, LayerError> {
-        let mut base = Map::new();
+        let mut merge = Merge {
+            base: Map::new(),
+            read,
+            dialect,
+        };
         for name in &self.files {
-            let text = read(name).map_err(|text| LayerError::Read {
-                file: name.clone(),
-                text,
-            })?;
-            let layer = load_values(&text, dialect);
-            merge_maps(
-                &mut base,
-                layer.map_err(|source| LayerError::File {
-                    file: name.clone(),
-                    source,
-                })?,
-            );
+            merge.file(name)?;
         }
         for argument in &self.json {
-            set_json(argument, &mut base, dialect)?;
+            merge.json(argument)?;
         }
-        for (flag, arguments) in [("--set", &self.set), ("--set-string", &self.strings)] {
-            for argument in arguments {
-                let mode = if flag == "--set" { Mode::Typed } else { Mode::Text };
-                set_values(argument, &mut base, mode, dialect)
-                    .map_err(|source| refused(flag, argument, source))?;
-            }
+        for argument in &self.set {
+            merge.set("--set", argument, Mode::Typed)?;
+        }
+        for argument in &self.strings {
+            merge.set("--set-string", argument, Mode::Text)?;
         }
         for argument in &self.set_files {
-            let mut text = |name: &str| read(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
-            set_values(argument, &mut base, Mode::File(&mut text), dialect)
-                .map_err(|source| refused("--set-file", argument, source))?;
+            merge.set_file(argument)?;
         }
         for argument in &self.literals {
-            set_values(argument, &mut base, Mode::Literal, dialect)
-                .map_err(|source| refused("--set-literal", argument, source))?;
+            merge.set("--set-literal", argument, Mode::Literal)?;
         }
-        Ok(base)
+        Ok(merge.base)
     }
 }
 
-fn refused(flag: &'static str, argument: &str, source: SetError) -> LayerError {
+/// A merge in progress.
+struct Merge<'a> {
+    base: Map,
+    read: ReadValues<'a>,
+    dialect: Dialect,
+}
+
+impl Merge<'_> {
+    fn file(&mut self, name: &str) -> Result<(), LayerError> {
+        let text = (self.read)(name).map_err(|reason| LayerError::Read {
+            file: name.into(),
+            reason,
+        })?;
+        let layer = load_values(&text, self.dialect).map_err(|source| LayerError::File {
+            file: name.into(),
+            source,
+        })?;
+        merge_maps(&mut self.base, layer);
+        Ok(())
+    }
+
+    fn json(&mut self, argument: &str) -> Result<(), LayerError> {
+        let object = argument.trim();
+        if !(self.dialect.accepts_set_json_object() && object.starts_with('{')) {
+            let done = set_values(argument, &mut self.base, Mode::Json, self.dialect);
+            return done.map_err(|cause| LayerError::Json {
+                argument: argument.into(),
+                cause,
+            });
+        }
+        let layer = parse_json_map(object, Numbers::Float, &Budget::default()).map_err(|cause| {
+            LayerError::JsonObject {
+                argument: argument.into(),
+                cause: Box::new(cause),
+            }
+        })?;
+        merge_maps(&mut self.base, layer);
+        Ok(())
+    }
+
+    fn set(&mut self, flag: &'static str, argument: &str, mode: Mode<'_>) -> Result<(), LayerError> {
+        set_values(argument, &mut self.base, mode, self.dialect)
+            .map_err(|source| set_error(flag, argument, source))
+    }
+
+    fn set_file(&mut self, argument: &str) -> Result<(), LayerError> {
+        let mut text =
+            |name: &str| (self.read)(name).map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
+        set_values(argument, &mut self.base, Mode::File(&mut text), self.dialect)
+            .map_err(|source| set_error("--set-file", argument, source))
+    }
+}
+
+fn set_error(flag: &'static str, argument: &str, source: SetError) -> LayerError {
     LayerError::Set {
         flag,
         argument: argument.into(),
@@ -79,50 +121,31 @@ fn refused(flag: &'static str, argument: &str, source: SetError) -> LayerError {
     }
 }
 
-/// `--set-json`: assignments, or since Helm 4 a whole object.
-fn set_json(argument: &str, base: &mut Map, dialect: Dialect) -> Result<(), LayerError> {
-    let object = argument.trim();
-    if dialect == Dialect::Helm4 && object.starts_with('{') {
-        let layer = parse_json_map(object, Numbers::Float, &Budget::default()).map_err(|cause| {
-            LayerError::JsonObject {
-                argument: argument.into(),
-                cause: Box::new(cause),
-            }
-        })?;
-        merge_maps(base, layer);
-        return Ok(());
-    }
-    set_values(argument, base, Mode::Json, dialect).map_err(|cause| LayerError::Json {
-        argument: argument.into(),
-        cause,
-    })
-}
-
-/// Reads one values file: every document of it in Helm 4, merged; the first in Helm 3.
+/// Reads one values file: all documents merged in Helm 4, the first document in Helm 3.
 pub fn load_values(text: &[u8], dialect: Dialect) -> Result<Map, ValuesError> {
-    if dialect == Dialect::Helm3 {
+    if !dialect.merges_values_documents() {
         return parse_map(text, &Budget::default()).map_err(|error| ValuesError::Plain(Box::new(error)));
     }
     let mut values = Map::new();
     for document in documents(text) {
         let document = document?;
         let layer = parse_map(&document.text, &Budget::default())
-            .map_err(|error| ValuesError::Document(Box::new(moved(error, document.line, document.offset))))?;
+            .map_err(|error| ValuesError::Document(Box::new(position_in_file(error, &document))))?;
         merge_maps(&mut values, layer);
     }
     Ok(values)
 }
 
-/// The position counted from the start of the file.
-fn moved(mut error: Error, lines: usize, bytes: usize) -> Error {
+/// Changes the position of `error` from the document to the whole file.
+fn position_in_file(mut error: Error, document: &Document<'_>) -> Error {
     if error.at.line > 0 {
-        error.at.line += lines;
-        error.at.offset += bytes;
+        error.at.line += document.line;
+        error.at.offset += document.offset;
     }
     error
 }
 
-/// Lays `over` on `base`: tables merge, everything else is replaced, null included.
+/// Merges `over` into `base`: tables are merged, all other values are replaced, also by null.
 pub fn merge_maps(base: &mut Map, over: Map) {
     for (key, value) in over {
         match (base.get_mut(&key), value) {

@@ -1,13 +1,13 @@
-//! Semantic versions, as far as a chart needs them: is this one, and does it fit a constraint.
+//! Checks of semantic versions and constraints.
 
 use mainstay_sprig::semver::{Constraint, Version};
 
-/// Whether `text` is a version, `v1.2` and the like included.
+/// Whether `text` is a version; short forms such as `v1.2` are included.
 pub(crate) fn is_version(text: &str) -> bool {
     Version::parse(text).is_ok()
 }
 
-/// Whether `version` fits `constraint`; no, if either is malformed.
+/// Whether `version` satisfies `constraint`; false if either is malformed.
 pub(crate) fn in_range(constraint: &str, version: &str) -> bool {
     match (Version::parse(version), Constraint::parse(constraint)) {
         (Ok(version), Ok(constraint)) => constraint.check(&version),

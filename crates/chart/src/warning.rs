@@ -1,106 +1,106 @@
-//! What Helm says on standard error without failing: takes facts, gives the line of either dialect.
+//! Warnings that Helm writes to stderr.
 
 use std::fmt::Write;
 
 use crate::dialect::Dialect;
 
-/// Something worth saying that stops nothing.
+/// A warning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Warning {
     /// A symbolic link was followed.
     SymbolicLink {
         /// The link.
         path: String,
-        /// Where it led.
+        /// Its target.
         resolved: String,
     },
     /// `requirements.yaml` in a v2 chart.
     RequirementsFile,
     /// `requirements.lock` in a v2 chart.
     RequirementsLock,
-    /// The chart says it is deprecated.
+    /// The chart is marked as deprecated.
     Deprecated,
-    /// A condition's value is not a boolean.
+    /// The value of a condition is not a boolean.
     ConditionNotBool {
-        /// The path.
+        /// Path of the value.
         path: String,
         /// The dependency.
         chart: String,
     },
-    /// A tag's value is not a boolean.
+    /// The value of a tag is not a boolean.
     TagNotBool {
         /// The tag.
         tag: String,
         /// The dependency.
         chart: String,
     },
-    /// A name under `exports` is not there.
+    /// A name under `exports` does not exist.
     MissingExport {
         /// The key that is not a table.
         key: String,
     },
-    /// A table to import is not there.
+    /// A table to import does not exist.
     MissingTable {
         /// The dependency.
         chart: String,
         /// The key that is not a table.
         key: String,
     },
-    /// Two layers of values disagree about the shape of a key.
+    /// Two layers of values have different types for a key.
     Values(ValuesWarning),
-    /// A failure that Helm 4 also logs before it ends; Helm 3 does not.
+    /// A failure that Helm 4 logs before it exits; Helm 3 does not.
     Failed {
-        /// The step.
+        /// The failed step.
         step: &'static str,
-        /// Why.
+        /// Error text.
         error: String,
     },
-    /// A flag whose use Helm 4 advises against.
+    /// A flag that Helm 4 advises against.
     Advice(String),
-    /// A hook whose event no Helm knows is left out.
+    /// A hook is left out because its event is unknown.
     UnknownHook {
-        /// The annotation.
+        /// Value of the annotation.
         types: String,
     },
-    /// A schema names a URN, which nothing resolves: whatever it guards is accepted.
+    /// A schema refers to a URN, which is not resolved: any value is accepted.
     UnresolvedUrn {
         /// The URN.
         urn: String,
     },
 }
 
-/// Two layers of values disagree.
+/// Two layers of values have different types for a key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ValuesWarning {
-    /// The user gives a table where the chart has none.
+    /// The user sets a table and the chart has another type.
     Skipped {
-        /// The whole key, from the root chart's name.
+        /// Full key, starting with the root chart's name.
         key: String,
     },
-    /// A lower layer has a table, the higher layer does not.
+    /// The lower layer has a table and the higher layer has another type.
     NotATable {
-        /// The whole key.
+        /// Full key.
         key: String,
         /// The table, as Go prints it.
         value: String,
     },
-    /// The higher layer has a table, the lower one does not.
+    /// The higher layer has a table and the lower layer has another type.
     IsATable {
-        /// The whole key.
+        /// Full key.
         key: String,
-        /// What is ignored, as Go prints it.
+        /// The ignored value, as Go prints it.
         value: String,
     },
     /// The subchart's `global` is not a table.
     GlobalDestination,
     /// The parent's `global` is not a table.
     GlobalSource,
-    /// A global is a table in the parent and something else in the subchart.
+    /// A global is a table in the parent and has another type in the subchart.
     GlobalConflict {
         /// The key under `global`.
         key: String,
     },
-    /// A global is a table in the subchart and something else in the parent.
+    /// A global is a table in the subchart and has another type in the parent.
     GlobalIsTable {
         /// The key under `global`.
         key: String,
@@ -108,16 +108,14 @@ pub enum ValuesWarning {
 }
 
 impl Warning {
-    /// The line that dialect of Helm writes, without the line break.
+    /// Returns the line that Helm writes, without the line break.
     #[must_use]
     pub fn line(&self, dialect: Dialect) -> String {
-        match dialect {
-            Dialect::Helm3 => self.helm3(),
-            Dialect::Helm4 => self.helm4(),
-        }
+        dialect.warning_line(self)
     }
 
-    fn helm4(&self) -> String {
+    /// The line of Helm 4.
+    pub(crate) fn helm4(&self) -> String {
         match self {
             Self::SymbolicLink { path, resolved } => record(
                 "INFO",
@@ -159,7 +157,8 @@ impl Warning {
         }
     }
 
-    fn helm3(&self) -> String {
+    /// The line of Helm 3.
+    pub(crate) fn helm3(&self) -> String {
         match self {
             Self::SymbolicLink { path, resolved } => format!(
                 "walk.go:75: found symbolic link in path: {path} resolves to {resolved}. Contents of linked file included and used"
@@ -226,7 +225,7 @@ impl ValuesWarning {
         }
     }
 
-    /// The line of Helm 3.21's source that says it, which Helm 3 shows.
+    /// The line number in the source of Helm 3.21, which Helm 3 prints.
     fn helm3_line(&self) -> u32 {
         match self {
             Self::Skipped { .. } => 237,
@@ -244,7 +243,7 @@ fn not_a_table(key: &str) -> String {
     format!("{} is not a table", crate::go::quote(key))
 }
 
-/// One line of Go's `slog` text handler, without the time.
+/// Formats a record of Go's `slog` text handler, without the time.
 fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
     let mut line = format!("level={level} msg={}", slog_text(message));
     for (key, value) in attributes {
@@ -254,7 +253,7 @@ fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
     line
 }
 
-/// `slog` quotes what is empty, has spaces, quotes, an equals sign, or does not print.
+/// Formats a value of a record: `slog` quotes empty texts, spaces, quotes, equals signs and non-printable characters.
 fn slog_text(text: &str) -> String {
     let plain = !text.is_empty()
         && text

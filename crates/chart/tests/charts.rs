@@ -16,7 +16,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
+use mainstay_chart::{
+    CallbackError, Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare,
+};
 use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{CaseCounts, peer};
 use mainstay_yaml::JsonWriter;
@@ -146,7 +148,8 @@ type Ours = Result<(serde_json::Value, Vec<String>), Box<dyn Error>>;
 fn our_result(folder: &Path, fixture: &Fixture, dialect: Dialect, warnings: &mut Vec<Warning>) -> Ours {
     let (layers, kube_version, skip_schema) = read_args(&fixture.args);
     let mut read = |name: &str| {
-        fs::read(folder.join(name)).map_err(|_| format!("open {name}: no such file or directory"))
+        fs::read(folder.join(name))
+            .map_err(|_| CallbackError(format!("open {name}: no such file or directory")))
     };
     let values = layers.merge(&mut read, dialect)?;
     let loaded = load_path(&folder.join("chart"), dialect)?;

@@ -16,7 +16,9 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use mainstay_chart::{Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare};
+use mainstay_chart::{
+    CallbackError, Dialect, KubeVersion, Layers, PrepareOptions, Warning, load_path, prepare,
+};
 use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{CaseCounts, Random, case_count, peer};
 use mainstay_yaml::JsonWriter;
@@ -146,7 +148,7 @@ fn our_values(
         ..Layers::default()
     };
     let values = layers.merge(
-        &mut |name| fs::read(folder.join(name)).map_err(|error| error.to_string()),
+        &mut |name| fs::read(folder.join(name)).map_err(|error| CallbackError(error.to_string())),
         dialect,
     )?;
     let loaded = load_path(&folder.join("chart"), dialect)?;

@@ -1,5 +1,5 @@
-//! A YAML tree to metadata: takes the tree of `Chart.yaml` or a lock file, gives typed fields, with the conversions of
-//! `sigs.k8s.io/yaml` (numbers and booleans become strings where a string is wanted) and Go's messages.
+//! Decodes the YAML tree of `Chart.yaml` or a lock file, with the conversions of `sigs.k8s.io/yaml` (numbers and booleans
+//! are converted to strings where a string is expected) and Go's messages.
 
 use std::collections::BTreeMap;
 
@@ -10,20 +10,25 @@ use crate::dialect::Dialect;
 use crate::go;
 use crate::metadata::{Dependency, Draft, ImportValue, Maintainer};
 
-/// One decoding: Go notes the first field that does not fit, reads on, and fails at the end.
-pub(super) struct Decode {
+/// A field with the wrong type, reported with the message of Go's decoder.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("error unmarshaling JSON: while decoding JSON: {0}")]
+pub struct DecodeError(String);
+
+/// Decoder for one document. Like Go's, it keeps the first error, decodes the remaining fields and fails at the end.
+pub(super) struct Decoder {
     dialect: Dialect,
     failed: Option<String>,
 }
 
-/// Where a field is: the struct that has it, and the path from the outermost struct.
+/// Position of a field: its struct, and the path from the outermost struct.
 #[derive(Clone, Copy)]
 struct At<'a> {
     owner: &'a str,
     path: &'a str,
 }
 
-impl Decode {
+impl Decoder {
     pub(super) fn new(dialect: Dialect) -> Self {
         Self {
             dialect,
@@ -31,8 +36,8 @@ impl Decode {
         }
     }
 
-    /// Only `apiVersion`.
-    pub(super) fn api_version(mut self, value: &Value) -> Result<String, String> {
+    /// Decodes `apiVersion` only.
+    pub(super) fn api_version(mut self, value: &Value) -> Result<String, DecodeError> {
         let mut version = String::new();
         match value {
             Value::Map(map) => {
@@ -51,8 +56,8 @@ impl Decode {
         self.done(version)
     }
 
-    /// All of `Chart.yaml`, or of `requirements.yaml`, on top of what `draft` has.
-    pub(super) fn metadata(mut self, draft: &mut Draft, value: &Value) -> Result<(), String> {
+    /// Decodes `Chart.yaml` or `requirements.yaml` into `draft`, replacing fields that are present.
+    pub(super) fn metadata(mut self, draft: &mut Draft, value: &Value) -> Result<(), DecodeError> {
         match value {
             Value::Map(map) => {
                 for (key, value) in map {
@@ -101,8 +106,8 @@ impl Decode {
         }
     }
 
-    /// A lock file; `null` is none.
-    pub(super) fn lock(mut self, value: &Value) -> Result<Option<Lock>, String> {
+    /// Decodes a lock file; `null` means that there is none.
+    pub(super) fn lock(mut self, value: &Value) -> Result<Option<Lock>, DecodeError> {
         let mut lock = Lock::default();
         match value {
             Value::Null => return Ok(None),
@@ -129,16 +134,13 @@ impl Decode {
     }
 
     fn package(&self) -> &'static str {
-        match self.dialect {
-            Dialect::Helm3 => "chart",
-            Dialect::Helm4 => "v2",
-        }
+        self.dialect.metadata_package()
     }
 
-    fn done<T>(self, value: T) -> Result<T, String> {
+    fn done<T>(self, value: T) -> Result<T, DecodeError> {
         match self.failed {
             None => Ok(value),
-            Some(text) => Err(format!("error unmarshaling JSON: while decoding JSON: {text}")),
+            Some(text) => Err(DecodeError(text)),
         }
     }
 
@@ -164,7 +166,7 @@ impl Decode {
     }
 
     fn string(&mut self, field: &mut String, value: &Value, at: At<'_>) {
-        match text_of(value) {
+        match scalar_text(value) {
             Some(text) => *field = text,
             None if value.is_null() => {}
             None => self.mismatch(value, at, "string"),
@@ -341,7 +343,7 @@ fn import_value(value: &Value) -> ImportValue {
     }
 }
 
-/// The same value after a trip through JSON: every number a float.
+/// Converts all numbers to floats, as a round trip through JSON does.
 fn as_json(value: &Value) -> Value {
     match value {
         Value::List(items) => Value::List(items.iter().map(as_json).collect()),
@@ -354,7 +356,7 @@ fn as_json(value: &Value) -> Value {
     }
 }
 
-fn text_of(value: &Value) -> Option<String> {
+fn scalar_text(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
         Value::Bool(value) => Some(value.to_string()),
@@ -365,7 +367,7 @@ fn text_of(value: &Value) -> Option<String> {
     }
 }
 
-/// Go's JSON decoder finds fields whatever their case.
+/// Whether Go's JSON decoder matches `key` to the field `name`: it ignores case.
 fn fold(key: &str, name: &str) -> bool {
     key.eq_ignore_ascii_case(name)
 }

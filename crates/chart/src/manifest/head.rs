@@ -1,5 +1,5 @@
-//! The head of a manifest: takes a document, gives the few fields that decide its place. Types are judged as Go's JSON
-//! decoder judges them, since its complaints are what users see.
+//! Decodes the head of a manifest: the fields that decide its position. Type errors are those of Go's JSON decoder, since
+//! users see its messages.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use mainstay_yaml::{Budget, Map, Numbers, Options, Position, Value};
 use crate::dialect::Dialect;
 use crate::error::{ChartError, SourceLocation};
 
-/// What the first lines of a manifest say.
+/// The head of a manifest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// `apiVersion`.
@@ -21,7 +21,7 @@ pub struct Head {
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Why a document has no head.
+/// A document whose head cannot be decoded.
 #[derive(Debug)]
 pub(super) struct HeadError {
     text: String,
@@ -29,11 +29,11 @@ pub(super) struct HeadError {
 }
 
 impl HeadError {
-    /// Names the file, and moves the place from the document to the whole of what the template rendered.
+    /// Adds the template's path, and changes the position from the document to the template's whole output.
     pub(super) fn in_file(self, path: &str, whole: &[u8], document: &[u8]) -> ChartError {
         let before = (document.as_ptr() as usize).saturating_sub(whole.as_ptr() as usize);
         let lines = memchr::memchr_iter(b'\n', whole.get(..before).unwrap_or_default()).count();
-        let place = self.at.filter(|at| at.line > 0).map(|at| {
+        let location = self.at.filter(|at| at.line > 0).map(|at| {
             let source = whole.split(|byte| *byte == b'\n').nth(at.line + lines - 1);
             Box::new(SourceLocation {
                 file: format!("{path} (rendered)"),
@@ -45,7 +45,7 @@ impl HeadError {
         ChartError::Manifest {
             path: path.to_owned(),
             problem: self.text,
-            place,
+            location,
             rendered: Vec::new(),
         }
     }
@@ -66,9 +66,9 @@ impl Head {
         match value {
             Value::Null => Ok(head),
             Value::Map(map) => head.fill(&map).map(|()| head),
-            other => Err(wrong(
+            other => Err(mismatch(
                 other.json_kind(),
-                &format!("value of type {}", type_name(dialect)),
+                &format!("value of type {}", dialect.head_type()),
             )),
         }
     }
@@ -95,7 +95,7 @@ impl Head {
                 return Ok(());
             }
             Value::Map(map) => map,
-            other => return Err(wrong(other.json_kind(), METADATA)),
+            other => return Err(mismatch(other.json_kind(), METADATA)),
         };
         let mut first = None;
         for (key, value) in map {
@@ -117,7 +117,7 @@ impl Head {
             }
             Value::Map(map) => map,
             other => {
-                return Err(wrong(
+                return Err(mismatch(
                     other.json_kind(),
                     "struct field .metadata.annotations of type map[string]string",
                 ));
@@ -135,14 +135,7 @@ impl Head {
 
 const METADATA: &str = "struct field SimpleHead.metadata of type struct { Name string \"json:\\\"name\\\"\"; Annotations map[string]string \"json:\\\"annotations\\\"\" }";
 
-fn type_name(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Helm4 => "util.SimpleHead",
-        Dialect::Helm3 => "releaseutil.SimpleHead",
-    }
-}
-
-/// Go matches JSON keys to fields without regard to case.
+/// Returns the field that Go's JSON decoder matches to `key`, without regard to case.
 fn folded(key: &str, fields: &[&'static str]) -> Option<&'static str> {
     fields
         .iter()
@@ -150,7 +143,7 @@ fn folded(key: &str, fields: &[&'static str]) -> Option<&'static str> {
         .copied()
 }
 
-/// A scalar where Go wants a string: numbers and booleans become text on the way, null changes nothing.
+/// Decodes a scalar to a string: numbers and booleans are converted, null leaves `text` unchanged.
 fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError> {
     *text = match value {
         Value::Null => return Ok(()),
@@ -160,7 +153,7 @@ fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError
         Value::Uint(value) => value.to_string(),
         Value::Float(value) => mainstay_yaml::format_float32(*value),
         other => {
-            return Err(wrong(
+            return Err(mismatch(
                 other.json_kind(),
                 &format!("struct field {field} of type string"),
             ));
@@ -169,7 +162,7 @@ fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError
     Ok(())
 }
 
-fn wrong(found: &str, into: &str) -> HeadError {
+fn mismatch(found: &str, into: &str) -> HeadError {
     HeadError {
         text: format!(
             "error unmarshaling JSON: while decoding JSON: json: cannot unmarshal {found} into Go {into}"

@@ -1,11 +1,11 @@
-//! The order of installation: takes two kinds, says which goes first.
+//! The install order of kinds.
 
 use std::cmp::Ordering;
 
 use crate::dialect::Dialect;
 
-/// What is installed before what; kinds that are not here come after all of these, by name.
-const INSTALL: &[&str] = &[
+/// Kinds in install order; other kinds follow by name.
+const KINDS: &[&str] = &[
     "PriorityClass",
     "Namespace",
     "NetworkPolicy",
@@ -44,20 +44,35 @@ const INSTALL: &[&str] = &[
     "APIService",
 ];
 
-/// What Helm 4 adds at the end: admission must not stand in the way of what it guards.
+/// Installed last by Helm 4; see [`Dialect::installs_webhooks_last`].
 const WEBHOOKS: &[&str] = &["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"];
 
-/// Which of two kinds is installed first; equal kinds keep their order.
-pub(super) fn by_kind(a: &str, b: &str, dialect: Dialect) -> Ordering {
-    match (rank(a, dialect), rank(b, dialect)) {
-        (None, None) => a.cmp(b),
-        (None, Some(_)) => Ordering::Greater,
-        (Some(_), None) => Ordering::Less,
-        (Some(a), Some(b)) => a.cmp(&b),
-    }
+/// The install order of one Helm version.
+pub(super) struct InstallOrder {
+    webhooks: &'static [&'static str],
 }
 
-fn rank(kind: &str, dialect: Dialect) -> Option<usize> {
-    let webhooks = if dialect == Dialect::Helm4 { WEBHOOKS } else { &[] };
-    INSTALL.iter().chain(webhooks).position(|known| *known == kind)
+impl InstallOrder {
+    pub(super) fn new(dialect: Dialect) -> Self {
+        let webhooks = if dialect.installs_webhooks_last() {
+            WEBHOOKS
+        } else {
+            &[]
+        };
+        Self { webhooks }
+    }
+
+    /// Compares two kinds.
+    pub(super) fn compare(&self, a: &str, b: &str) -> Ordering {
+        match (self.rank(a), self.rank(b)) {
+            (None, None) => a.cmp(b),
+            (None, Some(_)) => Ordering::Greater,
+            (Some(_), None) => Ordering::Less,
+            (Some(a), Some(b)) => a.cmp(&b),
+        }
+    }
+
+    fn rank(&self, kind: &str) -> Option<usize> {
+        KINDS.iter().chain(self.webhooks).position(|known| *known == kind)
+    }
 }

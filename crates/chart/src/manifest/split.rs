@@ -1,17 +1,7 @@
-//! A stream of YAML documents to documents, by Helm's regular expressions rather than by YAML's rules.
+//! Splits a stream of YAML documents by Helm's regular expressions, which differ from YAML's rules.
 
-use crate::dialect::Dialect;
-
-/// The documents of `text` that are not blank.
-pub(crate) fn split(text: &[u8], dialect: Dialect) -> Vec<&[u8]> {
-    match dialect {
-        Dialect::Helm4 => split_lines(text),
-        Dialect::Helm3 => split_trimmed(text),
-    }
-}
-
-/// Helm 4: three dashes at the start of any line separate; what follows the document stays.
-fn split_lines(text: &[u8]) -> Vec<&[u8]> {
+/// Splits as Helm 4 does; see [`Dialect::split_documents`](crate::Dialect).
+pub(crate) fn split_lines(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = trim_start(text);
     let mut documents = Vec::new();
     if let Some(after) = rest.strip_prefix(b"---") {
@@ -40,8 +30,8 @@ fn without_blanks(text: &[u8]) -> &[u8] {
     text.get(blanks..).unwrap_or_default()
 }
 
-/// Helm 3: a separator eats the white space on both sides, so two in a row are one and the second stays in the document.
-fn split_trimmed(text: &[u8]) -> Vec<&[u8]> {
+/// Splits as Helm 3 does; see [`Dialect::split_documents`](crate::Dialect).
+pub(crate) fn split_trimmed(text: &[u8]) -> Vec<&[u8]> {
     let mut rest = trim(text);
     let mut documents = Vec::new();
     if let Some(after) = rest.strip_prefix(b"---") {
@@ -64,7 +54,7 @@ fn push_trimmed<'a>(document: &'a [u8], documents: &mut Vec<&'a [u8]>) {
     }
 }
 
-/// What RE2 calls `\s`.
+/// RE2's `\s`.
 fn is_ascii_space(byte: u8) -> bool {
     matches!(byte, b'\t' | b'\n' | b'\x0c' | b'\r' | b' ')
 }
@@ -109,7 +99,7 @@ fn without_first_space(text: &[u8]) -> Option<&[u8]> {
     if first.is_ascii() {
         return text.get(1..).filter(|_| char::from(first).is_whitespace());
     }
-    // No space is longer than three bytes.
+    // No white space character is longer than three bytes.
     (2..=3).find_map(|length| is_space(text.get(..length)?).then(|| text.get(length..))?)
 }
 
@@ -134,10 +124,12 @@ fn is_space(bytes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
 
     fn check(text: &str, helm4: &[&str], helm3: &[&str]) {
-        let found = |dialect| -> Vec<String> {
-            split(text.as_bytes(), dialect)
+        let found = |dialect: Dialect| -> Vec<String> {
+            dialect
+                .split_documents(text.as_bytes())
                 .iter()
                 .map(|bytes| String::from_utf8_lossy(bytes).into_owned())
                 .collect()
@@ -147,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn each_dialect_splits_in_its_own_way() {
+    fn separators_differ_between_dialects() {
         check("", &[], &[]);
         check(" \n\t", &[], &[]);
         check("a\n", &["a\n"], &["a"]);
@@ -168,7 +160,7 @@ mod tests {
     }
 
     #[test]
-    fn text_that_is_not_utf8_is_left_alone() {
+    fn invalid_utf8_is_not_trimmed() {
         assert_eq!(trim(b" \xffa\xc2 "), b"\xffa\xc2");
     }
 }

@@ -1,4 +1,4 @@
-//! `.Capabilities`: what templates are told about the cluster and about Helm. Asks no cluster.
+//! `.Capabilities`: the cluster and the Helm version, as templates see them. Does not query a cluster.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,25 +9,25 @@ use mainstay_template::{Call, Failure, GoKind, List, ListType, Object, Signature
 use crate::dialect::Dialect;
 use crate::go::quote;
 
-/// What a render is told about the cluster.
+/// The cluster and the Helm version that templates see.
 #[derive(Clone, Debug)]
 pub struct Capabilities {
-    /// The cluster's version.
+    /// Version of the cluster.
     pub kube_version: KubeVersion,
-    /// The API versions it serves: `apps/v1`, `apps/v1/Deployment`.
+    /// API versions that the cluster serves: `apps/v1`, `apps/v1/Deployment`.
     pub api_versions: Vec<String>,
-    /// The Helm that templates believe to run in.
+    /// Helm version that templates see.
     pub helm_version: HelmVersion,
 }
 
 impl Capabilities {
-    /// What `helm template` assumes without a cluster.
+    /// Returns the capabilities that `helm template` assumes without a cluster.
     #[must_use]
     pub fn offline(dialect: Dialect) -> Self {
         Self {
-            kube_version: KubeVersion::default_of(dialect),
+            kube_version: KubeVersion::default_for(dialect),
             api_versions: super::versions::KNOWN.iter().map(ToString::to_string).collect(),
-            helm_version: HelmVersion::default_of(dialect),
+            helm_version: HelmVersion::default_for(dialect),
         }
     }
 }
@@ -35,9 +35,9 @@ impl Capabilities {
 /// A Kubernetes version as templates see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct KubeVersion {
-    /// The whole of it, with a `v`; Helm 3 drops everything after the patch level.
+    /// Full version with a leading `v`; Helm 3 drops everything after the patch number.
     pub version: String,
-    /// Without suffixes: what constraints are checked against.
+    /// Version without suffixes, which constraints are checked against.
     pub normalized: String,
     /// The major number.
     pub major: String,
@@ -46,11 +46,8 @@ pub struct KubeVersion {
 }
 
 impl KubeVersion {
-    fn default_of(dialect: Dialect) -> Self {
-        let minor = match dialect {
-            Dialect::Helm4 => "36",
-            Dialect::Helm3 => "20",
-        };
+    fn default_for(dialect: Dialect) -> Self {
+        let minor = dialect.default_kube_minor();
         let version = format!("v1.{minor}.0");
         Self {
             normalized: version.clone(),
@@ -60,11 +57,11 @@ impl KubeVersion {
         }
     }
 
-    /// Reads `1.30`, `v1.30.2-gke.1`: at least two numbers, then anything. The error is the one Helm prints.
-    pub fn parse(text: &str, dialect: Dialect) -> Result<Self, String> {
+    /// Parses `1.30` or `v1.30.2-gke.1`: at least two numbers, then any suffix.
+    pub fn parse(text: &str, dialect: Dialect) -> Result<Self, KubeVersionError> {
         let numbers = numbers(text)?;
         let [major, minor, ..] = numbers.as_slice() else {
-            return Err(format!("illegal version string {}", quote(text)));
+            return Err(KubeVersionError::TooShort(text.into()));
         };
         let joined: Vec<String> = numbers.iter().map(u64::to_string).collect();
         let normalized = format!("v{}", joined.join("."));
@@ -73,7 +70,7 @@ impl KubeVersion {
         } else {
             format!("v{text}")
         };
-        let version = if dialect == Dialect::Helm4 {
+        let version = if dialect.keeps_kube_version_suffix() {
             full
         } else {
             normalized.clone()
@@ -87,23 +84,53 @@ impl KubeVersion {
     }
 }
 
-/// The leading numbers of a generic Kubernetes version: white space and one `v` before, anything after.
-fn numbers(text: &str) -> Result<Vec<u64>, String> {
+/// A text that is not a Kubernetes version. The messages are those of Kubernetes' version parser, which Helm prints.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum KubeVersionError {
+    /// Fewer than two numbers.
+    #[error("illegal version string {}", quote(.0))]
+    TooShort(String),
+    /// No leading number.
+    #[error("could not parse {} as version", quote(.0))]
+    NoNumber(String),
+    /// The first number starts with a zero.
+    #[error("illegal zero-prefixed version component {} in {}", quote(.component), quote(.version))]
+    ZeroPrefix {
+        /// The number.
+        component: String,
+        /// The whole text.
+        version: String,
+    },
+    /// A number exceeds 64 bits.
+    #[error(
+        "illegal non-numeric version component {0} in {1}: strconv.ParseUint: parsing {0}: value out of range",
+        quote(.component),
+        quote(.version)
+    )]
+    OutOfRange {
+        /// The number.
+        component: String,
+        /// The whole text.
+        version: String,
+    },
+}
+
+/// Returns the leading numbers of a Kubernetes version after optional white space and one `v`.
+fn numbers(text: &str) -> Result<Vec<u64>, KubeVersionError> {
     let trimmed = text.trim_start();
     let rest = trimmed.strip_prefix('v').unwrap_or(trimmed);
     let parts = leading_numbers(rest);
     if parts.is_empty() {
-        return Err(format!("could not parse {} as version", quote(text)));
+        return Err(KubeVersionError::NoNumber(text.into()));
     }
     if let Some(first) = parts
         .first()
         .filter(|first| parts.len() > 1 && first.starts_with('0') && **first != "0")
     {
-        return Err(format!(
-            "illegal zero-prefixed version component {} in {}",
-            quote(first),
-            quote(text)
-        ));
+        return Err(KubeVersionError::ZeroPrefix {
+            component: (*first).into(),
+            version: text.into(),
+        });
     }
     parts
         .iter()
@@ -124,51 +151,44 @@ fn leading_numbers(text: &str) -> Vec<&str> {
     found
 }
 
-fn out_of_range(part: &str, text: &str) -> String {
-    let (part, text) = (quote(part), quote(text));
-    format!(
-        "illegal non-numeric version component {part} in {text}: strconv.ParseUint: parsing {part}: value out of range"
-    )
+fn out_of_range(part: &str, text: &str) -> KubeVersionError {
+    KubeVersionError::OutOfRange {
+        component: part.into(),
+        version: text.into(),
+    }
 }
 
-/// Which Helm.
+/// A Helm version, seen by templates as `.Capabilities.HelmVersion`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HelmVersion {
     /// `v4.2.4`.
     pub version: String,
-    /// The commit it was built from.
+    /// Commit of the build.
     pub git_commit: String,
     /// `clean` or `dirty`.
     pub git_tree_state: String,
-    /// The Go it was built with.
+    /// Go version of the build.
     pub go_version: String,
-    /// The Kubernetes client inside; Helm 3 does not say.
+    /// Version of the Kubernetes client library; `None` in Helm 3.
     pub kube_client_version: Option<String>,
 }
 
 impl HelmVersion {
-    /// The releases we compare with. A release also names its commit, which no chart can mean to depend on.
-    fn default_of(dialect: Dialect) -> Self {
-        let (version, client) = match dialect {
-            Dialect::Helm4 => ("v4.2.4", Some("v1.36".into())),
-            Dialect::Helm3 => ("v3.21.4", None),
-        };
+    /// Returns the release we compare with, without its commit, which charts cannot depend on.
+    fn default_for(dialect: Dialect) -> Self {
         Self {
-            version: version.into(),
+            version: dialect.helm_version().into(),
             git_commit: String::new(),
             git_tree_state: String::new(),
             go_version: "go1.26.8".into(),
-            kube_client_version: client,
+            kube_client_version: dialect.kube_client_version().map(Into::into),
         }
     }
 }
 
-/// The value templates get: a pointer to a struct.
+/// Returns `.Capabilities`, a pointer to a struct in Go.
 pub(crate) fn object(capabilities: &Capabilities, dialect: Dialect) -> Value {
-    let (version_set, kube) = match dialect {
-        Dialect::Helm4 => ("common.VersionSet", "common.KubeVersion"),
-        Dialect::Helm3 => ("chartutil.VersionSet", "chartutil.KubeVersion"),
-    };
+    let types = dialect.capabilities_types();
     let versions = capabilities
         .api_versions
         .iter()
@@ -176,14 +196,14 @@ pub(crate) fn object(capabilities: &Capabilities, dialect: Dialect) -> Value {
         .collect();
     let kube_version = KubeObject {
         version: capabilities.kube_version.clone(),
-        type_name: kube,
-        dialect,
+        type_name: types.kube_version,
+        prints_normalized: dialect.prints_normalized_kube_version(),
     };
     Value::object(CapabilitiesObject {
         kube_version: Value::Object(Rc::new(kube_version)),
-        api_versions: Value::List(List::new(ListType::Named(version_set), versions)),
+        api_versions: Value::List(List::new(ListType::Named(types.version_set), versions)),
         helm_version: Value::object(HelmObject(capabilities.helm_version.clone())),
-        dialect,
+        type_name: types.capabilities,
     })
 }
 
@@ -191,15 +211,12 @@ struct CapabilitiesObject {
     kube_version: Value,
     api_versions: Value,
     helm_version: Value,
-    dialect: Dialect,
+    type_name: &'static str,
 }
 
 impl Object for CapabilitiesObject {
     fn type_name(&self) -> Cow<'static, str> {
-        match self.dialect {
-            Dialect::Helm4 => "*common.Capabilities".into(),
-            Dialect::Helm3 => "*chartutil.Capabilities".into(),
-        }
+        self.type_name.into()
     }
 
     fn go_kind(&self) -> GoKind {
@@ -248,7 +265,7 @@ fn string_of(value: &Value) -> String {
     }
 }
 
-/// A struct as a map.
+/// Converts the fields of a struct to a map.
 fn sorted(fields: Option<Vec<(Str, Value)>>) -> Value {
     Value::map(fields.unwrap_or_default().into_iter().collect::<BTreeMap<_, _>>())
 }
@@ -256,7 +273,7 @@ fn sorted(fields: Option<Vec<(Str, Value)>>) -> Value {
 struct KubeObject {
     version: KubeVersion,
     type_name: &'static str,
-    dialect: Dialect,
+    prints_normalized: bool,
 }
 
 impl Object for KubeObject {
@@ -293,7 +310,7 @@ impl Object for KubeObject {
         Ok(Value::string(text.as_str()))
     }
 
-    /// `String` is a method of the pointer.
+    /// `String` is a method of the pointer type.
     fn print_addressed(&self) -> Str {
         self.version.normalized.as_str().into()
     }
@@ -305,9 +322,10 @@ impl Object for KubeObject {
             major,
             minor,
         } = &self.version;
-        match self.dialect {
-            Dialect::Helm4 => format!("{{{version} {normalized} {major} {minor}}}").into(),
-            Dialect::Helm3 => format!("{{{version} {major} {minor}}}").into(),
+        if self.prints_normalized {
+            format!("{{{version} {normalized} {major} {minor}}}").into()
+        } else {
+            format!("{{{version} {major} {minor}}}").into()
         }
     }
 
@@ -382,11 +400,12 @@ impl Object for HelmObject {
             ("go_version", Some(&self.0.go_version)),
             ("kube_client_version", self.0.kube_client_version.as_ref()),
         ];
-        let said = fields
+        let present = fields
             .into_iter()
             .filter_map(|(key, text)| Some((key, text.filter(|text| !text.is_empty())?)));
         Some(
-            said.map(|(key, text)| (key.into(), Value::string(text.as_str())))
+            present
+                .map(|(key, text)| (key.into(), Value::string(text.as_str())))
                 .collect(),
         )
     }
@@ -397,7 +416,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn kubernetes_versions_are_generic() {
+    fn kubernetes_versions_may_have_suffixes() {
         let check = |text: &str, dialect: Dialect, version: &str, normalized: &str| {
             let parsed = KubeVersion::parse(text, dialect).unwrap();
             assert_eq!(
@@ -411,9 +430,12 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_version_is_refused() {
+    fn invalid_versions_are_rejected() {
         let check = |text: &str, expected: &str| {
-            assert_eq!(KubeVersion::parse(text, Dialect::Helm4).unwrap_err(), expected);
+            assert_eq!(
+                KubeVersion::parse(text, Dialect::Helm4).unwrap_err().to_string(),
+                expected
+            );
         };
         check("one", "could not parse \"one\" as version");
         check("1", "illegal version string \"1\"");

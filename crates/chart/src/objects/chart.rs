@@ -1,4 +1,4 @@
-//! `.Chart`: takes metadata, gives the map Helm 4 shows, or the struct Helm 3 shows.
+//! `.Chart`: the metadata of a chart as templates see it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,27 +8,27 @@ use mainstay_template::{GoKind, List, ListType, Map, MapType, Object, Str, Value
 use crate::dialect::Dialect;
 use crate::metadata::{Dependency, ImportValue, Maintainer, Metadata};
 
-/// What templates see as `.Chart`.
+/// Returns `.Chart`: a map or a struct, see [`Dialect::shows_chart_as_map`].
 pub(crate) fn object(metadata: &Metadata, is_root: bool, dialect: Dialect) -> Value {
-    match dialect {
-        Dialect::Helm4 => {
-            let mut fields = fields(metadata, Dialect::Helm4);
-            fields.push(Field {
-                name: "IsRoot",
-                key: "IsRoot",
-                value: Value::Bool(is_root),
-            });
-            by_go_name(fields)
-        }
-        Dialect::Helm3 => Value::object(Struct {
+    let builder = Builder { dialect };
+    let mut fields = builder.fields(metadata);
+    if dialect.shows_chart_as_map() {
+        fields.push(Field {
+            name: "IsRoot",
+            key: "IsRoot",
+            value: Value::Bool(is_root),
+        });
+        by_go_name(fields)
+    } else {
+        Value::object(Struct {
             type_name: "struct { chart.Metadata; IsRoot bool }",
-            fields: fields(metadata, Dialect::Helm3),
+            fields,
             is_root: Some(is_root),
-        }),
+        })
     }
 }
 
-/// One field of a Go struct: its name in templates, its name in YAML, what it holds.
+/// A field of a Go struct: its Go name, its YAML name and its value.
 struct Field {
     name: &'static str,
     key: &'static str,
@@ -43,64 +43,138 @@ fn text(name: &'static str, key: &'static str, text: &str) -> Field {
     }
 }
 
-/// The fields in the order of Helm's struct.
-fn fields(metadata: &Metadata, dialect: Dialect) -> Vec<Field> {
-    let strings = |items: &[String]| strings(items, dialect);
-    vec![
-        text("Name", "name", &metadata.name),
-        text("Home", "home", &metadata.home),
-        Field {
-            name: "Sources",
-            key: "sources",
-            value: strings(&metadata.sources),
-        },
-        text("Version", "version", &metadata.version),
-        text("Description", "description", &metadata.description),
-        Field {
-            name: "Keywords",
-            key: "keywords",
-            value: strings(&metadata.keywords),
-        },
-        Field {
-            name: "Maintainers",
-            key: "maintainers",
-            value: maintainers(&metadata.maintainers, dialect),
-        },
-        text("Icon", "icon", &metadata.icon),
-        text("APIVersion", "apiVersion", &metadata.api_version),
-        text("Condition", "condition", &metadata.condition),
-        text("Tags", "tags", &metadata.tags),
-        text("AppVersion", "appVersion", &metadata.app_version),
-        Field {
-            name: "Deprecated",
-            key: "deprecated",
-            value: Value::Bool(metadata.deprecated),
-        },
-        Field {
-            name: "Annotations",
-            key: "annotations",
-            value: annotations(&metadata.annotations),
-        },
-        text("KubeVersion", "kubeVersion", &metadata.kube_version),
-        Field {
-            name: "Dependencies",
-            key: "dependencies",
-            value: dependencies(metadata.dependencies.as_deref().unwrap_or_default(), dialect),
-        },
-        text("Type", "type", &metadata.kind),
-    ]
+/// Builder of the values inside `.Chart`.
+struct Builder {
+    dialect: Dialect,
 }
 
-fn strings(items: &[String], dialect: Dialect) -> Value {
-    let ty = if dialect == Dialect::Helm4 {
-        ListType::Any
-    } else {
-        ListType::String
-    };
-    Value::List(List::new(
-        ty,
-        items.iter().map(|item| Value::string(item.as_str())).collect(),
-    ))
+impl Builder {
+    /// Returns the fields in the order of Helm's struct.
+    fn fields(&self, metadata: &Metadata) -> Vec<Field> {
+        vec![
+            text("Name", "name", &metadata.name),
+            text("Home", "home", &metadata.home),
+            Field {
+                name: "Sources",
+                key: "sources",
+                value: self.strings(&metadata.sources),
+            },
+            text("Version", "version", &metadata.version),
+            text("Description", "description", &metadata.description),
+            Field {
+                name: "Keywords",
+                key: "keywords",
+                value: self.strings(&metadata.keywords),
+            },
+            Field {
+                name: "Maintainers",
+                key: "maintainers",
+                value: self.maintainers(&metadata.maintainers),
+            },
+            text("Icon", "icon", &metadata.icon),
+            text("APIVersion", "apiVersion", &metadata.api_version),
+            text("Condition", "condition", &metadata.condition),
+            text("Tags", "tags", &metadata.tags),
+            text("AppVersion", "appVersion", &metadata.app_version),
+            Field {
+                name: "Deprecated",
+                key: "deprecated",
+                value: Value::Bool(metadata.deprecated),
+            },
+            Field {
+                name: "Annotations",
+                key: "annotations",
+                value: annotations(&metadata.annotations),
+            },
+            text("KubeVersion", "kubeVersion", &metadata.kube_version),
+            Field {
+                name: "Dependencies",
+                key: "dependencies",
+                value: self.dependencies(metadata.dependencies.as_deref().unwrap_or_default()),
+            },
+            text("Type", "type", &metadata.kind),
+        ]
+    }
+
+    fn strings(&self, items: &[String]) -> Value {
+        let ty = if self.dialect.shows_chart_as_map() {
+            ListType::Any
+        } else {
+            ListType::String
+        };
+        Value::List(List::new(
+            ty,
+            items.iter().map(|item| Value::string(item.as_str())).collect(),
+        ))
+    }
+
+    fn maintainers(&self, maintainers: &[Maintainer]) -> Value {
+        let fields = |maintainer: &Maintainer| {
+            vec![
+                text("Name", "name", &maintainer.name),
+                text("Email", "email", &maintainer.email),
+                text("URL", "url", &maintainer.url),
+            ]
+        };
+        self.structs(
+            "*chart.Maintainer",
+            "[]*chart.Maintainer",
+            maintainers.iter().map(fields),
+        )
+    }
+
+    fn dependencies(&self, dependencies: &[Dependency]) -> Value {
+        let fields = |dependency: &Dependency| {
+            let imports = dependency.import_values.iter().map(import).collect();
+            vec![
+                text("Name", "name", &dependency.name),
+                text("Version", "version", &dependency.version),
+                text("Repository", "repository", &dependency.repository),
+                text("Condition", "condition", &dependency.condition),
+                Field {
+                    name: "Tags",
+                    key: "tags",
+                    value: self.strings(&dependency.tags),
+                },
+                Field {
+                    name: "Enabled",
+                    key: "enabled",
+                    value: Value::Bool(dependency.enabled),
+                },
+                Field {
+                    name: "ImportValues",
+                    key: "import-values",
+                    value: Value::list(imports),
+                },
+                text("Alias", "alias", &dependency.alias),
+            ]
+        };
+        self.structs(
+            "*chart.Dependency",
+            "[]*chart.Dependency",
+            dependencies.iter().map(fields),
+        )
+    }
+
+    /// Returns a list of maps, or a slice of pointers to structs with the Go types `item` and `slice`.
+    fn structs(
+        &self,
+        item: &'static str,
+        slice: &'static str,
+        structs: impl Iterator<Item = Vec<Field>>,
+    ) -> Value {
+        if self.dialect.shows_chart_as_map() {
+            return Value::list(structs.map(by_go_name).collect());
+        }
+        let object = |fields| {
+            Value::object(Struct {
+                type_name: item,
+                fields,
+                is_root: None,
+            })
+        };
+        Value::List(List::new(ListType::Named(slice), structs.map(object).collect()))
+    }
 }
 
 fn annotations(entries: &BTreeMap<String, String>) -> Value {
@@ -111,56 +185,6 @@ fn annotations(entries: &BTreeMap<String, String>) -> Value {
         .iter()
         .map(|(key, value)| (Str::from(key.as_str()), Value::string(value.as_str())));
     Value::Map(Map::new(MapType::String, entries.collect()))
-}
-
-fn maintainers(maintainers: &[Maintainer], dialect: Dialect) -> Value {
-    let fields = |maintainer: &Maintainer| {
-        vec![
-            text("Name", "name", &maintainer.name),
-            text("Email", "email", &maintainer.email),
-            text("URL", "url", &maintainer.url),
-        ]
-    };
-    pointers(
-        "*chart.Maintainer",
-        "[]*chart.Maintainer",
-        maintainers.iter().map(fields),
-        dialect,
-    )
-}
-
-fn dependencies(dependencies: &[Dependency], dialect: Dialect) -> Value {
-    let fields = |dependency: &Dependency| {
-        let imports = dependency.import_values.iter().map(import).collect();
-        vec![
-            text("Name", "name", &dependency.name),
-            text("Version", "version", &dependency.version),
-            text("Repository", "repository", &dependency.repository),
-            text("Condition", "condition", &dependency.condition),
-            Field {
-                name: "Tags",
-                key: "tags",
-                value: strings(&dependency.tags, dialect),
-            },
-            Field {
-                name: "Enabled",
-                key: "enabled",
-                value: Value::Bool(dependency.enabled),
-            },
-            Field {
-                name: "ImportValues",
-                key: "import-values",
-                value: Value::list(imports),
-            },
-            text("Alias", "alias", &dependency.alias),
-        ]
-    };
-    pointers(
-        "*chart.Dependency",
-        "[]*chart.Dependency",
-        dependencies.iter().map(fields),
-        dialect,
-    )
 }
 
 fn import(import: &ImportValue) -> Value {
@@ -174,28 +198,6 @@ fn import(import: &ImportValue) -> Value {
     }
 }
 
-/// A slice of structs: maps in Helm 4, pointers in Helm 3.
-fn pointers(
-    item: &'static str,
-    slice: &'static str,
-    structs: impl Iterator<Item = Vec<Field>>,
-    dialect: Dialect,
-) -> Value {
-    match dialect {
-        Dialect::Helm4 => Value::list(structs.map(by_go_name).collect()),
-        Dialect::Helm3 => {
-            let object = |fields| {
-                Value::object(Struct {
-                    type_name: item,
-                    fields,
-                    is_root: None,
-                })
-            };
-            Value::List(List::new(ListType::Named(slice), structs.map(object).collect()))
-        }
-    }
-}
-
 fn by_go_name(fields: Vec<Field>) -> Value {
     Value::map(
         fields
@@ -205,11 +207,11 @@ fn by_go_name(fields: Vec<Field>) -> Value {
     )
 }
 
-/// A struct of Helm 3.
+/// A Go struct, as Helm 3 passes it to templates.
 struct Struct {
     type_name: &'static str,
     fields: Vec<Field>,
-    /// The root's struct wraps the metadata and adds this.
+    /// `IsRoot` of the struct that wraps the metadata; `None` for nested structs.
     is_root: Option<bool>,
 }
 
@@ -237,9 +239,9 @@ impl Object for Struct {
         }
     }
 
-    /// Go shows addresses for the pointers inside; nothing can depend on those.
+    /// Go prints addresses for the nested pointers, which templates cannot depend on.
     fn print(&self) -> Str {
-        let texts: Vec<String> = self.fields.iter().map(|field| shown(&field.value)).collect();
+        let texts: Vec<String> = self.fields.iter().map(|field| format(&field.value)).collect();
         match self.is_root {
             Some(is_root) => format!("{{{{{}}} {is_root}}}", texts.join(" ")).into(),
             None => format!("&{{{}}}", texts.join(" ")).into(),
@@ -257,12 +259,13 @@ impl Object for Struct {
 
     /// Every field is `omitempty`.
     fn json_fields(&self) -> Option<Vec<(Str, Value)>> {
-        let said = self.fields.iter().filter(|field| !is_empty(&field.value));
+        let present = self.fields.iter().filter(|field| !is_empty(&field.value));
         let root = self
             .is_root
             .map(|is_root| (Str::from("IsRoot"), Value::Bool(is_root)));
         Some(
-            said.map(|field| (Str::from(field.key), field.value.clone()))
+            present
+                .map(|field| (Str::from(field.key), field.value.clone()))
                 .chain(root)
                 .collect(),
         )
@@ -279,19 +282,19 @@ fn is_empty(value: &Value) -> bool {
     }
 }
 
-fn shown(value: &Value) -> String {
+fn format(value: &Value) -> String {
     match value {
         Value::String(text) => text.to_string(),
         Value::Bool(value) => value.to_string(),
         Value::List(list) => format!(
             "[{}]",
-            list.items().iter().map(shown).collect::<Vec<_>>().join(" ")
+            list.items().iter().map(format).collect::<Vec<_>>().join(" ")
         ),
         Value::Map(map) => {
             let entries = map.entries();
             let texts: Vec<String> = entries
                 .iter()
-                .map(|(key, value)| format!("{key}:{}", shown(value)))
+                .map(|(key, value)| format!("{key}:{}", format(value)))
                 .collect();
             format!("map[{}]", texts.join(" "))
         }

@@ -1,4 +1,4 @@
-//! `.Files`: takes a chart's files, answers what templates ask of them. Knows no disk.
+//! `.Files`: access of templates to the other files of a chart. Does not access the disk.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -11,14 +11,14 @@ use super::glob::Glob;
 use crate::chart::File;
 use crate::dialect::Dialect;
 
-/// A named map from path to contents, with methods.
+/// A named Go map from path to contents, with methods.
 pub(crate) struct Files {
     by_name: Rc<BTreeMap<String, Arc<[u8]>>>,
     dialect: Dialect,
 }
 
 impl Files {
-    /// The files of one chart.
+    /// Creates the object for the files of one chart.
     pub(crate) fn new(files: &[File], dialect: Dialect) -> Self {
         let entries = files
             .iter()
@@ -45,12 +45,13 @@ impl Files {
         }
     }
 
-    /// The lines of a file. Helm 4 falls over an empty one, and says so in Go's words.
     fn lines(&self, name: &[u8]) -> Result<Value, Failure> {
         match self.get(name) {
             None => Ok(Value::strings::<&str>([])),
-            Some(data) if data.is_empty() && self.dialect == Dialect::Helm3 => Ok(Value::strings::<&str>([])),
-            Some(data) if data.is_empty() => Err(Failure::message("runtime error: index out of range [-1]")),
+            Some(data) if data.is_empty() && self.dialect.fails_on_lines_of_empty_file() => {
+                Err(Failure::message("runtime error: index out of range [-1]"))
+            }
+            Some(data) if data.is_empty() => Ok(Value::strings::<&str>([])),
             Some(data) => Ok(Value::strings(
                 data.strip_suffix(b"\n")
                     .unwrap_or(data)
@@ -59,7 +60,8 @@ impl Files {
         }
     }
 
-    /// File names without folders against contents, as YAML; of two files with one name any may win in Helm, here the last.
+    /// Returns contents by file name without directories. Of two files with the same name the last is used; in Helm either
+    /// may be.
     fn flattened(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
         let entries = self
             .by_name

@@ -1,15 +1,13 @@
-//! `--show-only`: takes printed manifests and globs, gives the documents whose source fits.
+//! `--show-only`: selects printed documents by the path of their template.
 
 use super::pattern;
-use crate::dialect::Dialect;
 use crate::error::ChartError;
-use crate::manifest::split;
 
-/// The documents each pattern names, in the order of the patterns.
-pub(super) fn select(text: &[u8], patterns: &[String], dialect: Dialect) -> Result<Vec<u8>, ChartError> {
-    let documents: Vec<(&[u8], Option<&str>)> = split(text, dialect)
-        .into_iter()
-        .map(|document| (document, source(document)))
+/// Returns the documents that each pattern matches, in the order of the patterns.
+pub(super) fn select(documents: &[&[u8]], patterns: &[String]) -> Result<Vec<u8>, ChartError> {
+    let documents: Vec<(&[u8], Option<&str>)> = documents
+        .iter()
+        .map(|document| (*document, source(document)))
         .collect();
     let mut out = Vec::new();
     for wanted in patterns {
@@ -28,12 +26,12 @@ pub(super) fn select(text: &[u8], patterns: &[String], dialect: Dialect) -> Resu
     Ok(out)
 }
 
-/// The path below the chart's folder in the first `# Source: chart/path` of a document.
+/// Returns the path below the chart's directory in the first `# Source: chart/path` of a document.
 fn source(document: &[u8]) -> Option<&str> {
-    const MARK: &[u8] = b"# Source: ";
+    const MARKER: &[u8] = b"# Source: ";
     let mut rest = document;
-    while let Some(found) = memchr::memmem::find(rest, MARK) {
-        rest = rest.get(found + MARK.len()..)?;
+    while let Some(found) = memchr::memmem::find(rest, MARKER) {
+        rest = rest.get(found + MARKER.len()..)?;
         let slash = memchr::memchr(b'/', rest);
         let path = slash
             .filter(|slash| *slash > 0)
@@ -49,12 +47,14 @@ fn source(document: &[u8]) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::dialect::Dialect;
 
     const TEXT: &str = "---\n# Source: c/templates/a.yaml\na: 1\n---\n# Source: c/charts/d/templates/a.yaml\na: 2\n---\n# Source: c/templates/b.yaml\nb: 1\n---\n# none\n";
 
     fn check(patterns: &[&str], expected: Result<&str, &str>) {
         let patterns: Vec<String> = patterns.iter().map(ToString::to_string).collect();
-        let found = select(TEXT.as_bytes(), &patterns, Dialect::Helm3);
+        let documents = Dialect::Helm3.split_documents(TEXT.as_bytes());
+        let found = select(&documents, &patterns);
         let found = found
             .map(|text| String::from_utf8(text).unwrap())
             .map_err(|error| error.to_string());

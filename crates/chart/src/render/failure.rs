@@ -1,34 +1,65 @@
-//! How Helm words a failed template: takes the engine's error, gives the text of either dialect and the place in the
-//! chart's source.
+//! Converts errors of the template engine to Helm's error text and a location in the chart's source.
 
 use mainstay_template::Error;
 
 use crate::dialect::Dialect;
 use crate::error::{ChartError, SourceLocation};
 use crate::functions::{WARN_END, WARN_START};
+use crate::render::scope::Renderable;
 
-/// Finds the text a template was parsed from, by the name it was parsed under.
-pub(super) type Sources<'a> = &'a dyn Fn(&str) -> Option<&'a [u8]>;
-
-/// A file that is not a template.
-pub(super) fn parse(filename: &str, error: &Error, sources: Sources<'_>) -> ChartError {
-    let tokens: Vec<&str> = error.text.split(": ").collect();
-    let text = match tokens.as_slice() {
-        [_, location, .., problem] => format!("parse error at ({location}): {problem}"),
-        [_, location] => format!("parse error at ({location}): {location}"),
-        _ => format!("parse error in ({filename}): {}", error.text),
-    };
-    ChartError::Template {
-        text,
-        place: place(error, sources).map(Box::new),
-    }
+/// Converter for the errors of one render.
+pub(super) struct Failures<'a> {
+    pub(super) renderables: &'a [Renderable<'a>],
+    pub(super) dialect: Dialect,
 }
 
-/// A template that failed while it ran.
-pub(super) fn run(error: &Error, dialect: Dialect, sources: Sources<'_>) -> ChartError {
-    ChartError::Template {
-        text: message(&error.text, dialect),
-        place: place(error, sources).map(Box::new),
+impl Failures<'_> {
+    /// Converts the error of a template that cannot be parsed.
+    pub(super) fn parse(&self, filename: &str, error: &Error) -> ChartError {
+        let tokens: Vec<&str> = error.text.split(": ").collect();
+        let text = match tokens.as_slice() {
+            [_, location, .., problem] => format!("parse error at ({location}): {problem}"),
+            [_, location] => format!("parse error at ({location}): {location}"),
+            _ => format!("parse error in ({filename}): {}", error.text),
+        };
+        self.error(text, error)
+    }
+
+    /// Converts the error of a template that failed while it ran.
+    pub(super) fn execute(&self, error: &Error) -> ChartError {
+        self.error(message(&error.text, self.dialect), error)
+    }
+
+    fn error(&self, text: String, error: &Error) -> ChartError {
+        ChartError::Template {
+            text,
+            location: self.location(error).map(Box::new),
+        }
+    }
+
+    /// Returns the innermost position that is in a file of the chart.
+    fn location(&self, error: &Error) -> Option<SourceLocation> {
+        error.at.iter().rev().find_map(|at| {
+            let text = self.source(&at.template)?;
+            let source = text
+                .split(|byte| *byte == b'\n')
+                .nth(at.line.checked_sub(1)? as usize);
+            let source = source.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
+            let column = at.column.map(|column| characters(source.as_deref(), column) + 1);
+            Some(SourceLocation {
+                file: at.template.clone(),
+                line: at.line,
+                column,
+                source,
+            })
+        })
+    }
+
+    fn source(&self, path: &str) -> Option<&[u8]> {
+        self.renderables
+            .iter()
+            .find(|renderable| renderable.path == path)
+            .map(|renderable| renderable.text)
     }
 }
 
@@ -40,20 +71,18 @@ fn message(text: &str, dialect: Dialect) -> String {
     if let Some(warning) = warning(rest) {
         return format!("execution error at ({location}): {warning}");
     }
-    match dialect {
-        Dialect::Helm3 => text.to_owned(),
-        Dialect::Helm4 => trace(text).unwrap_or_else(|| text.to_owned()),
-    }
+    let trace = dialect.prints_error_trace().then(|| trace(text)).flatten();
+    trace.unwrap_or_else(|| text.to_owned())
 }
 
-/// What `required` or `fail` said.
+/// Returns the message of `required` or `fail`.
 fn warning(text: &str) -> Option<&str> {
     let start = text.find(WARN_START)? + WARN_START.len();
     let end = text.rfind(WARN_END)?;
     text.get(start..end)
 }
 
-/// Helm 4 lays a chain of template errors out over lines; `None` where a link of it is no template error.
+/// Formats a chain of template errors one link per line, or returns `None` if a link is not a template error.
 fn trace(text: &str) -> Option<String> {
     let mut out = String::new();
     let mut last = None;
@@ -61,7 +90,7 @@ fn trace(text: &str) -> Option<String> {
     while let Some(text) = current {
         let link = Link::parse(text)?;
         if last.as_ref() != Some(&link) {
-            link.lay_out(&mut out);
+            link.write_to(&mut out);
         }
         last = Some(link);
         current = cause(text);
@@ -69,7 +98,7 @@ fn trace(text: &str) -> Option<String> {
     Some(out.trim().to_owned())
 }
 
-/// One link of a chain.
+/// One error of a chain.
 #[derive(PartialEq, Eq)]
 struct Link<'a> {
     location: &'a str,
@@ -105,7 +134,7 @@ impl<'a> Link<'a> {
         })
     }
 
-    fn lay_out(&self, out: &mut String) {
+    fn write_to(&self, out: &mut String) {
         let mut line = |text: &str, after: &str| {
             if !text.is_empty() {
                 out.push_str(text);
@@ -134,7 +163,7 @@ fn before_next(message: &str) -> &str {
         .unwrap_or(message)
 }
 
-/// The error a function returned, which Go keeps as the cause of `error calling NAME`.
+/// Returns the error that a function returned, which Go keeps as the cause of `error calling NAME`.
 fn cause(text: &str) -> Option<&str> {
     let (_, after) = text.strip_prefix("template: ")?.split_once(": executing ")?;
     let (_, _, message) = executing(after)?;
@@ -144,25 +173,7 @@ fn cause(text: &str) -> Option<&str> {
         .map(|(_, cause)| cause)
 }
 
-/// The innermost place that lies in a file of the chart.
-fn place(error: &Error, sources: Sources<'_>) -> Option<SourceLocation> {
-    error.at.iter().rev().find_map(|at| {
-        let text = sources(&at.template)?;
-        let source = text
-            .split(|byte| *byte == b'\n')
-            .nth(at.line.checked_sub(1)? as usize);
-        let source = source.map(|line| String::from_utf8_lossy(line).trim_end().to_owned());
-        let column = at.column.map(|column| characters(source.as_deref(), column) + 1);
-        Some(SourceLocation {
-            file: at.template.clone(),
-            line: at.line,
-            column,
-            source,
-        })
-    })
-}
-
-/// Go counts bytes, people count characters.
+/// Converts Go's column, counted in bytes, to characters.
 fn characters(source: Option<&str>, bytes: u32) -> u32 {
     let before = source.and_then(|source| source.get(..bytes as usize));
     before.map_or(bytes, |before| before.chars().count() as u32)
@@ -178,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_is_laid_out() {
+    fn a_failure_is_printed_over_lines() {
         let text = "template: c/templates/a.yaml:1:10: executing \"c/templates/a.yaml\" at <.Values.a.b>: nil pointer evaluating interface {}.b";
         check(
             text,
@@ -188,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chain_is_laid_out_link_by_link() {
+    fn a_chain_is_printed_link_by_link() {
         let text = "template: c/a:1:40: executing \"c/a\" at <include \"u\" .>: error calling include: template: c/a:1:21: executing \"u\" at <.a.b.c>: nil pointer evaluating interface {}.b";
         check(
             text,
@@ -208,13 +219,13 @@ mod tests {
     }
 
     #[test]
-    fn what_a_function_says_stays_as_it_is() {
+    fn errors_of_functions_are_unchanged() {
         let text = "template: c/a:1:3: executing \"c/a\" at <eq 1 \"a\">: error calling eq: incompatible types for comparison: int and string";
         check(text, text, text);
     }
 
     #[test]
-    fn what_the_author_says_stands_alone() {
+    fn fail_messages_are_printed_alone() {
         let text = "template: c/a:1:49: executing \"c/a\" at <include \"v\" .Values>: error calling include: template: c/a:1:19: executing \"v\" at <fail \"deep: er\">: error calling fail: HELM_ERR_STARTdeep: erHELM_ERR_END";
         check(
             text,

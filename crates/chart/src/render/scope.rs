@@ -1,5 +1,5 @@
-//! What each template sees: takes a chart tree and values, gives every template with the root it runs on. Templates of one
-//! chart share one root, so that what one of them sets the next one sees.
+//! The root object of each template. Templates of one chart share one root, so that a value set by one template is visible
+//! to the next.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -12,26 +12,26 @@ use crate::dialect::Dialect;
 use crate::objects;
 use crate::prepare::Prepared;
 
-/// One template, ready to run.
+/// A template that is ready to run.
 pub(super) struct Renderable<'a> {
     /// `chart/charts/sub/templates/x.yaml`.
     pub(super) path: String,
     /// `chart/charts/sub/templates`.
     pub(super) base_path: String,
-    /// Its text.
+    /// Template text.
     pub(super) text: &'a [u8],
-    /// The root of its chart.
+    /// The root object of its chart.
     pub(super) scope: Map,
 }
 
 impl Renderable<'_> {
-    /// Partials are parsed but not run.
+    /// Whether the template is parsed but not run.
     pub(super) fn is_partial(&self) -> bool {
         self.path.rsplit('/').next().unwrap_or_default().starts_with('_')
     }
 }
 
-/// Every template in the order Helm parses and runs them: the deepest path first, then by name backwards.
+/// Returns all templates in the order Helm parses and runs them: the deepest path first, then by name in reverse.
 pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions) -> Vec<Renderable<'a>> {
     let shared = Shared {
         dialect: options.dialect,
@@ -54,14 +54,6 @@ pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions
     renderables
 }
 
-/// The Go type of `.Values`.
-pub(super) fn values_type(dialect: Dialect) -> &'static str {
-    match dialect {
-        Dialect::Helm4 => "common.Values",
-        Dialect::Helm3 => "chartutil.Values",
-    }
-}
-
 fn release(options: &RenderOptions) -> Value {
     let release = &options.release;
     let entries = [
@@ -80,14 +72,14 @@ fn release(options: &RenderOptions) -> Value {
     )
 }
 
-/// Where a chart stands in the tree.
+/// The position of a chart in the tree.
 #[derive(Clone, Copy)]
 struct Position<'a> {
     path: &'a str,
     is_root: bool,
 }
 
-/// What all charts of a render have in common.
+/// The objects that all charts of a render share.
 struct Shared {
     dialect: Dialect,
     release: Value,
@@ -96,10 +88,10 @@ struct Shared {
 
 impl Shared {
     fn values(&self) -> MapType {
-        MapType::Named(values_type(self.dialect))
+        MapType::Named(self.dialect.values_type())
     }
 
-    /// Adds the templates of `chart` and its subcharts; gives the chart's root.
+    /// Adds the templates of `chart` and its subcharts to `found`; returns the chart's root object.
     fn collect<'a>(
         &self,
         chart: &'a Chart,
@@ -158,7 +150,7 @@ impl Shared {
         )
     }
 
-    /// The table under `name`, which Helm reads as a path; an empty one where there is none.
+    /// Returns the table at `name`, which Helm reads as a dotted path, or an empty one.
     fn below(&self, values: &Map, name: &str) -> Map {
         let found = name
             .split('.')
@@ -173,7 +165,7 @@ impl Shared {
     }
 }
 
-/// A library chart lends its partials only.
+/// Whether a template takes part in the render: of a library chart only partials do.
 fn is_used(chart: &Chart, name: &str) -> bool {
     let is_partial = name.rsplit('/').next().unwrap_or(name).starts_with('_');
     is_partial || !chart.metadata.kind.eq_ignore_ascii_case("library")

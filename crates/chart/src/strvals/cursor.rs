@@ -1,18 +1,18 @@
-//! A place in an argument: takes text, gives runs of it up to a stop, with or without backslash escapes.
+//! Reads an argument up to stop characters, with or without backslash escapes.
 
-/// Reads an argument from front to back.
+/// A position in an argument.
 pub(super) struct Cursor<'a> {
     text: &'a str,
     offset: usize,
     escapes: bool,
 }
 
-/// What ended a run.
+/// The end of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Stop {
     /// The end of the argument.
     End,
-    /// This character, which is used up.
+    /// This character, which is consumed.
     At(char),
 }
 
@@ -25,29 +25,29 @@ impl<'a> Cursor<'a> {
         }
     }
 
-    /// Bytes read so far.
+    /// Number of bytes consumed.
     pub(super) fn offset(&self) -> usize {
         self.offset
     }
 
-    /// What is left.
+    /// Returns the remaining text.
     pub(super) fn remaining(&self) -> &'a str {
         self.text.get(self.offset..).unwrap_or_default()
     }
 
-    /// What is left, used up.
+    /// Consumes and returns the remaining text.
     pub(super) fn rest(&mut self) -> &'a str {
         let rest = self.remaining();
         self.offset = self.text.len();
         rest
     }
 
-    /// Uses up `bytes`.
+    /// Consumes `bytes`.
     pub(super) fn advance(&mut self, bytes: usize) {
         self.offset += bytes;
     }
 
-    /// The next character.
+    /// Returns the next character without consuming it.
     pub(super) fn peek(&self) -> Option<char> {
         self.remaining().chars().next()
     }
@@ -58,7 +58,7 @@ impl<'a> Cursor<'a> {
         Some(c)
     }
 
-    /// Everything before one of `stops`, escapes resolved.
+    /// Consumes the text up to one of `stops` and returns it with escapes resolved.
     pub(super) fn until(&mut self, stops: &[char]) -> (String, Stop) {
         let mut run = String::new();
         while let Some(c) = self.next() {
@@ -74,7 +74,7 @@ impl<'a> Cursor<'a> {
         (run, Stop::End)
     }
 
-    /// Skips blanks; true if then came a comma, which is skipped too, or the end.
+    /// Skips blanks and a following comma; returns whether there was a comma or the end.
     pub(super) fn skip_blanks_and_comma(&mut self) -> bool {
         while let Some(c) = self.peek() {
             if c != ',' && !c.is_whitespace() {

@@ -1,18 +1,18 @@
-//! The first JSON value of a text, as Go's streaming decoder finds it: takes text, gives the value and its length.
+//! Parses the first JSON value of a text, as Go's streaming decoder does.
 
-use mainstay_yaml::{Budget, Numbers, Value, parse_json};
+use mainstay_yaml::{Budget, Error, Numbers, Value, parse_json};
 
-/// The first value of `text` and how many bytes it takes, leading blanks included.
-pub(super) fn first_value(text: &str) -> Result<(Value, usize), String> {
+/// Returns the first value of `text` and its length in bytes, including leading blanks.
+pub(super) fn first_value(text: &str) -> Result<(Value, usize), Error> {
     let body = text.trim_start_matches([' ', '\t', '\r', '\n']);
     let blanks = text.len() - body.len();
     let length = extent(body.as_bytes());
     let first = body.get(..length).unwrap_or(body);
-    let value = parse_json(first, Numbers::Float, &Budget::default()).map_err(|error| error.to_string())?;
+    let value = parse_json(first, Numbers::Float, &Budget::default())?;
     Ok((value, blanks + length))
 }
 
-/// Where the value ends if it is well-formed; the parser judges whether it is.
+/// Returns the length of the value if it is well-formed, which the parser checks.
 fn extent(body: &[u8]) -> usize {
     match body.first() {
         Some(b'{' | b'[') => bracketed(body),
@@ -57,7 +57,7 @@ fn string(body: &[u8]) -> usize {
     body.len()
 }
 
-/// As much as still reads as a number: `01` is `0` and then something else.
+/// Returns the length of the longest prefix that is a number: `01` is `0` followed by another token.
 fn number(body: &[u8]) -> usize {
     let sign = usize::from(body.first() == Some(&b'-'));
     let whole = match body.get(sign) {

@@ -1,20 +1,20 @@
-//! A text to its YAML documents, split where Kubernetes' reader splits: takes bytes, gives texts with their place.
+//! Splits a text into YAML documents as the reader of Kubernetes does, and keeps the position of each.
 
 use std::borrow::Cow;
 
 use crate::error::ValuesError;
 
-/// One document.
+/// A document of a values file.
 pub(super) struct Document<'a> {
-    /// Its text; every line ends in a line feed.
+    /// Document text; every line ends in a line feed.
     pub(super) text: Cow<'a, [u8]>,
-    /// Lines of the file before it.
+    /// Number of lines before the document.
     pub(super) line: usize,
-    /// Bytes of the file before it.
+    /// Number of bytes before the document.
     pub(super) offset: usize,
 }
 
-/// The documents of `text`, one by one; the last item may be an error.
+/// Returns an iterator over the documents of `text`; only the last item can be an error.
 pub(super) fn documents(text: &[u8]) -> Documents<'_> {
     Documents {
         text,
@@ -45,7 +45,7 @@ impl<'a> Iterator for Documents<'a> {
             self.offset += line.len();
             self.line += 1;
             if let Some(after) = line.strip_prefix(b"---") {
-                if let Some(error) = junk(after, self.line) {
+                if let Some(error) = separator_error(after, self.line) {
                     self.done = true;
                     return Some(Err(error));
                 }
@@ -71,7 +71,7 @@ impl<'a> Documents<'a> {
     }
 }
 
-fn junk(after: &[u8], line: usize) -> Option<ValuesError> {
+fn separator_error(after: &[u8], line: usize) -> Option<ValuesError> {
     let text = String::from_utf8_lossy(after);
     let text = text.trim();
     (!text.is_empty() && !text.starts_with('#')).then(|| ValuesError::Separator {
@@ -80,7 +80,7 @@ fn junk(after: &[u8], line: usize) -> Option<ValuesError> {
     })
 }
 
-/// Line ends as the reader leaves them: no carriage returns, and a line feed after the last line.
+/// Normalizes line ends as the reader does: no carriage returns, and a line feed after the last line.
 fn normalized(text: &[u8]) -> Cow<'_, [u8]> {
     let windows = text.windows(2).any(|pair| pair == b"\r\n");
     if !windows && text.ends_with(b"\n") {

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::derive::Files;
 use mainstay_chart::{
-    Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release, RenderEnvironment,
-    RenderOptions, Request, Warning, load_files, load_path, template, template_files,
+    CallbackError, Capabilities, Dialect, File, KubeVersion, Loaded, PrintOptions, Release,
+    RenderEnvironment, RenderOptions, Request, Warning, load_files, load_path, template, template_files,
 };
 
 pub(crate) use args::Args;
@@ -163,7 +163,7 @@ fn write_text(
 ) -> Result<(), CliError> {
     let dialect = request.render.dialect;
     let mut post_render = |stream: Vec<u8>| match &mut program {
-        Some(program) => program.run(stream),
+        Some(program) => program.run(stream).map_err(CallbackError),
         None => Ok(stream),
     };
     let wanted = !args.output.post_renderer.is_empty();

@@ -18,7 +18,10 @@ pub(super) fn name_and_chart(args: &Args) -> Result<(String, &str), CliError> {
         [chart] if template.is_empty() => Ok(("release-name".into(), chart)),
         [chart] => {
             let name = release_name_from(template, &mut SystemHost);
-            Ok((name.map_err(|text| CliError::new(Kind::Usage, text))?, chart))
+            Ok((
+                name.map_err(|error| CliError::new(Kind::Usage, error.text))?,
+                chart,
+            ))
         }
         [_, _, rest @ ..] => usage(&format!(
             "expected at most two arguments, unexpected arguments: {}",

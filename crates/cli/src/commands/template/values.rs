@@ -2,7 +2,7 @@
 
 use std::io::{self, Read};
 
-use mainstay_chart::{Dialect, Layers};
+use mainstay_chart::{CallbackError, Dialect, Layers};
 use mainstay_yaml::Map;
 
 use super::args::Values;
@@ -18,7 +18,7 @@ pub(super) fn merge(args: &Values, dialect: Dialect) -> Result<Map, CliError> {
         set_files: args.set_file.clone(),
         literals: args.set_literal.clone(),
     };
-    Ok(layers.merge(&mut read, dialect)?)
+    Ok(layers.merge(&mut |name| read(name).map_err(CallbackError), dialect)?)
 }
 
 /// A file, or stdin; nothing from the network.
