@@ -1,21 +1,21 @@
-//! Addresses and ports for Services: takes wishes, gives free ones. Deterministic: the lowest free one.
+//! Allocates cluster IPs and node ports for Services. Deterministic: always the lowest free one.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
 use std::ops::Range;
 
-/// What Services hold.
+/// Cluster IPs and node ports allocated to Services.
 #[derive(Clone, Debug)]
 pub struct ServiceIps {
     first: u32,
     ips: Pool,
     ports: Pool,
-    /// What was done since the outermost [`Savepoint`], the last first to be undone.
+    /// Changes since the outermost [`Savepoint`], in the order they were made.
     done: Vec<Step>,
     savepoints: usize,
 }
 
-/// Where to go back to: see [`ServiceIps::mark`].
+/// A state to roll back to: see [`ServiceIps::savepoint`].
 #[derive(Debug)]
 #[must_use = "a mark is to be kept or gone back to"]
 pub struct Savepoint(usize);
@@ -26,12 +26,12 @@ enum Step {
     Port(u32, bool),
 }
 
-/// Numbers of a range, some of them taken.
+/// A range of numbers, some of them allocated.
 #[derive(Clone, Debug)]
 struct Pool {
     range: Range<u32>,
     taken: BTreeSet<u32>,
-    /// All below are taken.
+    /// All lower numbers are allocated.
     lowest: u32,
 }
 
@@ -51,7 +51,7 @@ impl Pool {
         found
     }
 
-    /// Takes or gives back a number; false when that changes nothing.
+    /// Allocates or releases a number; returns false if that changes nothing.
     fn set(&mut self, number: u32, taken: bool) -> bool {
         if taken {
             return self.taken.insert(number);
@@ -63,13 +63,13 @@ impl Pool {
     }
 }
 
-/// Addresses of Services.
+/// Number of addresses in the Service range.
 const SIZE: u32 = 1 << 16;
-/// Node ports come from this range.
+/// The range of node ports.
 const NODE_PORTS: Range<u32> = 30_000..32_768;
 
 impl Default for ServiceIps {
-    /// 10.0.0.0/16; the first address is the `kubernetes` Service's.
+    /// 10.0.0.0/16; the first address belongs to the `kubernetes` Service.
     fn default() -> Self {
         let first = u32::from(Ipv4Addr::new(10, 0, 0, 0));
         Self {
@@ -83,13 +83,13 @@ impl Default for ServiceIps {
 }
 
 impl ServiceIps {
-    /// Remembers what is done from now on, until the mark is kept or gone back to.
+    /// Records changes from now on, until the savepoint is committed or rolled back.
     pub fn savepoint(&mut self) -> Savepoint {
         self.savepoints += 1;
         Savepoint(self.done.len())
     }
 
-    /// Lets what was done since the mark be.
+    /// Keeps the changes made since the savepoint.
     pub fn commit(&mut self, _savepoint: Savepoint) {
         self.savepoints = self.savepoints.saturating_sub(1);
         if self.savepoints == 0 {
@@ -97,7 +97,7 @@ impl ServiceIps {
         }
     }
 
-    /// Undoes what was done since the mark.
+    /// Undoes the changes made since the savepoint.
     pub fn rollback(&mut self, savepoint: Savepoint) {
         while self.done.len() > savepoint.0 {
             match self.done.pop() {
@@ -120,19 +120,19 @@ impl ServiceIps {
         changed
     }
 
-    /// The lowest free address.
+    /// Allocates the lowest free address.
     pub fn take_ip(&mut self) -> Option<Ipv4Addr> {
         let free = self.ips.free()?;
         self.note(Step::Ip(free, true));
         Some(Ipv4Addr::from(free))
     }
 
-    /// Reserves this address; false when it is taken or outside.
+    /// Allocates this address; returns false if it is allocated already or out of range.
     pub fn claim_ip(&mut self, ip: Ipv4Addr) -> bool {
         self.contains(ip) && self.note(Step::Ip(u32::from(ip), true))
     }
 
-    /// Whether the address belongs to the range.
+    /// Returns whether the address is in range.
     #[must_use]
     pub fn contains(&self, ip: Ipv4Addr) -> bool {
         (self.first..self.first + SIZE).contains(&u32::from(ip))
@@ -144,30 +144,30 @@ impl ServiceIps {
         format!("{}/{}", Ipv4Addr::from(self.first), 32 - SIZE.ilog2())
     }
 
-    /// Gives an address back.
+    /// Releases an address.
     pub fn release_ip(&mut self, ip: Ipv4Addr) {
         self.note(Step::Ip(u32::from(ip), false));
     }
 
-    /// The lowest free node port.
+    /// Allocates the lowest free node port.
     pub fn take_port(&mut self) -> Option<u16> {
         let free = self.ports.free()?;
         self.note(Step::Port(free, true));
         u16::try_from(free).ok()
     }
 
-    /// Reserves this node port; false when it is taken.
+    /// Allocates this node port; returns false if it is allocated already.
     pub fn claim_port(&mut self, port: u16) -> bool {
         self.note(Step::Port(port.into(), true))
     }
 
-    /// Whether `port` may be a node port.
+    /// Returns whether `port` is in the range of node ports.
     #[must_use]
     pub fn port_in_range(port: u16) -> bool {
         NODE_PORTS.contains(&port.into())
     }
 
-    /// Gives a node port back.
+    /// Releases a node port.
     pub fn release_port(&mut self, port: u16) {
         self.note(Step::Port(port.into(), false));
     }

@@ -1,4 +1,4 @@
-//! Bodies of replies: whole, cut short, or a watch that goes on.
+//! Response bodies: complete bytes, or the stream of a watch.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use http_body::{Frame, SizeHint};
 use crate::cluster::Cluster;
 use crate::watch::Watch;
 
-/// The body of a reply.
+/// The body of a response.
 #[derive(Debug)]
 pub struct Body(Inner);
 

@@ -1,20 +1,21 @@
-//! The simulator's time: takes advances, gives instants and their Kubernetes spelling. Knows no wall clock.
+//! Virtual time: instants, their Kubernetes notation, and a clock that is advanced explicitly. Does not read
+//! the wall clock.
 
 use std::fmt;
 use std::time::Duration;
 
-/// A moment of virtual time, in microseconds since 1970-01-01T00:00:00Z.
+/// An instant of virtual time, in microseconds since 1970-01-01T00:00:00Z.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Instant(i64);
 
 impl Instant {
-    /// The moment `micros` microseconds after the epoch.
+    /// The instant `micros` microseconds after the epoch.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The moment `seconds` seconds after the epoch.
+    /// The instant `seconds` seconds after the epoch.
     #[must_use]
     pub const fn from_seconds(seconds: i64) -> Self {
         Self(seconds.saturating_mul(1_000_000))
@@ -32,7 +33,7 @@ impl Instant {
         self.0.div_euclid(1_000_000)
     }
 
-    /// This moment moved forward.
+    /// Returns the instant `by` later.
     #[must_use]
     pub fn plus(self, by: Duration) -> Self {
         Self(
@@ -41,33 +42,33 @@ impl Instant {
         )
     }
 
-    /// This moment moved by a signed number of seconds.
+    /// Returns the instant a signed number of seconds later.
     #[must_use]
     pub fn plus_seconds(self, seconds: i64) -> Self {
         Self(self.0.saturating_add(seconds.saturating_mul(1_000_000)))
     }
 
-    /// How long after `earlier` this is; zero when it is not.
+    /// Returns the time elapsed since `earlier`, or zero if `earlier` is later.
     #[must_use]
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
 
-    /// The spelling of `metav1.Time`: whole seconds.
+    /// Formats as `metav1.Time`, in whole seconds.
     #[must_use]
     pub fn rfc3339(self) -> String {
         let (date, time) = self.civil();
         format!("{date}T{time}Z")
     }
 
-    /// The spelling of `metav1.MicroTime`.
+    /// Formats as `metav1.MicroTime`.
     #[must_use]
     pub fn rfc3339_micro(self) -> String {
         let (date, time) = self.civil();
         format!("{date}T{time}.{:06}Z", self.0.rem_euclid(1_000_000))
     }
 
-    /// Reads an RFC 3339 time, with or without a fraction, in any offset.
+    /// Parses an RFC 3339 time, with or without a fraction, with any offset.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         let (date, rest) = text.split_once(['T', 't'])?;
@@ -149,33 +150,33 @@ fn civil_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-/// Virtual time: stands still until somebody advances it.
+/// A virtual clock, which advances only when [`Clock::advance`] is called.
 #[derive(Clone, Debug)]
 pub struct Clock {
     now: Instant,
 }
 
 impl Clock {
-    /// A clock that shows `start`.
+    /// Creates a clock set to `start`.
     #[must_use]
     pub fn starting_at(start: Instant) -> Self {
         Self { now: start }
     }
 
-    /// What it shows.
+    /// The current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.now
     }
 
-    /// Moves it forward.
+    /// Advances the clock.
     pub fn advance(&mut self, by: Duration) {
         self.now = self.now.plus(by);
     }
 }
 
 impl Default for Clock {
-    /// 2026-01-01T00:00:00Z: an arbitrary, fixed beginning, so that traces are comparable.
+    /// 2026-01-01T00:00:00Z: arbitrary but fixed, so that traces are comparable.
     fn default() -> Self {
         Self::starting_at(Instant::from_seconds(1_767_225_600))
     }

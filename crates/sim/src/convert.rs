@@ -1,11 +1,11 @@
-//! One object in several versions: takes a tree in one, gives it in another. Only kinds that share a table need it.
+//! Converts objects between API versions. Only kinds that share a table need it.
 
 use serde_json::{Value, json};
 
 use crate::resource::{Resource, Shape};
 use crate::tree;
 
-/// Fields of an Event that are called differently in `v1` and `events.k8s.io/v1`.
+/// Fields of an Event with different names in `v1` and `events.k8s.io/v1`.
 const EVENT: [(&str, &str); 7] = [
     ("involvedObject", "regarding"),
     ("message", "note"),
@@ -16,7 +16,7 @@ const EVENT: [(&str, &str); 7] = [
     ("reportingComponent", "reportingController"),
 ];
 
-/// Brings a tree from the resource's version to the one its table keeps.
+/// Converts an object from the resource's version to the stored version of its table.
 #[must_use]
 pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
     if let Shape::Custom(custom) = &resource.shape {
@@ -34,7 +34,7 @@ pub fn to_stored(resource: &Resource, mut value: Value) -> Value {
     value
 }
 
-/// Brings a stored tree to the resource's version.
+/// Converts a stored object to the resource's version.
 #[must_use]
 pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
     if is_as_stored(resource) {
@@ -53,7 +53,7 @@ pub fn from_stored(resource: &Resource, mut value: Value) -> Value {
     value
 }
 
-/// Whether stored bytes can be given out as they are.
+/// Returns whether stored bytes can be returned without conversion.
 #[must_use]
 pub fn is_as_stored(resource: &Resource) -> bool {
     let changed = matches!(&resource.shape, Shape::Custom(custom) if !custom.as_stored);

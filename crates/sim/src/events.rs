@@ -1,6 +1,6 @@
-//! Events for people: takes what a component did to an object, gives Event objects as the real recorder writes them: the same thing
-//! again raises a count, too much of the like is combined, and after an hour it is forgotten. Written only when the cluster was asked to
-//! (see [`crate::Options::events`]): they are many.
+//! Records Event objects as client-go's recorder does: repeated events increase a count, many similar events
+//! are aggregated, and events expire after an hour. Off unless [`crate::Options::events`] is set, because
+//! there are many of them.
 
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::time::Duration;
@@ -13,40 +13,40 @@ use crate::state::State;
 use crate::tree;
 use crate::write::{self, Target};
 
-/// So many different messages about the same become one from then on.
+/// Number of different messages about the same thing after which they are aggregated.
 const ALIKE: usize = 10;
-/// How long they are counted together.
+/// The period in which similar events are aggregated.
 const WINDOW: Duration = Duration::from_mins(10);
-/// So many events about an object a component has at once …
+/// Burst size of the rate limit per component and object.
 const BURST: f64 = 25.0;
-/// … and one more each time this passes.
+/// Time after which the rate limit allows one more event.
 const REFILL: Duration = Duration::from_mins(5);
-/// How long an event is kept.
+/// Time to live of an event.
 const KEPT: Duration = Duration::from_hours(1);
-/// How many keys are remembered.
+/// Maximum number of keys in each cache.
 const MEMORY: usize = 4096;
 
 /// Something that happened to an object.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct NewEvent<'a> {
-    /// Who says so, such as `deployment-controller`.
+    /// The reporting component, such as `deployment-controller`.
     pub(crate) from: &'a str,
-    /// On which node, or empty.
+    /// The node of the component, or empty.
     pub(crate) node: &'a str,
-    /// What it is about, as a tree with `kind`, `apiVersion` and `metadata`.
+    /// The involved object, with `kind`, `apiVersion` and `metadata`.
     pub(crate) about: &'a Value,
-    /// Which part of it, or empty.
+    /// The field path within the object, or empty.
     pub(crate) part: &'a str,
-    /// Whether somebody should look.
+    /// Whether the type is `Warning`.
     pub(crate) warning: bool,
-    /// One word.
+    /// A machine-readable reason.
     pub(crate) reason: &'a str,
-    /// A sentence.
+    /// The message.
     pub(crate) text: &'a str,
 }
 
 impl<'a> NewEvent<'a> {
-    /// An ordinary event.
+    /// Creates an event of type `Normal`.
     pub(crate) fn normal(from: &'a str, about: &'a Value, reason: &'a str, text: &'a str) -> Self {
         Self {
             from,
@@ -59,7 +59,7 @@ impl<'a> NewEvent<'a> {
         }
     }
 
-    /// One that somebody should look at.
+    /// Creates an event of type `Warning`.
     pub(crate) fn warning(from: &'a str, about: &'a Value, reason: &'a str, text: &'a str) -> Self {
         Self {
             warning: true,
@@ -71,7 +71,7 @@ impl<'a> NewEvent<'a> {
         tree::text(self.about, &["metadata", field])
     }
 
-    /// What events of the like have in common.
+    /// The key under which similar events are aggregated.
     fn family(&self) -> String {
         let Self {
             from, part, reason, ..
@@ -80,7 +80,7 @@ impl<'a> NewEvent<'a> {
     }
 }
 
-/// What the recorders of all components remember.
+/// The caches of all components' recorders.
 #[derive(Debug, Default)]
 pub struct Recorder {
     families: HashMap<String, Family>,
@@ -108,7 +108,7 @@ struct Bucket {
 }
 
 impl Recorder {
-    /// The text to write and the key under which it counts.
+    /// Returns the message to write and the key it is counted under.
     fn combine(&mut self, note: &NewEvent<'_>, now: Instant) -> (String, String) {
         let family = note.family();
         let record = self.families.entry(family.clone()).or_insert_with(|| Family {
@@ -127,7 +127,7 @@ impl Recorder {
         (format!("(combined from similar events): {}", note.text), family)
     }
 
-    /// Whether a component has said enough about an object for now.
+    /// Returns whether a component has exceeded its rate limit for an object.
     fn is_spam(&mut self, note: &NewEvent<'_>, now: Instant) -> bool {
         let key = format!("{}\n{}", note.from, note.meta("uid"));
         let bucket = self.buckets.entry(key).or_insert(Bucket {
@@ -155,7 +155,7 @@ impl Recorder {
     }
 }
 
-/// Writes an event, if this cluster has events.
+/// Writes an event, if events are enabled.
 pub(crate) fn record(state: &mut State, note: &NewEvent<'_>) {
     if !state.options.events {
         return;
@@ -179,7 +179,7 @@ pub(crate) fn record(state: &mut State, note: &NewEvent<'_>) {
     state.events.written.insert(key, Written { name, count });
 }
 
-/// Events about the cluster's own objects live in `default`.
+/// Events about cluster-scoped objects are created in `default`.
 fn namespace<'a>(note: &NewEvent<'a>) -> &'a str {
     match note.meta("namespace") {
         "" => "default",
@@ -227,13 +227,13 @@ fn create(state: &mut State, note: &NewEvent<'_>, text: &str, now: Instant) -> S
         name: "",
     };
     let mut context = context(note);
-    // A namespace that is being deleted takes no more events; nobody minds.
+    // A terminating namespace accepts no new events; the event is dropped.
     let _ = write::decode(state, &resource, event, &mut context)
         .and_then(|event| write::create(state, &target, event, &mut context));
     name
 }
 
-/// The same again; says whether the event was still there.
+/// Increases the count of a previous event; returns false if it no longer exists.
 fn raise(state: &mut State, note: &NewEvent<'_>, before: &Written, text: &str, now: Instant) -> bool {
     let Some(resource) = state.resources.preferred("", "events").cloned() else {
         return false;
@@ -254,7 +254,7 @@ fn raise(state: &mut State, note: &NewEvent<'_>, before: &Written, text: &str, n
     done.is_ok()
 }
 
-/// Takes away what is older than an hour.
+/// Deletes expired events.
 fn expire(state: &mut State, now: Instant) {
     while let Some((at, _)) = state.events.expiry.front()
         && now.since(*at) > KEPT

@@ -1,4 +1,5 @@
-//! What is wrong with one field: takes a path and a error_type, gives the API server's words for it. Knows no kinds.
+//! Field errors: a path, an error type and a detail, formatted as the API server does. Does not depend on
+//! kinds.
 
 use std::fmt;
 
@@ -9,7 +10,7 @@ use serde_json::Value;
 pub struct Path(String);
 
 impl Path {
-    /// A path of its own.
+    /// Creates a path from its text.
     #[must_use]
     pub fn new(text: &str) -> Self {
         Self(text.to_owned())
@@ -44,28 +45,28 @@ impl fmt::Display for Path {
     }
 }
 
-/// The sort of error_type; each has a reason for machines and words for humans.
+/// The type of a field error, which determines its reason and its message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorType {
-    /// A value that must be there is not.
+    /// A required value is missing.
     Required,
-    /// Something may not be set or changed.
+    /// The field must not be set or changed.
     Forbidden,
-    /// The value breaks a rule.
+    /// The value violates a rule.
     Invalid,
     /// The value is of the wrong type.
     TypeInvalid,
-    /// The value is not one of the allowed ones.
+    /// The value is not one of the supported values.
     NotSupported,
-    /// The value refers to something that is not there.
+    /// The value refers to something that does not exist.
     NotFound,
-    /// The value occurs twice.
+    /// The value occurs more than once.
     Duplicate,
     /// Too many bytes.
     TooLong,
     /// Too many items.
     TooMany,
-    /// The server could not decide.
+    /// An internal error prevented the check.
     Internal,
 }
 
@@ -100,7 +101,7 @@ impl ErrorType {
     }
 }
 
-/// One error_type of one field.
+/// An error of one field.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FieldError {
     error_type: ErrorType,
@@ -110,7 +111,7 @@ pub struct FieldError {
 }
 
 impl FieldError {
-    /// The sort of error_type.
+    /// The type of the error.
     #[must_use]
     pub fn error_type(&self) -> ErrorType {
         self.error_type
@@ -122,13 +123,13 @@ impl FieldError {
         self.error_type.reason()
     }
 
-    /// The field's path.
+    /// The path of the field.
     #[must_use]
     pub fn field(&self) -> &str {
         &self.field
     }
 
-    /// The message without the path.
+    /// The message, without the path.
     #[must_use]
     pub fn body(&self) -> String {
         let mut body = self.error_type.words().to_owned();
@@ -150,40 +151,40 @@ impl fmt::Display for FieldError {
     }
 }
 
-/// All faults of one object, in the order they were found.
+/// All field errors of an object, in the order they were found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct FieldErrors(Vec<FieldError>);
 
 impl FieldErrors {
-    /// None yet.
+    /// Creates an empty list.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Whether the object is fine.
+    /// Returns whether there are no errors.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many there are.
+    /// The number of errors.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Each of them.
+    /// Iterates over the errors.
     pub fn iter(&self) -> impl Iterator<Item = &FieldError> {
         self.0.iter()
     }
 
-    /// Takes over those of `other`.
+    /// Moves the errors of `other` to the end of this list.
     pub fn append(&mut self, mut other: Self) {
         self.0.append(&mut other.0);
     }
 
-    /// A error_type of any sort.
+    /// Adds an error of any type.
     pub fn push(
         &mut self,
         error_type: ErrorType,
@@ -200,22 +201,23 @@ impl FieldErrors {
         self.0.push(error);
     }
 
-    /// A value that must be there is not.
+    /// Adds an error for a missing required value.
     pub fn required(&mut self, path: &Path, detail: impl Into<String>) {
         self.push(ErrorType::Required, path, None, detail);
     }
 
-    /// Something may not be set or changed.
+    /// Adds an error for a field that must not be set or changed.
     pub fn forbidden(&mut self, path: &Path, detail: impl Into<String>) {
         self.push(ErrorType::Forbidden, path, None, detail);
     }
 
-    /// The value breaks a rule.
+    /// Adds an error for a value that violates a rule.
     pub fn invalid(&mut self, path: &Path, value: impl Into<Value>, detail: impl Into<String>) {
         self.push(ErrorType::Invalid, path, Some(&value.into()), detail);
     }
 
-    /// The value breaks a rule, and is shown as `shown` (the server's internal types have names of their own).
+    /// Adds an error for an invalid value that is printed as `shown` (the server's internal types have
+    /// different field names).
     pub fn invalid_shown(&mut self, path: &Path, shown: String, detail: impl Into<String>) {
         self.0.push(FieldError {
             error_type: ErrorType::Invalid,
@@ -225,7 +227,7 @@ impl FieldErrors {
         });
     }
 
-    /// A error_type of any sort; the value is shown as `shown`, or not at all.
+    /// Adds an error of any type; the value is printed as `shown`, or omitted.
     pub fn push_shown(
         &mut self,
         error_type: ErrorType,
@@ -241,24 +243,24 @@ impl FieldErrors {
         });
     }
 
-    /// More than `most` items.
+    /// Adds an error for a list of more than `max` items.
     pub fn too_many(&mut self, path: &Path, have: usize, most: usize) {
         let items = if most == 1 { "item" } else { "items" };
         let detail = format!("must have at most {most} {items}");
         self.push_shown(ErrorType::TooMany, path, Some(have.to_string()), detail);
     }
 
-    /// Puts faults into the order of their texts, as some checks of the real server do.
+    /// Sorts errors by their text, as some checks of the API server do.
     pub fn sort(&mut self) {
         self.0.sort_by_key(ToString::to_string);
     }
 
-    /// The value occurs twice.
+    /// Adds an error for a duplicate value.
     pub fn duplicate(&mut self, path: &Path, value: impl Into<Value>) {
         self.push(ErrorType::Duplicate, path, Some(&value.into()), "");
     }
 
-    /// The value occurs twice, and is shown as `shown`.
+    /// Adds an error for a duplicate value that is printed as `shown`.
     pub fn duplicate_shown(&mut self, path: &Path, shown: String) {
         self.0.push(FieldError {
             error_type: ErrorType::Duplicate,
@@ -268,12 +270,12 @@ impl FieldErrors {
         });
     }
 
-    /// The value refers to something that is not there.
+    /// Adds an error for a value that refers to something that does not exist.
     pub fn not_found(&mut self, path: &Path, value: impl Into<Value>) {
         self.push(ErrorType::NotFound, path, Some(&value.into()), "");
     }
 
-    /// The value is not one of `supported`, given in the order they are to be shown.
+    /// Adds an error for a value that is not one of `supported`, which are listed in the given order.
     pub fn not_supported(&mut self, path: &Path, value: impl Into<Value>, supported: &[&str]) {
         let list: Vec<_> = supported.iter().map(|one| format!("{one:?}")).collect();
         let detail = if list.is_empty() {
@@ -284,7 +286,7 @@ impl FieldErrors {
         self.push(ErrorType::NotSupported, path, Some(&value.into()), detail);
     }
 
-    /// More than `most` bytes.
+    /// Adds an error for a value of more than `max` bytes.
     pub fn too_long(&mut self, path: &Path, most: usize) {
         let unit = if most == 1 { "byte" } else { "bytes" };
         self.push(
@@ -295,7 +297,7 @@ impl FieldErrors {
         );
     }
 
-    /// All of them in one sentence, each once: bare when alone, else in brackets.
+    /// Joins the distinct messages: a single one as it is, several in brackets.
     #[must_use]
     pub fn aggregate(&self) -> String {
         let mut seen: Vec<String> = Vec::new();

@@ -1,15 +1,16 @@
-//! An in-process Kubernetes API with its own clock and faults.
+//! An in-process Kubernetes API with its own clock and fault injection.
 //!
 //! ```text
-//! http::Request ──Connection──▶ api::handle(State, ApiRequest) ──▶ ApiResponse | Watch
+//! http::Request ──Connection──▶ api::handle(State, Call) ──▶ ApiResponse | Watch
 //!                                   │ decode → default → admit → prepare → validate → store
 //!                                   ▼
-//!                           Store: one line of resourceVersions, history, watches
+//!                           Store: one sequence of resourceVersions, history, watches
 //! ```
 //!
-//! A [`Cluster`] is the whole thing; [`Cluster::connect`] gives a `tower` service to hand to `kube::Client::new`. Nothing but [`snapshot`]
-//! reads a file, and nothing reads a wall clock or a socket: time is [`Cluster::advance`], chance is [`Options::seed`], and the same seed and calls give the same
-//! [`Cluster::trace`], byte for byte. What goes wrong is a [`fault::Rule`].
+//! [`Cluster`] is the entry point; [`Cluster::connect`] returns a `tower` service for `kube::Client::new`.
+//! Only [`snapshot`] reads files, and nothing reads the wall clock or a socket: time is advanced by
+//! [`Cluster::advance`], randomness comes from [`Options::seed`], and the same seed and calls produce the
+//! same [`Cluster::trace`], byte for byte. Faults are injected by a [`fault::Rule`].
 
 pub mod admission;
 mod alloc;

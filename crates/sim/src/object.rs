@@ -1,10 +1,11 @@
-//! One version of one stored object: takes a JSON tree, gives it back whole or as bytes, with its metadata at hand.
+//! A stored version of an object: its JSON text with the metadata parsed.
 //!
-//! An object is kept as its serialised JSON (about a tenth of the tree's memory, and what most readers want anyway)
-//! plus the parsed metadata that selectors, watches and garbage collection ask for.
+//! An object is stored as serialised JSON (about a tenth of the memory of a tree, and usually what the
+//! response needs) plus the parsed metadata that selectors, watches and garbage collection use.
 //!
-//! Trees on their way through a write hold each set of `managedFields` as one text (they are *packed*): the sets are mostly larger
-//! than the rest of the object, and few writes change them. On the wire and in the stored bytes they are as clients know them.
+//! During a write, a tree contains each field set of `managedFields` as one string (it is *packed*): field
+//! sets are usually larger than the rest of the object, and few writes change them. In requests, responses
+//! and stored bytes they have their normal form.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -21,20 +22,20 @@ pub struct Object {
     meta: Meta,
     /// The whole object as JSON.
     text: Bytes,
-    /// The length of `{"kind":"Pod","apiVersion":"v1",`: lists of builtin kinds leave it out of their items.
+    /// The length of `{"kind":"Pod","apiVersion":"v1",`, which items of builtin lists omit.
     head: usize,
-    /// Where the sets of `managedFields` are in the text.
+    /// The byte ranges of the `managedFields` sets in the text.
     sets: Sets,
     fields: Fields,
 }
 
-/// Places in a text, in their order.
+/// Byte ranges in a text, in order.
 type Sets = Box<[Range<u32>]>;
 
-/// Paths and values that field selectors may ask for, beyond name and namespace.
+/// Paths and values for field selectors, besides name and namespace.
 pub type Fields = Box<[(Cow<'static, str>, Box<str>)]>;
 
-/// The metadata that the store itself needs.
+/// The metadata that the store uses.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Meta {
     /// `metadata.name`.
@@ -45,7 +46,7 @@ pub struct Meta {
     pub uid: Box<str>,
     /// `metadata.resourceVersion`.
     pub version: u64,
-    /// `metadata.generation`, zero when there is none.
+    /// `metadata.generation`, or zero.
     pub generation: i64,
     /// `metadata.labels`, sorted by key.
     pub labels: Box<[(Box<str>, Box<str>)]>,
@@ -75,7 +76,7 @@ pub struct Owner {
 }
 
 impl Object {
-    /// Freezes a tree. `fields` are the values field selectors may ask for.
+    /// Creates an object from a tree. `fields` are the values for field selectors.
     #[must_use]
     pub fn freeze(value: &Value, fields: Fields) -> Self {
         let (text, head, sets) = BUFFER.with_borrow_mut(|out| {
@@ -92,7 +93,7 @@ impl Object {
         }
     }
 
-    /// Its metadata.
+    /// The parsed metadata.
     #[must_use]
     pub fn meta(&self) -> &Meta {
         &self.meta
@@ -104,7 +105,7 @@ impl Object {
         self.text.clone()
     }
 
-    /// The length of its text.
+    /// The length of the JSON text in bytes.
     #[must_use]
     pub fn size(&self) -> usize {
         self.text.len()
@@ -115,7 +116,7 @@ impl Object {
         out.extend_from_slice(&self.text);
     }
 
-    /// Appends the object without kind and apiVersion, as lists of builtin kinds have their items.
+    /// Appends the object without kind and apiVersion, as items of builtin lists are written.
     pub fn write_item(&self, out: &mut Vec<u8>) {
         out.push(b'{');
         out.extend_from_slice(self.text.get(self.head..).unwrap_or_default());
@@ -127,7 +128,7 @@ impl Object {
         serde_json::from_slice(&self.text).unwrap_or(Value::Null)
     }
 
-    /// The whole object as a tree, packed: what a write begins with.
+    /// The whole object as a packed tree, the starting point of a write.
     #[must_use]
     pub fn packed(&self) -> Value {
         let read = BUFFER.with_borrow_mut(|buffer| {
@@ -139,7 +140,7 @@ impl Object {
             .unwrap_or(Value::Null)
     }
 
-    /// The value of a selectable field.
+    /// Returns the value of a selectable field.
     #[must_use]
     pub fn field(&self, path: &str) -> Option<&str> {
         match path {
@@ -153,20 +154,20 @@ impl Object {
         }
     }
 
-    /// The values field selectors may ask for.
+    /// The values for field selectors.
     #[must_use]
     pub fn fields(&self) -> Fields {
         self.fields.clone()
     }
 
-    /// Its key in the store.
+    /// The key of the object in its table.
     #[must_use]
     pub fn key(&self) -> String {
         key(&self.meta.namespace, &self.meta.name)
     }
 }
 
-/// Reads a sent object, packed: the sets in its `managedFields` are taken as the texts they are.
+/// Parses a request body into a packed tree: field sets of `managedFields` remain text.
 pub(crate) fn parse_packed(body: &[u8]) -> serde_json::Result<Value> {
     let sets = find_sets(body);
     if sets.is_empty() {
@@ -178,12 +179,12 @@ pub(crate) fn parse_packed(body: &[u8]) -> serde_json::Result<Value> {
     });
     match read.ok().and_then(|value| fill_in(value, body, &sets)) {
         Some(value) => Ok(value),
-        // No JSON, or something else is called like a set: read it as it is.
+        // Invalid JSON, or another field has the same name: parse the original text.
         None => serde_json::from_slice(body),
     }
 }
 
-/// The objects in a text that are called `fieldsV1`.
+/// Finds the byte ranges of all objects in the text whose key is `fieldsV1`.
 fn find_sets(text: &[u8]) -> Vec<Range<u32>> {
     const KEY: &[u8] = b"\"fieldsV1\":{";
     let mut sets = Vec::new();
@@ -203,7 +204,7 @@ fn find(text: &[u8], word: &[u8]) -> Option<usize> {
     text.windows(word.len()).position(|part| part == word)
 }
 
-/// Where the object ends that the text begins with.
+/// Returns the end of the object at the start of the text.
 fn end_of_object(text: &[u8]) -> Option<usize> {
     let (mut depth, mut quoted, mut escaped) = (0_usize, false, false);
     for (at, byte) in text.iter().enumerate() {
@@ -220,7 +221,7 @@ fn end_of_object(text: &[u8]) -> Option<usize> {
     None
 }
 
-/// Writes the text with an empty one where each of the sets is, so that nobody reads them.
+/// Writes the text with an empty string in place of each field set, so that the parser skips them.
 fn write_without(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
     out.clear();
     let mut from = 0;
@@ -232,7 +233,7 @@ fn write_without(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
     out.extend_from_slice(text.get(from as usize..).unwrap_or_default());
 }
 
-/// Puts the sets where they belong; `None` unless each finds its place.
+/// Inserts the field sets into the tree; `None` if their number does not match.
 fn fill_in(mut value: Value, text: &[u8], sets: &[Range<u32>]) -> Option<Value> {
     let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
     let places = entries.into_iter().flatten();
@@ -250,11 +251,11 @@ fn part<'t>(text: &'t [u8], range: &Range<u32>) -> &'t [u8] {
 }
 
 thread_local! {
-    /// Room to write and read in, so that no write grows a buffer of its own.
+    /// A reusable buffer, which avoids an allocation per write.
     static BUFFER: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
 }
 
-/// Writes the object, kind and version first; gives the length of those and where the sets of `managedFields` are.
+/// Writes the object with kind and apiVersion first; returns their length and the ranges of the field sets.
 fn write_object(value: &Value, out: &mut Vec<u8>) -> (usize, Sets) {
     for (key, lead) in [("kind", "{\"kind\":"), ("apiVersion", ",\"apiVersion\":")] {
         out.extend_from_slice(lead.as_bytes());
@@ -280,7 +281,7 @@ fn write_metadata(metadata: &Map<String, Value>, out: &mut Vec<u8>, sets: &mut V
     });
 }
 
-/// Writes the list with packed sets as what they stand for.
+/// Writes `managedFields` with packed sets expanded.
 fn write_managed(entries: &[Value], out: &mut Vec<u8>, sets: &mut Vec<Range<u32>>) {
     out.push(b'[');
     for (at, entry) in entries.iter().enumerate() {
@@ -327,7 +328,7 @@ fn write_fields<'v>(
     out.push(b'}');
 }
 
-// Writing JSON into a vector cannot fail.
+// Writing JSON to a vector cannot fail.
 
 fn write_json(value: &Value, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, value);
@@ -337,7 +338,7 @@ fn write_text(text: &str, out: &mut Vec<u8>) {
     let _ = serde_json::to_writer(out, text);
 }
 
-/// `namespace/name`, or the name alone: ordered as etcd orders them.
+/// Returns `namespace/name`, or the name of a cluster-scoped object; keys sort as in etcd.
 #[must_use]
 pub fn key(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
@@ -348,7 +349,7 @@ pub fn key(namespace: &str, name: &str) -> String {
 }
 
 impl Meta {
-    /// The metadata of `value`.
+    /// Parses the metadata of `value`.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         let Some(meta) = value.get("metadata") else {
@@ -374,14 +375,14 @@ impl Meta {
         }
     }
 
-    /// The value of label `key`.
+    /// Returns the value of label `key`.
     #[must_use]
     pub fn label(&self, key: &str) -> Option<&str> {
         let at = self.labels.binary_search_by(|(have, _)| (**have).cmp(key)).ok()?;
         self.labels.get(at).map(|(_, value)| &**value)
     }
 
-    /// The owner that controls it.
+    /// Returns the controlling owner.
     #[must_use]
     pub fn controller(&self) -> Option<&Owner> {
         self.owners.iter().find(|owner| owner.controller)
@@ -399,7 +400,7 @@ fn pairs(meta: &Value) -> Box<[(Box<str>, Box<str>)]> {
 }
 
 impl Owner {
-    /// Reads one owner reference.
+    /// Parses an owner reference.
     #[must_use]
     pub fn from_value(value: &Value) -> Self {
         Self {

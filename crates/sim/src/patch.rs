@@ -1,4 +1,4 @@
-//! Patches of the three classic sorts: takes a tree and a patch, gives the patched tree. Knows no store.
+//! JSON patch, merge patch and strategic merge patch, as pure functions of a tree and a patch.
 
 use serde_json::{Map, Value};
 
@@ -7,7 +7,7 @@ pub mod strategic;
 
 pub use json::apply_json_patch;
 
-/// RFC 7386: maps merge, null removes, anything else replaces.
+/// Applies an RFC 7386 merge patch: maps are merged, null removes, anything else replaces.
 #[must_use]
 pub fn merge(target: &Value, patch: &Value) -> Value {
     let Value::Object(changes) = patch else {

@@ -1,16 +1,16 @@
-//! Seeded randomness: takes a seed, gives numbers, uids and name suffixes. The same seed gives the same line.
+//! A seeded generator for numbers, uids and name suffixes. The same seed produces the same sequence.
 
-/// A small deterministic generator (SplitMix64): quality enough for names and schedules, not for secrets.
+/// A small deterministic generator (SplitMix64), sufficient for names and schedules but not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     state: u64,
 }
 
-/// The letters Kubernetes draws name suffixes from: no vowels, nothing that reads like another.
+/// The alphabet of generated name suffixes in Kubernetes: no vowels, no ambiguous characters.
 const SUFFIX_ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
 impl Random {
-    /// The line that belongs to `seed`.
+    /// Creates a generator from a seed.
     #[must_use]
     pub fn new(seed: u64) -> Self {
         Self { state: seed }
@@ -24,7 +24,7 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`; zero when `bound` is.
+    /// Returns a number below `bound`, or zero if `bound` is zero.
     pub fn below(&mut self, bound: u64) -> u64 {
         self.next_u64().checked_rem(bound).unwrap_or(0)
     }
@@ -43,7 +43,7 @@ impl Random {
         )
     }
 
-    /// `length` letters as `generateName` appends them.
+    /// Returns `length` letters as `generateName` appends them.
     pub fn suffix(&mut self, length: usize) -> String {
         (0..length)
             .filter_map(|_| {

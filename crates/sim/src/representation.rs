@@ -1,4 +1,4 @@
-//! In which form objects are shown: takes what the client accepts, gives whole objects, metadata only, or a table.
+//! The representation of objects in a response: whole objects, metadata only, or a table.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::object::Object;
 use crate::resource::Resource;
 use crate::tree;
 
-/// The form of a reply.
+/// The representation that a client accepts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Representation {
     /// The objects themselves.
@@ -20,7 +20,7 @@ pub enum Representation {
 }
 
 impl Representation {
-    /// The first form in an Accept header that the server knows; `None` when there is none (406).
+    /// Returns the first supported representation of an Accept header, or `None` (406).
     #[must_use]
     pub fn accepted(accept: &str) -> Option<Self> {
         if accept.is_empty() {
@@ -53,7 +53,7 @@ fn clause(clause: &str) -> Option<Representation> {
     }
 }
 
-/// Appends an object as the resource's version shows it.
+/// Appends an object in the resource's version.
 pub(crate) fn write_whole(resource: &Resource, object: &Object, out: &mut Vec<u8>) {
     if convert::is_as_stored(resource) {
         object.write_json(out);
@@ -62,7 +62,7 @@ pub(crate) fn write_whole(resource: &Resource, object: &Object, out: &mut Vec<u8
     }
 }
 
-/// An object as the resource's version shows it: mostly the very bytes that are stored.
+/// Returns an object in the resource's version, usually the stored bytes unchanged.
 pub(crate) fn whole(resource: &Resource, object: &Object) -> bytes::Bytes {
     if convert::is_as_stored(resource) {
         return object.json();
@@ -72,7 +72,7 @@ pub(crate) fn whole(resource: &Resource, object: &Object) -> bytes::Bytes {
     out.into()
 }
 
-/// The object with nothing but its metadata.
+/// Returns the object with its metadata only.
 pub(crate) fn partial(object: &Object) -> Value {
     let mut value = object.value();
     let metadata = value.get_mut("metadata").map(Value::take).unwrap_or_default();

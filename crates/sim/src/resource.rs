@@ -1,5 +1,5 @@
-//! Which resources the cluster serves: takes names from a path or an object, gives the [`Resource`]. The builtin ones are a
-//! table (`resource/builtin.txt`); custom ones come and go at run time.
+//! The served resources, found by path or kind. Builtin resources come from a table (`resource/builtin.txt`);
+//! custom ones are added and removed at run time.
 
 use std::sync::Arc;
 
@@ -22,27 +22,27 @@ pub struct Resource {
     pub kind: Box<str>,
     /// Singular name.
     pub singular: Box<str>,
-    /// Whether its objects live in namespaces.
+    /// Whether its objects are namespaced.
     pub namespaced: bool,
     /// Short names for `kubectl`.
     pub short_names: Vec<Box<str>>,
     /// Categories for `kubectl get all`.
     pub categories: Vec<Box<str>>,
-    /// What may be done.
+    /// The supported verbs.
     pub verbs: Verbs,
-    /// Ways in which it differs from the usual.
+    /// Deviations from the usual behaviour.
     pub traits: Traits,
-    /// Paths below an object.
+    /// The subresources.
     pub subresources: Vec<Subresource>,
-    /// Name of the table its objects are kept in; shared by all versions.
+    /// Name of the table that stores its objects; shared by all versions.
     pub table: Arc<str>,
-    /// `apiVersion` in which objects are kept.
+    /// The `apiVersion` of stored objects.
     pub stored_as: Box<str>,
-    /// Where its fields are described.
+    /// The definition of its fields.
     pub shape: Shape,
 }
 
-/// Where the fields of a kind are described.
+/// The definition of the fields of a kind.
 #[derive(Clone, Debug)]
 pub enum Shape {
     /// In the table of Go types.
@@ -62,7 +62,7 @@ pub struct Subresource {
     pub version: Box<str>,
     /// Kind it returns.
     pub kind: Box<str>,
-    /// What may be done.
+    /// The supported verbs.
     pub verbs: Verbs,
 }
 
@@ -70,24 +70,24 @@ pub struct Subresource {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Verbs(u8);
 
-/// Everything that may be done to a resource, in the order discovery lists it.
+/// The verbs, in the order of discovery.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Verb {
     /// POST
     Create,
-    /// DELETE of one
+    /// DELETE of one object
     Delete,
-    /// DELETE of many
+    /// DELETE of a collection
     DeleteCollection,
-    /// GET of one
+    /// GET of one object
     Get,
-    /// GET of many
+    /// GET of a collection
     List,
     /// PATCH
     Patch,
     /// PUT
     Update,
-    /// GET of many with `watch=true`
+    /// GET of a collection with `watch=true`
     Watch,
 }
 
@@ -134,7 +134,7 @@ impl Verb {
 }
 
 impl Verbs {
-    /// The verbs whose letters occur in `letters` (see `resource/builtin.txt`).
+    /// Parses verbs from their letters (see `resource/builtin.txt`).
     #[must_use]
     pub fn parse(letters: &str) -> Self {
         let bits = Verb::ALL
@@ -150,13 +150,13 @@ impl Verbs {
         Self(u8::MAX)
     }
 
-    /// Whether `verb` is among them.
+    /// Returns whether `verb` is in the set.
     #[must_use]
     pub fn contains(self, verb: Verb) -> bool {
         self.0 & (1 << verb as u8) != 0
     }
 
-    /// Their names in discovery's order.
+    /// The names of the verbs, in the order of discovery.
     #[must_use]
     pub fn names(self) -> Vec<&'static str> {
         Verb::ALL
@@ -167,26 +167,26 @@ impl Verbs {
     }
 }
 
-/// Ways in which a resource differs from the usual (the real server's strategies, as data).
+/// Deviations of a resource from the usual behaviour (the API server's strategies, as data).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[allow(clippy::struct_excessive_bools, reason = "independent yes/no facts per kind")]
 pub struct Traits {
-    /// A finished delete answers with the object instead of a Status.
+    /// A completed deletion returns the object instead of a Status.
     pub returns_deleted: bool,
-    /// An update of what is not there creates it.
+    /// An update of a missing object creates it.
     pub upsert: bool,
-    /// An update must name a resourceVersion.
+    /// An update requires a resourceVersion.
     pub versioned_updates: bool,
-    /// Has a `metadata.generation`.
+    /// The resource has a `metadata.generation`.
     pub generation: bool,
-    /// Dependents are orphaned unless the delete says otherwise.
+    /// Dependents are orphaned unless the delete options specify a policy.
     pub orphans: bool,
-    /// Garbage collection does not apply.
+    /// Excluded from garbage collection.
     pub uncollected: bool,
 }
 
 impl Resource {
-    /// `apps/v1`, or `v1`.
+    /// Returns `apps/v1`, or `v1` for the core group.
     #[must_use]
     pub fn api_version(&self) -> String {
         if self.group.is_empty() {
@@ -196,7 +196,7 @@ impl Resource {
         }
     }
 
-    /// Whether `text` is its [`Resource::api_version`].
+    /// Returns whether `text` equals [`Resource::api_version`].
     #[must_use]
     pub fn has_api_version(&self, text: &str) -> bool {
         match text.split_once('/') {
@@ -205,7 +205,7 @@ impl Resource {
         }
     }
 
-    /// The name errors call it by: plural and group.
+    /// Plural and group, as in error messages.
     #[must_use]
     pub fn qualified(&self) -> Qualified<'_> {
         Qualified {
@@ -214,7 +214,7 @@ impl Resource {
         }
     }
 
-    /// Group and kind, as errors about invalid objects say it.
+    /// Group and kind, as in errors about invalid objects.
     #[must_use]
     pub fn qualified_kind(&self) -> Qualified<'_> {
         Qualified {
@@ -223,7 +223,7 @@ impl Resource {
         }
     }
 
-    /// The kind of its lists.
+    /// The kind of lists of this resource.
     #[must_use]
     pub fn list_kind(&self) -> String {
         match &self.shape {
@@ -232,13 +232,13 @@ impl Resource {
         }
     }
 
-    /// The subresource called `name`.
+    /// Returns the subresource `name`.
     #[must_use]
     pub fn subresource(&self, name: &str) -> Option<&Subresource> {
         self.subresources.iter().find(|sub| &*sub.name == name)
     }
 
-    /// Whether this is the builtin `plural` of `group`, in any version.
+    /// Returns whether this is the builtin `plural` of `group`, in any version.
     #[must_use]
     pub fn is(&self, group: &str, plural: &str) -> bool {
         &*self.group == group && &*self.plural == plural
@@ -251,7 +251,7 @@ pub struct Resources {
     groups: Vec<Group>,
 }
 
-/// One API group with its versions, preferred one first.
+/// An API group with its versions, preferred version first.
 #[derive(Clone, Debug)]
 pub struct Group {
     /// Its name, empty for core.
@@ -265,12 +265,12 @@ pub struct Group {
 pub struct Version {
     /// Its name.
     pub name: Box<str>,
-    /// Its resources in the order discovery lists them.
+    /// Its resources in the order of discovery.
     pub resources: Vec<Arc<Resource>>,
 }
 
 impl Resources {
-    /// What Kubernetes 1.36 serves out of the box.
+    /// The resources that Kubernetes 1.36 serves by default.
     #[must_use]
     pub fn builtin(schema: &Schema) -> Self {
         let mut all = Self { groups: Vec::new() };
@@ -280,7 +280,7 @@ impl Resources {
         all
     }
 
-    /// Serves one more resource; an existing one of the same name is replaced.
+    /// Adds a resource, or replaces the one of the same name.
     pub fn add(&mut self, resource: Resource) {
         let group = self.group_entry(&resource.group.clone());
         let known = group
@@ -317,7 +317,7 @@ impl Resources {
         }
     }
 
-    /// Stops serving every version of a resource; groups and versions left empty disappear.
+    /// Removes every version of a resource, and groups and versions left empty.
     pub fn remove(&mut self, group: &str, plural: &str) {
         for entry in self.groups.iter_mut().filter(|entry| &*entry.name == group) {
             for version in &mut entry.versions {
@@ -328,7 +328,7 @@ impl Resources {
         self.groups.retain(|entry| !entry.versions.is_empty());
     }
 
-    /// The resource a path names.
+    /// Returns the resource of a path.
     #[must_use]
     pub fn find(&self, group: &str, version: &str, plural: &str) -> Option<&Arc<Resource>> {
         let version = self.version(group, version)?;
@@ -338,7 +338,7 @@ impl Resources {
             .find(|resource| &*resource.plural == plural)
     }
 
-    /// The resource of a kind.
+    /// Returns the resource of a kind.
     #[must_use]
     pub fn find_kind(&self, api_version: &str, kind: &str) -> Option<&Arc<Resource>> {
         let (group, version) = split_api_version(api_version);
@@ -349,7 +349,7 @@ impl Resources {
             .find(|resource| &*resource.kind == kind && !resource.verbs.names().is_empty())
     }
 
-    /// A resource of a group by plural, in its preferred version.
+    /// Returns the preferred version of a resource.
     #[must_use]
     pub fn preferred(&self, group: &str, plural: &str) -> Option<&Arc<Resource>> {
         let group = self.groups.iter().find(|entry| &*entry.name == group)?;
@@ -360,7 +360,7 @@ impl Resources {
             .find(|resource| &*resource.plural == plural)
     }
 
-    /// A version of a group.
+    /// Returns a version of a group.
     #[must_use]
     pub fn version(&self, group: &str, version: &str) -> Option<&Version> {
         let group = self.groups.iter().find(|entry| &*entry.name == group)?;
@@ -373,7 +373,7 @@ impl Resources {
         &self.groups
     }
 
-    /// Every resource in discovery's order.
+    /// Every resource, in the order of discovery.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.groups
             .iter()
@@ -381,7 +381,7 @@ impl Resources {
             .flat_map(|version| &version.resources)
     }
 
-    /// One resource per table: the version it is kept in.
+    /// One resource per table, in the stored version.
     pub fn tables(&self) -> impl Iterator<Item = &Arc<Resource>> {
         self.iter().filter(|resource| {
             resource.verbs.contains(Verb::List) && *resource.stored_as == *resource.api_version()
@@ -402,7 +402,7 @@ impl Resources {
     }
 }
 
-/// `apps` and `v1` give `apps/v1`; nothing and `v1` give `v1`.
+/// Returns `apps/v1` for `apps` and `v1`, and `v1` for an empty group and `v1`.
 #[must_use]
 pub fn join_api_version(group: &str, version: &str) -> String {
     if group.is_empty() {
@@ -412,7 +412,7 @@ pub fn join_api_version(group: &str, version: &str) -> String {
     }
 }
 
-/// `apps/v1` gives `apps` and `v1`; `v1` gives nothing and `v1`.
+/// Returns `apps` and `v1` for `apps/v1`, and an empty group and `v1` for `v1`.
 #[must_use]
 pub fn split_api_version(api_version: &str) -> (&str, &str) {
     api_version.split_once('/').unwrap_or(("", api_version))

@@ -1,5 +1,6 @@
-//! How pods behave: scripts as data, the rules that choose one for a pod, and the life that follows from it. Knows no store and no
-//! simulator, so that a hollow kubelet beside a real API server can play the same scripts.
+//! Pod behaviour: scripts as data, rules that select a script for a pod, and the resulting container
+//! lifecycle. Does not depend on the store or the simulator, so that a hollow kubelet next to a real API
+//! server can run the same scripts.
 
 use std::time::Duration;
 
@@ -16,41 +17,41 @@ pub use life::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
 pub use nodes::{Nodes, node, tolerates};
 pub use view::{PodStatusWriter, mark_unschedulable};
 
-/// What becomes of a pod's containers once it has a node.
+/// The behaviour of a pod's containers after it is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Script {
-    /// From the node to running containers.
+    /// Time from binding to running containers.
     pub start: Duration,
-    /// From running to ready; never when `None`.
+    /// Time from running to ready; `None` if never ready.
     pub ready: Option<Duration>,
-    /// From ready to not ready again, for good.
+    /// Time from ready to permanently not ready.
     pub falter: Option<Duration>,
-    /// How a run ends, if by itself.
+    /// The end of a run, unless it runs until it is stopped.
     pub end: Option<End>,
-    /// The image cannot be pulled.
+    /// Whether the image cannot be pulled.
     pub no_image: bool,
-    /// From the request to stop to the end, within the grace period.
+    /// Time from the request to stop to termination, limited by the grace period.
     pub stop: Duration,
 }
 
-/// The end of a run.
+/// The end of a container run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct End {
-    /// How long a run lasts.
+    /// Duration of the run.
     pub after: Duration,
-    /// What it ends with; zero is success.
+    /// The exit code; zero is success.
     pub exit_code: i32,
 }
 
 impl Default for Script {
-    /// Runs at once, is ready after a second, and stops within one.
+    /// Runs immediately, is ready after one second, and stops within one.
     fn default() -> Self {
         Self::ready_after(Duration::from_secs(1))
     }
 }
 
 impl Script {
-    /// Ready so long after its start.
+    /// Becomes ready after `delay`.
     #[must_use]
     pub fn ready_after(delay: Duration) -> Self {
         Self {
@@ -63,7 +64,7 @@ impl Script {
         }
     }
 
-    /// Runs, but is never ready.
+    /// Runs, but never becomes ready.
     #[must_use]
     pub fn never_ready() -> Self {
         Self {
@@ -72,7 +73,7 @@ impl Script {
         }
     }
 
-    /// Takes so long until its containers run; ready at once then.
+    /// Starts after `delay` and is ready immediately.
     #[must_use]
     pub fn slow_start(delay: Duration) -> Self {
         Self {
@@ -81,7 +82,7 @@ impl Script {
         }
     }
 
-    /// Ends with an error so long after each start, and is never ready.
+    /// Exits with an error `after` each start, and is never ready.
     #[must_use]
     pub fn crash_loop(after: Duration) -> Self {
         Self {
@@ -90,7 +91,7 @@ impl Script {
         }
     }
 
-    /// Ready at once; ends with an error so long after each start.
+    /// Is ready immediately and exits with an error `after` each start.
     #[must_use]
     pub fn fails_after(after: Duration) -> Self {
         Self {
@@ -99,7 +100,7 @@ impl Script {
         }
     }
 
-    /// Ends well so long after its start, as the pods of a Job do.
+    /// Completes successfully `after` its start, as the pods of a Job do.
     #[must_use]
     pub fn completes_after(after: Duration) -> Self {
         Self {
@@ -108,7 +109,7 @@ impl Script {
         }
     }
 
-    /// Ready as default, but not any more so long after that.
+    /// Becomes ready as usual and permanently unready `after` that.
     #[must_use]
     pub fn falters_after(after: Duration) -> Self {
         Self {
@@ -126,7 +127,7 @@ impl Script {
         }
     }
 
-    /// The same, but so long to stop.
+    /// Returns the same script with another time to stop.
     #[must_use]
     pub fn stopping_after(mut self, delay: Duration) -> Self {
         self.stop = delay;
@@ -134,42 +135,42 @@ impl Script {
     }
 }
 
-/// Which pods a script is for.
+/// Selects the pods of a script.
 #[derive(Clone, Debug)]
 pub enum PodMatcher {
-    /// All of them.
+    /// All pods.
     All,
-    /// Those of a namespace whose labels are meant.
+    /// Pods in a namespace with matching labels.
     Labels {
-        /// The namespace; empty for all.
+        /// The namespace; empty for all namespaces.
         namespace: String,
-        /// The labels.
+        /// The label selector.
         selector: LabelSelector,
     },
-    /// Those of a workload: a Deployment, stateful set, daemon set or Job of this name.
+    /// Pods of the Deployment, StatefulSet, DaemonSet or Job with this name.
     Workload {
-        /// The namespace.
+        /// The namespace of the workload.
         namespace: String,
-        /// The name.
+        /// The name of the workload.
         name: String,
     },
 }
 
-/// The workload behind a pod's controller: of a replica set's name, what stands before the hash.
+/// Returns the name of the workload that owns a pod: for a ReplicaSet, its name without the hash.
 #[must_use]
 pub fn workload_name<'a>(owner: &'a str, hash: &str) -> &'a str {
     let bare = owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-'));
     bare.filter(|_| !hash.is_empty()).unwrap_or(owner)
 }
 
-/// A pod as far as the choice of its script goes.
+/// The properties of a pod that determine its script.
 #[derive(Clone, Copy)]
 pub struct PodIdentity<'a> {
-    /// Its namespace.
+    /// The namespace of the pod.
     pub namespace: &'a str,
-    /// The name of its controller; of a replica set without the hash.
+    /// The name of its controller; for a ReplicaSet, without the hash.
     pub workload: &'a str,
-    /// Its labels.
+    /// Returns the value of a label.
     pub label: &'a dyn Fn(&str) -> Option<&'a str>,
 }
 
@@ -179,7 +180,7 @@ impl std::fmt::Debug for PodIdentity<'_> {
     }
 }
 
-/// The scripts in force: the last rule that means a pod decides, once, when the pod gets its node.
+/// The active scripts. The last matching rule applies; it is evaluated once, when the pod is bound.
 #[derive(Clone, Debug, Default)]
 pub struct Scripts {
     rules: Vec<(PodMatcher, Script)>,
@@ -187,12 +188,12 @@ pub struct Scripts {
 }
 
 impl Scripts {
-    /// One more rule, before all others.
+    /// Adds a rule with the highest precedence.
     pub fn add(&mut self, pods: PodMatcher, script: Script) {
         self.rules.push((pods, script));
     }
 
-    /// A rule for the pods of a workload.
+    /// Adds a rule for the pods of a workload.
     pub fn add_workload(&mut self, namespace: &str, name: &str, script: Script) {
         let pods = PodMatcher::Workload {
             namespace: namespace.to_owned(),
@@ -201,17 +202,17 @@ impl Scripts {
         self.add(pods, script);
     }
 
-    /// What pods do that no rule means.
+    /// Sets the script of pods that no rule matches.
     pub fn set_default(&mut self, script: Script) {
         self.default = script;
     }
 
-    /// Forgets all rules.
+    /// Removes all rules.
     pub fn clear(&mut self) {
         self.rules.clear();
     }
 
-    /// The script of a pod.
+    /// Returns the script for a pod.
     #[must_use]
     pub fn choose(&self, pod: &PodIdentity<'_>) -> &Script {
         let found = self.rules.iter().rev().find(|(pods, _)| pods.matches(pod));

@@ -1,4 +1,4 @@
-//! Which objects are meant: takes selector texts, gives a test for objects. Knows no store.
+//! Label and field selectors of a request.
 
 use serde_json::Value;
 
@@ -12,17 +12,17 @@ mod label;
 pub use field::FieldSelector;
 pub use label::LabelSelector;
 
-/// Both selectors of a request.
+/// The selectors of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
-    /// By labels.
+    /// The label selector.
     pub labels: LabelSelector,
-    /// By fields.
+    /// The field selector.
     pub fields: FieldSelector,
 }
 
 impl Selector {
-    /// Reads both; `resource` says which fields may be asked for.
+    /// Parses both selectors; `resource` determines the supported fields.
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
         let labels = LabelSelector::parse(labels).map_err(Status::bad_request)?;
         let fields = FieldSelector::parse(fields).map_err(Status::bad_request)?;
@@ -30,13 +30,13 @@ impl Selector {
         Ok(Self { labels, fields })
     }
 
-    /// Whether everything matches.
+    /// Returns whether every object matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty() && self.fields.is_empty()
     }
 
-    /// Whether `object` is meant.
+    /// Returns whether `object` matches.
     #[must_use]
     pub fn matches(&self, object: &Object) -> bool {
         self.labels.matches(&|key| object.meta().label(key))
@@ -44,7 +44,7 @@ impl Selector {
     }
 }
 
-/// The values of an object's selectable fields, taken when it is stored.
+/// Returns the values of an object's selectable fields, computed when it is stored.
 #[must_use]
 pub fn selectable(resource: &Resource, value: &Value) -> Fields {
     match &resource.shape {

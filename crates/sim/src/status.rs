@@ -1,4 +1,4 @@
-//! Failures in the API server's own words: takes what went wrong, gives a `metav1.Status`. Knows no HTTP beyond its codes.
+//! API errors as `metav1.Status`, with the messages of the API server.
 
 use std::borrow::Cow;
 
@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::field::FieldErrors;
 
-/// The result of everything that may be refused.
+/// The result of an operation that can be rejected.
 pub type Result<T> = std::result::Result<T, Status>;
 
-/// A `metav1.Status` of failure (boxed: it is the rare path).
+/// A `metav1.Status` with status `Failure` (boxed because errors are rare).
 #[derive(Clone, Debug, PartialEq)]
 pub struct Status(Box<Inner>);
 
@@ -22,7 +22,7 @@ struct Inner {
     token: String,
 }
 
-/// The reason of a status that no client ever sees.
+/// The reason of an internal status, which is never sent to a client.
 const WEBHOOK_PENDING: &str = "WebhookPending";
 
 /// `deployments.apps`, or `pods` for the core group.
@@ -30,7 +30,7 @@ const WEBHOOK_PENDING: &str = "WebhookPending";
 pub struct Qualified<'a> {
     /// The API group, empty for core.
     pub group: &'a str,
-    /// A plural resource, or a kind where the real server says the kind.
+    /// The plural resource, or the kind where the API server uses the kind.
     pub name: &'a str,
 }
 
@@ -44,7 +44,7 @@ impl std::fmt::Display for Qualified<'_> {
 }
 
 impl Status {
-    /// A status of this code, reason and message, without details.
+    /// Creates a status without details.
     #[must_use]
     pub fn new(code: u16, reason: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self(Box::new(Inner {
@@ -62,25 +62,25 @@ impl Status {
         self.0.code
     }
 
-    /// The machine-readable reason, such as `NotFound`; empty when the server gives none.
+    /// The machine-readable reason, such as `NotFound`; empty if there is none.
     #[must_use]
     pub fn reason(&self) -> &str {
         &self.0.reason
     }
 
-    /// The sentence for humans.
+    /// The human-readable message.
     #[must_use]
     pub fn message(&self) -> &str {
         &self.0.message
     }
 
-    /// Seconds the client is told to wait.
+    /// The number of seconds after which the client may retry.
     #[must_use]
     pub fn retry_after(&self) -> Option<u64> {
         self.0.details.as_ref()?.get("retryAfterSeconds")?.as_u64()
     }
 
-    /// The same status with one detail set.
+    /// Sets one detail.
     #[must_use]
     pub fn detail(mut self, key: &str, value: impl Into<Value>) -> Self {
         self.0
@@ -90,7 +90,7 @@ impl Status {
         self
     }
 
-    /// The same status with the object it is about.
+    /// Sets the object in the details.
     #[must_use]
     pub fn about(self, what: Qualified<'_>, name: &str) -> Self {
         let mut status = self;
@@ -103,21 +103,21 @@ impl Status {
         status
     }
 
-    /// The same status with a continue token in its metadata.
+    /// Sets a continue token in the metadata.
     #[must_use]
     pub fn with_continue(mut self, token: &str) -> Self {
         token.clone_into(&mut self.0.token);
         self
     }
 
-    /// The same status with details, even if there are none.
+    /// Adds empty details if there are none.
     #[must_use]
     pub fn with_details(mut self) -> Self {
         self.0.details.get_or_insert_default();
         self
     }
 
-    /// A path below a known group that names nothing served.
+    /// The path does not name a served resource of a known group.
     #[must_use]
     pub fn no_such_resource() -> Self {
         Self::new(
@@ -128,14 +128,14 @@ impl Status {
         .with_details()
     }
 
-    /// A method that a served path does not know.
+    /// The path does not support the method.
     #[must_use]
     pub fn no_such_method() -> Self {
         let text = "the server does not allow this method on the requested resource";
         Self::new(405, "MethodNotAllowed", text).with_details()
     }
 
-    /// One cause appended to the details.
+    /// Appends a cause to the details.
     #[must_use]
     pub fn cause(mut self, reason: &str, message: &str, field: &str) -> Self {
         let details = self.0.details.get_or_insert_default();
@@ -152,7 +152,7 @@ impl Status {
         self
     }
 
-    /// The object as it travels.
+    /// The status as JSON.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let mut value = json!({
@@ -175,19 +175,19 @@ impl Status {
         value
     }
 
-    /// No such object.
+    /// The object does not exist.
     #[must_use]
     pub fn not_found(what: Qualified<'_>, name: &str) -> Self {
         Self::new(404, "NotFound", format!("{what} {name:?} not found")).about(what, name)
     }
 
-    /// The name is taken.
+    /// An object of this name exists already.
     #[must_use]
     pub fn already_exists(what: Qualified<'_>, name: &str) -> Self {
         Self::new(409, "AlreadyExists", format!("{what} {name:?} already exists")).about(what, name)
     }
 
-    /// `generateName` met taken names only.
+    /// All names generated from `generateName` are in use.
     #[must_use]
     pub fn generate_name_conflict(what: Qualified<'_>, name: &str) -> Self {
         let text = format!(
@@ -198,7 +198,7 @@ impl Status {
             .detail("retryAfterSeconds", 1)
     }
 
-    /// A precondition or the resourceVersion does not hold.
+    /// A precondition or the resourceVersion does not match.
     #[must_use]
     pub fn conflict(what: Qualified<'_>, name: &str, why: &str) -> Self {
         Self::new(
@@ -209,7 +209,7 @@ impl Status {
         .about(what, name)
     }
 
-    /// The resourceVersion sent is not the stored one.
+    /// The resourceVersion in the request is not the stored one.
     #[must_use]
     pub fn modified(what: Qualified<'_>, name: &str) -> Self {
         Self::conflict(
@@ -219,7 +219,7 @@ impl Status {
         )
     }
 
-    /// Admission or authorisation says no.
+    /// Rejected by admission or authorization.
     #[must_use]
     pub fn forbidden(what: Qualified<'_>, name: &str, why: &str) -> Self {
         let message = match (what.name, name) {
@@ -230,13 +230,13 @@ impl Status {
         Self::new(403, "Forbidden", message).about(what, name)
     }
 
-    /// Who are you?
+    /// The request is not authenticated.
     #[must_use]
     pub fn unauthorized() -> Self {
         Self::new(401, "Unauthorized", "Unauthorized")
     }
 
-    /// The object breaks rules; `kind` is a group and kind.
+    /// The object is invalid; `kind` is its group and kind.
     #[must_use]
     pub fn invalid(kind: Qualified<'_>, name: &str, errors: &FieldErrors) -> Self {
         let shown = errors.aggregate();
@@ -250,25 +250,25 @@ impl Status {
         })
     }
 
-    /// The request itself makes no sense.
+    /// The request is malformed.
     #[must_use]
     pub fn bad_request(message: impl Into<String>) -> Self {
         Self::new(400, "BadRequest", message)
     }
 
-    /// History is compacted, or the continue token too old.
+    /// The version was compacted, or the continue token is too old.
     #[must_use]
     pub fn expired(message: impl Into<String>) -> Self {
         Self::new(410, "Expired", message)
     }
 
-    /// The resourceVersion of a watch is no longer in the history.
+    /// The resourceVersion of a watch is older than the history.
     #[must_use]
     pub fn too_old(asked: u64, oldest: u64) -> Self {
         Self::expired(format!("too old resource version: {asked} ({oldest})"))
     }
 
-    /// The verb does not exist for this resource.
+    /// The resource does not support the verb.
     #[must_use]
     pub fn method_not_supported(what: Qualified<'_>, action: &str) -> Self {
         Self::new(
@@ -282,49 +282,49 @@ impl Status {
         .about(what, "")
     }
 
-    /// The patch or body has a type the server does not take.
+    /// The content type of the body or patch is not supported.
     #[must_use]
     pub fn unsupported_media_type(message: impl Into<String>) -> Self {
         Self::new(415, "UnsupportedMediaType", message)
     }
 
-    /// Come back later.
+    /// The client must retry later.
     #[must_use]
     pub fn too_many_requests(message: &str, retry_after: u64) -> Self {
         Self::new(429, "TooManyRequests", message).detail("retryAfterSeconds", retry_after)
     }
 
-    /// Not a refusal: somebody outside must be asked first, then the write is tried again.
+    /// Not an error for a client: a webhook must be called first, then the write is retried.
     #[must_use]
     pub fn webhook_pending() -> Self {
         Self::new(500, WEBHOOK_PENDING, "a webhook must be asked first")
     }
 
-    /// Whether this is [`Status::webhook_pending`].
+    /// Returns whether this is [`Status::webhook_pending`].
     #[must_use]
     pub fn is_webhook_pending(&self) -> bool {
         self.reason() == WEBHOOK_PENDING
     }
 
-    /// Something inside broke.
+    /// An internal error.
     #[must_use]
     pub fn internal(why: &str) -> Self {
         Self::new(500, "InternalError", format!("Internal error occurred: {why}")).cause("", why, "")
     }
 
-    /// An error the real server has no status for: code 500, no reason.
+    /// An error for which the API server has no status: code 500 without a reason.
     #[must_use]
     pub fn unknown(message: impl Into<String>) -> Self {
         Self::new(500, "", message)
     }
 
-    /// The server is not able to answer now.
+    /// The server cannot respond at the moment.
     #[must_use]
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)
     }
 
-    /// The server gave up waiting.
+    /// The operation timed out.
     #[must_use]
     pub fn timeout(message: &str, retry_after: u64) -> Self {
         Self::new(504, "Timeout", format!("Timeout: {message}")).detail("retryAfterSeconds", retry_after)

@@ -1,5 +1,4 @@
-//! The objects: takes finished trees, gives immutable versions of them, and remembers what happened. Knows no rules: those
-//! are in `write`.
+//! Stores immutable versions of objects and their history. Does not check objects; `write` does.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::ops::Bound;
@@ -15,7 +14,7 @@ mod history;
 
 pub use history::{Event, EventKind, History};
 
-/// Where an object is: table and key.
+/// The location of an object: table and key.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ObjectLocation {
     /// The table, such as `deployments.apps`.
@@ -24,7 +23,7 @@ pub struct ObjectLocation {
     pub key: Box<str>,
 }
 
-/// All objects of a cluster, on one line of resource versions.
+/// All objects of a cluster, with one sequence of resource versions.
 #[derive(Debug)]
 pub struct Store {
     version: u64,
@@ -39,9 +38,9 @@ struct Table {
     name: Arc<str>,
     objects: BTreeMap<Box<str>, Arc<Object>>,
     history: History,
-    /// Who waits for what happens in which namespace; the empty one stands for all.
+    /// Wakers of watches by namespace; the empty namespace stands for all.
     waiting: BTreeMap<Box<str>, Vec<Waker>>,
-    /// Events since everybody who waits was woken.
+    /// Events since all wakers were last notified.
     unheard: usize,
 }
 
@@ -51,7 +50,7 @@ impl Table {
         self.history.push(event);
     }
 
-    /// Everybody who waits.
+    /// Removes and returns all wakers.
     fn take_all(&mut self) -> Vec<Waker> {
         self.unheard = 0;
         std::mem::take(&mut self.waiting)
@@ -60,7 +59,8 @@ impl Table {
             .collect()
     }
 
-    /// Those who wait for what happened after `since`. Now and then everybody, before the history forgets what they have not seen.
+    /// Removes and returns the wakers of watches affected by events after `since`. Returns all of them now
+    /// and then, before the history drops events that idle watches have not seen.
     fn take_concerned(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
         if self.waiting.is_empty() {
             return Vec::new();
@@ -82,7 +82,7 @@ impl Table {
 }
 
 impl Store {
-    /// An empty store that remembers `history_limit` events per table.
+    /// Creates an empty store that keeps `history_limit` events per table.
     #[must_use]
     pub fn new(history_limit: usize) -> Self {
         Self {
@@ -100,29 +100,30 @@ impl Store {
         self.version
     }
 
-    /// Burns versions nobody wrote, as a real server's line has gaps; used when a snapshot is loaded.
+    /// Skips versions, as there are gaps in a real server's sequence; used when a snapshot is loaded.
     pub fn advance_version(&mut self, to: u64) {
         self.version = self.version.max(to);
     }
 
-    /// One object.
+    /// Returns an object.
     #[must_use]
     pub fn get(&self, table: &str, key: &str) -> Option<&Arc<Object>> {
         self.tables.get(table)?.objects.get(key)
     }
 
-    /// Where the object of `uid` is.
+    /// Returns the location of the object with `uid`.
     #[must_use]
     pub fn location_of(&self, uid: &str) -> Option<&ObjectLocation> {
         self.locations.get(uid)
     }
 
-    /// The objects that name `uid` as an owner.
+    /// Returns the objects that have `uid` as an owner.
     pub fn dependents(&self, uid: &str) -> impl Iterator<Item = &ObjectLocation> {
         self.dependents.get(uid).into_iter().flatten()
     }
 
-    /// Every object of a table from `after` (exclusive) on, within a namespace if one is named, in key order.
+    /// Iterates over the objects of a table in key order, starting after `after`, optionally in one
+    /// namespace.
     pub fn range<'a>(
         &'a self,
         table: &str,
@@ -144,7 +145,7 @@ impl Store {
             .take_while(move |(key, _)| key.starts_with(&prefix))
     }
 
-    /// Every object of a table.
+    /// Iterates over all objects of a table.
     pub fn all<'a>(&'a self, table: &str) -> impl Iterator<Item = &'a Arc<Object>> + use<'a> {
         self.tables
             .get(table)
@@ -152,19 +153,19 @@ impl Store {
             .flat_map(|table| table.objects.values())
     }
 
-    /// How many objects a table holds.
+    /// Returns the number of objects in a table.
     #[must_use]
     pub fn count(&self, table: &str) -> usize {
         self.tables.get(table).map_or(0, |table| table.objects.len())
     }
 
-    /// What happened in a table.
+    /// Returns the history of a table.
     #[must_use]
     pub fn history(&self, table: &str) -> Option<&History> {
         self.tables.get(table).map(|table| &table.history)
     }
 
-    /// The tables that changed after `version`, in name order.
+    /// Returns the tables that changed after `version`, ordered by name.
     #[must_use]
     pub fn changed_since(&self, version: u64) -> Vec<Arc<str>> {
         let changed = self
@@ -174,7 +175,7 @@ impl Store {
         changed.map(|table| Arc::clone(&table.name)).collect()
     }
 
-    /// Writes a new version of an object; it is an addition when the key was free. The tree gets its resourceVersion.
+    /// Writes a new version of an object, or adds it, and sets its resourceVersion.
     pub fn put(&mut self, table: &Arc<str>, mut value: Value, fields: Fields) -> Arc<Object> {
         self.version += 1;
         tree::set(
@@ -208,7 +209,7 @@ impl Store {
         object
     }
 
-    /// Takes an object away; the event carries its last state under the version of the removal.
+    /// Removes an object; the event has its last state with the resourceVersion of the removal.
     pub fn remove(&mut self, table: &Arc<str>, key: &str) -> Option<Arc<Object>> {
         let previous = self.tables.get_mut(table)?.objects.remove(key)?;
         self.version += 1;
@@ -233,7 +234,7 @@ impl Store {
         Some(object)
     }
 
-    /// Forgets the history of every table up to `version`: watches and reads of older versions end in 410.
+    /// Drops the history of every table up to `version`: watches and reads of older versions fail with 410.
     pub fn compact(&mut self, version: u64) {
         for table in self.tables.values_mut() {
             table.history.compact(version);
@@ -241,7 +242,8 @@ impl Store {
         self.notify_all();
     }
 
-    /// A table's objects as they were at `version`; `None` when the history no longer reaches back.
+    /// Returns, for each object of a table that changed after `version`, its state at that version; `None` if
+    /// the history does not reach back that far.
     #[must_use]
     pub fn changes_after(
         &self,
@@ -254,7 +256,8 @@ impl Store {
         }
     }
 
-    /// Asks to be woken at the next event of a table that concerns a namespace, or any when it is empty; others may wake too.
+    /// Registers a waker for the next event of a table in a namespace (empty for all namespaces). It may be
+    /// notified spuriously.
     pub fn on_change(&mut self, table: &Arc<str>, namespace: &str, waker: &Waker) {
         let waiting = &mut self.table(table).waiting;
         let wakers = waiting.entry(namespace.into()).or_default();
@@ -263,7 +266,7 @@ impl Store {
         }
     }
 
-    /// Those who asked to be woken and now must be.
+    /// Removes and returns the wakers to notify after writes since version `since`.
     pub fn take_wakers(&mut self, since: u64) -> Vec<Waker> {
         if self.version == since {
             return Vec::new();
@@ -275,7 +278,7 @@ impl Store {
             .collect()
     }
 
-    /// Wakes everybody, whatever they wait for: time passed, or a fault ends their watch.
+    /// Notifies all wakers, because time has passed or a fault ends a watch.
     pub fn notify_all(&mut self) {
         for waker in self.tables.values_mut().flat_map(Table::take_all) {
             waker.wake();

@@ -1,4 +1,4 @@
-//! What happened, line by line: takes events of the simulation, gives a text that is the same for the same seed.
+//! A log of the simulation, identical for identical seeds.
 
 use std::fmt::Write as _;
 
@@ -14,7 +14,7 @@ pub struct Trace {
 }
 
 impl Trace {
-    /// An empty log; unless `keep`, only its digest is kept.
+    /// Creates an empty log; unless `keep` is set, only its digest is kept.
     #[must_use]
     pub fn new(keep: bool) -> Self {
         Self {
@@ -25,7 +25,7 @@ impl Trace {
         }
     }
 
-    /// Whether lines are kept; if not, nobody needs to make them.
+    /// Returns whether lines are kept; if not, callers can skip formatting them.
     #[must_use]
     pub fn is_recorded(&self) -> bool {
         self.keep
@@ -48,7 +48,7 @@ impl Trace {
         &self.text
     }
 
-    /// How many lines were written.
+    /// The number of lines written.
     #[must_use]
     pub fn lines(&self) -> u64 {
         self.lines

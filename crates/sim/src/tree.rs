@@ -1,32 +1,32 @@
-//! Walking JSON trees: takes a value and a path of keys, gives what is there. Knows nothing of Kubernetes.
+//! Helpers to read and modify JSON trees by path. Does not depend on Kubernetes.
 
 use serde_json::{Map, Value};
 
-/// What lies at `path`, keys only.
+/// Returns the value at `path`, which consists of map keys.
 #[must_use]
 pub fn get<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Value> {
     path.iter().try_fold(value, |at, key| at.as_object()?.get(*key))
 }
 
-/// The text at `path`; empty when there is none.
+/// Returns the string at `path`, or an empty one.
 #[must_use]
 pub fn text<'a>(value: &'a Value, path: &[&str]) -> &'a str {
     get(value, path).and_then(Value::as_str).unwrap_or("")
 }
 
-/// The whole number at `path`.
+/// Returns the integer at `path`.
 #[must_use]
 pub fn int(value: &Value, path: &[&str]) -> Option<i64> {
     get(value, path).and_then(Value::as_i64)
 }
 
-/// Whether `true` lies at `path`.
+/// Returns whether the value at `path` is `true`.
 #[must_use]
 pub fn flag(value: &Value, path: &[&str]) -> bool {
     get(value, path).and_then(Value::as_bool).unwrap_or(false)
 }
 
-/// The list at `path`; empty when there is none.
+/// Returns the list at `path`, or an empty one.
 #[must_use]
 pub fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
     get(value, path)
@@ -34,24 +34,24 @@ pub fn list<'a>(value: &'a Value, path: &[&str]) -> &'a [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// The map at `path`.
+/// Returns the map at `path`.
 #[must_use]
 pub fn map<'a>(value: &'a Value, path: &[&str]) -> Option<&'a Map<String, Value>> {
     get(value, path).and_then(Value::as_object)
 }
 
-/// What lies at `path`, to be changed.
+/// Returns the value at `path` for modification.
 pub fn get_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Value> {
     path.iter()
         .try_fold(value, |at, key| at.as_object_mut()?.get_mut(*key))
 }
 
-/// The list at `path`, to be changed.
+/// Returns the list at `path` for modification.
 pub fn list_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Vec<Value>> {
     get_mut(value, path).and_then(Value::as_array_mut)
 }
 
-/// The map at `path`, made when it is not there; `None` when something else stands in the way.
+/// Returns the map at `path`, creating it if it is missing; `None` if another type is in the way.
 pub fn map_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<String, Value>> {
     let mut at = value;
     for key in path {
@@ -66,7 +66,7 @@ pub fn map_mut<'a>(value: &'a mut Value, path: &[&str]) -> Option<&'a mut Map<St
     at.as_object_mut()
 }
 
-/// Puts `new` at `path`, making maps on the way.
+/// Sets the value at `path`, creating maps as needed.
 pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     if let Some((last, front)) = path.split_last()
         && let Some(map) = map_mut(value, front)
@@ -75,7 +75,7 @@ pub fn set(value: &mut Value, path: &[&str], new: impl Into<Value>) {
     }
 }
 
-/// Puts `new` at `path` unless something is there; says whether it did.
+/// Sets the value at `path` unless there is one; returns whether it did.
 pub fn set_default(value: &mut Value, path: &[&str], new: impl Into<Value>) -> bool {
     if get(value, path).is_some_and(|there| !there.is_null()) {
         return false;
@@ -84,7 +84,7 @@ pub fn set_default(value: &mut Value, path: &[&str], new: impl Into<Value>) -> b
     true
 }
 
-/// Like [`set_default`], also when an empty text is there (the zero value of a Go string).
+/// Like [`set_default`], but also replaces an empty string (the zero value of a Go string).
 pub fn set_default_text(value: &mut Value, path: &[&str], new: &str) -> bool {
     if !text(value, path).is_empty() {
         return false;
@@ -93,16 +93,16 @@ pub fn set_default_text(value: &mut Value, path: &[&str], new: &str) -> bool {
     true
 }
 
-/// Takes away what lies at `path`.
+/// Removes the value at `path`.
 pub fn remove(value: &mut Value, path: &[&str]) -> Option<Value> {
     let (last, front) = path.split_last()?;
     get_mut(value, front)?.as_object_mut()?.remove(*last)
 }
 
-/// Copies what lies at `path` in `from`, or its absence, to `to`.
+/// Copies the value at `path`, or its absence, from `from` to `to`.
 pub fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     match get(from, path) {
-        // To compare is much cheaper than to copy, and most copies bring what is there already.
+        // Comparing is much cheaper than copying, and most values are equal already.
         there if there == get(to, path) => {}
         Some(there) => set(to, path, there.clone()),
         None => {

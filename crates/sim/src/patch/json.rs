@@ -1,18 +1,18 @@
-//! RFC 6902 patches.
+//! JSON patches (RFC 6902).
 
 use serde_json::Value;
 
 use crate::status::Status;
 
-/// Why a JSON patch was refused.
+/// The reason a JSON patch was rejected.
 enum Refusal {
-    /// It is no patch at all.
+    /// The patch is malformed.
     Malformed(String),
-    /// It does not fit the object.
+    /// The patch does not apply to the object.
     Inapplicable,
 }
 
-/// At most this many operations, as the API server has it.
+/// Maximum number of operations, as in the API server.
 const MOST_OPERATIONS: usize = 10_000;
 
 /// Applies an RFC 6902 patch to a tree.
@@ -64,7 +64,7 @@ fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
                 *there = value()?;
                 return Ok(());
             }
-            // The real one's library lets a key of a map be replaced that is not there.
+            // The API server's library allows replacing a missing key of a map.
             let (parent, _) = split(path)?;
             match out.pointer(parent) {
                 Some(Value::Object(_)) => add(out, path, value()?),
@@ -135,7 +135,7 @@ fn remove(out: &mut Value, path: &str) -> Result<Value, Refusal> {
     }
 }
 
-/// An index below `bound`; negative ones count from the end, as the server's library has it.
+/// Parses an index below `bound`; negative ones count from the end, as in the API server's library.
 fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
     let number: i64 = text.parse().map_err(|_| Refusal::Inapplicable)?;
     let at = if number < 0 {

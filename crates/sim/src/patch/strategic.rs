@@ -1,5 +1,6 @@
-//! Strategic merge patches: like a merge patch, but lists with a merge key are merged item by item, and directives (`$patch`,
-//! `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`) steer it. Merge keys come from the table of Go types.
+//! Strategic merge patches: lists with a merge key are merged item by item, and directives (`$patch`,
+//! `$deleteFromPrimitiveList/…`, `$setElementOrder/…`, `$retainKeys`) control the merge. Merge keys come from
+//! the table of Go types.
 
 use serde_json::{Map, Value};
 
@@ -11,7 +12,7 @@ const RETAIN: &str = "$retainKeys";
 const DELETE_FROM: &str = "$deleteFromPrimitiveList/";
 const ORDER: &str = "$setElementOrder/";
 
-/// The tree that results from merging `patch` into `target`, both of the struct `id`.
+/// Merges `patch` into `target`, both of the struct type `id`.
 pub fn merge(schema: &Schema, id: TypeId, target: &Value, patch: &Value) -> Result<Value> {
     let (Value::Object(target), Value::Object(patch)) = (target, patch) else {
         return Err(Status::bad_request(
@@ -56,7 +57,7 @@ impl<'s> Merge<'s> {
         Ok(out)
     }
 
-    /// Directives for lists that the patch itself does not carry.
+    /// Applies directives for lists that are not in the patch themselves.
     fn lists_only_directed(
         &self,
         id: Option<TypeId>,
@@ -241,7 +242,8 @@ fn merge_scalars(
     out
 }
 
-/// Items named in `wanted` come in that order; the others keep their places relative to what preceded them.
+/// Sorts the items named in `wanted` into that order; other items keep their position relative to the item
+/// before them.
 fn reorder(items: &mut [Value], wanted: &[&Value], key: impl Fn(&Value) -> Option<&Value>) {
     let rank = |item: &Value| key(item).and_then(|key| wanted.iter().position(|one| *one == key));
     let mut ranks: Vec<(usize, usize)> = Vec::with_capacity(items.len());

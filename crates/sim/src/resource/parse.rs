@@ -1,4 +1,4 @@
-//! Reads the table of builtin resources; its first lines explain the columns.
+//! Parses the table of builtin resources; its first lines explain the columns.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use crate::schema::Schema;
 
 const TABLE: &str = include_str!("builtin.txt");
 
-/// Resources whose objects are kept in another group's table, in its `apiVersion`.
+/// Resources whose objects are stored in another group's table, in its `apiVersion`.
 const SHARED: [(&str, &str, &str, &str); 2] = [
     ("events.k8s.io/v1", "events", "events", "v1"),
     (
@@ -18,7 +18,7 @@ const SHARED: [(&str, &str, &str, &str); 2] = [
     ),
 ];
 
-/// All builtin resources in the table's order.
+/// All builtin resources, in the order of the table.
 pub(super) fn builtin(schema: &Schema) -> Vec<Resource> {
     TABLE
         .lines()

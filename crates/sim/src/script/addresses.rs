@@ -1,8 +1,8 @@
-//! Pod addresses: takes wishes, gives free ones of a network, each used again as late as possible.
+//! Allocates pod IPs of a network, reusing each as late as possible.
 
 use std::collections::HashSet;
 
-/// The addresses of `10.N.0.0/16`.
+/// The addresses in `10.N.0.0/16`.
 #[derive(Debug)]
 pub struct Addresses {
     network: u8,
@@ -18,7 +18,7 @@ impl Default for Addresses {
 }
 
 impl Addresses {
-    /// The addresses of `10.network.0.0/16`.
+    /// Creates an allocator for `10.network.0.0/16`.
     #[must_use]
     pub fn for_network(network: u8) -> Self {
         Self {
@@ -28,7 +28,7 @@ impl Addresses {
         }
     }
 
-    /// A free one.
+    /// Allocates an address.
     pub fn take(&mut self) -> String {
         for _ in 0..u16::MAX {
             self.last = self.last.wrapping_add(1).max(2);
@@ -39,7 +39,7 @@ impl Addresses {
         format!("10.{}.{}.{}", self.network, self.last >> 8, self.last & 0xFF)
     }
 
-    /// Nobody has this one any more.
+    /// Releases an address.
     pub fn release(&mut self, ip: &str) {
         let mut parts = ip.rsplit('.').map(|part| part.parse::<u16>().unwrap_or(0));
         if let (Some(low), Some(high)) = (parts.next(), parts.next()) {

@@ -1,4 +1,4 @@
-//! A pod's life by its script: takes the script and the time, gives the stage it is in and when the next one begins.
+//! Container lifecycle: computes the current phase and the time of the next transition from a script.
 
 use std::time::Duration;
 
@@ -8,7 +8,7 @@ use super::Script;
 use crate::clock::Instant;
 use crate::tree;
 
-/// Whether containers that ended start again.
+/// The pod's `restartPolicy`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RestartPolicy {
     /// `Always`.
@@ -20,7 +20,7 @@ pub enum RestartPolicy {
 }
 
 impl RestartPolicy {
-    /// What a pod asks for.
+    /// Returns the policy of a pod.
     #[must_use]
     pub fn for_pod(pod: &Value) -> Self {
         match tree::text(pod, &["spec", "restartPolicy"]) {
@@ -31,60 +31,60 @@ impl RestartPolicy {
     }
 }
 
-/// What the containers are doing.
+/// The state of a pod's containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ContainerPhase {
-    /// Being made.
+    /// The containers are being created.
     Creating,
-    /// The image did not come; first the error, then the pause before the next try.
+    /// The image cannot be pulled: first the error, then the back-off.
     NoImage {
-        /// Whether it is the pause.
+        /// Whether this is the back-off.
         pausing: bool,
     },
-    /// Running.
+    /// The containers are running.
     Running {
-        /// Whether they are ready.
+        /// Whether the containers are ready.
         ready: bool,
     },
-    /// Ended, and about to start again after a pause.
+    /// Terminated; restarted after a back-off.
     BackOff,
-    /// Ended for good.
+    /// Terminated permanently.
     Ended(CompletedRun),
 }
 
-/// A run that is over.
+/// A completed run of the containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CompletedRun {
-    /// When it began.
+    /// Start of the run.
     pub started: Instant,
-    /// When it ended.
+    /// End of the run.
     pub finished: Instant,
-    /// What it ended with.
+    /// The exit code.
     pub exit_code: i32,
 }
 
 const FIRST_PAUSE: Duration = Duration::from_secs(10);
 const LONGEST_PAUSE: Duration = Duration::from_mins(5);
-/// A run of this length makes good for earlier crashes.
+/// A run of this duration resets the back-off.
 const RELIABLE: Duration = Duration::from_mins(10);
 
-/// One pod's containers, which all do the same.
+/// The lifecycle of a pod's containers, which all behave identically.
 #[derive(Clone, Debug)]
 pub struct ContainerLifecycle {
     script: Script,
     restart: RestartPolicy,
     phase: ContainerPhase,
-    /// When the stage began; for running, when the run began.
+    /// Start of the phase; in `Running`, start of the run.
     since: Instant,
-    /// How often the containers were started again.
+    /// Number of restarts.
     pub restarts: u32,
-    /// The run before this one.
+    /// The previous run.
     pub last: Option<CompletedRun>,
     pause: Duration,
 }
 
 impl ContainerLifecycle {
-    /// Begins when the pod has its node.
+    /// Creates the lifecycle of a pod that is bound at `now`.
     #[must_use]
     pub fn new(script: Script, restart: RestartPolicy, now: Instant) -> Self {
         Self {
@@ -98,25 +98,25 @@ impl ContainerLifecycle {
         }
     }
 
-    /// What the containers are doing.
+    /// The current phase.
     #[must_use]
     pub fn phase(&self) -> ContainerPhase {
         self.phase
     }
 
-    /// When that began; for running, when the run began.
+    /// Start of the phase; in `Running`, start of the run.
     #[must_use]
     pub fn since(&self) -> Instant {
         self.since
     }
 
-    /// How long the containers take to stop.
+    /// Time the containers take to stop.
     #[must_use]
     pub fn stop(&self) -> Duration {
         self.script.stop
     }
 
-    /// When the next stage begins by itself.
+    /// Time of the next transition, or `None` if the phase is final.
     #[must_use]
     pub fn next_transition(&self) -> Option<Instant> {
         let script = &self.script;
@@ -143,12 +143,12 @@ impl ContainerLifecycle {
         }
     }
 
-    /// Whether this run has lost its readiness for good: it was ready, and is not.
+    /// Whether this run was ready and permanently lost its readiness.
     fn faltered(&self) -> bool {
         self.pause == Duration::MAX
     }
 
-    /// Goes through everything that is due; says whether the stage changed.
+    /// Performs all transitions that are due; returns whether the phase changed.
     pub fn advance_to(&mut self, now: Instant) -> bool {
         let mut changed = false;
         while let Some(at) = self.next_transition().filter(|at| *at <= now) {
@@ -158,7 +158,7 @@ impl ContainerLifecycle {
         changed
     }
 
-    /// Enters the next stage at `at`.
+    /// Performs the transition that is due at `at`.
     fn turn(&mut self, at: Instant) {
         match self.phase {
             ContainerPhase::Creating if self.script.no_image => self.lack_image(at, false),
@@ -191,7 +191,7 @@ impl ContainerLifecycle {
     fn lack_image(&mut self, at: Instant, pausing: bool) {
         self.since = at;
         self.phase = ContainerPhase::NoImage { pausing };
-        // The error shows for a moment, the pause doubles.
+        // The error is visible for a second; the back-off doubles.
         self.pause = if pausing {
             self.restarts = self.restarts.saturating_add(1);
             grown(FIRST_PAUSE, self.restarts)
@@ -227,21 +227,21 @@ impl ContainerLifecycle {
         self.since = at;
     }
 
-    /// Where a real process stands behind the pod: a probe found it ready, or not any more.
+    /// Sets readiness as reported by a probe, for pods backed by a real process.
     pub fn set_ready(&mut self, ready: bool) {
         if let ContainerPhase::Running { ready: shown } = &mut self.phase {
             *shown = ready;
         }
     }
 
-    /// Where a real process stands behind the pod: it ended.
+    /// Ends the current run, for pods backed by a real process.
     pub fn exit(&mut self, at: Instant, exit_code: i32) {
         if matches!(self.phase, ContainerPhase::Running { .. }) {
             self.end(at, exit_code);
         }
     }
 
-    /// How often pulling failed shows as restarts of nothing.
+    /// The restart count in the status. Failed image pulls are not restarts.
     #[must_use]
     pub fn shown_restarts(&self) -> u32 {
         match self.phase {

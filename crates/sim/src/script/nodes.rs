@@ -1,4 +1,4 @@
-//! The nodes and how full they are: takes nodes and pods, gives the emptiest node that suits a pod.
+//! Tracks nodes and their load, and selects the least loaded node that fits a pod.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,9 +13,9 @@ use crate::tree;
 pub struct Nodes {
     by_name: BTreeMap<Box<str>, Node>,
     by_load: BTreeSet<(i64, Box<str>)>,
-    /// Pods bound a moment ago that nobody has reported yet.
+    /// Pods bound recently that are not in the store's events yet.
     expected: Vec<Box<str>>,
-    /// A node came, changed or went.
+    /// Whether a node was added, changed or removed.
     changed: bool,
 }
 
@@ -25,7 +25,7 @@ struct Node {
     load: i64,
 }
 
-/// The node of a number, called `node-N`, ready for pods.
+/// Returns a ready Node object with the name `node-N`.
 #[must_use]
 pub fn node(number: usize, now: Instant) -> Value {
     let (name, now) = (format!("node-{number}"), now.rfc3339());
@@ -45,13 +45,13 @@ pub fn node(number: usize, now: Instant) -> Value {
     })
 }
 
-/// The address of the node of a number.
+/// The address of a node by number.
 fn address(number: usize) -> String {
     format!("10.0.{}.{}", number / 250 + 100, number % 250 + 2)
 }
 
 impl Nodes {
-    /// A node as it is now; `None` when it went.
+    /// Adds or updates a node; `None` removes it.
     pub fn put(&mut self, name: &str, value: Option<Value>) {
         let name: Box<str> = name.into();
         let old = self.by_name.remove(&name);
@@ -64,7 +64,7 @@ impl Nodes {
         }
     }
 
-    /// How many there are.
+    /// The number of nodes.
     #[must_use]
     pub fn count(&self) -> usize {
         self.by_name.len()
@@ -83,7 +83,7 @@ impl Nodes {
         internal.map_or(String::new(), |one| tree::text(one, &["address"]).to_owned())
     }
 
-    /// One pod more or less on a node.
+    /// Adds `by` to the number of pods on a node.
     pub fn adjust_load(&mut self, name: &str, by: i64) {
         if let Some(node) = self.by_name.get_mut(name) {
             self.by_load.remove(&(node.load, Box::from(name)));
@@ -92,25 +92,25 @@ impl Nodes {
         }
     }
 
-    /// A pod was bound here just now.
+    /// Counts a pod that was just bound to a node, until it is observed.
     pub fn expect_pod(&mut self, name: &str) {
         self.adjust_load(name, 1);
         self.expected.push(name.into());
     }
 
-    /// From here on pods report themselves.
+    /// Stops counting expected pods; observed pods count from now on.
     pub fn clear_expected(&mut self) {
         for name in std::mem::take(&mut self.expected) {
             self.adjust_load(&name, -1);
         }
     }
 
-    /// Whether nodes changed since the last time.
+    /// Returns whether nodes changed since the last call.
     pub fn take_changed(&mut self) -> bool {
         std::mem::take(&mut self.changed)
     }
 
-    /// The emptiest node that suits.
+    /// Returns the least loaded node that fits the pod.
     #[must_use]
     pub fn choose(&self, pod: &Value) -> Option<String> {
         if let Some(name) = pinned(pod) {
@@ -122,7 +122,7 @@ impl Nodes {
     }
 }
 
-/// The one node a daemon's pod is meant for.
+/// The node that the pod of a DaemonSet requires.
 fn pinned(pod: &Value) -> Option<&str> {
     let path = [
         "spec",
@@ -136,7 +136,7 @@ fn pinned(pod: &Value) -> Option<&str> {
     tree::list(field, &["values"]).first()?.as_str()
 }
 
-/// Labels as asked for, and every taint tolerated.
+/// Whether labels match and every taint is tolerated.
 fn suits(node: &Value, pod: &Value) -> bool {
     let wanted = LabelSelector::from_map(tree::get(pod, &["spec", "nodeSelector"]));
     wanted.matches_map(tree::get(node, &["metadata", "labels"]))
@@ -144,7 +144,7 @@ fn suits(node: &Value, pod: &Value) -> bool {
         && tolerates(node, pod)
 }
 
-/// Whether no taint keeps the pod away.
+/// Returns whether the pod tolerates all taints of the node.
 #[must_use]
 pub fn tolerates(node: &Value, pod: &Value) -> bool {
     let tolerations = tree::list(pod, &["spec", "tolerations"]);

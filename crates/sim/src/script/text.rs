@@ -1,4 +1,4 @@
-//! Scripts in words: takes a line such as `crash-loop 2s stop 500ms`, gives the script.
+//! Parses scripts from text such as `crash-loop 2s stop 500ms`.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -9,13 +9,17 @@ impl FromStr for Script {
     type Err = String;
 
     /// ```text
-    /// ready-after 2s      ready so long after the start         slow-start 2s    so long until the containers run
-    /// never-ready         runs, but is never ready              crash-loop 2s    ends with an error so long after each start
-    /// fails-after 2s      ready at first, then as above         completes-after 2s   ends well
-    /// falters-after 2s    not ready any more so long after it was     image-pull-error
+    /// ready-after 2s       ready 2s after the start
+    /// slow-start 2s        containers start after 2s
+    /// never-ready          runs, but is never ready
+    /// crash-loop 2s        exits with an error 2s after each start
+    /// fails-after 2s       ready immediately, exits with an error after 2s
+    /// completes-after 2s   ready immediately, completes after 2s
+    /// falters-after 2s     unready 2s after it became ready
+    /// image-pull-error     the image cannot be pulled
     /// ```
     ///
-    /// `stop 5s` after it says how long the pod takes to stop. Durations are in `s` or `ms`.
+    /// An optional `stop 5s` sets the time the pod takes to stop. Durations are in `s` or `ms`.
     fn from_str(text: &str) -> Result<Self, String> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (script, rest) = match words.as_slice() {

@@ -1,4 +1,4 @@
-//! A pod's status: takes its life, gives phase, conditions and container states as a kubelet writes them.
+//! Writes a pod's status (phase, conditions, container states) as a kubelet does.
 
 use serde_json::{Value, json};
 
@@ -6,20 +6,20 @@ use super::{CompletedRun, ContainerLifecycle, ContainerPhase};
 use crate::clock::Instant;
 use crate::tree;
 
-/// What a kubelet knows of a pod.
+/// The state of a pod as known to its kubelet.
 #[derive(Clone, Copy, Debug)]
 pub struct PodStatusWriter<'a> {
-    /// What its containers do.
+    /// The lifecycle of its containers.
     pub lifecycle: &'a ContainerLifecycle,
-    /// When it got its node.
+    /// The time it was bound to a node.
     pub bound: Instant,
-    /// Its address.
+    /// The IP of the pod.
     pub ip: &'a str,
-    /// Its node's address.
+    /// The IP of its node.
     pub node_ip: &'a str,
 }
 
-/// Writes down that no node suits, and why.
+/// Sets the condition that no node fits the pod, with the reason.
 pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
     set_condition(pod, now, "PodScheduled", "False", "Unschedulable", text);
 }
@@ -53,7 +53,7 @@ fn set_condition(pod: &mut Value, now: Instant, kind: &str, status: &str, reason
 }
 
 impl PodStatusWriter<'_> {
-    /// Writes down the stage the pod is in.
+    /// Writes the status for the current phase.
     pub fn write(&self, pod: &mut Value, now: Instant) {
         tree::set(pod, &["status", "phase"], self.phase());
         tree::set(pod, &["status", "hostIP"], self.node_ip);
@@ -131,7 +131,7 @@ impl PodStatusWriter<'_> {
         set_condition(pod, now, "Ready", word(ready), reason, &text);
         set_condition(pod, now, "ContainersReady", word(ready), reason, &text);
         set_condition(pod, now, "PodScheduled", "True", "", "");
-        // Binding wrote it first; a kubelet puts it behind its own.
+        // Binding wrote this condition first; a kubelet moves it behind its own.
         if let Some(conditions) = tree::list_mut(pod, &["status", "conditions"]) {
             conditions.sort_by_key(|one| tree::text(one, &["type"]) == "PodScheduled");
         }
@@ -181,7 +181,7 @@ impl PodStatusWriter<'_> {
         }
     }
 
-    /// Ordinary ones have done their work before the others start; sidecars run beside them.
+    /// Regular init containers have completed before the others start; sidecars run with them.
     fn init_container(&self, container: &Value) -> Value {
         let mut shown = self.container(container);
         if tree::text(container, &["restartPolicy"]) == "Always" {

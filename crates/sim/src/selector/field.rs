@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::resource::{Resource, Shape};
 
-/// Selectable fields per table, beyond name and namespace.
+/// Selectable fields per table, besides name and namespace.
 const KNOWN: &[(&str, &[&str])] = &[
     (
         "pods",
@@ -48,7 +48,7 @@ const KNOWN: &[(&str, &[&str])] = &[
     ),
 ];
 
-/// The fields of a builtin table that may be selected by.
+/// The selectable fields of a builtin table.
 pub(super) fn known(table: &str) -> &'static [&'static str] {
     KNOWN
         .iter()
@@ -56,7 +56,7 @@ pub(super) fn known(table: &str) -> &'static [&'static str] {
         .map_or(&[], |(_, paths)| paths)
 }
 
-/// What a selector compares with: scalars as text, absence as its zero value.
+/// Returns the value to compare: scalars as text, a missing value as its zero value.
 pub(super) fn text_at(value: &Value, path: &str) -> String {
     if path == "source" {
         return crate::tree::text(value, &["source", "component"]).to_owned();
@@ -87,7 +87,7 @@ struct Term {
 }
 
 impl FieldSelector {
-    /// Reads a selector; the error is the server's text.
+    /// Parses a selector; the error is the API server's message.
     pub fn parse(text: &str) -> Result<Self, String> {
         let mut terms = Vec::new();
         for part in split(text) {
@@ -104,13 +104,13 @@ impl FieldSelector {
         Ok(Self(terms))
     }
 
-    /// Whether everything matches.
+    /// Returns whether every object matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// The one name this selector allows, when it compares names.
+    /// The only name that matches, if the selector has a term for the name.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         let term = self
@@ -120,7 +120,7 @@ impl FieldSelector {
         Some(&term.value)
     }
 
-    /// Whether an object with these fields is meant.
+    /// Returns whether an object with these fields matches.
     #[must_use]
     pub fn matches<'a>(&self, field: &dyn Fn(&str) -> &'a str) -> bool {
         self.0
@@ -128,7 +128,7 @@ impl FieldSelector {
             .all(|term| (field(&term.path) == term.value) == term.equal)
     }
 
-    /// Whether `resource` lets itself be selected by these fields.
+    /// Checks that `resource` supports all fields of the selector.
     pub(super) fn check(&self, resource: &Resource) -> Result<(), String> {
         self.0.iter().try_for_each(|term| supported(resource, &term.path))
     }

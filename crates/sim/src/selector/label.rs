@@ -30,7 +30,7 @@ enum Test {
 }
 
 impl LabelSelector {
-    /// Reads a selector text; the error is the server's.
+    /// Parses a selector; the error is the API server's message.
     pub fn parse(text: &str) -> Result<Self, String> {
         Parser {
             tokens: lex(text),
@@ -43,7 +43,7 @@ impl LabelSelector {
         })
     }
 
-    /// Reads a `metav1.LabelSelector`; an absent one selects nothing, an empty one everything.
+    /// Parses a `metav1.LabelSelector`; a missing one selects nothing, an empty one everything.
     #[must_use]
     pub fn from_object(selector: Option<&Value>) -> Self {
         let Some(selector) = selector.filter(|there| there.is_object()) else {
@@ -69,7 +69,7 @@ impl LabelSelector {
         }
     }
 
-    /// Reads a plain map of labels, as Services and replication controllers have it.
+    /// Parses a map of labels, as in Services and replication controllers.
     #[must_use]
     pub fn from_map(labels: Option<&Value>) -> Self {
         let labels = labels.and_then(Value::as_object);
@@ -84,19 +84,19 @@ impl LabelSelector {
         }
     }
 
-    /// Whether everything matches.
+    /// Returns whether every object matches.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.terms.is_empty() && !self.nothing
     }
 
-    /// Whether an object with these labels is meant.
+    /// Returns whether an object with these labels matches.
     #[must_use]
     pub fn matches<'a>(&self, label: &dyn Fn(&str) -> Option<&'a str>) -> bool {
         !self.nothing && self.terms.iter().all(|term| term.matches(label(&term.key)))
     }
 
-    /// Whether an object with the labels in `labels` (a JSON map) is meant.
+    /// Returns whether an object with the labels in `labels` (a JSON map) matches.
     #[must_use]
     pub fn matches_map(&self, labels: Option<&Value>) -> bool {
         self.matches(&|key| labels?.get(key)?.as_str())

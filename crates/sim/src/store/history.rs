@@ -1,35 +1,35 @@
-//! What happened to one table: takes events, gives those after a version, and forgets the oldest.
+//! The history of one table: a bounded list of events.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use crate::object::Object;
 
-/// What happened to an object.
+/// The type of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventKind {
-    /// It came.
+    /// The object was added.
     Added,
-    /// It changed.
+    /// The object was modified.
     Modified,
-    /// It went.
+    /// The object was deleted.
     Deleted,
 }
 
 /// One write.
 #[derive(Clone, Debug)]
 pub struct Event {
-    /// The resourceVersion it made.
+    /// The resourceVersion of the write.
     pub version: u64,
-    /// What happened.
+    /// The type of the event.
     pub kind: EventKind,
-    /// The object after it; for a removal its last state.
+    /// The object after the write; for a deletion, its last state.
     pub object: Arc<Object>,
-    /// The object before it.
+    /// The object before the write.
     pub previous: Option<Arc<Object>>,
 }
 
-/// A ring of events, oldest first.
+/// A ring buffer of events, oldest first.
 #[derive(Debug)]
 pub struct History {
     events: VecDeque<Event>,
@@ -39,7 +39,7 @@ pub struct History {
 }
 
 impl History {
-    /// An empty history that keeps `limit` events.
+    /// Creates an empty history that keeps `limit` events.
     #[must_use]
     pub fn new(limit: usize) -> Self {
         Self {
@@ -50,7 +50,7 @@ impl History {
         }
     }
 
-    /// Appends; the oldest is forgotten when there is no room.
+    /// Appends an event and drops the oldest one if the limit is reached.
     pub fn push(&mut self, event: Event) {
         self.last = event.version;
         if self.events.len() >= self.limit
@@ -67,13 +67,13 @@ impl History {
         self.last
     }
 
-    /// The newest version whose event is gone: nothing can be told to who knows less.
+    /// The newest version whose event was dropped; older versions cannot be watched.
     #[must_use]
     pub fn forgotten(&self) -> u64 {
         self.forgotten
     }
 
-    /// The events after `version`; `None` when some of them are forgotten.
+    /// Returns the events after `version`, or `None` if some of them were dropped.
     #[must_use]
     pub fn after(&self, version: u64) -> Option<impl Iterator<Item = &Event>> {
         if version < self.forgotten {
@@ -83,7 +83,7 @@ impl History {
         Some(self.events.range(start..))
     }
 
-    /// Forgets everything up to `version`.
+    /// Drops all events up to `version`.
     pub fn compact(&mut self, version: u64) {
         while self.events.front().is_some_and(|event| event.version <= version) {
             self.events.pop_front();
@@ -91,7 +91,8 @@ impl History {
         self.forgotten = self.forgotten.max(version);
     }
 
-    /// For each key touched after `version`, what was there then; `None` when the history does not reach back.
+    /// Returns the state at `version` of each key that changed since; `None` if the history does not reach
+    /// back that far.
     pub(super) fn undo_to(&self, version: u64) -> Option<BTreeMap<Box<str>, Option<Arc<Object>>>> {
         let mut then = BTreeMap::new();
         for event in self.after(version)? {
