@@ -1,12 +1,12 @@
-//! Lists the scenarios: takes the folder `scenarios/`, gives an array expression for the library to include.
+//! Generates the list of scenarios in `scenarios/` as an array expression for the library to include.
 
 use std::path::Path;
 use std::{env, fs, io};
 
 fn main() -> io::Result<()> {
     println!("cargo::rerun-if-changed=scenarios");
-    let folder = Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("scenarios");
-    let mut names: Vec<String> = fs::read_dir(&folder)?
+    let directory = Path::new(&env::var("CARGO_MANIFEST_DIR").map_err(io::Error::other)?).join("scenarios");
+    let mut names: Vec<String> = fs::read_dir(&directory)?
         .filter_map(|entry| {
             entry
                 .ok()?
@@ -18,7 +18,7 @@ fn main() -> io::Result<()> {
         .collect();
     names.sort();
     let rows = names.iter().map(|name| {
-        let path = folder.join(format!("{name}.txt")).display().to_string();
+        let path = directory.join(format!("{name}.txt")).display().to_string();
         format!("Scenario {{ name: {name:?}, text: include_str!({path:?}) }},\n")
     });
     let list = format!("[\n{}]", rows.collect::<String>());

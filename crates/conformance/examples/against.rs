@@ -1,7 +1,9 @@
-//! Runs every scenario (or those named) against a server and shows where its transcript differs from the stored one.
+//! Runs all scenarios (or those named) against a server and lists those whose transcript differs from the
+//! stored one.
 //!
-//! `against admin=http://127.0.0.1:8001,alice=http://127.0.0.1:8002 [FOLDER [NAME…]]`: the addresses of a `kubectl proxy` for each user (one
-//! without a name serves everybody); transcripts go to FOLDER. A name may end in `*`.
+//! `against admin=http://127.0.0.1:8001,alice=http://127.0.0.1:8002 [DIRECTORY [NAME…]]`: the addresses of a
+//! `kubectl proxy` for each user (an address without a name serves all users); transcripts are written to
+//! DIRECTORY. A name may end in `*`.
 
 #![allow(clippy::print_stdout, clippy::expect_used, reason = "an example that talks")]
 
@@ -10,7 +12,7 @@ use std::time::Duration;
 use kube::{Client, Config};
 use mainstay_conformance::{Host, SCENARIOS, run};
 
-/// Users and where their proxies listen.
+/// Users and the addresses of their proxies.
 struct Proxy(Vec<(String, String)>);
 
 impl Proxy {
@@ -39,7 +41,7 @@ impl Host for Proxy {
     }
 
     fn set_pod_behavior(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
-        Err("nobody plays the kubelet".to_owned())
+        Err("this host has no kubelet".to_owned())
     }
 }
 
@@ -47,7 +49,7 @@ impl Host for Proxy {
 async fn main() {
     let mut arguments = std::env::args().skip(1);
     let address = arguments.next().expect("the server's address");
-    let folder = arguments.next();
+    let directory = arguments.next();
     let names: Vec<String> = arguments.collect();
     let (mut equal, mut different) = (0, 0);
     for scenario in SCENARIOS
@@ -62,8 +64,9 @@ async fn main() {
             Ok(Err(failure)) => format!("# {failure}\n"),
             Err(_) => "# timed out\n".to_owned(),
         };
-        if let Some(folder) = &folder {
-            std::fs::write(format!("{folder}/{}.txt", scenario.name), &found).expect("a folder to write to");
+        if let Some(directory) = &directory {
+            std::fs::write(format!("{directory}/{}.txt", scenario.name), &found)
+                .expect("a writable directory");
         }
         if found == scenario.text {
             equal += 1;

@@ -1,4 +1,4 @@
-//! Plays the session of kubectl on a cluster: takes the program, a kubeconfig and an empty directory, prints the transcript.
+//! Runs the kubectl session against a cluster and prints the transcript.
 
 #![allow(clippy::print_stdout, reason = "an example")]
 

@@ -1,5 +1,5 @@
-//! Webhooks that a scenario brings along: takes the rule of a `HOOK` command and requests, gives replies and remembers what was asked.
-//! Knows no transport.
+//! Webhooks of a scenario: responds to reviews by the rule of a `HOOK` command and records the requests. Does
+//! not depend on the transport.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-/// A webhook with a rule for its replies.
+/// A webhook with a rule for its responses.
 #[derive(Debug)]
 pub struct Hook {
     /// Its name in the scenario.
@@ -21,36 +21,37 @@ struct Inner {
     received: Vec<Value>,
 }
 
-/// What a webhook does about a request.
+/// The reaction of a webhook to a request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum HookReply {
-    /// It answers with this code and body.
+    /// A response with this code and body.
     Response(u16, String),
-    /// It says nothing.
+    /// The connection stays open without a response.
     NoResponse,
-    /// Nobody listens.
+    /// Connection refused.
     Unreachable,
 }
 
-/// Where a webhook listens, as configurations name it.
+/// The address of a webhook, as used in configurations.
 pub struct HookAddress {
-    /// Its address.
+    /// The URL.
     pub url: String,
-    /// The bundle that vouches for it, in base64.
+    /// The CA bundle, in base64.
     pub ca: String,
-    /// Whatever must live as long as the webhook.
+    /// Resources that live as long as the webhook.
     pub guard: Box<dyn std::any::Any + Send>,
 }
 
 impl Hook {
-    /// A webhook that follows `rule`:
+    /// Creates a webhook with a rule:
     ///
     /// ```text
-    /// {"allowed": true, "patch": [{"op": "add", …}], "warnings": ["…"], "status": {…}}   the response; its uid is filled in
-    /// {"review": {…}}                     the whole review, as it stands
-    /// {"code": 500, "text": "oh"}         an answer that is no review
-    /// {"silent": true}                    no answer ever
-    /// {"unreachable": true}               nobody listens
+    /// {"allowed": true, "patch": [{"op": "add", …}], "warnings": ["…"], "status": {…}}
+    ///                                     the response; its uid is filled in
+    /// {"review": {…}}                     the whole review
+    /// {"code": 500, "text": "oh"}         a response that is not a review
+    /// {"silent": true}                    no response
+    /// {"unreachable": true}               connection refused
     /// ```
     #[must_use]
     pub fn new(name: &str, rule: Value) -> Self {
@@ -64,18 +65,18 @@ impl Hook {
         }
     }
 
-    /// Follows another rule from now on.
+    /// Replaces the rule.
     pub fn set_rule(&self, rule: Value) {
         self.with(|inner| inner.rule = rule);
     }
 
-    /// Whether nobody shall listen.
+    /// Returns whether the webhook is unreachable.
     #[must_use]
     pub fn is_unreachable(&self) -> bool {
         self.with(|inner| inner.rule.get("unreachable").is_some())
     }
 
-    /// The requests since the last call of this.
+    /// Returns the requests since the last call.
     #[must_use]
     pub fn take_received(&self) -> Vec<Value> {
         self.with(|inner| std::mem::take(&mut inner.received))
@@ -88,13 +89,13 @@ impl Hook {
         self.with(|inner| inner.received.iter().filter_map(uid).collect())
     }
 
-    /// Whether a request came since the last [`Hook::take_received`].
+    /// Returns whether there was a request since the last [`Hook::take_received`].
     #[must_use]
     pub fn was_called(&self) -> bool {
         self.with(|inner| !inner.received.is_empty())
     }
 
-    /// Replies to a review, and remembers it.
+    /// Responds to a review and records it.
     #[must_use]
     pub fn respond(&self, review: &Value) -> HookReply {
         self.with(|inner| {

@@ -1,4 +1,4 @@
-//! Webhooks on loopback: takes a [`Hook`], gives its address. HTTPS with a throw-away certificate, one task per connection.
+//! Serves a [`Hook`] over HTTPS on loopback, with an ephemeral certificate.
 
 use std::convert::Infallible;
 use std::net::Ipv4Addr;
@@ -18,7 +18,7 @@ use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
 use crate::hook::{Hook, HookAddress, HookReply};
 
-/// Ends the server with its owner.
+/// Aborts the server when dropped.
 struct Running(tokio::task::AbortHandle);
 
 impl Drop for Running {
@@ -47,7 +47,7 @@ pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, String> {
     let url = format!("https://127.0.0.1:{port}/{}", hook.name);
     let ca = STANDARD.encode(made.cert.pem());
     if hook.is_unreachable() {
-        // The port was free a moment ago, and nobody takes it.
+        // The port was free just now, and nothing listens on it.
         return Ok(HookAddress {
             url,
             ca,
@@ -75,7 +75,7 @@ async fn converse(stream: TcpStream, acceptor: TlsAcceptor, hook: Arc<Hook>) {
         return;
     };
     let service = service_fn(move |request| respond(request, Arc::clone(&hook)));
-    // A client that goes away ends its own request, nothing else.
+    // An aborted connection affects its own request only.
     let _ = hyper::server::conn::http1::Builder::new()
         .serve_connection(TokioIo::new(stream), service)
         .await;

@@ -1,17 +1,17 @@
-//! Sessions of `kubectl`: takes the program, a kubeconfig and a script of what a user types, gives the script with what it printed written in.
+//! Scripted `kubectl` sessions: runs the commands of a script and inserts their output.
 //!
 //! ```text
 //! # a comment
-//! $ get pods -l app=web              types it; words in single quotes may hold blanks
-//! < NAME  READY …                    what was printed; left out when a script is read, written when it is run
-//! < (exit 1)                         when it failed
-//! FIELDS explain pod.spec --recursive  types it, shows it without the description: that is the API's own prose
-//! LAST rollout status deploy/web     types it, shows the last line: those before depend on the speed of the machine
-//! UNTIL 3/3 get deploy web           types it again and again until it prints this; in single quotes it may hold blanks
-//! FILE web.yaml … END                writes a file beside the session
-//! EDIT web.yaml OLD NEW              changes it
-//! WATCH w get pods -w                types it and goes on once it has printed what there is: nothing that follows is missed
-//! STOP w 4                           waits until it has printed four lines, then ends it
+//! $ get pods -l app=web              runs kubectl; words in single quotes may contain blanks
+//! < NAME  READY …                    the output; ignored when a script is parsed, written when it runs
+//! < (exit 1)                         the exit code of a failed command
+//! FIELDS explain pod.spec --recursive  shows the output without the description, which is upstream's text
+//! LAST rollout status deploy/web     shows the last line only: earlier ones depend on timing
+//! UNTIL 3/3 get deploy web           repeats until the output contains this (in single quotes: with blanks)
+//! FILE web.yaml … END                writes a file to the directory of the session
+//! EDIT web.yaml OLD NEW              replaces text in a file
+//! WATCH w get pods -w                starts a command and waits for its first output, so no event is missed
+//! STOP w 4                           waits until it has printed four lines, then stops it
 //! ```
 
 use std::collections::BTreeMap;
@@ -30,49 +30,49 @@ use mask::mask;
 /// The session of this crate.
 pub const SESSION: &str = include_str!("../kubectl/session.txt");
 
-/// How long one command may take.
-const PATIENCE: Duration = Duration::from_secs(90);
-/// Between two looks at something that is not ready yet.
-const PAUSE: Duration = Duration::from_millis(100);
+/// Maximum duration of a command.
+const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
+/// Interval between two polls.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Why a session could not be played.
+/// The reason a session could not be completed.
 #[derive(Debug)]
 pub enum SessionError {
-    /// A line is no step.
+    /// A line is not a valid step.
     Script(String),
-    /// A file or the program.
+    /// An I/O error of a file or of the program.
     Io(String, io::Error),
-    /// It took too long.
-    Late(String),
+    /// A command timed out.
+    Timeout(String),
 }
 
 impl std::fmt::Display for SessionError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Script(line) => write!(f, "no step of a session: {line}"),
+            Self::Script(line) => write!(f, "invalid step: {line}"),
             Self::Io(what, error) => write!(f, "{what}: {error}"),
-            Self::Late(line) => write!(f, "took longer than {} s: {line}", PATIENCE.as_secs()),
+            Self::Timeout(line) => write!(f, "took longer than {} s: {line}", COMMAND_TIMEOUT.as_secs()),
         }
     }
 }
 
 impl std::error::Error for SessionError {}
 
-/// Where a session is played.
+/// The environment of a session.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// The program.
+    /// The `kubectl` binary.
     pub kubectl: PathBuf,
-    /// A kubeconfig of an administrator, to be copied: the session changes its copy.
+    /// A kubeconfig of an administrator. It is copied, because the session modifies it.
     pub kubeconfig: PathBuf,
-    /// An empty folder for files and caches.
+    /// An empty directory for files and caches.
     pub directory: PathBuf,
 }
 
-/// Plays `script`; answers that stand in it are left out and written anew.
+/// Runs `script`; output in the script is ignored and written again.
 pub fn run_session(config: &SessionConfig, script: &str) -> Result<String, SessionError> {
     fs::copy(&config.kubeconfig, config.directory.join("kubeconfig"))
-        .map_err(|error| SessionError::Io("the kubeconfig".into(), error))?;
+        .map_err(|error| SessionError::Io("kubeconfig".into(), error))?;
     let mut runner = SessionRunner {
         config,
         out: String::new(),
@@ -101,16 +101,16 @@ pub fn run_session(config: &SessionConfig, script: &str) -> Result<String, Sessi
 struct SessionRunner<'a> {
     config: &'a SessionConfig,
     out: String,
-    watches: BTreeMap<String, Watching>,
+    watches: BTreeMap<String, BackgroundCommand>,
 }
 
-/// A command that goes on.
-struct Watching {
+/// A command that runs in the background.
+struct BackgroundCommand {
     child: Child,
     printed: Arc<Mutex<Vec<u8>>>,
 }
 
-impl Drop for Watching {
+impl Drop for BackgroundCommand {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
@@ -154,10 +154,10 @@ impl SessionRunner<'_> {
             }
             "WATCH" => {
                 let (name, rest) = rest.split_once(' ').ok_or_else(wrong)?;
-                let watching = self.begin(rest)?;
+                let watching = self.start(rest)?;
                 watching
                     .wait(1)
-                    .ok_or_else(|| SessionError::Late(line.to_owned()))?;
+                    .ok_or_else(|| SessionError::Timeout(line.to_owned()))?;
                 self.watches.insert(name.to_owned(), watching);
             }
             "STOP" => {
@@ -166,7 +166,7 @@ impl SessionRunner<'_> {
                 let count = count.parse().map_err(|_| wrong())?;
                 let printed = watching
                     .wait(count)
-                    .ok_or_else(|| SessionError::Late(line.to_owned()))?;
+                    .ok_or_else(|| SessionError::Timeout(line.to_owned()))?;
                 self.show(&printed, usize::MAX);
             }
             _ => return Err(wrong()),
@@ -195,20 +195,20 @@ impl SessionRunner<'_> {
         command
     }
 
-    /// What a command prints: its output, then its errors, then how it ended if not well.
+    /// Returns the output of a command: stdout, then stderr, then the exit code if it failed.
     fn run(&self, line: &str) -> Result<String, SessionError> {
         let wrong = |error| SessionError::Io(line.to_owned(), error);
         let mut child = self.command(line).spawn().map_err(wrong)?;
         let (out, err) = (drain(child.stdout.take()), drain(child.stderr.take()));
-        let begun = Instant::now();
+        let started = Instant::now();
         let status = loop {
             if let Some(status) = child.try_wait().map_err(wrong)? {
                 break status;
             }
-            if begun.elapsed() > PATIENCE {
+            if started.elapsed() > COMMAND_TIMEOUT {
                 let _ = child.kill();
                 let _ = child.wait();
-                return Err(SessionError::Late(line.to_owned()));
+                return Err(SessionError::Timeout(line.to_owned()));
             }
             // Polled: waiting for a child with a timeout needs polling.
             std::thread::sleep(Duration::from_millis(5));
@@ -228,21 +228,21 @@ impl SessionRunner<'_> {
     }
 
     fn repeat(&self, line: &str, text: &str) -> Result<String, SessionError> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let printed = self.run(line)?;
             if printed.contains(text) {
                 return Ok(printed);
             }
-            if begun.elapsed() > PATIENCE {
-                return Err(SessionError::Late(format!("{line}, which says: {printed}")));
+            if started.elapsed() > COMMAND_TIMEOUT {
+                return Err(SessionError::Timeout(format!("{line}, output: {printed}")));
             }
             // Polled: kubectl is repeated until the controllers have caught up.
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 
-    fn begin(&self, line: &str) -> Result<Watching, SessionError> {
+    fn start(&self, line: &str) -> Result<BackgroundCommand, SessionError> {
         let wrong = |error| SessionError::Io(line.to_owned(), error);
         let mut child = self.command(line).spawn().map_err(wrong)?;
         let printed = Arc::new(Mutex::new(Vec::new()));
@@ -259,7 +259,7 @@ impl SessionRunner<'_> {
                 }
             });
         }
-        Ok(Watching { child, printed })
+        Ok(BackgroundCommand { child, printed })
     }
 
     fn show(&mut self, printed: &str, last: usize) {
@@ -272,10 +272,10 @@ impl SessionRunner<'_> {
     }
 }
 
-impl Watching {
-    /// What was printed once there are `count` lines.
+impl BackgroundCommand {
+    /// Returns the output as soon as it has `count` lines.
     fn wait(&self, count: usize) -> Option<String> {
-        let begun = Instant::now();
+        let started = Instant::now();
         loop {
             let printed = self
                 .printed
@@ -286,16 +286,16 @@ impl Watching {
             if text.matches('\n').count() >= count {
                 return Some(text.into_owned());
             }
-            if begun.elapsed() > PATIENCE {
+            if started.elapsed() > COMMAND_TIMEOUT {
                 return None;
             }
             // Polled: the pipe is read without blocking.
-            std::thread::sleep(PAUSE);
+            std::thread::sleep(POLL_INTERVAL);
         }
     }
 }
 
-/// What `explain` says, without the API's own prose.
+/// Removes the description from the output of `explain`.
 fn without_description(text: &str) -> String {
     let (mut out, mut skip) = (String::new(), false);
     for line in text.lines() {
@@ -317,7 +317,7 @@ fn drain(pipe: Option<impl io::Read + Send + 'static>) -> std::thread::JoinHandl
     })
 }
 
-/// Words: blanks part them, unless between single quotes.
+/// Splits a line at blanks, except between single quotes.
 fn split(line: &str) -> Vec<String> {
     let mut words = vec![String::new()];
     let mut quoted = false;
@@ -336,7 +336,7 @@ fn split(line: &str) -> Vec<String> {
     words
 }
 
-/// The first lines in which two transcripts differ, with the command above them; empty when they do not.
+/// Returns the steps whose output differs between two transcripts; empty if there are none.
 #[must_use]
 pub fn differences(expected: &str, found: &str) -> Vec<String> {
     let (expected, found) = (blocks(expected), blocks(found));
@@ -354,7 +354,7 @@ pub fn differences(expected: &str, found: &str) -> Vec<String> {
     out
 }
 
-/// Each step with what it printed.
+/// Each step with its output.
 fn blocks(text: &str) -> Vec<(&str, Vec<&str>)> {
     let mut blocks: Vec<(&str, Vec<&str>)> = Vec::new();
     for line in text.lines() {

@@ -1,26 +1,29 @@
-//! Scenarios for a Kubernetes API: takes a client and a script, gives the script with the server's answers written in.
+//! API scenarios: scripts that are run against a Kubernetes API and contain its responses.
 //!
-//! The same scripts run against the simulator and against a real API server; answers are masked where two servers must differ (uids,
-//! times, versions, addresses), so the texts can be compared byte by byte. A script is lines:
+//! The same scripts run against the simulator and against a real API server. Values that differ between
+//! servers (uids, times, versions, addresses) are masked, so that transcripts can be compared byte by byte. A
+//! script consists of lines:
 //!
 //! ```text
 //! # a comment
-//! SHOW spec status.replicas          only these parts of objects are shown from here on
+//! SHOW spec status.replicas          shows only these parts of objects from here on
 //! POST /apis/apps/v1/namespaces/{ns}/deployments
 //! {"metadata": {"name": "web"}, …}
-//! < 201 …                            answers; left out when a script is read, written when it is run
+//! < 201 …                            the response; ignored when a script is parsed, written when it runs
 //! PATCH:merge /api/v1/…              also :json, :strategic, :apply; GET:table, GET:meta, GET:metalist
-//! SET rv /metadata/resourceVersion   remembers a part of the last answer, for `{rv}`
-//! WATCH w /api/v1/…?watch=true       begins a watch
-//! EVENTS w 3                         waits for three of its events
-//! HOOK h                             brings a webhook along, `{hook.h.url}` and `{hook.h.ca}`; below it the rule of its replies (see [`Hook`])
-//! KNOCK h /api/v1/…                  posts (dry) what is below until the webhook was asked, then forgets all it was asked
-//! HOOKED h                           shows what the webhook was asked since
-//! AS alice                           goes on as another user (`admin` at first)
-//! HEADER impersonate-user bob        sends this header too from here on; without a value, no more
-//! BEHAVE web never-ready             the pods of a workload behave like this from here on
-//! AWAIT /apis/… /status/replicas 3    asks until that part of the answer is this (a part that is not there is `null`)
-//! UNTIL 404 /api/v1/…                asks until this is the answer (controllers work in their own time); also UNTIL:POST, with a body
+//! SET rv /metadata/resourceVersion   stores a part of the last response as `{rv}`
+//! WATCH w /api/v1/…?watch=true       starts a watch
+//! EVENTS w 3                         waits for three events of a watch
+//! HOOK h                             serves a webhook at `{hook.h.url}` with the CA `{hook.h.ca}`; the body
+//!                                    is the rule of its responses (see [`Hook`])
+//! PROBE h /api/v1/…                  posts the body as a dry run until the webhook is called, then discards
+//!                                    all recorded calls
+//! HOOK_CALLS h                       shows the calls of the webhook since then
+//! AS alice                           continues as another user (initially `admin`)
+//! HEADER impersonate-user bob        adds this header to all further requests; without a value, removes it
+//! POD_BEHAVIOR web never-ready       sets the script of a workload's new pods
+//! AWAIT /apis/… /status/replicas 3   repeats until this part of the response has this value (or `null`)
+//! UNTIL 404 /api/v1/…                repeats until the response has this code; also UNTIL:POST with a body
 //! ```
 
 mod hook;
@@ -43,7 +46,7 @@ pub use script::{Command, Script};
 pub struct Scenario {
     /// Its name.
     pub name: &'static str,
-    /// Its script with the expected answers.
+    /// Its script with the expected responses.
     pub text: &'static str,
 }
 

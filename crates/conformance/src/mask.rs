@@ -1,8 +1,8 @@
-//! What two servers may differ in: takes an answer, gives lines in which such parts are masked.
+//! Masks the parts of responses that differ between servers.
 
 use serde_json::Value;
 
-/// Keys whose values no two servers share.
+/// Keys of timestamps.
 const TIMES: [&str; 8] = [
     "creationTimestamp",
     "deletionTimestamp",
@@ -14,24 +14,24 @@ const TIMES: [&str; 8] = [
     "lastHeartbeatTime",
 ];
 
-/// Labels that tell pods of one template from those of another.
+/// Labels with the hash of a pod template.
 const HASHES: [&str; 2] = ["pod-template-hash", "controller-revision-hash"];
-/// Fields that hold the name of a template's revision.
+/// Fields with the name of a revision.
 const REVISIONS: [&str; 2] = ["currentRevision", "updateRevision"];
 
-/// What is masked, and what is shown.
+/// The masking state of a scenario.
 #[derive(Clone, Debug, Default)]
 pub struct Mask {
-    /// The scenario's own namespace, shown as `{ns}`.
+    /// The namespace of the scenario, shown as `{ns}`.
     pub namespace: String,
-    /// Texts seen before, such as a uid that messages quote, and what is shown instead.
+    /// Known texts, such as uids, and what is shown instead.
     pub known: Vec<(String, String)>,
-    /// Only paths with these beginnings are shown; all when empty.
+    /// Prefixes of the paths to show; empty means all.
     pub shown: Vec<String>,
 }
 
 impl Mask {
-    /// Remembers uids and generated names of an object, so that messages quoting them are masked too.
+    /// Records the uids and generated names of an object, so that they are masked in messages, too.
     pub fn learn(&mut self, value: &Value) {
         match value {
             Value::Object(map) => {
@@ -71,8 +71,8 @@ impl Mask {
         }
     }
 
-    /// Remembers a generated name that a refusal quotes: the sent prefix and five letters.
-    pub fn learn_generated(&mut self, sent: &Value, answer: &str) {
+    /// Records a generated name that an error message contains: the requested prefix and five letters.
+    pub fn learn_generated(&mut self, sent: &Value, response: &str) {
         let Some(prefix) = sent
             .pointer("/metadata/generateName")
             .and_then(Value::as_str)
@@ -80,9 +80,9 @@ impl Mask {
         else {
             return;
         };
-        let names: Vec<String> = answer
+        let names: Vec<String> = response
             .match_indices(prefix)
-            .filter_map(|(at, _)| answer.get(at + prefix.len()..at + prefix.len() + 5))
+            .filter_map(|(at, _)| response.get(at + prefix.len()..at + prefix.len() + 5))
             .filter(|suffix| {
                 suffix
                     .bytes()
@@ -95,7 +95,7 @@ impl Mask {
         }
     }
 
-    /// The hash at the end of a name.
+    /// Records the hash at the end of a name.
     fn note_hash(&mut self, name: &str) {
         if let Some(hash) = name.rsplit('-').next().filter(|hash| hash.len() > 4) {
             self.note(hash, "<hash>");
@@ -108,7 +108,7 @@ impl Mask {
         }
     }
 
-    /// A text with everything known masked.
+    /// Returns the text with all known texts masked.
     #[must_use]
     pub fn text(&self, text: &str) -> String {
         let masked = self
@@ -118,7 +118,7 @@ impl Mask {
         masked.replace(&self.namespace, "{ns}")
     }
 
-    /// An object as one line per leaf, sorted.
+    /// Formats an object as one line per leaf, sorted.
     #[must_use]
     pub fn lines(&self, value: &Value) -> Vec<String> {
         let mut lines = Vec::new();
@@ -127,7 +127,7 @@ impl Mask {
     }
 
     fn walk(&self, value: &Value, path: &str, key: &str, lines: &mut Vec<String>) {
-        // Who owns which field is shown in a form of its own, a line per owner.
+        // Managed fields have a special format, one line per manager.
         if key == "managedFields" {
             let asked = self.shown.iter().any(|prefix| path.starts_with(prefix.as_str()));
             if asked || self.shown.is_empty() {
@@ -169,7 +169,7 @@ impl Mask {
         }
     }
 
-    /// A line per entry, in an order that does not depend on when it was written.
+    /// Formats one line per manager, in an order that does not depend on when it was written.
     fn owners(&self, value: &Value, path: &str, lines: &mut Vec<String>) {
         let mut entries: Vec<Value> = value.as_array().cloned().unwrap_or_default();
         for time in entries.iter_mut().filter_map(|entry| entry.get_mut("time")) {

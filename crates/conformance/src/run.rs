@@ -1,4 +1,4 @@
-//! Running a script: takes a client, gives the transcript.
+//! Runs a script and returns its transcript.
 
 use std::collections::BTreeMap;
 use std::pin::Pin;
@@ -15,39 +15,39 @@ use crate::host::Host;
 use crate::mask::Mask;
 use crate::script::{Command, Script};
 
-/// Why a script could not be run to its end.
+/// The reason a script could not be completed.
 #[derive(Debug)]
 pub enum RunError {
-    /// A command makes no sense.
+    /// A command is invalid.
     Command(String),
-    /// The host cannot do what a command asks of it.
+    /// The host does not support a command.
     Host(String),
     /// A request could not be built.
     Request(http::Error),
     /// The transport failed.
     Transport(kube::Error),
-    /// The expected answer did not come.
+    /// The expected response did not arrive.
     Timeout(String),
 }
 
 impl std::fmt::Display for RunError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
-            Self::Command(line) => write!(f, "no such command: {line}"),
-            Self::Host(reason) => write!(f, "the host refused: {reason}"),
-            Self::Request(error) => write!(f, "bad request: {error}"),
+            Self::Command(line) => write!(f, "invalid command: {line}"),
+            Self::Host(reason) => write!(f, "not supported by the host: {reason}"),
+            Self::Request(error) => write!(f, "invalid request: {error}"),
             Self::Transport(error) => write!(f, "transport: {error}"),
-            Self::Timeout(line) => write!(f, "the answer did not come: {line}"),
+            Self::Timeout(line) => write!(f, "no expected response: {line}"),
         }
     }
 }
 
 impl std::error::Error for RunError {}
 
-/// How often `UNTIL` asks before it gives up.
-const TRIES: usize = 300;
+/// Maximum number of attempts of `UNTIL`.
+const MAX_ATTEMPTS: usize = 300;
 
-/// Runs a script in a namespace of its own, which it makes; gives the script with answers.
+/// Runs a script in a namespace that it creates; returns the script with the responses.
 pub async fn run<H: Host>(host: &H, namespace: &str, text: &str) -> Result<String, RunError> {
     let mut run = Run {
         host,
@@ -138,21 +138,21 @@ impl<H: Host> Run<'_, H> {
             ("EVENTS", [name, count]) => self.events(name, count.parse().unwrap_or(1)).await,
             ("UNTIL", [code, path]) => {
                 let method = Method::from_bytes(command.variant().as_bytes()).unwrap_or(Method::GET);
-                let answer = self
+                let response = self
                     .until(method, code.parse().unwrap_or(200), path, &body)
                     .await?;
-                self.write(&answer);
+                self.write(&response);
                 Ok(())
             }
             ("AWAIT", [path, pointer, wanted @ ..]) => {
-                let answer = self.await_state(path, pointer, &wanted.join(" ")).await?;
-                self.write(&answer);
+                let response = self.await_state(path, pointer, &wanted.join(" ")).await?;
+                self.write(&response);
                 Ok(())
             }
             (word @ ("GET" | "POST" | "PUT" | "PATCH" | "DELETE"), [path]) => {
                 let method = Method::from_bytes(word.as_bytes()).unwrap_or(Method::GET);
-                let answer = self.send(method, command.variant(), path, body).await?;
-                self.write(&answer);
+                let response = self.send(method, command.variant(), path, body).await?;
+                self.write(&response);
                 Ok(())
             }
             _ => Err(RunError::Command(command.line.clone())),
@@ -187,7 +187,7 @@ impl<H: Host> Run<'_, H> {
         };
         let hook = Arc::clone(hook);
         let last = self.last.clone();
-        for _ in 0..TRIES {
+        for _ in 0..MAX_ATTEMPTS {
             let dry = format!("{path}?dryRun=All");
             self.send(Method::POST, "", &dry, body.to_owned()).await?;
             if hook.was_called() {
@@ -230,7 +230,7 @@ impl<H: Host> Run<'_, H> {
         variant: &str,
         path: &str,
         body: String,
-    ) -> Result<Answer, RunError> {
+    ) -> Result<ApiResponse, RunError> {
         let sent = serde_json::from_str(&body).unwrap_or_default();
         let response = self.request(method, variant, path, body).await?;
         let code = response.status().as_u16();
@@ -253,7 +253,7 @@ impl<H: Host> Run<'_, H> {
         self.mask.learn(&value);
         self.mask.learn_generated(&sent, &String::from_utf8_lossy(&bytes));
         self.last = value.clone();
-        Ok(Answer {
+        Ok(ApiResponse {
             code,
             warnings,
             value,
@@ -294,44 +294,55 @@ impl<H: Host> Run<'_, H> {
         self.client.send(request).await.map_err(RunError::Transport)
     }
 
-    /// One line of an answer.
+    /// Writes one line of a response.
     fn write_line(&mut self, text: &str) {
         self.out.push_str("< ");
         self.out.push_str(text);
         self.out.push('\n');
     }
 
-    fn write(&mut self, answer: &Answer) {
-        self.write_line(&answer.code.to_string());
-        for warning in &answer.warnings {
+    fn write(&mut self, response: &ApiResponse) {
+        self.write_line(&response.code.to_string());
+        for warning in &response.warnings {
             let text = self.mask.text(warning);
             self.write_line(&format!("warning: {text}"));
         }
-        for line in self.mask.lines(&answer.value) {
+        for line in self.mask.lines(&response.value) {
             self.write_line(&format!(" {line}"));
         }
     }
 
-    async fn until(&mut self, method: Method, code: u16, path: &str, body: &str) -> Result<Answer, RunError> {
-        for _ in 0..TRIES {
-            let answer = self.send(method.clone(), "", path, body.to_owned()).await?;
-            if answer.code == code {
-                return Ok(answer);
+    async fn until(
+        &mut self,
+        method: Method,
+        code: u16,
+        path: &str,
+        body: &str,
+    ) -> Result<ApiResponse, RunError> {
+        for _ in 0..MAX_ATTEMPTS {
+            let response = self.send(method.clone(), "", path, body.to_owned()).await?;
+            if response.code == code {
+                return Ok(response);
             }
             self.host.pause().await;
         }
         Err(RunError::Timeout(format!("{code} {path}")))
     }
 
-    /// Asks until the part of the answer that `pointer` names is `wanted`; a part that is not there is `null`.
-    async fn await_state(&mut self, path: &str, pointer: &str, wanted: &str) -> Result<Answer, RunError> {
+    /// Repeats a request until the value at `pointer` is `wanted`; a missing value is `null`.
+    async fn await_state(
+        &mut self,
+        path: &str,
+        pointer: &str,
+        wanted: &str,
+    ) -> Result<ApiResponse, RunError> {
         let mut last = String::new();
-        for _ in 0..TRIES {
-            let answer = self.send(Method::GET, "", path, String::new()).await?;
-            let part = answer.value.pointer(pointer).cloned().unwrap_or_default();
+        for _ in 0..MAX_ATTEMPTS {
+            let response = self.send(Method::GET, "", path, String::new()).await?;
+            let part = response.value.pointer(pointer).cloned().unwrap_or_default();
             last = part.as_str().map_or_else(|| part.to_string(), str::to_owned);
             if last == wanted {
-                return Ok(answer);
+                return Ok(response);
             }
             self.host.pause().await;
         }
@@ -372,7 +383,7 @@ impl<H: Host> Run<'_, H> {
     }
 }
 
-struct Answer {
+struct ApiResponse {
     code: u16,
     warnings: Vec<String>,
     value: Value,

@@ -1,11 +1,11 @@
-//! Scripts: takes text, gives commands. Answers in the text are passed over.
+//! Parses scripts into commands. Responses in the text are ignored.
 
-/// One line of a script with what belongs to it.
+/// A command line with its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Command {
-    /// The line as written.
+    /// The line of the command.
     pub line: String,
-    /// The lines below it.
+    /// The lines of the body.
     pub body: String,
 }
 
@@ -35,7 +35,7 @@ const WORDS: [&str; 18] = [
 ];
 
 impl Script {
-    /// Reads a script.
+    /// Parses a script.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let mut commands: Vec<Command> = Vec::new();
@@ -59,20 +59,20 @@ impl Script {
 }
 
 impl Command {
-    /// The word it begins with, such as `PATCH`.
+    /// The keyword, such as `PATCH`.
     #[must_use]
     pub fn word(&self) -> &str {
         self.line.split([' ', ':']).next().unwrap_or("")
     }
 
-    /// What comes after the word's colon, such as `merge`.
+    /// The part after the keyword's colon, such as `merge`.
     #[must_use]
     pub fn variant(&self) -> &str {
         let first = self.line.split(' ').next().unwrap_or("");
         first.split_once(':').map_or("", |(_, variant)| variant)
     }
 
-    /// The remaining words.
+    /// The words after the keyword.
     pub fn arguments(&self) -> impl Iterator<Item = &str> {
         self.line.split(' ').skip(1)
     }
@@ -83,7 +83,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn answers_are_passed_over() {
+    fn responses_are_ignored() {
         let script = Script::parse("# x\nPATCH:merge /a b\n{\"c\":\n 1}\n< 200\n<  d: 1\n\nGET /e\n");
         let words: Vec<_> = script
             .0

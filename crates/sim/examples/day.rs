@@ -1,5 +1,6 @@
-//! A virtual day of rolling restarts: 1,000 Deployments of three pods each, every one restarted once, spread over 24 hours, then what a
-//! restart costs in a cluster ten times the size, with a Service and a disruption budget each. One line per figure: `name value unit`.
+//! Measures a virtual day of rolling restarts: 1,000 Deployments of three pods each, every one restarted
+//! once, spread over 24 hours; then the cost of a restart in a cluster of ten times the size, with a Service
+//! and a disruption budget each. One line per figure: `name value unit`.
 
 #![allow(clippy::expect_used, clippy::print_stdout, reason = "an example that talks")]
 #![allow(clippy::cast_precision_loss, reason = "figures for people")]
@@ -52,7 +53,7 @@ fn day(deployments: usize) {
     say("day_writes", writes as f64 / elapsed, "per_second");
 }
 
-/// The seconds that one rolling restart takes.
+/// Returns the seconds that one rolling restart takes.
 fn restart_cost(deployments: usize) -> f64 {
     let cluster = filled(deployments, true);
     let count = 100.min(deployments);
@@ -82,7 +83,7 @@ fn filled(deployments: usize, selected: bool) -> Cluster {
     cluster
 }
 
-/// What this thread has used so far, which the kernel counts in nanoseconds; a busy machine does not matter.
+/// CPU time of this thread in seconds, which does not depend on the load of the machine.
 fn processor_seconds() -> f64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let spent = counts

@@ -1,5 +1,6 @@
-//! How fast and how large: 10,000 Deployments and 30,000 Pods in one cluster, then reads and a mix of writes on one core, and whether a
-//! write costs more in a cluster ten times the size. One line per figure: `name value unit`. An argument divides all counts.
+//! Measures speed and size: 10,000 Deployments and 30,000 Pods in one cluster, then reads and a mix of writes
+//! on one core, and the cost of a write in a cluster of ten times the size. One line per figure: `name value
+//! unit`. An argument divides all counts.
 
 #![allow(
     clippy::expect_used,
@@ -41,7 +42,7 @@ fn say(name: &str, value: f64, unit: &str) {
     println!("{name} {value:.2} {unit}");
 }
 
-/// What a write of the mix costs in a small and in a large cluster with watchers and controllers at work.
+/// Compares the cost of a write in a small and in a large cluster with active watchers and controllers.
 fn growth(share: usize) {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .build()
@@ -56,11 +57,11 @@ fn growth(share: usize) {
     say("watched_write_growth", large / small, "times");
 }
 
-/// A cluster with as many Deployments, three Pods each, in namespaces of a hundred.
+/// A cluster with this many Deployments, three Pods each, in namespaces of a hundred.
 struct World {
     connection: Connection,
     deployments: usize,
-    /// Nothing was measured before.
+    /// Whether nothing was measured before.
     first: bool,
 }
 
@@ -83,22 +84,22 @@ impl World {
 
     fn fill(&self) {
         for number in 0..self.deployments.div_ceil(CROWD) {
-            let namespace = json!({"metadata": {"name": format!("shop-{number}")}});
+            let namespace = json!({"metadata": {"name": format!("ns-{number}")}});
             self.post("/api/v1/namespaces", &namespace);
             let account = json!({"metadata": {"name": "default"}});
-            let path = format!("/api/v1/namespaces/shop-{number}/serviceaccounts");
-            // The controllers of the cluster may have been faster.
+            let path = format!("/api/v1/namespaces/ns-{number}/serviceaccounts");
+            // The controllers of the cluster may have created it already.
             self.send(call(Method::POST, &path, "", JSON, &account));
         }
         let watch = Watch::begin();
         for number in 0..self.deployments {
             self.post(
-                &format!("/apis/apps/v1/{}/deployments", place(number)),
+                &format!("/apis/apps/v1/{}/deployments", location(number)),
                 &deployment(number),
             );
         }
         for number in 0..self.deployments * PODS {
-            self.post(&format!("/api/v1/{}/pods", place(number / PODS)), &pod(number));
+            self.post(&format!("/api/v1/{}/pods", location(number / PODS)), &pod(number));
         }
         if self.first {
             say("creates", watch.rate(self.deployments * (PODS + 1)), "per_second");
@@ -121,7 +122,7 @@ impl World {
         say("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
     }
 
-    /// The mix: every sort of write, each as often. What clients do to make their requests is not counted.
+    /// Runs the mix: every kind of write, equally often. The time to build requests is not counted.
     fn write(&self, count: usize) {
         let (each, mut spent, mut done) = (count / SORTS.len(), 0.0, 0.0);
         let mut rates = Vec::new();
@@ -145,12 +146,12 @@ impl World {
         }
     }
 
-    /// The mix with a watcher per namespace and ten of everything; gives seconds per write.
+    /// Runs the mix with a watcher per namespace and ten of everything; returns seconds per write.
     async fn write_watched(&self, count: usize) -> f64 {
         let local = tokio::task::LocalSet::new();
-        let rooms = (0..self.deployments.div_ceil(CROWD))
-            .map(|number| format!("/api/v1/namespaces/shop-{number}/pods"));
-        for path in rooms.chain((0..10).map(|_| "/api/v1/pods".to_owned())) {
+        let paths = (0..self.deployments.div_ceil(CROWD))
+            .map(|number| format!("/api/v1/namespaces/ns-{number}/pods"));
+        for path in paths.chain((0..10).map(|_| "/api/v1/pods".to_owned())) {
             let version = self.connection.cluster().with(|state| state.store.version());
             let call = call(
                 Method::GET,
@@ -206,7 +207,7 @@ impl World {
 
 type Make = fn(&World, usize) -> ApiRequest;
 
-/// What clients and controllers write, as they write it.
+/// The writes of clients and controllers.
 const SORTS: [(&str, Make); 8] = [
     ("writes_create_pod", |world, number| {
         let at = number % world.deployments;
@@ -214,7 +215,7 @@ const SORTS: [(&str, Make); 8] = [
         value["metadata"]["name"] = format!("extra-{number}").into();
         call(
             Method::POST,
-            &format!("/api/v1/{}/pods", place(at)),
+            &format!("/api/v1/{}/pods", location(at)),
             "",
             JSON,
             &value,
@@ -291,22 +292,25 @@ const SORTS: [(&str, Make); 8] = [
     ("writes_delete_pod", |world, number| {
         let path = format!(
             "/api/v1/{}/pods/extra-{number}",
-            place(number % world.deployments)
+            location(number % world.deployments)
         );
         call(Method::DELETE, &path, "", "", &Value::Null)
     }),
 ];
 
-fn place(deployment: usize) -> String {
-    format!("namespaces/shop-{}", deployment / CROWD)
+fn location(deployment: usize) -> String {
+    format!("namespaces/ns-{}", deployment / CROWD)
 }
 
 fn pod_path(number: usize) -> String {
-    format!("/api/v1/{}/pods/pod-{number}", place(number / PODS))
+    format!("/api/v1/{}/pods/pod-{number}", location(number / PODS))
 }
 
 fn deployment_path(number: usize) -> String {
-    format!("/apis/apps/v1/{}/deployments/deployment-{number}", place(number))
+    format!(
+        "/apis/apps/v1/{}/deployments/deployment-{number}",
+        location(number)
+    )
 }
 
 const JSON: &str = "application/json";
@@ -331,7 +335,7 @@ fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> Ap
     }
 }
 
-/// Counts seconds of this process's time on a processor, so that a busy machine does not matter.
+/// Measures the CPU time of this thread, which does not depend on the load of the machine.
 struct Watch(f64);
 
 impl Watch {
@@ -348,7 +352,7 @@ impl Watch {
     }
 }
 
-/// What this thread has used so far, which the kernel counts in nanoseconds.
+/// CPU time of this thread so far, in seconds.
 fn processor_seconds() -> f64 {
     let counts = std::fs::read_to_string("/proc/thread-self/schedstat").unwrap_or_default();
     let spent = counts

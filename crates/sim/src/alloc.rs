@@ -178,7 +178,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_undone_is_free_again_and_the_lowest_free_one_is_taken() {
+    fn rollback_releases_and_the_lowest_free_number_is_allocated() {
         let mut ips = ServiceIps::default();
         let ip = |last| Some(Ipv4Addr::new(10, 0, 0, last));
         assert_eq!((ips.take_ip(), ips.take_port()), (ip(1), Some(30_000)));

@@ -1,5 +1,5 @@
-//! Custom resources: takes a `CustomResourceDefinition`, gives the resources it serves; takes custom objects, gives them pruned, defaulted
-//! and judged by their schema. Everything that can be compiled is, when the definition changes.
+//! Custom resources: serves the resources of a `CustomResourceDefinition`, and prunes, defaults and validates
+//! custom objects. Schemas, patterns and rules are compiled when the definition changes.
 
 use std::sync::Arc;
 
@@ -25,26 +25,26 @@ pub use object::{decode, default, validate, warn};
 pub(crate) use object::{from_stored, to_stored};
 pub use serve::{serve, stop_serving};
 
-/// What a definition says about one version.
+/// One version of a definition.
 #[derive(Debug)]
 pub struct Custom {
     /// `openAPIV3Schema`.
     pub schema: Value,
     /// Additional printer columns.
     pub columns: Vec<Value>,
-    /// Paths that field selectors may ask for, without the leading dot.
+    /// Paths for field selectors, without the leading dot.
     pub selectable: Vec<String>,
     /// `subresources.scale`.
     pub scale: Option<Value>,
-    /// How many versions there are.
+    /// The number of versions.
     pub versions: usize,
     /// The kind of lists.
     pub list_kind: String,
-    /// What every request is warned about.
+    /// The deprecation warning for every request.
     pub warning: Option<String>,
-    /// The definition is being deleted: nothing new may be made.
+    /// The definition is being deleted: no new objects can be created.
     pub terminating: bool,
-    /// Stored objects have the form that is served.
+    /// Whether stored objects can be returned without conversion.
     pub as_stored: bool,
     identity: Arc<Value>,
     pub(crate) node: Arc<schema::Node>,
@@ -53,14 +53,14 @@ pub struct Custom {
 }
 
 impl Custom {
-    /// Whether the definition is still what it was: otherwise its watches end.
+    /// Returns whether the definition is unchanged; otherwise its watches end.
     #[must_use]
     pub fn is_unchanged(&self, now: &Self) -> bool {
         Arc::ptr_eq(&self.identity, &now.identity)
     }
 }
 
-/// Orders versions as Kubernetes does: `v2` before `v1` before `v1beta1` before `v1alpha1` before the rest.
+/// Sorts versions as Kubernetes does: `v2` before `v1` before `v1beta1` before `v1alpha1` before the rest.
 #[must_use]
 pub fn version_priority(name: &str) -> (u8, u64, u64, std::cmp::Reverse<String>) {
     let parsed = name.strip_prefix('v').and_then(|rest| {

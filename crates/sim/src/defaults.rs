@@ -1,5 +1,5 @@
-//! Values nobody wrote but the server fills in: takes a decoded object, gives it with its kind's defaults. One function per kind, in the
-//! files below; the table here says which.
+//! Fills in the defaults of a decoded object. One function per kind, in the submodules; the table here
+//! assigns them.
 
 use serde_json::Value;
 
@@ -16,7 +16,7 @@ pub use pod::{pod, pod_spec};
 
 type Defaulter = fn(&mut Value);
 
-/// Which function fills in which kind.
+/// The defaulting function of each kind.
 const TABLE: &[(&str, &str, Defaulter)] = &[
     ("", "configmaps", core::nothing),
     ("", "endpoints", core::endpoints),

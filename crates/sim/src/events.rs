@@ -14,17 +14,17 @@ use crate::tree;
 use crate::write::{self, Target};
 
 /// Number of different messages about the same thing after which they are aggregated.
-const ALIKE: usize = 10;
+const AGGREGATE_THRESHOLD: usize = 10;
 /// The period in which similar events are aggregated.
-const WINDOW: Duration = Duration::from_mins(10);
+const AGGREGATE_WINDOW: Duration = Duration::from_mins(10);
 /// Burst size of the rate limit per component and object.
 const BURST: f64 = 25.0;
 /// Time after which the rate limit allows one more event.
 const REFILL: Duration = Duration::from_mins(5);
 /// Time to live of an event.
-const KEPT: Duration = Duration::from_hours(1);
+const EVENT_TTL: Duration = Duration::from_hours(1);
 /// Maximum number of keys in each cache.
-const MEMORY: usize = 4096;
+const MAX_CACHED_KEYS: usize = 4096;
 
 /// Something that happened to an object.
 #[derive(Clone, Copy, Debug)]
@@ -72,7 +72,7 @@ impl<'a> NewEvent<'a> {
     }
 
     /// The key under which similar events are aggregated.
-    fn family(&self) -> String {
+    fn aggregate_key(&self) -> String {
         let Self {
             from, part, reason, ..
         } = self;
@@ -83,14 +83,14 @@ impl<'a> NewEvent<'a> {
 /// The caches of all components' recorders.
 #[derive(Debug, Default)]
 pub struct Recorder {
-    families: HashMap<String, Family>,
+    aggregates: HashMap<String, Aggregate>,
     written: HashMap<String, Written>,
     buckets: HashMap<String, Bucket>,
     expiry: VecDeque<(Instant, Box<str>)>,
 }
 
 #[derive(Debug)]
-struct Family {
+struct Aggregate {
     last: Instant,
     texts: BTreeSet<String>,
 }
@@ -109,27 +109,33 @@ struct Bucket {
 
 impl Recorder {
     /// Returns the message to write and the key it is counted under.
-    fn combine(&mut self, note: &NewEvent<'_>, now: Instant) -> (String, String) {
-        let family = note.family();
-        let record = self.families.entry(family.clone()).or_insert_with(|| Family {
-            last: now,
-            texts: BTreeSet::new(),
-        });
-        if now.since(record.last) > WINDOW {
+    fn aggregate(&mut self, event: &NewEvent<'_>, now: Instant) -> (String, String) {
+        let aggregate_key = event.aggregate_key();
+        let record = self
+            .aggregates
+            .entry(aggregate_key.clone())
+            .or_insert_with(|| Aggregate {
+                last: now,
+                texts: BTreeSet::new(),
+            });
+        if now.since(record.last) > AGGREGATE_WINDOW {
             record.texts.clear();
         }
         record.last = now;
-        record.texts.insert(note.text.to_owned());
-        if record.texts.len() < ALIKE {
-            return (note.text.to_owned(), format!("{family}\n{}", note.text));
+        record.texts.insert(event.text.to_owned());
+        if record.texts.len() < AGGREGATE_THRESHOLD {
+            return (event.text.to_owned(), format!("{aggregate_key}\n{}", event.text));
         }
         record.texts.pop_first();
-        (format!("(combined from similar events): {}", note.text), family)
+        (
+            format!("(combined from similar events): {}", event.text),
+            aggregate_key,
+        )
     }
 
     /// Returns whether a component has exceeded its rate limit for an object.
-    fn is_spam(&mut self, note: &NewEvent<'_>, now: Instant) -> bool {
-        let key = format!("{}\n{}", note.from, note.meta("uid"));
+    fn is_rate_limited(&mut self, event: &NewEvent<'_>, now: Instant) -> bool {
+        let key = format!("{}\n{}", event.from, event.meta("uid"));
         let bucket = self.buckets.entry(key).or_insert(Bucket {
             tokens: BURST,
             at: now,
@@ -144,10 +150,10 @@ impl Recorder {
         false
     }
 
-    fn forget_some(&mut self) {
-        for memory in [self.families.len(), self.written.len(), self.buckets.len()] {
-            if memory > MEMORY {
-                self.families.clear();
+    fn limit_caches(&mut self) {
+        for len in [self.aggregates.len(), self.written.len(), self.buckets.len()] {
+            if len > MAX_CACHED_KEYS {
+                self.aggregates.clear();
                 self.written.clear();
                 self.buckets.clear();
             }
@@ -156,94 +162,100 @@ impl Recorder {
 }
 
 /// Writes an event, if events are enabled.
-pub(crate) fn record(state: &mut State, note: &NewEvent<'_>) {
+pub(crate) fn record(state: &mut State, event: &NewEvent<'_>) {
     if !state.options.events {
         return;
     }
     let now = state.now();
     expire(state, now);
-    state.events.forget_some();
-    let (text, key) = state.events.combine(note, now);
+    state.events.limit_caches();
+    let (text, key) = state.events.aggregate(event, now);
     let before = state.events.written.get(&key).cloned();
     let count = before.as_ref().map_or(1, |before| before.count + 1);
-    if state.events.is_spam(note, now) {
+    if state.events.is_rate_limited(event, now) {
         return;
     }
-    let again = before.filter(|before| raise(state, note, before, &text, now));
+    let again = before.filter(|before| increase_count(state, event, before, &text, now));
     let (name, count) = match again {
         Some(before) => (before.name, count),
-        None => (create(state, note, &text, now), 1),
+        None => (create(state, event, &text, now), 1),
     };
-    let place = crate::object::key(namespace(note), &name);
-    state.events.expiry.push_back((now, place.into()));
+    let location = crate::object::key(namespace(event), &name);
+    state.events.expiry.push_back((now, location.into()));
     state.events.written.insert(key, Written { name, count });
 }
 
 /// Events about cluster-scoped objects are created in `default`.
-fn namespace<'a>(note: &NewEvent<'a>) -> &'a str {
-    match note.meta("namespace") {
+fn namespace<'a>(event: &NewEvent<'a>) -> &'a str {
+    match event.meta("namespace") {
         "" => "default",
         namespace => namespace,
     }
 }
 
-fn context(note: &NewEvent<'_>) -> Context {
-    let mut context = Context::for_controller(note.from);
-    if note.from.ends_with("-controller") {
+fn context(event: &NewEvent<'_>) -> Context {
+    let mut context = Context::for_controller(event.from);
+    if event.from.ends_with("-controller") {
         "kube-controller-manager".clone_into(&mut context.manager);
     }
     context
 }
 
-fn create(state: &mut State, note: &NewEvent<'_>, text: &str, now: Instant) -> String {
-    let name = format!("{}.{:016x}", note.meta("name"), state.random.next_u64() >> 3);
+fn create(state: &mut State, event: &NewEvent<'_>, text: &str, now: Instant) -> String {
+    let name = format!("{}.{:016x}", event.meta("name"), state.random.next_u64() >> 3);
     let mut about = json!({
-        "kind": tree::text(note.about, &["kind"]), "apiVersion": tree::text(note.about, &["apiVersion"]),
-        "name": note.meta("name"), "uid": note.meta("uid"), "resourceVersion": note.meta("resourceVersion"),
+        "kind": tree::text(event.about, &["kind"]), "apiVersion": tree::text(event.about, &["apiVersion"]),
+        "name": event.meta("name"), "uid": event.meta("uid"), "resourceVersion": event.meta("resourceVersion"),
     });
-    if !note.meta("namespace").is_empty() {
-        tree::set(&mut about, &["namespace"], note.meta("namespace"));
+    if !event.meta("namespace").is_empty() {
+        tree::set(&mut about, &["namespace"], event.meta("namespace"));
     }
-    if !note.part.is_empty() {
-        tree::set(&mut about, &["fieldPath"], note.part);
+    if !event.part.is_empty() {
+        tree::set(&mut about, &["fieldPath"], event.part);
     }
-    let mut source = json!({"component": note.from});
-    if !note.node.is_empty() {
-        tree::set(&mut source, &["host"], note.node);
+    let mut source = json!({"component": event.from});
+    if !event.node.is_empty() {
+        tree::set(&mut source, &["host"], event.node);
     }
-    let event = json!({
-        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace(note)},
-        "involvedObject": about, "reason": note.reason, "message": text, "source": source,
+    let object = json!({
+        "apiVersion": "v1", "kind": "Event", "metadata": {"name": name, "namespace": namespace(event)},
+        "involvedObject": about, "reason": event.reason, "message": text, "source": source,
         "firstTimestamp": now.rfc3339(), "lastTimestamp": now.rfc3339(), "count": 1,
-        "type": if note.warning { "Warning" } else { "Normal" },
-        "reportingComponent": note.from, "reportingInstance": note.node,
+        "type": if event.warning { "Warning" } else { "Normal" },
+        "reportingComponent": event.from, "reportingInstance": event.node,
     });
     let Some(resource) = state.resources.preferred("", "events").cloned() else {
         return name;
     };
     let target = Target {
         resource: &resource,
-        namespace: namespace(note),
+        namespace: namespace(event),
         name: "",
     };
-    let mut context = context(note);
+    let mut context = context(event);
     // A terminating namespace accepts no new events; the event is dropped.
-    let _ = write::decode(state, &resource, event, &mut context)
-        .and_then(|event| write::create(state, &target, event, &mut context));
+    let _ = write::decode(state, &resource, object, &mut context)
+        .and_then(|object| write::create(state, &target, object, &mut context));
     name
 }
 
 /// Increases the count of a previous event; returns false if it no longer exists.
-fn raise(state: &mut State, note: &NewEvent<'_>, before: &Written, text: &str, now: Instant) -> bool {
+fn increase_count(
+    state: &mut State,
+    event: &NewEvent<'_>,
+    before: &Written,
+    text: &str,
+    now: Instant,
+) -> bool {
     let Some(resource) = state.resources.preferred("", "events").cloned() else {
         return false;
     };
     let target = Target {
         resource: &resource,
-        namespace: namespace(note),
+        namespace: namespace(event),
         name: &before.name,
     };
-    let mut context = context(note);
+    let mut context = context(event);
     let done = write::update(state, &target, &mut context, false, &mut |_, live, _| {
         let mut event = live.cloned().unwrap_or_default();
         tree::set(&mut event, &["count"], before.count + 1);
@@ -257,14 +269,14 @@ fn raise(state: &mut State, note: &NewEvent<'_>, before: &Written, text: &str, n
 /// Deletes expired events.
 fn expire(state: &mut State, now: Instant) {
     while let Some((at, _)) = state.events.expiry.front()
-        && now.since(*at) > KEPT
+        && now.since(*at) > EVENT_TTL
         && let Some((_, key)) = state.events.expiry.pop_front()
     {
         let Some(event) = state.store.get("events", &key) else {
             continue;
         };
         let last = Instant::parse(tree::text(&event.value(), &["lastTimestamp"]));
-        if last.is_none_or(|last| now.since(last) > KEPT) {
+        if last.is_none_or(|last| now.since(last) > EVENT_TTL) {
             state.store.remove(&"events".into(), &key);
         }
     }
@@ -275,13 +287,13 @@ mod tests {
     use super::*;
     use crate::{Cluster, Options};
 
-    fn told(notes: &[(u64, &str)]) -> Vec<String> {
+    fn recorded(events: &[(u64, &str)]) -> Vec<String> {
         let cluster = Cluster::new(Options {
             events: true,
             ..Options::default()
         });
         let about = json!({"apiVersion": "v1", "kind": "Pod", "metadata": {"name": "p", "namespace": "default", "uid": "u"}});
-        for (wait, text) in notes {
+        for (wait, text) in events {
             cluster.advance(Duration::from_secs(*wait));
             cluster.with(|state| record(state, &NewEvent::normal("kubelet", &about, "R", text)));
         }
@@ -298,15 +310,15 @@ mod tests {
     }
 
     #[test]
-    fn the_same_raises_a_count() {
-        assert_eq!(told(&[(0, "a"), (1, "a"), (1, "b")]), ["1 b", "2 a"]);
+    fn repeated_events_increase_the_count() {
+        assert_eq!(recorded(&[(0, "a"), (1, "a"), (1, "b")]), ["1 b", "2 a"]);
     }
 
     #[test]
-    fn much_of_the_like_is_combined() {
+    fn similar_events_are_aggregated() {
         let texts: Vec<String> = (0..14).map(|at| format!("{at:02}")).collect();
-        let notes: Vec<(u64, &str)> = texts.iter().map(|text| (1, text.as_str())).collect();
-        let all = told(&notes);
+        let events: Vec<(u64, &str)> = texts.iter().map(|text| (1, text.as_str())).collect();
+        let all = recorded(&events);
         assert_eq!(all.len(), 10);
         assert!(
             all.contains(&"5 (combined from similar events): 13".to_owned()),
@@ -315,10 +327,10 @@ mod tests {
     }
 
     #[test]
-    fn a_flood_is_dammed_and_what_is_old_is_forgotten() {
+    fn events_are_rate_limited_and_expire() {
         let flood: Vec<(u64, &str)> = (0..100).map(|_| (0, "a")).collect();
-        assert_eq!(told(&flood), ["25 a"]);
-        assert_eq!(told(&[(0, "a"), (4000, "b")]), ["1 b"]);
-        assert_eq!(told(&[(0, "a"), (3000, "a"), (1000, "b")]), ["1 b", "2 a"]);
+        assert_eq!(recorded(&flood), ["25 a"]);
+        assert_eq!(recorded(&[(0, "a"), (4000, "b")]), ["1 b"]);
+        assert_eq!(recorded(&[(0, "a"), (3000, "a"), (1000, "b")]), ["1 b", "2 a"]);
     }
 }

@@ -244,9 +244,9 @@ impl FieldErrors {
     }
 
     /// Adds an error for a list of more than `max` items.
-    pub fn too_many(&mut self, path: &Path, have: usize, most: usize) {
-        let items = if most == 1 { "item" } else { "items" };
-        let detail = format!("must have at most {most} {items}");
+    pub fn too_many(&mut self, path: &Path, have: usize, max: usize) {
+        let items = if max == 1 { "item" } else { "items" };
+        let detail = format!("must have at most {max} {items}");
         self.push_shown(ErrorType::TooMany, path, Some(have.to_string()), detail);
     }
 
@@ -287,13 +287,13 @@ impl FieldErrors {
     }
 
     /// Adds an error for a value of more than `max` bytes.
-    pub fn too_long(&mut self, path: &Path, most: usize) {
-        let unit = if most == 1 { "byte" } else { "bytes" };
+    pub fn too_long(&mut self, path: &Path, max: usize) {
+        let unit = if max == 1 { "byte" } else { "bytes" };
         self.push(
             ErrorType::TooLong,
             path,
             None,
-            format!("may not be more than {most} {unit}"),
+            format!("may not be more than {max} {unit}"),
         );
     }
 
@@ -324,7 +324,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn one_error_stands_alone_and_several_in_brackets() {
+    fn single_errors_are_bare_and_several_are_bracketed() {
         let spec = Path::new("spec");
         let mut errors = FieldErrors::new();
         errors.required(&spec.child("selector"), "");

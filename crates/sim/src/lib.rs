@@ -1,7 +1,7 @@
 //! An in-process Kubernetes API with its own clock and fault injection.
 //!
 //! ```text
-//! http::Request ──Connection──▶ api::handle(State, Call) ──▶ ApiResponse | Watch
+//! http::Request ──Connection──▶ api::handle(State, ApiRequest) ──▶ ApiResponse | Watch
 //!                                   │ decode → default → admit → prepare → validate → store
 //!                                   ▼
 //!                           Store: one sequence of resourceVersions, history, watches

@@ -236,11 +236,11 @@ fn write_without(text: &[u8], sets: &[Range<u32>], out: &mut Vec<u8>) {
 /// Inserts the field sets into the tree; `None` if their number does not match.
 fn fill_in(mut value: Value, text: &[u8], sets: &[Range<u32>]) -> Option<Value> {
     let entries = tree::list_mut(&mut value, &["metadata", "managedFields"]);
-    let places = entries.into_iter().flatten();
-    let places = places.filter_map(|entry| entry.get_mut("fieldsV1").filter(|set| *set == ""));
+    let locations = entries.into_iter().flatten();
+    let locations = locations.filter_map(|entry| entry.get_mut("fieldsV1").filter(|set| *set == ""));
     let mut sets = sets.iter();
-    for place in places {
-        *place = String::from_utf8_lossy(part(text, sets.next()?)).into();
+    for location in locations {
+        *location = String::from_utf8_lossy(part(text, sets.next()?)).into();
     }
     sets.next().is_none().then_some(value)
 }
@@ -420,7 +420,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn packed_objects_are_stored_as_clients_know_them() {
+    fn packed_objects_are_stored_in_normal_form() {
         let entry = |manager: &str, fields: Value| json!({"manager": manager, "fieldsType": "FieldsV1", "fieldsV1": fields});
         let (one, other) = (json!({"f:a": {"k:{\"name\":\"x\"}": {}}}), json!({"f:b": {}}));
         let with = |one: Value, other: Value| {
@@ -438,7 +438,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_only_called_like_a_set_is_read_as_it_is() {
+    fn other_fields_called_fields_v1_are_parsed_normally() {
         let check = |text: &str| {
             let read = parse_packed(text.as_bytes()).map_err(|error| error.to_string());
             let plain = serde_json::from_str(text).map_err(|error| error.to_string());

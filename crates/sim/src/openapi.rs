@@ -1,5 +1,5 @@
-//! The schema of everything served, as `/openapi/v3`: takes the table of Go types and the custom schemas, gives the documents that
-//! `kubectl explain`, `apply` and `diff` read. Builtin fields carry no descriptions: those are the API's own texts.
+//! The `/openapi/v3` documents that `kubectl explain`, `apply` and `diff` read, built from the table of Go
+//! types and the custom schemas. Builtin fields have no descriptions: those are upstream's texts.
 
 use std::fmt::Write as _;
 
@@ -13,11 +13,11 @@ use crate::state::State;
 mod paths;
 mod types;
 
-/// What the server says below `/openapi`.
+/// Responds to a request below `/openapi`.
 #[must_use]
 pub fn respond(state: &State, path: &str, accept: &str) -> ApiResponse {
     if path == "v2" {
-        return second(accept);
+        return v2_document(accept);
     }
     match path.strip_prefix("v3") {
         Some("" | "/") => ApiResponse::json(200, &index(state)),
@@ -33,8 +33,9 @@ pub fn respond(state: &State, path: &str, accept: &str) -> ApiResponse {
     }
 }
 
-/// `kubectl` asks for the second version only about kinds that the third does not know: an empty document tells it the same.
-fn second(accept: &str) -> ApiResponse {
+/// `kubectl` reads version 2 only for kinds that version 3 does not contain, so an empty document is
+/// sufficient.
+fn v2_document(accept: &str) -> ApiResponse {
     const PROTOBUF: &str = "application/com.github.proto-openapi.spec.v2.v1.0+protobuf";
     if accept.contains("proto-openapi") {
         return ApiResponse::bytes(200, PROTOBUF, bytes::Bytes::new());
@@ -52,8 +53,8 @@ fn group_version(path: &str) -> Option<(&str, &str)> {
     }
 }
 
-/// Where a group's version is served, without the leading slash.
-fn place(group: &str, version: &str) -> String {
+/// The path of a group version, without the leading slash.
+fn group_path(group: &str, version: &str) -> String {
     match group {
         "" => format!("api/{version}"),
         group => format!("apis/{group}/{version}"),
@@ -64,19 +65,19 @@ fn index(state: &State) -> Value {
     let mut paths = Map::new();
     for group in state.resources.groups() {
         for version in &group.versions {
-            let place = place(&group.name, &version.name);
-            let url = format!("/openapi/v3/{place}?hash={}", hash(state, &place, version));
-            paths.insert(place, json!({"serverRelativeURL": url}));
+            let path = group_path(&group.name, &version.name);
+            let url = format!("/openapi/v3/{path}?hash={}", hash(state, &path, version));
+            paths.insert(path, json!({"serverRelativeURL": url}));
         }
     }
     json!({"paths": paths})
 }
 
-/// Changes when the document does: builtin types never do, custom ones with their schemas.
-fn hash(state: &State, place: &str, version: &Version) -> String {
+/// A hash that changes with the document: constant for builtin types, by schema for custom ones.
+fn hash(state: &State, path: &str, version: &Version) -> String {
     let mut digest = Sha512::new();
     digest.update(&state.options.git_version);
-    digest.update(place);
+    digest.update(path);
     for resource in &version.resources {
         digest.update(&*resource.plural);
         digest.update(&*resource.kind);
@@ -120,7 +121,7 @@ fn document(state: &State, group: &str, version: &Version) -> Value {
     })
 }
 
-/// What the schema of a resource's objects is called.
+/// The name of the schema of a resource's objects.
 fn schema_name(state: &State, resource: &Resource) -> String {
     match resource.shape {
         Shape::Builtin(Some(id)) => types::name(&state.schema.get(id).name),

@@ -60,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_same_seed_gives_the_same_line() {
+    fn the_same_seed_produces_the_same_sequence() {
         let draw = |seed| {
             let mut random = Random::new(seed);
             (random.uid(), random.suffix(5), random.below(10))

@@ -96,7 +96,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_form_that_is_known_wins() {
+    fn the_first_supported_representation_wins() {
         let check = |accept: &str, expected: Option<Representation>| {
             assert_eq!(Representation::accepted(accept), expected, "{accept}")
         };

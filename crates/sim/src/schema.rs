@@ -1,9 +1,11 @@
-//! The Go types of the builtin API as data: takes a kind, gives its fields with their JSON, patch and merge rules.
+//! The Go types of the builtin API as data: the fields of each kind with their JSON, patch and merge rules.
 //!
-//! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One line per kind
-//! (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
-//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [enum=…] [default=…] [!]`, where `?` is `omitempty`, `z` is `omitzero` and `!`
-//! is required by the published schema; the number is the field's on the wire (protobuf), `2.1` when its struct is inlined. Types: `*T` pointer, `[]T` list, `{}T` map, `@Name` struct, and scalars.
+//! The table `schema/builtin.txt` is printed by `tools/kubernetes/schema` from the Go types themselves. One
+//! line per kind (`= apiVersion Kind Type`), then one block per struct: its name, then a line per field:
+//! `name type [#number] [?] [z] [patch=…] [key=…] [list=…] [keys=…] [map=…] [enum=…] [default=…] [!]`, where
+//! `?` is `omitempty`, `z` is `omitzero` and `!` is required by the published schema; the number is the
+//! field's protobuf number, `2.1` if its struct is inlined. Types: `*T` pointer, `[]T` list, `{}T` map,
+//! `@Name` struct, and scalars.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;
@@ -38,11 +40,11 @@ pub struct Struct {
     pub atomic: bool,
     /// Its fields in Go's order.
     pub fields: Vec<Field>,
-    /// The places of its fields, by name.
+    /// Indexes into `fields`, sorted by field name.
     by_name: Vec<usize>,
-    /// The places of the fields that Go prints even if nobody set them.
+    /// Indexes of the fields that Go prints even if they are unset.
     printed: Vec<usize>,
-    /// What Go prints if nobody set any.
+    /// What Go prints for an empty struct.
     zero: OnceLock<Value>,
 }
 
@@ -54,15 +56,17 @@ pub struct Field {
     pub name: Box<str>,
     /// Its type.
     pub kind: Type,
-    /// Its number on the wire, below the numbers of the structs it is inlined from; empty when it does not travel.
+    /// Its protobuf number, after the numbers of the structs it is inlined from; empty if it is not
+    /// serialised.
     pub wire: Box<[u32]>,
-    /// What the table calls a part of it that may be anything (`any`, `raw`, `schemaorbool` …); empty when there is none.
+    /// The name in the table of a part of it that can be anything (`any`, `raw`, `schemaorbool` …); empty if
+    /// there is none.
     pub free: Box<str>,
-    /// Left out when empty.
+    /// Omitted when empty.
     pub omit_empty: bool,
-    /// Left out when zero, also for structs.
+    /// Omitted when zero, also for structs.
     pub omit_zero: bool,
-    /// Named as required by the published schema.
+    /// Required by the published schema.
     pub required: bool,
     /// A strategic merge patch merges the list instead of replacing it.
     pub patch_merge: bool,
@@ -70,34 +74,34 @@ pub struct Field {
     pub patch_retain_keys: bool,
     /// The key by which a strategic merge patch matches items.
     pub merge_key: Option<Box<str>>,
-    /// How server-side apply treats a list.
+    /// How server-side apply merges a list.
     pub list: ListKind,
     /// Server-side apply replaces the map as a whole.
     pub atomic_map: bool,
-    /// The values it (or an item of it) may have, as the published schema names them; empty for any.
+    /// The allowed values of it (or of its items) in the published schema; empty for any.
     pub choices: Vec<Box<str>>,
     /// The schema's default.
     pub default: Option<Value>,
 }
 
-/// How server-side apply treats a list.
+/// How server-side apply merges a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ListKind {
-    /// As a whole (also when nothing is said).
+    /// Replaced as a whole (the default).
     #[default]
     Atomic,
-    /// As a set of scalars.
+    /// Merged as a set of scalars.
     Set,
-    /// As a map by these keys.
+    /// Merged as a map by these keys.
     Map(Vec<Box<str>>),
 }
 
 /// The type of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Type {
-    /// Text; the name of the Go type when it is not `string`.
+    /// A string; the name of the Go type if it is not `string`.
     Text(Option<Box<str>>),
-    /// A whole number of that Go type.
+    /// An integer of that Go type.
     Int(Box<str>),
     /// A floating point number.
     Float,
@@ -115,13 +119,13 @@ pub enum Type {
     MicroTime,
     /// `metav1.Duration`.
     Duration,
-    /// Anything at all.
+    /// Any value.
     Any,
-    /// May be absent, and absence differs from zero.
+    /// Optional; unset differs from zero.
     Pointer(Box<Type>),
     /// A list.
     List(Box<Type>),
-    /// A map with text keys.
+    /// A map with string keys.
     Map(Box<Type>),
     /// A struct.
     Struct(TypeId),
@@ -135,13 +139,13 @@ impl Schema {
         BUILTIN.get_or_init(|| parse::parse(include_str!("schema/builtin.txt")))
     }
 
-    /// The struct behind a kind.
+    /// Returns the struct of a kind.
     #[must_use]
     pub fn kind(&self, api_version: &str, kind: &str) -> Option<TypeId> {
         self.kinds.get(&(api_version.into(), kind.into())).copied()
     }
 
-    /// The struct called `name`, such as `core/v1.PodSpec`.
+    /// Returns the struct called `name`, such as `core/v1.PodSpec`.
     #[must_use]
     pub fn named(&self, name: &str) -> Option<TypeId> {
         self.names.get(name).copied()
@@ -154,7 +158,7 @@ impl Schema {
             .map(|((api_version, kind), id)| (&**api_version, &**kind, *id))
     }
 
-    /// What `id` stands for.
+    /// Returns the struct of an id.
     #[must_use]
     pub fn get(&self, id: TypeId) -> &Struct {
         static NOTHING: OnceLock<Struct> = OnceLock::new();
@@ -162,7 +166,7 @@ impl Schema {
         self.structs.get(id.0 as usize).unwrap_or_else(nothing)
     }
 
-    /// A field of a struct.
+    /// Returns a field of a struct.
     #[must_use]
     pub fn field(&self, id: TypeId, name: &str) -> Option<&Field> {
         self.get(id).field(name)
@@ -170,7 +174,7 @@ impl Schema {
 }
 
 impl Struct {
-    /// The field called `name`.
+    /// Returns the field called `name`.
     #[must_use]
     pub fn field(&self, name: &str) -> Option<&Field> {
         let called = |at: &usize| self.fields.get(*at).map_or("", |field| &*field.name);
@@ -178,12 +182,12 @@ impl Struct {
         self.fields.get(*self.by_name.get(found)?)
     }
 
-    /// The fields that Go prints even if nobody set them.
+    /// The fields that Go prints even if they are unset.
     fn printed(&self) -> impl Iterator<Item = &Field> {
         self.printed.iter().filter_map(|at| self.fields.get(*at))
     }
 
-    /// Makes the tables of places, once all fields are there.
+    /// Builds the indexes after all fields were added.
     fn index(&mut self) {
         let name = |at: &usize| self.fields.get(*at).map(|field| field.name.clone());
         self.by_name = (0..self.fields.len()).collect();
@@ -192,7 +196,7 @@ impl Struct {
         self.printed = (0..self.fields.len()).filter(printed).collect();
     }
 
-    /// `DeploymentSpec`, as Go's errors say it.
+    /// `DeploymentSpec`, as in Go's errors.
     #[must_use]
     pub fn short_name(&self) -> &str {
         self.name.rsplit('.').next().unwrap_or(&self.name)

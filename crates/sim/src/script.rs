@@ -7,15 +7,15 @@ use std::time::Duration;
 use crate::selector::LabelSelector;
 
 mod addresses;
-mod life;
+mod lifecycle;
 mod nodes;
+mod status;
 mod text;
-mod view;
 
 pub use addresses::Addresses;
-pub use life::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
+pub use lifecycle::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
 pub use nodes::{Nodes, node, tolerates};
-pub use view::{PodStatusWriter, mark_unschedulable};
+pub use status::{PodStatusWriter, mark_unschedulable};
 
 /// The behaviour of a pod's containers after it is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

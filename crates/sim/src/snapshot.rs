@@ -1,7 +1,8 @@
-//! A cluster as text and back: takes `kubectl get -A -o yaml`, a List, or loose documents, gives objects; and the other way round.
+//! Reads and writes the objects of a cluster: `kubectl get -A -o yaml` output, a List, or separate documents.
 //!
-//! Loading passes all rules by: the objects were accepted once, by the cluster they come from, and are kept as they are, status, uid
-//! and times included. Only their resourceVersions are new, and what nobody wrote is filled in, as a server does whenever it reads an object.
+//! Loading skips validation and admission: the source cluster accepted the objects before, and they are
+//! stored as they are, including status, uid and timestamps. Only resourceVersions are new, and defaults are
+//! filled in, as a server does when it reads an object.
 
 mod text;
 
@@ -19,46 +20,46 @@ use crate::{convert, selector, tree};
 pub(crate) use text::parse_document;
 pub use text::{Trim, parse, parse_trimmed};
 
-/// Why a snapshot could not be read or written.
+/// A failure to read or write a snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
-    /// A document is no YAML.
+    /// A document is not valid YAML.
     #[error("document {number} cannot be read")]
     Document {
-        /// Its number, from 1.
+        /// The number of the document, from 1.
         number: usize,
-        /// What the parser says.
+        /// The parser's error.
         source: mainstay_yaml::Error,
     },
-    /// A value cannot be written as JSON or YAML.
+    /// A value cannot be written as YAML.
     #[error("an object cannot be written")]
     Write(#[source] mainstay_yaml::Error),
-    /// A tree cannot be read back.
+    /// A document is not a Kubernetes object.
     #[error("document {number} is no object")]
     NoObject {
-        /// Its number, from 1.
+        /// The number of the document, from 1.
         number: usize,
     },
-    /// A file or folder.
+    /// A file or directory cannot be read or written.
     #[error("{}", path.display())]
     File {
-        /// Which one.
+        /// The path of the file or directory.
         path: PathBuf,
-        /// What the system says.
+        /// The I/O error.
         source: std::io::Error,
     },
 }
 
-/// What became of a snapshot's objects.
+/// The result of loading a snapshot.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Loaded {
-    /// How many are in the cluster now.
+    /// The number of loaded objects.
     pub objects: usize,
-    /// Kinds the cluster does not serve, as `apiVersion kind`, with the objects left out.
+    /// `apiVersion kind` of the objects that were skipped because the cluster does not serve their kind.
     pub skipped: Vec<String>,
 }
 
-/// Puts objects into a cluster, definitions first, then namespaces, then the rest in their order.
+/// Loads objects into a cluster: definitions first, then namespaces, then the rest in their order.
 pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
     let mut objects = objects;
     objects.sort_by_key(|object| match tree::text(object, &["kind"]) {
@@ -73,7 +74,7 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
         .collect();
     for object in objects {
         note_absent_owners(state, &object, &known);
-        match place(state, object) {
+        match location(state, object) {
             Ok(()) => loaded.objects += 1,
             Err(kind) => loaded.skipped.push(kind),
         }
@@ -81,7 +82,7 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
     loaded
 }
 
-/// A snapshot may lack owners; what they own is no garbage for that.
+/// A snapshot may lack owners; their dependents must not be garbage collected for that reason.
 fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<str>>) {
     for owner in tree::list(object, &["metadata", "ownerReferences"]) {
         let uid = tree::text(owner, &["uid"]);
@@ -91,7 +92,7 @@ fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<st
     }
 }
 
-fn place(state: &mut State, object: Value) -> Result<(), String> {
+fn location(state: &mut State, object: Value) -> Result<(), String> {
     let (api_version, kind) = (
         tree::text(&object, &["apiVersion"]).to_owned(),
         tree::text(&object, &["kind"]).to_owned(),
@@ -140,7 +141,7 @@ fn reserve(state: &mut State, resource: &Arc<Resource>, value: &Value) {
     }
 }
 
-/// Every object of a cluster, table by table.
+/// Returns every object of a cluster, table by table.
 #[must_use]
 pub fn dump(state: &State) -> Vec<Value> {
     let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
@@ -151,7 +152,8 @@ pub fn dump(state: &State) -> Vec<Value> {
         .collect()
 }
 
-/// Objects as one YAML List, as `kubectl get -o yaml` prints it. Each is written by itself, so that there may be any number of them.
+/// Writes objects as one YAML List, as `kubectl get -o yaml` prints it. Each object is written separately, so
+/// that the number of objects is not limited.
 pub fn to_yaml(objects: &[Value]) -> Result<String, SnapshotError> {
     if objects.is_empty() {
         return yaml(&list(objects));
@@ -175,12 +177,12 @@ fn yaml(value: &Value) -> Result<String, SnapshotError> {
         .map_err(SnapshotError::Write)
 }
 
-/// Reads every `.yaml`, `.yml` and `.json` file of a folder (or one file), in name order.
+/// Reads every `.yaml`, `.yml` and `.json` file of a directory (or one file), ordered by name.
 pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
     read_path_trimmed(path, |_| ())
 }
 
-/// The same; each object is trimmed as soon as it is read.
+/// Like [`read_path`]; each object is trimmed as soon as it is parsed.
 pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let wrong = |path: &Path| {
         let path = path.to_owned();
@@ -213,8 +215,9 @@ pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, Snapshot
     Ok(objects)
 }
 
-/// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` for the cluster's own.
-pub fn write_directory(state: &State, folder: &Path) -> Result<usize, SnapshotError> {
+/// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` as the namespace of cluster-scoped
+/// objects.
+pub fn write_directory(state: &State, directory: &Path) -> Result<usize, SnapshotError> {
     let mut count = 0;
     let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
     for resource in tables {
@@ -225,10 +228,10 @@ pub fn write_directory(state: &State, folder: &Path) -> Result<usize, SnapshotEr
             } else {
                 &meta.namespace
             };
-            let place = folder.join(&*resource.table).join(namespace);
-            let file = place.join(format!("{}.yaml", meta.name.replace(':', "_")));
+            let location = directory.join(&*resource.table).join(namespace);
+            let file = location.join(format!("{}.yaml", meta.name.replace(':', "_")));
             let text = yaml(&object.value())?;
-            let done = std::fs::create_dir_all(&place).and_then(|()| std::fs::write(&file, text));
+            let done = std::fs::create_dir_all(&location).and_then(|()| std::fs::write(&file, text));
             done.map_err(|source| SnapshotError::File { path: file, source })?;
             count += 1;
         }
@@ -247,12 +250,12 @@ kind: List
 items:
 - apiVersion: v1
   kind: Namespace
-  metadata: {name: shop}
+  metadata: {name: apps}
 - apiVersion: v1
   kind: Pod
   metadata:
     name: p
-    namespace: shop
+    namespace: apps
     uid: 11111111-1111-1111-1111-111111111111
     ownerReferences: [{apiVersion: apps/v1, kind: ReplicaSet, name: gone, uid: 22222222-2222-2222-2222-222222222222}]
   spec: {containers: [{name: c, image: i}]}
@@ -263,12 +266,12 @@ items:
 ---
 apiVersion: v1
 kind: ConfigMap
-metadata: {name: c, namespace: shop}
+metadata: {name: c, namespace: apps}
 data: {on: \"yes\"}
 ";
 
     #[test]
-    fn a_list_is_written_as_if_it_were_written_whole() {
+    fn lists_are_written_like_one_document() {
         let long =
             "a text that is longer than a line of YAML may be and is folded, wherever it stands ".repeat(3);
         let pod = json!({"kind": "Pod", "metadata": {"name": "p", "labels": {"a": "1"}}, "spec": [[{"x": long}], "- y\nz\n"]});
@@ -278,7 +281,7 @@ data: {on: \"yes\"}
     }
 
     #[test]
-    fn a_snapshot_is_loaded_as_it_is() {
+    fn snapshots_are_loaded_unchanged() {
         let cluster = Cluster::default();
         let loaded = cluster.with(|state| load(state, parse(TEXT).unwrap()));
         cluster.settle();
@@ -289,13 +292,13 @@ data: {on: \"yes\"}
                 skipped: vec!["example.com/v1 Thing".into()]
             }
         );
-        let pod = cluster.with(|state| state.store.get("pods", "shop/p").unwrap().value());
+        let pod = cluster.with(|state| state.store.get("pods", "apps/p").unwrap().value());
         assert_eq!(pod["status"]["phase"], "Running");
         assert_eq!(pod["metadata"]["uid"], "11111111-1111-1111-1111-111111111111");
     }
 
     #[test]
-    fn what_nobody_wrote_is_filled_in_so_that_a_manifest_comes_to_rest() {
+    fn defaults_are_filled_in_on_load() {
         let text = "\
 apiVersion: apps/v1
 kind: Deployment
@@ -312,7 +315,7 @@ spec:
     }
 
     #[test]
-    fn what_is_dumped_can_be_loaded() {
+    fn dumps_can_be_loaded() {
         let first = Cluster::default();
         first.with(|state| load(state, parse(TEXT).unwrap()));
         let text = first.with(|state| to_yaml(&dump(state)).unwrap());
@@ -329,7 +332,7 @@ spec:
     }
 
     #[test]
-    fn what_is_no_object_is_refused() {
+    fn documents_that_are_not_objects_are_rejected() {
         assert_eq!(parse("- a\n").unwrap_err().to_string(), "document 1 is no object");
         assert_eq!(
             parse("a: b\n---\n{").unwrap_err().to_string(),

@@ -318,7 +318,7 @@ impl Status {
         Self::new(500, "", message)
     }
 
-    /// The server cannot respond at the moment.
+    /// The server is temporarily unavailable.
     #[must_use]
     pub fn unavailable(message: impl Into<String>) -> Self {
         Self::new(503, "ServiceUnavailable", message)

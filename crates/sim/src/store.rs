@@ -41,18 +41,18 @@ struct Table {
     /// Wakers of watches by namespace; the empty namespace stands for all.
     waiting: BTreeMap<Box<str>, Vec<Waker>>,
     /// Events since all wakers were last notified.
-    unheard: usize,
+    pending_events: usize,
 }
 
 impl Table {
     fn note(&mut self, event: Event) {
-        self.unheard += 1;
+        self.pending_events += 1;
         self.history.push(event);
     }
 
     /// Removes and returns all wakers.
     fn take_all(&mut self) -> Vec<Waker> {
-        self.unheard = 0;
+        self.pending_events = 0;
         std::mem::take(&mut self.waiting)
             .into_values()
             .flatten()
@@ -61,12 +61,12 @@ impl Table {
 
     /// Removes and returns the wakers of watches affected by events after `since`. Returns all of them now
     /// and then, before the history drops events that idle watches have not seen.
-    fn take_concerned(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
+    fn take_affected(&mut self, since: u64, history_limit: usize) -> Vec<Waker> {
         if self.waiting.is_empty() {
             return Vec::new();
         }
         let events = self.history.after(since);
-        let Some(events) = events.filter(|_| self.unheard < history_limit / 2) else {
+        let Some(events) = events.filter(|_| self.pending_events < history_limit / 2) else {
             return self.take_all();
         };
         let namespaces: BTreeSet<&str> = events
@@ -203,9 +203,9 @@ impl Store {
             key,
         };
         if let Some(previous) = previous {
-            self.forget(previous.meta(), &location);
+            self.unindex(previous.meta(), &location);
         }
-        self.remember(object.meta(), location);
+        self.index(object.meta(), location);
         object
     }
 
@@ -224,7 +224,7 @@ impl Store {
             previous: Some(Arc::clone(&previous)),
         };
         self.table(table).note(event);
-        self.forget(
+        self.unindex(
             previous.meta(),
             &ObjectLocation {
                 table: Arc::clone(table),
@@ -274,7 +274,7 @@ impl Store {
         let (limit, tables) = (self.history_limit, self.tables.values_mut());
         let changed = tables.filter(|table| table.history.last_version() > since);
         changed
-            .flat_map(|table| table.take_concerned(since, limit))
+            .flat_map(|table| table.take_affected(since, limit))
             .collect()
     }
 
@@ -292,11 +292,11 @@ impl Store {
             objects: BTreeMap::new(),
             history: History::new(limit),
             waiting: BTreeMap::new(),
-            unheard: 0,
+            pending_events: 0,
         })
     }
 
-    fn remember(&mut self, meta: &Meta, location: ObjectLocation) {
+    fn index(&mut self, meta: &Meta, location: ObjectLocation) {
         for owner in &meta.owners {
             self.dependents
                 .entry(owner.uid.clone())
@@ -306,7 +306,7 @@ impl Store {
         self.locations.insert(meta.uid.clone(), location);
     }
 
-    fn forget(&mut self, meta: &Meta, location: &ObjectLocation) {
+    fn unindex(&mut self, meta: &Meta, location: &ObjectLocation) {
         for owner in &meta.owners {
             if let Some(locations) = self.dependents.get_mut(&owner.uid) {
                 locations.remove(location);
@@ -356,7 +356,7 @@ mod tests {
     }
 
     #[test]
-    fn the_past_can_be_read_until_it_is_compacted() {
+    fn history_is_readable_until_compaction() {
         let (mut store, table) = (Store::new(10), Arc::from("t"));
         let first = put(&mut store, &table, "n", "a", "1");
         let second = put(&mut store, &table, "n", "a", "2");

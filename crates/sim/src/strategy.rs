@@ -1,5 +1,5 @@
-//! What each kind does at a write beyond the common steps: takes the object on its way in, gives it with the fields that only the
-//! server may set. The real server calls these strategies.
+//! Per-kind behaviour of writes (called strategies in the API server), such as fields that only the server
+//! sets.
 
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ mod service;
 pub use namespace::finalize;
 pub use pod::qos_class;
 
-/// Just before a new object is validated.
+/// Called before a new object is validated.
 pub fn prepare_create(
     state: &mut State,
     resource: &Resource,
@@ -48,7 +48,7 @@ pub fn prepare_create(
     Ok(())
 }
 
-/// Just before a changed object is validated.
+/// Called before a changed object is validated.
 pub fn prepare_update(
     state: &mut State,
     resource: &Resource,
@@ -84,7 +84,7 @@ pub fn prepare_update(
     Ok(())
 }
 
-/// Just after a new object was stored.
+/// Called after a new object was stored.
 pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = object.value();
@@ -93,7 +93,7 @@ pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>
     }
 }
 
-/// Just after a changed object was stored.
+/// Called after a changed object was stored.
 pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, new: &Arc<Object>) {
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = new.value();
@@ -109,7 +109,7 @@ pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, n
     }
 }
 
-/// Just before an object leaves the store.
+/// Called before an object is removed from the store.
 pub fn after_delete(state: &mut State, resource: &Resource, object: &Arc<Object>) {
     if resource.is("", "services") {
         service::release(state, &object.value());
@@ -119,7 +119,7 @@ pub fn after_delete(state: &mut State, resource: &Resource, object: &Arc<Object>
     }
 }
 
-/// Deletions that follow rules of their own; `None` for the common way.
+/// Deletes kinds with a special deletion; `None` for all other kinds.
 pub fn special_delete(
     state: &mut State,
     target: &Target<'_>,
@@ -140,7 +140,7 @@ pub fn special_delete(
     Ok(None)
 }
 
-/// The seconds a kind waits before it goes; `None` when it has no grace period.
+/// Returns the grace period of a kind in seconds; `None` if it has none.
 #[must_use]
 pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> Option<i64> {
     if !resource.is("", "pods") {
@@ -157,7 +157,7 @@ pub fn grace_period(resource: &Resource, value: &Value, asked: Option<i64>) -> O
     Some(if period < 0 { 1 } else { period })
 }
 
-/// Whether the status is a subresource of its own, out of reach for ordinary writes.
+/// Returns whether the status is a subresource that ordinary writes cannot change.
 fn has_status(resource: &Resource) -> bool {
     resource.subresource("status").is_some()
 }
@@ -174,7 +174,7 @@ fn reset_status(state: &State, resource: &Resource, value: &mut Value) {
     }
 }
 
-/// A write to the status leaves everything else as it was, except some metadata.
+/// A write to the status keeps everything else, except for some metadata.
 fn status_update(resource: &Resource, new: &mut Value, old: &Value) {
     if matches!(resource.shape, Shape::Custom(_)) {
         let (status, managed) = (
@@ -215,7 +215,7 @@ fn put(value: &mut Value, path: &[&str], new: Option<Value>) {
     }
 }
 
-/// The generation counts changes of what the user wants; it has to be called after the status was put back.
+/// Increases the generation if the desired state changed. Must be called after the status was restored.
 fn bump_generation(resource: &Resource, new: &mut Value, old: &Value) {
     let changed = match (&*resource.group, &*resource.plural) {
         _ if matches!(resource.shape, Shape::Custom(_)) => differs(
@@ -262,21 +262,21 @@ fn differs(new: &Value, old: &Value, except: &[&str]) -> bool {
             .any(|key| !new.contains_key(key))
 }
 
-/// A `DaemonSet` counts its templates in an annotation that only the server may set.
+/// A `DaemonSet` counts its templates in an annotation that only the server sets.
 fn template_generation(new: &mut Value, old: Option<&Value>) {
-    let place = [
+    let location = [
         "metadata",
         "annotations",
         "deprecated.daemonset.template.generation",
     ];
-    let before: i64 = old.map_or(0, |old| tree::text(old, &place).parse().unwrap_or(0));
+    let before: i64 = old.map_or(0, |old| tree::text(old, &location).parse().unwrap_or(0));
     let template = ["spec", "template"];
     let changed = old.is_none_or(|old| tree::get(old, &template) != tree::get(new, &template));
     let count = if changed { before + 1 } else { before };
-    tree::set(new, &place, count.max(1).to_string());
+    tree::set(new, &location, count.max(1).to_string());
 }
 
-/// A Job without a selector of its own gets one by its uid.
+/// A Job without a selector gets one that matches its uid.
 fn job_selector(value: &mut Value) {
     if tree::flag(value, &["spec", "manualSelector"]) {
         return;
@@ -294,7 +294,7 @@ fn job_selector(value: &mut Value) {
     for (key, text) in pairs {
         tree::set_default(value, &["spec", "template", "metadata", "labels", key], text);
     }
-    // What is read back from storage is defaulted again, now that the template has labels.
+    // An object read from storage is defaulted again, and now the template has labels.
     if let Some(labels) = tree::get(value, &["spec", "template", "metadata", "labels"]).cloned() {
         tree::set_default(value, &["metadata", "labels"], labels);
     }

@@ -1,4 +1,4 @@
-//! Objects as rows: takes objects, gives the `Table` that `kubectl get` prints. Columns per kind are in the files below.
+//! Renders objects as the `Table` that `kubectl get` prints. The columns of each kind are in the submodules.
 
 use serde_json::{Value, json};
 
@@ -16,20 +16,20 @@ mod pod;
 
 pub use age::age;
 
-/// How much of each object a row carries.
+/// How much of each object a row contains.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Include {
     /// Its metadata.
     #[default]
     Metadata,
-    /// All of it.
+    /// The whole object.
     Object,
     /// Nothing.
     None,
 }
 
 impl Include {
-    /// Reads `includeObject`.
+    /// Parses `includeObject`.
     #[must_use]
     pub fn parse(text: &str) -> Option<Self> {
         match text {
@@ -54,7 +54,7 @@ pub(crate) struct Column {
 /// Columns and, for an object, its cells.
 type Printer = (Vec<Column>, Box<dyn Fn(&Value, &State) -> Vec<Value>>);
 
-/// The table of `objects`.
+/// Renders `objects` as a table.
 #[must_use]
 pub fn render(
     state: &State,

@@ -1,5 +1,4 @@
-//! Which objects are acceptable: takes an object (and its predecessor), gives what is wrong with it. One function per kind, in the files
-//! below; the table here says which.
+//! Validates objects and updates. One function per kind, in the submodules; the table here assigns them.
 
 use serde_json::Value;
 
@@ -18,10 +17,10 @@ mod small;
 
 use names::NameRule;
 
-/// Takes the object, its predecessor if it has one, and a place for what is wrong.
+/// Validates an object against its old version, if any, and adds errors.
 type Validator = fn(&Value, Option<&Value>, &mut FieldErrors);
 
-/// Which function judges which kind.
+/// The validator of each kind.
 const TABLE: &[(&str, &str, Validator)] = &[
     ("", "configmaps", core::config_map),
     ("", "events", small::event),
@@ -74,7 +73,7 @@ const TABLE: &[(&str, &str, Validator)] = &[
     ("storage.k8s.io", "storageclasses", small::storage_class),
 ];
 
-/// Checks a new object.
+/// Validates a new object.
 #[must_use]
 pub fn create(resource: &Resource, value: &Value, context: &mut Context) -> FieldErrors {
     let mut errors = meta::object_meta(value, resource.namespaced, name_rule(resource));
@@ -88,10 +87,10 @@ pub fn create(resource: &Resource, value: &Value, context: &mut Context) -> Fiel
     errors
 }
 
-/// Checks a changed object.
+/// Validates a changed object.
 #[must_use]
 pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Context) -> FieldErrors {
-    // The real server checks metadata at several stations of an update, so causes are listed several times.
+    // The API server validates metadata several times during an update, so causes are listed several times.
     let mut errors = meta::object_meta(new, resource.namespaced, names::path_segment);
     errors.append(meta::object_meta_update(new, old));
     match &resource.shape {
@@ -114,7 +113,7 @@ pub fn update(resource: &Resource, new: &Value, old: &Value, context: &mut Conte
     errors
 }
 
-/// Kinds whose update is checked as if it were a create, too.
+/// Kinds whose updates are also validated like a create.
 fn checks_whole_object(resource: &Resource) -> bool {
     matches!(
         &*resource.plural,
@@ -123,12 +122,12 @@ fn checks_whole_object(resource: &Resource) -> bool {
 }
 
 fn by_kind(resource: &Resource, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
-    if let Some((_, _, judge)) = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural)) {
-        judge(new, old, errors);
+    if let Some((_, _, validate)) = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural)) {
+        validate(new, old, errors);
     }
 }
 
-/// How names of a kind are checked.
+/// Returns the name validation of a kind.
 #[must_use]
 pub fn name_rule(resource: &Resource) -> NameRule {
     match (&*resource.group, &*resource.plural) {

@@ -1,5 +1,5 @@
-//! Writes by the rules: takes an object and a context, gives the stored version or a refusal. Here are the steps every kind
-//! shares; what differs per kind is in `strategy`, `defaults` and `validation`.
+//! Validated writes: the steps that all kinds share. What differs by kind is in `strategy`, `defaults` and
+//! `validation`.
 
 use std::sync::Arc;
 
@@ -22,7 +22,7 @@ pub use create::create;
 pub use delete::{DeleteOptions, Deleted, Propagation, delete, delete_now};
 pub use update::{Change, Updated, update};
 
-/// An object and the resource it is sent to.
+/// The target of a write.
 #[derive(Clone, Copy, Debug)]
 pub struct Target<'a> {
     /// The resource.
@@ -40,15 +40,15 @@ impl Target<'_> {
         crate::object::key(self.namespace, self.name)
     }
 
-    /// The refusal for an object that is not there.
+    /// The error for an object that does not exist.
     #[must_use]
     pub fn not_found(&self) -> Status {
         Status::not_found(self.resource.qualified(), self.name)
     }
 }
 
-/// Reads a sent object as its kind: checks kind and version, drops what the type does not know (or refuses it), brings it to the
-/// form the server keeps.
+/// Decodes an object as its kind: checks kind and version, drops or rejects unknown fields, and converts it
+/// to the internal form.
 pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mut Context) -> Result<Value> {
     context.resets_owners = crate::apply::resets(&value);
     crate::apply::pack(&mut value);
@@ -79,7 +79,7 @@ pub fn decode(state: &State, resource: &Resource, mut value: Value, context: &mu
     Ok(decoded.value)
 }
 
-/// Whether the real server has types of that version, served or not: those of its own and the old ones of the group.
+/// Returns whether the API server has types of that version, served or not: its own and the group's old ones.
 fn is_registered(state: &State, resource: &Resource, api_version: &str) -> bool {
     let old = api_version
         .strip_prefix(&*resource.group)
@@ -152,7 +152,7 @@ fn report_unknown(resource: &Resource, unknown: &[String], context: &mut Context
     }
 }
 
-/// Warnings about an object that is fine otherwise.
+/// Adds warnings about a valid object.
 fn warn(target: &Target<'_>, new: &Value, old: Option<&Value>, context: &mut Context) {
     match &target.resource.shape {
         Shape::Custom(_) => crate::crd::warn(new, old, context),
@@ -167,19 +167,19 @@ fn warn(target: &Target<'_>, new: &Value, old: Option<&Value>, context: &mut Con
     }
 }
 
-/// Freezes without storing: what a dry run answers with.
+/// Creates an object without storing it, for the response of a dry run.
 pub(crate) fn freeze(resource: &Resource, value: &Value) -> Arc<Object> {
     Arc::new(Object::freeze(value, selector::selectable(resource, value)))
 }
 
-/// Stores, in the version the table is kept in.
+/// Stores an object in the stored version of its table.
 pub(crate) fn persist(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
     let value = crate::convert::to_stored(resource, value);
     let fields = selector::selectable(resource, &value);
     state.store.put(&resource.table, value, fields)
 }
 
-/// The stored object as the resource's version shows it, packed.
+/// Returns the stored object and its packed tree in the resource's version.
 pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>, Value)> {
     let object = state.store.get(&target.resource.table, &target.key())?;
     Some((
@@ -188,7 +188,7 @@ pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>
     ))
 }
 
-/// The object's namespace must be the request's, or be silent.
+/// The object's namespace must be empty or that of the request.
 fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
     let expected = if target.resource.namespaced {
@@ -200,7 +200,7 @@ fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
         return Ok(());
     }
     if expected.is_empty() {
-        // A kind without namespaces forgives one that is written all the same.
+        // The namespace of a cluster-scoped object is ignored.
         tree::remove(value, &["metadata", "namespace"]);
         return Ok(());
     }

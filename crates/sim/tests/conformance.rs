@@ -1,4 +1,4 @@
-//! Every scenario on the simulator gives the transcript that is stored with it. `BLESS=1` stores what it gives now.
+//! Every scenario run on the simulator produces its stored transcript. `BLESS=1` updates the stored ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -21,7 +21,7 @@ async fn transcript(name: &str, text: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_scenario_gives_its_transcript() {
+async fn every_scenario_produces_its_transcript() {
     let bless = std::env::var_os("BLESS").is_some();
     let mut wrong = Vec::new();
     for scenario in SCENARIOS {
@@ -54,7 +54,7 @@ async fn every_scenario_gives_its_transcript() {
 }
 
 #[tokio::test]
-async fn a_scenario_run_twice_gives_the_same_trace() {
+async fn repeated_runs_produce_the_same_trace() {
     for scenario in SCENARIOS {
         let mut traces = Vec::new();
         for _ in 0..2 {

@@ -1,4 +1,5 @@
-//! The definitions of others are accepted, every rule in them compiled: those of each Istio that is at hand, and the Sail Operator's.
+//! Third-party definitions are accepted and all their rules compile: those of each available Istio version,
+//! and the Sail Operator's.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "helpers of tests")]
 
@@ -9,7 +10,7 @@ use kube::api::{Api, PostParams};
 use mainstay_sim::{Cluster, snapshot};
 use serde_json::Value;
 
-/// Creates every definition of a file in a cluster of its own; gives how many rules they have.
+/// Creates every definition of a file in a new cluster; returns the number of their rules.
 async fn load(file: &Path) -> usize {
     let text = std::fs::read_to_string(file).unwrap();
     let cluster = Cluster::default();
@@ -49,8 +50,8 @@ fn count(value: &Value) -> usize {
     }
 }
 
-fn below(folder: &Path) -> Vec<PathBuf> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten();
+fn below(directory: &Path) -> Vec<PathBuf> {
+    let entries = std::fs::read_dir(directory).into_iter().flatten();
     let mut all: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     all.sort();
     all
@@ -68,20 +69,20 @@ async fn istio_of_every_version() {
 }
 
 #[tokio::test]
-async fn the_sail_operators_if_they_are_at_hand() {
+async fn sail_operator_definitions() {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for folder in [
+    for directory in [
         "../../../shared/data/sail-crds",
         "../../../../shared/data/sail-crds",
     ] {
-        for file in below(&here.join(folder)) {
+        for file in below(&here.join(directory)) {
             load(&file).await;
         }
     }
 }
 
 #[tokio::test]
-async fn a_definition_that_is_wrong_is_refused() {
+async fn invalid_definitions_are_rejected() {
     let wrong = r#"{"metadata": {"name": "a.b.c"}, "spec": {"group": "b.c", "scope": "Cluster", "names": {"plural": "a", "kind": "A"},
         "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema":
         {"type": "object", "x-kubernetes-validations": [{"rule": "self.nope"}]}}}]}}"#;

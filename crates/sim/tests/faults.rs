@@ -1,4 +1,4 @@
-//! What goes wrong goes wrong exactly where it was asked to, and the same seed gives the same trace.
+//! Injected faults occur exactly where they were requested, and the same seed produces the same trace.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,33 +26,33 @@ fn cluster_with(trigger: Trigger, fault: Fault) -> (Cluster, Api<ConfigMap>) {
     (cluster, api)
 }
 
-/// What an untouched client sees.
-fn witness(cluster: &Cluster) -> Api<ConfigMap> {
-    Api::default_namespaced(Client::new(cluster.connect("witness"), "default"))
+/// A client without faults.
+fn plain_client(cluster: &Cluster) -> Api<ConfigMap> {
+    Api::default_namespaced(Client::new(cluster.connect("plain"), "default"))
 }
 
 fn map(name: &str) -> ConfigMap {
     serde_json::from_value(json!({"metadata": {"name": name}})).unwrap()
 }
 
-/// A create struck by `fault`: what the client is told, and whether it happened.
-async fn check_create(fault: Fault, told: &str, happened: bool) {
+/// Injects `fault` into a create: checks the client's result and whether the object was created.
+async fn check_create(fault: Fault, message: &str, happened: bool) {
     let (cluster, api) = cluster_with(Trigger::Write(0), fault);
     let result = api.create(&PostParams::default(), &map("a")).await;
     let text = result.map_or_else(
         |error| error.to_string(),
         |made| format!("made {}", made.name_any()),
     );
-    assert!(text.contains(told), "{text}");
+    assert!(text.contains(message), "{text}");
     assert_eq!(
-        witness(&cluster).get_opt("a").await.unwrap().is_some(),
+        plain_client(&cluster).get_opt("a").await.unwrap().is_some(),
         happened,
-        "{told}"
+        "{message}"
     );
 }
 
 #[tokio::test]
-async fn a_write_is_lost_refused_or_done_without_a_word() {
+async fn write_faults() {
     check_create(Fault::LoseRequest, "connection reset", false).await;
     check_create(Fault::LoseResponse, "connection reset", true).await;
     check_create(Fault::CrashBefore, "has crashed", false).await;
@@ -65,7 +65,7 @@ async fn a_write_is_lost_refused_or_done_without_a_word() {
 }
 
 #[tokio::test]
-async fn a_dead_client_stays_dead_until_it_is_restarted() {
+async fn a_crashed_client_fails_until_it_is_restarted() {
     let (cluster, api) = cluster_with(Trigger::Write(0), Fault::CrashAfter);
     assert!(api.create(&PostParams::default(), &map("a")).await.is_err());
     assert!(api.get("a").await.is_err());
@@ -74,9 +74,9 @@ async fn a_dead_client_stays_dead_until_it_is_restarted() {
 }
 
 #[tokio::test]
-async fn a_lagging_replica_shows_the_past() {
+async fn a_lagging_replica_returns_old_state() {
     let (cluster, api) = cluster_with(Trigger::Request(0), Fault::Stale(2));
-    let other = witness(&cluster);
+    let other = plain_client(&cluster);
     for name in ["a", "b", "c"] {
         other.create(&PostParams::default(), &map(name)).await.unwrap();
     }
@@ -90,7 +90,7 @@ async fn a_lagging_replica_shows_the_past() {
     );
 }
 
-/// A watch struck by `fault`: the events of three creates as the watcher sees them.
+/// Injects `fault` into a watch: checks the events of three creates as the watcher sees them.
 async fn check_watch(fault: Fault, expected: &[&str]) {
     let (cluster, api) = cluster_with(Trigger::Watch(0), fault);
     let version = cluster.with(|state| state.store.version()).to_string();
@@ -99,7 +99,7 @@ async fn check_watch(fault: Fault, expected: &[&str]) {
             .await
             .unwrap(),
     );
-    let other = witness(&cluster);
+    let other = plain_client(&cluster);
     for name in ["a", "b", "c"] {
         other.create(&PostParams::default(), &map(name)).await.unwrap();
     }
@@ -117,7 +117,7 @@ async fn check_watch(fault: Fault, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_watch_is_dropped_expired_gapped_or_doubled() {
+async fn watch_faults() {
     check_watch(Fault::DropWatch(1), &["a"]).await;
     check_watch(Fault::ExpireWatch(2), &["a", "b", "410 Expired"]).await;
     check_watch(Fault::SkipEvent(1), &["a", "c"]).await;
@@ -125,9 +125,9 @@ async fn a_watch_is_dropped_expired_gapped_or_doubled() {
 }
 
 #[tokio::test]
-async fn a_watch_ends_when_the_clusters_clock_says_so() {
+async fn watches_time_out_on_the_cluster_clock() {
     let cluster = Cluster::default();
-    let api = witness(&cluster);
+    let api = plain_client(&cluster);
     let version = cluster.with(|state| state.store.version()).to_string();
     let mut events = Box::pin(
         api.watch(&WatchParams::default().timeout(60), &version)
@@ -137,13 +137,13 @@ async fn a_watch_ends_when_the_clusters_clock_says_so() {
     cluster.advance(Duration::from_secs(59));
     assert!(events.next().now_or_never().is_none());
     cluster.advance(Duration::from_secs(1));
-    // The last thing a watch with bookmarks says is how far it got.
+    // A watch with bookmarks ends with a bookmark.
     assert!(matches!(events.next().await, Some(Ok(WatchEvent::Bookmark(_)))));
     assert!(events.next().await.is_none());
 }
 
 #[test]
-fn a_client_may_have_a_wrong_clock() {
+fn client_clock_skew() {
     let cluster = Cluster::default();
     let start = cluster.now();
     cluster.with(|state| {
@@ -194,7 +194,7 @@ async fn random_run(seed: u64) -> String {
 }
 
 #[tokio::test]
-async fn the_same_seed_gives_the_same_trace_a_hundred_times() {
+async fn the_same_seed_produces_the_same_trace_a_hundred_times() {
     let mut traces = std::collections::BTreeSet::new();
     for seed in 0..100 {
         let (first, second) = (random_run(seed).await, random_run(seed).await);

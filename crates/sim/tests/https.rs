@@ -1,5 +1,5 @@
-//! Webhooks beyond this process: the scenarios about webhooks again, with every question asked over HTTPS on loopback. The transcripts
-//! are the stored ones, which a real server gives too.
+//! Runs the scenarios about webhooks again, with every call over HTTPS on loopback. The transcripts are the
+//! stored ones, which a real server produces too.
 
 #![allow(clippy::panic, clippy::print_stdout, reason = "helpers of tests")]
 
@@ -13,7 +13,7 @@ use mainstay_conformance::{Host, SCENARIOS, run};
 use mainstay_sim::admission::HttpsTransport;
 use simulated::Simulated;
 
-/// The simulator with the runner's own HTTPS server for webhooks, as a real cluster has it.
+/// The simulator with webhooks on the runner's HTTPS server, as with a real cluster.
 struct Outward(Simulated);
 
 impl Host for Outward {
@@ -33,12 +33,12 @@ impl Host for Outward {
 }
 
 #[tokio::test]
-async fn webhooks_are_asked_over_https() {
+async fn webhooks_are_called_over_https() {
     let mut wrong = Vec::new();
     let mut count = 0;
     for scenario in SCENARIOS.iter().filter(|one| one.text.contains("\nHOOK ")) {
         let host = Outward(Simulated::default());
-        // Scenarios name addresses, not services.
+        // Scenarios use URLs, not services.
         host.0
             .0
             .set_webhook_transport(Arc::new(HttpsTransport::new(|_| None)));

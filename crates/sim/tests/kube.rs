@@ -43,7 +43,7 @@ async fn a_reflector_with_pages_survives_a_compacted_history() {
     cluster.with(|state| state.store.compact(state.store.version()));
     let mut relisted = 0;
     while relisted < 6 {
-        // The first item is the error that the watch was too far behind.
+        // The first item is the error that the watch is too far behind.
         if events.next().await.unwrap().is_ok() {
             relisted += 1;
         }
@@ -51,7 +51,7 @@ async fn a_reflector_with_pages_survives_a_compacted_history() {
 }
 
 #[tokio::test]
-async fn a_refused_service_gives_its_address_back() {
+async fn a_rejected_service_releases_its_address() {
     let cluster = Cluster::default();
     let services: Api<k8s_openapi::api::core::v1::Service> = Api::default_namespaced(client(&cluster));
     let service = |name: &str, port: i32| {
@@ -77,7 +77,7 @@ async fn a_refused_service_gives_its_address_back() {
     assert_eq!(last(&second), last(&first) + 1);
 }
 
-/// The functions of the suite as tests.
+/// Defines a test for each function of the suite.
 macro_rules! test {
     ($name:ident) => {
         #[tokio::test]

@@ -1,4 +1,4 @@
-//! The cluster over HTTPS, as a stranger meets it: protocols, users, limits, watches, and the end.
+//! The cluster over HTTPS: protocols, users, limits, watches, and shutdown.
 
 #![allow(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use serde_json::{Value, json};
 use tokio::net::TcpStream;
 use tokio_rustls::TlsConnector;
 
-/// Just enough of bodies for a test.
+/// A minimal replacement for `http_body_util`.
 mod http_body_util_lite {
     use std::convert::Infallible;
     use std::pin::Pin;
@@ -34,7 +34,7 @@ mod http_body_util_lite {
     use bytes::Bytes;
     use http_body::{Body, Frame, SizeHint};
 
-    /// A body that is there at once.
+    /// A complete body.
     #[derive(Debug)]
     pub(super) struct Full(pub(super) Option<Bytes>);
 
@@ -58,13 +58,13 @@ mod http_body_util_lite {
         }
     }
 
-    /// What comes next.
+    /// Returns the next data frame.
     pub(super) async fn next(body: &mut hyper::body::Incoming) -> Option<Bytes> {
         let frame = std::future::poll_fn(|context| Pin::new(&mut *body).poll_frame(context)).await?;
         frame.ok()?.into_data().ok()
     }
 
-    /// All of it.
+    /// Collects the whole body.
     pub(super) async fn collect(mut body: hyper::body::Incoming) -> Vec<u8> {
         let mut all = Vec::new();
         while let Some(bytes) = next(&mut body).await {
@@ -82,12 +82,12 @@ struct Client {
 /// A certificate and its key.
 type Shown = (CertificateDer<'static>, PrivateKeyDer<'static>);
 
-/// A TLS connection that offers one protocol.
+/// Opens a TLS connection that offers one protocol.
 async fn dial(server: &Server, protocol: &[u8]) -> tokio_rustls::client::TlsStream<TcpStream> {
     dial_as(server, protocol, None).await
 }
 
-/// The same with a client certificate.
+/// Like [`dial`], with a client certificate.
 async fn dial_as(
     server: &Server,
     protocol: &[u8],
@@ -114,7 +114,7 @@ async fn dial_as(
         .unwrap()
 }
 
-/// The token in a kubeconfig.
+/// Returns the token in a kubeconfig.
 fn token(server: &Server, user: User) -> String {
     let text = server.kubeconfig(user).unwrap();
     let line = text.lines().find(|line| line.contains("token:")).unwrap();
@@ -170,7 +170,7 @@ impl Client {
             .await
     }
 
-    /// Begins a watch.
+    /// Starts a watch.
     async fn watch(&mut self, path: &str) -> hyper::body::Incoming {
         let request = request("GET", path, &self.token).body(Full(None)).unwrap();
         let response = self.send.send_request(request).await.unwrap();
@@ -203,7 +203,7 @@ fn admin() -> User {
 const MAPS: &str = "/api/v1/namespaces/default/configmaps";
 
 #[tokio::test]
-async fn both_protocols_are_spoken() {
+async fn http1_and_http2_are_supported() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
     let mut client = Client::of(&server, admin()).await;
     let (code, version) = client.get("/version").await;
@@ -227,10 +227,10 @@ async fn both_protocols_are_spoken() {
 }
 
 #[tokio::test]
-async fn users_are_told_apart() {
+async fn tokens_identify_users() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
-    let mut nobody = Client::with_token(&server, "").await;
-    let (code, status) = nobody.get(MAPS).await;
+    let mut anonymous = Client::with_token(&server, "").await;
+    let (code, status) = anonymous.get(MAPS).await;
     assert_eq!(code, 403);
     let text = "configmaps is forbidden: User \"system:anonymous\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
     assert_eq!(status["message"], text);
@@ -245,7 +245,7 @@ async fn users_are_told_apart() {
     assert_eq!(alice.get("/version").await.0, 200);
 }
 
-/// What a kubeconfig shows.
+/// Returns the client certificate in a kubeconfig.
 fn shown(kubeconfig: &str) -> Shown {
     let pem = |key: &str| {
         let line = kubeconfig
@@ -263,15 +263,15 @@ fn shown(kubeconfig: &str) -> Shown {
 async fn whoami(client: &mut Client) -> (StatusCode, Value) {
     let path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
     let review = json!({"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectReview"});
-    let (code, mut answer) = client.post(path, review).await;
+    let (code, mut response) = client.post(path, review).await;
     match code.as_u16() {
-        201 => (code, answer["status"]["userInfo"].take()),
-        _ => (code, answer["message"].take()),
+        201 => (code, response["status"]["userInfo"].take()),
+        _ => (code, response["message"].take()),
     }
 }
 
 #[tokio::test]
-async fn a_certificate_says_who_calls_until_it_expires() {
+async fn certificates_authenticate_until_they_expire() {
     let still = ServeOptions {
         speed: 0.0,
         ..ServeOptions::default()
@@ -299,7 +299,7 @@ async fn a_certificate_says_who_calls_until_it_expires() {
     let text = "configmaps is forbidden: User \"carol\" cannot list resource \"configmaps\" in API group \"\" in the namespace \"default\"";
     assert_eq!((code, &status["message"]), (StatusCode::FORBIDDEN, &json!(text)));
 
-    // The connection stays, the certificate does not.
+    // The connection remains open, but the certificate is no longer valid.
     cluster.advance(hour + Duration::from_secs(1));
     assert_eq!(
         whoami(&mut client).await,
@@ -316,7 +316,7 @@ async fn a_certificate_says_who_calls_until_it_expires() {
 }
 
 #[tokio::test]
-async fn a_certificate_of_another_authority_is_worth_nothing() {
+async fn certificates_of_other_authorities_are_ignored() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
     let (_other_cluster, other) = serve(&ServeOptions::default()).await;
     let root = User::named("root", &[MASTERS]);
@@ -333,11 +333,11 @@ async fn a_certificate_of_another_authority_is_worth_nothing() {
         (code, &status["message"]),
         (StatusCode::UNAUTHORIZED, &json!("Unauthorized"))
     );
-    // Who also has a token is who the token says.
+    // A token has precedence over the user of the certificate.
     let token = token(&server, User::named("alice", &[]));
     let mut alice = Client::with_both(&server, &token, Some(foreign())).await;
     assert_eq!(whoami(&mut alice).await.1["username"], "alice");
-    // A good certificate comes before a bad token; one that names nobody is as good as none.
+    // A valid certificate has precedence over an invalid token; one without a user name is ignored.
     let good = shown(
         &server
             .kubeconfig_with_certificate(&root, Duration::from_hours(1))
@@ -346,8 +346,8 @@ async fn a_certificate_of_another_authority_is_worth_nothing() {
     let mut root = Client::with_both(&server, "guessed", Some(good)).await;
     assert_eq!(whoami(&mut root).await.1["username"], "root");
     let nameless = server.kubeconfig_with_certificate(&User::named("", &[MASTERS]), Duration::from_mins(1));
-    let mut nobody = Client::with_certificate(&server, shown(&nameless.unwrap())).await;
-    let (code, status) = nobody.get(MAPS).await;
+    let mut anonymous = Client::with_certificate(&server, shown(&nameless.unwrap())).await;
+    let (code, status) = anonymous.get(MAPS).await;
     assert_eq!(code, 403);
     assert!(
         status["message"]
@@ -414,7 +414,7 @@ async fn bodies_have_a_limit_and_may_be_protobuf() {
 }
 
 #[tokio::test]
-async fn watches_stream_and_end_by_the_clusters_clock() {
+async fn watches_stream_and_time_out_on_the_cluster_clock() {
     let options = ServeOptions {
         speed: 1000.0,
         ..ServeOptions::default()
@@ -437,7 +437,7 @@ async fn watches_stream_and_end_by_the_clusters_clock() {
 }
 
 #[tokio::test]
-async fn pods_live_as_time_passes() {
+async fn pods_become_ready_as_time_passes() {
     let options = ServeOptions {
         speed: 100.0,
         ..ServeOptions::default()
@@ -497,15 +497,15 @@ async fn stopping_ends_watches_and_frees_the_port() {
 }
 
 #[tokio::test]
-async fn a_kubeconfig_is_for_its_owner_and_never_replaces_a_file() {
+async fn kubeconfig_files_are_private_and_never_replaced() {
     let (_cluster, server) = serve(&ServeOptions::default()).await;
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("config");
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("config");
     server.write_kubeconfig(admin(), &path).unwrap();
     let mode = std::os::unix::fs::PermissionsExt::mode(&std::fs::metadata(&path).unwrap().permissions());
     assert_eq!(mode & 0o777, 0o600);
-    let refused = server.write_kubeconfig(admin(), &path).unwrap_err();
-    assert_eq!(refused.to_string(), format!("cannot write {}", path.display()));
+    let rejected = server.write_kubeconfig(admin(), &path).unwrap_err();
+    assert_eq!(rejected.to_string(), format!("cannot write {}", path.display()));
 }
 
 #[tokio::test]

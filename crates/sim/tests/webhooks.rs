@@ -1,4 +1,5 @@
-//! Webhooks in this process: what controllers make goes through them too, and a refusal shows where it does on a real cluster.
+//! Webhooks in this process: pods created by controllers are reviewed, too, and a rejection appears where it
+//! does on a real cluster.
 
 #![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "helpers of tests")]
 
@@ -31,7 +32,7 @@ fn deployment() -> Value {
     })
 }
 
-/// A cluster at work whose pods go through a webhook that gives this response.
+/// A cluster with controllers whose pods are reviewed by a webhook with this response.
 fn cluster(response: Value) -> Cluster {
     let cluster = Cluster::default();
     let service = Destination::service("default", "injector", "/inject");
@@ -89,14 +90,14 @@ fn pods_of_controllers_are_injected() {
     for pod in pods {
         let containers = pod["spec"]["containers"].as_array().unwrap();
         assert_eq!(containers.len(), 2);
-        // What the webhook added got its defaults and the account's token like everything else.
+        // The container that the webhook added was defaulted and got the account's token.
         assert_eq!(containers[1]["imagePullPolicy"], "Always");
         assert_eq!(containers[1]["volumeMounts"].as_array().map(Vec::len), Some(1));
     }
 }
 
 #[test]
-fn a_refused_pod_shows_in_the_conditions_above_it() {
+fn rejected_pods_appear_in_the_conditions_of_their_owners() {
     let cluster = cluster(json!({"allowed": false, "status": {"message": "not here", "code": 403}}));
     assert!(all(&cluster, "pods").is_empty());
     for table in ["replicasets.apps", "deployments.apps"] {
@@ -107,13 +108,13 @@ fn a_refused_pod_shows_in_the_conditions_above_it() {
             .find(|one| one["type"] == "ReplicaFailure")
             .unwrap();
         assert_eq!(failure["reason"], "FailedCreate", "{table}");
-        let told = "admission webhook \"inject.example.com\" denied the request: not here";
-        assert_eq!(failure["message"], told, "{table}");
+        let message = "admission webhook \"inject.example.com\" denied the request: not here";
+        assert_eq!(failure["message"], message, "{table}");
     }
 }
 
 #[test]
-fn tokens_and_headers_say_who_calls() {
+fn tokens_and_headers_identify_the_caller() {
     let cluster = Cluster::default();
     let known = User::named("alice", &["team-a"]);
     cluster.with(|state| {

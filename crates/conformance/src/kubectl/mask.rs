@@ -1,9 +1,10 @@
-//! What two clusters may differ in: takes a line that `kubectl` printed, gives it with such parts masked and columns set two blanks apart.
+//! Masks the parts of `kubectl` output that differ between clusters, and reduces the gap between columns to
+//! two blanks.
 
-/// The alphabet of generated names and hashes: no vowels, no digits that look like letters.
+/// The alphabet of generated names and hashes: no vowels, no digits that resemble letters.
 const GENERATED: &str = "bcdfghjklmnpqrstvwxz2456789";
 
-/// Lines that are masked from these words on.
+/// Lines with these prefixes are masked after the prefix.
 const WHOLE: [(&str, &str); 4] = [
     ("resourceVersion:", "<version>"),
     ("Resource Version:", "<version>"),
@@ -11,9 +12,9 @@ const WHOLE: [(&str, &str); 4] = [
     ("Context", "<context>"),
 ];
 
-/// Masks one line; `folder` is where the session is played.
-pub(super) fn mask(line: &str, folder: &str) -> String {
-    let line = line.replace(folder, "<folder>");
+/// Masks one line; `directory` is the directory of the session.
+pub(super) fn mask(line: &str, directory: &str) -> String {
+    let line = line.replace(directory, "<directory>");
     let line = long_dates(&line);
     let indent = line.len() - line.trim_start().len();
     let (indent, rest) = line.split_at(indent);
@@ -25,7 +26,7 @@ pub(super) fn mask(line: &str, folder: &str) -> String {
     format!("{indent}{}", columns(&words(rest)))
 }
 
-/// Runs of blanks depend on what was masked: two are enough.
+/// The number of blanks depends on the masked text: two are enough.
 fn columns(text: &str) -> String {
     let parts: Vec<&str> = text
         .split("  ")
@@ -116,7 +117,7 @@ fn is_age(word: &str) -> bool {
 fn address(word: &str) -> Option<String> {
     let (address, port) = word.split_once(':').unwrap_or((word, ""));
     address.parse::<std::net::Ipv4Addr>().ok()?;
-    // The API server's own port is drawn; what a Service listens on is not.
+    // The port of the API server is random, the port of a Service is not.
     match port.parse::<u16>() {
         Ok(port) if port > 10_000 || port == 6443 => Some(":<port>".into()),
         Ok(port) => Some(format!(":{port}")),
@@ -124,9 +125,9 @@ fn address(word: &str) -> Option<String> {
     }
 }
 
-/// Generated ends of names, and numbers in the names of temporary folders.
+/// Masks generated suffixes of names, and numbers in the names of temporary directories.
 fn names(word: &str) -> String {
-    // Which node a pod gets depends on the order in which the scheduler meets them.
+    // The node of a pod depends on the order in which the scheduler considers them.
     if let Some(number) = word.strip_prefix("node-")
         && number.parse::<u8>().is_ok()
     {
@@ -141,7 +142,7 @@ fn names(word: &str) -> String {
     {
         return "<hash>".into();
     }
-    // A hash may happen to be all digits; `LIVE-464047952` and `MERGED-…` never are one.
+    // A hash may consist of digits only, but `LIVE-464047952` and `MERGED-…` are not hashes.
     let temporary = word.starts_with(|letter: char| letter.is_ascii_uppercase());
     for (at, part) in parts.iter_mut().enumerate().skip(1) {
         let generated = part.chars().all(|letter| GENERATED.contains(letter));
@@ -157,7 +158,7 @@ fn names(word: &str) -> String {
     parts.join("-")
 }
 
-/// `Sun, 15 Nov 2026 17:21:29 +0000` is one time.
+/// Masks `Sun, 15 Nov 2026 17:21:29 +0000` as one time.
 fn long_dates(line: &str) -> String {
     let days = ["Mon, ", "Tue, ", "Wed, ", "Thu, ", "Fri, ", "Sat, ", "Sun, "];
     let length = "Sun, 15 Nov 2026 17:21:29 +0000".len();
@@ -179,11 +180,11 @@ mod tests {
     use super::*;
 
     fn check(line: &str, expected: &str) {
-        assert_eq!(mask(line, "/some/folder"), expected, "{line}");
+        assert_eq!(mask(line, "/some/directory"), expected, "{line}");
     }
 
     #[test]
-    fn what_differs_is_masked() {
+    fn differing_parts_are_masked() {
         check(
             "web-69c95f8dcd-4mbht   1/1     Running   0          1s",
             "web-<hash>-<id>  1/1  Running  0  <age>",
@@ -204,11 +205,11 @@ mod tests {
             "running at https://<ip>:<port>",
         );
         check("  uid: 11111111-2222-3333-4444-555555555555", "  uid: <uid>");
-        check("wrote /some/folder/x", "wrote <folder>/x");
+        check("wrote /some/directory/x", "wrote <directory>/x");
     }
 
     #[test]
-    fn what_must_be_equal_is_left() {
+    fn other_parts_are_unchanged() {
         check("kube-node-lease   Active", "kube-node-lease  Active");
         check("deployment.apps/web configured", "deployment.apps/web configured");
         check(

@@ -1,11 +1,11 @@
-//! What a value was before: takes a new and an old tree and their schema, gives the old part that belongs to a new one. Items of lists are
-//! found again only by their keys.
+//! Finds the old value that corresponds to a part of a new object. Items of lists are matched by their keys
+//! only.
 
 use serde_json::Value;
 
 use super::schema::{List, Node};
 
-/// The old value of a place, with the schema of that place.
+/// An old value, with its schema.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Old<'a> {
     pub value: &'a Value,
@@ -13,7 +13,7 @@ pub(crate) struct Old<'a> {
 }
 
 impl Old<'_> {
-    /// The old value of a field; none when the schema does not name it.
+    /// The old value of a field; `None` if the schema does not contain the field.
     pub(crate) fn field(self, name: &str) -> Option<Self> {
         Some(Self {
             value: self.value.get(name)?,
@@ -28,7 +28,7 @@ impl Old<'_> {
         Some(Self { value, schema })
     }
 
-    /// Whether nothing has changed, as far as the schema sees.
+    /// Returns whether nothing has changed, as far as the schema is concerned.
     pub(crate) fn equals(self, new: &Value) -> bool {
         match (self.value, new) {
             (Value::Array(old), Value::Array(new)) => {
@@ -52,7 +52,7 @@ impl Old<'_> {
     }
 }
 
-/// The item of an old list that has the keys of a new one.
+/// The item of an old list that has the same keys.
 pub(crate) fn item_by_keys<'a>(schema: &Node, old: &'a Value, item: &Value) -> Option<&'a Value> {
     let List::Map(keys) = &schema.list else {
         return None;

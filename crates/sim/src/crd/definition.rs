@@ -1,5 +1,4 @@
-//! The definition itself: takes a `CustomResourceDefinition`, gives it with its defaults, accepted names and conditions; says what is wrong
-//! with it.
+//! The `CustomResourceDefinition` object: defaults, accepted names, conditions and validation.
 
 use serde_json::{Value, json};
 
@@ -13,24 +12,24 @@ use crate::write::{self, Deleted, Target};
 mod conversion;
 mod defaults;
 mod internal;
-mod judge;
 mod naming;
 mod openapi;
 mod structural;
+mod validate;
 mod version;
 mod warnings;
 
-pub(crate) use judge::status as validate_status;
-pub use judge::validate;
+pub(crate) use validate::status as validate_status;
+pub use validate::validate;
 pub(crate) use warnings::warn;
 
 /// The table of definitions.
 pub(crate) const TABLE: &str = "customresourcedefinitions.apiextensions.k8s.io";
 const GROUP: &str = "apiextensions.k8s.io";
-/// What keeps a definition until its objects are gone.
+/// The finalizer that keeps a definition until its objects are deleted.
 pub(crate) const FINALIZER: &str = "customresourcecleanup.apiextensions.k8s.io";
 
-/// Defaults of the definition itself.
+/// Applies the defaults of the definition itself.
 pub fn defaults(value: &mut Value) {
     let kind = tree::text(value, &["spec", "names", "kind"]).to_owned();
     tree::set_default_text(value, &["spec", "names", "singular"], &kind.to_lowercase());
@@ -44,7 +43,7 @@ pub fn defaults(value: &mut Value) {
     }
 }
 
-/// The status that a write of the definition leaves: as it was, with the stored version noted.
+/// Keeps the status when the definition is written, and records the stored version.
 pub fn prepare(value: &mut Value, old: Option<&Value>) {
     match old {
         Some(old) => tree::copy(old, value, &["status"]),
@@ -67,7 +66,7 @@ pub fn prepare(value: &mut Value, old: Option<&Value>) {
     }
 }
 
-/// Whether a condition of the definition holds.
+/// Returns whether a condition of the definition is true.
 pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
     tree::list(definition, &["status", "conditions"])
         .iter()
@@ -76,7 +75,7 @@ pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
         })
 }
 
-/// Sets a condition; its time moves only with its status.
+/// Sets a condition; the transition time changes only with the status.
 pub(crate) fn set_condition(definition: &mut Value, [kind, status, reason, message]: [&str; 4], now: &str) {
     let new = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     let mut all = tree::list(definition, &["status", "conditions"]).to_vec();
@@ -94,14 +93,15 @@ pub(crate) fn set_condition(definition: &mut Value, [kind, status, reason, messa
     tree::set(definition, &["status", "conditions"], all);
 }
 
-/// Accepts the names of a definition that was just written, or says which are taken; then those that waited for names it freed.
+/// Accepts the names of a definition that was just written or reports conflicts, then those of other
+/// definitions that waited for names it released.
 pub(crate) fn settle(state: &mut State, definition: &Value) {
     let name = tree::text(definition, &["metadata", "name"]).to_owned();
     accept(state, &name);
     settle_others(state, definition);
 }
 
-/// Lets other definitions of the group have names that have become free.
+/// Updates the accepted names of the group's other definitions after names became free.
 pub(crate) fn settle_others(state: &mut State, definition: &Value) {
     let (group, own) = (
         tree::text(definition, &["spec", "group"]),
@@ -164,7 +164,7 @@ pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
     };
     let mut context = Context::for_controller("kube-apiserver");
     "status".clone_into(&mut context.subresource);
-    // Nobody reads the outcome: a definition that vanished meanwhile needs no status.
+    // The result is ignored: a definition that was deleted in the meantime needs no status.
     let _ = write::update(
         state,
         &target,
@@ -174,7 +174,7 @@ pub(crate) fn put_status(state: &mut State, name: &str, new: &Value) {
     );
 }
 
-/// Marks a definition for deletion: it goes when its objects are gone.
+/// Marks a definition for deletion: it is removed after its objects.
 pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, context: &Context) -> Deleted {
     let mut new = old.clone();
     let now = state.now().rfc3339();
@@ -184,10 +184,10 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
         finalizers.push(FINALIZER.into());
     }
     tree::set(&mut new, &["metadata", "finalizers"], finalizers);
-    let words = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
+    let detail = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     set_condition(
         &mut new,
-        ["Terminating", "True", "InstanceDeletionPending", words],
+        ["Terminating", "True", "InstanceDeletionPending", detail],
         &now,
     );
     if context.dry_run {
@@ -198,7 +198,7 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
     Deleted::Waiting(kept)
 }
 
-/// A definition that comes from elsewhere without a status is taken as established.
+/// A loaded definition without a status counts as established.
 pub(crate) fn establish(definition: &mut Value, now: &str) {
     if !tree::list(definition, &["status", "conditions"]).is_empty() {
         return;
@@ -214,15 +214,15 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
         ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
         now,
     );
-    let words = "the initial names have been accepted";
+    let detail = "the initial names have been accepted";
     set_condition(
         definition,
-        ["Established", "True", "InitialNamesAccepted", words],
+        ["Established", "True", "InitialNamesAccepted", detail],
         now,
     );
 }
 
-/// Drops from defaults what their schema does not know.
+/// Prunes the defaults of a schema.
 pub(crate) fn prune_defaults(node: &mut Node) {
     if let Some(mut default) = node.default.take() {
         prune::prune_part(&mut default, node);

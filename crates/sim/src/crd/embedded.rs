@@ -1,4 +1,4 @@
-//! Objects inside of objects (`x-kubernetes-embedded-resource`): takes a tree, gives their metadata its types, and what is wrong with them.
+//! Embedded objects (`x-kubernetes-embedded-resource`): coerces and validates their metadata.
 
 use serde_json::Value;
 
@@ -9,7 +9,8 @@ use crate::schema::Schema;
 use crate::tree;
 use crate::validation::{meta, names};
 
-/// Gives the metadata of embedded objects its types; unknown fields go and are named. The error is the server's text.
+/// Decodes the metadata of embedded objects; unknown fields are dropped and reported. The error is the
+/// server's message.
 pub(crate) fn coerce(
     types: &'static Schema,
     value: &mut Value,
@@ -51,9 +52,9 @@ pub(crate) fn coerce(
     Ok(())
 }
 
-fn invalid(path: &Path, value: &Value, words: &str) -> String {
+fn invalid(path: &Path, value: &Value, detail: &str) -> String {
     let mut errors = FieldErrors::new();
-    errors.push_shown(ErrorType::Invalid, path, Some(show::value(value)), words);
+    errors.push_shown(ErrorType::Invalid, path, Some(show::value(value)), detail);
     errors.aggregate()
 }
 
@@ -75,7 +76,7 @@ fn metadata_of(
     Ok(())
 }
 
-/// What is wrong with embedded objects.
+/// Validates embedded objects.
 pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut FieldErrors) {
     match value {
         Value::Object(map) => {
@@ -112,8 +113,8 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
             errors.invalid(&path.child("apiVersion"), "", "must not be empty");
         }
         Some(Value::String(version)) if version.matches('/').count() > 1 => {
-            let words = format!("unexpected GroupVersion string: {version}");
-            errors.invalid(&path.child("apiVersion"), version.as_str(), words);
+            let detail = format!("unexpected GroupVersion string: {version}");
+            errors.invalid(&path.child("apiVersion"), version.as_str(), detail);
         }
         Some(other) if !other.is_string() => {
             errors.push_shown(
@@ -132,11 +133,11 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
         Some(Value::String(kind)) => {
             let wrong = names::label_1035(&kind.to_lowercase(), false);
             if !wrong.is_empty() {
-                let words = format!(
+                let detail = format!(
                     "may have mixed case, but should otherwise match: {}",
                     wrong.join(",")
                 );
-                errors.invalid(&path.child("kind"), kind.as_str(), words);
+                errors.invalid(&path.child("kind"), kind.as_str(), detail);
             }
         }
         Some(other) => {
@@ -150,7 +151,7 @@ fn object(value: &Value, path: &Path, errors: &mut FieldErrors) {
         None => {}
     }
     if value.get("metadata").is_some() {
-        // A name may be missing here; the check of metadata wants one.
+        // A name is optional here, but the metadata check requires one.
         let mut named = value.clone();
         tree::set_default_text(&mut named, &["metadata", "name"], "fakename");
         let namespaced = !tree::text(&named, &["metadata", "namespace"]).is_empty();

@@ -1,4 +1,4 @@
-//! Formats of strings: takes a format's name and a text, gives whether the text has it.
+//! Validates string formats.
 
 use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -6,7 +6,7 @@ use std::sync::OnceLock;
 
 use regex::Regex;
 
-/// Formats that are a matter of letters.
+/// Formats defined by a regular expression.
 const PATTERNS: &[(&str, &str)] = &[
     ("bsonobjectid", "^[0-9a-fA-F]{24}$"),
     (
@@ -74,12 +74,12 @@ fn matches(name: &str, text: &str) -> bool {
     all.get(name).is_some_and(|regex| regex.is_match(text))
 }
 
-/// Whether texts are checked for this format at all.
+/// Returns whether this format is validated at all.
 pub(crate) fn is_known(format: &str) -> bool {
     !matches!(format, "int32" | "int64" | "float" | "double")
 }
 
-/// Whether a text has the format.
+/// Returns whether a text has the format.
 pub(crate) fn is_valid(format: &str, text: &str) -> bool {
     let name = format.replace('-', "");
     match name.as_str() {
@@ -113,7 +113,7 @@ fn is_request_uri(text: &str) -> bool {
     clean && (text.starts_with('/') || absolute)
 }
 
-/// Leading zeros are read as if they were not there.
+/// Leading zeros are ignored.
 fn is_ip(text: &str) -> bool {
     let plain: Vec<&str> = text.split('.').collect();
     if plain.len() == 4 && !text.contains(':') {
@@ -222,13 +222,13 @@ fn is_date_time(text: &str) -> bool {
     is_date(date) && matches("time", time) && at(0..2) <= "23" && at(3..5) <= "59" && at(6..8) <= "59"
 }
 
-/// As Go writes it, or Scala.
+/// A duration in Go's or Scala's notation.
 fn is_duration(text: &str) -> bool {
     go_duration(text) || {
-        let words = ["n", "u", "µ", "mi", "ms", "mill", "s", "m", "h", "d", "w"];
+        let units = ["n", "u", "µ", "mi", "ms", "mill", "s", "m", "h", "d", "w"];
         matches("span", text) && {
             let unit: String = text.chars().skip_while(|c| !c.is_alphabetic()).collect();
-            words.iter().any(|word| unit.to_lowercase().starts_with(word))
+            units.iter().any(|name| unit.to_lowercase().starts_with(name))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Sets and maps that are written as lists: takes a tree, gives the items that occur twice.
+//! Finds duplicates in lists that are sets or maps.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use super::schema::{Additional, List, Node};
 use super::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Every item that repeats an earlier one, by its list's rule.
+/// Reports every item that repeats an earlier one, by the type of the list.
 pub(crate) fn validate(value: &Value, schema: &Node, path: &Path, errors: &mut FieldErrors) {
     match value {
         Value::Object(map) => {
@@ -42,8 +42,13 @@ fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErro
         .enumerate()
         .find(|(_, item)| !item.is_object() && !item.is_null())
     {
-        let words = "must be an object for an array of list-type map";
-        errors.push_shown(ErrorType::Invalid, &path.index(at), Some(show::value(odd)), words);
+        let detail = "must be an object for an array of list-type map";
+        errors.push_shown(
+            ErrorType::Invalid,
+            &path.index(at),
+            Some(show::value(odd)),
+            detail,
+        );
         return;
     }
     let named: Vec<Value> = items
@@ -58,7 +63,7 @@ fn by_keys(items: &[Value], keys: &[String], path: &Path, errors: &mut FieldErro
     repeated(&named, errors, path, &|keys| show::json(keys));
 }
 
-/// Names the second of equal items, however often it comes again.
+/// Reports the second of equal items once, however often it is repeated.
 fn repeated(items: &[Value], errors: &mut FieldErrors, path: &Path, shown: &dyn Fn(&Value) -> String) {
     let mut seen: HashMap<String, usize> = HashMap::with_capacity(items.len());
     for (at, item) in items.iter().enumerate() {
@@ -70,7 +75,7 @@ fn repeated(items: &[Value], errors: &mut FieldErrors, path: &Path, shown: &dyn 
     }
 }
 
-/// The first item that equals an earlier one.
+/// Returns the first item that equals an earlier one.
 pub(crate) fn first_repeated(items: &[Value]) -> Option<usize> {
     let mut seen = std::collections::HashSet::with_capacity(items.len());
     items.iter().position(|item| !seen.insert(item.to_string()))

@@ -1,10 +1,9 @@
-//! Custom objects: takes what was sent or stored, gives it in the schema's form; takes an object and its predecessor, gives what is wrong
-//! with it.
+//! Decodes, converts and validates custom objects.
 
 use serde_json::{Number, Value};
 
 use super::correlate::Old;
-use super::rules::Findings;
+use super::rules::{Findings, RuleInput};
 use super::schema::Node;
 use super::{Custom, embedded, lists, prune};
 use crate::context::Context;
@@ -15,19 +14,19 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::validation::names;
 
-/// How deep an object may nest; each step below walks it to its leaves.
-const DEPTH: usize = 256;
+/// Maximum nesting of an object; the functions below recurse to its leaves.
+const MAX_DEPTH: usize = 256;
 
-/// Reads a sent custom object: what the schema does not know is dropped and named.
+/// Decodes a custom object; unknown fields are dropped and reported.
 pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: Value) -> Result<Decoded> {
-    let refuse = |words: &str| {
+    let reject = |detail: &str| {
         Status::bad_request(format!(
-            "{kind} in version {version:?} cannot be handled as a {kind}: {words}"
+            "{kind} in version {version:?} cannot be handled as a {kind}: {detail}"
         ))
     };
     let mut value = value;
-    if too_deep(&value, DEPTH) {
-        return Err(refuse("exceeded max depth"));
+    if too_deep(&value, MAX_DEPTH) {
+        return Err(reject("exceeded max depth"));
     }
     whole_numbers(&mut value);
     let mut unknown = Vec::new();
@@ -37,7 +36,7 @@ pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: 
         let decoded = state
             .schema
             .decode(id, metadata.take())
-            .map_err(|error| refuse(&error.to_string()))?;
+            .map_err(|error| reject(&error.to_string()))?;
         unknown.extend(decoded.unknown.iter().map(|name| format!("metadata.{name}")));
         *metadata = decoded.value;
         drop_empty(metadata);
@@ -52,13 +51,13 @@ pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: 
         &Path::default(),
         &mut below,
     )
-    .map_err(|words| refuse(&words))?;
+    .map_err(|detail| reject(&detail))?;
     below.sort();
     unknown.append(&mut below);
     Ok(Decoded { value, unknown })
 }
 
-/// Metadata is typed: what is empty is as good as absent.
+/// Metadata is typed, so empty fields count as absent.
 pub(crate) fn drop_empty(metadata: &mut Value) {
     if let Value::Object(fields) = metadata {
         fields.retain(|_, field| match field {
@@ -80,7 +79,7 @@ fn too_deep(value: &Value, left: usize) -> bool {
     }
 }
 
-/// `1.0` is written `1` as soon as it was read once.
+/// `1.0` is written as `1` after decoding.
 fn whole_numbers(value: &mut Value) {
     match value {
         Value::Number(number) => {
@@ -97,12 +96,13 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Fills in the schema's defaults.
+/// Applies the schema's defaults.
 pub fn default(custom: &Custom, value: &mut Value) {
     prune::default(value, &custom.node);
 }
 
-/// Brings a stored object to the version asked for: defaults of the version it is stored in, then the fields of the version asked for.
+/// Converts a stored object to the requested version: defaults of the stored version, then the fields of the
+/// requested version.
 pub(crate) fn from_stored(custom: &Custom, value: &mut Value) {
     prune::prune(value, &custom.stored);
     prune::drop_nulls(value, &custom.stored);
@@ -113,7 +113,7 @@ pub(crate) fn from_stored(custom: &Custom, value: &mut Value) {
     }
 }
 
-/// Brings an object to the form in which it is stored.
+/// Converts an object to the stored form.
 pub(crate) fn to_stored(custom: &Custom, value: &mut Value) {
     if !std::sync::Arc::ptr_eq(&custom.node, &custom.stored) {
         prune::prune(value, &custom.stored);
@@ -121,7 +121,7 @@ pub(crate) fn to_stored(custom: &Custom, value: &mut Value) {
     }
 }
 
-/// What is wrong with a custom object.
+/// Validates a custom object.
 #[must_use]
 pub fn validate(custom: &Custom, new: &Value, old: Option<&Value>, context: &mut Context) -> FieldErrors {
     let mut errors = FieldErrors::new();
@@ -148,20 +148,26 @@ pub fn validate(custom: &Custom, new: &Value, old: Option<&Value>, context: &mut
     }
     if let Some(rules) = &custom.rules {
         if errors.iter().any(|error| blocks(error.error_type())) {
-            let words = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
-            errors.push_shown(ErrorType::Invalid, &root, Some("null".into()), words);
+            let detail = "some validation rules were not checked because the object was invalid; correct the existing errors to complete validation";
+            errors.push_shown(ErrorType::Invalid, &root, Some("null".into()), detail);
         } else {
             let mut findings = Findings {
                 errors: &mut errors,
                 warnings: &mut context.warnings,
             };
-            rules.validate(node, new, old, &root, &mut findings);
+            let input = RuleInput {
+                node,
+                value: new,
+                old,
+                ratcheting: true,
+            };
+            rules.validate(&input, &root, &mut findings);
         }
     }
     errors
 }
 
-/// A write to the status is judged by the status alone.
+/// For a write to the status, only the status is validated.
 fn status_part(custom: &Custom, new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let (Some(status), Some(schema)) = (new.get("status"), custom.node.properties.get("status")) else {
         return;
@@ -171,7 +177,7 @@ fn status_part(custom: &Custom, new: &Value, old: Option<&Value>, errors: &mut F
     super::validate::validate(status, schema, before, &Path::new("status"), errors);
 }
 
-/// Faults after which rules are not tried.
+/// Errors after which rules are not evaluated.
 fn blocks(fault: ErrorType) -> bool {
     matches!(
         fault,
@@ -183,7 +189,7 @@ fn blocks(fault: ErrorType) -> bool {
     )
 }
 
-/// Replicas must be such; `status` chooses the half.
+/// Validates the replica counts of the scale subresource, in the status if `status` is set, else in the spec.
 fn scale(custom: &Custom, value: &Value, status: bool, errors: &mut FieldErrors) {
     let Some(scale) = &custom.scale else { return };
     let path = tree::text(
@@ -196,21 +202,21 @@ fn scale(custom: &Custom, value: &Value, status: bool, errors: &mut FieldErrors)
     );
     match nested(value, path) {
         Err((steps, found)) => {
-            let words = format!("{steps} accessor error: {found}, expected int64");
-            errors.invalid(&Path::new(path), 0, words);
+            let detail = format!("{steps} accessor error: {found}, expected int64");
+            errors.invalid(&Path::new(path), 0, detail);
         }
         Ok(Some(Value::Number(number))) => {
             let count = number.as_i64().unwrap_or(-1);
             if count < 0 {
                 errors.invalid(&Path::new(path), count, "should be a non-negative integer");
             } else if count > i64::from(i32::MAX) {
-                let words = format!("should be less than or equal to {}", i32::MAX);
-                errors.invalid(&Path::new(path), count, words);
+                let detail = format!("should be less than or equal to {}", i32::MAX);
+                errors.invalid(&Path::new(path), count, detail);
             }
         }
         Ok(Some(other)) => {
-            let words = accessor(path, other, "int64");
-            errors.invalid(&Path::new(path), 0, words);
+            let detail = accessor(path, other, "int64");
+            errors.invalid(&Path::new(path), 0, detail);
         }
         Ok(None) => {}
     }
@@ -232,7 +238,7 @@ fn accessor(path: &str, value: &Value, wanted: &str) -> String {
     )
 }
 
-/// What lies at a path of keys; `Err` when something else than a map is on the way.
+/// Returns the value at a path of keys; `Err` if a parent is not a map.
 fn nested<'v>(value: &'v Value, path: &str) -> std::result::Result<Option<&'v Value>, (String, String)> {
     let mut at = value;
     let mut steps = String::new();
@@ -271,7 +277,7 @@ fn go_value(value: &Value) -> String {
     }
 }
 
-/// Warnings about an object that is otherwise fine: finalizers without a domain.
+/// Warns about finalizers without a domain.
 pub fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     let known = |value: &Value| -> Vec<String> {
         let list = tree::list(value, &["metadata", "finalizers"]);
@@ -305,7 +311,7 @@ pub fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     }
 }
 
-/// The schema of nothing at all: everything is dropped.
+/// A schema without fields: everything is dropped.
 pub(crate) fn nothing() -> Node {
     Node::default()
 }

@@ -1,18 +1,18 @@
-//! Paths into a schema, such as `.spec.list['a b']`: takes the text, gives the place it names, or the server's words for why it names none.
+//! Resolves paths in a schema, such as `.spec.list['a b']`; errors have the server's messages.
 
 use super::schema::{Additional, Node};
 use crate::field::Path;
 
-/// A path and the schema of its place.
+/// A resolved path and its schema.
 #[derive(Debug)]
 pub(crate) struct Found<'n> {
     pub path: Path,
-    /// The first step.
+    /// The first segment.
     pub root: String,
     pub node: Option<&'n Node>,
 }
 
-/// Follows a path.
+/// Resolves a path.
 pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Found<'n>, String> {
     let mut found = Found {
         path: Path::default(),
@@ -47,7 +47,7 @@ pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Fou
     Ok(found)
 }
 
-/// A path in its normal form, empty when it names nothing.
+/// Returns a path in its normal form, or an empty string if it does not resolve.
 pub(crate) fn normal(text: &str, node: &Node) -> String {
     if text.is_empty() {
         return String::new();
@@ -77,7 +77,7 @@ impl Found<'_> {
     }
 }
 
-/// Dots, brackets, and what is between them.
+/// Splits a path into dots, brackets, and what is between them.
 fn tokens(text: &str) -> Vec<String> {
     let (mut all, mut word, mut quoted, mut last) = (Vec::new(), String::new(), false, ' ');
     for c in text.chars() {

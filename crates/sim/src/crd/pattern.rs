@@ -1,12 +1,12 @@
-//! Regular expressions as Go writes them: takes a pattern, gives whether texts match, or Go's words for what is wrong with it. Time is linear,
+//! Regular expressions in Go's syntax, with Go's error messages. Matching takes linear time, and the compiled
 //! size is bounded.
 
 use regex::{Regex, RegexBuilder};
 
-/// How large a compiled expression may become, in bytes.
-const SIZE: usize = 1 << 20;
-/// How deep groups may nest.
-const NESTING: u32 = 250;
+/// Maximum size of a compiled expression, in bytes.
+const MAX_COMPILED_SIZE: usize = 1 << 20;
+/// Maximum nesting of groups.
+const MAX_NESTING: u32 = 250;
 
 /// A pattern of a schema.
 #[derive(Debug)]
@@ -23,7 +23,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a text matches anywhere; an expression that makes no sense matches nothing.
+    /// Returns whether the pattern matches anywhere; an invalid expression matches nothing.
     pub(crate) fn is_match(&self, text: &str) -> bool {
         self.compiled.as_ref().is_ok_and(|regex| regex.is_match(text))
     }
@@ -32,13 +32,13 @@ impl Pattern {
 /// Compiles an expression in Go's syntax.
 pub(crate) fn compile(source: &str) -> Result<Regex, String> {
     let built = RegexBuilder::new(&translate(source))
-        .size_limit(SIZE)
-        .nest_limit(NESTING)
+        .size_limit(MAX_COMPILED_SIZE)
+        .nest_limit(MAX_NESTING)
         .build();
-    built.map_err(|error| format!("error parsing regexp: {}", go_words(source, &error)))
+    built.map_err(|error| format!("error parsing regexp: {}", go_message(source, &error)))
 }
 
-/// Classes are of ASCII in Go, of Unicode here.
+/// Perl classes are ASCII in Go, but Unicode in this engine.
 fn translate(source: &str) -> String {
     let mut out = String::with_capacity(source.len());
     let (mut chars, mut class) = (source.chars(), false);
@@ -57,7 +57,7 @@ fn translate(source: &str) -> String {
                 out.push(']');
             }
             '[' | '&' | '~' if class && !out.ends_with('\\') => {
-                // A nested class or set operation to the engine, a plain letter to Go (but `[:alpha:]` is one to both).
+                // `[` starts a nested class in this engine, but is a literal in Go (except for `[:alpha:]`).
                 if c == '[' && chars.as_str().starts_with(':') {
                     out.push('[');
                 } else {
@@ -88,8 +88,8 @@ fn escape(escaped: char, class: bool) -> String {
     }
 }
 
-/// The commonest faults in Go's words.
-fn go_words(source: &str, error: &regex::Error) -> String {
+/// The most common errors with Go's messages.
+fn go_message(source: &str, error: &regex::Error) -> String {
     let shown = error.to_string();
     if matches!(error, regex::Error::CompiledTooBig(_)) {
         return "expression too large".into();

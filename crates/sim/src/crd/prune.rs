@@ -1,14 +1,13 @@
-//! Sent and stored objects brought into the schema's form: takes a tree, drops what the schema does not know (and says what), drops
-//! nulls that may not be, fills in defaults.
+//! Prunes unknown fields, drops nulls that are not allowed, and applies defaults.
 
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, Node};
 
-/// Fields of any object.
+/// Fields that every object has.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
 
-/// Drops unknown fields of a whole object; gives their paths, sorted.
+/// Prunes a whole object; returns the paths of dropped fields, sorted.
 pub(crate) fn prune(object: &mut Value, schema: &Node) -> Vec<String> {
     let mut pruner = Pruner::default();
     pruner.walk(object, Some(schema), true);
@@ -16,7 +15,7 @@ pub(crate) fn prune(object: &mut Value, schema: &Node) -> Vec<String> {
     pruner.unknown
 }
 
-/// Drops unknown fields of a part; a resource of its own when the schema says so.
+/// Prunes a part of an object, which may be an embedded resource.
 pub(crate) fn prune_part(value: &mut Value, schema: &Node) {
     Pruner::default().walk(value, Some(schema), schema.embedded);
 }
@@ -51,7 +50,7 @@ impl Pruner {
         }
     }
 
-    /// An item of a list whose unknown fields are kept: so are the item's.
+    /// Visits an item of a list whose unknown fields are preserved; so are the item's.
     fn keep(&mut self, value: &mut Value, schema: Option<&Node>) {
         let Some(schema) = schema else { return };
         match value {
@@ -130,7 +129,7 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
     }
 }
 
-/// Fills in defaults.
+/// Applies defaults.
 pub(crate) fn default(value: &mut Value, schema: &Node) {
     match value {
         Value::Object(map) => {

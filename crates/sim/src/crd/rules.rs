@@ -1,5 +1,4 @@
-//! Rules of a schema (`x-kubernetes-validations`): takes a value and its predecessor, gives what the rules say against it. Compiled once,
-//! when the definition changes.
+//! Validation rules of a schema (`x-kubernetes-validations`), compiled when the definition changes.
 
 use std::collections::BTreeMap;
 
@@ -12,12 +11,12 @@ use super::show;
 use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// What all rules of an object may cost together.
-const BUDGET: u64 = 10_000_000;
-/// How long a computed message may be.
-const MESSAGE: usize = 5 * 1024;
+/// The cost limit of all rules of an object together.
+const MAX_COST: u64 = 10_000_000;
+/// Maximum length of a computed message.
+const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
-/// The rules of a place and of those below it.
+/// The rules of a schema node and of its children.
 #[derive(Debug, Default)]
 pub(crate) struct Rules {
     own: Vec<Rule>,
@@ -37,14 +36,14 @@ pub(crate) struct Rule {
     field: String,
     optional_old: bool,
     pub uses_old: bool,
-    /// What the compiler says against the rule.
+    /// The compile error of the rule.
     pub error: Option<String>,
-    /// What the compiler says against the expression of its message.
+    /// The compile error of the message expression.
     pub message_error: Option<String>,
 }
 
 impl Rule {
-    /// Compiles a rule of a place.
+    /// Compiles a rule of a schema node.
     pub(crate) fn compile(node: &Node, whole: bool, rule: &Value) -> Self {
         let kind = Type::of(node, whole).unwrap_or(Type::Dyn);
         let optional_old = rule.get("optionalOldSelf").is_some_and(|flag| flag == true);
@@ -101,7 +100,7 @@ impl Rule {
         }
     }
 
-    /// What it is called in messages.
+    /// The text of the rule in messages.
     fn shown(&self) -> &str {
         if self.message.is_empty() {
             self.source.trim()
@@ -120,7 +119,7 @@ impl Rule {
             }
         });
         let usable =
-            computed.filter(|text| !text.is_empty() && text.len() <= MESSAGE && !text.contains('\n'));
+            computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
         usable.unwrap_or_else(|| {
             if self.message.is_empty() {
                 format!("failed rule: {}", self.shown())
@@ -132,7 +131,7 @@ impl Rule {
 }
 
 impl Rules {
-    /// Compiles all rules of a schema; none when there are none.
+    /// Compiles all rules of a schema; `None` if there are none.
     pub(crate) fn compile(schema: &Value, node: &Node, whole: bool) -> Option<Self> {
         let whole = whole || node.embedded;
         let own = schema.get("x-kubernetes-validations").and_then(Value::as_array);
@@ -170,74 +169,44 @@ impl Rules {
         (!empty).then_some(rules)
     }
 
-    /// Judges a value; `place` stands before all paths. Rules that an unchanged value already broke only warn.
-    pub(crate) fn validate(
-        &self,
-        node: &Node,
-        value: &Value,
-        old: Option<&Value>,
-        place: &Path,
-        findings: &mut Findings<'_>,
-    ) {
-        let current = old.map(|value| Old { value, schema: node });
-        let ratchet = Ratchet {
-            current,
-            parent: None,
-        };
-        self.judge(
-            &Spot {
-                node,
-                value,
-                old,
-                ratchet,
+    /// Validates a value; `location` is the prefix of all paths.
+    pub(crate) fn validate(&self, input: &RuleInput<'_>, location: &Path, findings: &mut Findings<'_>) {
+        let &RuleInput { node, value, old, .. } = input;
+        let current = old.filter(|_| input.ratcheting);
+        let target = RuleTarget {
+            node,
+            value,
+            old,
+            ratchet: Ratchet {
+                current: current.map(|value| Old { value, schema: node }),
+                parent: None,
             },
-            place,
-            findings,
-        );
-    }
-
-    /// The same, and nothing is forgiven.
-    pub(crate) fn validate_strictly(
-        &self,
-        node: &Node,
-        value: &Value,
-        old: Option<&Value>,
-        place: &Path,
-        findings: &mut Findings<'_>,
-    ) {
-        let ratchet = Ratchet {
-            current: None,
-            parent: None,
         };
-        self.judge(
-            &Spot {
-                node,
-                value,
-                old,
-                ratchet,
-            },
-            place,
+        let mut validation = Validation {
             findings,
-        );
-    }
-
-    fn judge(&self, spot: &Spot<'_>, place: &Path, findings: &mut Findings<'_>) {
-        let mut judge = Judge {
-            findings,
-            budget: BUDGET,
+            budget: MAX_COST,
         };
         // Stopping early is reported where it happens.
-        let _ = judge.at(self, spot, place);
+        let _ = validation.at(self, &target, location);
     }
 }
 
-/// Where findings go.
+/// A value to validate with the rules of its schema.
+pub(crate) struct RuleInput<'v> {
+    pub node: &'v Node,
+    pub value: &'v Value,
+    pub old: Option<&'v Value>,
+    /// Whether rules that an unchanged value already violated only warn.
+    pub ratcheting: bool,
+}
+
+/// The receivers of errors and warnings.
 pub(crate) struct Findings<'f> {
     pub errors: &'f mut FieldErrors,
     pub warnings: &'f mut Vec<String>,
 }
 
-/// Who is unchanged: the value itself, or the nearest above whose predecessor is known.
+/// The unchanged value: the value itself, or the nearest parent whose old value is known.
 #[derive(Clone, Copy)]
 struct Ratchet<'v> {
     current: Option<Old<'v>>,
@@ -245,7 +214,7 @@ struct Ratchet<'v> {
 }
 
 impl<'v> Ratchet<'v> {
-    fn forgives(&self, value: &Value) -> bool {
+    fn tolerates(&self, value: &Value) -> bool {
         match (self.current, self.parent) {
             (Some(current), _) => current.equals(value),
             (None, Some((parent, new))) => parent.equals(new),
@@ -274,38 +243,38 @@ impl<'v> Ratchet<'v> {
     }
 }
 
-/// A value under judgement.
-struct Spot<'v> {
+/// A part of the value, with what is known about its old value.
+struct RuleTarget<'v> {
     node: &'v Node,
     value: &'v Value,
     old: Option<&'v Value>,
     ratchet: Ratchet<'v>,
 }
 
-/// Nothing more is to be judged.
+/// Stops the validation.
 struct Stop;
 
-struct Judge<'j, 'f> {
+struct Validation<'j, 'f> {
     findings: &'j mut Findings<'f>,
     budget: u64,
 }
 
-impl Judge<'_, '_> {
-    fn at(&mut self, rules: &Rules, spot: &Spot<'_>, path: &Path) -> Result<(), Stop> {
-        if spot.value.is_null() {
+impl Validation<'_, '_> {
+    fn at(&mut self, rules: &Rules, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+        if target.value.is_null() {
             return Ok(());
         }
-        self.own(rules, spot, path)?;
-        match spot.value {
+        self.own(rules, target, path)?;
+        match target.value {
             Value::Object(map) => {
                 for (key, value) in map {
-                    let old = spot.old.and_then(|old| old.get(key));
-                    let ratchet = spot.ratchet.field(spot.value, key);
-                    let named = rules.properties.get(key).zip(spot.node.properties.get(key));
+                    let old = target.old.and_then(|old| old.get(key));
+                    let ratchet = target.ratchet.field(target.value, key);
+                    let named = rules.properties.get(key).zip(target.node.properties.get(key));
                     if let Some((rules, node)) = named {
                         self.at(
                             rules,
-                            &Spot {
+                            &RuleTarget {
                                 node,
                                 value,
                                 old,
@@ -314,11 +283,11 @@ impl Judge<'_, '_> {
                             &path.child(key),
                         )?;
                     } else if let (Some(rules), Some(Additional::Like(node))) =
-                        (&rules.additional, &spot.node.additional)
+                        (&rules.additional, &target.node.additional)
                     {
                         self.at(
                             rules,
-                            &Spot {
+                            &RuleTarget {
                                 node,
                                 value,
                                 old,
@@ -330,13 +299,13 @@ impl Judge<'_, '_> {
                 }
             }
             Value::Array(items) => {
-                if let (Some(rules), Some(node)) = (&rules.items, &spot.node.items) {
+                if let (Some(rules), Some(node)) = (&rules.items, &target.node.items) {
                     for (index, value) in items.iter().enumerate() {
-                        let old = spot.old.and_then(|old| item_by_keys(spot.node, old, value));
-                        let ratchet = spot.ratchet.below(spot.value, |old| old.item(value));
+                        let old = target.old.and_then(|old| item_by_keys(target.node, old, value));
+                        let ratchet = target.ratchet.below(target.value, |old| old.item(value));
                         self.at(
                             rules,
-                            &Spot {
+                            &RuleTarget {
                                 node,
                                 value,
                                 old,
@@ -352,12 +321,12 @@ impl Judge<'_, '_> {
         Ok(())
     }
 
-    fn own(&mut self, rules: &Rules, spot: &Spot<'_>, path: &Path) -> Result<(), Stop> {
-        let old = spot.old.filter(|old| !old.is_null());
+    fn own(&mut self, rules: &Rules, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+        let old = target.old.filter(|old| !old.is_null());
         for rule in &rules.own {
             let Some(program) = &rule.program else {
                 if let Some(error) = &rule.error {
-                    self.invalid(spot, path, format!("rule compile error: {error}"));
+                    self.invalid(target, path, format!("rule compile error: {error}"));
                 }
                 continue;
             };
@@ -365,10 +334,10 @@ impl Judge<'_, '_> {
                 continue;
             }
             if self.budget == 0 {
-                return self.exhausted(spot, path);
+                return self.exhausted(target, path);
             }
-            let mut names = Given(vec![("self", Val::of(spot.value, Some(spot.node)))]);
-            match old.map(|old| Val::of(old, Some(spot.node))) {
+            let mut names = Given(vec![("self", Val::of(target.value, Some(target.node)))]);
+            match old.map(|old| Val::of(old, Some(target.node))) {
                 Some(old) if rule.optional_old => names.0.push(("oldSelf", Val::Optional(Some(old.into())))),
                 Some(old) => names.0.push(("oldSelf", old)),
                 None if rule.optional_old => names.0.push(("oldSelf", Val::Optional(None))),
@@ -380,58 +349,64 @@ impl Judge<'_, '_> {
             self.budget -= limit - left;
             match outcome {
                 Ok(Val::Bool(true)) => {}
-                Ok(_) => self.broken(rule, spot, path, &names),
-                Err(Failure::Cost) if limit < CALL_COST => return self.exhausted(spot, path),
-                Err(failure) => self.failed(rule, spot, path, &failure)?,
+                Ok(_) => self.broken(rule, target, path, &names),
+                Err(Failure::Cost) if limit < CALL_COST => return self.exhausted(target, path),
+                Err(failure) => self.failed(rule, target, path, &failure)?,
             }
         }
         Ok(())
     }
 
-    fn exhausted(&mut self, spot: &Spot<'_>, path: &Path) -> Result<(), Stop> {
-        let words =
+    fn exhausted(&mut self, target: &RuleTarget<'_>, path: &Path) -> Result<(), Stop> {
+        let detail =
             "validation failed due to running out of cost budget, no further validation rules will be run";
-        self.invalid(spot, path, words.into());
+        self.invalid(target, path, detail.into());
         Err(Stop)
     }
 
-    fn invalid(&mut self, spot: &Spot<'_>, path: &Path, words: String) {
-        let kind = show::quoted(&spot.node.kind);
+    fn invalid(&mut self, target: &RuleTarget<'_>, path: &Path, detail: String) {
+        let kind = show::quoted(&target.node.kind);
         self.findings
             .errors
-            .push_shown(ErrorType::Invalid, path, Some(kind), words);
+            .push_shown(ErrorType::Invalid, path, Some(kind), detail);
     }
 
-    fn failed(&mut self, rule: &Rule, spot: &Spot<'_>, path: &Path, failure: &Failure) -> Result<(), Stop> {
+    fn failed(
+        &mut self,
+        rule: &Rule,
+        target: &RuleTarget<'_>,
+        path: &Path,
+        failure: &Failure,
+    ) -> Result<(), Stop> {
         let shown = rule.shown();
         match failure {
             Failure::Cost => {
-                let words = format!(
+                let detail = format!(
                     "'{failure}': no further validation rules will be run due to call cost exceeds limit for rule: {shown}"
                 );
-                self.invalid(spot, path, words);
+                self.invalid(target, path, detail);
                 return Err(Stop);
             }
             Failure::Error(text) if text.starts_with("no such overload") => {
-                let words = format!(
+                let detail = format!(
                     "'{text}': call arguments did not match a supported operator, function or macro signature for rule: {shown}"
                 );
-                self.invalid(spot, path, words);
+                self.invalid(target, path, detail);
             }
-            Failure::Error(text) => self.invalid(spot, path, format!("{text} evaluating rule: {shown}")),
+            Failure::Error(text) => self.invalid(target, path, format!("{text} evaluating rule: {shown}")),
         }
         Ok(())
     }
 
-    fn broken<'a>(&mut self, rule: &'a Rule, spot: &Spot<'_>, path: &Path, names: &Given<'a>) {
+    fn broken<'a>(&mut self, rule: &'a Rule, target: &RuleTarget<'_>, path: &Path, names: &Given<'a>) {
         let detail = rule.detail(names, &mut self.budget);
         let path = if rule.field.is_empty() {
             path.clone()
         } else {
             path.child(&rule.field)
         };
-        let whole = matches!(spot.node.kind.as_str(), "object" | "array");
-        let shown = (!whole).then(|| show::value(spot.value));
+        let whole = matches!(target.node.kind.as_str(), "object" | "array");
+        let shown = (!whole).then(|| show::value(target.value));
         let mut errors = FieldErrors::new();
         match rule.reason.as_str() {
             "FieldValueForbidden" => errors.forbidden(&path, detail),
@@ -439,7 +414,7 @@ impl Judge<'_, '_> {
             "FieldValueDuplicate" => errors.push_shown(ErrorType::Duplicate, &path, shown, ""),
             _ => errors.push_shown(ErrorType::Invalid, &path, shown, detail),
         }
-        if !rule.uses_old && spot.ratchet.forgives(spot.value) {
+        if !rule.uses_old && target.ratchet.tolerates(target.value) {
             self.findings
                 .warnings
                 .extend(errors.iter().map(ToString::to_string));

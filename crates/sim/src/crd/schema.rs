@@ -1,5 +1,5 @@
-//! A structural schema, compiled: takes `openAPIV3Schema`, gives a tree that pruning, defaulting and validation walk. It never fails:
-//! what a definition may say is judged before (`definition`), here unknown words are passed over.
+//! A compiled structural schema, used by pruning, defaulting and validation. Compiling never fails:
+//! `definition` validates the schema before, and unknown keywords are ignored here.
 
 use std::collections::BTreeMap;
 
@@ -7,11 +7,11 @@ use serde_json::Value;
 
 use super::pattern::Pattern;
 
-/// One place of a schema.
+/// One node of a schema.
 #[derive(Debug, Default)]
 #[allow(clippy::struct_excessive_bools, reason = "independent words of a schema")]
 pub(crate) struct Node {
-    /// `type`, empty when it is not said.
+    /// `type`, or empty.
     pub kind: String,
     pub nullable: bool,
     pub default: Option<Value>,
@@ -44,7 +44,7 @@ pub(crate) enum List {
     Map(Vec<String>),
 }
 
-/// What a value must satisfy beyond its type.
+/// Constraints on a value besides its type.
 #[derive(Debug, Default)]
 pub(crate) struct Checks {
     pub format: String,
@@ -70,7 +70,7 @@ pub(crate) struct Checks {
 }
 
 impl Node {
-    /// Compiles a schema; its rules are compiled apart (`rules`), they need the finished tree.
+    /// Compiles a schema. Rules are compiled separately (`rules`), because they need the complete tree.
     pub(crate) fn compile(schema: &Value) -> Self {
         let flag = |key| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
         let properties = schema.get("properties").and_then(Value::as_object);
@@ -95,12 +95,12 @@ impl Node {
             preserve: flag("x-kubernetes-preserve-unknown-fields"),
             embedded: flag("x-kubernetes-embedded-resource"),
             int_or_string: flag("x-kubernetes-int-or-string"),
-            list: List::of(schema),
-            checks: Checks::of(schema),
+            list: List::from_schema(schema),
+            checks: Checks::from_schema(schema),
         }
     }
 
-    /// The schema of a field: its own, or the one of all others.
+    /// Returns the schema of a field: its own, or that of additional properties.
     pub(crate) fn field(&self, name: &str) -> Option<&Self> {
         self.properties.get(name).or(match &self.additional {
             Some(Additional::Like(below)) => Some(below),
@@ -108,7 +108,7 @@ impl Node {
         })
     }
 
-    /// The types a value may have, as the validator sees them.
+    /// The types that the validator accepts.
     pub(crate) fn types(&self) -> Vec<&str> {
         match self.kind.as_str() {
             _ if self.int_or_string => vec!["integer", "string"],
@@ -119,17 +119,17 @@ impl Node {
 }
 
 impl List {
-    fn of(schema: &Value) -> Self {
+    fn from_schema(schema: &Value) -> Self {
         match text(schema, "x-kubernetes-list-type") {
             "set" => Self::Set,
-            "map" => Self::Map(words(schema, "x-kubernetes-list-map-keys")),
+            "map" => Self::Map(strings(schema, "x-kubernetes-list-map-keys")),
             _ => Self::Atomic,
         }
     }
 }
 
 impl Checks {
-    fn of(schema: &Value) -> Self {
+    fn from_schema(schema: &Value) -> Self {
         let flag = |key| schema.get(key).and_then(Value::as_bool).unwrap_or(false);
         let number = |key| schema.get(key).and_then(Value::as_f64);
         let count = |key| schema.get(key).and_then(Value::as_u64);
@@ -154,7 +154,7 @@ impl Checks {
             multiple_of: number("multipleOf"),
             max_properties: count("maxProperties"),
             min_properties: count("minProperties"),
-            required: words(schema, "required"),
+            required: strings(schema, "required"),
             options: schema
                 .get("enum")
                 .and_then(Value::as_array)
@@ -171,7 +171,7 @@ impl Checks {
     }
 }
 
-/// Formats of strings that are checked, without their hyphens.
+/// Validated string formats, without their hyphens.
 const FORMATS: [&str; 26] = [
     "bsonobjectid",
     "uri",
@@ -201,7 +201,7 @@ const FORMATS: [&str; 26] = [
     "k8slongname",
 ];
 
-/// The format of a schema, empty when the server does not know it for this type.
+/// The format of a schema, or empty if the server does not support it for this type.
 pub(crate) fn supported_format(schema: &Value) -> &str {
     let format = text(schema, "format");
     let mixed = schema
@@ -221,8 +221,8 @@ pub(crate) fn text<'a>(schema: &'a Value, key: &str) -> &'a str {
     schema.get(key).and_then(Value::as_str).unwrap_or("")
 }
 
-/// A list of texts.
-pub(crate) fn words(schema: &Value, key: &str) -> Vec<String> {
+/// A list of strings.
+pub(crate) fn strings(schema: &Value, key: &str) -> Vec<String> {
     let list = schema.get(key).and_then(Value::as_array);
     list.into_iter()
         .flatten()

@@ -1,4 +1,4 @@
-//! What a definition serves: takes a `CustomResourceDefinition`, gives its resources, one per version, schemas and rules compiled.
+//! Serves the resources of a `CustomResourceDefinition`, one per version, with compiled schemas and rules.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,11 +12,12 @@ use crate::resource::{Resource, Shape, Subresource, Traits, Verbs};
 use crate::state::State;
 use crate::tree;
 
-/// Serves the versions of a definition whose names are accepted; what has not changed stays as it is, watches included.
+/// Serves the versions of a definition whose names are accepted; unchanged ones stay as they are, including
+/// their watches.
 pub fn serve(state: &mut State, definition: &Value) {
     let identity = Arc::new(identity(definition));
     let terminating = definition::is_true(definition, "Terminating");
-    let (group, plural) = place(definition);
+    let (group, plural) = location(definition);
     let served = match state
         .resources
         .preferred(group, plural)
@@ -39,20 +40,20 @@ pub fn serve(state: &mut State, definition: &Value) {
     }
 }
 
-/// Serves none of it any more.
+/// Stops serving all versions.
 pub fn stop_serving(state: &mut State, definition: &Value) {
-    let (group, plural) = place(definition);
+    let (group, plural) = location(definition);
     state.resources.remove(group, plural);
 }
 
-fn place(definition: &Value) -> (&str, &str) {
+fn location(definition: &Value) -> (&str, &str) {
     (
         tree::text(definition, &["spec", "group"]),
         tree::text(definition, &["spec", "names", "plural"]),
     )
 }
 
-/// Everything that decides how objects are served.
+/// The parts of a definition that determine how objects are served.
 fn identity(definition: &Value) -> Value {
     json!([
         tree::get(definition, &["metadata", "uid"]),
@@ -164,7 +165,7 @@ impl Maker<'_> {
     }
 }
 
-/// What every request for a deprecated version is told.
+/// The warning for requests of a deprecated version.
 fn warning(definition: &Value, version: &Value) -> Option<String> {
     if !tree::flag(version, &["deprecated"]) {
         return None;

@@ -1,10 +1,10 @@
-//! Values in messages: takes a value, gives it as Go prints it.
+//! Formats values in messages as Go does.
 
 use std::fmt::Write as _;
 
 use serde_json::Value;
 
-/// A text as `%q` prints it.
+/// A string as `%q` prints it.
 pub(crate) fn quoted(text: &str) -> String {
     let mut out = String::with_capacity(text.len() + 2);
     out.push('"');
@@ -56,7 +56,7 @@ pub(crate) fn value(value: &Value) -> String {
     }
 }
 
-/// A tree as Go's encoder writes it, careful of HTML.
+/// A tree as Go's encoder writes it, with HTML characters escaped.
 pub(crate) fn json(tree: &Value) -> String {
     tree.to_string()
         .replace('<', "\\u003c")

@@ -1,5 +1,6 @@
-//! Values against a schema: takes a value (and its predecessor), gives what is wrong in the server's words. The server's validator counts
-//! matching checks to choose which branch of a choice to blame; so does this one. What was wrong before and has not changed is forgiven.
+//! Validates values against a schema, with the server's messages. The server's validator counts matching
+//! checks to choose the branch of `anyOf` to report; so does this one. Unchanged violations are ignored
+//! (ratcheting).
 
 use serde_json::{Map, Number, Value};
 
@@ -8,30 +9,30 @@ use super::schema::{Additional, Checks, Node};
 use super::{format, show};
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Checks a value; `place` stands before all paths.
+/// Validates a value; `location` is the prefix of all paths.
 pub(crate) fn validate(
     value: &Value,
     schema: &Node,
     old: Option<Old<'_>>,
-    place: &Path,
+    location: &Path,
     errors: &mut FieldErrors,
 ) {
     let found = at(value, schema, "", old);
     for failure in found.failures {
-        failure.report(place, errors);
+        failure.report(location, errors);
     }
 }
 
-/// What a check found.
+/// The result of a check.
 #[derive(Default)]
 struct Found {
     failures: Vec<Failure>,
     matches: usize,
 }
 
-/// One thing that is wrong.
+/// One violation.
 struct Failure {
-    /// The path, or nothing when the failure is about a choice.
+    /// The path, or `None` if the violation is about `anyOf`, `oneOf` or `not`.
     name: Option<String>,
     sort: Sort,
     text: String,
@@ -47,7 +48,7 @@ enum Sort {
 }
 
 impl Failure {
-    fn of(name: &str, sort: Sort, text: String) -> Self {
+    fn new(name: &str, sort: Sort, text: String) -> Self {
         Self {
             name: Some(name.to_owned()),
             sort,
@@ -63,12 +64,12 @@ impl Failure {
         }
     }
 
-    fn report(self, place: &Path, errors: &mut FieldErrors) {
+    fn report(self, location: &Path, errors: &mut FieldErrors) {
         let name = self.name.as_deref().unwrap_or("").trim_start_matches('.');
         let path = if name.is_empty() {
-            place.clone()
+            location.clone()
         } else {
-            place.child(name)
+            location.child(name)
         };
         match self.sort {
             Sort::Invalid(shown) => errors.push_shown(ErrorType::Invalid, &path, Some(shown), self.text),
@@ -118,7 +119,7 @@ impl Found {
     }
 }
 
-/// Checks a value at a place; unchanged faults are forgiven.
+/// Validates a value; unchanged violations are ignored.
 fn at(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
     let found = plain(value, schema, path, old);
     match old {
@@ -130,7 +131,7 @@ fn at(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
     }
 }
 
-/// Checks a value at a place, whatever it was before; only what is below may be forgiven.
+/// Validates a value regardless of the old one; only violations of children may be ignored.
 fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Found {
     let checks = &schema.checks;
     let types = schema.types();
@@ -153,8 +154,8 @@ fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Foun
             if !checks.format.is_empty() && format::is_known(&checks.format) {
                 if !format::is_valid(&checks.format, text) {
                     let text_shown = show::quoted(text);
-                    let words = format!("{path} in body must be of type {}: {text_shown}", checks.format);
-                    found.add(Failure::of(path, Sort::Type(text_shown), words));
+                    let detail = format!("{path} in body must be of type {}: {text_shown}", checks.format);
+                    found.add(Failure::new(path, Sort::Type(text_shown), detail));
                 }
                 found.matches += 1;
             }
@@ -183,11 +184,11 @@ fn null(types: &[&str], nullable: bool, path: &str) -> Found {
     if types.is_empty() || nullable {
         return Found::matched();
     }
-    let words = format!("{path} in body must be of type {}: \"null\"", types.join(","));
-    Found::failed(Failure::of(path, Sort::Type("\"null\"".into()), words))
+    let detail = format!("{path} in body must be of type {}: \"null\"", types.join(","));
+    Found::failed(Failure::new(path, Sort::Type("\"null\"".into()), detail))
 }
 
-/// The type of a value and the format that goes with it.
+/// The type of a value and the corresponding format.
 fn type_of(value: &Value) -> (&'static str, &'static str) {
     match value {
         Value::Null => ("null", ""),
@@ -200,7 +201,7 @@ fn type_of(value: &Value) -> (&'static str, &'static str) {
     }
 }
 
-/// Up to here every whole number has a float of its own.
+/// The largest integer up to which all integers are exact as floats.
 const EXACT: f64 = 9_007_199_254_740_991.0;
 
 fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
@@ -212,8 +213,8 @@ fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
     let fits = types.contains(&found) || whole || widened;
     let loose = matches!(value, Value::String(_) | Value::Array(_));
     let wrong = |wanted: &str, found: &str| {
-        let words = format!("{path} in body must be of type {wanted}: \"{found}\"");
-        Found::failed(Failure::of(path, Sort::Type(format!("\"{found}\"")), words))
+        let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
+        Found::failed(Failure::new(path, Sort::Type(format!("\"{found}\"")), detail))
     };
     if !loose && !format.is_empty() && !fits && implied != format {
         return wrong(format, implied);
@@ -228,10 +229,10 @@ fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
 fn string(text: &str, checks: &Checks, path: &str) -> Found {
     let length = text.chars().count() as u64;
     if let Some(most) = checks.max_length.filter(|most| length > *most) {
-        let words = format!("{path} in body should be at most {most} chars long");
-        return Found::failed(Failure::of(path, Sort::TooLong(most), words));
+        let detail = format!("{path} in body should be at most {most} chars long");
+        return Found::failed(Failure::new(path, Sort::TooLong(most), detail));
     }
-    let wrong = |words: String| Found::failed(Failure::of(path, Sort::Invalid(show::quoted(text)), words));
+    let wrong = |detail: String| Found::failed(Failure::new(path, Sort::Invalid(show::quoted(text)), detail));
     if let Some(least) = checks.min_length.filter(|least| length < *least) {
         return wrong(format!("{path} in body should be at least {least} chars long"));
     }
@@ -257,16 +258,16 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
     );
     let range = |value: f64, whole: bool, prefix: &str| range(value, whole, single, checks, prefix, path);
     let value = number.as_f64().unwrap_or_default();
-    if let Some(words) = range(value, number.is_i64() || number.is_u64(), "Checked") {
-        found.add(Failure::choice(words));
+    if let Some(detail) = range(value, number.is_i64() || number.is_u64(), "Checked") {
+        found.add(Failure::choice(detail));
     }
     let mut bound =
-        |limit: Option<f64>, prefix: &str, broken: &dyn Fn(f64) -> bool, words: &dyn Fn(&str) -> String| {
+        |limit: Option<f64>, prefix: &str, broken: &dyn Fn(f64) -> bool, detail: &dyn Fn(&str) -> String| {
             let Some(limit) = limit else { return };
             let outside = range(limit, false, prefix);
             let native = outside.is_none() && number.is_i64();
-            if let Some(words) = outside {
-                found.add(Failure::choice(words));
+            if let Some(detail) = outside {
+                found.add(Failure::choice(detail));
             }
             let (limit, text) = if native {
                 (limit.trunc(), (limit as i64).to_string())
@@ -274,8 +275,8 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
                 (limit, show::float(limit))
             };
             if broken(limit) {
-                let words = format!("{path} in body should be {}", words(&text));
-                found.add(Failure::of(path, Sort::Invalid(shown.clone()), words));
+                let detail = format!("{path} in body should be {}", detail(&text));
+                found.add(Failure::new(path, Sort::Invalid(shown.clone()), detail));
             }
         };
     let multiple = |factor: f64| factor > 0.0 && !is_multiple(value, factor);
@@ -313,7 +314,7 @@ fn is_multiple(value: f64, factor: f64) -> bool {
     (quotient - quotient.round()).abs() < 1e-9 * quotient.abs().max(1.0)
 }
 
-/// Whether a number fits into its type; else the server's words.
+/// Checks that a number fits its type.
 fn range(value: f64, whole: bool, kind: &str, checks: &Checks, prefix: &str, path: &str) -> Option<String> {
     let integral = whole || value.fract() == 0.0;
     let fits = match (kind, checks.format.as_str()) {
@@ -349,11 +350,11 @@ fn options(value: &Value, checks: &Checks, path: &str) -> Found {
         .iter()
         .map(|one| one.as_str().map_or_else(|| one.to_string(), str::to_owned))
         .collect();
-    let words = format!("{path} in body should be one of [{}]", listed.join(" "));
-    Found::failed(Failure::of(
+    let detail = format!("{path} in body should be one of [{}]", listed.join(" "));
+    Found::failed(Failure::new(
         path,
         Sort::NotSupported(show::value(value), listed),
-        words,
+        detail,
     ))
 }
 
@@ -368,16 +369,16 @@ fn list(items: &[Value], schema: &Node, path: &str, old: Option<Old<'_>>) -> Fou
     }
     let size = items.len();
     if let Some(least) = checks.min_items.filter(|least| (size as u64) < *least) {
-        let words = format!("{path} in body should have at least {least} items");
-        found.add(Failure::of(path, Sort::Invalid(size.to_string()), words));
+        let detail = format!("{path} in body should have at least {least} items");
+        found.add(Failure::new(path, Sort::Invalid(size.to_string()), detail));
     }
     if let Some(most) = checks.max_items.filter(|most| size as u64 > *most) {
-        let words = format!("{path} in body should have at most {most} items");
-        found.add(Failure::of(path, Sort::TooMany(size, most), words));
+        let detail = format!("{path} in body should have at most {most} items");
+        found.add(Failure::new(path, Sort::TooMany(size, most), detail));
     }
     if checks.unique_items && super::lists::first_repeated(items).is_some() {
-        let words = format!("{path} in body shouldn't contain duplicates");
-        found.add(Failure::of(path, Sort::Invalid("\"\"".into()), words));
+        let detail = format!("{path} in body shouldn't contain duplicates");
+        found.add(Failure::new(path, Sort::Invalid("\"\"".into()), detail));
     }
     found
 }
@@ -387,12 +388,12 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     let checks = &schema.checks;
     let size = map.len();
     if let Some(least) = checks.min_properties.filter(|least| (size as u64) < *least) {
-        let words = format!("{path} in body should have at least {least} properties");
-        found.add(Failure::of(path, Sort::Invalid(size.to_string()), words));
+        let detail = format!("{path} in body should have at least {least} properties");
+        found.add(Failure::new(path, Sort::Invalid(size.to_string()), detail));
     }
     if let Some(most) = checks.max_properties.filter(|most| size as u64 > *most) {
-        let words = format!("{path} in body should have at most {most} properties");
-        found.add(Failure::of(path, Sort::TooMany(size, most), words));
+        let detail = format!("{path} in body should have at most {most} properties");
+        found.add(Failure::new(path, Sort::TooMany(size, most), detail));
     }
     let others = map
         .iter()
@@ -400,8 +401,8 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     for (key, value) in others {
         match &schema.additional {
             Some(Additional::Any(false)) => {
-                let words = format!("{path}.{key} in body is a forbidden property");
-                found.add(Failure::of(path, Sort::Invalid(show::quoted(key)), words));
+                let detail = format!("{path}.{key} in body is a forbidden property");
+                found.add(Failure::new(path, Sort::Invalid(show::quoted(key)), detail));
             }
             Some(Additional::Like(below)) => {
                 let before = old.and_then(|old| old.field(key));
@@ -412,19 +413,19 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     }
     for (key, below) in &schema.properties {
         let Some(value) = map.get(key) else { continue };
-        // The type of an object is the same before and after, whatever was stored.
+        // The type of an object never changes, whatever was stored.
         let typed = path.is_empty() && matches!(key.as_str(), "apiVersion" | "kind");
         let before = old.filter(|_| !typed).and_then(|old| old.field(key));
-        let place = if path.is_empty() {
+        let location = if path.is_empty() {
             key.clone()
         } else {
             format!("{path}.{key}")
         };
-        found.merge(at(value, below, &place, before));
+        found.merge(at(value, below, &location, before));
     }
     for key in checks.required.iter().filter(|key| !map.contains_key(*key)) {
-        let words = format!("{path}.{key} in body is required");
-        found.add(Failure::of(&format!("{path}.{key}"), Sort::Required, words));
+        let detail = format!("{path}.{key} in body is required");
+        found.add(Failure::new(&format!("{path}.{key}"), Sort::Required, detail));
     }
     found
 }

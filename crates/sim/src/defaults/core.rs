@@ -1,4 +1,4 @@
-//! Defaults of the core group, pods aside.
+//! Defaults of the core group, except pods.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::tree;
 /// A kind without defaults, listed so that the table is complete.
 pub(super) fn nothing(_: &mut Value) {}
 
-/// Namespace: labelled with its own name.
+/// Namespace: labelled with its name.
 pub(super) fn namespace(value: &mut Value) {
     let name = tree::text(value, &["metadata", "name"]).to_owned();
     if !name.is_empty() {
@@ -21,7 +21,7 @@ pub(super) fn namespace(value: &mut Value) {
     tree::set_default_text(value, &["status", "phase"], "Active");
 }
 
-/// Node: allocatable is capacity unless said.
+/// Node: allocatable defaults to capacity.
 pub(super) fn node(value: &mut Value) {
     if let Some(capacity) = tree::get(value, &["status", "capacity"]).cloned() {
         tree::set_default(value, &["status", "allocatable"], capacity);

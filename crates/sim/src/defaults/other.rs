@@ -79,7 +79,7 @@ pub(super) fn csi_driver(value: &mut Value) {
     }
 }
 
-/// `HorizontalPodAutoscaler` (v2, the kept version).
+/// `HorizontalPodAutoscaler` (v2, the stored version).
 pub(super) fn autoscaler(value: &mut Value) {
     tree::set_default(value, &["spec", "minReplicas"], 1);
     if tree::text(value, &["apiVersion"]) == "autoscaling/v2"

@@ -1,10 +1,10 @@
-//! Defaults of pods, and of the pod templates in everything that makes pods.
+//! Defaults of pods, and of the pod templates in workloads.
 
 use serde_json::{Value, json};
 
 use crate::tree;
 
-/// A pod of its own.
+/// A Pod object.
 pub fn pod(pod: &mut Value) {
     if let Some(spec) = pod.get_mut("spec") {
         requests_from_limits(spec);
@@ -16,7 +16,7 @@ pub fn pod(pod: &mut Value) {
     }
 }
 
-/// A pod's spec, also inside a template.
+/// The spec of a pod or a pod template.
 pub fn pod_spec(spec: &mut Value) {
     tree::set_default_text(spec, &["dnsPolicy"], "ClusterFirst");
     tree::set_default_text(spec, &["restartPolicy"], "Always");
@@ -177,7 +177,7 @@ fn host_ports(spec: &mut Value) {
     }
 }
 
-/// Whether an image's tag is `latest`, said or implied; a digest without a tag is not.
+/// Returns whether an image's tag is `latest`, explicitly or by default; a digest without a tag is not.
 fn is_latest(image: &str) -> bool {
     let (name, digest) = image
         .split_once('@')

@@ -1,4 +1,4 @@
-//! Operations: takes a resource, gives what may be done where, with the parameters that `kubectl` looks for.
+//! The operations of a resource, with the parameters that `kubectl` looks for.
 
 use serde_json::{Map, Value, json};
 
@@ -6,7 +6,7 @@ use crate::resource::{Resource, Verb, Verbs};
 
 /// Adds the paths of a resource and its subresources.
 pub(super) fn add(resource: &Resource, schema: &str, paths: &mut Map<String, Value>) {
-    let base = super::place(&resource.group, &resource.version);
+    let base = super::group_path(&resource.group, &resource.version);
     let all = format!("/{base}/{}", resource.plural);
     let many = if resource.namespaced {
         format!("/{base}/namespaces/{{namespace}}/{}", resource.plural)
@@ -71,7 +71,7 @@ fn method(verb: Verb) -> &'static str {
     }
 }
 
-/// The query parameters of a verb; `kubectl` asks for `fieldValidation` and `dryRun` before it relies on them.
+/// The query parameters of a verb; `kubectl` looks for `fieldValidation` and `dryRun` before it uses them.
 fn parameters(verb: Verb) -> &'static [(&'static str, &'static str)] {
     match verb {
         Verb::Create | Verb::Update => &[

@@ -1,4 +1,4 @@
-//! Types: takes Go types of the table and custom schemas, gives JSON schemas under the names the real server gives them.
+//! JSON schemas of Go types and custom schemas, with the names of the API server.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use crate::resource::Resource;
 use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 use crate::tree;
 
-/// Where the packages of the table live, as definition names spell it.
+/// The Go packages of the table, as in definition names.
 const PACKAGES: [(&str, &str); 5] = [
     ("meta/", "io.k8s.apimachinery.pkg.apis.meta."),
     (
@@ -39,7 +39,7 @@ pub(super) fn custom_name(resource: &Resource) -> String {
     format!("{}.{}.{}", group.join("."), resource.version, resource.kind)
 }
 
-/// Schemas by name, with all they refer to.
+/// Schemas by name, with everything they refer to.
 pub(super) struct Schemas {
     schema: &'static Schema,
     done: BTreeMap<String, Value>,
@@ -55,7 +55,7 @@ impl Schemas {
         }
     }
 
-    /// A kind and everything below it.
+    /// Adds a kind and the types of its fields.
     pub(super) fn add_kind(&mut self, group: &str, version: &str, kind: &str, id: TypeId) {
         self.add(id);
         let name = name(&self.schema.get(id).name);
@@ -65,7 +65,7 @@ impl Schemas {
         }
     }
 
-    /// A custom kind, with the descriptions of its author.
+    /// Adds a custom kind, with the descriptions of its definition.
     pub(super) fn add_custom(&mut self, resource: &Resource, given: &Value) {
         let mut schema = if given.is_object() {
             given.clone()
@@ -92,7 +92,7 @@ impl Schemas {
         self.drain();
     }
 
-    /// Everything added so far.
+    /// Returns everything added so far.
     pub(super) fn finish(self) -> Value {
         Value::Object(self.done.into_iter().collect())
     }
@@ -109,7 +109,7 @@ impl Schemas {
             if self.done.contains_key(&name) {
                 continue;
             }
-            // Marked before its fields are looked at: types may contain themselves.
+            // Inserted before its fields are visited: types may be recursive.
             self.done.insert(name.clone(), Value::Null);
             let schema = self.of_struct(id);
             self.done.insert(name, schema);
@@ -237,7 +237,7 @@ fn text(description: &str) -> Value {
     json!({"type": "string", "description": description})
 }
 
-/// A reference may have no siblings; it moves into an `allOf`.
+/// A reference cannot have siblings; it is moved into an `allOf`.
 fn with_siblings(schema: Value) -> Value {
     if schema.get("$ref").is_some() {
         json!({"allOf": [schema]})
@@ -250,7 +250,7 @@ const TYPE_META_VERSION: &str = "The group and version in which this object is w
 const TYPE_META_KIND: &str = "What this object is.";
 const METADATA: &str = "Name, labels and everything else that all objects have.";
 
-/// What the part of a field that may be anything is called.
+/// The type name of the part of a field that can be anything.
 fn free(field: &Field) -> &'static str {
     match (&*field.free, &*field.name) {
         ("raw", _) => "io.k8s.apimachinery.pkg.runtime.RawExtension",
@@ -268,7 +268,7 @@ fn free(field: &Field) -> &'static str {
     }
 }
 
-/// Own words for what every object has; the rest of the API's texts is the API's.
+/// Our own descriptions of the fields that every object has; all other texts are upstream's.
 fn described(field: &Field) -> Option<&'static str> {
     match (&*field.name, field.wire.is_empty()) {
         ("apiVersion", true) => Some(TYPE_META_VERSION),
@@ -278,7 +278,7 @@ fn described(field: &Field) -> Option<&'static str> {
     }
 }
 
-/// The declared default, else the zero value of what Go always prints.
+/// The declared default, or else the zero value if Go always prints the field.
 fn default(field: &Field) -> Option<Value> {
     if let Some(default) = &field.default {
         return Some(default.clone());

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::status::Status;
 
 /// The reason a JSON patch was rejected.
-enum Refusal {
+enum PatchError {
     /// The patch is malformed.
     Malformed(String),
     /// The patch does not apply to the object.
@@ -13,18 +13,18 @@ enum Refusal {
 }
 
 /// Maximum number of operations, as in the API server.
-const MOST_OPERATIONS: usize = 10_000;
+const MAX_OPERATIONS: usize = 10_000;
 
 /// Applies an RFC 6902 patch to a tree.
 pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> {
     let Value::Array(operations) = patch else {
-        return Err(refused(Refusal::Malformed(
+        return Err(to_status(PatchError::Malformed(
             "json: cannot unmarshal object into Go value of type []handlers.jsonPatchOp".into(),
         )));
     };
-    if operations.len() > MOST_OPERATIONS {
+    if operations.len() > MAX_OPERATIONS {
         let text = format!(
-            "The allowed maximum operations in a JSON patch is {MOST_OPERATIONS}, got {}",
+            "The allowed maximum operations in a JSON patch is {MAX_OPERATIONS}, got {}",
             operations.len()
         );
         return Err(Status::new(
@@ -35,15 +35,15 @@ pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> 
     }
     let mut out = target.clone();
     for operation in operations {
-        step(&mut out, operation).map_err(refused)?;
+        step(&mut out, operation).map_err(to_status)?;
     }
     Ok(out)
 }
 
-fn refused(refusal: Refusal) -> Status {
-    match refusal {
-        Refusal::Malformed(text) => Status::bad_request(format!("error decoding patch: {text}")),
-        Refusal::Inapplicable => Status::new(
+fn to_status(error: PatchError) -> Status {
+    match error {
+        PatchError::Malformed(text) => Status::bad_request(format!("error decoding patch: {text}")),
+        PatchError::Inapplicable => Status::new(
             422,
             "Invalid",
             "the server rejected our request due to an error in our request",
@@ -52,10 +52,10 @@ fn refused(refusal: Refusal) -> Status {
     }
 }
 
-fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
+fn step(out: &mut Value, operation: &Value) -> Result<(), PatchError> {
     let text = |key: &str| operation.get(key).and_then(Value::as_str);
-    let path = text("path").ok_or(Refusal::Inapplicable)?;
-    let value = || operation.get("value").cloned().ok_or(Refusal::Inapplicable);
+    let path = text("path").ok_or(PatchError::Inapplicable)?;
+    let value = || operation.get("value").cloned().ok_or(PatchError::Inapplicable);
     match text("op").unwrap_or("") {
         "add" => add(out, path, value()?),
         "remove" => remove(out, path).map(drop),
@@ -68,17 +68,17 @@ fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
             let (parent, _) = split(path)?;
             match out.pointer(parent) {
                 Some(Value::Object(_)) => add(out, path, value()?),
-                _ => Err(Refusal::Inapplicable),
+                _ => Err(PatchError::Inapplicable),
             }
         }
         "move" => {
-            let from = text("from").ok_or(Refusal::Inapplicable)?;
+            let from = text("from").ok_or(PatchError::Inapplicable)?;
             let moved = remove(out, from)?;
             add(out, path, moved)
         }
         "copy" => {
-            let from = text("from").ok_or(Refusal::Inapplicable)?;
-            let copied = out.pointer(from).cloned().ok_or(Refusal::Inapplicable)?;
+            let from = text("from").ok_or(PatchError::Inapplicable)?;
+            let copied = out.pointer(from).cloned().ok_or(PatchError::Inapplicable)?;
             add(out, path, copied)
         }
         "test" => {
@@ -87,25 +87,25 @@ fn step(out: &mut Value, operation: &Value) -> Result<(), Refusal> {
             if *found == expected {
                 Ok(())
             } else {
-                Err(Refusal::Inapplicable)
+                Err(PatchError::Inapplicable)
             }
         }
-        _ => Err(Refusal::Inapplicable),
+        _ => Err(PatchError::Inapplicable),
     }
 }
 
-fn split(path: &str) -> Result<(&str, String), Refusal> {
-    let (parent, last) = path.rsplit_once('/').ok_or(Refusal::Inapplicable)?;
+fn split(path: &str) -> Result<(&str, String), PatchError> {
+    let (parent, last) = path.rsplit_once('/').ok_or(PatchError::Inapplicable)?;
     Ok((parent, last.replace("~1", "/").replace("~0", "~")))
 }
 
-fn add(out: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
+fn add(out: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
     if path.is_empty() {
         *out = value;
         return Ok(());
     }
     let (parent, last) = split(path)?;
-    match out.pointer_mut(parent).ok_or(Refusal::Inapplicable)? {
+    match out.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
         Value::Object(map) => {
             map.insert(last, value);
             Ok(())
@@ -119,25 +119,25 @@ fn add(out: &mut Value, path: &str, value: Value) -> Result<(), Refusal> {
             items.insert(at, value);
             Ok(())
         }
-        _ => Err(Refusal::Inapplicable),
+        _ => Err(PatchError::Inapplicable),
     }
 }
 
-fn remove(out: &mut Value, path: &str) -> Result<Value, Refusal> {
+fn remove(out: &mut Value, path: &str) -> Result<Value, PatchError> {
     let (parent, last) = split(path)?;
-    match out.pointer_mut(parent).ok_or(Refusal::Inapplicable)? {
-        Value::Object(map) => map.remove(&last).ok_or(Refusal::Inapplicable),
+    match out.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
+        Value::Object(map) => map.remove(&last).ok_or(PatchError::Inapplicable),
         Value::Array(items) => {
             let at = index(&last, items.len())?;
             Ok(items.remove(at))
         }
-        _ => Err(Refusal::Inapplicable),
+        _ => Err(PatchError::Inapplicable),
     }
 }
 
 /// Parses an index below `bound`; negative ones count from the end, as in the API server's library.
-fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
-    let number: i64 = text.parse().map_err(|_| Refusal::Inapplicable)?;
+fn index(text: &str, bound: usize) -> Result<usize, PatchError> {
+    let number: i64 = text.parse().map_err(|_| PatchError::Inapplicable)?;
     let at = if number < 0 {
         number + i64::try_from(bound).unwrap_or(0)
     } else {
@@ -146,7 +146,7 @@ fn index(text: &str, bound: usize) -> Result<usize, Refusal> {
     usize::try_from(at)
         .ok()
         .filter(|at| *at < bound)
-        .ok_or(Refusal::Inapplicable)
+        .ok_or(PatchError::Inapplicable)
 }
 
 #[cfg(test)]
@@ -186,17 +186,17 @@ mod tests {
     }
 
     #[test]
-    fn refuses_what_does_not_fit() {
-        let refused = json!("the server rejected our request due to an error in our request");
+    fn rejects_inapplicable_operations() {
+        let rejected = json!("the server rejected our request due to an error in our request");
         check(
             json!([{"op": "test", "path": "/a/b/1", "value": 3}]),
-            refused.clone(),
+            rejected.clone(),
         );
-        check(json!([{"op": "remove", "path": "/nope"}]), refused.clone());
+        check(json!([{"op": "remove", "path": "/nope"}]), rejected.clone());
         check(
             json!([{"op": "add", "path": "/x/y", "value": 1}]),
-            refused.clone(),
+            rejected.clone(),
         );
-        check(json!([{"op": "add", "path": "/a/b/7", "value": 1}]), refused);
+        check(json!([{"op": "add", "path": "/a/b/7", "value": 1}]), rejected);
     }
 }

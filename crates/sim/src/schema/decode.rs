@@ -1,5 +1,6 @@
-//! JSON through Go's eyes: takes a tree and a type, gives the tree that decoding into the Go struct and encoding it again would
-//! give: unknown fields gone, empty ones left out, zero ones filled in, quantities and times in canonical form.
+//! Decodes JSON as Go does: returns the tree that results from decoding into the Go struct and encoding
+//! again: unknown fields dropped, empty ones omitted, zero values filled in, quantities and times in
+//! canonical form.
 
 use serde_json::{Map, Value};
 
@@ -11,11 +12,11 @@ use crate::clock::Instant;
 pub struct Decoded {
     /// The tree.
     pub value: Value,
-    /// Paths of the fields that the type does not know, in document order.
+    /// Paths of unknown fields, in document order.
     pub unknown: Vec<String>,
 }
 
-/// Why a tree does not fit a Go type, in `encoding/json`'s words.
+/// A value that does not fit a Go type, with the message of `encoding/json`.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct DecodeError(pub String);
@@ -28,14 +29,14 @@ impl Schema {
             unknown: Vec::new(),
         };
         let mut value = value;
-        walk.fields(id, &mut value, &Place::default())?;
+        walk.fields(id, &mut value, &Position::default())?;
         Ok(Decoded {
             value,
             unknown: walk.unknown,
         })
     }
 
-    /// What Go prints for a struct nobody filled in.
+    /// What Go prints for an empty struct.
     #[must_use]
     pub fn zero(&self, id: TypeId) -> &Value {
         self.get(id).zero.get_or_init(|| {
@@ -45,12 +46,12 @@ impl Schema {
     }
 }
 
-/// Where the walk is: a chain up to the root, turned into text only when something is wrong.
+/// The current position: a chain up to the root, formatted only for errors.
 #[derive(Clone, Copy, Default)]
-struct Place<'a> {
-    parent: Option<&'a Place<'a>>,
+struct Position<'a> {
+    parent: Option<&'a Position<'a>>,
     step: Step<'a>,
-    /// The struct around, by its full name.
+    /// The full name of the enclosing struct.
     inside: &'a str,
 }
 
@@ -63,7 +64,7 @@ enum Step<'a> {
     Index(usize),
 }
 
-impl<'a> Place<'a> {
+impl<'a> Position<'a> {
     fn below(&'a self, step: Step<'a>) -> Self {
         Self {
             parent: Some(self),
@@ -72,9 +73,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The path as strict errors show it.
+    /// The path as in strict decoding errors.
     fn strict(&self) -> String {
-        let above = self.parent.map_or(String::new(), Place::strict);
+        let above = self.parent.map_or(String::new(), Position::strict);
         match self.step {
             Step::Root => above,
             Step::Field(name) | Step::Key(name) if above.is_empty() => name.to_owned(),
@@ -83,9 +84,9 @@ impl<'a> Place<'a> {
         }
     }
 
-    /// The path as type errors show it: fields only.
+    /// The path as in type errors: fields only.
     fn fields(&self) -> String {
-        let above = self.parent.map_or(String::new(), Place::fields);
+        let above = self.parent.map_or(String::new(), Position::fields);
         match self.step {
             Step::Field(name) if above.is_empty() => name.to_owned(),
             Step::Field(name) => format!("{above}.{name}"),
@@ -100,44 +101,44 @@ struct Walk<'s> {
 }
 
 impl Walk<'_> {
-    /// Brings a value that is there to the form Go keeps; a null becomes the zero value.
-    fn value(&mut self, kind: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+    /// Converts a value to Go's form; null becomes the zero value.
+    fn value(&mut self, kind: &Type, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
         match kind.pointee() {
-            Type::Struct(id) => self.fields(*id, value, place),
+            Type::Struct(id) => self.fields(*id, value, position),
             other if value.is_null() => {
                 *value = zero(other);
                 Ok(())
             }
-            Type::List(inner) => self.items(inner, value, kind, place),
-            Type::Map(inner) => self.entries(inner, value, kind, place),
-            other => self.scalar(other, value, place),
+            Type::List(inner) => self.items(inner, value, kind, position),
+            Type::Map(inner) => self.entries(inner, value, kind, position),
+            other => self.scalar(other, value, position),
         }
     }
 
-    fn fields(&mut self, id: TypeId, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+    fn fields(&mut self, id: TypeId, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
         if value.is_null() {
             *value = Value::Object(Map::new());
         }
         let Value::Object(map) = value else {
-            return Err(self.mismatch(&Type::Struct(id), value, place));
+            return Err(self.mismatch(&Type::Struct(id), value, position));
         };
         let kind = self.schema.get(id);
         let (before, mut own, mut done) = (self.unknown.len(), Vec::new(), Ok(()));
         map.retain(|name, given| {
             let Some(field) = kind.field(name) else {
-                own.push(place.below(Step::Key(name)).strict());
+                own.push(position.below(Step::Key(name)).strict());
                 return false;
             };
             if done.is_err() || given.is_null() {
                 return false;
             }
-            let below = Place {
-                parent: Some(place),
+            let below = Position {
+                parent: Some(position),
                 step: Step::Field(&field.name),
                 inside: &kind.name,
             };
             done = self.value(&field.kind, given, &below);
-            // Storage knows no empty collections: they come back as nil.
+            // Storage has no empty collections: they are read back as nil.
             if !field.omit_empty && is_empty_collection(&field.kind, given) {
                 *given = Value::Null;
             }
@@ -153,7 +154,7 @@ impl Walk<'_> {
         Ok(())
     }
 
-    /// What Go prints for a field that nobody set.
+    /// What Go prints for an unset field.
     fn unset(&self, kind: &Type) -> Value {
         match kind {
             Type::Struct(id) => self.schema.zero(*id).clone(),
@@ -166,13 +167,13 @@ impl Walk<'_> {
         inner: &Type,
         value: &mut Value,
         kind: &Type,
-        place: &Place<'_>,
+        position: &Position<'_>,
     ) -> Result<(), DecodeError> {
         let Value::Array(items) = value else {
-            return Err(self.mismatch(kind, value, place));
+            return Err(self.mismatch(kind, value, position));
         };
         for (at, item) in items.iter_mut().enumerate() {
-            self.value(inner, item, &place.below(Step::Index(at)))?;
+            self.value(inner, item, &position.below(Step::Index(at)))?;
         }
         Ok(())
     }
@@ -182,18 +183,18 @@ impl Walk<'_> {
         inner: &Type,
         value: &mut Value,
         kind: &Type,
-        place: &Place<'_>,
+        position: &Position<'_>,
     ) -> Result<(), DecodeError> {
         let Value::Object(map) = value else {
-            return Err(self.mismatch(kind, value, place));
+            return Err(self.mismatch(kind, value, position));
         };
         for (key, item) in map.iter_mut() {
-            self.value(inner, item, &place.below(Step::Key(key)))?;
+            self.value(inner, item, &position.below(Step::Key(key)))?;
         }
         Ok(())
     }
 
-    fn scalar(&self, kind: &Type, value: &mut Value, place: &Place<'_>) -> Result<(), DecodeError> {
+    fn scalar(&self, kind: &Type, value: &mut Value, position: &Position<'_>) -> Result<(), DecodeError> {
         let fits = match (kind, &*value) {
             (Type::Any, _)
             | (Type::Text(_) | Type::Duration | Type::IntOrString, Value::String(_))
@@ -229,25 +230,25 @@ impl Walk<'_> {
         if fits {
             Ok(())
         } else {
-            Err(self.mismatch(kind, value, place))
+            Err(self.mismatch(kind, value, position))
         }
     }
 
-    fn mismatch(&self, kind: &Type, value: &Value, place: &Place<'_>) -> DecodeError {
+    fn mismatch(&self, kind: &Type, value: &Value, position: &Position<'_>) -> DecodeError {
         let described = match (kind, value) {
             (Type::Int(_) | Type::IntOrString, Value::Number(number)) => format!("number {number}"),
             _ => describe(value).to_owned(),
         };
         let wanted = self.go_type(kind);
-        if place.inside.is_empty() {
+        if position.inside.is_empty() {
             return DecodeError(format!(
                 "json: cannot unmarshal {described} into Go value of type {wanted}"
             ));
         }
         DecodeError(format!(
             "json: cannot unmarshal {described} into Go struct field {}.{} of type {wanted}",
-            place.inside.rsplit('.').next().unwrap_or_default(),
-            place.fields()
+            position.inside.rsplit('.').next().unwrap_or_default(),
+            position.fields()
         ))
     }
 
@@ -273,7 +274,7 @@ impl Walk<'_> {
     }
 }
 
-/// Whether Go's encoder prints a field that nobody set.
+/// Returns whether Go's encoder prints an unset field.
 pub(super) fn is_printed_unset(field: &Field) -> bool {
     match &field.kind {
         Type::Struct(_) => !field.omit_zero,
@@ -281,13 +282,14 @@ pub(super) fn is_printed_unset(field: &Field) -> bool {
     }
 }
 
-/// Whether Go's encoder leaves out a field that was set.
+/// Returns whether Go's encoder omits a field that is set.
 fn left_out(field: &Field, value: &Value) -> bool {
     (field.omit_empty && is_empty(&field.kind, value))
         || (field.omit_zero && value.as_object().is_some_and(Map::is_empty))
 }
 
-/// Whether `omitempty` drops it: zero scalars and empty collections, never structs or what a pointer points to.
+/// Whether `omitempty` omits it: zero scalars and empty collections, but not structs or pointers to zero
+/// values.
 fn is_empty(kind: &Type, value: &Value) -> bool {
     match (kind, value) {
         (
@@ -366,7 +368,7 @@ fn quantity(text: &str) -> Result<Value, DecodeError> {
         .ok_or_else(|| DecodeError(pattern.to_owned()))
 }
 
-/// Whether a text is base64, in the words of Go's decoder.
+/// Checks that a text is base64, with the errors of Go's decoder.
 fn base64(text: &str) -> Result<(), DecodeError> {
     let wrong = |at: usize| Err(DecodeError(format!("illegal base64 data at input byte {at}")));
     let (mut digits, mut padding) = (0_usize, 0_usize);
@@ -385,7 +387,7 @@ fn base64(text: &str) -> Result<(), DecodeError> {
     }
 }
 
-/// Times with microseconds must have them.
+/// Parses a `metav1.MicroTime`, which requires microseconds.
 fn micro(text: &str) -> Result<(), DecodeError> {
     let rest = text.get(19..).unwrap_or("");
     if rest.is_empty() || rest.starts_with('.') {
@@ -426,7 +428,7 @@ mod tests {
     }
 
     #[test]
-    fn empty_fields_go_and_zero_structs_come() {
+    fn empty_fields_are_omitted_and_zero_structs_added() {
         check(
             "apps/v1",
             "Deployment",
@@ -450,7 +452,7 @@ mod tests {
     }
 
     #[test]
-    fn type_errors_are_gos() {
+    fn type_errors_match_go() {
         check(
             "apps/v1",
             "Deployment",

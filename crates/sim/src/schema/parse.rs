@@ -1,10 +1,10 @@
-//! Reads the table of Go types.
+//! Parses the table of Go types.
 
 use std::collections::HashMap;
 
 use super::{Field, ListKind, Schema, Struct, Type, TypeId};
 
-/// Reads the table; a line that makes no sense is left out (a test counts them).
+/// Parses the table; invalid lines are skipped (a test counts them).
 pub(super) fn parse(text: &str) -> Schema {
     let mut schema = Schema {
         structs: Vec::new(),
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_line_of_the_table_is_understood() {
+    fn every_line_of_the_table_is_parsed() {
         let text = include_str!("builtin.txt");
         let schema = parse(text);
         let fields: usize = schema.structs.iter().map(|one| one.fields.len()).sum();

@@ -1,6 +1,6 @@
-//! `resource.Quantity`: takes text, gives its canonical form or its value. Knows nothing of what is measured.
+//! Parses and formats `resource.Quantity`.
 
-/// The suffixes in rising order: text, base, exponent.
+/// The suffixes in ascending order: text, base, exponent.
 const DECIMAL: [(&str, i32); 10] = [
     ("n", -9),
     ("u", -6),
@@ -22,10 +22,11 @@ const BINARY: [(&str, u32); 6] = [
     ("Ei", 60),
 ];
 
-/// The form the API server prints: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. `None` when it is no quantity.
+/// Returns the canonical form: `1000m` is `1`, `0.5` is `500m`, `1024Mi` is `1Gi`. `None` if it is not a
+/// quantity.
 #[must_use]
 pub fn canonical_quantity(text: &str) -> Option<String> {
-    let parsed = Parsed::of(text)?;
+    let parsed = Parsed::parse(text)?;
     Some(match parsed.form {
         Form::Binary => parsed.binary(),
         Form::Decimal => parsed.decimal(false),
@@ -33,10 +34,10 @@ pub fn canonical_quantity(text: &str) -> Option<String> {
     })
 }
 
-/// The value in thousandths, rounded up; `None` when it is no quantity.
+/// Returns the value in thousandths, rounded up; `None` if it is not a quantity.
 #[must_use]
 pub fn quantity_millis(text: &str) -> Option<i128> {
-    let nanos = Parsed::of(text)?.nanos;
+    let nanos = Parsed::parse(text)?.nanos;
     Some(nanos.div_euclid(1_000_000) + i128::from(nanos.rem_euclid(1_000_000) != 0))
 }
 
@@ -55,7 +56,7 @@ struct Parsed {
 const NANO: i128 = 1_000_000_000;
 
 impl Parsed {
-    fn of(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Option<Self> {
         let split = text
             .find(|c: char| !c.is_ascii_digit() && !matches!(c, '+' | '-' | '.'))
             .unwrap_or(text.len());
@@ -82,7 +83,7 @@ impl Parsed {
         })
     }
 
-    /// The largest binary suffix that divides it; numbers that are not whole fall back to decimal.
+    /// Formats with the largest binary suffix that divides the value; fractions fall back to decimal.
     fn binary(&self) -> String {
         if self.nanos % NANO != 0 || self.nanos.abs() < 1024 * NANO {
             return self.decimal(false);
@@ -117,7 +118,7 @@ impl Parsed {
     }
 }
 
-/// Form and multiplier (in nanos per unit, as numerator and denominator) of a suffix.
+/// The format and multiplier (in nanos per unit, as numerator and denominator) of a suffix.
 fn scale(suffix: &str) -> Option<(Form, Multiplier)> {
     if let Some((_, shift)) = BINARY.iter().find(|(name, _)| *name == suffix) {
         return Some((Form::Binary, Multiplier::Shift(*shift)));
@@ -134,7 +135,7 @@ enum Multiplier {
     Power(i32),
 }
 
-/// Whole and fraction times the multiplier, in nanos, rounded away from zero; `None` beyond what fits.
+/// Whole part and fraction times the multiplier, in nanos, rounded away from zero; `None` on overflow.
 fn value(whole: &str, fraction: &str, multiplier: &Multiplier) -> Option<i128> {
     let digits: i128 = format!("0{whole}{fraction}").parse().ok()?;
     let shift = -i32::try_from(fraction.len()).ok()?;
@@ -163,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn quantities_take_their_canonical_form() {
+    fn quantities_are_canonicalized() {
         for (text, expected) in [
             ("1000m", "1"),
             ("0.5", "500m"),

@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn words_become_scripts() {
+    fn parses_scripts() {
         let second = Duration::from_secs(1);
         check("ready-after 1s", Ok(Script::ready_after(second)));
         check(

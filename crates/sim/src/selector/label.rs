@@ -393,7 +393,7 @@ mod tests {
     }
 
     #[test]
-    fn refuses_in_the_servers_words() {
+    fn errors_match_the_server() {
         check_error("a in x", "unable to parse requirement: found 'x' expected: '('");
         check_error("a=b,", "found '', expected: identifier after ','");
         check_error("=b", "found '=', expected: !, identifier, or 'end of string'");

@@ -1,7 +1,8 @@
-//! Texts to objects: takes YAML documents, JSON or lists of either, gives the objects one by one. A list as `kubectl get -o yaml` prints it is cut
-//! into its items first, so that a cluster of any size costs no more at a time than an item per processor.
+//! Parses objects from YAML documents, JSON or lists of either. A list as printed by `kubectl get -o yaml` is
+//! split into its items first, so that memory use is bounded by one item per processor.
 //!
-//! *Invariant:* cutting gives what reading the whole document gives, or nothing: whatever is not as `kubectl` writes it is read whole.
+//! *Invariant:* splitting returns what parsing the whole document returns; a document that is not in the
+//! format of `kubectl` is parsed as a whole.
 
 use std::ops::Range;
 
@@ -11,27 +12,28 @@ use serde_json::{Map, Number, Value};
 use super::SnapshotError;
 use crate::tree;
 
-/// JSON nested deeper is no object: what `serde_json` reads at most.
-const DEEPEST: usize = 127;
-/// Fewer items are not worth a thread.
-const WORTH_A_THREAD: usize = 500;
-/// Reading is bound by memory before so many processors are busy.
-const MOST_THREADS: usize = 8;
+/// Maximum nesting of an object, which is the limit of `serde_json`.
+const MAX_DEPTH: usize = 127;
+/// Minimum number of items per thread.
+const MIN_ITEMS_PER_THREAD: usize = 500;
+/// Maximum number of threads; beyond it, parsing is limited by memory bandwidth.
+const MAX_THREADS: usize = 8;
 
-/// Takes away of an object what the reader has no use for.
+/// Removes the parts of an object that the reader does not need.
 pub type Trim = fn(&mut Value);
 
-/// The objects of a text: YAML documents or JSON, lists unwrapped.
+/// Parses the objects of a text: YAML documents or JSON, with lists expanded.
 pub fn parse(text: &str) -> Result<Vec<Value>, SnapshotError> {
     parse_trimmed(text, |_| ())
 }
 
-/// The same; each object is trimmed as soon as it is read, so that the whole of them is never held.
+/// Like [`parse`]; each object is trimmed as soon as it is parsed, so that the untrimmed objects are never in
+/// memory together.
 pub fn parse_trimmed(text: &str, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
     let mut objects = Vec::new();
     for (at, document) in documents(text).into_iter().enumerate() {
         let number = at + 1;
-        if let Some(mut items) = cut_list(document, trim) {
+        if let Some(mut items) = split_list(document, trim) {
             objects.append(&mut items);
             continue;
         }
@@ -75,18 +77,18 @@ fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
     parse_document(document)
 }
 
-/// Reads one YAML (or JSON) document.
+/// Parses one YAML (or JSON) document.
 pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
     let options = Options {
         numbers: Numbers::Exact,
         ..Options::default()
     };
     let parsed = mainstay_yaml::parse_with(document, &options)?;
-    // Nested deeper than any object: no object.
+    // Nested too deeply to be an object.
     Ok(to_json(parsed, 0).unwrap_or(Value::Bool(false)))
 }
 
-/// The same value as JSON has it; nothing if it is nested too deep.
+/// Converts a value to JSON; `None` if it is nested too deeply.
 fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
     use mainstay_yaml::Value as Yaml;
     Some(match value {
@@ -96,7 +98,7 @@ fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
         Yaml::Uint(value) => Value::Number(value.into()),
         Yaml::Float(value) => go_float(value),
         Yaml::String(text) => Value::String(text),
-        Yaml::List(_) | Yaml::Map(_) if depth >= DEEPEST => return None,
+        Yaml::List(_) | Yaml::Map(_) if depth >= MAX_DEPTH => return None,
         Yaml::List(items) => {
             let items = items.into_iter().map(|item| to_json(item, depth + 1));
             Value::Array(items.collect::<Option<_>>()?)
@@ -110,13 +112,13 @@ fn to_json(value: mainstay_yaml::Value, depth: usize) -> Option<Value> {
     })
 }
 
-/// A float as Go writes it into JSON, and as JSON is then read: a whole one is an integer.
+/// A float as Go writes it to JSON and parses it again: a whole number becomes an integer.
 fn go_float(value: f64) -> Value {
     let written = mainstay_yaml::float_to_json(value);
     Value::Number(written.parse().unwrap_or_else(|_| Number::from(0)))
 }
 
-/// Floats of a JSON text as they would be had it been read as YAML.
+/// Converts the floats of a JSON text to what parsing it as YAML returns.
 fn go_numbers(value: &mut Value) {
     match value {
         Value::Number(number) if number.is_f64() => *value = number.as_f64().map_or(Value::Null, go_float),
@@ -144,9 +146,9 @@ fn unwrap_list(mut value: Value, objects: &mut Vec<Value>) {
     }
 }
 
-/// The items of a document that is a list in `kubectl`'s manner; nothing if it is anything else, or cannot be cut.
-fn cut_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
-    let cut = Cut::of(document)?;
+/// Parses the items of a list in the format of `kubectl`; `None` for any other document.
+fn split_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
+    let cut = SplitList::parse(document)?;
     let around = parse_document(&cut.around).ok()?;
     let kind = tree::text(&around, &["kind"]).strip_suffix("List")?;
     if around.get("items").is_some() {
@@ -162,16 +164,16 @@ fn cut_list(document: &str, trim: Trim) -> Option<Vec<Value>> {
     })
 }
 
-/// Where the items of a list are, and the rest of its text.
-struct Cut {
+/// The items of a list and the rest of its text.
+struct SplitList {
     items: Vec<Range<usize>>,
     around: String,
 }
 
-impl Cut {
-    /// Cuts at every dash in the column of the first one. A line of a quoted text may begin with a dash there, too: then its beginning is left
-    /// without an end, and cannot be read.
-    fn of(document: &str) -> Option<Self> {
+impl SplitList {
+    /// Splits at every dash in the column of the first one. If a line of a quoted string starts with a dash
+    /// in that column, the part before it does not parse, and the document is parsed as a whole.
+    fn parse(document: &str) -> Option<Self> {
         let head = match document.find("\nitems:\n") {
             Some(before) => before + 1,
             None if document.starts_with("items:\n") => 0,
@@ -199,13 +201,15 @@ impl Cut {
     }
 }
 
-/// Reads every item by itself, on as many processors as there are.
+/// Parses every item separately, on all processors.
 fn parse_items(
     items: &[Range<usize>],
     parse: &(impl Fn(&Range<usize>) -> Option<Value> + Sync),
 ) -> Option<Vec<Value>> {
     let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = threads.min(items.len() / WORTH_A_THREAD).clamp(1, MOST_THREADS);
+    let threads = threads
+        .min(items.len() / MIN_ITEMS_PER_THREAD)
+        .clamp(1, MAX_THREADS);
     let share = items.len().div_ceil(threads);
     let read = |share: &[Range<usize>]| share.iter().map(parse).collect::<Option<Vec<Value>>>();
     let (first, others) = items.split_at(share.min(items.len()));
@@ -223,7 +227,7 @@ fn parse_items(
     })
 }
 
-/// One item with its dash: a list of one. What repeats other items is left to those who see them all.
+/// Parses one item with its dash as a list of one. Items with anchors or aliases are not supported.
 fn parse_item(text: &str) -> Option<Value> {
     let options = Options {
         numbers: Numbers::Exact,
@@ -238,7 +242,7 @@ fn parse_item(text: &str) -> Option<Value> {
         return None;
     };
     let mut items = items.into_iter();
-    // A list within a list, as the whole would be.
+    // A nested list, as in the whole document.
     let object = to_json(items.next()?, 2)?;
     (items.next().is_none() && object.is_object()).then_some(object)
 }
@@ -249,7 +253,7 @@ mod tests {
 
     use super::*;
 
-    /// What a text holds, read whole.
+    /// Parses the whole text without splitting.
     fn whole(text: &str) -> Vec<Value> {
         let mut objects = Vec::new();
         for document in documents(text) {
@@ -259,7 +263,7 @@ mod tests {
     }
 
     fn check(text: &str, cut: bool) {
-        let found = cut_list(text, |_| ());
+        let found = split_list(text, |_| ());
         assert_eq!(found.is_some(), cut, "{text}");
         assert_eq!(parse(text).unwrap(), whole(text), "{text}");
     }
@@ -267,7 +271,7 @@ mod tests {
     const ITEM: &str = "- apiVersion: v1\n  kind: ConfigMap\n  metadata:\n    name: a\n";
 
     #[test]
-    fn lists_are_cut_where_that_changes_nothing() {
+    fn splitting_lists_does_not_change_the_result() {
         let list = |items: &str| {
             format!("apiVersion: v1\nitems:\n{items}kind: List\nmetadata:\n  resourceVersion: \"\"\n")
         };
@@ -301,16 +305,16 @@ mod tests {
     }
 
     #[test]
-    fn many_items_are_read_in_their_order() {
+    fn many_items_keep_their_order() {
         let item = |number: usize| format!("- {{kind: Pod, metadata: {{name: p-{number}}}}}\n");
         let items = (0..2_500).map(item).collect::<Vec<_>>().concat();
         let text = format!("kind: List\napiVersion: v1\nitems:\n{items}");
-        assert!(cut_list(&text, |_| ()).is_some());
+        assert!(split_list(&text, |_| ()).is_some());
         assert_eq!(parse(&text).unwrap(), whole(&text));
     }
 
     #[test]
-    fn every_object_is_trimmed_however_it_is_read() {
+    fn every_object_is_trimmed() {
         let trim: Trim = |object| {
             if let Value::Object(fields) = object {
                 fields.remove("status");
@@ -328,7 +332,7 @@ mod tests {
     }
 
     #[test]
-    fn json_is_read_as_yaml_would_be() {
+    fn json_and_yaml_parse_to_the_same_values() {
         for text in [
             r#"{"kind": "Pod", "a": 1.0, "b": 1.5, "c": 12345678901234567890, "d": [1e3, {"x": 2.0}], "e": "\u003c", "f": null}"#,
             r#"{"kind": "List", "items": [{"kind": "Pod"}, {"kind": "Pod", "spec": {"x": 3.0}}]}"#,
@@ -340,7 +344,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_nested_too_deep_is_no_object() {
+    fn too_deeply_nested_documents_are_rejected() {
         let deep = |levels: usize| format!("a: {}{}\n", "[".repeat(levels), "]".repeat(levels));
         assert_eq!(parse(&deep(126)).unwrap().len(), 1);
         for text in [deep(127), format!("kind: List\nitems:\n- {}", deep(125))] {

@@ -1,4 +1,4 @@
-//! Namespaces: they live in two phases, and die only when empty.
+//! Namespaces: phase and finalizers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::status::Result;
 use crate::tree;
 use crate::write::{self, Deleted, Target};
 
-/// A new namespace is active and held by the cluster's own finalizer.
+/// A new namespace is active and has the finalizer `kubernetes`.
 pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["status", "phase"], "Active");
     let mut finalizers = tree::list(value, &["spec", "finalizers"]).to_vec();
@@ -21,7 +21,7 @@ pub(super) fn prepare_create(value: &mut Value) {
     tree::set(value, &["spec", "finalizers"], finalizers);
 }
 
-/// The first delete marks it, later ones wait until its finalizers are gone.
+/// The first deletion marks the namespace, later ones wait until its finalizers are removed.
 pub(super) fn delete(
     state: &mut State,
     target: &Target<'_>,
@@ -48,7 +48,8 @@ pub(super) fn delete(
     Some(Deleted::Waiting(object))
 }
 
-/// What `PUT /finalize` does: only `spec.finalizers` changes, and the namespace goes when none is left.
+/// Implements `PUT /finalize`: only `spec.finalizers` changes, and the namespace is removed after the last
+/// one.
 pub fn finalize(state: &mut State, target: &Target<'_>, finalizers: &Value) -> Result<Arc<Object>> {
     let Some((live, old)) = write::current(state, target) else {
         return Err(target.not_found());

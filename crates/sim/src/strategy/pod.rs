@@ -1,17 +1,18 @@
-//! Pods: phase and quality of service of a new one.
+//! Pods: phase and QoS class of a new pod.
 
 use serde_json::{Value, json};
 
 use crate::schema::quantity_millis;
 use crate::tree;
 
-/// A new pod is pending, whatever it claims.
+/// A new pod is always pending.
 pub(super) fn prepare_create(value: &mut Value) {
     let class = qos_class(value);
     tree::set(value, &["status"], json!({"phase": "Pending", "qosClass": class}));
 }
 
-/// Guaranteed when every container's limits equal its requests for cpu and memory, best effort when nothing is asked.
+/// `Guaranteed` if the limits of every container equal its requests for cpu and memory, `BestEffort` if there
+/// are none.
 #[must_use]
 pub fn qos_class(pod: &Value) -> &'static str {
     let mut any = false;

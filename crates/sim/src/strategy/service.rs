@@ -1,4 +1,4 @@
-//! Services: cluster addresses and node ports are given out at creation and kept for life.
+//! Services: cluster IPs and node ports are allocated at creation and kept.
 
 use std::net::Ipv4Addr;
 
@@ -15,7 +15,7 @@ const KIND: Qualified<'static> = Qualified {
     name: "Service",
 };
 
-/// An update that does not mention what was allocated keeps it.
+/// An update that omits allocated values keeps them.
 pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     if wants_ip(new) && wants_ip(old) {
         for field in ["clusterIP", "clusterIPs", "ipFamilies", "ipFamilyPolicy"] {
@@ -41,7 +41,7 @@ pub(super) fn keep_allocated(new: &mut Value, old: &Value) {
     }
 }
 
-/// Fills in address, families and node ports.
+/// Allocates cluster IP and node ports, and sets the IP families.
 pub(super) fn allocate(
     state: &mut State,
     value: &mut Value,
@@ -74,7 +74,7 @@ fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> 
         }
         return Ok(());
     }
-    // A headless Service that selects nothing may point anywhere, so it is of both families.
+    // A headless Service without a selector may point anywhere, so it has both IP families.
     let anywhere = tree::text(value, &["spec", "clusterIP"]) == "None"
         && tree::get(value, &["spec", "selector"]).is_none();
     let (policy, families) = if anywhere {
@@ -98,7 +98,7 @@ fn allocate_ip(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) -> 
 }
 
 fn claim(ips: &mut ServiceIps, value: &Value, asked: &str) -> Result<String> {
-    let refuse = |detail: String| {
+    let reject = |detail: String| {
         let mut errors = FieldErrors::new();
         errors.invalid(&Path::new("spec").child("clusterIPs"), json!([asked]), detail);
         Err(Status::invalid(
@@ -108,11 +108,11 @@ fn claim(ips: &mut ServiceIps, value: &Value, asked: &str) -> Result<String> {
         ))
     };
     match asked.parse::<Ipv4Addr>() {
-        Ok(ip) if !ips.contains(ip) => refuse(format!(
+        Ok(ip) if !ips.contains(ip) => reject(format!(
             "failed to allocate IP {asked}: the provided IP ({asked}) is not in the valid range. The range of valid IPs is {}",
             ips.cidr()
         )),
-        Ok(ip) if !ips.claim_ip(ip) => refuse(format!(
+        Ok(ip) if !ips.claim_ip(ip) => reject(format!(
             "failed to allocate IP {asked}: provided IP is already allocated"
         )),
         _ => Ok(asked.to_owned()),
@@ -160,7 +160,7 @@ fn allocate_ports(ips: &mut ServiceIps, value: &mut Value, old: Option<&Value>) 
     Ok(())
 }
 
-/// Gives back what a removed Service held.
+/// Releases what a deleted Service had allocated.
 pub(super) fn release(state: &mut State, service: &Value) {
     if let Ok(ip) = tree::text(service, &["spec", "clusterIP"]).parse() {
         state.ips.release_ip(ip);
@@ -170,7 +170,7 @@ pub(super) fn release(state: &mut State, service: &Value) {
     }
 }
 
-/// Gives back what an update let go.
+/// Releases what an update no longer uses.
 pub(super) fn release_changed(state: &mut State, old: &Value, new: &Value) {
     let (had, has) = (
         tree::text(old, &["spec", "clusterIP"]),

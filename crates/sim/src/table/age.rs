@@ -1,8 +1,8 @@
-//! How long ago: takes two moments, gives the short form `kubectl` shows (`5m`, `3h12m`, `2d`).
+//! Formats an age as `kubectl` does (`5m`, `3h12m`, `2d`).
 
 use crate::clock::Instant;
 
-/// The time from `then` (RFC 3339) to `now`; `<unknown>` when `then` is no time.
+/// The time from `then` (RFC 3339) to `now`; `<unknown>` if `then` is not a time.
 #[must_use]
 pub fn age(then: &str, now: Instant) -> String {
     match Instant::parse(then) {
@@ -11,7 +11,7 @@ pub fn age(then: &str, now: Instant) -> String {
     }
 }
 
-/// At most two units, fewer as it grows.
+/// At most two units, fewer for long durations.
 pub(super) fn human(seconds: i64) -> String {
     let (minutes, hours, days) = (seconds / 60, seconds / 3_600, seconds / 86_400);
     let pair = |big: i64, unit: &str, small: i64, small_unit: &str| {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn fewer_units_as_it_grows() {
+    fn long_durations_have_fewer_units() {
         let cases = [
             (0, "0s"),
             (119, "119s"),

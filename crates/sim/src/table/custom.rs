@@ -1,4 +1,4 @@
-//! Columns of custom resources: the definition's printer columns, with its small dialect of JSON paths.
+//! Columns of custom resources: the definition's printer columns, with a subset of JSON path.
 
 use serde_json::Value;
 
@@ -75,7 +75,7 @@ fn cell(definition: &Value, value: &Value, state: &State) -> Value {
     }
 }
 
-/// What a path like `.status.conditions[?(@.type=="Ready")].status` finds.
+/// Evaluates a path such as `.status.conditions[?(@.type=="Ready")].status`.
 fn json_path<'a>(value: &'a Value, path: &str) -> Vec<&'a Value> {
     let mut found = vec![value];
     for step in steps(path) {
@@ -126,7 +126,7 @@ fn steps(path: &str) -> Vec<Step> {
     steps
 }
 
-/// Where a key ends: at a bracket, or at a dot that is not escaped.
+/// The end of a key: at a bracket, or at an unescaped dot.
 fn unescaped_end(rest: &str) -> usize {
     let mut escaped = false;
     for (at, c) in rest.char_indices() {

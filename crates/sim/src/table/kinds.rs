@@ -1,4 +1,4 @@
-//! The table of builtin kinds' columns, as data, and the functions that fill them.
+//! Columns of builtin kinds, as data, and the functions that fill them.
 
 use serde_json::{Value, json};
 
@@ -123,7 +123,7 @@ const KINDS: &[(&str, &str, Cells)] = &[
     ),
 ];
 
-/// The columns and cells of a builtin table, if it has its own.
+/// The columns and cells of a builtin table, if it has any.
 pub(super) fn find(table: &str) -> Option<(Vec<Column>, Cells)> {
     let (_, columns, cells) = KINDS
         .iter()
@@ -529,7 +529,7 @@ fn disruption_budget(value: &Value, state: &State) -> Vec<Value> {
     ]
 }
 
-/// Lists show three and say how many more there are.
+/// Lists show three items and the number of the others.
 fn few(all: &[String]) -> Value {
     let shown = all.iter().take(3).cloned().collect::<Vec<_>>().join(",");
     match all.len() {

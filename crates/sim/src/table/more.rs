@@ -1,5 +1,4 @@
-//! The table of columns, continued: kinds that are asked for less often (autoscaling, networking, storage, policies and the
-//! server's own).
+//! Columns of less common builtin kinds (autoscaling, networking, storage, policies and the server's own).
 
 use std::collections::BTreeSet;
 
@@ -158,7 +157,7 @@ fn text(value: &Value, path: &[&str]) -> Value {
     tree::text(value, path).into()
 }
 
-/// A text, or what stands for its absence.
+/// A text, or `absent` if there is none.
 fn text_or(value: &Value, path: &[&str], absent: &str) -> Value {
     match tree::text(value, path) {
         "" => absent.into(),
@@ -183,15 +182,10 @@ fn containers(list: &[Value]) -> [Value; 2] {
     [join("name"), join("image")]
 }
 
-/// The first `most` of a list, and how many there are beyond.
-fn shortened(list: &[String], most: usize, separator: &str) -> String {
-    let shown = list
-        .iter()
-        .take(most)
-        .cloned()
-        .collect::<Vec<_>>()
-        .join(separator);
-    match list.len().saturating_sub(most) {
+/// The first `max` items of a list, and the number of the others.
+fn shortened(list: &[String], max: usize, separator: &str) -> String {
+    let shown = list.iter().take(max).cloned().collect::<Vec<_>>().join(separator);
+    match list.len().saturating_sub(max) {
         0 => shown,
         more => format!("{shown} + {more} more..."),
     }
@@ -315,19 +309,19 @@ fn autoscaler(value: &Value, state: &State) -> Vec<Value> {
     } else {
         shortened(&all, 2, ", ")
     };
-    let least = tree::int(value, &["spec", "minReplicas"]);
+    let min = tree::int(value, &["spec", "minReplicas"]);
     vec![
         name(value),
         format!("{}/{}", target("kind"), target("name")).into(),
         metrics.into(),
-        least.map_or("<unset>".into(), |least| least.to_string().into()),
+        min.map_or("<unset>".into(), |min| min.to_string().into()),
         number(value, &["spec", "maxReplicas"]).into(),
         number(value, &["status", "currentReplicas"]).into(),
         created(value, state),
     ]
 }
 
-/// What is measured against what is wanted.
+/// The current and the target value of a metric.
 fn metric(spec: &Value, status: Option<&Value>) -> String {
     let kind = tree::text(spec, &["type"]);
     let field = match kind {

@@ -1,4 +1,4 @@
-//! The row of a pod: its status is the most telling of many reasons.
+//! The row of a pod, whose status is the most specific of several reasons.
 
 use serde_json::Value;
 
@@ -43,7 +43,7 @@ fn or_none(text: &str) -> Value {
     }
 }
 
-/// The reason that a reader wants to see first.
+/// The reason to show as the status.
 fn status(pod: &Value) -> String {
     let mut reason = tree::text(pod, &["status", "phase"]).to_owned();
     let own = tree::text(pod, &["status", "reason"]);
@@ -108,7 +108,7 @@ fn waiting_or_ended(status: &Value) -> Option<String> {
     }
 }
 
-/// What the first init container that is not through has to say.
+/// The status of the first init container that has not completed.
 fn initializing(pod: &Value) -> Option<String> {
     let statuses = tree::list(pod, &["status", "initContainerStatuses"]);
     let total = tree::list(pod, &["spec", "initContainers"]).len();

@@ -8,7 +8,7 @@ use crate::field::{FieldErrors, Path};
 use crate::selector::LabelSelector;
 use crate::tree;
 
-/// What the words of a kind's errors differ in.
+/// The parts of messages that differ by kind.
 struct Words {
     empty_selector: &'static str,
     deadline: &'static str,
@@ -106,7 +106,7 @@ fn stateful_set_strategy(new: &Value, errors: &mut FieldErrors) {
     }
 }
 
-/// What may change in a `StatefulSet`.
+/// Mutable fields of a `StatefulSet`.
 const STATEFUL_SET_MUTABLE: [&str; 7] = [
     "replicas",
     "ordinals",
@@ -232,7 +232,7 @@ fn is_empty(selector: &Value) -> bool {
         && tree::list(selector, &["matchExpressions"]).is_empty()
 }
 
-/// A `metav1.LabelSelector` anywhere.
+/// A `metav1.LabelSelector` of any kind.
 pub(super) fn label_selector(selector: &Value, path: &Path, errors: &mut FieldErrors) {
     super::meta::labels(selector.get("matchLabels"), &path.child("matchLabels"), errors);
     for (at, expression) in tree::list(selector, &["matchExpressions"]).iter().enumerate() {
@@ -310,7 +310,7 @@ fn amount(value: Option<&Value>) -> i64 {
     }
 }
 
-/// A number that is not negative, or a percentage.
+/// A non-negative number or a percentage.
 pub(super) fn int_or_percent(value: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     match value {
         Some(Value::Number(number)) if number.as_i64().unwrap_or(0) < 0 => {
@@ -334,7 +334,7 @@ pub(super) fn int_or_percent(value: Option<&Value>, path: &Path, errors: &mut Fi
     }
 }
 
-/// Not more than all of them.
+/// At most 100%.
 pub(super) fn at_most_all(value: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     if let Some(Value::String(text)) = value
         && amount(value) > 100

@@ -1,4 +1,4 @@
-//! The core group, pods aside.
+//! The core group, except pods.
 
 use std::collections::BTreeSet;
 
@@ -9,18 +9,18 @@ use super::names;
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-const FROZEN: &str = "field is immutable when `immutable` is set";
-const LARGEST: usize = 1 << 20;
+const IMMUTABLE_DATA: &str = "field is immutable when `immutable` is set";
+const MAX_DATA_SIZE: usize = 1 << 20;
 
 fn frozen(new: &Value, old: Option<&Value>, fields: &[&str], errors: &mut FieldErrors) {
     let Some(old) = old.filter(|old| tree::flag(old, &["immutable"])) else {
         return;
     };
     if !tree::flag(new, &["immutable"]) {
-        errors.forbidden(&Path::new("immutable"), FROZEN);
+        errors.forbidden(&Path::new("immutable"), IMMUTABLE_DATA);
     }
     for field in fields.iter().filter(|field| new.get(**field) != old.get(**field)) {
-        errors.forbidden(&Path::new(field), FROZEN);
+        errors.forbidden(&Path::new(field), IMMUTABLE_DATA);
     }
 }
 
@@ -52,12 +52,12 @@ pub(super) fn config_map(new: &Value, old: Option<&Value>, errors: &mut FieldErr
             );
         }
     }
-    if size > LARGEST {
-        errors.too_long(&Path::new(""), LARGEST);
+    if size > MAX_DATA_SIZE {
+        errors.too_long(&Path::new(""), MAX_DATA_SIZE);
     }
 }
 
-/// Keys that a Secret of a type must have.
+/// Required keys by type of Secret.
 const SECRET_KEYS: [(&str, &[&str]); 4] = [
     ("kubernetes.io/dockercfg", &[".dockercfg"]),
     ("kubernetes.io/dockerconfigjson", &[".dockerconfigjson"]),
@@ -73,8 +73,8 @@ pub(super) fn secret(new: &Value, old: Option<&Value>, errors: &mut FieldErrors)
     }
     frozen(new, old, &["data"], errors);
     let data = Path::new("data");
-    if keys(new, "data", errors) * 3 / 4 > LARGEST {
-        errors.too_long(&data, LARGEST);
+    if keys(new, "data", errors) * 3 / 4 > MAX_DATA_SIZE {
+        errors.too_long(&data, MAX_DATA_SIZE);
     }
     let needed = SECRET_KEYS
         .iter()
@@ -192,7 +192,7 @@ fn service_port(
     }
 }
 
-/// The same protocol and port twice.
+/// Reports duplicate pairs of protocol and port.
 fn same_ports(ports: &[Value], path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, port) in ports.iter().enumerate() {

@@ -1,14 +1,14 @@
-//! Cron jobs: takes one, gives what is wrong with its schedule, in the words of the library that reads it.
+//! Validates cron jobs; errors of schedules are those of the library that parses them.
 
 use serde_json::Value;
 
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-/// Room for the suffix that jobs get.
-const LONGEST_NAME: usize = 52;
+/// Leaves space for the suffix of job names.
+const MAX_NAME_LEN: usize = 52;
 
-/// What a field of a schedule may hold: least, most, names from the least on.
+/// The range of a field of a schedule: minimum, maximum, names from the minimum on.
 struct Bounds(u64, u64, &'static [&'static str]);
 
 const FIELDS: [Bounds; 5] = [
@@ -35,7 +35,7 @@ const DESCRIPTORS: [&str; 7] = [
     "@hourly",
 ];
 
-/// Judges a cron job.
+/// Validates a cron job.
 pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let spec = Path::new("spec");
     let schedule = tree::text(new, &["spec", "schedule"]);
@@ -43,7 +43,7 @@ pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut FieldError
     if schedule.is_empty() {
         errors.required(&path, "");
     } else {
-        judge_schedule(schedule, new, old, &path, errors);
+        validate_schedule(schedule, new, old, &path, errors);
     }
     let policies = ["Allow", "Forbid", "Replace"];
     let policy = tree::text(new, &["spec", "concurrencyPolicy"]);
@@ -60,7 +60,7 @@ pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut FieldError
         }
     }
     let name = tree::text(new, &["metadata", "name"]);
-    if old.is_none() && name.len() > LONGEST_NAME {
+    if old.is_none() && name.len() > MAX_NAME_LEN {
         let path = Path::new("metadata").child("name");
         errors.invalid(&path, name, "must be no more than 52 characters");
     }
@@ -71,7 +71,13 @@ pub(super) fn cron_job(new: &Value, old: Option<&Value>, errors: &mut FieldError
     }
 }
 
-fn judge_schedule(schedule: &str, new: &Value, old: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
+fn validate_schedule(
+    schedule: &str,
+    new: &Value,
+    old: Option<&Value>,
+    path: &Path,
+    errors: &mut FieldErrors,
+) {
     let zoned = schedule.contains("TZ");
     if !zoned && let Err(wrong) = parse(schedule) {
         errors.invalid(path, schedule, wrong);
@@ -87,7 +93,7 @@ fn judge_schedule(schedule: &str, new: &Value, old: Option<&Value>, path: &Path,
     }
 }
 
-/// Whether a schedule can be read.
+/// Checks that a schedule can be parsed.
 fn parse(schedule: &str) -> Result<(), String> {
     if schedule.starts_with('@') {
         let known = DESCRIPTORS.contains(&schedule) || schedule.starts_with("@every ");
@@ -109,11 +115,11 @@ fn parse(schedule: &str) -> Result<(), String> {
 }
 
 fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
-    let Bounds(least, most, _) = *bounds;
+    let Bounds(min, max, _) = *bounds;
     let slashes: Vec<&str> = part.split('/').collect();
     let hyphens: Vec<&str> = slashes.first().unwrap_or(&"").split('-').collect();
     let (start, mut end) = match hyphens.as_slice() {
-        ["*" | "?", ..] | [] => (least, most),
+        ["*" | "?", ..] | [] => (min, max),
         [one] => {
             let start = number_or_name(one, bounds)?;
             (start, start)
@@ -128,19 +134,19 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
         [_] => 1,
         [_, step] => {
             if hyphens.len() == 1 {
-                end = most;
+                end = max;
             }
             number(step)?
         }
         _ => return Err(format!("too many slashes: {part}")),
     };
-    if start < least {
+    if start < min {
         return Err(format!(
-            "beginning of range ({start}) below minimum ({least}): {part}"
+            "beginning of range ({start}) below minimum ({min}): {part}"
         ));
     }
-    if end > most {
-        return Err(format!("end of range ({end}) above maximum ({most}): {part}"));
+    if end > max {
+        return Err(format!("end of range ({end}) above maximum ({max}): {part}"));
     }
     if start > end {
         return Err(format!(
@@ -154,10 +160,10 @@ fn parse_range(part: &str, bounds: &Bounds) -> Result<(), String> {
 }
 
 fn number_or_name(text: &str, bounds: &Bounds) -> Result<u64, String> {
-    let Bounds(least, _, names) = bounds;
+    let Bounds(min, _, names) = bounds;
     let lower = text.to_lowercase();
     match names.iter().position(|name| *name == lower) {
-        Some(at) => Ok(least + at as u64),
+        Some(at) => Ok(min + at as u64),
         None => number(text),
     }
 }
@@ -191,7 +197,7 @@ mod tests {
     }
 
     #[test]
-    fn schedules_are_read_as_the_library_reads_them() {
+    fn schedules_parse_like_the_library() {
         for good in [
             "*/5 * * * *",
             "0 0 1 JAN sun-fri",

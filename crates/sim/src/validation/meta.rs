@@ -1,4 +1,4 @@
-//! Metadata of any object: takes it (and its predecessor), gives what is wrong with it.
+//! Validates the metadata of any object.
 
 use std::collections::BTreeSet;
 
@@ -8,16 +8,16 @@ use super::names::{self, NameRule};
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-/// All annotations together may have this many bytes.
-const ANNOTATIONS_LIMIT: usize = 256 << 10;
+/// Maximum total size of annotations in bytes.
+const MAX_ANNOTATIONS_SIZE: usize = 256 << 10;
 
-/// Checks `metadata` of an object to be created or replaced.
+/// Validates `metadata` of an object to be created or replaced.
 #[must_use]
 pub fn object_meta(object: &Value, namespaced: bool, rule: NameRule) -> FieldErrors {
     object_meta_at(object, namespaced, rule, &Path::new("metadata"))
 }
 
-/// Checks `metadata` of an object that lies inside another one, at `path`.
+/// Validates `metadata` of an object embedded in another one at `path`.
 #[must_use]
 pub fn object_meta_at(object: &Value, namespaced: bool, rule: NameRule, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
@@ -43,7 +43,7 @@ pub fn object_meta_at(object: &Value, namespaced: bool, rule: NameRule, path: &P
     errors
 }
 
-/// Checks what an update does to `metadata`.
+/// Validates changes of `metadata`.
 #[must_use]
 pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
     let mut errors = FieldErrors::new();
@@ -78,7 +78,7 @@ pub fn object_meta_update(new: &Value, old: &Value) -> FieldErrors {
     errors
 }
 
-/// What the server says about a field that may not change.
+/// The server's message for an immutable field.
 pub const IMMUTABLE: &str = "field is immutable";
 
 fn names_of(object: &Value, rule: NameRule, path: &Path, errors: &mut FieldErrors) {
@@ -117,7 +117,7 @@ fn namespace_of(object: &Value, namespaced: bool, path: &Path, errors: &mut Fiel
     }
 }
 
-/// Checks a map of labels.
+/// Validates a map of labels.
 pub fn labels(labels: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     for (key, value) in labels.and_then(Value::as_object).into_iter().flatten() {
         for wrong in names::qualified(key) {
@@ -141,8 +141,8 @@ fn annotations(object: &Value, path: &Path, errors: &mut FieldErrors) {
             errors.invalid(path, key.as_str(), wrong);
         }
     }
-    if total > ANNOTATIONS_LIMIT {
-        errors.too_long(path, ANNOTATIONS_LIMIT);
+    if total > MAX_ANNOTATIONS_SIZE {
+        errors.too_long(path, MAX_ANNOTATIONS_SIZE);
     }
 }
 
@@ -238,10 +238,10 @@ fn no_new_finalizers(new: &Value, old: &Value, path: &Path, errors: &mut FieldEr
     }
 }
 
-/// Finalizers without a domain that the server knows.
+/// Finalizers without a domain that are allowed.
 const STANDARD: [&str; 3] = ["kubernetes", "orphan", "foregroundDeletion"];
 
-/// Builtin kinds also want finalizers to have a domain.
+/// Builtin kinds also require finalizers to have a domain.
 pub fn standard_finalizers(object: &Value, errors: &mut FieldErrors) {
     let path = Path::new("metadata").child("finalizers");
     for (at, finalizer) in tree::list(object, &["metadata", "finalizers"]).iter().enumerate() {

@@ -1,6 +1,6 @@
-//! Names, keys and label values: takes text, gives what is wrong with it in the API server's words.
+//! Validates names, keys and label values, with the API server's messages.
 
-/// The name of a stateful set, which becomes part of host names.
+/// The name of a StatefulSet, which becomes part of host names.
 #[must_use]
 pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
     if name.contains('.') {
@@ -9,7 +9,7 @@ pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
     subdomain(name, prefix)
 }
 
-/// How the name of a kind is checked.
+/// The name validation of a kind.
 pub type NameRule = fn(&str, bool) -> Vec<String>;
 
 const LABEL: &str = "a lowercase RFC 1123 label must consist of lower case alphanumeric characters or '-', and must start and end with an alphanumeric character (e.g. 'my-name',  or '123-abc', regex used for validation is '[a-z0-9]([-a-z0-9]*[a-z0-9])?')";
@@ -57,7 +57,7 @@ pub fn label_1035(name: &str, prefix: bool) -> Vec<String> {
     wrong
 }
 
-/// Anything that can be one segment of a path.
+/// Any text that can be a path segment.
 #[must_use]
 pub fn path_segment(name: &str, prefix: bool) -> Vec<String> {
     if !prefix && matches!(name, "." | "..") {
@@ -167,7 +167,7 @@ fn longer(text: &str, most: usize) -> Vec<String> {
     }
 }
 
-/// A prefix may end in a dash: what is generated comes after it.
+/// A prefix may end with a dash, because the generated suffix follows it.
 fn masked(name: &str, prefix: bool) -> String {
     match name.strip_suffix('-') {
         Some(front) if prefix && !front.is_empty() => {
@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_judged_in_the_servers_words() {
+    fn name_errors_match_the_server() {
         check(&subdomain("a.b-c", false), &[]);
         check(&subdomain("A", false), &[SUBDOMAIN]);
         check(&subdomain("a-", false), &[SUBDOMAIN]);

@@ -186,11 +186,11 @@ pub(super) fn webhooks(new: &Value, _old: Option<&Value>, errors: &mut FieldErro
     }
 }
 
-/// Conditions have names of their own and expressions that compile.
+/// Match conditions need unique names and valid expressions.
 fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     let all = tree::list(webhook, &["matchConditions"]);
-    if all.len() > MOST_CONDITIONS {
-        errors.too_many(path, all.len(), MOST_CONDITIONS);
+    if all.len() > MAX_MATCH_CONDITIONS {
+        errors.too_many(path, all.len(), MAX_MATCH_CONDITIONS);
     }
     let mut seen = BTreeSet::new();
     for (at, condition) in all.iter().enumerate() {
@@ -217,8 +217,8 @@ fn conditions(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// As many as a webhook may have.
-const MOST_CONDITIONS: usize = 64;
+/// Maximum number of match conditions per webhook.
+const MAX_MATCH_CONDITIONS: usize = 64;
 
 fn operations(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
     for (at, rule) in tree::list(webhook, &["rules"]).iter().enumerate() {
@@ -261,11 +261,11 @@ fn client_config(webhook: &Value, path: &Path, errors: &mut FieldErrors) {
         let detail = "'https' is the only allowed URL scheme; desired format: https://host[/path]";
         errors.invalid(&path.child("url"), scheme, detail);
     }
-    let place = tree::text(webhook, &["clientConfig", "service", "path"]);
-    if !place.is_empty() && !place.starts_with('/') {
+    let location = tree::text(webhook, &["clientConfig", "service", "path"]);
+    if !location.is_empty() && !location.starts_with('/') {
         errors.invalid(
             &path.child("service").child("path"),
-            place,
+            location,
             "must start with a '/'",
         );
     }

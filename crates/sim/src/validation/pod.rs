@@ -8,7 +8,7 @@ use super::{meta, names};
 use crate::field::{FieldErrors, Path};
 use crate::tree;
 
-/// Fields of a pod's spec that may change; the images of containers may too.
+/// Mutable fields of a pod's spec; images of containers are mutable, too.
 const MUTABLE: [&str; 4] = [
     "activeDeadlineSeconds",
     "tolerations",
@@ -16,7 +16,7 @@ const MUTABLE: [&str; 4] = [
     "schedulingGates",
 ];
 
-/// A pod of its own.
+/// A Pod object.
 pub(super) fn pod(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     spec(new.get("spec"), &Path::new("spec"), errors);
     if old.is_some_and(|old| new.get("spec") != old.get("spec") && fixed_part(new) != fixed_part(old)) {
@@ -40,7 +40,7 @@ fn fixed_part(pod: &Value) -> Value {
     spec
 }
 
-/// A template inside a workload.
+/// A pod template of a workload.
 pub(super) fn template(template: Option<&Value>, path: &Path, errors: &mut FieldErrors) {
     let Some(template) = template else { return };
     meta::labels(
@@ -222,7 +222,7 @@ fn ports(container: &Value, path: &Path, errors: &mut FieldErrors) {
 fn mounts(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &mut FieldErrors) {
     let mut seen = BTreeSet::new();
     for (at, mount) in tree::list(container, &["volumeMounts"]).iter().enumerate() {
-        let (path, name, place) = (
+        let (path, name, location) = (
             path.index(at),
             tree::text(mount, &["name"]),
             tree::text(mount, &["mountPath"]),
@@ -233,11 +233,11 @@ fn mounts(container: &Value, volumes: &BTreeSet<String>, path: &Path, errors: &m
         if !volumes.contains(name) {
             errors.not_found(&path.child("name"), name);
         }
-        if place.is_empty() {
+        if location.is_empty() {
             errors.required(&path.child("mountPath"), "");
         }
-        if !seen.insert(place.to_owned()) {
-            errors.invalid(&path.child("mountPath"), place, "must be unique");
+        if !seen.insert(location.to_owned()) {
+            errors.invalid(&path.child("mountPath"), location, "must be unique");
         }
     }
 }

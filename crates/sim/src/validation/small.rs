@@ -1,4 +1,4 @@
-//! Kinds with a rule or two: takes the object (and its predecessor), gives what is wrong with it.
+//! Validates kinds with few rules.
 
 use serde_json::Value;
 
@@ -7,8 +7,8 @@ use crate::field::{FieldErrors, Path};
 use crate::schema::quantity_millis;
 use crate::tree;
 
-/// Above it are the priorities of the system itself.
-const HIGHEST_PRIORITY: i64 = 1_000_000_000;
+/// Higher priorities are reserved for the system.
+const MAX_USER_PRIORITY: i64 = 1_000_000_000;
 
 /// `PriorityClass`.
 pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
@@ -27,8 +27,8 @@ pub(super) fn priority_class(new: &Value, old: Option<&Value>, errors: &mut Fiel
         let detail = "priority class names with 'system-' prefix are reserved for system use only. error: ";
         let detail = format!("{detail}{name} is not a known system priority class");
         errors.forbidden(&Path::new("metadata").child("name"), detail);
-    } else if value > HIGHEST_PRIORITY && !known {
-        let detail = format!("maximum allowed value of a user defined priority is {HIGHEST_PRIORITY}");
+    } else if value > MAX_USER_PRIORITY && !known {
+        let detail = format!("maximum allowed value of a user defined priority is {MAX_USER_PRIORITY}");
         errors.forbidden(&Path::new("value"), detail);
     }
 }

@@ -1,4 +1,4 @@
-//! A new object: from what was sent to what is stored.
+//! Creates objects.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
 
-/// A generated name has at most this many characters, suffix included.
-const GENERATED_NAME: usize = 63;
-const SUFFIX: usize = 5;
-/// How often a taken generated name is drawn again.
-const TRIES: usize = 8;
+/// Maximum length of a generated name, including the suffix.
+const MAX_GENERATED_NAME_LEN: usize = 63;
+const SUFFIX_LEN: usize = 5;
+/// Number of attempts to generate an unused name.
+const MAX_ATTEMPTS: usize = 8;
 
 /// Creates a decoded object.
 pub fn create(
@@ -51,7 +51,7 @@ pub(super) fn create_now(
         operation: Operation::Create,
         old: None,
     };
-    refuse_under_dying_definition(target, &value)?;
+    reject_if_definition_is_terminating(target, &value)?;
     admission::mutate(state, &attributes, &mut value, context)?;
     strategy::prepare_create(state, target.resource, &mut value, context)?;
     validate(target, &value, context)?;
@@ -60,8 +60,8 @@ pub(super) fn create_now(
     store(state, target, value, context)
 }
 
-/// Nothing new is made of a kind whose definition goes.
-fn refuse_under_dying_definition(target: &Target<'_>, value: &Value) -> Result<()> {
+/// A kind whose definition is being deleted accepts no new objects.
+fn reject_if_definition_is_terminating(target: &Target<'_>, value: &Value) -> Result<()> {
     match &target.resource.shape {
         Shape::Custom(custom) if custom.terminating => {
             let why = "create not allowed while custom resource definition is terminating";
@@ -92,10 +92,10 @@ fn fill_system_fields(state: &mut State, target: &Target<'_>, value: &mut Value)
 }
 
 fn free_name(state: &mut State, target: &Target<'_>, base: &str) -> String {
-    let base: String = base.chars().take(GENERATED_NAME - SUFFIX).collect();
+    let base: String = base.chars().take(MAX_GENERATED_NAME_LEN - SUFFIX_LEN).collect();
     let mut name = String::new();
-    for _ in 0..TRIES {
-        name = format!("{base}{}", state.random.suffix(SUFFIX));
+    for _ in 0..MAX_ATTEMPTS {
+        name = format!("{base}{}", state.random.suffix(SUFFIX_LEN));
         let key = crate::object::key(target.namespace, &name);
         if state.store.get(&target.resource.table, &key).is_none() {
             break;

@@ -1,4 +1,4 @@
-//! A removed object: at once, after a grace period, or when its finalizers are gone.
+//! Deletes objects: immediately, after a grace period, or after their finalizers are removed.
 
 use std::sync::Arc;
 
@@ -13,43 +13,43 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::{strategy, tree};
 
-/// What happens to those the object owns.
+/// What happens to the dependents of a deleted object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Propagation {
-    /// They go after it.
+    /// Dependents are deleted after it.
     Background,
-    /// They go before it.
+    /// Dependents are deleted before it.
     Foreground,
-    /// They stay.
+    /// Dependents are kept.
     Orphan,
 }
 
-/// How an object is to be removed.
+/// The options of a deletion.
 #[derive(Clone, Debug, Default)]
 pub struct DeleteOptions {
-    /// Seconds until the end; the kind decides when unset.
+    /// The grace period in seconds; unset means the default of the kind.
     pub grace: Option<i64>,
-    /// What happens to dependents; the kind decides when unset.
+    /// The propagation policy; unset means the default of the kind.
     pub propagation: Option<Propagation>,
-    /// Only the object of this uid.
+    /// Precondition: the uid of the object.
     pub uid: Option<String>,
-    /// Only this version of the object.
+    /// Precondition: the resourceVersion of the object.
     pub resource_version: Option<String>,
 }
 
-/// What a delete came to.
+/// The result of a deletion.
 #[derive(Debug)]
 pub enum Deleted {
-    /// It is gone; this was its last state.
+    /// The object was removed; its last state.
     Gone(Arc<Object>),
-    /// It is marked and waits for its grace period or finalizers.
+    /// The object is marked and waits for its grace period or finalizers.
     Waiting(Arc<Object>),
-    /// It was waiting already, and nothing changed.
+    /// The object was marked before; nothing changed.
     Already(Arc<Object>),
 }
 
 impl DeleteOptions {
-    /// Reads a `DeleteOptions` body merged with the query's parameters.
+    /// Parses a `DeleteOptions` body merged with the query parameters.
     pub fn parse(value: &Value) -> Result<Self> {
         let mut errors = FieldErrors::new();
         let orphan = tree::get(value, &["orphanDependents"]).and_then(Value::as_bool);
@@ -86,7 +86,7 @@ impl DeleteOptions {
     }
 }
 
-/// Removes the object of `target`, or marks it for removal.
+/// Deletes the object of `target`, or marks it for deletion.
 pub fn delete(
     state: &mut State,
     target: &Target<'_>,
@@ -114,8 +114,8 @@ fn delete_once(
         old: Some(&old),
     };
     admission::validate_delete(state, &attributes, context)?;
-    if let Some(answer) = strategy::special_delete(state, target, &live, &old, context)? {
-        return Ok(answer);
+    if let Some(deleted) = strategy::special_delete(state, target, &live, &old, context)? {
+        return Ok(deleted);
     }
     let mut new = old.clone();
     let step = begin(state, target, &mut new, options);
@@ -148,7 +148,7 @@ fn delete_once(
     Ok(Deleted::Gone(remove(state, target, &kept, context)))
 }
 
-/// Removes the object whatever it waits for; for the cluster's own controllers.
+/// Removes the object regardless of finalizers and grace period, for the cluster's own controllers.
 pub fn delete_now(state: &mut State, target: &Target<'_>) -> Option<Arc<Object>> {
     let live = Arc::clone(state.store.get(&target.resource.table, &target.key())?);
     strategy::after_delete(state, target.resource, &live);
@@ -184,7 +184,7 @@ fn check_preconditions(target: &Target<'_>, live: &Object, options: &DeleteOptio
     Ok(())
 }
 
-/// Definitions have a delete of their own in the real server, and words of their own.
+/// The API server deletes definitions in separate code, with different messages.
 fn check_definition(target: &Target<'_>, live: &Object, options: &DeleteOptions) -> Result<()> {
     let meta = live.meta();
     let fail = |what: &str, wanted: &str, found: &str| {
@@ -200,14 +200,14 @@ fn check_definition(target: &Target<'_>, live: &Object, options: &DeleteOptions)
     }
 }
 
-/// How the deletion goes on.
+/// The next step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
-    /// No grace: gone unless finalizers hold it.
+    /// No grace period: removed unless there are finalizers.
     Now,
-    /// Marked with this many seconds of grace.
+    /// Marked with a grace period in seconds.
     Graceful(i64),
-    /// Marked before, nothing to do.
+    /// Marked before; nothing to do.
     Pending,
 }
 
@@ -235,7 +235,7 @@ fn begin(state: &State, target: &Target<'_>, new: &mut Value, options: &DeleteOp
     Step::Graceful(grace)
 }
 
-/// A second delete may only shorten the grace period.
+/// A second deletion can only shorten the grace period.
 fn shorten(state: &State, new: &mut Value, began: crate::clock::Instant, asked: i64) -> Step {
     let (mut end, mut grace) = (began.plus_seconds(asked), asked);
     if end < state.now() {

@@ -1,4 +1,4 @@
-//! A changed object: from what is stored and what was sent to what is stored next.
+//! Updates objects.
 
 use std::sync::Arc;
 
@@ -13,19 +13,19 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::{apply, defaults, strategy, tree, validation};
 
-/// What an update came to.
+/// The result of an update.
 #[derive(Debug)]
 pub struct Updated {
     /// The stored version.
     pub object: Arc<Object>,
-    /// It was not there before.
+    /// Whether the object was created.
     pub created: bool,
 }
 
-/// What makes the new object of the live one (`None` when it is not there and may be created); it gives a decoded object.
+/// Computes the new decoded object from the stored one (`None` if it does not exist and may be created).
 pub type Change<'a> = dyn FnMut(&mut State, Option<&Value>, &mut Context) -> Result<Value> + 'a;
 
-/// Replaces the object of `target` by what `change` makes of it.
+/// Replaces the object of `target` with the result of `change`.
 pub fn update(
     state: &mut State,
     target: &Target<'_>,
@@ -126,10 +126,10 @@ fn uid_precondition(target: &Target<'_>, wanted: &str, found: &str) -> Status {
     Status::conflict(target.resource.qualified(), target.name, &why)
 }
 
-/// Where the real server keeps the object in etcd; some errors show it.
+/// The key of the object in the API server's etcd, which some errors contain.
 fn storage_key(target: &Target<'_>) -> String {
     let resource = target.resource;
-    let folder = match (&*resource.group, &*resource.plural) {
+    let directory = match (&*resource.group, &*resource.plural) {
         (_, _) if matches!(resource.shape, Shape::Custom(_)) => {
             format!("{}/{}", resource.group, resource.plural)
         }
@@ -140,7 +140,7 @@ fn storage_key(target: &Target<'_>) -> String {
         ("networking.k8s.io", "ingresses") => "ingress".into(),
         (_, plural) => plural.to_owned(),
     };
-    format!("/registry/{folder}/{}", target.key())
+    format!("/registry/{directory}/{}", target.key())
 }
 
 fn check_preconditions(target: &Target<'_>, new: &mut Value, old: &Value, context: &Context) -> Result<()> {
@@ -185,7 +185,7 @@ fn unconditional(target: &Target<'_>, new: &mut Value, old: &Value) -> Result<()
     Ok(())
 }
 
-/// What an update may never change, whatever was sent.
+/// Restores fields that an update cannot change.
 fn prepare(
     state: &mut State,
     target: &Target<'_>,
@@ -222,7 +222,8 @@ fn validate(target: &Target<'_>, new: &Value, old: &Value, context: &mut Context
     }
 }
 
-/// An update that changes nothing writes nothing; one that empties the finalizers of a dying object removes it.
+/// An update without changes writes nothing; one that removes the last finalizer of a deleted object removes
+/// the object.
 fn store(
     state: &mut State,
     target: &Target<'_>,
@@ -238,7 +239,7 @@ fn store(
     if context.dry_run {
         return freeze(target.resource, &new);
     }
-    if finished_dying(&new) {
+    if is_deletion_complete(&new) {
         strategy::after_delete(state, target.resource, live);
         let kept = state.store.remove(&target.resource.table, &target.key());
         drop(kept);
@@ -249,11 +250,11 @@ fn store(
     kept
 }
 
-/// No finalizer is left on an object whose deletion was waiting for them alone.
-fn finished_dying(new: &Value) -> bool {
-    let dying = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
+/// Returns whether a deleted object has no finalizers and no grace period left.
+fn is_deletion_complete(new: &Value) -> bool {
+    let deleting = tree::get(new, &["metadata", "deletionTimestamp"]).is_some();
     let grace = tree::int(new, &["metadata", "deletionGracePeriodSeconds"]).unwrap_or(0);
     let finalizers =
         tree::list(new, &["metadata", "finalizers"]).len() + tree::list(new, &["spec", "finalizers"]).len();
-    dying && grace == 0 && finalizers == 0
+    deleting && grace == 0 && finalizers == 0
 }

@@ -1,4 +1,5 @@
-//! kube's own client and runtime, unmodified: functions over a client and a namespace, which pass on the simulator and on a real server.
+//! Tests of kube's own client and runtime as functions of a client and a namespace, which pass on the
+//! simulator and on a real server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -142,7 +143,8 @@ pub(crate) async fn a_controller_reconciles_until_nothing_changes(client: Client
     assert!(reconciled >= 2);
 }
 
-/// A real server lists a new kind a moment after it serves it: asks until `kind` is there, or for five seconds.
+/// Runs discovery until `kind` is listed, for up to five seconds: a real server lists a new kind shortly
+/// after it serves it.
 async fn discover(client: &Client, aggregated: bool, kind: &GroupVersionKind) -> Discovery {
     for _ in 0..100 {
         let discovery = Discovery::new(client.clone());
@@ -287,7 +289,8 @@ pub(crate) async fn a_metadata_watch_shows_metadata_only(client: Client, home: &
     assert_eq!(events.try_next().await.unwrap().unwrap().name_any(), "a");
 }
 
-/// Takes or keeps a lease at the second `now`; false when somebody else holds it. Whoever was first is told by the version it read.
+/// Acquires or renews a lease at the second `now`; returns false if another holder has it. The
+/// resourceVersion decides between concurrent holders.
 async fn hold(leases: &Api<Lease>, holder: &str, now: i64) -> bool {
     let time = |seconds: i64| format!("2026-01-01T00:{:02}:{:02}.000000Z", seconds / 60, seconds % 60);
     let Some(mut lease) = leases.get_opt("leader").await.unwrap() else {

@@ -1,4 +1,5 @@
-//! The simulator as a host of scenarios: its own tests and the suite that runs on both use this one.
+//! The simulator as a host of scenarios, shared by its own tests and the suite that also runs on a real
+//! server.
 
 use std::sync::Arc;
 
@@ -8,7 +9,7 @@ use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
 use mainstay_sim::context::{Destination, WebhookReply};
 
-/// As many as the hollow kubelet beside a real server plays.
+/// The number of nodes of the hollow kubelet with a real server.
 const NODES: usize = 3;
 
 /// A cluster with its own clock.
@@ -42,7 +43,7 @@ impl Host for Simulated {
     }
 
     async fn serve_hook(&self, hook: Arc<Hook>) -> Result<HookAddress, String> {
-        // In this process, and always at the same address: the same script gives the same trace.
+        // In this process and at a constant URL, so that the same script produces the same trace.
         let name = hook.name.clone();
         let url = format!("https://{name}.hooks.test/{name}");
         self.0

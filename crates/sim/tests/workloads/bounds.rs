@@ -1,4 +1,4 @@
-//! Whatever the strategy of a rollout: its bounds hold at every write.
+//! A rolling update respects its bounds at every write, whatever its strategy.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::store::{Event, EventKind};
@@ -6,7 +6,7 @@ use mainstay_sim::{Random, State, tree};
 use serde_json::{Value, json};
 
 use crate::steps::{cluster, deploy, get, seconds, set_image};
-use crate::story::is_ready;
+use crate::transcript::is_ready;
 
 #[test]
 fn a_rolling_update_stays_within_its_bounds() {
@@ -52,7 +52,7 @@ fn a_rolling_update_stays_within_its_bounds() {
     }
 }
 
-/// Follows every write of a pod or set after `start`.
+/// Checks every write of a pod or ReplicaSet after `start`.
 fn bounds(state: &State, start: u64, (most, least): (i64, i64), strategy: &Value) {
     let mut sets = std::collections::BTreeMap::new();
     let mut pods = std::collections::BTreeMap::new();

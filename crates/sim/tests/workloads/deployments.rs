@@ -5,7 +5,7 @@ use mainstay_sim::{Cluster, tree};
 use serde_json::{Value, json};
 
 use crate::steps::{DEPLOYMENTS, act, cluster, delete, deploy, get, seconds, set_image};
-use crate::story::{check, story};
+use crate::transcript::{check, transcript};
 
 const ROLLOUT: [&str; 2] = ["deployments.apps", "replicasets.apps"];
 
@@ -16,7 +16,7 @@ fn a_rolling_update() {
     cluster.advance(seconds(10));
     set_image(&cluster, "v2");
     cluster.advance(seconds(30));
-    check("rolling", &story(&cluster, &ROLLOUT));
+    check("rolling", &transcript(&cluster, &ROLLOUT));
 }
 
 #[test]
@@ -29,7 +29,7 @@ fn a_rollout_that_recreates() {
     cluster.advance(seconds(10));
     set_image(&cluster, "v2");
     cluster.advance(seconds(30));
-    check("recreate", &story(&cluster, &ROLLOUT));
+    check("recreate", &transcript(&cluster, &ROLLOUT));
 }
 
 #[test]
@@ -44,7 +44,7 @@ fn a_rollout_that_never_gets_ready_misses_its_deadline() {
     });
     set_image(&cluster, "v2");
     cluster.advance(seconds(300));
-    check("deadline", &story(&cluster, &["deployments.apps"]));
+    check("deadline", &transcript(&cluster, &["deployments.apps"]));
     let web = get(&cluster, "deployments.apps", "web");
     let progressing = web["status"]["conditions"]
         .as_array()
@@ -89,7 +89,7 @@ fn scaling_in_the_middle_of_a_rollout_is_proportional() {
         tree::set(value, &["spec", "replicas"], 15);
     });
     cluster.advance(seconds(10));
-    check("proportional", &story(&cluster, &["replicasets.apps"]));
+    check("proportional", &transcript(&cluster, &["replicasets.apps"]));
     let sizes: Vec<i64> = cluster.with(|state| {
         let mut sizes: Vec<i64> = state
             .store
@@ -118,7 +118,7 @@ fn paused_rollouts_wait_and_resumed_ones_go_on() {
         tree::set(value, &["spec", "paused"], false);
     });
     cluster.advance(seconds(30));
-    check("paused", &story(&cluster, &["deployments.apps"]));
+    check("paused", &transcript(&cluster, &["deployments.apps"]));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn history_is_cleaned_up_and_old_templates_come_back_as_new_revisions() {
 }
 
 #[test]
-fn scripts_of_failure() {
+fn failing_pods() {
     for (name, script) in [
         ("crash-loop", Script::crash_loop(seconds(2))),
         ("image", Script::image_pull_error()),
@@ -174,7 +174,7 @@ fn scripts_of_failure() {
         cluster.advance(seconds(60));
         delete(&cluster, DEPLOYMENTS, "web");
         cluster.advance(seconds(60));
-        check(name, &story(&cluster, &["pods"]));
+        check(name, &transcript(&cluster, &["pods"]));
         assert_eq!(cluster.with(|state| state.store.count("pods")), 0, "{name}");
     }
 }

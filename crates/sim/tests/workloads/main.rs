@@ -1,4 +1,5 @@
-//! Scripted sessions of the workload controllers: what happened, in order, equals the stored transcript. `BLESS=1` stores what happens now.
+//! Scripted sessions of the workload controllers, compared with stored transcripts. `BLESS=1` updates the
+//! stored ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,23 +13,23 @@ mod deployments;
 mod others;
 mod services;
 mod steps;
-mod story;
+mod transcript;
 
 use mainstay_sim::clock::Instant;
 use serde_json::json;
 
 use steps::{cluster, deploy, seconds, set_image};
-use story::story;
+use transcript::transcript;
 
 #[test]
-fn the_same_seed_gives_the_same_trace() {
+fn the_same_seed_produces_the_same_trace() {
     let run = |seed| {
         let cluster = cluster(seed);
         deploy(&cluster, &json!({"replicas": 5}));
         cluster.advance(seconds(7));
         set_image(&cluster, "v2");
         cluster.advance(seconds(20));
-        let dump = story(&cluster, &["deployments.apps", "replicasets.apps", "pods"]);
+        let dump = transcript(&cluster, &["deployments.apps", "replicasets.apps", "pods"]);
         (cluster.trace(), dump, cluster.now())
     };
     for seed in 0..20 {

@@ -1,11 +1,11 @@
-//! Stateful sets, daemon sets and jobs.
+//! StatefulSets, DaemonSets and Jobs.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};
 use serde_json::{Value, json};
 
 use crate::steps::{act, cluster, delete, get, seconds, template};
-use crate::story::{check, said};
+use crate::transcript::{check, controller_trace};
 
 const STATEFUL: (&str, &str) = ("apps", "statefulsets");
 
@@ -23,7 +23,7 @@ fn stateful(cluster: &Cluster, spec: &Value) {
 }
 
 #[test]
-fn a_stateful_set_goes_in_order() {
+fn stateful_sets_update_in_order() {
     let cluster = cluster(1);
     stateful(&cluster, &json!({"replicas": 3}));
     cluster.advance(seconds(20));
@@ -31,7 +31,7 @@ fn a_stateful_set_goes_in_order() {
     cluster.advance(seconds(30));
     stateful(&cluster, &json!({"replicas": 1}));
     cluster.advance(seconds(30));
-    check("stateful", &said(&cluster, "statefulset-controller"));
+    check("stateful", &controller_trace(&cluster, "statefulset-controller"));
     let status = get(&cluster, "statefulsets.apps", "web")["status"].clone();
     assert_eq!(status["currentRevision"], status["updateRevision"]);
     assert_eq!(status["currentReplicas"], 1);
@@ -39,7 +39,7 @@ fn a_stateful_set_goes_in_order() {
 }
 
 #[test]
-fn a_partition_holds_pods_back_and_on_delete_all_of_them() {
+fn partitions_and_on_delete_hold_pods_back() {
     let cluster = cluster(1);
     let partition = json!({"type": "RollingUpdate", "rollingUpdate": {"partition": 2}});
     stateful(
@@ -63,7 +63,7 @@ fn a_partition_holds_pods_back_and_on_delete_all_of_them() {
     delete(&cluster, ("", "pods"), "web-1");
     cluster.advance(seconds(10));
     assert_eq!(image("web-1"), "v2");
-    check("partition", &said(&cluster, "statefulset-controller"));
+    check("partition", &controller_trace(&cluster, "statefulset-controller"));
 }
 
 const DAEMONS: (&str, &str) = ("apps", "daemonsets");
@@ -92,7 +92,7 @@ fn a_daemon_set_has_one_pod_per_node_and_rolls_within_its_bounds() {
         cluster.advance(seconds(10));
         daemon(&cluster, &json!({"template": template("v2")}));
         cluster.advance(seconds(30));
-        check(name, &said(&cluster, "daemonset-controller"));
+        check(name, &controller_trace(&cluster, "daemonset-controller"));
         let status = get(&cluster, "daemonsets.apps", "agent")["status"].clone();
         for field in [
             "desiredNumberScheduled",
@@ -126,7 +126,7 @@ fn job(cluster: &Cluster, spec: &Value) {
 }
 
 #[test]
-fn a_job_ends_when_enough_succeeded() {
+fn jobs_complete_after_enough_successes() {
     let cluster = cluster(1);
     cluster.with(|state| state.scripts.set_default(Script::completes_after(seconds(10))));
     job(
@@ -149,7 +149,7 @@ fn a_job_ends_when_enough_succeeded() {
 }
 
 #[test]
-fn a_job_fails_when_too_many_failed() {
+fn jobs_fail_after_too_many_failures() {
     let cluster = cluster(1);
     cluster.with(|state| state.scripts.set_default(Script::crash_loop(seconds(1))));
     job(&cluster, &json!({"backoffLimit": 2}));
@@ -162,5 +162,5 @@ fn a_job_fails_when_too_many_failed() {
         (&json!("Failed"), &json!("BackoffLimitExceeded"))
     );
     assert_eq!(last["message"], "Job has reached the specified backoff limit");
-    check("job-fails", &said(&cluster, "job-controller"));
+    check("job-fails", &controller_trace(&cluster, "job-controller"));
 }

@@ -1,4 +1,4 @@
-//! What watches over pods: budgets, and the endpoints of services.
+//! PodDisruptionBudgets and EndpointSlices.
 
 use mainstay_sim::api::{ApiRequest, Outcome, Query};
 use mainstay_sim::auth::User;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use crate::steps::{DEPLOYMENTS, act, cluster, deploy, get, seconds};
 
 #[test]
-fn a_budget_says_how_many_pods_may_go() {
+fn budgets_limit_evictions() {
     let cluster = cluster(1);
     let budget = ("policy", "poddisruptionbudgets");
     act(&cluster, budget, "web", &|value| {
@@ -40,14 +40,14 @@ fn a_budget_says_how_many_pods_may_go() {
         pods.map(|pod| pod.meta().name.to_string()).collect()
     });
     assert_eq!(evict(&cluster, &names[0]).0, 201);
-    let (code, refusal) = evict(&cluster, &names[1]);
+    let (code, rejection) = evict(&cluster, &names[1]);
     assert_eq!(code, 429);
     assert_eq!(
-        refusal["message"],
+        rejection["message"],
         "Cannot evict pod as it would violate the pod's disruption budget."
     );
     assert_eq!(
-        refusal["details"]["causes"][0]["message"],
+        rejection["details"]["causes"][0]["message"],
         "The disruption budget web needs 2 healthy pods and has 2 currently"
     );
     cluster.advance(seconds(10));
@@ -55,7 +55,7 @@ fn a_budget_says_how_many_pods_may_go() {
 }
 
 fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
-    let answer = cluster.with(|state| {
+    let response = cluster.with(|state| {
         let call = ApiRequest {
             client: "test".into(),
             user: User::admin(),
@@ -77,11 +77,11 @@ fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
         }
     });
     cluster.settle();
-    answer
+    response
 }
 
 #[test]
-fn endpoint_slices_follow_readiness_and_departure() {
+fn endpoint_slices_follow_readiness_and_termination() {
     let cluster = cluster(1);
     act(&cluster, ("", "services"), "web", &|value| {
         tree::set(

@@ -1,4 +1,4 @@
-//! What people do: clusters, and what they make, change and delete there.
+//! Steps of a session: creates clusters, and creates, changes and deletes objects in them.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! How versions are converted: takes `spec.conversion`, says what is wrong with it.
+//! Validates `spec.conversion`.
 
 use serde_json::Value;
 
@@ -20,12 +20,12 @@ pub(super) fn check(conversion: &Value, path: &Path, errors: &mut FieldErrors) {
         path.child("conversionReviewVersions"),
     );
     if strategy != "Webhook" {
-        let words = "should not be set when strategy is not set to Webhook";
+        let detail = "should not be set when strategy is not set to Webhook";
         if client.is_some() {
-            errors.forbidden(&client_path, words);
+            errors.forbidden(&client_path, detail);
         }
         if !reviews.is_empty() {
-            errors.forbidden(&reviews_path, words);
+            errors.forbidden(&reviews_path, detail);
         }
         return;
     }
@@ -77,7 +77,7 @@ fn check_url(url: &str, path: &Path, errors: &mut FieldErrors) {
 }
 
 fn check_service(service: &Value, path: &Path, errors: &mut FieldErrors) {
-    // The server mixes up the two: an empty name is reported as an empty namespace.
+    // The server confuses the two: an empty name is reported as an empty namespace.
     if tree::text(service, &["namespace"]).is_empty() {
         errors.required(&path.child("name"), "");
     }
@@ -86,8 +86,8 @@ fn check_service(service: &Value, path: &Path, errors: &mut FieldErrors) {
     }
     let port = tree::int(service, &["port"]).unwrap_or(443);
     if !(1..=65535).contains(&port) {
-        let words = "port is not valid: must be between 1 and 65535, inclusive";
-        errors.invalid(&path.child("port"), port, words);
+        let detail = "port is not valid: must be between 1 and 65535, inclusive";
+        errors.invalid(&path.child("port"), port, detail);
     }
     let url = tree::text(service, &["path"]);
     let path = path.child("path");

@@ -1,8 +1,8 @@
-//! Defaults must be what their schema wants: takes a structural schema, gives what is wrong with its defaults.
+//! Validates the defaults of a structural schema against the schema.
 
 use serde_json::Value;
 
-use crate::crd::rules::{Findings, Rules};
+use crate::crd::rules::{Findings, RuleInput, Rules};
 use crate::crd::schema::Node;
 use crate::crd::{embedded, lists, prune, show, validate};
 use crate::field::{ErrorType, FieldErrors, Path};
@@ -26,7 +26,7 @@ fn walk(schema: &Value, path: &Path, root: bool, errors: &mut FieldErrors) {
             .is_some_and(|flag| flag == true);
     let properties = schema.get("properties").and_then(Value::as_object);
     for (name, below) in properties.into_iter().flatten() {
-        // Metadata is judged as such, where it is written.
+        // Embedded metadata is validated as metadata.
         if !embedded || !matches!(name.as_str(), "metadata" | "apiVersion" | "kind") {
             walk(below, &path.child("properties").key(name), false, errors);
         }
@@ -52,20 +52,26 @@ fn one(schema: &Value, default: &Value, path: &Path, errors: &mut FieldErrors) {
     if wrong.is_empty()
         && let Some(rules) = Rules::compile(schema, &node, false)
     {
-        judge(&rules, &node, default, path, &mut wrong);
+        validate_default(&rules, &node, default, path, &mut wrong);
     }
     errors.append(wrong);
 }
 
-/// A default must pass as an unchanged value and as a new one.
-fn judge(rules: &Rules, node: &Node, default: &Value, path: &Path, errors: &mut FieldErrors) {
+/// A default must be valid as an unchanged value and as a new one.
+fn validate_default(rules: &Rules, node: &Node, default: &Value, path: &Path, errors: &mut FieldErrors) {
     for old in [Some(default), None] {
         let mut warnings = Vec::new();
         let mut findings = Findings {
             errors,
             warnings: &mut warnings,
         };
-        rules.validate_strictly(node, default, old, path, &mut findings);
+        let input = RuleInput {
+            node,
+            value: default,
+            old,
+            ratcheting: false,
+        };
+        rules.validate(&input, path, &mut findings);
         if !findings.errors.is_empty() {
             return;
         }

@@ -1,15 +1,16 @@
-//! Parts of definitions as messages show them: the server's internal types have no names for JSON, so Go's own names appear.
+//! Formats parts of definitions for messages: the server's internal types have no JSON names, so Go's field
+//! names appear.
 
 use serde_json::Value;
 
 use crate::crd::show;
 
-/// How a field of the internal type is shown.
+/// How a field of the internal type is printed.
 #[derive(Clone, Copy)]
 enum Form {
     Text,
     Flag,
-    /// Nothing, or what is there.
+    /// `null`, or the value.
     Maybe,
     Schema,
     Schemas,
@@ -19,7 +20,7 @@ enum Form {
     Rules,
 }
 
-/// Go's name, the name in JSON, the form.
+/// Go's name, the JSON name, the format.
 const SCHEMA: &[(&str, &str, Form)] = &[
     ("ID", "id", Form::Text),
     ("Schema", "$schema", Form::Text),
@@ -97,17 +98,17 @@ const COLUMN: &[(&str, &str, Form)] = &[
     ("JSONPath", "jsonPath", Form::Text),
 ];
 
-/// A schema.
+/// Formats a schema.
 pub(super) fn schema(value: &Value) -> String {
     format!("{{{}}}", fields(value, SCHEMA))
 }
 
-/// A rule.
+/// Formats a rule.
 pub(super) fn rule(value: &Value) -> String {
     format!("{{{}}}", fields(value, RULE))
 }
 
-/// Versions; what all of them share (`shared`) has moved elsewhere.
+/// Formats versions; parts that all of them share (`shared`) are moved elsewhere.
 pub(super) fn versions(all: &[Value], shared: &dyn Fn(&str) -> bool) -> String {
     let one = |version: &Value| {
         let own = |key: &str| version.get(key).filter(|part| !part.is_null() && !shared(key));

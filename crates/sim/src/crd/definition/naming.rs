@@ -1,4 +1,4 @@
-//! Which names a definition gets: takes those that others of its group have, gives the definition with its accepted names and conditions.
+//! Resolves name conflicts between the definitions of a group and sets the accepted names and conditions.
 
 use std::collections::BTreeSet;
 
@@ -34,7 +34,7 @@ pub(super) fn taken(state: &State, definition: &Value) -> Taken {
     taken
 }
 
-/// The definition with the names it can have; none when nothing changes.
+/// Returns the definition with its accepted names; `None` if nothing changes.
 pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Value> {
     let wanted = tree::get(definition, &["spec", "names"])?;
     if Some(wanted) == tree::get(definition, &["status", "acceptedNames"]) {
@@ -49,16 +49,20 @@ pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Valu
         ("kind", "KindConflict", &taken.kinds),
         ("listKind", "ListKindConflict", &taken.kinds),
     ] {
-        let place = ["status", "acceptedNames", key];
-        let words = if key == "shortNames" {
+        let location = ["status", "acceptedNames", key];
+        let detail = if key == "shortNames" {
             short_names(wanted, definition, used)
         } else {
-            one(tree::text(wanted, &[key]), tree::text(definition, &place), used)
+            one(
+                tree::text(wanted, &[key]),
+                tree::text(definition, &location),
+                used,
+            )
         };
-        match (words, wanted.get(key)) {
-            (Some(words), _) => conflict = Some((reason, words)),
-            (None, Some(name)) => tree::set(&mut new, &place, name.clone()),
-            (None, None) => drop(tree::remove(&mut new, &place)),
+        match (detail, wanted.get(key)) {
+            (Some(detail), _) => conflict = Some((reason, detail)),
+            (None, Some(name)) => tree::set(&mut new, &location, name.clone()),
+            (None, None) => drop(tree::remove(&mut new, &location)),
         }
     }
     match wanted.get("categories") {
@@ -75,7 +79,7 @@ pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Valu
 
 fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
     let (status, reason, message) = match conflict {
-        Some((reason, words)) => ("False", *reason, words.as_str()),
+        Some((reason, detail)) => ("False", *reason, detail.as_str()),
         None => ("True", "NoConflicts", "no conflicts found"),
     };
     set_condition(new, ["NamesAccepted", status, reason, message], now);
@@ -86,8 +90,8 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
         .iter()
         .any(|one| tree::text(one, &["type"]) == "Established");
     if conflict.is_none() {
-        let words = "the initial names have been accepted";
-        set_condition(new, ["Established", "False", "Installing", words], now);
+        let detail = "the initial names have been accepted";
+        set_condition(new, ["Established", "False", "Installing", detail], now);
     } else if !have {
         set_condition(
             new,

@@ -1,15 +1,15 @@
-//! What a schema may say, word by word: takes it as written, gives what the server refuses, its rules among it.
+//! Validates the keywords and rules of a schema.
 
 use serde_json::{Map, Value};
 
 use super::internal;
 use crate::crd::paths;
 use crate::crd::rules::Rule;
-use crate::crd::schema::{Node, text, words};
+use crate::crd::schema::{Node, strings, text};
 use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// Checks a whole schema; `rules` says whether it is sound enough to compile its rules.
+/// Validates a schema; `rules` is set if it is valid enough to compile its rules.
 pub(super) fn check(schema: &Value, path: &Path, rules: bool) -> FieldErrors {
     let mut found = Found::default();
     let node = rules.then(|| Node::compile(schema));
@@ -24,30 +24,30 @@ pub(super) fn check(schema: &Value, path: &Path, rules: bool) -> FieldErrors {
     found.schema
 }
 
-/// Rules are reported after everything else.
+/// Errors of rules are reported after all others.
 #[derive(Default)]
 struct Found {
     schema: FieldErrors,
     rules: FieldErrors,
 }
 
-/// What is known of a place from above.
+/// The context of a schema node.
 #[derive(Clone, Default)]
 struct Site<'n> {
     root: bool,
-    /// A whole object: rules see its metadata.
+    /// Whether the node is a whole object, whose metadata is visible to rules.
     whole: bool,
-    /// The compiled place, where rules may be compiled.
+    /// The compiled node, if rules can be compiled.
     node: Option<&'n Node>,
-    /// Why defaults are forbidden here.
+    /// The reason that defaults are forbidden here.
     no_defaults: Option<String>,
     in_metadata: bool,
-    /// From where on old and new values cannot be matched.
+    /// The path below which old and new values cannot be correlated.
     unmatched: Option<Path>,
 }
 
 impl<'n> Site<'n> {
-    /// A place below, with its compiled part.
+    /// The context of a child, with its compiled node.
     fn below(&self, node: Option<&'n Node>) -> Self {
         Self {
             root: false,
@@ -82,23 +82,23 @@ const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "st
 impl Found {
     fn walk(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let before = self.schema.len();
-        self.words(schema, path, site);
+        self.check_keywords(schema, path, site);
         if flag(schema, "uniqueItems") {
-            let words = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
-            self.schema.forbidden(&path.child("uniqueItems"), words);
+            let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
+            self.schema.forbidden(&path.child("uniqueItems"), detail);
         }
         self.additional(schema, path, site);
         self.properties(schema, path, site);
         self.branches(schema, path, site);
         self.items(schema, path, site);
         if given(schema, "x-kubernetes-preserve-unknown-fields").is_some_and(|value| *value == false) {
-            let place = path.child("x-kubernetes-preserve-unknown-fields");
-            self.schema.invalid(&place, false, "must be true or undefined");
+            let location = path.child("x-kubernetes-preserve-unknown-fields");
+            self.schema.invalid(&location, false, "must be true or undefined");
         }
         self.map_type(schema, path);
         self.list_type(schema, path);
         self.list_keys(schema, path);
-        self.rule_words(schema, path, site);
+        self.check_rules(schema, path, site);
         if self.schema.len() == before
             && let Some(node) = site.node
         {
@@ -106,8 +106,8 @@ impl Found {
         }
     }
 
-    /// Words that are not allowed, or not here.
-    fn words(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
+    /// Reports keywords that are not allowed, or not allowed here.
+    fn check_keywords(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
         let errors = &mut self.schema;
         let kind = text(schema, "type");
         if !kind.is_empty() && !TYPES.contains(&kind) {
@@ -138,8 +138,8 @@ impl Found {
             }
         }
         if kind == "null" {
-            let words = "type cannot be set to null, use nullable as an alternative";
-            errors.forbidden(&path.child("type"), words);
+            let detail = "type cannot be set to null, use nullable as an alternative";
+            errors.forbidden(&path.child("type"), detail);
         }
         if given(schema, "items")
             .and_then(Value::as_array)
@@ -151,8 +151,8 @@ impl Found {
             );
         }
         if site.in_metadata && flag(schema, "x-kubernetes-embedded-resource") {
-            let place = path.child("x-kubernetes-embedded-resource");
-            errors.forbidden(&place, "must not be used inside of resource meta");
+            let location = path.child("x-kubernetes-embedded-resource");
+            errors.forbidden(&location, "must not be used inside of resource meta");
         }
     }
 
@@ -160,10 +160,10 @@ impl Found {
         let Some(below) = given(schema, "additionalProperties") else {
             return;
         };
-        let place = path.child("additionalProperties");
+        let location = path.child("additionalProperties");
         if map(schema, "properties").is_some() && *below != true {
-            let words = "additionalProperties and properties are mutual exclusive";
-            self.schema.forbidden(&place, words);
+            let detail = "additionalProperties and properties are mutual exclusive";
+            self.schema.forbidden(&location, detail);
         }
         if below.is_object() {
             let node = site.node.and_then(|node| match &node.additional {
@@ -174,7 +174,7 @@ impl Found {
             if site.in_metadata {
                 next.no_defaults = Some("inside additionalProperties applying to object metadata".into());
             }
-            self.walk(below, &place, &next);
+            self.walk(below, &location, &next);
         }
     }
 
@@ -238,11 +238,11 @@ impl Found {
         if kind == wanted {
             return true;
         }
-        let words = format!("must be {wanted} if {key} is specified");
+        let detail = format!("must be {wanted} if {key} is specified");
         if kind.is_empty() {
-            self.schema.required(&path.child("type"), words);
+            self.schema.required(&path.child("type"), detail);
         } else {
-            self.schema.invalid(&path.child("type"), kind, words);
+            self.schema.invalid(&path.child("type"), kind, detail);
         }
         false
     }
@@ -252,10 +252,10 @@ impl Found {
             return;
         }
         self.must_be(schema, "object", MAP_TYPE, path);
-        let sort = text(schema, MAP_TYPE);
-        if !matches!(sort, "atomic" | "granular") {
+        let map_type = text(schema, MAP_TYPE);
+        if !matches!(map_type, "atomic" | "granular") {
             self.schema
-                .not_supported(&path.child(MAP_TYPE), sort, &["atomic", "granular"]);
+                .not_supported(&path.child(MAP_TYPE), map_type, &["atomic", "granular"]);
         }
     }
 
@@ -263,127 +263,127 @@ impl Found {
         if given(schema, LIST_TYPE).is_none() {
             return;
         }
-        let sort = text(schema, LIST_TYPE);
+        let list_type = text(schema, LIST_TYPE);
         if self.must_be(schema, "array", LIST_TYPE, path)
-            && sort == "set"
+            && list_type == "set"
             && let Some(items) = given(schema, "items").filter(|items| items.is_object())
         {
-            let words = "must be atomic as item of a list with x-kubernetes-list-type=set";
+            let detail = "must be atomic as item of a list with x-kubernetes-list-type=set";
             let (list, shown) = (
                 text(items, LIST_TYPE),
                 given(items, LIST_TYPE).map_or("null".into(), show::value),
             );
             match text(items, "type") {
                 "array" if !matches!(list, "" | "atomic") => {
-                    let place = path.child("items").child(LIST_TYPE);
+                    let location = path.child("items").child(LIST_TYPE);
                     self.schema
-                        .push_shown(ErrorType::Invalid, &place, Some(shown), words);
+                        .push_shown(ErrorType::Invalid, &location, Some(shown), detail);
                 }
                 "object" if text(items, MAP_TYPE) != "atomic" => {
-                    let place = path.child("items").child(MAP_TYPE);
+                    let location = path.child("items").child(MAP_TYPE);
                     self.schema
-                        .push_shown(ErrorType::Invalid, &place, Some(shown), words);
+                        .push_shown(ErrorType::Invalid, &location, Some(shown), detail);
                 }
                 _ => {}
             }
         }
-        if !matches!(sort, "atomic" | "set" | "map") {
+        if !matches!(list_type, "atomic" | "set" | "map") {
             self.schema
-                .not_supported(&path.child(LIST_TYPE), sort, &["atomic", "set", "map"]);
+                .not_supported(&path.child(LIST_TYPE), list_type, &["atomic", "set", "map"]);
         }
     }
 
     fn list_keys(&mut self, schema: &Value, path: &Path) {
-        let keys = words(schema, MAP_KEYS);
-        let sort = text(schema, LIST_TYPE);
-        if !keys.is_empty() && sort != "map" {
-            let words = "must be map if x-kubernetes-list-map-keys is non-empty";
+        let keys = strings(schema, MAP_KEYS);
+        let list_type = text(schema, LIST_TYPE);
+        if !keys.is_empty() && list_type != "map" {
+            let detail = "must be map if x-kubernetes-list-map-keys is non-empty";
             if given(schema, LIST_TYPE).is_none() {
-                self.schema.required(&path.child(LIST_TYPE), words);
+                self.schema.required(&path.child(LIST_TYPE), detail);
             } else {
-                self.schema.invalid(&path.child(LIST_TYPE), sort, words);
+                self.schema.invalid(&path.child(LIST_TYPE), list_type, detail);
             }
         }
         let items = given(schema, "items");
-        if sort == "map" {
+        if list_type == "map" {
             self.map_list(&keys, items, path);
         }
-        if let Some(items) = items.filter(|items| items.is_object() && matches!(sort, "map" | "set")) {
-            self.nullable_items(&keys, items, sort, path);
+        if let Some(items) = items.filter(|items| items.is_object() && matches!(list_type, "map" | "set")) {
+            self.nullable_items(&keys, items, list_type, path);
         }
     }
 
     fn map_list(&mut self, keys: &[String], items: Option<&Value>, path: &Path) {
         if keys.is_empty() {
-            let words = "must not be empty if x-kubernetes-list-type is map";
-            self.schema.required(&path.child(MAP_KEYS), words);
+            let detail = "must not be empty if x-kubernetes-list-type is map";
+            self.schema.required(&path.child(MAP_KEYS), detail);
         }
         let Some(items) = items else {
-            let words = "must have a schema if x-kubernetes-list-type is map";
-            self.schema.required(&path.child("items"), words);
+            let detail = "must have a schema if x-kubernetes-list-type is map";
+            self.schema.required(&path.child("items"), detail);
             return;
         };
-        let place = path.child("items");
+        let location = path.child("items");
         if items.is_array() {
-            let words = "must only have a single schema if x-kubernetes-list-type is map";
+            let detail = "must only have a single schema if x-kubernetes-list-type is map";
             self.schema
-                .push_shown(ErrorType::Invalid, &place, Some(show::json(items)), words);
+                .push_shown(ErrorType::Invalid, &location, Some(show::json(items)), detail);
             return;
         }
         if text(items, "type") != "object" {
-            let words = "must be object if parent array's x-kubernetes-list-type is map";
+            let detail = "must be object if parent array's x-kubernetes-list-type is map";
             self.schema
-                .invalid(&place.child("type"), text(items, "type"), words);
+                .invalid(&location.child("type"), text(items, "type"), detail);
             return;
         }
         for (at, key) in keys.iter().enumerate() {
             match items.get("properties").and_then(|properties| properties.get(key)) {
                 Some(property) if matches!(text(property, "type"), "array" | "object") => {
-                    let place = place.child("properties").key(key).child("type");
-                    let words = "must be a scalar type if parent array's x-kubernetes-list-type is map";
-                    self.schema.invalid(&place, text(items, "type"), words);
+                    let location = location.child("properties").key(key).child("type");
+                    let detail = "must be a scalar type if parent array's x-kubernetes-list-type is map";
+                    self.schema.invalid(&location, text(items, "type"), detail);
                 }
                 Some(_) => {}
                 None => {
-                    let words = "entries must all be names of item properties";
-                    self.schema.invalid(&path.child(MAP_KEYS), keys.to_vec(), words);
+                    let detail = "entries must all be names of item properties";
+                    self.schema.invalid(&path.child(MAP_KEYS), keys.to_vec(), detail);
                 }
             }
             if keys.iter().take(at).any(|earlier| earlier == key) {
-                let words = "must not contain duplicate entries";
-                self.schema.invalid(&path.child(MAP_KEYS), keys.to_vec(), words);
+                let detail = "must not contain duplicate entries";
+                self.schema.invalid(&path.child(MAP_KEYS), keys.to_vec(), detail);
             }
         }
     }
 
-    fn nullable_items(&mut self, keys: &[String], items: &Value, sort: &str, path: &Path) {
-        let place = path.child("items");
+    fn nullable_items(&mut self, keys: &[String], items: &Value, list_type: &str, path: &Path) {
+        let location = path.child("items");
         if flag(items, "nullable") {
-            let words = format!("cannot be nullable when x-kubernetes-list-type is {sort}");
-            self.schema.forbidden(&place.child("nullable"), words);
+            let detail = format!("cannot be nullable when x-kubernetes-list-type is {list_type}");
+            self.schema.forbidden(&location.child("nullable"), detail);
         }
-        if sort != "map" {
+        if list_type != "map" {
             return;
         }
-        let required = words(items, "required");
+        let required = strings(items, "required");
         for key in keys {
             let Some(property) = items.get("properties").and_then(|properties| properties.get(key)) else {
                 continue;
             };
-            let place = place.child("properties").key(key);
+            let location = location.child("properties").key(key);
             if !required.contains(key) && given(property, "default").is_none() {
-                let words = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
-                self.schema.required(&place.child("default"), words);
+                let detail = "this property is in x-kubernetes-list-map-keys, so it must have a default or be a required property";
+                self.schema.required(&location.child("default"), detail);
             }
             if flag(property, "nullable") {
-                let words = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
-                self.schema.forbidden(&place.child("nullable"), words);
+                let detail = "this property is in x-kubernetes-list-map-keys, so it cannot be nullable";
+                self.schema.forbidden(&location.child("nullable"), detail);
             }
         }
     }
 
-    /// The words around rules.
-    fn rule_words(&mut self, schema: &Value, path: &Path, _site: &Site<'_>) {
+    /// Validates the fields of rules.
+    fn check_rules(&mut self, schema: &Value, path: &Path, _site: &Site<'_>) {
         const REASONS: [&str; 4] = [
             "FieldValueDuplicate",
             "FieldValueForbidden",
@@ -394,44 +394,49 @@ impl Found {
         let errors = &mut self.schema;
         let rules = given(schema, RULES).and_then(Value::as_array);
         for (at, rule) in rules.into_iter().flatten().enumerate() {
-            let place = path.child(RULES).index(at);
+            let location = path.child(RULES).index(at);
             let (source, message) = (text(rule, "rule").trim(), text(rule, "message"));
             let shown = || Some(show::quoted(message));
             if source.is_empty() {
-                errors.required(&place.child("rule"), "rule is not specified");
+                errors.required(&location.child("rule"), "rule is not specified");
             } else if !message.is_empty() && message.trim().is_empty() {
-                let words = "must be non-empty if specified";
-                errors.push_shown(ErrorType::Invalid, &place.child("message"), shown(), words);
+                let detail = "must be non-empty if specified";
+                errors.push_shown(ErrorType::Invalid, &location.child("message"), shown(), detail);
             } else if lines(message.trim()) {
-                let words = "must not contain line breaks";
-                errors.push_shown(ErrorType::Invalid, &place.child("message"), shown(), words);
+                let detail = "must not contain line breaks";
+                errors.push_shown(ErrorType::Invalid, &location.child("message"), shown(), detail);
             } else if lines(source) && message.trim().is_empty() {
-                let words = "message must be specified if rule contains line breaks";
-                errors.required(&place.child("message"), words);
+                let detail = "message must be specified if rule contains line breaks";
+                errors.required(&location.child("message"), detail);
             }
             let expression = text(rule, "messageExpression");
             if !expression.is_empty() && expression.trim().is_empty() {
-                let words = "messageExpression must be non-empty if specified";
-                errors.required(&place.child("messageExpression"), words);
+                let detail = "messageExpression must be non-empty if specified";
+                errors.required(&location.child("messageExpression"), detail);
             }
             if let Some(reason) = given(rule, "reason").and_then(Value::as_str)
                 && !REASONS.contains(&reason)
             {
-                errors.not_supported(&place.child("reason"), reason, &REASONS);
+                errors.not_supported(&location.child("reason"), reason, &REASONS);
             }
             let field = text(rule, "fieldPath");
-            let field_place = place.child("fieldPath");
+            let field_location = location.child("fieldPath");
             if !field.is_empty() && field.trim().is_empty() {
-                errors.invalid(&field_place, field, "must be non-empty if specified");
+                errors.invalid(&field_location, field, "must be non-empty if specified");
             }
             if lines(field) {
-                let words = "must not contain line breaks";
-                errors.push_shown(ErrorType::Invalid, &field_place, Some(show::quoted(field)), words);
+                let detail = "must not contain line breaks";
+                errors.push_shown(
+                    ErrorType::Invalid,
+                    &field_location,
+                    Some(show::quoted(field)),
+                    detail,
+                );
             }
             if !field.is_empty() && paths::find(field, &Node::compile(schema), true).is_err() {
                 errors.push_shown(
                     ErrorType::Invalid,
-                    &field_place,
+                    &field_location,
                     Some(show::quoted(field)),
                     "must be a valid path",
                 );
@@ -443,32 +448,32 @@ impl Found {
         let errors = &mut self.rules;
         let rules = given(schema, RULES).and_then(Value::as_array);
         for (at, source) in rules.into_iter().flatten().enumerate() {
-            let place = path.child(RULES).index(at);
+            let location = path.child(RULES).index(at);
             let rule = Rule::compile(node, site.whole, source);
             let shown = || Some(internal::rule(source));
-            if let Some(words) = rule.error {
-                errors.push_shown(ErrorType::Invalid, &place.child("rule"), shown(), words);
+            if let Some(detail) = rule.error {
+                errors.push_shown(ErrorType::Invalid, &location.child("rule"), shown(), detail);
                 continue;
             }
-            if let Some(words) = rule.message_error {
+            if let Some(detail) = rule.message_error {
                 errors.push_shown(
                     ErrorType::Invalid,
-                    &place.child("messageExpression"),
+                    &location.child("messageExpression"),
                     shown(),
-                    words,
+                    detail,
                 );
             }
             if rule.uses_old {
                 if let Some(from) = &site.unmatched {
-                    let words = format!(
+                    let detail = format!(
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {from}"
                     );
                     let text = Some(show::quoted(text(source, "rule")));
-                    errors.push_shown(ErrorType::Invalid, &place.child("rule"), text, words);
+                    errors.push_shown(ErrorType::Invalid, &location.child("rule"), text, detail);
                 }
             } else if let Some(flag) = given(source, "optionalOldSelf") {
-                let words = "may not be set if oldSelf is not used in rule";
-                errors.invalid(&place.child("optionalOldSelf"), flag.clone(), words);
+                let detail = "may not be set if oldSelf is not used in rule";
+                errors.invalid(&location.child("optionalOldSelf"), flag.clone(), detail);
             }
         }
     }

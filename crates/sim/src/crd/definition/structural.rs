@@ -1,4 +1,4 @@
-//! Whether a schema is structural: takes it as written, gives what is not, sorted by text as the server does.
+//! Checks that a schema is structural; errors are sorted by text, as in the server.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::crd::schema::text;
 use crate::crd::show;
 use crate::field::{ErrorType, FieldErrors, Path};
 
-/// The first word that no structural schema may have anywhere, in the server's words.
+/// The first keyword that is not allowed in any structural schema.
 pub(super) fn unsupported(schema: &Value) -> Option<String> {
     let has = |key: &str| {
         schema.get(key).is_some_and(|value| match value {
@@ -17,7 +17,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
             _ => true,
         })
     };
-    let words = [
+    let keywords = [
         ("id", "id"),
         ("$schema", "schema"),
         ("$ref", "$ref"),
@@ -26,7 +26,7 @@ pub(super) fn unsupported(schema: &Value) -> Option<String> {
         ("additionalItems", "additionalItems"),
         ("definitions", "definitions"),
     ];
-    if let Some((_, name)) = words.iter().find(|(key, _)| has(key)) {
+    if let Some((_, name)) = keywords.iter().find(|(key, _)| has(key)) {
         return Some(format!("OpenAPIV3Schema '{name}' is not supported"));
     }
     if schema.get(PRESERVE).is_some_and(|flag| flag == false) {
@@ -50,10 +50,10 @@ const PRESERVE: &str = "x-kubernetes-preserve-unknown-fields";
 const EMBEDDED: &str = "x-kubernetes-embedded-resource";
 const INT_OR_STRING: &str = "x-kubernetes-int-or-string";
 
-/// Everything that makes a schema not structural.
+/// Returns the violations of a structural schema.
 pub(super) fn check(schema: &Value, path: &Path) -> FieldErrors {
     let mut errors = FieldErrors::new();
-    place(schema, Level::Root, path, &mut errors);
+    check_node(schema, Level::Root, path, &mut errors);
     complete(schema, Some(schema), path, path, &mut errors);
     errors.sort();
     errors
@@ -81,19 +81,19 @@ fn list<'v>(schema: &'v Value, key: &str) -> &'v [Value] {
         .map_or(&[], Vec::as_slice)
 }
 
-/// A place of the structure itself.
-fn place(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
+/// Checks a node of the structure itself.
+fn check_node(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
     let kind = text(schema, "type");
     let items = schema.get("items").filter(|items| items.is_object());
     if kind == "array" && items.is_none() {
         errors.required(&path.child("items"), "must be specified");
     }
     if let Some(items) = items {
-        place(items, Level::Item, &path.child("items"), errors);
+        check_node(items, Level::Item, &path.child("items"), errors);
     }
     let properties = map(schema, "properties");
     for (name, below) in properties.into_iter().flatten() {
-        place(below, Level::Field, &path.child("properties").key(name), errors);
+        check_node(below, Level::Field, &path.child("properties").key(name), errors);
     }
     let additional = schema
         .get("additionalProperties")
@@ -104,7 +104,7 @@ fn place(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
             errors.forbidden(&path, "must not be used at the root");
         }
         if below.is_object() {
-            place(below, Level::Field, &path, errors);
+            check_node(below, Level::Field, &path, errors);
         }
         if flag(schema, EMBEDDED) {
             errors.forbidden(&path, "must not be used if x-kubernetes-embedded-resource is set");
@@ -119,8 +119,8 @@ fn place(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
     }
     let bare = properties.is_none_or(Map::is_empty);
     if flag(schema, EMBEDDED) && !flag(schema, PRESERVE) && bare {
-        let words = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
-        errors.required(&path.child("properties"), words);
+        let detail = "must not be empty if x-kubernetes-embedded-resource is true without x-kubernetes-preserve-unknown-fields";
+        errors.required(&path.child("properties"), detail);
     }
 }
 
@@ -138,20 +138,20 @@ fn extensions(schema: &Value, path: &Path, errors: &mut FieldErrors) {
 
 fn own_type(schema: &Value, kind: &str, level: Level, path: &Path, errors: &mut FieldErrors) {
     let path = path.child("type");
-    let words = "must be object if x-kubernetes-embedded-resource is true";
+    let detail = "must be object if x-kubernetes-embedded-resource is true";
     if flag(schema, EMBEDDED) && kind != "object" {
         if kind.is_empty() {
-            errors.required(&path, words);
+            errors.required(&path, detail);
         } else {
-            errors.invalid(&path, kind, words);
+            errors.invalid(&path, kind, detail);
         }
     } else if kind.is_empty() && !flag(schema, INT_OR_STRING) && !flag(schema, PRESERVE) {
-        let words = match level {
+        let detail = match level {
             Level::Root => "must not be empty at the root",
             Level::Item => "must not be empty for specified array items",
             Level::Field => "must not be empty for specified object fields",
         };
-        errors.required(&path, words);
+        errors.required(&path, detail);
     }
     if level == Level::Root && !kind.is_empty() && kind != "object" {
         errors.invalid(&path, kind, "must be object at the root");
@@ -165,12 +165,16 @@ fn typed_metadata(
     path: &Path,
     errors: &mut FieldErrors,
 ) {
-    let place = |key: &str| path.child("properties").key(key);
+    let location = |key: &str| path.child("properties").key(key);
     for key in ["kind", "apiVersion"] {
         if let Some(schema) = properties.get(key).filter(|_| resource)
             && text(schema, "type") != "string"
         {
-            errors.invalid(&place(key).child("type"), text(schema, "type"), "must be string");
+            errors.invalid(
+                &location(key).child("type"),
+                text(schema, "type"),
+                "must be string",
+            );
         }
     }
     let Some(metadata) = properties.get("metadata") else {
@@ -178,7 +182,7 @@ fn typed_metadata(
     };
     if resource && text(metadata, "type") != "object" {
         errors.invalid(
-            &place("metadata").child("type"),
+            &location("metadata").child("type"),
             text(metadata, "type"),
             "must be object",
         );
@@ -207,17 +211,17 @@ fn typed_metadata(
             }
         });
     if !plain {
-        let words = "must not specify anything other than name and generateName, but metadata is implicitly specified";
-        errors.forbidden(&place("metadata"), words);
+        let detail = "must not specify anything other than name and generateName, but metadata is implicitly specified";
+        errors.forbidden(&location("metadata"), detail);
     }
 }
 
-/// The one choice of types that is allowed.
+/// The only `anyOf` over types that is allowed.
 fn is_int_or_string(branches: &[Value]) -> bool {
     branches == [json!({"type": "integer"}), json!({"type": "string"})]
 }
 
-/// Conditions of a place.
+/// Checks the value validations of a node.
 fn values(schema: &Value, level: Level, path: &Path, errors: &mut FieldErrors) {
     let all = list(schema, "allOf");
     let first_is_choice = all
@@ -263,19 +267,19 @@ fn conditions(
     }
     let expression = text(schema, "pattern");
     if !expression.is_empty()
-        && let Err(words) = pattern::compile(expression)
+        && let Err(detail) = pattern::compile(expression)
     {
-        let words = format!("must be a valid regular expression, but isn't: {words}");
+        let detail = format!("must be a valid regular expression, but isn't: {detail}");
         errors.push_shown(
             ErrorType::Invalid,
             &path.child("pattern"),
             Some(show::quoted(expression)),
-            words,
+            detail,
         );
     }
 }
 
-/// A branch of a condition: it may restrict values, not add structure.
+/// Checks a branch of a value validation, which may restrict values but not add structure.
 fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mut FieldErrors) {
     conditions(branch, skip_any, false, level, path, errors);
     if let Some(items) = branch.get("items").filter(|items| items.is_object()) {
@@ -291,13 +295,13 @@ fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mu
             errors,
         );
     }
-    for (key, words) in [
+    for (key, detail) in [
         ("type", "must be empty to be structural"),
         ("title", "must be empty to be structural"),
         ("description", "must be empty to be structural"),
     ] {
         if !text(branch, key).is_empty() {
-            errors.forbidden(&path.child(key), words);
+            errors.forbidden(&path.child(key), detail);
         }
     }
     let additional = branch.get("additionalProperties");
@@ -323,12 +327,12 @@ fn nested(branch: &Value, skip_any: bool, level: Level, path: &Path, errors: &mu
         }
     }
     if properties.is_some_and(|properties| properties.contains_key("metadata")) {
-        let words = "must not be specified in a nested context";
-        errors.forbidden(&path.child("properties").key("metadata"), words);
+        let detail = "must not be specified in a nested context";
+        errors.forbidden(&path.child("properties").key("metadata"), detail);
     }
 }
 
-/// Whatever a condition at the root names must be part of the structure.
+/// Everything that a value validation mentions must be part of the structure.
 fn complete(branch: &Value, structure: Option<&Value>, at: &Path, from: &Path, errors: &mut FieldErrors) {
     let mut follow = |branch: &Value, from: &Path| nested_complete(branch, structure, at, from, errors);
     if let Some(not) = branch.get("not").filter(|not| not.is_object()) {
@@ -358,8 +362,8 @@ fn nested_complete(
         nested_complete(items, below, &at.child("items"), &from.child("items"), errors);
     }
     for (name, below) in map(branch, "properties").into_iter().flatten() {
-        let place = |path: &Path| path.child("properties").key(name);
+        let location = |path: &Path| path.child("properties").key(name);
         let own = map(structure, "properties").and_then(|properties| properties.get(name));
-        nested_complete(below, own, &place(at), &place(from), errors);
+        nested_complete(below, own, &location(at), &location(from), errors);
     }
 }

@@ -1,4 +1,4 @@
-//! One version of a definition: takes it, says what is wrong with its schema, subresources, columns and selectable fields.
+//! Validates one version of a definition: schema, subresources, columns and selectable fields.
 
 use serde_json::Value;
 
@@ -28,7 +28,7 @@ const PARTS: [&str; 4] = [
 ];
 
 impl Parts {
-    pub(super) fn of(versions: &[Value]) -> Self {
+    pub(super) fn new(versions: &[Value]) -> Self {
         let first = versions.first();
         let part = |version: &Value, key: &str| version.get(key).filter(|part| !is_empty(part)).cloned();
         let same = |key: &str| {
@@ -45,12 +45,12 @@ impl Parts {
         self.shared.contains(&key)
     }
 
-    /// Whether there is a schema that all versions have.
+    /// Returns whether all versions share a schema.
     pub(super) fn has_top_schema(&self) -> bool {
         self.is_shared("schema") && self.top.as_ref().is_some_and(|top| schema(top).is_some())
     }
 
-    /// Checks what a version has for itself.
+    /// Validates the parts that are specific to a version.
     pub(super) fn own(&self, version: &Value, path: &Path, errors: &mut FieldErrors) {
         let has_status = has_status(version);
         if !self.is_shared("schema")
@@ -74,7 +74,7 @@ impl Parts {
         }
     }
 
-    /// Checks what all versions have, at the top.
+    /// Validates the parts that all versions share.
     pub(super) fn shared(&self, versions: &[Value], path: &Path, errors: &mut FieldErrors) {
         let Some(top) = &self.top else { return };
         if self.is_shared("schema")
@@ -108,10 +108,10 @@ fn has_status(version: &Value) -> bool {
     tree::get(version, &["subresources", "status"]).is_some_and(|status| !status.is_null())
 }
 
-/// Fields of a root schema that may stand beside a status, as Go names them.
+/// Fields of a root schema that may be combined with a status subresource, as Go names them.
 const ALLOWED: &str = "[Description Type Format Title Maximum ExclusiveMaximum Minimum ExclusiveMinimum MaxLength MinLength Pattern MaxItems MinItems UniqueItems MultipleOf Required Items Properties ExternalDocs Example XPreserveUnknownFields XValidations]";
 
-/// Those that may not, in Go's order, around `type`.
+/// Fields that may not, in Go's order, around `type`.
 const FORBIDDEN: [&str; 22] = [
     "id",
     "$schema",
@@ -149,14 +149,14 @@ fn root_beside_status(schema: &Value, path: &Path, errors: &mut FieldErrors) {
             if value == "object" {
                 continue;
             }
-            let words = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
-            errors.invalid(&path.child("type"), value.clone(), words);
+            let detail = "only \"object\" is allowed as the type at the root of the schema if the status subresource is enabled";
+            errors.invalid(&path.child("type"), value.clone(), detail);
             return;
         }
-        let words = format!(
+        let detail = format!(
             "only {ALLOWED} fields are allowed at the root of the schema if the status subresource is enabled"
         );
-        errors.push_shown(ErrorType::Invalid, path, Some(internal::schema(schema)), words);
+        errors.push_shown(ErrorType::Invalid, path, Some(internal::schema(schema)), detail);
         return;
     }
 }
@@ -182,20 +182,20 @@ fn check_schema(schema: &Value, has_status: bool, path: &Path, errors: &mut Fiel
         }
     }
     found.append(openapi::check(schema, path, rules));
-    if let Some(words) = unsupported.filter(|_| found.is_empty()) {
-        found.push_shown(ErrorType::Invalid, path, Some("\"\"".into()), words);
+    if let Some(detail) = unsupported.filter(|_| found.is_empty()) {
+        found.push_shown(ErrorType::Invalid, path, Some("\"\"".into()), detail);
     }
     errors.append(found);
 }
 
-/// What a deprecated version says about itself.
+/// Validates the deprecation warning of a version.
 pub(super) fn deprecation(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let Some(text) = version.get("deprecationWarning").and_then(Value::as_str) else {
         return;
     };
     let path = path.child("deprecationWarning");
     let mut wrong =
-        |words: String| errors.push_shown(ErrorType::Invalid, &path, Some(show::quoted(text)), words);
+        |detail: String| errors.push_shown(ErrorType::Invalid, &path, Some(show::quoted(text)), detail);
     if !tree::flag(version, &["deprecated"]) {
         return wrong("can only be set for deprecated versions".into());
     }
@@ -228,24 +228,24 @@ fn subresources(version: &Value, path: &Path, errors: &mut FieldErrors) {
         return;
     };
     for (key, below) in [("specReplicasPath", ".spec"), ("statusReplicasPath", ".status")] {
-        let (text, place) = (tree::text(scale, &[key]), path.child(&format!("scale.{key}")));
+        let (text, location) = (tree::text(scale, &[key]), path.child(&format!("scale.{key}")));
         if text.is_empty() {
-            errors.required(&place, "");
-        } else if simple_path(text, &place, errors) && !text.starts_with(&format!("{below}.")) {
-            errors.invalid(&place, text, format!("should be a json path under {below}"));
+            errors.required(&location, "");
+        } else if simple_path(text, &location, errors) && !text.starts_with(&format!("{below}.")) {
+            errors.invalid(&location, text, format!("should be a json path under {below}"));
         }
     }
-    let (text, place) = (
+    let (text, location) = (
         tree::text(scale, &["labelSelectorPath"]),
         path.child("scale.labelSelectorPath"),
     );
     if !text.is_empty()
-        && simple_path(text, &place, errors)
+        && simple_path(text, &location, errors)
         && !text.starts_with(".spec.")
         && !text.starts_with(".status.")
     {
         errors.invalid(
-            &place,
+            &location,
             text,
             "should be a json path under either .spec or .status",
         );
@@ -273,7 +273,7 @@ fn columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
         if text("name").is_empty() {
             errors.required(&path.child("name"), "");
         }
-        let one_of = |words: &[&str]| format!("must be one of {}", words.join(","));
+        let one_of = |values: &[&str]| format!("must be one of {}", values.join(","));
         match text("type") {
             "" => errors.required(&path.child("type"), one_of(&TYPES)),
             kind if !TYPES.contains(&kind) => errors.invalid(&path.child("type"), kind, one_of(&TYPES)),
@@ -290,8 +290,8 @@ fn columns(version: &Value, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// How many fields may be selected by.
-const SELECTABLE: usize = 8;
+/// Maximum number of selectable fields.
+const MAX_SELECTABLE_FIELDS: usize = 8;
 
 fn selectable(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let fields = tree::list(version, &["selectableFields"]);
@@ -302,34 +302,34 @@ fn selectable(version: &Value, path: &Path, errors: &mut FieldErrors) {
     let node = Node::compile(schema);
     let mut seen: Vec<String> = Vec::new();
     for (at, field) in fields.iter().enumerate() {
-        let (text, place) = (tree::text(field, &["jsonPath"]), path.index(at).child("jsonPath"));
+        let (text, location) = (tree::text(field, &["jsonPath"]), path.index(at).child("jsonPath"));
         if text.is_empty() {
-            errors.required(&place, "");
+            errors.required(&location, "");
             continue;
         }
         let found = match paths::find(text, &node, false) {
             Ok(found) => found,
-            Err(words) => {
-                errors.invalid(&place, text, format!("is an invalid path: {words}"));
+            Err(detail) => {
+                errors.invalid(&location, text, format!("is an invalid path: {detail}"));
                 continue;
             }
         };
         if found.root == "metadata" {
-            errors.invalid(&place, text, "must not point to fields in metadata");
+            errors.invalid(&location, text, "must not point to fields in metadata");
         }
         let scalar = |node: &Node| matches!(node.kind.as_str(), "string" | "boolean" | "integer");
         if !found.node.is_some_and(scalar) {
-            let words = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
-            errors.invalid(&place, text, words);
+            let detail = "must point to a field of type string, boolean or integer. Enum string fields and strings with formats are allowed.";
+            errors.invalid(&location, text, detail);
         }
         let shown = found.path.to_string();
         if seen.contains(&shown) {
-            errors.duplicate(&place, text);
+            errors.duplicate(&location, text);
         } else {
             seen.push(shown);
         }
     }
-    if seen.len() > SELECTABLE {
-        errors.too_many(path, seen.len(), SELECTABLE);
+    if seen.len() > MAX_SELECTABLE_FIELDS {
+        errors.too_many(path, seen.len(), MAX_SELECTABLE_FIELDS);
     }
 }

@@ -1,4 +1,4 @@
-//! Formats that nobody checks: takes a definition and its predecessor, warns of those that are new.
+//! Warns about new formats that are not validated.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::crd::schema::{supported_format, text};
 use crate::tree;
 
-/// Warns of formats that have no effect.
+/// Warns about formats without effect.
 pub(crate) fn warn(new: &Value, old: Option<&Value>, context: &mut Context) {
     let known = old.map(unknown_formats).unwrap_or_default();
     for format in unknown_formats(new) {
@@ -36,7 +36,7 @@ fn walk(schema: &Value, found: &mut Vec<String>) {
     }
 }
 
-/// Every schema right below a schema.
+/// The direct subschemas of a schema.
 pub(super) fn children(schema: &Value) -> Vec<&Value> {
     let mut all = Vec::new();
     for key in [

@@ -63,10 +63,10 @@ pub struct CompletedRun {
     pub exit_code: i32,
 }
 
-const FIRST_PAUSE: Duration = Duration::from_secs(10);
-const LONGEST_PAUSE: Duration = Duration::from_mins(5);
+const INITIAL_BACKOFF: Duration = Duration::from_secs(10);
+const MAX_BACKOFF: Duration = Duration::from_mins(5);
 /// A run of this duration resets the back-off.
-const RELIABLE: Duration = Duration::from_mins(10);
+const BACKOFF_RESET_AFTER: Duration = Duration::from_mins(10);
 
 /// The lifecycle of a pod's containers, which all behave identically.
 #[derive(Clone, Debug)]
@@ -129,13 +129,13 @@ impl ContainerLifecycle {
                 let falter = ready_at
                     .zip(script.falter)
                     .map(|(ready, falter)| ready.saturating_add(falter));
-                let turn = if ready {
+                let transition = if ready {
                     falter
                 } else {
                     ready_at.filter(|_| !self.faltered())
                 };
                 end.into_iter()
-                    .chain(turn)
+                    .chain(transition)
                     .min()
                     .map(|after| self.since.plus(after))
             }
@@ -152,17 +152,17 @@ impl ContainerLifecycle {
     pub fn advance_to(&mut self, now: Instant) -> bool {
         let mut changed = false;
         while let Some(at) = self.next_transition().filter(|at| *at <= now) {
-            self.turn(at);
+            self.transition(at);
             changed = true;
         }
         changed
     }
 
     /// Performs the transition that is due at `at`.
-    fn turn(&mut self, at: Instant) {
+    fn transition(&mut self, at: Instant) {
         match self.phase {
-            ContainerPhase::Creating if self.script.no_image => self.lack_image(at, false),
-            ContainerPhase::NoImage { pausing } => self.lack_image(at, !pausing),
+            ContainerPhase::Creating if self.script.no_image => self.fail_image_pull(at, false),
+            ContainerPhase::NoImage { pausing } => self.fail_image_pull(at, !pausing),
             ContainerPhase::Creating => self.run(at),
             ContainerPhase::BackOff => {
                 self.restarts = self.restarts.saturating_add(1);
@@ -188,13 +188,13 @@ impl ContainerLifecycle {
         self.phase = ContainerPhase::Running { ready: false };
     }
 
-    fn lack_image(&mut self, at: Instant, pausing: bool) {
+    fn fail_image_pull(&mut self, at: Instant, pausing: bool) {
         self.since = at;
         self.phase = ContainerPhase::NoImage { pausing };
         // The error is visible for a second; the back-off doubles.
         self.pause = if pausing {
             self.restarts = self.restarts.saturating_add(1);
-            grown(FIRST_PAUSE, self.restarts)
+            grown(INITIAL_BACKOFF, self.restarts)
         } else {
             Duration::from_secs(1)
         };
@@ -216,11 +216,11 @@ impl ContainerLifecycle {
             self.since = at;
             return;
         }
-        let reliable = at.since(self.since) >= RELIABLE;
+        let reliable = at.since(self.since) >= BACKOFF_RESET_AFTER;
         self.pause = match self.pause {
-            Duration::ZERO | Duration::MAX => FIRST_PAUSE,
-            _ if reliable => FIRST_PAUSE,
-            pause => (pause * 2).min(LONGEST_PAUSE),
+            Duration::ZERO | Duration::MAX => INITIAL_BACKOFF,
+            _ if reliable => INITIAL_BACKOFF,
+            pause => (pause * 2).min(MAX_BACKOFF),
         };
         self.last = Some(stopped);
         self.phase = ContainerPhase::BackOff;
@@ -253,7 +253,7 @@ impl ContainerLifecycle {
 
 fn grown(first: Duration, times: u32) -> Duration {
     let factor = 1_u32 << times.saturating_sub(1).min(10);
-    first.saturating_mul(factor).min(LONGEST_PAUSE)
+    first.saturating_mul(factor).min(MAX_BACKOFF)
 }
 
 #[cfg(test)]
@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pod_gets_ready_and_stays_so() {
+    fn pods_become_ready_and_stay_ready() {
         check(
             Script::ready_after(seconds(3)),
             RestartPolicy::Always,
@@ -315,7 +315,7 @@ mod tests {
     }
 
     #[test]
-    fn crashes_are_spaced_further_and_further() {
+    fn restart_backoff_doubles() {
         check(
             Script::crash_loop(seconds(1)),
             RestartPolicy::Always,
@@ -342,7 +342,7 @@ mod tests {
     }
 
     #[test]
-    fn a_missing_image_is_asked_for_again() {
+    fn image_pulls_are_retried() {
         check(
             Script::image_pull_error(),
             RestartPolicy::Always,

@@ -1,4 +1,4 @@
-//! What happened, as lines: writes that show, and what controllers said.
+//! Formats what happened as lines: writes of objects, and the trace of controllers.
 
 use std::fmt::Write as _;
 
@@ -6,8 +6,8 @@ use mainstay_sim::store::{Event, EventKind};
 use mainstay_sim::{Cluster, tree};
 use serde_json::Value;
 
-/// The story of a table's objects since the start: one line per write that shows.
-pub(crate) fn story(cluster: &Cluster, tables: &[&str]) -> String {
+/// The writes of tables since the start, one line per visible change.
+pub(crate) fn transcript(cluster: &Cluster, tables: &[&str]) -> String {
     cluster.with(|state| {
         let mut events: Vec<(&str, &Event)> = Vec::new();
         for table in tables {
@@ -138,8 +138,8 @@ pub(crate) fn check(name: &str, found: &str) {
     assert_eq!(found, stored, "{name}");
 }
 
-/// The trace's lines of one controller, without the times' date.
-pub(crate) fn said(cluster: &Cluster, who: &str) -> String {
+/// The trace lines of one controller, without dates.
+pub(crate) fn controller_trace(cluster: &Cluster, who: &str) -> String {
     let trace = cluster.trace();
     let lines = trace.lines().filter(|line| line.contains(who));
     lines.fold(String::new(), |text, line| text + &line[14..] + "\n")

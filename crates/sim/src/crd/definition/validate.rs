@@ -1,5 +1,5 @@
-//! What is wrong with a definition, in the server's order. The server moves what all versions share to the top before it looks, so paths
-//! depend on whether versions differ.
+//! Validates a definition, in the server's order. The server moves parts that all versions share to the top
+//! first, so paths depend on whether versions differ.
 
 use serde_json::Value;
 
@@ -10,7 +10,7 @@ use crate::tree;
 use crate::validation::meta::IMMUTABLE;
 use crate::validation::names;
 
-/// Checks a definition, new or changed.
+/// Validates a definition, new or changed.
 pub fn validate(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     if old.is_none() {
         own_name(definition, errors);
@@ -25,12 +25,12 @@ pub fn validate(definition: &Value, old: Option<&Value>, errors: &mut FieldError
     let preserve = ["spec", "preserveUnknownFields"];
     let before = old.is_some_and(|old| tree::flag(old, &preserve));
     if tree::flag(definition, &preserve) && !before {
-        let words = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
-        errors.invalid(&Path::new("spec").child("preserveUnknownFields"), true, words);
+        let detail = "cannot set to true, set x-kubernetes-preserve-unknown-fields to true in spec.versions[*].schema instead";
+        errors.invalid(&Path::new("spec").child("preserveUnknownFields"), true, detail);
     }
 }
 
-/// Checks the status of a definition.
+/// Validates the status of a definition.
 pub(crate) fn status(definition: &Value, errors: &mut FieldErrors) {
     let names = tree::get(definition, &["status", "acceptedNames"])
         .cloned()
@@ -46,8 +46,8 @@ fn own_name(definition: &Value, errors: &mut FieldErrors) {
         tree::text(definition, &["spec", "group"])
     );
     if name != wanted {
-        let words = "must be spec.names.plural+\".\"+spec.group";
-        errors.invalid(&Path::new("metadata").child("name"), name, words);
+        let detail = "must be spec.names.plural+\".\"+spec.group";
+        errors.invalid(&Path::new("metadata").child("name"), name, detail);
     }
 }
 
@@ -59,8 +59,8 @@ fn group_and_scope(definition: &Value, path: &Path, errors: &mut FieldErrors) {
     } else if !wrong.is_empty() {
         errors.invalid(&path.child("group"), group, wrong.join(","));
     } else if !group.contains('.') {
-        let words = "should be a domain with at least one dot";
-        errors.invalid(&path.child("group"), group, words);
+        let detail = "should be a domain with at least one dot";
+        errors.invalid(&path.child("group"), group, detail);
     }
     match tree::text(definition, &["spec", "scope"]) {
         "" => errors.required(&path.child("scope"), ""),
@@ -73,25 +73,25 @@ fn spec(definition: &Value, errors: &mut FieldErrors) {
     let path = Path::new("spec");
     group_and_scope(definition, &path, errors);
     let versions = tree::list(definition, &["spec", "versions"]);
-    let parts = version::Parts::of(versions);
+    let parts = version::Parts::new(versions);
     let versions_path = path.child("versions");
     if !parts.has_top_schema() {
         for (at, one) in versions.iter().enumerate() {
             if version::schema(one).is_none() {
-                let place = versions_path.index(at).child("schema").child("openAPIV3Schema");
-                errors.required(&place, "");
+                let location = versions_path.index(at).child("schema").child("openAPIV3Schema");
+                errors.required(&location, "");
             }
         }
     }
     for (at, one) in versions.iter().enumerate() {
-        let place = versions_path.index(at);
+        let location = versions_path.index(at);
         let name = tree::text(one, &["name"]);
         let wrong = names::label_1035(name, false);
         if !wrong.is_empty() {
-            errors.invalid(&place.child("name"), name, wrong.join(","));
+            errors.invalid(&location.child("name"), name, wrong.join(","));
         }
-        version::deprecation(one, &place, errors);
-        parts.own(one, &place, errors);
+        version::deprecation(one, &location, errors);
+        parts.own(one, &location, errors);
     }
     count_versions(versions, &parts, &path, errors);
     required_names(definition, &path.child("names"), errors);
@@ -114,11 +114,11 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
     unique.sort_unstable();
     unique.dedup();
     let shown = || Some(internal::versions(versions, &|key| parts.is_shared(key)));
-    let place = path.child("versions");
+    let location = path.child("versions");
     if unique.len() != names.len() {
         errors.push_shown(
             ErrorType::Invalid,
-            &place,
+            &location,
             shown(),
             "must contain unique version names",
         );
@@ -128,8 +128,8 @@ fn count_versions(versions: &[Value], parts: &version::Parts, path: &Path, error
         .filter(|version| tree::flag(version, &["storage"]))
         .count();
     if stored != 1 {
-        let words = "must have exactly one version marked as storage version";
-        errors.push_shown(ErrorType::Invalid, &place, shown(), words);
+        let detail = "must have exactly one version marked as storage version";
+        errors.push_shown(ErrorType::Invalid, &location, shown(), detail);
     }
     if let Some(first) = names.first() {
         let wrong = names::label_1035(first, false);
@@ -159,11 +159,11 @@ fn all_names(given: &Value, path: &Path, errors: &mut FieldErrors) {
         let name = tree::text(given, &[key]);
         let wrong = names::label_1035(&name.to_lowercase(), false);
         if !name.is_empty() && !wrong.is_empty() {
-            let words = format!(
+            let detail = format!(
                 "may have mixed case, but should otherwise match: {}",
                 wrong.join(",")
             );
-            errors.invalid(&path.child(key), name, words);
+            errors.invalid(&path.child(key), name, detail);
         }
     }
     labels(given, "shortNames", path, errors);
@@ -188,7 +188,7 @@ fn labels(given: &Value, key: &str, path: &Path, errors: &mut FieldErrors) {
     }
 }
 
-/// What may not change: always the resource's name, and once it is served, its scope and kind.
+/// Rejects changes of immutable fields: always the resource's name, and its scope and kind once it is served.
 fn fixed(new: &Value, old: &Value, errors: &mut FieldErrors) {
     let served: &[&[&str]] = if is_true(old, "Established") {
         &[&["scope"], &["names", "kind"]]
@@ -197,10 +197,10 @@ fn fixed(new: &Value, old: &Value, errors: &mut FieldErrors) {
     };
     let always: &[&[&str]] = &[&["group"], &["names", "plural"]];
     for keys in served.iter().chain(always) {
-        let place: Vec<&str> = ["spec"].into_iter().chain(keys.iter().copied()).collect();
-        let now = tree::text(new, &place);
-        if now != tree::text(old, &place) {
-            errors.invalid(&Path::new(&place.join(".")), now, IMMUTABLE);
+        let location: Vec<&str> = ["spec"].into_iter().chain(keys.iter().copied()).collect();
+        let now = tree::text(new, &location);
+        if now != tree::text(old, &location) {
+            errors.invalid(&Path::new(&location.join(".")), now, IMMUTABLE);
         }
     }
 }
@@ -224,36 +224,36 @@ fn stored_versions(definition: &Value, errors: &mut FieldErrors) {
     {
         let name = version.get("name").cloned().unwrap_or_default();
         if !stored.contains(&name) {
-            let words = format!("must have the storage version {}", name.as_str().unwrap_or(""));
+            let detail = format!("must have the storage version {}", name.as_str().unwrap_or(""));
             errors.push_shown(
                 ErrorType::Invalid,
                 &path,
                 Some(show::json(&stored.to_vec().into())),
-                words,
+                detail,
             );
         }
     }
     for (at, name) in stored.iter().enumerate() {
         if !versions.iter().any(|version| version.get("name") == Some(name)) {
             let name = name.as_str().unwrap_or("");
-            let words = format!(
+            let detail = format!(
                 "missing from spec.versions; {name} was previously a storage version, and must remain in spec.versions until a storage migration ensures no data remains persisted in {name} and removes {name} from status.storedVersions"
             );
-            errors.invalid(&path.index(at), name, words);
+            errors.invalid(&path.index(at), name, detail);
         }
     }
 }
 
 const APPROVED: &str = "api-approved.kubernetes.io";
 
-/// Groups of the Kubernetes project need its approval.
+/// Groups of the Kubernetes project need an approval annotation.
 fn approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
     let group = tree::text(definition, &["spec", "group"]);
     let protected = ["k8s.io", "kubernetes.io"]
         .iter()
         .any(|domain| group == *domain || group.ends_with(&format!(".{domain}")));
     let text = |value: &Value| tree::text(value, &["metadata", "annotations", APPROVED]).to_owned();
-    let sort = |text: &str| match text {
+    let approval_kind = |text: &str| match text {
         "" => 0,
         text if text.starts_with("unapproved") => 1,
         text if text
@@ -265,12 +265,12 @@ fn approval(definition: &Value, old: Option<&Value>, errors: &mut FieldErrors) {
         _ => 3,
     };
     let now = text(definition);
-    if !protected || old.is_some_and(|old| sort(&text(old)) == sort(&now)) {
+    if !protected || old.is_some_and(|old| approval_kind(&text(old)) == approval_kind(&now)) {
         return;
     }
     let path = Path::new("metadata").child("annotations").key(APPROVED);
     let see = "see https://github.com/kubernetes/enhancements/pull/1111";
-    match sort(&now) {
+    match approval_kind(&now) {
         0 => errors.required(&path, format!("protected groups must have approval annotation {APPROVED:?}, {see}")),
         3 => errors.invalid(
             &path,
