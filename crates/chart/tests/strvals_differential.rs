@@ -9,7 +9,7 @@
 )]
 
 use mainstay_chart::{Dialect, Mode, set_values};
-use mainstay_testkit::{Oracle, OracleRequest, Random, CaseCounts, case_count};
+use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{Map, Value};
 
 /// Pieces that meet often in arguments, valid and not.

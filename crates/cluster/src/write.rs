@@ -169,7 +169,11 @@ impl Writer {
     }
 
     /// Replaces the finalizers.
-    pub async fn set_finalizers(&self, seen: &Precondition, finalizers: &[String]) -> Result<Value, WriteError> {
+    pub async fn set_finalizers(
+        &self,
+        seen: &Precondition,
+        finalizers: &[String],
+    ) -> Result<Value, WriteError> {
         let changes = [add("/metadata/finalizers", json!(finalizers))];
         self.patch(seen, "", changes).await
     }

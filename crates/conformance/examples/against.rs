@@ -10,7 +10,7 @@
 use std::time::Duration;
 
 use kube::{Client, Config};
-use mainstay_conformance::{Host, SCENARIOS, run};
+use mainstay_conformance::{Host, HostError, SCENARIOS, run};
 
 /// Users and the addresses of their proxies.
 struct Proxy(Vec<(String, String)>);
@@ -40,8 +40,8 @@ impl Host for Proxy {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    fn set_pod_behavior(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), String> {
-        Err("this host has no kubelet".to_owned())
+    fn set_pod_behavior(&self, _namespace: &str, _workload: &str, _script: &str) -> Result<(), HostError> {
+        Err(HostError::NoKubelet)
     }
 }
 

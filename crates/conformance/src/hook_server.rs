@@ -27,23 +27,34 @@ impl Drop for Running {
     }
 }
 
+/// A failure to serve a webhook.
+#[derive(Debug, thiserror::Error)]
+pub enum HookServerError {
+    /// The certificate cannot be generated.
+    #[error("certificate: {0}")]
+    Certificate(#[from] rcgen::Error),
+    /// The key is not supported.
+    #[error("key: {0}")]
+    Key(&'static str),
+    /// The TLS configuration is invalid.
+    #[error("TLS: {0}")]
+    Tls(#[from] tokio_rustls::rustls::Error),
+    /// No port can be opened.
+    #[error("port: {0}")]
+    Listen(#[from] std::io::Error),
+}
+
 /// Serves a webhook on a free port of loopback until its address is dropped.
-pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, String> {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let made =
-        rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).map_err(|error| text(&error))?;
-    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(|error| text(&error))?;
+pub async fn serve_hook(hook: Arc<Hook>) -> Result<HookAddress, HookServerError> {
+    let made = rcgen::generate_simple_self_signed(vec!["127.0.0.1".to_owned()])?;
+    let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).map_err(HookServerError::Key)?;
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let config = ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .map_err(|error| text(&error))?
+        .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(vec![made.cert.der().clone()], key)
-        .map_err(|error| text(&error))?;
-    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))
-        .await
-        .map_err(|error| text(&error))?;
-    let port = listener.local_addr().map_err(|error| text(&error))?.port();
+        .with_single_cert(vec![made.cert.der().clone()], key)?;
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
+    let port = listener.local_addr()?.port();
     let url = format!("https://127.0.0.1:{port}/{}", hook.name);
     let ca = STANDARD.encode(made.cert.pem());
     if hook.is_unreachable() {

@@ -6,6 +6,21 @@ use std::sync::Arc;
 use kube::Client;
 
 use crate::hook::{Hook, HookAddress};
+use crate::hook_server::HookServerError;
+
+/// A command that the host cannot run.
+#[derive(Debug, thiserror::Error)]
+pub enum HostError {
+    /// The host has no kubelet that runs scripts.
+    #[error("no kubelet")]
+    NoKubelet,
+    /// The script of a pod is invalid.
+    #[error("invalid pod behavior: {0}")]
+    PodBehavior(Box<dyn std::error::Error + Send + Sync>),
+    /// A webhook cannot be served.
+    #[error("cannot serve webhook: {0}")]
+    Hook(#[source] HookServerError),
+}
 
 /// A server and its environment.
 pub trait Host {
@@ -17,10 +32,14 @@ pub trait Host {
     fn pause(&self) -> impl Future<Output = ()>;
 
     /// Sets the script of a workload's pods; fails if the host has no kubelet.
-    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String>;
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError>;
 
     /// Makes a webhook reachable for the server: on loopback unless the server is in this process.
-    fn serve_hook(&self, hook: Arc<Hook>) -> impl Future<Output = Result<HookAddress, String>> {
-        crate::hook_server::serve_hook(hook)
+    fn serve_hook(&self, hook: Arc<Hook>) -> impl Future<Output = Result<HookAddress, HostError>> {
+        async {
+            crate::hook_server::serve_hook(hook)
+                .await
+                .map_err(HostError::Hook)
+        }
     }
 }

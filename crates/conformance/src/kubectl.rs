@@ -36,27 +36,18 @@ const COMMAND_TIMEOUT: Duration = Duration::from_secs(90);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// The reason a session could not be completed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// A line is not a valid step.
+    #[error("invalid step: {0}")]
     Script(String),
     /// An I/O error of a file or of the program.
-    Io(String, io::Error),
+    #[error("{0}: {1}")]
+    Io(String, #[source] io::Error),
     /// A command timed out.
+    #[error("took longer than {limit} s: {0}", limit = COMMAND_TIMEOUT.as_secs())]
     Timeout(String),
 }
-
-impl std::fmt::Display for SessionError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Script(line) => write!(f, "invalid step: {line}"),
-            Self::Io(what, error) => write!(f, "{what}: {error}"),
-            Self::Timeout(line) => write!(f, "took longer than {} s: {line}", COMMAND_TIMEOUT.as_secs()),
-        }
-    }
-}
-
-impl std::error::Error for SessionError {}
 
 /// The environment of a session.
 #[derive(Clone, Debug)]

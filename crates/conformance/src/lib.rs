@@ -35,8 +35,8 @@ mod run;
 mod script;
 
 pub use hook::{Hook, HookAddress, HookReply};
-pub use hook_server::serve_hook;
-pub use host::Host;
+pub use hook_server::{HookServerError, serve_hook};
+pub use host::{Host, HostError};
 pub use mask::Mask;
 pub use run::{RunError, run};
 pub use script::{Command, Script};

@@ -11,38 +11,29 @@ use kube::client::Body;
 use serde_json::{Value, json};
 
 use crate::hook::{Hook, HookAddress};
-use crate::host::Host;
+use crate::host::{Host, HostError};
 use crate::mask::Mask;
 use crate::script::{Command, Script};
 
 /// The reason a script could not be completed.
-#[derive(Debug)]
+#[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A command is invalid.
+    #[error("invalid command: {0}")]
     Command(String),
     /// The host does not support a command.
-    Host(String),
+    #[error("not supported by the host: {0}")]
+    Host(#[from] HostError),
     /// A request could not be built.
+    #[error("invalid request: {0}")]
     Request(http::Error),
     /// The transport failed.
+    #[error("transport: {0}")]
     Transport(kube::Error),
     /// The expected response did not arrive.
+    #[error("no expected response: {0}")]
     Timeout(String),
 }
-
-impl std::fmt::Display for RunError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Command(line) => write!(f, "invalid command: {line}"),
-            Self::Host(reason) => write!(f, "not supported by the host: {reason}"),
-            Self::Request(error) => write!(f, "invalid request: {error}"),
-            Self::Transport(error) => write!(f, "transport: {error}"),
-            Self::Timeout(line) => write!(f, "no expected response: {line}"),
-        }
-    }
-}
-
-impl std::error::Error for RunError {}
 
 /// Maximum number of attempts of `UNTIL`.
 const MAX_ATTEMPTS: usize = 300;

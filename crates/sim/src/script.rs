@@ -16,6 +16,7 @@ pub use addresses::Addresses;
 pub use lifecycle::{CompletedRun, ContainerLifecycle, ContainerPhase, RestartPolicy};
 pub use nodes::{Nodes, node, tolerates};
 pub use status::{PodStatusWriter, mark_unschedulable};
+pub use text::ScriptError;
 
 /// The behaviour of a pod's containers after it is bound to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]

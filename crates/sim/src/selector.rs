@@ -12,6 +12,17 @@ mod label;
 pub use field::FieldSelector;
 pub use label::LabelSelector;
 
+/// An invalid selector, with the API server's message.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct SelectorError(String);
+
+impl SelectorError {
+    fn into_status(self) -> Status {
+        Status::bad_request(self.0)
+    }
+}
+
 /// The selectors of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selector {
@@ -24,9 +35,9 @@ pub struct Selector {
 impl Selector {
     /// Parses both selectors; `resource` determines the supported fields.
     pub fn parse(resource: &Resource, labels: &str, fields: &str) -> Result<Self> {
-        let labels = LabelSelector::parse(labels).map_err(Status::bad_request)?;
-        let fields = FieldSelector::parse(fields).map_err(Status::bad_request)?;
-        fields.check(resource).map_err(Status::bad_request)?;
+        let labels = LabelSelector::parse(labels).map_err(SelectorError::into_status)?;
+        let fields = FieldSelector::parse(fields).map_err(SelectorError::into_status)?;
+        fields.check(resource).map_err(SelectorError::into_status)?;
         Ok(Self { labels, fields })
     }
 

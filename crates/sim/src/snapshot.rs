@@ -74,7 +74,7 @@ pub fn load(state: &mut State, objects: Vec<Value>) -> Loaded {
         .collect();
     for object in objects {
         note_absent_owners(state, &object, &known);
-        match location(state, object) {
+        match load_object(state, object) {
             Ok(()) => loaded.objects += 1,
             Err(kind) => loaded.skipped.push(kind),
         }
@@ -92,7 +92,7 @@ fn note_absent_owners(state: &mut State, object: &Value, known: &BTreeSet<Box<st
     }
 }
 
-fn location(state: &mut State, object: Value) -> Result<(), String> {
+fn load_object(state: &mut State, object: Value) -> Result<(), String> {
     let (api_version, kind) = (
         tree::text(&object, &["apiVersion"]).to_owned(),
         tree::text(&object, &["kind"]).to_owned(),

@@ -9,7 +9,7 @@ mod simulated;
 use std::sync::Arc;
 
 use kube::Client;
-use mainstay_conformance::{Host, SCENARIOS, run};
+use mainstay_conformance::{Host, HostError, SCENARIOS, run};
 use mainstay_sim::admission::HttpsTransport;
 use simulated::Simulated;
 
@@ -27,7 +27,7 @@ impl Host for Outward {
         self.0.0.send_pending_webhook_calls().await;
     }
 
-    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError> {
         self.0.set_pod_behavior(namespace, workload, script)
     }
 }

@@ -359,7 +359,11 @@ pub(crate) fn masked(mut object: Value) -> Value {
 /// What was done, a line each.
 pub(crate) fn told(changes: &[Change]) -> Vec<String> {
     let tell = |change: &Change| {
-        let why = change.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = change
+            .reason
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         format!("{:?} {} {}: {why}", change.kind, change.id.kind, change.id.name)
     };
     changes.iter().map(tell).collect()

@@ -94,7 +94,11 @@ impl Executor {
     }
 
     fn report(&self, change: &Change) {
-        let why = change.reason.as_ref().map(ToString::to_string).unwrap_or_default();
+        let why = change
+            .reason
+            .as_ref()
+            .map(ToString::to_string)
+            .unwrap_or_default();
         let reason = change.reason.as_ref().map_or("Unknown", Difference::name);
         let action = match change.kind {
             ChangeKind::Created => "create",

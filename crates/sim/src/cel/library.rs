@@ -46,7 +46,7 @@ impl Patterns {
         }
         match pattern::compile(expression) {
             Ok(regex) => Ok(regex.is_match(text)),
-            Err(words) => Failure::of(words),
+            Err(error) => Failure::of(error.to_string()),
         }
     }
 }

@@ -6,7 +6,9 @@ use serde_json::Value;
 
 use super::Controller;
 use crate::context::Context;
-use crate::crd::definition::{FINALIZER, TABLE, is_true, put_status, set_condition, settle_others};
+use crate::crd::definition::{
+    Condition, FINALIZER, TABLE, is_true, put_status, set_condition, settle_others,
+};
 use crate::state::State;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
@@ -56,7 +58,12 @@ fn empty(state: &mut State, definition: &Value) {
     let words = "CustomResource deletion is in progress";
     set_condition(
         &mut new,
-        ["Terminating", "True", "InstanceDeletionInProgress", words],
+        Condition {
+            kind: "Terminating",
+            status: true,
+            reason: "InstanceDeletionInProgress",
+            message: words,
+        },
         &now,
     );
     if new != *definition {
@@ -70,19 +77,19 @@ fn empty(state: &mut State, definition: &Value) {
         return;
     };
     let condition = if established {
-        [
-            "Terminating",
-            "False",
-            "InstanceDeletionCompleted",
-            "removed all instances",
-        ]
+        Condition {
+            kind: "Terminating",
+            status: false,
+            reason: "InstanceDeletionCompleted",
+            message: "removed all instances",
+        }
     } else {
-        [
-            "Terminating",
-            "False",
-            "NeverEstablished",
-            "resource was never established",
-        ]
+        Condition {
+            kind: "Terminating",
+            status: false,
+            reason: "NeverEstablished",
+            message: "resource was never established",
+        }
     };
     set_condition(&mut last, condition, &now);
     if let Some(finalizers) = tree::list_mut(&mut last, &["metadata", "finalizers"]) {

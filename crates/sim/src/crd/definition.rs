@@ -75,8 +75,27 @@ pub(crate) fn is_true(definition: &Value, kind: &str) -> bool {
         })
 }
 
+/// A condition of a definition.
+#[derive(Clone, Copy)]
+pub(crate) struct Condition<'a> {
+    pub kind: &'a str,
+    pub status: bool,
+    pub reason: &'a str,
+    pub message: &'a str,
+}
+
+/// Names of a definition were accepted for the first time.
+const INITIAL_NAMES_ACCEPTED: &str = "the initial names have been accepted";
+
 /// Sets a condition; the transition time changes only with the status.
-pub(crate) fn set_condition(definition: &mut Value, [kind, status, reason, message]: [&str; 4], now: &str) {
+pub(crate) fn set_condition(definition: &mut Value, condition: Condition<'_>, now: &str) {
+    let Condition {
+        kind,
+        reason,
+        message,
+        ..
+    } = condition;
+    let status = if condition.status { "True" } else { "False" };
     let new = json!({"type": kind, "status": status, "reason": reason, "message": message, "lastTransitionTime": now});
     let mut all = tree::list(definition, &["status", "conditions"]).to_vec();
     match all.iter_mut().find(|have| tree::text(have, &["type"]) == kind) {
@@ -137,12 +156,12 @@ fn accept(state: &mut State, name: &str) {
     };
     if is_true(&live, "NamesAccepted") && !is_true(&live, "Established") {
         let mut established = live;
-        let condition = [
-            "Established",
-            "True",
-            "InitialNamesAccepted",
-            "the initial names have been accepted",
-        ];
+        let condition = Condition {
+            kind: "Established",
+            status: true,
+            reason: "InitialNamesAccepted",
+            message: INITIAL_NAMES_ACCEPTED,
+        };
         set_condition(&mut established, condition, &now);
         put_status(state, name, &established);
     }
@@ -187,7 +206,12 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
     let detail = "CustomResourceDefinition marked for deletion; CustomResource deletion will begin soon";
     set_condition(
         &mut new,
-        ["Terminating", "True", "InstanceDeletionPending", detail],
+        Condition {
+            kind: "Terminating",
+            status: true,
+            reason: "InstanceDeletionPending",
+            message: detail,
+        },
         &now,
     );
     if context.dry_run {
@@ -211,13 +235,22 @@ pub(crate) fn establish(definition: &mut Value, now: &str) {
     tree::set(definition, &["status", "acceptedNames"], names);
     set_condition(
         definition,
-        ["NamesAccepted", "True", "NoConflicts", "no conflicts found"],
+        Condition {
+            kind: "NamesAccepted",
+            status: true,
+            reason: "NoConflicts",
+            message: "no conflicts found",
+        },
         now,
     );
-    let detail = "the initial names have been accepted";
     set_condition(
         definition,
-        ["Established", "True", "InitialNamesAccepted", detail],
+        Condition {
+            kind: "Established",
+            status: true,
+            reason: "InitialNamesAccepted",
+            message: INITIAL_NAMES_ACCEPTED,
+        },
         now,
     );
 }

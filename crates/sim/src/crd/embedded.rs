@@ -9,15 +9,14 @@ use crate::schema::Schema;
 use crate::tree;
 use crate::validation::{meta, names};
 
-/// Decodes the metadata of embedded objects; unknown fields are dropped and reported. The error is the
-/// server's message.
+/// Decodes the metadata of embedded objects; unknown fields are dropped and reported.
 pub(crate) fn coerce(
     types: &'static Schema,
     value: &mut Value,
     schema: &Node,
     path: &Path,
     unknown: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), FieldErrors> {
     match value {
         Value::Object(map) => {
             if schema.embedded {
@@ -52,10 +51,10 @@ pub(crate) fn coerce(
     Ok(())
 }
 
-fn invalid(path: &Path, value: &Value, detail: &str) -> String {
+fn invalid(path: &Path, value: &Value, detail: &str) -> FieldErrors {
     let mut errors = FieldErrors::new();
     errors.push_shown(ErrorType::Invalid, path, Some(show::value(value)), detail);
-    errors.aggregate()
+    errors
 }
 
 fn metadata_of(
@@ -63,7 +62,7 @@ fn metadata_of(
     metadata: &mut Value,
     path: &Path,
     unknown: &mut Vec<String>,
-) -> Result<(), String> {
+) -> Result<(), FieldErrors> {
     let Some(id) = types.named("meta/v1.ObjectMeta") else {
         return Ok(());
     };

@@ -51,7 +51,7 @@ pub fn decode(state: &State, custom: &Custom, kind: &str, version: &str, value: 
         &Path::default(),
         &mut below,
     )
-    .map_err(|detail| reject(&detail))?;
+    .map_err(|errors| reject(&errors.aggregate()))?;
     below.sort();
     unknown.append(&mut below);
     Ok(Decoded { value, unknown })

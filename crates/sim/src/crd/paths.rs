@@ -3,6 +3,19 @@
 use super::schema::{Additional, Node};
 use crate::field::Path;
 
+/// A path that does not resolve, with the server's message.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum PathError {
+    #[error("array notation is not allowed")]
+    ArrayNotation,
+    #[error("unexpected end of JSON path")]
+    UnexpectedEnd,
+    #[error("expected {expected} but got{separator} {found}", separator = if *expected == "[ or ." { ":" } else { "" })]
+    Unexpected { expected: &'static str, found: String },
+    #[error("does not refer to a valid field")]
+    NoSuchField,
+}
+
 /// A resolved path and its schema.
 #[derive(Debug)]
 pub(crate) struct Found<'n> {
@@ -13,7 +26,7 @@ pub(crate) struct Found<'n> {
 }
 
 /// Resolves a path.
-pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Found<'n>, String> {
+pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Found<'n>, PathError> {
     let mut found = Found {
         path: Path::default(),
         root: String::new(),
@@ -25,26 +38,33 @@ pub(crate) fn find<'n>(text: &str, node: &'n Node, brackets: bool) -> Result<Fou
         match token {
             "[" => {
                 if !brackets {
-                    return Err("array notation is not allowed".into());
+                    return Err(PathError::ArrayNotation);
                 }
-                let quoted = rest.next().ok_or("unexpected end of JSON path")?;
+                let quoted = rest.next().ok_or(PathError::UnexpectedEnd)?;
                 let inner = quoted.strip_prefix('\'').and_then(|rest| rest.strip_suffix('\''));
-                let inner = inner.ok_or_else(|| format!("expected single quoted string but got {quoted}"))?;
+                let inner = inner.ok_or_else(|| unexpected("single quoted string", quoted))?;
                 found.step(&inner.replace("\\'", "'").replace("\\\\", "\\"))?;
                 match rest.next() {
-                    None => return Err("unexpected end of JSON path".into()),
+                    None => return Err(PathError::UnexpectedEnd),
                     Some("]") => {}
-                    Some(other) => return Err(format!("expected ] but got {other}")),
+                    Some(other) => return Err(unexpected("]", other)),
                 }
             }
             "." => {
-                let name = rest.next().ok_or("unexpected end of JSON path")?;
+                let name = rest.next().ok_or(PathError::UnexpectedEnd)?;
                 found.step(name)?;
             }
-            other => return Err(format!("expected [ or . but got: {other}")),
+            other => return Err(unexpected("[ or .", other)),
         }
     }
     Ok(found)
+}
+
+fn unexpected(expected: &'static str, found: &str) -> PathError {
+    PathError::Unexpected {
+        expected,
+        found: found.to_owned(),
+    }
 }
 
 /// Returns a path in its normal form, or an empty string if it does not resolve.
@@ -56,18 +76,17 @@ pub(crate) fn normal(text: &str, node: &Node) -> String {
 }
 
 impl Found<'_> {
-    fn step(&mut self, name: &str) -> Result<(), String> {
-        let invalid = || "does not refer to a valid field".to_owned();
-        let node = self.node.ok_or_else(invalid)?;
+    fn step(&mut self, name: &str) -> Result<(), PathError> {
+        let node = self.node.ok_or(PathError::NoSuchField)?;
         if node.properties.is_empty() {
             match &node.additional {
-                None => return Err(invalid()),
+                None => return Err(PathError::NoSuchField),
                 Some(Additional::Any(_)) => self.node = None,
                 Some(Additional::Like(below)) => self.node = Some(below),
             }
             self.path = self.path.key(name);
         } else {
-            self.node = Some(node.properties.get(name).ok_or_else(invalid)?);
+            self.node = Some(node.properties.get(name).ok_or(PathError::NoSuchField)?);
             self.path = self.path.child(name);
         }
         if self.root.is_empty() {

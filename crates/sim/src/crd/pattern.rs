@@ -8,11 +8,16 @@ const MAX_COMPILED_SIZE: usize = 1 << 20;
 /// Maximum nesting of groups.
 const MAX_NESTING: u32 = 250;
 
+/// An invalid expression, with Go's message.
+#[derive(Debug, thiserror::Error)]
+#[error("error parsing regexp: {0}")]
+pub(crate) struct PatternError(String);
+
 /// A pattern of a schema.
 #[derive(Debug)]
 pub(crate) struct Pattern {
     pub source: String,
-    compiled: Result<Regex, String>,
+    compiled: Result<Regex, PatternError>,
 }
 
 impl Pattern {
@@ -30,12 +35,12 @@ impl Pattern {
 }
 
 /// Compiles an expression in Go's syntax.
-pub(crate) fn compile(source: &str) -> Result<Regex, String> {
+pub(crate) fn compile(source: &str) -> Result<Regex, PatternError> {
     let built = RegexBuilder::new(&translate(source))
         .size_limit(MAX_COMPILED_SIZE)
         .nest_limit(MAX_NESTING)
         .build();
-    built.map_err(|error| format!("error parsing regexp: {}", go_message(source, &error)))
+    built.map_err(|error| PatternError(go_message(source, &error)))
 }
 
 /// Perl classes are ASCII in Go, but Unicode in this engine.
@@ -134,7 +139,7 @@ mod tests {
     fn check(pattern: &str, text: &str, expected: &str) {
         let found = match compile(pattern) {
             Ok(regex) => regex.is_match(text).to_string(),
-            Err(error) => error,
+            Err(error) => error.to_string(),
         };
         assert_eq!(found, expected, "{pattern}");
     }

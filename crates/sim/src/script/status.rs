@@ -21,35 +21,61 @@ pub struct PodStatusWriter<'a> {
 
 /// Sets the condition that no node fits the pod, with the reason.
 pub fn mark_unschedulable(pod: &mut Value, now: Instant, text: &str) {
-    set_condition(pod, now, "PodScheduled", "False", "Unschedulable", text);
+    let condition = PodCondition {
+        reason: "Unschedulable",
+        message: text,
+        ..PodCondition::new("PodScheduled", false)
+    };
+    condition.set(pod, now);
 }
 
-fn set_condition(pod: &mut Value, now: Instant, kind: &str, status: &str, reason: &str, text: &str) {
-    let mut conditions = tree::list(pod, &["status", "conditions"]).to_vec();
-    let at = conditions
-        .iter()
-        .position(|one| tree::text(one, &["type"]) == kind);
-    let old = at.and_then(|at| conditions.get(at));
-    let since = old
-        .filter(|old| tree::text(old, &["status"]) == status)
-        .map_or_else(
-            || now.rfc3339(),
-            |old| tree::text(old, &["lastTransitionTime"]).to_owned(),
-        );
-    let mut new = json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since});
-    if let Some(generation) = tree::int(pod, &["metadata", "generation"]) {
-        tree::set(&mut new, &["observedGeneration"], generation);
-    }
-    for (key, text) in [("reason", reason), ("message", text)] {
-        if !text.is_empty() {
-            tree::set(&mut new, &[key], text);
+struct PodCondition<'a> {
+    kind: &'a str,
+    status: bool,
+    reason: &'a str,
+    message: &'a str,
+}
+
+impl<'a> PodCondition<'a> {
+    fn new(kind: &'a str, status: bool) -> Self {
+        Self {
+            kind,
+            status,
+            reason: "",
+            message: "",
         }
     }
-    match at.and_then(|at| conditions.get_mut(at)) {
-        Some(slot) => *slot = new,
-        None => conditions.push(new),
+
+    fn set(&self, pod: &mut Value, now: Instant) {
+        let kind = self.kind;
+        let status = if self.status { "True" } else { "False" };
+        let mut conditions = tree::list(pod, &["status", "conditions"]).to_vec();
+        let at = conditions
+            .iter()
+            .position(|one| tree::text(one, &["type"]) == kind);
+        let old = at.and_then(|at| conditions.get(at));
+        let since = old
+            .filter(|old| tree::text(old, &["status"]) == status)
+            .map_or_else(
+                || now.rfc3339(),
+                |old| tree::text(old, &["lastTransitionTime"]).to_owned(),
+            );
+        let mut new =
+            json!({"type": kind, "status": status, "lastProbeTime": null, "lastTransitionTime": since});
+        if let Some(generation) = tree::int(pod, &["metadata", "generation"]) {
+            tree::set(&mut new, &["observedGeneration"], generation);
+        }
+        for (key, text) in [("reason", self.reason), ("message", self.message)] {
+            if !text.is_empty() {
+                tree::set(&mut new, &[key], text);
+            }
+        }
+        match at.and_then(|at| conditions.get_mut(at)) {
+            Some(slot) => *slot = new,
+            None => conditions.push(new),
+        }
+        tree::set(pod, &["status", "conditions"], conditions);
     }
-    tree::set(pod, &["status", "conditions"], conditions);
 }
 
 impl PodStatusWriter<'_> {
@@ -117,20 +143,26 @@ impl PodStatusWriter<'_> {
             let text = format!("containers with unready status: [{}]", names.join(" "));
             ("ContainersNotReady", text)
         };
-        let word = |yes: bool| if yes { "True" } else { "False" };
         let sandbox = self.has_run() && !matches!(self.lifecycle.phase(), ContainerPhase::Ended(_));
-        set_condition(pod, now, "PodReadyToStartContainers", word(sandbox), "", "");
-        set_condition(
-            pod,
-            now,
-            "Initialized",
-            "True",
-            if ended { "PodCompleted" } else { "" },
-            "",
-        );
-        set_condition(pod, now, "Ready", word(ready), reason, &text);
-        set_condition(pod, now, "ContainersReady", word(ready), reason, &text);
-        set_condition(pod, now, "PodScheduled", "True", "", "");
+        let readiness = |kind| PodCondition {
+            reason,
+            message: &text,
+            ..PodCondition::new(kind, ready)
+        };
+        let initialized = PodCondition {
+            reason: if ended { "PodCompleted" } else { "" },
+            ..PodCondition::new("Initialized", true)
+        };
+        let conditions = [
+            PodCondition::new("PodReadyToStartContainers", sandbox),
+            initialized,
+            readiness("Ready"),
+            readiness("ContainersReady"),
+            PodCondition::new("PodScheduled", true),
+        ];
+        for condition in &conditions {
+            condition.set(pod, now);
+        }
         // Binding wrote this condition first; a kubelet moves it behind its own.
         if let Some(conditions) = tree::list_mut(pod, &["status", "conditions"]) {
             conditions.sort_by_key(|one| tree::text(one, &["type"]) == "PodScheduled");

@@ -5,8 +5,22 @@ use std::time::Duration;
 
 use super::Script;
 
+/// A script that cannot be parsed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ScriptError {
+    /// There is no script of this name.
+    #[error("unknown script {0:?}")]
+    UnknownScript(String),
+    /// A duration is not in `s` or `ms`.
+    #[error("invalid duration {0:?}: expected a number with a unit, such as 2s or 500ms")]
+    InvalidDuration(String),
+    /// There is text after the script.
+    #[error("unexpected text {0:?} after the script")]
+    TrailingText(String),
+}
+
 impl FromStr for Script {
-    type Err = String;
+    type Err = ScriptError;
 
     /// ```text
     /// ready-after 2s       ready 2s after the start
@@ -20,23 +34,23 @@ impl FromStr for Script {
     /// ```
     ///
     /// An optional `stop 5s` sets the time the pod takes to stop. Durations are in `s` or `ms`.
-    fn from_str(text: &str) -> Result<Self, String> {
+    fn from_str(text: &str) -> Result<Self, ScriptError> {
         let words: Vec<&str> = text.split_whitespace().collect();
         let (script, rest) = match words.as_slice() {
             ["never-ready", rest @ ..] => (Self::never_ready(), rest),
             ["image-pull-error", rest @ ..] => (Self::image_pull_error(), rest),
             [word, time, rest @ ..] => (timed(word, duration(time)?)?, rest),
-            _ => return Err(format!("no such script: {text:?}")),
+            _ => return Err(ScriptError::UnknownScript(text.to_owned())),
         };
         match rest {
             [] => Ok(script),
             ["stop", time] => Ok(script.stopping_after(duration(time)?)),
-            _ => Err(format!("a script ends with {:?}", rest.join(" "))),
+            _ => Err(ScriptError::TrailingText(rest.join(" "))),
         }
     }
 }
 
-fn timed(word: &str, time: Duration) -> Result<Script, String> {
+fn timed(word: &str, time: Duration) -> Result<Script, ScriptError> {
     let make = match word {
         "ready-after" => Script::ready_after,
         "slow-start" => Script::slow_start,
@@ -44,12 +58,12 @@ fn timed(word: &str, time: Duration) -> Result<Script, String> {
         "fails-after" => Script::fails_after,
         "completes-after" => Script::completes_after,
         "falters-after" => Script::falters_after,
-        _ => return Err(format!("no such script: {word:?}")),
+        _ => return Err(ScriptError::UnknownScript(word.to_owned())),
     };
     Ok(make(time))
 }
 
-fn duration(text: &str) -> Result<Duration, String> {
+fn duration(text: &str) -> Result<Duration, ScriptError> {
     let millis = text
         .strip_suffix("ms")
         .map(str::parse)
@@ -61,7 +75,7 @@ fn duration(text: &str) -> Result<Duration, String> {
     };
     match millis.or_else(whole) {
         Some(Ok(duration)) => Ok(duration),
-        _ => Err(format!("no such duration: {text:?} (2s, 500ms)")),
+        _ => Err(ScriptError::InvalidDuration(text.to_owned())),
     }
 }
 
@@ -69,8 +83,8 @@ fn duration(text: &str) -> Result<Duration, String> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Result<Script, &str>) {
-        assert_eq!(text.parse::<Script>(), expected.map_err(str::to_owned), "{text}");
+    fn check(text: &str, expected: Result<Script, ScriptError>) {
+        assert_eq!(text.parse::<Script>(), expected, "{text}");
     }
 
     #[test]
@@ -82,9 +96,18 @@ mod tests {
             Ok(Script::crash_loop(second).stopping_after(second)),
         );
         check("never-ready", Ok(Script::never_ready()));
-        check("ready-after", Err("no such script: \"ready-after\""));
-        check("ready-after soon", Err("no such duration: \"soon\" (2s, 500ms)"));
-        check("dances 2s", Err("no such script: \"dances\""));
-        check("never-ready at all", Err("a script ends with \"at all\""));
+        check(
+            "ready-after",
+            Err(ScriptError::UnknownScript("ready-after".into())),
+        );
+        check(
+            "ready-after soon",
+            Err(ScriptError::InvalidDuration("soon".into())),
+        );
+        check("dances 2s", Err(ScriptError::UnknownScript("dances".into())));
+        check(
+            "never-ready at all",
+            Err(ScriptError::TrailingText("at all".into())),
+        );
     }
 }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::SelectorError;
 use crate::resource::{Resource, Shape};
 
 /// Selectable fields per table, besides name and namespace.
@@ -88,13 +89,13 @@ struct Term {
 
 impl FieldSelector {
     /// Parses a selector; the error is the API server's message.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         let mut terms = Vec::new();
         for part in split(text) {
             if part.is_empty() {
                 continue;
             }
-            let wrong = || format!("invalid selector: '{text}'; can't understand '{part}'");
+            let wrong = || SelectorError(format!("invalid selector: '{text}'; can't understand '{part}'"));
             let term = term(part).ok_or_else(wrong)?;
             terms.push(Term {
                 value: unescape(&term.value).ok_or_else(wrong)?,
@@ -129,12 +130,12 @@ impl FieldSelector {
     }
 
     /// Checks that `resource` supports all fields of the selector.
-    pub(super) fn check(&self, resource: &Resource) -> Result<(), String> {
+    pub(super) fn check(&self, resource: &Resource) -> Result<(), SelectorError> {
         self.0.iter().try_for_each(|term| supported(resource, &term.path))
     }
 }
 
-fn supported(resource: &Resource, path: &str) -> Result<(), String> {
+fn supported(resource: &Resource, path: &str) -> Result<(), SelectorError> {
     let common = path == "metadata.name" || (path == "metadata.namespace" && resource.namespaced);
     let own = match &resource.shape {
         Shape::Custom(custom) => custom
@@ -151,7 +152,7 @@ fn supported(resource: &Resource, path: &str) -> Result<(), String> {
     {
         return Ok(());
     }
-    Err(match (&*resource.group, &*resource.kind) {
+    let message = match (&*resource.group, &*resource.kind) {
         ("batch", "Job") => format!("field label {path:?} not supported for Job"),
         ("apps", "ReplicaSet") => format!("field label not supported: {path}"),
         _ if matches!(resource.shape, Shape::Custom(_)) || !known(&resource.table).is_empty() => {
@@ -160,7 +161,8 @@ fn supported(resource: &Resource, path: &str) -> Result<(), String> {
         _ => {
             format!("{path:?} is not a known field selector: only \"metadata.name\", \"metadata.namespace\"")
         }
-    })
+    };
+    Err(SelectorError(message))
 }
 
 /// Commas separate terms unless escaped.
@@ -224,7 +226,7 @@ mod tests {
                     .map(|t| format!("{}{}{}", t.path, if t.equal { "=" } else { "!=" }, t.value));
                 terms.collect::<Vec<_>>().join(";")
             }
-            Err(error) => error,
+            Err(error) => error.to_string(),
         };
         assert_eq!(shown, expected);
     }

@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use super::SelectorError;
 use crate::tree;
 use crate::validation::names;
 
@@ -31,7 +32,7 @@ enum Test {
 
 impl LabelSelector {
     /// Parses a selector; the error is the API server's message.
-    pub fn parse(text: &str) -> Result<Self, String> {
+    pub fn parse(text: &str) -> Result<Self, SelectorError> {
         Parser {
             tokens: lex(text),
             at: 0,
@@ -196,7 +197,7 @@ impl Parser {
         token
     }
 
-    fn selector(mut self) -> Result<Vec<Term>, String> {
+    fn selector(mut self) -> Result<Vec<Term>, SelectorError> {
         let mut terms = Vec::new();
         loop {
             match self.peek() {
@@ -204,14 +205,14 @@ impl Parser {
                 Token::Word(_) => {}
                 Token::Sign(sign) if sign == "!" => {}
                 Token::Sign(sign) => {
-                    return Err(format!(
+                    return Err(SelectorError(format!(
                         "found '{sign}', expected: !, identifier, or 'end of string'"
-                    ));
+                    )));
                 }
             }
             terms.push(
                 self.requirement()
-                    .map_err(|error| format!("unable to parse requirement: {error}"))?,
+                    .map_err(|error| SelectorError(format!("unable to parse requirement: {error}")))?,
             );
             match self.next() {
                 Token::End => return Ok(terms),
@@ -219,34 +220,40 @@ impl Parser {
                     Token::Word(_) => {}
                     Token::Sign(sign) if sign == "!" => {}
                     other => {
-                        return Err(format!(
+                        return Err(SelectorError(format!(
                             "found '{}', expected: identifier after ','",
                             shown(other)
-                        ));
+                        )));
                     }
                 },
                 other => {
-                    return Err(format!(
+                    return Err(SelectorError(format!(
                         "found '{}', expected: ',' or 'end of string'",
                         shown(&other)
-                    ));
+                    )));
                 }
             }
         }
     }
 
-    fn requirement(&mut self) -> Result<Term, String> {
+    fn requirement(&mut self) -> Result<Term, SelectorError> {
         let mut token = self.next();
         let absent = token == Token::Sign("!".into());
         if absent {
             token = self.next();
         }
         let Token::Word(key) = token else {
-            return Err(format!("found '{}', expected: identifier", shown(&token)));
+            return Err(SelectorError(format!(
+                "found '{}', expected: identifier",
+                shown(&token)
+            )));
         };
         let wrong = names::qualified(&key);
         if !wrong.is_empty() {
-            return Err(format!("<nil>: Invalid value: {key:?}: {}", wrong.join("; ")));
+            return Err(SelectorError(format!(
+                "<nil>: Invalid value: {key:?}: {}",
+                wrong.join("; ")
+            )));
         }
         let ends = matches!(self.peek(), Token::End) || *self.peek() == Token::Sign(",".into());
         if absent || ends {
@@ -263,7 +270,7 @@ impl Parser {
         Ok(Term { key, test, values })
     }
 
-    fn operator(&mut self) -> Result<(Test, bool), String> {
+    fn operator(&mut self) -> Result<(Test, bool), SelectorError> {
         let token = self.next();
         Ok(match shown(&token) {
             "in" => (Test::In, true),
@@ -272,24 +279,31 @@ impl Parser {
             "!=" => (Test::NotIn, false),
             ">" => (Test::Greater, false),
             "<" => (Test::Less, false),
-            other => return Err(format!("found '{other}', expected: in, notin, =, ==, !=, gt, lt")),
+            other => {
+                return Err(SelectorError(format!(
+                    "found '{other}', expected: in, notin, =, ==, !=, gt, lt"
+                )));
+            }
         })
     }
 
-    fn exact(&mut self) -> Result<String, String> {
+    fn exact(&mut self) -> Result<String, SelectorError> {
         if matches!(self.peek(), Token::End) || *self.peek() == Token::Sign(",".into()) {
             return Ok(String::new());
         }
         match self.next() {
             Token::Word(word) => Ok(word),
-            other => Err(format!("found '{}', expected: identifier", shown(&other))),
+            other => Err(SelectorError(format!(
+                "found '{}', expected: identifier",
+                shown(&other)
+            ))),
         }
     }
 
-    fn values(&mut self) -> Result<Vec<String>, String> {
+    fn values(&mut self) -> Result<Vec<String>, SelectorError> {
         let open = self.next();
         if shown(&open) != "(" {
-            return Err(format!("found '{}' expected: '('", shown(&open)));
+            return Err(SelectorError(format!("found '{}' expected: '('", shown(&open))));
         }
         let mut values = Vec::new();
         let mut after_word = false;
@@ -312,9 +326,17 @@ impl Parser {
                     after_word = false;
                 }
                 other if after_word => {
-                    return Err(format!("found '{}', expected: ',' or ')'", shown(&other)));
+                    return Err(SelectorError(format!(
+                        "found '{}', expected: ',' or ')'",
+                        shown(&other)
+                    )));
                 }
-                other => return Err(format!("found '{}', expected: ',', or identifier", shown(&other))),
+                other => {
+                    return Err(SelectorError(format!(
+                        "found '{}', expected: ',', or identifier",
+                        shown(&other)
+                    )));
+                }
             }
         }
         values.sort();
@@ -323,7 +345,7 @@ impl Parser {
     }
 }
 
-fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), String> {
+fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), SelectorError> {
     let mut wrong = Vec::new();
     for (at, value) in values.iter().enumerate() {
         if matches!(test, Test::Greater | Test::Less) && value.parse::<i64>().is_err() {
@@ -341,8 +363,8 @@ fn check_values(key: &str, test: Test, values: &[String]) -> Result<(), String> 
     }
     match wrong.as_slice() {
         [] => Ok(()),
-        [one] => Err(one.clone()),
-        many => Err(format!("[{}]", many.join(", "))),
+        [one] => Err(SelectorError(one.clone())),
+        many => Err(SelectorError(format!("[{}]", many.join(", ")))),
     }
 }
 
@@ -373,7 +395,11 @@ mod tests {
     }
 
     fn check_error(text: &str, expected: &str) {
-        assert_eq!(LabelSelector::parse(text).unwrap_err(), expected, "{text}");
+        assert_eq!(
+            LabelSelector::parse(text).unwrap_err().to_string(),
+            expected,
+            "{text}"
+        );
     }
 
     #[test]

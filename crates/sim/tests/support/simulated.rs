@@ -4,10 +4,11 @@
 use std::sync::Arc;
 
 use kube::Client;
-use mainstay_conformance::{Hook, HookAddress, HookReply, Host};
+use mainstay_conformance::{Hook, HookAddress, HookReply, Host, HostError};
 use mainstay_sim::Cluster;
 use mainstay_sim::auth::User;
 use mainstay_sim::context::{Destination, WebhookReply};
+use mainstay_sim::script::Script;
 
 /// The number of nodes of the hollow kubelet with a real server.
 const NODES: usize = 3;
@@ -32,8 +33,10 @@ impl Host for Simulated {
         self.0.advance(std::time::Duration::from_millis(100));
     }
 
-    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
-        let script = script.parse()?;
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError> {
+        let script: Script = script
+            .parse()
+            .map_err(|error| HostError::PodBehavior(Box::new(error)))?;
         if self.0.with(|state| state.store.count("nodes")) == 0 {
             self.0.run_workloads(NODES);
         }
@@ -42,7 +45,7 @@ impl Host for Simulated {
         Ok(())
     }
 
-    async fn serve_hook(&self, hook: Arc<Hook>) -> Result<HookAddress, String> {
+    async fn serve_hook(&self, hook: Arc<Hook>) -> Result<HookAddress, HostError> {
         // In this process and at a constant URL, so that the same script produces the same trace.
         let name = hook.name.clone();
         let url = format!("https://{name}.hooks.test/{name}");

@@ -37,70 +37,80 @@ fn a_rolling_update_stays_within_its_bounds() {
         let before = cluster.with(|state| state.store.version());
         set_image(&cluster, "v2");
         cluster.advance(seconds(400));
-        let (most, least) = {
-            let (surge, unavailable) = mainstay_sim::controllers::int_or_percent::resolve_fenceposts(
-                Some(&surge),
-                Some(&unavailable),
-                replicas,
-            );
-            (replicas + surge, replicas - unavailable.min(replicas))
+        let (surge, unavailable) = mainstay_sim::controllers::int_or_percent::resolve_fenceposts(
+            Some(&surge),
+            Some(&unavailable),
+            replicas,
+        );
+        let bounds = Bounds {
+            max: replicas + surge,
+            min: replicas - unavailable.min(replicas),
         };
-        cluster.with(|state| bounds(state, before, (most, least), &strategy));
+        cluster.with(|state| bounds.check(state, before, &strategy));
         let web = get(&cluster, "deployments.apps", "web");
         assert_eq!(web["status"]["updatedReplicas"], replicas, "{strategy}");
         assert_eq!(web["status"]["replicas"], replicas, "{strategy}");
     }
 }
 
-/// Checks every write of a pod or ReplicaSet after `start`.
-fn bounds(state: &State, start: u64, (most, least): (i64, i64), strategy: &Value) {
-    let mut sets = std::collections::BTreeMap::new();
-    let mut pods = std::collections::BTreeMap::new();
-    let mut events: Vec<(bool, &Event)> = Vec::new();
-    for (is_set, table) in [(true, "replicasets.apps"), (false, "pods")] {
-        let history = state.store.history(table).unwrap().after(0).unwrap();
-        events.extend(history.map(|event| (is_set, event)));
-    }
-    events.sort_by_key(|(_, event)| event.version);
-    for (is_set, event) in events {
-        let (key, value) = (event.object.key(), event.object.value());
-        let gone = event.kind == EventKind::Deleted;
-        let alive = !gone && value["metadata"]["deletionTimestamp"].is_null();
-        let number = |path: &[&str]| {
-            if gone {
-                0
+/// The allowed number of pods during a rollout.
+struct Bounds {
+    max: i64,
+    min: i64,
+}
+
+impl Bounds {
+    /// Checks every write of a pod or ReplicaSet after `start`.
+    fn check(&self, state: &State, start: u64, strategy: &Value) {
+        let Self { max, min } = *self;
+        let mut sets = std::collections::BTreeMap::new();
+        let mut pods = std::collections::BTreeMap::new();
+        let mut events: Vec<(bool, &Event)> = Vec::new();
+        for (is_set, table) in [(true, "replicasets.apps"), (false, "pods")] {
+            let history = state.store.history(table).unwrap().after(0).unwrap();
+            events.extend(history.map(|event| (is_set, event)));
+        }
+        events.sort_by_key(|(_, event)| event.version);
+        for (is_set, event) in events {
+            let (key, value) = (event.object.key(), event.object.value());
+            let gone = event.kind == EventKind::Deleted;
+            let alive = !gone && value["metadata"]["deletionTimestamp"].is_null();
+            let number = |path: &[&str]| {
+                if gone {
+                    0
+                } else {
+                    tree::int(&value, path).unwrap_or(0)
+                }
+            };
+            if is_set {
+                let (wanted, available) = (
+                    number(&["spec", "replicas"]),
+                    number(&["status", "availableReplicas"]),
+                );
+                sets.insert(key, (wanted, available));
             } else {
-                tree::int(&value, path).unwrap_or(0)
+                pods.insert(key, (alive && is_ready(&value), alive));
             }
-        };
-        if is_set {
-            let (wanted, available) = (
-                number(&["spec", "replicas"]),
-                number(&["status", "availableReplicas"]),
+            if event.version <= start {
+                continue;
+            }
+            let wanted: i64 = sets.values().map(|(wanted, _)| wanted).sum();
+            let available: i64 = sets.values().map(|(_, available)| available).sum();
+            let ready = pods.values().filter(|(ready, _)| *ready).count();
+            let alive = pods.values().filter(|(_, alive)| *alive).count();
+            assert!(wanted <= max, "{wanted} wanted, {max} allowed, {strategy}");
+            assert!(
+                i64::try_from(alive).unwrap() <= max,
+                "{alive} pods, {max} allowed, {strategy}"
             );
-            sets.insert(key, (wanted, available));
-        } else {
-            pods.insert(key, (alive && is_ready(&value), alive));
+            assert!(
+                available >= min,
+                "{available} available, {min} needed, {strategy}"
+            );
+            assert!(
+                i64::try_from(ready).unwrap() >= min,
+                "{ready} ready, {min} needed, {strategy}"
+            );
         }
-        if event.version <= start {
-            continue;
-        }
-        let wanted: i64 = sets.values().map(|(wanted, _)| wanted).sum();
-        let available: i64 = sets.values().map(|(_, available)| available).sum();
-        let ready = pods.values().filter(|(ready, _)| *ready).count();
-        let alive = pods.values().filter(|(_, alive)| *alive).count();
-        assert!(wanted <= most, "{wanted} wanted, {most} allowed, {strategy}");
-        assert!(
-            i64::try_from(alive).unwrap() <= most,
-            "{alive} pods, {most} allowed, {strategy}"
-        );
-        assert!(
-            available >= least,
-            "{available} available, {least} needed, {strategy}"
-        );
-        assert!(
-            i64::try_from(ready).unwrap() >= least,
-            "{ready} ready, {least} needed, {strategy}"
-        );
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-use super::{TABLE, set_condition};
+use super::{Condition, INITIAL_NAMES_ACCEPTED, TABLE, set_condition};
 use crate::state::State;
 use crate::tree;
 
@@ -79,10 +79,19 @@ pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Valu
 
 fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
     let (status, reason, message) = match conflict {
-        Some((reason, detail)) => ("False", *reason, detail.as_str()),
-        None => ("True", "NoConflicts", "no conflicts found"),
+        Some((reason, detail)) => (false, *reason, detail.as_str()),
+        None => (true, "NoConflicts", "no conflicts found"),
     };
-    set_condition(new, ["NamesAccepted", status, reason, message], now);
+    set_condition(
+        new,
+        Condition {
+            kind: "NamesAccepted",
+            status: status,
+            reason: reason,
+            message: message,
+        },
+        now,
+    );
     if super::is_true(new, "Established") {
         return;
     }
@@ -90,17 +99,25 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
         .iter()
         .any(|one| tree::text(one, &["type"]) == "Established");
     if conflict.is_none() {
-        let detail = "the initial names have been accepted";
-        set_condition(new, ["Established", "False", "Installing", detail], now);
+        set_condition(
+            new,
+            Condition {
+                kind: "Established",
+                status: false,
+                reason: "Installing",
+                message: INITIAL_NAMES_ACCEPTED,
+            },
+            now,
+        );
     } else if !have {
         set_condition(
             new,
-            [
-                "Established",
-                "False",
-                "NotAccepted",
-                "not all names are accepted",
-            ],
+            Condition {
+                kind: "Established",
+                status: false,
+                reason: "NotAccepted",
+                message: "not all names are accepted",
+            },
             now,
         );
     }

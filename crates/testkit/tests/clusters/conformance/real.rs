@@ -3,7 +3,8 @@
 use std::time::Duration;
 
 use kube::Client;
-use mainstay_conformance::Host;
+use mainstay_conformance::{Host, HostError};
+use mainstay_sim::script::Script;
 use mainstay_testkit::cluster::{BASIC_CONTROLLERS, Cluster, Options};
 use mainstay_testkit::kubelet::{Kubelet, KubeletOptions};
 
@@ -46,9 +47,12 @@ impl Host for Real {
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
 
-    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), String> {
-        let kubelet = self.kubelet.as_ref().ok_or("nobody plays the kubelet")?;
-        kubelet.set_script(namespace, workload, script.parse()?);
+    fn set_pod_behavior(&self, namespace: &str, workload: &str, script: &str) -> Result<(), HostError> {
+        let kubelet = self.kubelet.as_ref().ok_or(HostError::NoKubelet)?;
+        let script: Script = script
+            .parse()
+            .map_err(|error| HostError::PodBehavior(Box::new(error)))?;
+        kubelet.set_script(namespace, workload, script);
         Ok(())
     }
 }
