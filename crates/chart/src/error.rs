@@ -1,8 +1,9 @@
 //! Errors of loading and rendering, with Helm's messages. A source is not repeated in the text of an error: joining the
 //! chain with `: ` produces Helm's line.
 
+use mainstay_gostd::quote::quote;
+
 use crate::dialect::Dialect;
-use crate::go::quote;
 use crate::load::fields::DecodeError;
 use crate::load::ignore::IgnoreError;
 use crate::strvals::SetError;

@@ -3,8 +3,7 @@
 pub(crate) mod archive;
 pub(crate) mod fields;
 pub(crate) mod ignore;
-pub(crate) mod path_match;
-mod tar;
+pub(crate) mod tar;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -2,8 +2,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mainstay_gostd::quote::quote;
+use mainstay_gostd::unicode::is_print;
+
 use crate::error::ChartError;
-use crate::go::{is_print, quote};
 use crate::version::is_version;
 
 /// The contents of `Chart.yaml`.

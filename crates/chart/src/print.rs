@@ -1,7 +1,6 @@
 //! Formats manifests as `helm template` does: as the text of stdout, or as the files of `--output-dir`. Does not access the
 //! disk.
 
-mod pattern;
 mod select;
 
 use std::collections::BTreeMap;

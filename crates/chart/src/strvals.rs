@@ -4,11 +4,11 @@
 mod cursor;
 mod json;
 
+use mainstay_gostd::quote::quote;
 use mainstay_yaml::{Map, Value};
 
 use crate::dialect::Dialect;
 use crate::error::CallbackError;
-use crate::go::quote;
 use cursor::{Cursor, Stop};
 
 /// Maximum list index.
@@ -404,6 +404,6 @@ fn equal_fold(text: &str, word: &str) -> bool {
 
 /// `%q` of a slice of runes.
 fn quote_runes(text: &str) -> String {
-    let quoted: Vec<_> = text.chars().map(crate::go::quote_char).collect();
+    let quoted: Vec<_> = text.chars().map(mainstay_gostd::quote::quote_rune).collect();
     format!("[{}]", quoted.join(" "))
 }

@@ -188,7 +188,7 @@ impl Warning {
             Self::UnknownHook { types } => {
                 format!(
                     "manifest_sorter.go:199: info: skipping unknown hook: {}",
-                    crate::go::quote(types)
+                    mainstay_gostd::quote::quote(types)
                 )
             }
             Self::UnresolvedUrn { urn } => format!(
@@ -218,7 +218,7 @@ impl ValuesWarning {
             Self::GlobalConflict { key } => {
                 format!(
                     "Conflict: cannot merge map onto non-map for {}. Skipping.",
-                    crate::go::quote(key)
+                    mainstay_gostd::quote::quote(key)
                 )
             }
             Self::GlobalIsTable { key } => format!("key {key} is table. Skipping"),
@@ -240,7 +240,7 @@ impl ValuesWarning {
 }
 
 fn not_a_table(key: &str) -> String {
-    format!("{} is not a table", crate::go::quote(key))
+    format!("{} is not a table", mainstay_gostd::quote::quote(key))
 }
 
 /// Formats a record of Go's `slog` text handler, without the time.
@@ -256,12 +256,12 @@ fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
 /// Formats a value of a record: `slog` quotes empty texts, spaces, quotes, equals signs and non-printable characters.
 fn slog_text(text: &str) -> String {
     let plain = !text.is_empty()
-        && text
-            .chars()
-            .all(|c| c == '\x7f' || (c > ' ' && c != '"' && c != '=' && crate::go::is_print(c)));
+        && text.chars().all(|c| {
+            c == '\x7f' || (c > ' ' && c != '"' && c != '=' && mainstay_gostd::unicode::is_print(c))
+        });
     if plain {
         text.to_owned()
     } else {
-        crate::go::quote(text)
+        mainstay_gostd::quote::quote(text)
     }
 }

@@ -1,9 +1,9 @@
 //! Go's `strings` package on bytes: cutting, trimming, searching and splitting, also where the text is no UTF-8.
 
+use mainstay_gostd::unicode;
+use mainstay_gostd::utf8;
 use mainstay_template::{LimitExceeded, Meter};
 use memchr::memmem;
-
-use crate::unicode;
 
 /// `strings.TrimSpace`.
 pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
@@ -13,18 +13,18 @@ pub(crate) fn trim_space(text: &[u8]) -> &[u8] {
 /// `strings.Trim`: every leading and trailing character of `cutset`.
 pub(crate) fn trim<'a>(text: &'a [u8], cutset: &[u8]) -> &'a [u8] {
     // Go compares bytes when the whole set is ASCII; a byte that is no UTF-8 then is in no set, as here.
-    let set: Vec<char> = unicode::runes(cutset).map(|(rune, _)| rune).collect();
+    let set: Vec<char> = utf8::runes(cutset).map(|(rune, _)| rune).collect();
     trim_by(text, |rune| set.contains(&rune))
 }
 
 fn trim_by(mut text: &[u8], inside: impl Fn(char) -> bool) -> &[u8] {
-    while let Some((rune, len)) = unicode::decode(text) {
+    while let Some((rune, len)) = utf8::decode(text) {
         if !inside(rune) {
             break;
         }
         text = text.get(len..).unwrap_or_default();
     }
-    while let Some((rune, len)) = unicode::decode_last(text) {
+    while let Some((rune, len)) = utf8::decode_last(text) {
         if !inside(rune) {
             break;
         }
@@ -59,10 +59,10 @@ pub(crate) fn replace_all(
 }
 
 fn interleave(meter: &mut Meter, text: &[u8], new: &[u8]) -> Result<Vec<u8>, LimitExceeded> {
-    let count = unicode::runes(text).count() + 1;
+    let count = utf8::runes(text).count() + 1;
     meter.string(text.len().saturating_add(count.saturating_mul(new.len())))?;
     let mut out = Vec::with_capacity(text.len() + count * new.len());
-    for (_, own) in unicode::runes(text) {
+    for (_, own) in utf8::runes(text) {
         out.extend_from_slice(new);
         out.extend_from_slice(own);
     }
@@ -100,7 +100,7 @@ pub(crate) fn split<'a>(text: &'a [u8], separator: &[u8], limit: Option<usize>) 
 /// How many parts [`split`] makes where there is no limit.
 pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
     match separator {
-        [] => unicode::runes(text).count(),
+        [] => utf8::runes(text).count(),
         [byte] => memchr::memchr_iter(*byte, text).count() + 1,
         longer => memmem::find_iter(text, longer).count() + 1,
     }
@@ -108,7 +108,7 @@ pub(crate) fn count(text: &[u8], separator: &[u8]) -> usize {
 
 /// Where the character after the first one starts; the last one is left to the caller.
 fn next_rune(text: &[u8]) -> Option<usize> {
-    unicode::decode(text)
+    utf8::decode(text)
         .map(|(_, len)| len)
         .filter(|&len| len < text.len())
 }

@@ -2,11 +2,12 @@
 
 mod words;
 
+use mainstay_gostd::unicode;
+use mainstay_gostd::utf8;
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Value};
 
 use crate::table::fixed;
-use crate::unicode;
 
 pub(crate) const TABLE: &[Function] = &[
     fixed("upper", &[String], upper),
@@ -32,7 +33,7 @@ fn upper(call: &mut Call<'_>) -> Result<Value, Failure> {
         if text.is_ascii() {
             text.to_ascii_uppercase()
         } else {
-            unicode::map(text, unicode::to_upper)
+            utf8::map(text, unicode::to_upper)
         }
     })
 }
@@ -42,7 +43,7 @@ fn lower(call: &mut Call<'_>) -> Result<Value, Failure> {
         if text.is_ascii() {
             text.to_ascii_lowercase()
         } else {
-            unicode::map(text, unicode::to_lower)
+            utf8::map(text, unicode::to_lower)
         }
     })
 }
@@ -50,7 +51,7 @@ fn lower(call: &mut Call<'_>) -> Result<Value, Failure> {
 fn title(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut before = ' ';
     changed(call, |text| {
-        unicode::map(text, |rune| {
+        utf8::map(text, |rune| {
             let starts = is_separator(std::mem::replace(&mut before, rune));
             if starts { unicode::to_title(rune) } else { rune }
         })
@@ -67,7 +68,7 @@ fn is_separator(rune: char) -> bool {
 fn untitle(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut starts = true;
     changed(call, |text| {
-        unicode::map(text, |rune| {
+        utf8::map(text, |rune| {
             if unicode::is_space(rune) {
                 starts = true;
                 return rune;
@@ -83,9 +84,7 @@ fn untitle(call: &mut Call<'_>) -> Result<Value, Failure> {
 
 fn swapcase(call: &mut Call<'_>) -> Result<Value, Failure> {
     let mut after_space = true;
-    changed(call, |text| {
-        unicode::map(text, |rune| swap(rune, &mut after_space))
-    })
+    changed(call, |text| utf8::map(text, |rune| swap(rune, &mut after_space)))
 }
 
 fn swap(rune: char, after_space: &mut bool) -> char {
@@ -111,7 +110,7 @@ fn initials(call: &mut Call<'_>) -> Result<Value, Failure> {
             if unicode::is_space(char::from(byte)) {
                 after_gap = true;
             } else if std::mem::take(&mut after_gap) {
-                unicode::push(&mut out, char::from(byte));
+                utf8::push(&mut out, char::from(byte));
             }
         }
         out

@@ -14,10 +14,10 @@ mod x509;
 
 use std::fmt::Write as _;
 
+use mainstay_gostd::utf8::to_string_lossy;
 use mainstay_template::{Call, Failure, Function, Type, Value};
 use sha2::{Digest, Sha256, Sha512};
 
-use crate::quote::lossy;
 use crate::table::fixed;
 use drbg::Stream;
 use dsa::DsaKey;
@@ -120,7 +120,7 @@ fn generate_key(call: &mut Call<'_>) -> Result<Value, Failure> {
         b"dsa" => DsaKey::generate(&mut stream).map(PrivateKey::Dsa),
         b"ecdsa" => Some(PrivateKey::generate_ec(&mut stream)),
         b"ed25519" => Some(PrivateKey::generate_ed25519(&mut stream)),
-        _ => return Ok(format!("Unknown type {}", lossy(&kind)).into()),
+        _ => return Ok(format!("Unknown type {}", to_string_lossy(&kind)).into()),
     };
     let text = key.map_or_else(
         || "failed to generate private key: no primes found".into(),

@@ -2,7 +2,6 @@
 //! so that a render gives the same everywhere; zones come from the database in the binary.
 
 mod civil;
-mod duration;
 mod format;
 mod layout;
 mod object;
@@ -10,13 +9,11 @@ mod parse;
 mod time;
 mod zone;
 
-use std::fmt::Write as _;
-
+use mainstay_gostd::time::{HOUR, MINUTE, SECOND, format_duration, parse_duration, round_duration};
 use mainstay_template::{Call, Failure, Function, IntKind, Type, Value};
 
 use crate::table::fixed;
 pub(crate) use civil::Civil;
-use duration::{HOUR, MINUTE, SECOND, format_duration, parse_duration, round};
 use object::TIME;
 use parse::parse_time;
 use time::Time;
@@ -92,14 +89,14 @@ fn show(
 
 fn modify(call: &mut Call<'_>) -> Result<Value, Failure> {
     let time = time_arg(call, 1)?;
-    Ok(Value::object(match parse_duration(&call.str(0)) {
+    Ok(Value::object(match parse_duration(call.str(0)) {
         Ok(span) => time.add(span),
         Err(_) => time,
     }))
 }
 
 fn must_modify(call: &mut Call<'_>) -> Result<Value, Failure> {
-    let span = parse_duration(&call.str(0)).map_err(Failure::Message)?;
+    let span = parse_duration(call.str(0)).map_err(|error| Failure::message(error.to_string()))?;
     Ok(Value::object(time_arg(call, 1)?.add(span)))
 }
 
@@ -113,7 +110,7 @@ fn ago(call: &mut Call<'_>) -> Result<Value, Failure> {
         Some(Value::Int(_, IntKind::Int32)) => now(call),
         _ => moment(call, 0),
     };
-    Ok(format_duration(round(now(call).since(&time), SECOND)).into())
+    Ok(format_duration(round_duration(now(call).since(&time), SECOND)).into())
 }
 
 fn duration_of_seconds(call: &mut Call<'_>) -> Result<Value, Failure> {
@@ -168,23 +165,4 @@ fn largest_unit(nanos: u64) -> String {
     ];
     let found = units.iter().find(|(unit, _)| nanos > *unit);
     found.map_or_else(|| "0s".into(), |(unit, name)| format!("{}{name}", nanos / unit))
-}
-
-/// Go's time package quotes in a way of its own: every byte beyond ASCII in hexadecimal.
-fn quoted(text: &[u8]) -> String {
-    let mut out = String::from("\"");
-    for byte in text {
-        match byte {
-            b'"' | b'\\' => {
-                out.push('\\');
-                out.push(char::from(*byte));
-            }
-            b' '..=0x7f => out.push(char::from(*byte)),
-            _ => {
-                let _ = write!(out, "\\x{byte:02x}");
-            }
-        }
-    }
-    out.push('"');
-    out
 }

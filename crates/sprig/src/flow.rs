@@ -1,9 +1,9 @@
 //! What only speaks or fails.
 
+use mainstay_gostd::utf8::to_string_lossy;
 use mainstay_template::Type::String;
 use mainstay_template::{Call, Failure, Function, Value};
 
-use crate::quote::lossy;
 use crate::table::fixed;
 
 pub(crate) const TABLE: &[Function] = &[fixed("hello", &[], hello), fixed("fail", &[String], fail)];
@@ -13,5 +13,5 @@ fn hello(_: &mut Call<'_>) -> Result<Value, Failure> {
 }
 
 fn fail(call: &mut Call<'_>) -> Result<Value, Failure> {
-    Err(Failure::message(lossy(&call.str(0))))
+    Err(Failure::message(to_string_lossy(&call.str(0))))
 }

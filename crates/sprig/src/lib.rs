@@ -24,7 +24,6 @@ mod number;
 mod numeric;
 mod os;
 mod path;
-mod quote;
 mod random;
 mod reflect;
 mod regex;
@@ -32,7 +31,6 @@ pub mod semver;
 mod strings;
 mod table;
 mod text;
-mod unicode;
 mod url;
 
 pub use regex::Regex;

@@ -2,11 +2,11 @@
 
 mod source;
 
+use mainstay_gostd::utf8;
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
 use crate::encoding::encode_base64;
 use crate::table::fixed;
-use crate::unicode;
 pub(crate) use source::Source;
 
 pub(crate) const TABLE: &[Function] = &[
@@ -64,7 +64,7 @@ fn shuffle(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.string(3 * text.len())?;
     call.meter.consume_fuel(text.len() as u64)?;
-    let mut runes: Vec<char> = unicode::runes(&text).map(|(rune, _)| rune).collect();
+    let mut runes: Vec<char> = utf8::runes(&text).map(|(rune, _)| rune).collect();
     let mut source = Source(call.host);
     for last in (1..runes.len()).rev() {
         runes.swap(last, source.below(last as u64 + 1) as usize);

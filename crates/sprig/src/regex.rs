@@ -12,9 +12,9 @@ mod replace;
 
 use std::rc::Rc;
 
+use mainstay_gostd::quote::backquote;
 use mainstay_template::{Call, Failure, Function, List, ListType, Str, Type, Value};
 
-use crate::quote::backquote;
 use crate::table::fixed;
 use program::{Haystack, Program};
 use replace::{Replacement, replace_all};

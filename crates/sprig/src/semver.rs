@@ -5,13 +5,12 @@ mod constraint;
 mod object;
 mod version;
 
+use mainstay_gostd::quote::quote;
 use mainstay_template::{Call, Failure, Function, Type, Value};
 
+use crate::table::fixed;
 pub use constraint::{Constraint, ConstraintError, MAX_CONSTRAINT_GROUPS, MAX_CONSTRAINT_LEN};
 pub use version::{MAX_VERSION_LEN, Version, VersionError};
-
-use crate::quote::quote;
-use crate::table::fixed;
 
 pub(crate) const TABLE: &[Function] = &[
     fixed("semver", &[Type::String], semver),

@@ -4,13 +4,13 @@
 mod split;
 mod wrap;
 
+use mainstay_gostd::unicode;
 use mainstay_template::Type::{Any, Int, String};
 use mainstay_template::{Call, Failure, Function, Meter, Str, Value, print_value};
 
 use crate::bytes;
 use crate::table::{fixed, variadic};
 use crate::text::{self, Growing};
-use crate::unicode;
 
 pub(crate) const TABLES: &[&[Function]] = &[TABLE, split::TABLE, wrap::TABLE];
 

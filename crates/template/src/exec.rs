@@ -13,10 +13,10 @@ use crate::ast::{NodeId, Source, Template};
 use crate::error::{Error, Position};
 use crate::function::{Failure, Host, Templates};
 use crate::limit::{LimitExceeded, Meter};
-use crate::quote::quoted;
 use crate::set::{MissingKey, TemplateSet};
 use crate::slot::Slot;
 use crate::value::Value;
+use mainstay_gostd::quote::quote;
 
 /// Runs the template `name` of `set` with `dot`. Nothing is given of a run that failed.
 pub fn execute(
@@ -65,10 +65,10 @@ impl<'a> Scope<'a> {
         host: &mut dyn Host,
     ) -> Result<Vec<u8>, Error> {
         let Some(template) = self.find(name) else {
-            let set = quoted(self.set.name());
+            let set = quote(self.set.name());
             return Err(Error::plain(format!(
                 "template: no template {} associated with template {set}",
-                quoted(name)
+                quote(name)
             )));
         };
         self.run(template, dot, meter, host)
@@ -142,7 +142,7 @@ impl Run<'_> {
         let shown = self.source.show(node);
         let text = format!(
             "template: {parsed}:{line}:{column}: executing {} at <{shown}>: {message}",
-            quoted(template.as_bytes())
+            quote(template.as_bytes())
         );
         let at = vec![Position {
             template: parsed.to_string(),

@@ -180,7 +180,7 @@ impl<'a> Printer<'a> {
         let Some(width) = self.flags.width.filter(|&width| width > 0) else {
             return self.push(text);
         };
-        let missing = width.saturating_sub(crate::utf8::count(text));
+        let missing = width.saturating_sub(mainstay_gostd::utf8::count(text));
         if self.flags.minus {
             self.push(text);
             self.padding(missing);

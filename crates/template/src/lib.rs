@@ -23,14 +23,11 @@ mod limit;
 mod names;
 mod object;
 mod parse;
-mod quote;
 mod set;
 mod slot;
 mod stack;
 mod string;
 mod tree;
-mod unicode;
-mod utf8;
 mod value;
 
 pub use cycle::CycleScope;

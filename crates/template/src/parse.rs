@@ -13,10 +13,10 @@ use std::sync::Arc;
 use crate::ast::{Node, NodeId, Source, Span};
 use crate::error::{Error, Position};
 use crate::names::{Mix, Names};
-use crate::quote::{quoted, unquote};
 use crate::stack;
 use crate::string::Str;
 use lex::Lexer;
+use mainstay_gostd::quote::{quote, unquote};
 pub(crate) use number::Number;
 use token::{Kind, Token};
 
@@ -351,7 +351,7 @@ impl<'a> Parser<'a> {
         }
         self.fail(format!(
             "template: multiple definition of template {}",
-            quoted(name.as_bytes())
+            quote(name.as_bytes())
         ))
     }
 

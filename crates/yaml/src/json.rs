@@ -1,7 +1,10 @@
 //! JSON text to a plain tree, as Go's `encoding/json` reads it, with its errors.
 
+use mainstay_gostd::quote::quote_rune;
+use mainstay_gostd::utf8::to_string_lossy;
+
 use crate::decode::{into_list, into_map};
-use crate::{Budget, Error, Map, Numbers, Position, Problem, Value, quote};
+use crate::{Budget, Error, Map, Numbers, Position, Problem, Value};
 
 /// Reads `text` as `json.Unmarshal` into an `interface{}` does.
 pub fn parse_json(text: impl AsRef<[u8]>, numbers: Numbers, budget: &Budget) -> Result<Value, Error> {
@@ -230,7 +233,7 @@ impl Reader<'_> {
             {
                 self.at += 1;
             }
-            out.push_str(&crate::json_writer::lossy(
+            out.push_str(&to_string_lossy(
                 self.text.get(start..self.at).unwrap_or_default(),
             ));
             match self.peek() {
@@ -318,7 +321,7 @@ impl Reader<'_> {
     fn unexpected(&self, context: &str) -> Error {
         let problem = match self.peek() {
             None => "unexpected end of JSON input".to_owned(),
-            Some(byte) => format!("invalid character {} {context}", shown(byte)),
+            Some(byte) => format!("invalid character {} {context}", quote_rune(byte)),
         };
         Problem::Json { problem }.at(self.mark())
     }
@@ -327,7 +330,7 @@ impl Reader<'_> {
     fn cut_short(&self, context: &str) -> Error {
         let problem = format!(
             "invalid character {} {context}",
-            shown(self.peek().unwrap_or(b' '))
+            quote_rune(self.peek().unwrap_or(b' '))
         );
         Problem::Json { problem }.at(self.mark())
     }
@@ -347,19 +350,6 @@ impl Reader<'_> {
             offset: self.at,
             line: before.split(|byte| *byte == b'\n').count(),
             column: String::from_utf8_lossy(line).chars().count() + 1,
-        }
-    }
-}
-
-/// A byte as Go shows it: each one counts as a character of its own.
-fn shown(byte: u8) -> String {
-    match byte {
-        b'\'' => "'\\''".into(),
-        b'"' => "'\"'".into(),
-        _ => {
-            let mut quoted = String::new();
-            quote::push_quoted(&mut quoted, char::from(byte).encode_utf8(&mut [0; 4]).as_bytes());
-            format!("'{}'", quoted.trim_matches('"'))
         }
     }
 }

@@ -2,6 +2,8 @@
 
 use std::borrow::Cow;
 
+use mainstay_gostd::float::special;
+
 use crate::error::{Error, Position, Problem};
 use crate::{KeyOrder, Sink, Value, float};
 
@@ -121,7 +123,7 @@ impl Sink for JsonWriter {
 
     fn float(&mut self, value: f64) {
         self.before_entry();
-        match float::special(value) {
+        match special(value) {
             None => float::push_json(&mut self.out, value),
             Some(value) => {
                 let error = Problem::UnsupportedNumber { value }.at(Position::default());
@@ -212,28 +214,6 @@ fn escape(character: char, escape_html: bool) -> Option<Cow<'static, str>> {
         '\0'..='\u{1f}' | '\u{2028}' | '\u{2029}' => format!("\\u{:04x}", character as u32).into(),
         _ => return None,
     })
-}
-
-/// UTF-8 with U+FFFD for every byte that is none, as `encoding/json` writes it.
-pub(crate) fn lossy(bytes: &[u8]) -> Cow<'_, str> {
-    if let Ok(text) = std::str::from_utf8(bytes) {
-        return Cow::Borrowed(text);
-    }
-    let mut out = String::with_capacity(bytes.len());
-    let mut rest = bytes;
-    loop {
-        let valid = match std::str::from_utf8(rest) {
-            Ok(text) => {
-                out.push_str(text);
-                return Cow::Owned(out);
-            }
-            Err(error) => error.valid_up_to(),
-        };
-        let (text, bad) = rest.split_at(valid);
-        out.push_str(std::str::from_utf8(text).unwrap_or_default());
-        out.push(char::REPLACEMENT_CHARACTER);
-        rest = bad.get(1..).unwrap_or_default();
-    }
 }
 
 /// `json.Marshal`.

@@ -2,6 +2,9 @@
 
 use std::cmp::Ordering;
 
+use mainstay_gostd::unicode::{is_digit, is_letter};
+use mainstay_gostd::utf8;
+
 use crate::KeyOrder;
 
 impl KeyOrder {
@@ -98,6 +101,7 @@ fn natural_before(a: &[u8], b: &[u8], digits: bool) -> bool {
             _ => a.len() < b.len(),
         };
     }
+    let runes = |text| utf8::runes(text).map(|(rune, _)| rune).collect::<Vec<_>>();
     let (a, b) = (runes(a), runes(b));
     let same = a.iter().zip(&b).take_while(|(x, y)| x == y).count();
     if same == a.len().min(b.len()) {
@@ -149,112 +153,6 @@ fn digits_from(text: &[char], at: usize, start: i64) -> (i64, usize) {
 fn widen(ascii: &[u8]) -> Vec<char> {
     ascii.iter().map(|byte| char::from(*byte)).collect()
 }
-
-/// The characters of `text`; each byte that is no UTF-8 counts as one U+FFFD.
-fn runes(text: &[u8]) -> Vec<char> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut rest = text;
-    while !rest.is_empty() {
-        let (valid, bad) = match std::str::from_utf8(rest) {
-            Ok(_) => (rest, &[][..]),
-            Err(error) => rest.split_at(error.valid_up_to()),
-        };
-        out.extend(std::str::from_utf8(valid).unwrap_or_default().chars());
-        let Some((_, after)) = bad.split_first() else {
-            break;
-        };
-        out.push(char::REPLACEMENT_CHARACTER);
-        rest = after;
-    }
-    out
-}
-
-/// Go's `unicode.IsLetter`: of the alphabetic characters those of category L.
-fn is_letter(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_alphabetic();
-    }
-    c.is_alphabetic() && !c.is_numeric()
-}
-
-/// Go's `unicode.IsDigit`: category Nd, whose characters come in tens.
-fn is_digit(c: char) -> bool {
-    if c.is_ascii() {
-        return c.is_ascii_digit();
-    }
-    let code = c as u32;
-    c.is_numeric()
-        && DIGITS
-            .iter()
-            .any(|(first, last)| (*first..=*last).contains(&code))
-}
-
-/// Category Nd beyond ASCII, as in Go 1.26's tables.
-const DIGITS: &[(u32, u32)] = &[
-    (0x660, 0x669),
-    (0x6F0, 0x6F9),
-    (0x7C0, 0x7C9),
-    (0x966, 0x96F),
-    (0x9E6, 0x9EF),
-    (0xA66, 0xA6F),
-    (0xAE6, 0xAEF),
-    (0xB66, 0xB6F),
-    (0xBE6, 0xBEF),
-    (0xC66, 0xC6F),
-    (0xCE6, 0xCEF),
-    (0xD66, 0xD6F),
-    (0xDE6, 0xDEF),
-    (0xE50, 0xE59),
-    (0xED0, 0xED9),
-    (0xF20, 0xF29),
-    (0x1040, 0x1049),
-    (0x1090, 0x1099),
-    (0x17E0, 0x17E9),
-    (0x1810, 0x1819),
-    (0x1946, 0x194F),
-    (0x19D0, 0x19D9),
-    (0x1A80, 0x1A89),
-    (0x1A90, 0x1A99),
-    (0x1B50, 0x1B59),
-    (0x1BB0, 0x1BB9),
-    (0x1C40, 0x1C49),
-    (0x1C50, 0x1C59),
-    (0xA620, 0xA629),
-    (0xA8D0, 0xA8D9),
-    (0xA900, 0xA909),
-    (0xA9D0, 0xA9D9),
-    (0xA9F0, 0xA9F9),
-    (0xAA50, 0xAA59),
-    (0xABF0, 0xABF9),
-    (0xFF10, 0xFF19),
-    (0x1_04A0, 0x1_04A9),
-    (0x1_0D30, 0x1_0D39),
-    (0x1_1066, 0x1_106F),
-    (0x1_10F0, 0x1_10F9),
-    (0x1_1136, 0x1_113F),
-    (0x1_11D0, 0x1_11D9),
-    (0x1_12F0, 0x1_12F9),
-    (0x1_1450, 0x1_1459),
-    (0x1_14D0, 0x1_14D9),
-    (0x1_1650, 0x1_1659),
-    (0x1_16C0, 0x1_16C9),
-    (0x1_1730, 0x1_1739),
-    (0x1_18E0, 0x1_18E9),
-    (0x1_1950, 0x1_1959),
-    (0x1_1C50, 0x1_1C59),
-    (0x1_1D50, 0x1_1D59),
-    (0x1_1DA0, 0x1_1DA9),
-    (0x1_1F50, 0x1_1F59),
-    (0x1_6A60, 0x1_6A69),
-    (0x1_6AC0, 0x1_6AC9),
-    (0x1_6B50, 0x1_6B59),
-    (0x1_D7CE, 0x1_D7FF),
-    (0x1_E140, 0x1_E149),
-    (0x1_E2F0, 0x1_E2F9),
-    (0x1_E4F0, 0x1_E4F9),
-    (0x1_E950, 0x1_E959),
-    (0x1_FBF0, 0x1_FBF9),
-];
 
 #[cfg(test)]
 mod tests {

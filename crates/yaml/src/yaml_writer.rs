@@ -7,7 +7,8 @@ mod scalar;
 
 use std::borrow::Cow;
 
-use crate::float::{self, format_float};
+use mainstay_gostd::float::{format_float, special};
+
 use crate::resolve::Generation;
 use crate::{Error, KeyOrder, Operation, Position, Problem, Sink, Value};
 use analysis::{Analysis, Style};
@@ -236,7 +237,7 @@ impl Sink for YamlWriter {
     }
 
     fn float(&mut self, value: f64) {
-        match (self.generation, float::special(value)) {
+        match (self.generation, special(value)) {
             (Generation::V2, Some(value)) => {
                 let error = Problem::UnsupportedNumber { value }.at(Position::default());
                 self.fail(error.during(Operation::ValueToJson));

@@ -2,9 +2,8 @@
 
 use std::collections::HashMap;
 
+use mainstay_gostd::quote::quote;
 use mainstay_template::{Call, Error, Failure, Str, Value};
-
-use crate::go::quote;
 
 /// How often each template is under way through `include`.
 #[derive(Debug, Default)]
@@ -70,7 +69,7 @@ fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
     if let Some(limit) = error.limit_exceeded {
         return Failure::LimitExceeded(limit);
     }
-    error.text = format!("{what} {}: {}", quote(&text.to_str_lossy()), error.text);
+    error.text = format!("{what} {}: {}", quote(text), error.text);
     Failure::Template(Box::new(error))
 }
 

@@ -3,7 +3,8 @@
 
 use std::collections::BTreeMap;
 
-use mainstay_yaml::{Value, format_float32};
+use mainstay_gostd::float::format_float32;
+use mainstay_yaml::Value;
 
 use crate::chart::Lock;
 use crate::dialect::Dialect;

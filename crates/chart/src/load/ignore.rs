@@ -1,6 +1,6 @@
 //! `.helmignore`: takes its text, says which paths of a chart's folder do not count.
 
-use super::path_match::match_path;
+use mainstay_gostd::path::match_path;
 
 /// The rules of one folder, Helm's own among them.
 #[derive(Clone, Debug, Default)]

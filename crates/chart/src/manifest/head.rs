@@ -151,7 +151,7 @@ fn string(value: &Value, text: &mut String, field: &str) -> Result<(), HeadError
         Value::Bool(value) => value.to_string(),
         Value::Int(value) => value.to_string(),
         Value::Uint(value) => value.to_string(),
-        Value::Float(value) => mainstay_yaml::format_float32(*value),
+        Value::Float(value) => mainstay_gostd::float::format_float32(*value),
         other => {
             return Err(mismatch(
                 other.json_kind(),

@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use mainstay_gostd::quote::quote;
 use mainstay_template::{Call, Failure, GoKind, List, ListType, Object, Signature, Str, Value};
 
 use crate::dialect::Dialect;
-use crate::go::quote;
 
 /// The cluster and the Helm version that templates see.
 #[derive(Clone, Debug)]

@@ -1,6 +1,7 @@
 //! `--show-only`: selects printed documents by the path of their template.
 
-use super::pattern;
+use mainstay_gostd::path::match_path;
+
 use crate::error::ChartError;
 
 /// Returns the documents that each pattern matches, in the order of the patterns.
@@ -13,7 +14,7 @@ pub(super) fn select(documents: &[&[u8]], patterns: &[String]) -> Result<Vec<u8>
     for wanted in patterns {
         let before = out.len();
         for (document, source) in &documents {
-            if source.is_some_and(|source| pattern::matches(wanted, source)) {
+            if source.is_some_and(|source| match_path(wanted, source).unwrap_or(false)) {
                 out.extend_from_slice(b"---\n");
                 out.extend_from_slice(document);
                 out.push(b'\n');

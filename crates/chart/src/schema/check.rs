@@ -16,7 +16,6 @@ use super::draft::Draft;
 use super::node::{Compiled, Node, NodeId};
 use super::number::{compare, is_multiple, show, show_count};
 use super::outcome::{Failure, Kind, quote, quote_all};
-use crate::go;
 use value::{display, enum_text, equal, has_type, missing, type_of};
 
 /// Schemas entered at once.
@@ -209,7 +208,7 @@ impl Checker<'_> {
                 "both {} and {} resolve to {} causing reference cycle",
                 self.keyword_path(visit.scope),
                 self.keyword_path(other),
-                go::quote(&node.location)
+                mainstay_gostd::quote::quote(&node.location)
             );
             return Some(visit.failure(text));
         }

@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 
+use mainstay_gostd::quote::quote;
 use mainstay_sprig::Regex;
 use mainstay_yaml::{Map, Value};
 
@@ -15,7 +16,6 @@ use super::meta::metaschema;
 use super::node::{Compiled, Extra, Items, Needs, Node, NodeId, Pattern};
 use super::outcome::{pointer, quote as single_quote};
 use super::url::{join, scheme, split};
-use crate::go::quote;
 use crate::warning::Warning;
 
 /// Compiles the schema of a chart.

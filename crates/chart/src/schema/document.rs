@@ -4,12 +4,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
+use mainstay_gostd::quote::quote;
 use mainstay_yaml::{Map, Value};
 
 use super::draft::Draft;
 use super::outcome::pointer as tokens_to_pointer;
 use super::url::{encode, join, split};
-use crate::go::quote;
 
 /// One document.
 pub(super) struct Document {

@@ -1,11 +1,11 @@
 //! The formats schemas can ask of strings: takes a value, gives the Go library's complaint. Formats it does not know are
 //! no formats.
 
+use mainstay_gostd::quote::{quote, quote_rune};
 use mainstay_sprig::Regex;
 use mainstay_yaml::Value;
 
 use super::url::scheme;
-use crate::go::{quote, quote_char};
 
 /// One format.
 #[derive(Clone, Copy)]
@@ -121,7 +121,7 @@ fn only(
 }
 
 fn invalid_character(c: char) -> String {
-    format!("invalid character {}", quote_char(c))
+    format!("invalid character {}", quote_rune(c))
 }
 
 fn is_digit(c: char) -> bool {
@@ -167,7 +167,7 @@ fn uuid(text: &str) -> Result<(), String> {
         only(
             group,
             |c| c.is_ascii_hexdigit(),
-            |c| format!("non-hex character {}", quote_char(c)),
+            |c| format!("non-hex character {}", quote_rune(c)),
         )?;
     }
     Ok(())
@@ -210,8 +210,8 @@ fn duration_part(mut part: &str, all: &str) -> Result<(), String> {
         };
         match units.find(unit) {
             Some(at) => units = units.get(at + 1..).unwrap_or_default(),
-            None if all.contains(unit) => return fail(format!("unit {} out of order", quote_char(unit))),
-            None => return fail(format!("invalid unit {}", quote_char(unit))),
+            None if all.contains(unit) => return fail(format!("unit {} out of order", quote_rune(unit))),
+            None => return fail(format!("invalid unit {}", quote_rune(unit))),
         }
         part = rest.get(unit.len_utf8()..).unwrap_or_default();
     }

@@ -2,7 +2,8 @@
 
 use std::cmp::Ordering;
 
-use mainstay_yaml::{Value, format_float};
+use mainstay_gostd::float::format_float;
+use mainstay_yaml::Value;
 
 /// Whether the number has no fraction.
 pub(super) fn is_integer(value: &Value) -> bool {

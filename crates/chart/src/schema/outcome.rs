@@ -2,7 +2,7 @@
 
 use std::fmt::Write;
 
-use crate::go::quote as go_quote;
+use mainstay_gostd::quote::quote as go_quote;
 
 /// One complaint, perhaps with those that led to it.
 #[derive(Clone, Debug)]

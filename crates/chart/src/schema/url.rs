@@ -1,43 +1,15 @@
 //! References: takes a base URL and a reference, gives the URL meant, as RFC 3986 has it.
 
-use std::fmt::Write;
+use mainstay_gostd::quote::quote;
+use mainstay_gostd::url::{Component, path_escape, unescape};
+use mainstay_gostd::utf8::to_string_lossy;
 
 /// The part before `#` and the decoded part after it.
 pub(super) fn split(reference: &str) -> Result<(&str, String), String> {
     let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    let decoded = percent_decode(fragment).ok_or_else(|| {
-        let escape: String = invalid_escape(fragment);
-        format!(
-            "error in parsing {}: invalid URL escape {}",
-            crate::go::quote(reference),
-            crate::go::quote(&escape)
-        )
-    })?;
-    Ok((url, decoded))
-}
-
-fn invalid_escape(text: &str) -> String {
-    let bytes = text.as_bytes();
-    let bad = |at: usize| !matches!(bytes.get(at + 1..at + 3), Some(pair) if pair.iter().all(u8::is_ascii_hexdigit));
-    let at = (0..bytes.len())
-        .find(|at| bytes.get(*at) == Some(&b'%') && bad(*at))
-        .unwrap_or(0);
-    text.get(at..).unwrap_or_default().chars().take(3).collect()
-}
-
-fn percent_decode(text: &str) -> Option<String> {
-    let mut out = Vec::with_capacity(text.len());
-    let mut bytes = text.bytes();
-    while let Some(byte) = bytes.next() {
-        if byte == b'%' {
-            let high = char::from(bytes.next()?).to_digit(16)?;
-            let low = char::from(bytes.next()?).to_digit(16)?;
-            out.push((high * 16 + low) as u8);
-        } else {
-            out.push(byte);
-        }
-    }
-    String::from_utf8(out).ok()
+    let decoded = unescape(fragment.as_bytes(), Component::Fragment)
+        .map_err(|error| format!("error in parsing {}: {error}", quote(reference)))?;
+    Ok((url, to_string_lossy(&decoded).into_owned()))
 }
 
 /// `reference` (without its fragment) as seen from `base`.
@@ -99,18 +71,10 @@ fn without_dots(path: &str) -> String {
     format!("/{}", kept.join("/"))
 }
 
-/// A fragment as it is written in messages.
+/// Escapes a fragment for messages, segment by segment.
 pub(super) fn encode(fragment: &str) -> String {
-    let mut out = String::with_capacity(fragment.len());
-    for byte in fragment.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-_.~$&+=:@/".contains(&byte) {
-            out.push(char::from(byte));
-        } else {
-            // Writing to a string cannot fail.
-            let _ = write!(out, "%{byte:02X}");
-        }
-    }
-    out
+    let segments: Vec<String> = fragment.split('/').map(path_escape).collect();
+    segments.join("/")
 }
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! An OCI registry: takes its address, gives the chart layer behind a version's tag, verified against the manifest's digest.
 
 use mainstay_catalog::Version;
+use mainstay_gostd::url::query_escape;
 use mainstay_yaml::{Budget, Numbers, Value, parse_json};
 
 use super::MAX_ARCHIVE;
@@ -179,7 +180,7 @@ fn fetch_token(client: &Client, address: &Address, challenge: &str) -> Result<St
     let realm = field("realm").ok_or_else(|| login("it does not say where to get a token"))?;
     let query: Vec<String> = ["service", "scope"]
         .iter()
-        .filter_map(|name| Some(format!("{name}={}", escaped(field(name)?))))
+        .filter_map(|name| Some(format!("{name}={}", query_escape(field(name)?))))
         .collect();
     let separator = if realm.contains('?') { '&' } else { '?' };
     let realm = address
@@ -223,21 +224,6 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     found
 }
 
-/// As a value of a query.
-fn escaped(text: &str) -> String {
-    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-._~/:".contains(&byte);
-    text.bytes()
-        .map(|byte| {
-            if plain(byte) {
-                char::from(byte).to_string()
-            } else {
-                format!("%{byte:02X}")
-            }
-        })
-        .collect::<Vec<_>>()
-        .concat()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -261,13 +247,5 @@ mod tests {
         );
         assert_eq!(parameters("nothing"), []);
         assert_eq!(parameters("a=\"open"), [("a".to_owned(), "open".to_owned())]);
-    }
-
-    #[test]
-    fn values_of_a_query_are_escaped() {
-        assert_eq!(
-            escaped("repository:a/b:pull&x=1 #"),
-            "repository:a/b:pull%26x%3D1%20%23"
-        );
     }
 }

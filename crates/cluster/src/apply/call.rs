@@ -1,13 +1,13 @@
 //! One question to the API server: takes a verb, an object and a body, gives the answer or a classed error, within a deadline. Retries
 //! nothing.
 
-use std::fmt::Write as _;
 use std::time::Duration;
 
 use http::header::{CONTENT_TYPE, HeaderName, RETRY_AFTER};
 use http::{HeaderMap, Method, Request, StatusCode};
 use kube::Client;
 use kube::client::Body;
+use mainstay_gostd::url::path_escape;
 use serde_json::{Value, json};
 
 use super::error::{ApplyError, Verb};
@@ -185,33 +185,20 @@ pub(super) struct Apply<'a> {
 /// Where a group and version is served.
 fn root(id: &ObjectId) -> String {
     if id.group.is_empty() {
-        format!("/api/{}", segment(&id.version))
+        format!("/api/{}", path_escape(&id.version))
     } else {
-        format!("/apis/{}/{}", segment(&id.group), segment(&id.version))
+        format!("/apis/{}/{}", path_escape(&id.group), path_escape(&id.version))
     }
 }
 
 fn path(id: &ObjectId, kind: &Kind) -> String {
     let root = root(id);
-    let (plural, name) = (&kind.plural, segment(&id.name));
+    let (plural, name) = (&kind.plural, path_escape(&id.name));
     if id.namespace.is_empty() {
         format!("{root}/{plural}/{name}")
     } else {
-        format!("{root}/namespaces/{}/{plural}/{name}", segment(&id.namespace))
+        format!("{root}/namespaces/{}/{plural}/{name}", path_escape(&id.namespace))
     }
-}
-
-/// A name as one segment of a path, whatever it holds.
-fn segment(name: &str) -> String {
-    let mut text = String::with_capacity(name.len());
-    for byte in name.bytes() {
-        if byte.is_ascii_alphanumeric() || b"-._:~".contains(&byte) {
-            text.push(char::from(byte));
-        } else {
-            let _ = write!(text, "%{byte:02X}");
-        }
-    }
-    text
 }
 
 fn refused(question: &Question<'_>, code: StatusCode, headers: &HeaderMap, status: &Value) -> ApplyError {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::Request;
 use mainstay_cluster::write::WriteError;
+use mainstay_gostd::url::query_escape;
 use serde::Deserialize;
 
 /// What is to be followed.
@@ -57,7 +58,7 @@ impl Target {
         let token = if token.is_empty() {
             String::new()
         } else {
-            format!("&continue={}", escaped(token))
+            format!("&continue={}", query_escape(token))
         };
         self.get(METADATA_LIST, &format!("limit={PAGE}{token}"), false)
     }
@@ -82,15 +83,6 @@ impl Target {
             .body(Vec::new());
         Ok(request.map_err(kube::Error::HttpError)?)
     }
-}
-
-/// Tokens are base64 with a few characters that mean something in a query.
-fn escaped(token: &str) -> String {
-    let escape = |byte: u8| match byte {
-        b'A'..=b'Z' | b'a'..=b'z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    };
-    token.bytes().map(escape).collect()
 }
 
 /// A page of a list.

@@ -1,5 +1,7 @@
 //! Query strings: takes text, gives decoded pairs.
 
+use mainstay_gostd::url::path_unescape;
+
 /// The pairs of a query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
@@ -45,17 +47,10 @@ impl Query {
     }
 }
 
-/// Undoes percent encoding where it is well formed; `None` when it is not.
+/// Decodes percent escapes (`url.PathUnescape`); `None` if one is malformed.
 pub(crate) fn decode_percent(text: &str) -> Option<String> {
-    let whole = |rest: &str| {
-        rest.as_bytes()
-            .get(..2)
-            .is_some_and(|two| two.iter().all(u8::is_ascii_hexdigit))
-    };
-    text.split('%')
-        .skip(1)
-        .all(whole)
-        .then(|| decode(&text.replace('+', "%2B")))
+    let decoded = path_unescape(text.as_bytes()).ok()?;
+    Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
 /// Undoes percent encoding; `+` is a space. What is no valid UTF-8 becomes replacement characters.

@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::OnceLock;
 
+use mainstay_gostd::time::parse_duration;
 use regex::Regex;
 
 /// Formats defined by a regular expression.
@@ -224,42 +225,13 @@ fn is_date_time(text: &str) -> bool {
 
 /// A duration in Go's or Scala's notation.
 fn is_duration(text: &str) -> bool {
-    go_duration(text) || {
+    parse_duration(text).is_ok() || {
         let units = ["n", "u", "µ", "mi", "ms", "mill", "s", "m", "h", "d", "w"];
         matches("span", text) && {
             let unit: String = text.chars().skip_while(|c| !c.is_alphabetic()).collect();
             units.iter().any(|name| unit.to_lowercase().starts_with(name))
         }
     }
-}
-
-fn go_duration(text: &str) -> bool {
-    let mut rest = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if rest == "0" {
-        return true;
-    }
-    if rest.is_empty() {
-        return false;
-    }
-    while !rest.is_empty() {
-        let number = rest
-            .find(|c: char| !c.is_ascii_digit() && c != '.')
-            .unwrap_or(rest.len());
-        let (value, after) = rest.split_at_checked(number).unwrap_or(("", ""));
-        if !value.bytes().any(|byte| byte.is_ascii_digit()) || value.matches('.').count() > 1 {
-            return false;
-        }
-        let units = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"];
-        let length = after
-            .find(|c: char| c.is_ascii_digit() || c == '.')
-            .unwrap_or(after.len());
-        let (unit, next) = after.split_at_checked(length).unwrap_or(("", ""));
-        if !units.contains(&unit) {
-            return false;
-        }
-        rest = next;
-    }
-    true
 }
 
 #[cfg(test)]

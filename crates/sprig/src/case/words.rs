@@ -1,19 +1,20 @@
 //! Words as the xstrings package of Go finds them: takes text, gives words run together or in lower case with a connector.
 //! The rules are its own, odd corners included: a string of connectors alone repeats its last one.
 
-use crate::unicode::{self, ERROR, is_letter, is_number, is_punct, is_upper};
+use mainstay_gostd::unicode::{self, is_letter, is_number, is_punct, is_upper};
+use mainstay_gostd::utf8::{self, RUNE_ERROR};
 
 /// `xstrings.ToPascalCase`.
 pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
     let mut out = Vec::with_capacity(text.len());
-    let mut runes = unicode::runes(text).map(|(rune, _)| rune).peekable();
+    let mut runes = utf8::runes(text).map(|(rune, _)| rune).peekable();
     let Some((mut last, mut in_upper)) = skip_connectors(&mut runes, &mut out) else {
         return out;
     };
     for rune in runes {
         let before = std::mem::replace(&mut last, rune);
         match (is_connector(rune), is_connector(before)) {
-            (true, true) => unicode::push(&mut out, before),
+            (true, true) => utf8::push(&mut out, before),
             (_, true) => {
                 in_upper = is_upper(rune);
                 last = unicode::to_upper(rune);
@@ -23,11 +24,11 @@ pub(super) fn to_pascal(text: &[u8]) -> Vec<u8> {
                 if in_upper {
                     last = unicode::to_lower(rune);
                 }
-                unicode::push(&mut out, before);
+                utf8::push(&mut out, before);
             }
         }
     }
-    unicode::push(&mut out, last);
+    utf8::push(&mut out, last);
     out
 }
 
@@ -39,7 +40,7 @@ fn skip_connectors(runes: &mut impl Iterator<Item = char>, out: &mut Vec<u8>) ->
         if !is_connector(rune) {
             return Some((unicode::to_upper(rune), is_upper(rune)));
         }
-        unicode::push(out, rune);
+        utf8::push(out, rune);
         last = Some((rune, false));
     }
     last
@@ -99,20 +100,20 @@ impl Writer {
             self.out.extend_from_slice(word.text);
             return;
         }
-        for (rune, _) in unicode::runes(word.text) {
+        for (rune, _) in utf8::runes(word.text) {
             let rune = match rune {
                 rune if is_connector(rune) => self.connector,
                 rune if is_upper(rune) => unicode::to_lower(rune),
                 rune => rune,
             };
-            unicode::push(&mut self.out, rune);
+            utf8::push(&mut self.out, rune);
         }
     }
 
     /// Writes a connector unless what follows is one, or is punctuation.
     fn connect(&mut self, next: Kind) {
         if !matches!(next, Kind::Connector | Kind::Punct) {
-            unicode::push(&mut self.out, self.connector);
+            utf8::push(&mut self.out, self.connector);
         }
     }
 
@@ -136,7 +137,7 @@ impl Writer {
             self.connect(word.kind);
             return (word, left);
         }
-        unicode::push(&mut self.out, self.connector);
+        utf8::push(&mut self.out, self.connector);
         self.word(number);
         self.rest_of_number(word, left)
     }
@@ -149,9 +150,9 @@ fn next_word(text: &[u8]) -> (Word<'_>, &[u8]) {
 }
 
 fn measure(text: &[u8]) -> (Kind, usize) {
-    let (rune, len) = next_valid(text, ERROR);
+    let (rune, len) = next_valid(text, RUNE_ERROR);
     match rune {
-        ERROR => (Kind::Invalid, len),
+        RUNE_ERROR => (Kind::Invalid, len),
         rune if is_connector(rune) => (Kind::Connector, extend(text, len, rune, is_connector)),
         rune if is_punct(rune) => (Kind::Punct, extend(text, len, rune, is_punct)),
         rune if is_upper(rune) => (Kind::Upper, extend_upper(text, len, rune)),
@@ -202,9 +203,9 @@ fn extend_upper(text: &[u8], mut end: usize, first: char) -> usize {
 /// The next rune that is UTF-8, with the length of what had to be skipped; `before` where there is none.
 fn next_valid(text: &[u8], before: char) -> (char, usize) {
     let mut size = 0;
-    for (rune, own) in unicode::runes(text) {
+    for (rune, own) in utf8::runes(text) {
         size += own.len();
-        if rune != ERROR {
+        if rune != RUNE_ERROR {
             return (rune, size);
         }
     }

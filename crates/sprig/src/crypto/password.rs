@@ -1,11 +1,11 @@
 //! Passwords: bcrypt hashes with a random salt, and the derived passwords of the Master Password algorithm.
 
 use blowfish::Blowfish;
+use mainstay_gostd::utf8::to_string_lossy;
 use mainstay_template::{Call, Failure, Value};
 use scrypt::{Params, scrypt};
 
 use super::{BCRYPT_STEPS, SCRYPT_STEPS, hmac_sha256};
-use crate::quote::lossy;
 
 /// Two to this many rounds.
 const COST: u32 = 10;
@@ -136,7 +136,7 @@ pub(super) fn derive(call: &mut Call<'_>) -> Result<Value, Failure> {
     let counter = call.uint(0) as u32;
     let (kind, password, user, site) = (call.str(1), call.str(2), call.str(3), call.str(4));
     let Some((_, shapes)) = SHAPES.iter().find(|(name, _)| name.as_bytes() == kind.as_bytes()) else {
-        return Ok(format!("cannot find password template {}", lossy(&kind)).into());
+        return Ok(format!("cannot find password template {}", to_string_lossy(&kind)).into());
     };
     call.meter.consume_fuel(SCRYPT_STEPS)?;
     let length = |text: &[u8]| (text.len() as u32).to_be_bytes();

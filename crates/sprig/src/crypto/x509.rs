@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use mainstay_gostd::quote::quote;
 use sha2::{Digest, Sha256};
 
 use super::der::{
@@ -10,7 +11,6 @@ use super::der::{
 };
 use super::key::PrivateKey;
 use crate::date::Civil;
-use crate::quote::quote;
 
 const COMMON_NAME: &[u8] = &[0x55, 0x04, 0x03];
 const KEY_USAGE: u8 = 0x0f;

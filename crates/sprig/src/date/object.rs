@@ -3,9 +3,9 @@
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
+use mainstay_gostd::time::{HOUR, MINUTE, SECOND, format_duration, round_duration};
 use mainstay_template::{Call, Failure, GoKind, Object, Signature, Str, Type, Value};
 
-use super::duration::{HOUR, MINUTE, SECOND, format_duration, round};
 use super::format::{month, weekday};
 use super::time::{Time, Zone};
 
@@ -228,7 +228,7 @@ impl Object for Duration {
             "Microseconds" => Value::int64(nanos / 1_000),
             "Nanoseconds" => Value::int64(nanos),
             "Abs" => Value::object(Self(nanos.saturating_abs())),
-            "Round" => Value::object(Self(round(nanos, span(call)?))),
+            "Round" => Value::object(Self(round_duration(nanos, span(call)?))),
             "Truncate" => match span(call)? {
                 unit @ 1.. => Value::object(Self(nanos - nanos % unit)),
                 _ => Value::object(*self),

@@ -1,9 +1,9 @@
 //! Reading a time by a layout: takes text, gives the moment, or the error of Go's `time.Parse`.
 
+use mainstay_gostd::time::{Quoted, parse_digits};
+
 use super::civil::{MONTHS, WEEKDAYS, days_in, is_leap, seconds_at};
-use super::duration::leading_int;
 use super::layout::{Chunk, Element, Fraction, Offset, next_chunk};
-use super::quoted;
 use super::time::{Time, Zone};
 
 /// Reads `value` by `layout`; without a zone it is local time, which is UTC here.
@@ -13,11 +13,11 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, String> {
     loop {
         let chunk = next_chunk(rest_layout);
         let mismatch = |element: &[u8], at: &[u8]| {
-            let (value, layout) = (quoted(value), quoted(layout));
+            let (value, layout) = (Quoted(value), Quoted(layout));
             format!(
                 "parsing time {value} as {layout}: cannot parse {} as {}",
-                quoted(at),
-                quoted(element)
+                Quoted(at),
+                Quoted(element)
             )
         };
         skip(&mut rest, chunk.prefix).map_err(|()| mismatch(chunk.prefix, rest))?;
@@ -38,13 +38,13 @@ pub(super) fn parse_time(layout: &[u8], value: &[u8]) -> Result<Time, String> {
         }
     }
     if !rest.is_empty() {
-        return Err(out_of(value, &format!(": extra text: {}", quoted(rest))));
+        return Err(out_of(value, &format!(": extra text: {}", Quoted(rest))));
     }
     fields.finish().map_err(|message| out_of(value, message))
 }
 
 fn out_of(value: &[u8], message: &str) -> String {
-    format!("parsing time {}{message}", quoted(value))
+    format!("parsing time {}{message}", Quoted(value))
 }
 
 /// What is wrong with the text for one element.
@@ -318,7 +318,7 @@ fn atoi(text: &[u8]) -> Read<i64> {
     if !digits.iter().all(u8::is_ascii_digit) {
         return Err(Wrong::Value);
     }
-    let value = leading_int(digits).ok_or(Wrong::Value)? as i64;
+    let value = parse_digits(digits).ok_or(Wrong::Value)? as i64;
     Ok(if negative { value.wrapping_neg() } else { value })
 }
 
@@ -415,7 +415,7 @@ fn zone_name_len(text: &[u8]) -> Option<usize> {
 fn signed_hours_len(text: &[u8]) -> usize {
     let [b'+' | b'-', after @ ..] = text else { return 0 };
     let digits = after.iter().take_while(|b| b.is_ascii_digit()).count();
-    let hours = after.get(..digits).and_then(leading_int);
+    let hours = after.get(..digits).and_then(parse_digits);
     if digits > 0 && hours.is_some_and(|hours| hours <= 23) {
         digits + 1
     } else {

@@ -1,6 +1,6 @@
 //! Why a regular expression was refused, in the words of Go's regexp/syntax.
 
-use crate::quote::lossy;
+use mainstay_gostd::utf8::to_string_lossy;
 
 /// A refused expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -48,7 +48,7 @@ impl Reason {
     pub(super) fn at(self, part: &[u8]) -> SyntaxError {
         SyntaxError {
             reason: self,
-            part: lossy(part),
+            part: to_string_lossy(part).into_owned(),
         }
     }
 }

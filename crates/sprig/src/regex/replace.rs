@@ -1,10 +1,10 @@
 //! Replacing every match: takes a program, a text and a replacement, gives the new text by Go's rules for `$name`.
 
+use mainstay_gostd::unicode::{is_digit, is_letter};
 use mainstay_template::{LimitExceeded, Meter};
 use regex_automata::util::captures::Captures;
 
 use super::program::{Haystack, Program};
-use crate::unicode::{is_digit, is_letter};
 
 /// What to put in place of a match.
 #[derive(Clone, Copy)]

@@ -3,8 +3,9 @@
 
 use std::cmp::Ordering;
 
+use mainstay_gostd::quote::quote;
+
 use super::version::{Scan, Version, compare_prerelease};
-use crate::quote::quote;
 
 /// A longer constraint is refused unread.
 pub const MAX_CONSTRAINT_LEN: usize = 512;

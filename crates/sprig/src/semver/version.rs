@@ -4,7 +4,7 @@
 use std::cmp::Ordering;
 use std::fmt;
 
-use crate::quote::quote;
+use mainstay_gostd::quote::quote;
 
 /// A longer version is refused unread.
 pub const MAX_VERSION_LEN: usize = 256;

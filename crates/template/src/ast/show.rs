@@ -1,8 +1,8 @@
 //! Nodes back into text, as Go shows them in error messages.
 
 use super::{Branch, Node, NodeId, Source};
-use crate::quote::{Alphabet, quote};
 use crate::stack;
+use mainstay_gostd::quote::quote;
 
 impl Source {
     /// The node as Go's `Node.String` writes it.
@@ -32,7 +32,7 @@ impl Source {
             } => self.show_branch(kind, (pipe, list, otherwise), out),
             Node::Template { name, pipe } => {
                 out.extend_from_slice(b"{{template ");
-                out.extend_from_slice(&quote(&self.string(name), Alphabet::Printable));
+                out.extend_from_slice(&quote(self.string(name)).as_bytes());
                 if let Some(pipe) = pipe {
                     out.push(b' ');
                     self.show_into(pipe, out);

@@ -1,8 +1,10 @@
 //! `html`, `js` and `urlquery`.
 
+use mainstay_gostd::unicode::is_print;
+use mainstay_gostd::url::{Component, escape};
+use mainstay_gostd::utf8;
+
 use crate::string::Str;
-use crate::unicode::is_print;
-use crate::utf8;
 
 /// Text for HTML.
 pub(super) fn html(text: &[u8]) -> Str {
@@ -24,15 +26,15 @@ pub(super) fn html(text: &[u8]) -> Str {
 /// Text for JavaScript.
 pub(super) fn js(text: &[u8]) -> Str {
     let mut out = Vec::with_capacity(text.len() + 16);
-    for (start, rune, width) in utf8::runes(text) {
+    for (rune, own) in utf8::runes(text) {
         match u8::try_from(rune) {
             Ok(byte @ (b'\\' | b'\'' | b'"')) => out.extend_from_slice(&[b'\\', byte]),
             Ok(byte @ (b'<' | b'>' | b'&' | b'=' | 0..0x20)) => {
                 out.extend_from_slice(format!("\\u{byte:04X}").as_bytes());
             }
             Ok(byte) if byte < 0x80 => out.push(byte),
-            _ if is_print(rune) => out.extend_from_slice(text.get(start..start + width).unwrap_or_default()),
-            _ => out.extend_from_slice(format!("\\u{rune:04X}").as_bytes()),
+            _ if is_print(rune) => out.extend_from_slice(own),
+            _ => out.extend_from_slice(format!("\\u{:04X}", u32::from(rune)).as_bytes()),
         }
     }
     Str::from(out)
@@ -40,13 +42,5 @@ pub(super) fn js(text: &[u8]) -> Str {
 
 /// Text for a URL's query.
 pub(super) fn url_query(text: &[u8]) -> Str {
-    let mut out = Vec::with_capacity(text.len() + 16);
-    for &byte in text {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' | b'~' => out.push(byte),
-            b' ' => out.push(b'+'),
-            _ => out.extend_from_slice(format!("%{byte:02X}").as_bytes()),
-        }
-    }
-    Str::from(out)
+    Str::from(escape(text, Component::Query))
 }

@@ -69,7 +69,7 @@ impl<'a> Run<'a> {
             }
             Some(Callable::Function(row)) => self.call(dot, Callee::Function(row), node, name, args, last),
             None => {
-                let name = crate::quote::quoted(name);
+                let name = mainstay_gostd::quote::quote(name);
                 self.fail(format!("{name} is not a defined function"))
             }
         }

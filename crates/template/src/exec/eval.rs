@@ -222,7 +222,7 @@ impl<'a> Run<'a> {
             Node::Number { number, .. } => self.ideal_number(id, number),
             _ => self.fail(format!(
                 "can't evaluate command {}",
-                crate::quote::quoted(self.source.show(id))
+                mainstay_gostd::quote::quote(self.source.show(id))
             )),
         }
     }

@@ -8,11 +8,11 @@ use super::{Run, Step};
 use crate::ast::NodeId;
 use crate::function::{Call, Failure, Type};
 use crate::object::{GoKind, Object, Signature};
-use crate::quote::quoted;
 use crate::set::MissingKey;
 use crate::slot::{Held, Slot};
 use crate::string::Str;
 use crate::value::{List, ListType, MapType, Value};
+use mainstay_gostd::quote::quote;
 
 /// Where a field is taken, and what follows it.
 #[derive(Clone, Copy)]
@@ -105,7 +105,7 @@ impl Run<'_> {
                 self.object_field(place, of, &set, name, last)
             }
             (_, Held::Nowhere) if self.missing_key == MissingKey::Error => {
-                self.fail(format!("nil data; no entry for key {}", quoted(name)))
+                self.fail(format!("nil data; no entry for key {}", quote(name)))
             }
             (_, Held::Nowhere) => Ok(Slot::NOTHING),
             (Value::Nil, _) => self.fail(format!("nil pointer evaluating {}.{name}", of.type_name())),
@@ -117,7 +117,7 @@ impl Run<'_> {
         match self.missing_key {
             MissingKey::Default => Ok(Slot::NOTHING),
             MissingKey::Zero => Ok(Slot::result(zero)),
-            MissingKey::Error => self.fail(format!("map has no entry for key {}", quoted(name))),
+            MissingKey::Error => self.fail(format!("map has no entry for key {}", quote(name))),
         }
     }
 

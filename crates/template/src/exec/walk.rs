@@ -4,10 +4,10 @@ use super::{Run, Step};
 use crate::ast::{Branch, Node, NodeId};
 use crate::fmt;
 use crate::object::GoKind;
-use crate::quote::quoted;
 use crate::slot::Slot;
 use crate::stack;
 use crate::value::{ListType, Map, MapType, Value};
+use mainstay_gostd::quote::quote;
 
 /// How a node ended.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -135,7 +135,7 @@ impl<'a> Run<'a> {
             .ok()
             .and_then(|name| self.scope.find(name))
         else {
-            return self.fail(format!("template {} not defined", quoted(&*name)));
+            return self.fail(format!("template {} not defined", quote(&*name)));
         };
         self.meter.enter().map_err(|limit| self.limit_fault(limit))?;
         let dot = match pipe {

@@ -1,9 +1,9 @@
 //! Integers in every base, as characters and as code points.
 
 use super::Printer;
-use crate::quote::{Alphabet, quote_rune};
-use crate::unicode::is_print;
-use crate::utf8::{self, MAX_RUNE};
+use mainstay_gostd::quote::{quote_rune, quote_rune_to_ascii};
+use mainstay_gostd::unicode::is_print;
+use mainstay_gostd::utf8;
 
 /// An integer on its way out.
 #[derive(Clone, Copy)]
@@ -126,13 +126,12 @@ impl Printer<'_> {
     }
 
     fn quoted_character(&mut self, code: u64) {
-        let alphabet = if self.flags.plus {
-            Alphabet::Ascii
+        let quoted = if self.flags.plus {
+            quote_rune_to_ascii(rune(code))
         } else {
-            Alphabet::Printable
+            quote_rune(rune(code))
         };
-        let text = quote_rune(rune(code), alphabet);
-        self.pad(&text);
+        self.pad(quoted.as_bytes());
     }
 
     fn code_point(&mut self, code: u64) {
@@ -141,7 +140,7 @@ impl Printer<'_> {
         let missing = digits.saturating_sub(text.len());
         text.splice(0..0, std::iter::repeat_n(b'0', missing));
         text.splice(0..0, *b"U+");
-        if self.flags.sharp && code <= u64::from(MAX_RUNE) && is_print(code as u32) {
+        if self.flags.sharp && code <= u64::from(char::MAX) && is_print(code as u32) {
             text.extend_from_slice(b" '");
             utf8::push(&mut text, code as u32);
             text.push(b'\'');

@@ -2,8 +2,8 @@
 
 use super::{Flags, Printer};
 use crate::limit::LimitExceeded;
-use crate::utf8;
 use crate::value::Value;
+use mainstay_gostd::utf8;
 
 /// Where in the format and among the arguments we are.
 struct Cursor<'a> {
@@ -143,9 +143,10 @@ impl Printer<'_> {
             self.push(b"%!(NOVERB)");
             return Ok(());
         }
-        let (verb, size) = utf8::decode(cursor.format.get(cursor.at..).unwrap_or_default());
+        let rest = cursor.format.get(cursor.at..).unwrap_or_default();
+        let (verb, size) = utf8::decode(rest).unwrap_or((utf8::RUNE_ERROR, 0));
         cursor.at += size;
-        self.verb(verb, cursor)
+        self.verb(verb.into(), cursor)
     }
 
     fn flags(&mut self, cursor: &mut Cursor<'_>) {

@@ -1,8 +1,8 @@
 //! Strings and bytes: cut to the precision, quoted, in hexadecimal.
 
 use super::Printer;
-use crate::quote::{Alphabet, can_backquote, quote};
-use crate::utf8;
+use mainstay_gostd::quote::{can_backquote, quote, quote_to_ascii};
+use mainstay_gostd::utf8;
 
 impl Printer<'_> {
     /// Writes `text`; `false` if the verb is not one for strings.
@@ -22,13 +22,9 @@ impl Printer<'_> {
     }
 
     fn cut<'t>(&self, text: &'t [u8]) -> &'t [u8] {
-        let Some(precision) = self.flags.precision else {
-            return text;
-        };
-        let end = utf8::runes(text)
-            .nth(precision)
-            .map_or(text.len(), |(start, _, _)| start);
-        text.get(..end).unwrap_or(text)
+        self.flags
+            .precision
+            .map_or(text, |precision| utf8::prefix(text, precision))
     }
 
     pub(super) fn quoted(&mut self, text: &[u8]) {
@@ -37,12 +33,12 @@ impl Printer<'_> {
             let raw = [b"`", text, b"`"].concat();
             return self.pad(&raw);
         }
-        let alphabet = if self.flags.plus {
-            Alphabet::Ascii
+        let quoted = if self.flags.plus {
+            quote_to_ascii(text)
         } else {
-            Alphabet::Printable
+            quote(text)
         };
-        self.pad(&quote(text, alphabet));
+        self.pad(quoted.as_bytes());
     }
 
     pub(super) fn hexadecimal_bytes(&mut self, text: &[u8], upper: bool) {

@@ -206,7 +206,7 @@ impl Printer<'_> {
     /// `%!verb(type=value)`.
     pub(super) fn bad_verb(&mut self, value: Option<&Value>, verb: u32) -> Result<(), LimitExceeded> {
         self.push(b"%!");
-        crate::utf8::push(self.out, verb);
+        mainstay_gostd::utf8::push(self.out, verb);
         self.push(b"(");
         match value {
             None => self.push(b"<nil>"),

@@ -1,9 +1,9 @@
 //! Template text into tokens: takes bytes, gives one token at a time, trim markers and comments already gone.
 
 use super::token::{Kind, Token};
-use crate::quote::quoted;
-use crate::unicode::{is_alphanumeric, is_print};
-use crate::utf8;
+use mainstay_gostd::quote::quote;
+use mainstay_gostd::unicode::{is_digit, is_letter, is_print};
+use mainstay_gostd::utf8;
 
 /// The lexer.
 pub(super) struct Lexer<'a> {
@@ -78,8 +78,7 @@ impl<'a> Lexer<'a> {
     }
 
     fn peek(&self) -> Option<u32> {
-        let (rune, width) = utf8::decode(self.rest());
-        (width > 0).then_some(rune)
+        utf8::decode(self.rest()).map(|(rune, _)| rune.into())
     }
 
     fn peek_byte(&self) -> Option<u8> {
@@ -101,10 +100,9 @@ impl<'a> Lexer<'a> {
     /// Passes over one letter or digit above ASCII, if there is one.
     #[cold]
     fn pass_letter(&mut self) -> bool {
-        let (rune, width) = utf8::decode(self.rest());
-        let found = width > 0 && is_alphanumeric(rune);
-        self.pos += if found { width } else { 0 };
-        found
+        let letter = utf8::decode(self.rest()).filter(|(rune, _)| is_alphanumeric(u32::from(*rune)));
+        self.pos += letter.map_or(0, |(_, width)| width);
+        letter.is_some()
     }
 
     #[inline]
@@ -434,7 +432,7 @@ impl<'a> Lexer<'a> {
 
     fn bad_number(&mut self) -> Token {
         let text = self.input.get(self.start..self.pos).unwrap_or_default();
-        self.fail(format!("bad number syntax: {}", quoted(text)))
+        self.fail(format!("bad number syntax: {}", quote(text)))
     }
 
     fn scan_number(&mut self) -> bool {
@@ -461,7 +459,7 @@ impl<'a> Lexer<'a> {
         }
         self.accept(b"i");
         if self.peek().is_some_and(is_alphanumeric) {
-            self.pos += utf8::decode(self.rest()).1;
+            self.pos += utf8::decode(self.rest()).map_or(0, |(_, width)| width);
             return false;
         }
         true
@@ -537,4 +535,9 @@ fn newlines(text: &[u8]) -> u32 {
 fn find(text: &[u8], two: [u8; 2]) -> Option<usize> {
     let [first, second] = two;
     memchr::memchr_iter(first, text).find(|&at| text.get(at + 1) == Some(&second))
+}
+
+/// Whether a name may contain `rune`.
+fn is_alphanumeric(rune: u32) -> bool {
+    rune == u32::from(b'_') || is_letter(rune) || is_digit(rune)
 }

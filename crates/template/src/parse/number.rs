@@ -1,6 +1,6 @@
 //! Number literals: takes their text, gives every Go type that can hold them.
 
-use crate::quote::{quoted, unquote_char};
+use mainstay_gostd::quote::{quote, unquote_char};
 
 /// A number literal, under all the types that can represent it.
 #[derive(Clone, Debug, Default)]
@@ -81,14 +81,14 @@ fn parse_plain(text: &[u8]) -> Result<Number, String> {
         number.float = Some(uint as f64);
     } else if let Some(Ok(float)) = parse_float(text) {
         if !text.iter().any(|byte| b".eEpP".contains(byte)) {
-            return Err(format!("integer overflow: {}", quoted(text)));
+            return Err(format!("integer overflow: {}", quote(text)));
         }
         number.float = Some(float);
         number.int = exact_int(float);
         number.uint = exact_uint(float);
     }
     if number.float.is_none() {
-        return Err(format!("illegal number syntax: {}", quoted(text)));
+        return Err(format!("illegal number syntax: {}", quote(text)));
     }
     Ok(number)
 }
@@ -367,11 +367,11 @@ fn convert_float(text: &[u8]) -> Result<f64, String> {
         Some(Ok(float)) => Ok(float),
         Some(Err(())) => Err(format!(
             "strconv.ParseFloat: parsing {}: value out of range",
-            quoted(text)
+            quote(text)
         )),
         None => Err(format!(
             "strconv.ParseFloat: parsing {}: invalid syntax",
-            quoted(text)
+            quote(text)
         )),
     }
 }

@@ -4,8 +4,8 @@ use super::number::{self, Syntax};
 use super::token::{Kind, Token};
 use super::{Known, MAX_DEPTH, Parse, Parser};
 use crate::ast::{Node, NodeId, Span};
-use crate::quote::{quoted, unquote};
 use crate::stack;
+use mainstay_gostd::quote::{quote, unquote};
 
 impl Parser<'_> {
     /// Operands up to a pipe, which is consumed, or to the end of the pipeline, which is not. `first` is past.
@@ -71,7 +71,7 @@ impl Parser<'_> {
             }
             _ => self.source.show(term),
         };
-        self.fail(format!("unexpected . after term {}", quoted(shown)))
+        self.fail(format!("unexpected . after term {}", quote(shown)))
     }
 
     /// The names of a run of fields, after those already read, which are the last in the table.
@@ -122,7 +122,7 @@ impl Parser<'_> {
             function: Some(function),
         } = *known
         else {
-            return self.fail(format!("function {} not defined", quoted(text)));
+            return self.fail(format!("function {} not defined", quote(text)));
         };
         Ok(Node::Identifier { name, function })
     }
@@ -131,7 +131,7 @@ impl Parser<'_> {
         let text = self.lexer.text_of(token);
         let name = self.name(text);
         if !self.tree.vars.contains(&name) {
-            return self.fail(format!("undefined variable {}", quoted(text)));
+            return self.fail(format!("undefined variable {}", quote(text)));
         }
         Ok(Node::Variable {
             name,

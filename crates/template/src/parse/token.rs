@@ -1,7 +1,7 @@
 //! What template text consists of: kinds of tokens, their place, and how messages show them.
 
-use crate::quote::quoted;
-use crate::utf8;
+use mainstay_gostd::quote::quote;
+use mainstay_gostd::utf8;
 
 /// What a token is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,15 +74,8 @@ impl Token {
         match self.kind {
             Kind::Eof => "EOF".into(),
             kind if kind.is_keyword() => format!("<{}>", String::from_utf8_lossy(text)),
-            _ if text.len() > 10 => format!("{}...", quoted(first_runes(text, 10))),
-            _ => quoted(text),
+            _ if text.len() > 10 => format!("{}...", quote(utf8::prefix(text, 10))),
+            _ => quote(text),
         }
     }
-}
-
-fn first_runes(text: &[u8], limit: usize) -> &[u8] {
-    let end = utf8::runes(text)
-        .nth(limit)
-        .map_or(text.len(), |(start, _, _)| start);
-    text.get(..end).unwrap_or(text)
 }

@@ -2,12 +2,14 @@
 
 use std::fmt::Write as _;
 
+use mainstay_gostd::float::format_float;
+use mainstay_gostd::quote::append_quote;
+
 use super::scalar::{self, Scalar};
 use super::value::is_merge;
-use crate::float::format_float;
 use crate::read::{Kind, Tree};
 use crate::resolve::Resolved;
-use crate::{Position, Problem, quote};
+use crate::{Position, Problem};
 
 /// A value as Go holds it.
 #[derive(Clone, Debug, PartialEq)]
@@ -127,7 +129,7 @@ fn print(value: &Typed, out: &mut String, top: bool) {
         Typed::Uint(value) => write!(out, "{value:#x}"),
         Typed::Float(value) => write!(out, "{}", format_float(*value, 'g', None)),
         Typed::Text(text) => {
-            quote::push_quoted(out, text);
+            append_quote(out, text);
             Ok(())
         }
         Typed::List(items) => {

@@ -6,10 +6,11 @@
 use std::borrow::Cow;
 use std::collections::HashSet;
 
+use mainstay_gostd::float::{format_float32, special};
+use mainstay_gostd::utf8::to_string_lossy;
+
 use super::scalar::{self, Scalar};
 use super::{Options, typed};
-use crate::float::{format_float32, special};
-use crate::json_writer::lossy;
 use crate::read::{Kind, NONE, Tree, TreeNode};
 use crate::resolve::Resolved;
 use crate::{Error, Map, Numbers, Position, Problem, Value};
@@ -160,7 +161,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
         let exact = self.options.numbers == Numbers::Exact;
         Ok(match read {
             Scalar::Text(text) => Value::String(text.to_owned()),
-            Scalar::Bytes(bytes) => Value::String(lossy(&bytes).into_owned()),
+            Scalar::Bytes(bytes) => Value::String(to_string_lossy(&bytes).into_owned()),
             Scalar::Resolved(Resolved::Bool(value)) => Value::Bool(value),
             Scalar::Resolved(Resolved::Int(value)) if exact => Value::Int(value),
             Scalar::Resolved(Resolved::Uint(value)) if exact => Value::Uint(value),
@@ -226,7 +227,7 @@ impl<'t, 'a> Decoder<'t, 'a> {
     fn key_text(&mut self, key: Scalar<'t>) -> Cow<'t, str> {
         match key {
             Scalar::Text(text) => Cow::Borrowed(text),
-            Scalar::Bytes(bytes) => Cow::Owned(lossy(&bytes).into_owned()),
+            Scalar::Bytes(bytes) => Cow::Owned(to_string_lossy(&bytes).into_owned()),
             Scalar::Resolved(Resolved::Int(value)) => Cow::Owned(value.to_string()),
             Scalar::Resolved(Resolved::Bool(value)) => Cow::Borrowed(if value { "true" } else { "false" }),
             Scalar::Resolved(Resolved::Float(value)) => Cow::Owned(float_key(value)),

@@ -2,9 +2,11 @@
 
 use std::borrow::Cow;
 
-use crate::float::{float_to_json, format_float};
-use crate::json_writer::{self, lossy};
-use crate::{Error, Position, Problem};
+use mainstay_gostd::float::format_float;
+use mainstay_gostd::utf8::to_string_lossy;
+
+use crate::float::float_to_json;
+use crate::{Error, Position, Problem, json_writer};
 
 /// The longest JSON form of a key that go-yaml still takes for one, in characters.
 const LONGEST_KEY: usize = 1024;
@@ -16,7 +18,7 @@ pub(super) fn read_back(bytes: &[u8], key: bool) -> Result<Cow<'_, str>, Error> 
     if (short || !key) && plain_ascii(bytes) {
         return Ok(std::str::from_utf8(bytes).map_or(Cow::Borrowed(""), Cow::Borrowed));
     }
-    let text = lossy(bytes);
+    let text = to_string_lossy(bytes);
     if text.chars().any(is_unreadable) {
         return Err(syntax("control characters are not allowed"));
     }

@@ -41,7 +41,7 @@ impl Reader {
             "" => format!("toml: line {line}: {problem}"),
             key => format!(
                 "toml: line {line} (last key {}): {problem}",
-                crate::go::quote(key)
+                mainstay_gostd::quote::quote(key)
             ),
         }
     }
@@ -343,7 +343,7 @@ fn string(text: String) -> Node {
 
 /// A character as Go's `%q` shows a rune.
 fn quote_char(c: char) -> String {
-    let quoted = crate::go::quote(&c.to_string());
+    let quoted = mainstay_gostd::quote::quote(&c.to_string());
     let inner = quoted.trim_matches('"');
     match c {
         '\'' => "'\\''".into(),

@@ -243,7 +243,7 @@ fn float(value: f64) -> String {
     if value.is_infinite() {
         return if value < 0.0 { "-inf" } else { "inf" }.into();
     }
-    let text = mainstay_yaml::format_float(value, 'g', None);
+    let text = mainstay_gostd::float::format_float(value, 'g', None);
     if text.contains(['e', '.']) {
         text
     } else {

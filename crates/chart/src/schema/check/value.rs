@@ -60,11 +60,12 @@ pub(super) fn fingerprint(value: &Value) -> String {
             items.iter().map(fingerprint).collect::<Vec<_>>().join(",")
         ),
         Value::Map(map) => {
-            let entry =
-                |(key, value): (&String, &Value)| format!("{}:{}", go::quote(key), fingerprint(value));
+            let entry = |(key, value): (&String, &Value)| {
+                format!("{}:{}", mainstay_gostd::quote::quote(key), fingerprint(value))
+            };
             format!("{{{}}}", map.iter().map(entry).collect::<Vec<_>>().join(","))
         }
-        Value::String(text) => go::quote(text),
+        Value::String(text) => mainstay_gostd::quote::quote(text),
         Value::Null | Value::Bool(_) => go::print(value),
         number if is_integer(number) => number
             .as_i64()

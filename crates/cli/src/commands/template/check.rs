@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use mainstay_chart::{Dialect, Warning};
+use mainstay_gostd::time::parse_duration;
 
 use super::Args;
 use super::values::comma_list;
@@ -75,7 +76,7 @@ fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
         .ignored
         .timeout
         .as_deref()
-        .filter(|value| !is_duration(value))
+        .filter(|value| !parse_duration(value).is_ok())
     {
         return invalid("timeout", value, format!("time: invalid duration {value:?}"));
     }
@@ -97,26 +98,6 @@ fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
             invalid("wait", value, format!("invalid wait input {value:?}. {valid}"))
         }
     }
-}
-
-/// Go's durations: `1h30m`, `1.5s`, `-2ms`, `0`.
-fn is_duration(text: &str) -> bool {
-    let text = text.trim_start_matches(['+', '-']);
-    let mut rest = text;
-    while !rest.is_empty() && rest != "0" {
-        let digits = rest.trim_start_matches(|c: char| c.is_ascii_digit() || c == '.');
-        let number = rest.strip_suffix(digits).unwrap_or_default();
-        let unit = ["ns", "us", "µs", "μs", "ms", "s", "m", "h"]
-            .iter()
-            .find_map(|unit| digits.strip_prefix(unit));
-        match unit {
-            Some(after) if number.chars().any(|c| c.is_ascii_digit()) && number.matches('.').count() <= 1 => {
-                rest = after;
-            }
-            _ => return false,
-        }
-    }
-    !text.is_empty()
 }
 
 fn refused(flag: &str, why: &str) -> CliError {
@@ -198,22 +179,4 @@ fn check_values(args: &Args) -> Result<(), CliError> {
         }
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn durations_are_those_of_go() {
-        let check = |text: &str, expected: bool| assert_eq!(is_duration(text), expected, "{text}");
-        check("5m0s", true);
-        check("1.5h", true);
-        check("-2ms", true);
-        check("0", true);
-        check("5", false);
-        check("x", false);
-        check("", false);
-        check("1m2", false);
-    }
 }

@@ -1,9 +1,9 @@
 //! Strings, numbers, booleans and dates of TOML.
 
+use mainstay_gostd::quote::quote;
 use mainstay_template::Value;
 
 use super::Reader;
-use crate::go::quote;
 
 /// An unquoted value.
 pub(super) fn scalar(word: &str) -> Result<Value, String> {
