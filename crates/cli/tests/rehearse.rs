@@ -136,12 +136,12 @@ fn what_is_wrong_ends_in_a_sentence() {
     check(
         &[("bad.yaml", "{{{")],
         &to("bad.yaml"),
-        "Error: the snapshot bad.yaml cannot be read: document 1 cannot be read: ",
+        "Error: the snapshot bad.yaml cannot be read: cannot parse document 1: ",
     );
     check(
         &[("list.yaml", "- a\n")],
         &to("list.yaml"),
-        "Error: the snapshot list.yaml cannot be read: document 1 is no object",
+        "Error: the snapshot list.yaml cannot be read: document 1 is not a Kubernetes object",
     );
     let deep = format!("a: {}", "[".repeat(100_000));
     check(

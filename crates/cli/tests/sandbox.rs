@@ -120,6 +120,11 @@ items:
     assert_eq!(sandbox.end(Signal::SIGTERM).0, 0);
     let kept = fs::read_to_string(dump.join("configmaps/shop/c.yaml")).unwrap();
     assert!(kept.contains("a: b"), "{kept}");
+    let expected = format!(
+        "Error: {} is not empty\nhint: name a new directory: a dump never replaces files\n",
+        dump.display()
+    );
+    assert_eq!(refused(&["--dump", dump.to_str().unwrap()]), (1, expected));
 }
 
 #[test]

@@ -4,11 +4,12 @@
 //! stored as they are, including status, uid and timestamps. Only resourceVersions are new, and defaults are
 //! filled in, as a server does when it reads an object.
 
+mod files;
 mod text;
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use mainstay_yaml::{Budget, Numbers};
@@ -17,6 +18,7 @@ use serde_json::{Value, json};
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 use crate::{convert, selector, tree};
+pub use files::{check_dump_directory, read_path, read_path_trimmed, write_directory};
 pub(crate) use text::parse_document;
 pub use text::{Trim, parse, parse_trimmed};
 
@@ -24,7 +26,7 @@ pub use text::{Trim, parse, parse_trimmed};
 #[derive(Debug, thiserror::Error)]
 pub enum SnapshotError {
     /// A document is not valid YAML.
-    #[error("document {number} cannot be read")]
+    #[error("cannot parse document {number}")]
     Document {
         /// The number of the document, from 1.
         number: usize,
@@ -32,10 +34,10 @@ pub enum SnapshotError {
         source: mainstay_yaml::Error,
     },
     /// A value cannot be written as YAML.
-    #[error("an object cannot be written")]
+    #[error("cannot write object")]
     Write(#[source] mainstay_yaml::Error),
     /// A document is not a Kubernetes object.
-    #[error("document {number} is no object")]
+    #[error("document {number} is not a Kubernetes object")]
     NoObject {
         /// The number of the document, from 1.
         number: usize,
@@ -47,6 +49,30 @@ pub enum SnapshotError {
         path: PathBuf,
         /// The I/O error.
         source: std::io::Error,
+    },
+    /// A directory in a snapshot is a link.
+    #[error("{} is a link to a directory", path.display())]
+    DirectoryLink {
+        /// The path of the link.
+        path: PathBuf,
+    },
+    /// A file of a snapshot is a device, a pipe or a socket.
+    #[error("{} is not a regular file", path.display())]
+    SpecialFile {
+        /// The path of the file.
+        path: PathBuf,
+    },
+    /// The directories of a snapshot are nested too deeply.
+    #[error("{} is nested too deeply", path.display())]
+    TooDeep {
+        /// The path of the directory.
+        path: PathBuf,
+    },
+    /// A directory to write to contains files already.
+    #[error("{} is not empty", path.display())]
+    NotEmpty {
+        /// The path of the directory.
+        path: PathBuf,
     },
 }
 
@@ -177,68 +203,6 @@ fn yaml(value: &Value) -> Result<String, SnapshotError> {
         .map_err(SnapshotError::Write)
 }
 
-/// Reads every `.yaml`, `.yml` and `.json` file of a directory (or one file), ordered by name.
-pub fn read_path(path: &Path) -> Result<Vec<Value>, SnapshotError> {
-    read_path_trimmed(path, |_| ())
-}
-
-/// Like [`read_path`]; each object is trimmed as soon as it is parsed.
-pub fn read_path_trimmed(path: &Path, trim: Trim) -> Result<Vec<Value>, SnapshotError> {
-    let wrong = |path: &Path| {
-        let path = path.to_owned();
-        move |source| SnapshotError::File { path, source }
-    };
-    let mut files = vec![path.to_owned()];
-    if path.is_dir() {
-        let entries = std::fs::read_dir(path).map_err(wrong(path))?;
-        files = entries
-            .filter_map(|entry| entry.ok().map(|entry| entry.path()))
-            .collect();
-        files.retain(|file| {
-            file.is_dir()
-                || matches!(
-                    file.extension().and_then(|end| end.to_str()),
-                    Some("yaml" | "yml" | "json")
-                )
-        });
-        files.sort();
-    }
-    let mut objects = Vec::new();
-    for file in files {
-        if file.is_dir() {
-            objects.append(&mut read_path_trimmed(&file, trim)?);
-        } else {
-            let text = std::fs::read_to_string(&file).map_err(wrong(&file))?;
-            objects.append(&mut parse_trimmed(&text, trim)?);
-        }
-    }
-    Ok(objects)
-}
-
-/// Writes one file per object: `TABLE/NAMESPACE/NAME.yaml`, with `_` as the namespace of cluster-scoped
-/// objects.
-pub fn write_directory(state: &State, directory: &Path) -> Result<usize, SnapshotError> {
-    let mut count = 0;
-    let tables: Vec<Arc<Resource>> = state.resources.tables().cloned().collect();
-    for resource in tables {
-        for object in state.store.all(&resource.table) {
-            let meta = object.meta();
-            let namespace = if meta.namespace.is_empty() {
-                "_"
-            } else {
-                &meta.namespace
-            };
-            let location = directory.join(&*resource.table).join(namespace);
-            let file = location.join(format!("{}.yaml", meta.name.replace(':', "_")));
-            let text = yaml(&object.value())?;
-            let done = std::fs::create_dir_all(&location).and_then(|()| std::fs::write(&file, text));
-            done.map_err(|source| SnapshotError::File { path: file, source })?;
-            count += 1;
-        }
-    }
-    Ok(count)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -333,10 +297,13 @@ spec:
 
     #[test]
     fn documents_that_are_not_objects_are_rejected() {
-        assert_eq!(parse("- a\n").unwrap_err().to_string(), "document 1 is no object");
+        assert_eq!(
+            parse("- a\n").unwrap_err().to_string(),
+            "document 1 is not a Kubernetes object"
+        );
         assert_eq!(
             parse("a: b\n---\n{").unwrap_err().to_string(),
-            "document 2 cannot be read"
+            "cannot parse document 2"
         );
         assert!(parse("").unwrap().is_empty());
     }

@@ -53,7 +53,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
-    /// Write every object to this folder when it stops
+    /// Write every object to this directory when it stops; the directory must be empty or not exist
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
@@ -85,6 +85,9 @@ fn speed(text: &str) -> Result<f64, String> {
 /// Runs it.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let begun = Instant::now();
+    if let Some(directory) = &args.dump {
+        snapshot::check_dump_directory(directory).map_err(|error| unreadable(&error))?;
+    }
     let (cluster, ready) = prepare(args)?;
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
@@ -222,6 +225,10 @@ fn unreadable(error: &SnapshotError) -> CliError {
     let said = CliError::new(Kind::Manifest, chain(error));
     match error {
         SnapshotError::File { .. } => said,
+        SnapshotError::NotEmpty { .. } => said.hint("name a new directory: a dump never replaces files"),
+        SnapshotError::DirectoryLink { .. } | SnapshotError::SpecialFile { .. } => {
+            said.hint("remove it, or name a directory of regular files")
+        }
         _ => said.hint("a snapshot is what `kubectl get -A -o yaml` prints, or a folder of manifests"),
     }
 }

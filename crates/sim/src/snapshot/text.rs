@@ -349,7 +349,7 @@ mod tests {
         assert_eq!(parse(&deep(126)).unwrap().len(), 1);
         for text in [deep(127), format!("kind: List\nitems:\n- {}", deep(125))] {
             let error = parse(&text).unwrap_err().to_string();
-            assert_eq!(error, "document 1 is no object");
+            assert_eq!(error, "document 1 is not a Kubernetes object");
         }
         let list = format!("kind: List\nitems:\n- {}", deep(124));
         assert_eq!(parse(&list).unwrap().len(), 1);
