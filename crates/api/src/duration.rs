@@ -3,7 +3,8 @@
 use std::fmt;
 
 use jiff::SignedDuration;
-use mainstay_gostd::time::{DurationError, format_duration, parse_duration};
+pub use mainstay_gostd::time::DurationError;
+use mainstay_gostd::time::{format_duration, parse_duration};
 use serde::{Deserialize, Serialize};
 
 /// A duration field. It keeps the text: one bad duration must not make a whole object unreadable.

@@ -31,7 +31,7 @@ mod ztunnel;
 
 pub use cni::{CniSpec, CniStatus, IstioCni};
 pub use condition::{Condition, ConditionStatus, ConditionType, Conditions, derive_state};
-pub use duration::GoDuration;
+pub use duration::{DurationError, GoDuration};
 pub use istio::{Istio, IstioSpec, IstioStatus, RevisionSummary, UpdateStrategy, UpdateStrategyType};
 pub use meta::{ObjectMeta, OwnerReference, takes_precedence};
 pub use migration::{

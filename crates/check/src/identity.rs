@@ -1,4 +1,4 @@
-//! WritePreconditions and OwnedObjectsOnly: takes every step that changes something that exists, checks which version it names and whose it is.
+//! Checks `WritePreconditions` and `OwnedObjectsOnly`: the version and the owner of every object that a step changes.
 
 use mainstay_api::{ObjectKind, ObjectMeta};
 use mainstay_mesh::plan::Precondition;
@@ -11,55 +11,79 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
         .map(|metadata| metadata.uid.clone())
         .unwrap_or_default();
     for action in plan.actions() {
-        if let Some(seen) = action.precondition() {
-            version(snapshot, seen, found);
+        if let Some(object) = action.precondition() {
+            check_version(snapshot, object, found);
         }
         match action {
             Action::Uninstall(key) => {
                 found.expect(
                     Invariant::WritePreconditions,
                     !owner.is_empty() && key.owner == owner,
-                    || format!("release {} is removed without saying that it is ours", key.name),
+                    || format!("release {} is removed without its owner", key.name),
                 );
             }
-            Action::UpdateRevision(change) => mark(snapshot, &change.object, &owner, true, found),
-            Action::DeleteRevision(seen) | Action::DeleteTag(seen) => {
-                mark(snapshot, seen, &owner, false, found);
+            Action::UpdateRevision(change) => {
+                check_owner(snapshot, &change.object, Ownership::adoptable(&owner), found)
             }
-            Action::UpdateTag(change) => mark(snapshot, &change.object, &owner, false, found),
+            Action::DeleteRevision(object) | Action::DeleteTag(object) => {
+                check_owner(snapshot, object, Ownership::strict(&owner), found);
+            }
+            Action::UpdateTag(change) => {
+                check_owner(snapshot, &change.object, Ownership::strict(&owner), found)
+            }
             _ => {}
         }
     }
 }
 
-/// The version a write names is the one in the snapshot.
-fn version(snapshot: &Snapshot, seen: &Precondition, found: &mut Findings<'_>) {
-    let named = !seen.uid.is_empty() && !seen.resource_version.is_empty();
-    let same = there(snapshot, &seen.subject) == Some((&seen.uid, &seen.resource_version));
+/// The version a write names must be the one in the snapshot.
+fn check_version(snapshot: &Snapshot, object: &Precondition, found: &mut Findings<'_>) {
+    let named = !object.uid.is_empty() && !object.resource_version.is_empty();
+    let same = observed_version(snapshot, &object.subject) == Some((&object.uid, &object.resource_version));
     found.expect(Invariant::WritePreconditions, named && same, || {
         format!(
             "{} is written as {:?} at {:?}",
-            seen.subject, seen.uid, seen.resource_version
+            object.subject, object.uid, object.resource_version
         )
     });
 }
 
-/// The object is the subject's own, or nobody's where it may be taken over.
-fn mark(snapshot: &Snapshot, seen: &Precondition, owner: &str, takes_over: bool, found: &mut Findings<'_>) {
-    let ours = metadata(snapshot, &seen.subject).is_some_and(|object| {
-        let nobodys = takes_over && object.controller().is_none();
-        let controlled = object
-            .controller()
-            .is_none_or(|controller| controller.uid == owner);
-        nobodys || (controlled && object.is_owned_by(owner))
+/// The owner that an object must have.
+struct Ownership<'a> {
+    owner: &'a str,
+    /// Whether an object without a controller may be adopted.
+    adopts: bool,
+}
+
+impl<'a> Ownership<'a> {
+    fn strict(owner: &'a str) -> Self {
+        Self { owner, adopts: false }
+    }
+
+    fn adoptable(owner: &'a str) -> Self {
+        Self { owner, adopts: true }
+    }
+}
+
+fn check_owner(
+    snapshot: &Snapshot,
+    object: &Precondition,
+    expected: Ownership<'_>,
+    found: &mut Findings<'_>,
+) {
+    let is_owned = metadata(snapshot, &object.subject).is_some_and(|metadata| {
+        let controller = metadata.controller();
+        let is_adopted = expected.adopts && controller.is_none();
+        let is_controlled = controller.is_none_or(|controller| controller.uid == expected.owner);
+        is_adopted || (is_controlled && metadata.is_owned_by(expected.owner))
     });
-    found.expect(Invariant::OwnedObjectsOnly, ours, || {
-        format!("{} is not ours", seen.subject)
+    found.expect(Invariant::OwnedObjectsOnly, is_owned, || {
+        format!("{} is not owned by the subject", object.subject)
     });
 }
 
-/// Identity and version of what is there.
-fn there<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<(&'a String, &'a String)> {
+/// Returns UID and resource version of an observed object.
+fn observed_version<'a>(snapshot: &'a Snapshot, subject: &Subject) -> Option<(&'a String, &'a String)> {
     match subject {
         Subject::Namespace(name) => {
             let namespace = snapshot.namespace(name)?;

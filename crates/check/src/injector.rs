@@ -1,4 +1,5 @@
-//! NoDeleteInUse and OneInjectorPerNamespace: takes every step that takes an injector away or puts one up, checks who refers to it and whether it is ready.
+//! Checks `NoDeleteInUse` and `OneInjectorPerNamespace`: references to and readiness of every injector that a step
+//! removes or installs.
 
 use mainstay_api::{
     ConditionStatus, ConditionType, Istio, IstioRevision, IstioRevisionTag, ObjectKind, TargetKind, names,
@@ -14,13 +15,13 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     found.expect(
         Invariant::NoDeleteInUse,
         plan.is_empty() || snapshot.is_complete(),
-        || "a plan from a half-filled snapshot".into(),
+        || "planned before every source was listed".into(),
     );
     for action in plan.actions() {
         match action {
-            Action::DeleteRevision(seen) => revision_deleted(snapshot, plan, seen.name(), found),
-            Action::DeleteTag(seen) => tag_deleted(snapshot, plan, seen.name(), found),
-            Action::Install(release) => put_up(snapshot, plan, release, found),
+            Action::DeleteRevision(object) => revision_deleted(snapshot, plan, object.name(), found),
+            Action::DeleteTag(object) => tag_deleted(snapshot, plan, object.name(), found),
+            Action::Install(release) => installed(snapshot, plan, release, found),
             Action::WriteStatus {
                 status: NewStatus::Tag(status),
                 ..
@@ -38,7 +39,7 @@ fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Fi
             references.counts(name)
         )
     });
-    let blind: Vec<_> = [
+    let unreadable: Vec<_> = [
         Source::Namespaces,
         Source::Pods,
         Source::Objects(ObjectKind::IstioRevisionTag),
@@ -46,16 +47,16 @@ fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Fi
     .into_iter()
     .filter(|source| snapshot.readable(*source).is_err())
     .collect();
-    found.expect(Invariant::NoDeleteInUse, blind.is_empty(), || {
-        format!("{name} is deleted although {blind:?} cannot be read")
+    found.expect(Invariant::NoDeleteInUse, unreadable.is_empty(), || {
+        format!("{name} is deleted although {unreadable:?} cannot be read")
     });
     let revision = snapshot.revisions().get(name);
-    let everybodys = |revision: &IstioRevision| {
+    let is_default_for_all = |revision: &IstioRevision| {
         name == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default()
     };
     found.expect(
         Invariant::NoDeleteInUse,
-        !revision.is_some_and(everybodys),
+        !revision.is_some_and(is_default_for_all),
         || format!("{name} serves all namespaces"),
     );
     found.expect(
@@ -65,7 +66,7 @@ fn revision_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Fi
     );
 }
 
-/// Known to be unused for the whole grace period of its Istio.
+/// Whether the revision is known to be unused for the whole grace period of its Istio.
 fn is_expired(snapshot: &Snapshot, plan: &Plan, revision: Option<&IstioRevision>) -> bool {
     let istio = snapshot.istios().get(plan.subject.name());
     let condition = revision.map(|revision| revision.status.conditions.get(&ConditionType::InUse));
@@ -78,23 +79,23 @@ fn is_expired(snapshot: &Snapshot, plan: &Plan, revision: Option<&IstioRevision>
     since.is_some_and(|since| since.after(grace_period(istio)) <= snapshot.now)
 }
 
-/// A tag that workloads refer to goes only to make room for its Istio's own revision of that name.
+/// A tag that is in use is deleted only to free the name for the active revision of its Istio.
 fn tag_deleted(snapshot: &Snapshot, plan: &Plan, name: &str, found: &mut Findings<'_>) {
     let istio = snapshot.istios().get(plan.subject.name());
     let active = istio.and_then(|istio| active_revision_name(snapshot, istio).ok());
-    let makes_room = active.is_some_and(|active| active == name);
+    let frees_name = active.is_some_and(|active| active == name);
     let listed = istio.is_some_and(|istio| {
         let older = |other: &Istio| takes_precedence(&other.metadata, &istio.metadata);
         requested_tags(istio).iter().any(|wanted| wanted == name) && !snapshot.claimants(name).any(older)
     });
     let used = snapshot.references().uses_tag(name);
-    found.expect(Invariant::NoDeleteInUse, makes_room || !(used || listed), || {
-        format!("tag {name} is deleted although it is wanted")
+    found.expect(Invariant::NoDeleteInUse, frees_name || !(used || listed), || {
+        format!("tag {name} is deleted although it is in use or requested")
     });
 }
 
-/// Of a revision and a tag of one name only the first one serves it.
-fn put_up(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
+/// Of a revision and a tag with the same name, only the one that takes precedence may install anything.
+fn installed(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findings<'_>) {
     let name = plan.subject.name();
     let (Some(revision), Some(tag)) = (snapshot.revisions().get(name), snapshot.tags().get(name)) else {
         return;
@@ -107,23 +108,26 @@ fn put_up(snapshot: &Snapshot, plan: &Plan, release: &Release, found: &mut Findi
         _ => false,
     };
     found.expect(Invariant::OneInjectorPerNamespace, !loses, || {
-        format!("{} serves a name that belongs to another", release.key.name)
+        format!(
+            "{} serves a name that belongs to another object",
+            release.key.name
+        )
     });
 }
 
-/// A floating tag leaves a living revision only for a ready one.
+/// A floating tag leaves an existing revision only for a ready one.
 fn tag_moved(snapshot: &Snapshot, name: &str, to: &str, found: &mut Findings<'_>) {
     let Some(tag) = snapshot.tags().get(name) else {
         return;
     };
     let moves = tag.status.istio_revision != to && tag.spec.target_ref.target() == TargetKind::Istio;
-    let living = snapshot.revisions().get(&tag.status.istio_revision);
-    let living =
-        living.is_some_and(|revision| !revision.metadata.is_deleting() && !revision.spec.is_remote());
+    let current = snapshot.revisions().get(&tag.status.istio_revision);
+    let is_live =
+        current.is_some_and(|revision| !revision.metadata.is_deleting() && !revision.spec.is_remote());
     let ready = snapshot.revisions().get(to).is_some_and(is_ready);
     found.expect(
         Invariant::OneInjectorPerNamespace,
-        !(moves && living) || ready,
+        !(moves && is_live) || ready,
         || moved(tag, to),
     );
 }

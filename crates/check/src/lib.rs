@@ -1,11 +1,9 @@
-//! Does a plan keep its promises? Takes a snapshot and a plan, gives the invariants the plan would break. Knows no planner's
-//! reasons: what it checks it works out for itself, from the snapshot.
+//! Checks a plan against the invariants. Everything that is checked is derived from the snapshot, independently of the
+//! planner; only the settings of a migration are read by the same parser.
 //!
 //! ```text
-//! Snapshot, Plan ──check()──▶ Vec<Violation>      (empty for a good plan)
+//! Snapshot, Plan ──check()──▶ Vec<Violation>      (empty for a valid plan)
 //! ```
-//!
-//! The numbers are those of the reliability plan. *Absent on purpose:* I13 (about waves of clusters) and I18 (about rendering).
 
 mod identity;
 mod injector;
@@ -17,46 +15,47 @@ use std::fmt;
 
 use mainstay_mesh::{Plan, Snapshot, Subject};
 
-/// What must always hold.
+/// A property that no plan may violate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
-    /// Never more workloads are disturbed by us than a batch holds.
+    /// At most as many workloads are restarting because of us as a batch holds.
     BatchSize,
-    /// No workload is restarted while it is still coming up after we restarted it: how many of its pods go at once is for its own controller to
-    /// decide, and it decides for one change at a time.
+    /// No workload is restarted while its rollout after our last restart is not complete: its controller limits the
+    /// number of unavailable pods for one rollout at a time only.
     NoRestartDuringRollout,
-    /// A workload that has arrived is not moved again, and nobody moves one without being asked.
+    /// A migrated workload is not restarted again, and no workload is restarted unless its Istio requests it.
     NoRepeatedMove,
-    /// Moved, failed, skipped and outstanding workloads are all there are.
+    /// Migrated, failed, skipped and outstanding workloads add up to the total.
     CompleteCounts,
-    /// Within one migration the number of moved workloads never goes down.
+    /// Within one migration the number of migrated workloads never decreases.
     MonotonicProgress,
-    /// A status is about the generation that was seen, never about an older one than before.
+    /// The observed generation of a status never decreases and never exceeds the generation of the object.
     ObservedGeneration,
-    /// The moment of a condition changes if and only if its status does.
+    /// The transition time of a condition changes if and only if its status does.
     TransitionTime,
-    /// What anything refers to is never deleted; what may be, only after its grace period, and never when nobody can tell.
+    /// No revision or tag is deleted while it is in use, within its grace period, or while its use is unknown.
     NoDeleteInUse,
-    /// Each injected namespace has one live injector: no tag moves to a revision that is not ready, no two objects serve one name.
+    /// Each injected namespace has one ready injector: no tag moves to a revision that is not ready, and no two objects
+    /// serve one name.
     OneInjectorPerNamespace,
-    /// Nothing that exists is changed or deleted without saying which version of it was seen.
+    /// Every change or deletion names the observed version of its object.
     WritePreconditions,
-    /// While a migration is paused nothing of it starts.
+    /// While a migration is paused, no workload is restarted and no namespace relabelled.
     PauseStartsNothing,
-    /// After a failure nothing starts if that was asked for, and everything goes on if it was not.
+    /// After a failure no batch starts under `FailFast`, and the migration continues otherwise.
     FailurePolicy,
-    /// What does not carry our mark is never changed or deleted.
+    /// Only objects that the subject owns are changed or deleted.
     OwnedObjectsOnly,
-    /// A plan follows from the snapshot alone, and holds no step that changes nothing.
+    /// A plan is a function of the snapshot, and every step changes something.
     MinimalPlan,
-    /// Steps come in the order of what depends on what, the status last.
+    /// Steps are ordered by their dependencies, the status last.
     StepOrder,
-    /// A finalizer goes only after what it guards is known to be gone.
+    /// A finalizer is removed only after everything it guards is known to be gone.
     FinalizerLast,
 }
 
 impl Invariant {
-    /// All that are checked here.
+    /// All invariants.
     pub const ALL: [Self; 16] = [
         Self::BatchSize,
         Self::NoRestartDuringRollout,
@@ -77,14 +76,14 @@ impl Invariant {
     ];
 }
 
-/// A promise a plan would break.
+/// An invariant that a plan violates.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// Which.
+    /// The violated invariant.
     pub invariant: Invariant,
-    /// Whose plan it is.
+    /// The subject of the plan.
     pub subject: Subject,
-    /// How.
+    /// How the plan violates it.
     pub detail: String,
 }
 
@@ -92,38 +91,38 @@ impl fmt::Display for Violation {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(
             f,
-            "{:?} broken by the plan of {}: {}",
+            "{:?} violated by the plan of {}: {}",
             self.invariant, self.subject, self.detail
         )
     }
 }
 
-/// Everything `plan` would break if it were carried out on `snapshot`.
+/// Returns the invariants that `plan` violates when it is executed on `snapshot`.
 #[must_use]
 pub fn check(snapshot: &Snapshot, plan: &Plan) -> Vec<Violation> {
     let mut found = Findings {
         subject: &plan.subject,
-        broken: Vec::new(),
+        violations: Vec::new(),
     };
     status::check(snapshot, plan, &mut found);
     identity::check(snapshot, plan, &mut found);
     injector::check(snapshot, plan, &mut found);
     migration::check(snapshot, plan, &mut found);
     order::check(snapshot, plan, &mut found);
-    found.broken
+    found.violations
 }
 
-/// What was found so far.
+/// Violations found so far.
 struct Findings<'a> {
     subject: &'a Subject,
-    broken: Vec<Violation>,
+    violations: Vec<Violation>,
 }
 
 impl Findings<'_> {
-    /// Notes a breach unless `holds`.
+    /// Records a violation unless `holds`.
     fn expect(&mut self, invariant: Invariant, holds: bool, detail: impl FnOnce() -> String) {
         if !holds {
-            self.broken.push(Violation {
+            self.violations.push(Violation {
                 invariant,
                 subject: self.subject.clone(),
                 detail: detail(),

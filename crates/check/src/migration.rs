@@ -1,9 +1,8 @@
-//! BatchSize, NoRestartDuringRollout, NoRepeatedMove, CompleteCounts, MonotonicProgress, PauseStartsNothing and FailurePolicy: takes plans that move workloads or report on it, and counts for itself what they would disturb.
+//! Checks the invariants about workload migration. Derives the state of workloads independently of the planner.
 
-use jiff::{SignedDuration, Timestamp};
-use mainstay_api::{
-    FailurePolicy, Istio, MigrationState, OwnerReference, WorkloadMigration, WorkloadMigrationStatus,
-};
+use jiff::Timestamp;
+use mainstay_api::{Istio, MigrationState, OwnerReference, WorkloadMigrationStatus};
+use mainstay_mesh::migration::MigrationSettings;
 use mainstay_mesh::plan::{Move, NewStatus};
 use mainstay_mesh::workload::{Workload, WorkloadKey};
 use mainstay_mesh::{Action, Plan, Snapshot, Subject};
@@ -13,10 +12,10 @@ use crate::{Findings, Invariant};
 pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) {
     for action in plan.actions() {
         match action {
-            Action::MoveWorkload(step) => moves(snapshot, step, found),
+            Action::MoveWorkload(step) => check_move(snapshot, step, found),
             Action::RelabelNamespace(relabel) => {
-                let mover = owner(snapshot, &relabel.revision);
-                unpaused(mover, &plan.subject, found);
+                let migration = Migration::to_revision(snapshot, &relabel.revision);
+                check_pause(migration.as_ref(), &plan.subject, found);
             }
             Action::WriteStatus {
                 status: NewStatus::Istio(status),
@@ -24,7 +23,7 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
             } => {
                 let istio = snapshot.istios().get(plan.subject.name());
                 if let Some((istio, new)) = istio.zip(status.workload_migration.as_ref()) {
-                    counts(istio, new, found);
+                    check_counts(istio, new, found);
                 }
             }
             _ => {}
@@ -32,60 +31,61 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
     }
 }
 
-fn moves(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
-    let mover = owner(snapshot, &step.record.revision);
-    let Some((istio, wanted)) = mover.and_then(|istio| Some((istio, settings(istio)?))) else {
+/// The migration of one Istio.
+struct Migration<'a> {
+    snapshot: &'a Snapshot,
+    istio: &'a Istio,
+    settings: MigrationSettings,
+}
+
+fn check_move(snapshot: &Snapshot, step: &Move, found: &mut Findings<'_>) {
+    let target = &step.record.revision;
+    let Some(migration) = Migration::to_revision(snapshot, target) else {
         found.expect(Invariant::NoRepeatedMove, false, || {
-            format!("{} is moved although nobody asks for it", step.object.subject)
+            format!(
+                "{} is restarted although no Istio requests it",
+                step.object.subject
+            )
         });
         return;
     };
     let Subject::Workload(key) = &step.object.subject else {
         return;
     };
-    unpaused(mover, &step.object.subject, found);
-    let size = wanted
-        .batched
-        .as_ref()
-        .and_then(|batched| batched.batch_size)
-        .unwrap_or(1);
-    let others = disturbed(snapshot, istio, key);
-    found.expect(
-        Invariant::BatchSize,
-        i32::try_from(others).is_ok_and(|others| others < size),
-        || format!("{others} others are disturbed, and {size} may be at a time"),
-    );
-    let busy = snapshot
-        .workload(key)
-        .is_some_and(|workload| is_disturbed(snapshot, istio, workload));
-    found.expect(Invariant::NoRestartDuringRollout, !busy, || {
-        format!("{key} is still coming up after its last restart")
+    check_pause(Some(&migration), &step.object.subject, found);
+    let (size, others) = (migration.settings.batch_size, migration.restarting_except(key));
+    found.expect(Invariant::BatchSize, others < size, || {
+        format!("{others} other workloads are restarting, the batch size is {size}")
     });
-    let arrived = snapshot.workload(key).is_some_and(|workload| {
+    let workload = snapshot.workload(key);
+    let is_restarting = workload.is_some_and(|workload| migration.is_restarting(workload));
+    found.expect(Invariant::NoRestartDuringRollout, !is_restarting, || {
+        format!("the rollout of {key} after its last restart is not complete")
+    });
+    let is_migrated = workload.is_some_and(|workload| {
         workload.rollout.complete
-            && pods_elsewhere(snapshot, key, &step.record.revision) == 0
+            && pods_on_other_revisions(snapshot, key, target) == 0
             && has_pods(snapshot, key)
     });
-    found.expect(Invariant::NoRepeatedMove, !arrived, || {
-        format!("{key} is there already")
+    found.expect(Invariant::NoRepeatedMove, !is_migrated, || {
+        format!("{key} is on the target revision already")
     });
-    let failed = wanted.failure_policy == Some(FailurePolicy::FailFast)
-        && snapshot
-            .workloads()
-            .any(|(other, workload)| is_late(snapshot, istio, (other, workload), &step.record.revision));
-    found.expect(Invariant::FailurePolicy, !failed, || {
-        format!("{key} is moved after a failure")
-    });
-}
-
-fn unpaused(mover: Option<&Istio>, subject: &Subject, found: &mut Findings<'_>) {
-    let paused = mover.and_then(settings).is_some_and(|wanted| wanted.paused);
-    found.expect(Invariant::PauseStartsNothing, !paused, || {
-        format!("{subject} is touched while all is paused")
+    let mut workloads = snapshot.workloads();
+    let has_failed = migration.settings.fail_fast
+        && workloads.any(|(other, workload)| migration.has_failed(other, workload, target));
+    found.expect(Invariant::FailurePolicy, !has_failed, || {
+        format!("{key} is restarted after a failure")
     });
 }
 
-fn counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>) {
+fn check_pause(migration: Option<&Migration<'_>>, subject: &Subject, found: &mut Findings<'_>) {
+    let is_paused = migration.is_some_and(|migration| migration.settings.paused);
+    found.expect(Invariant::PauseStartsNothing, !is_paused, || {
+        format!("{subject} is changed while the migration is paused")
+    });
+}
+
+fn check_counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>) {
     let parts = [
         new.migrated_workloads,
         new.failed_workloads,
@@ -93,30 +93,85 @@ fn counts(istio: &Istio, new: &WorkloadMigrationStatus, found: &mut Findings<'_>
     ];
     let sum: i32 = parts.iter().sum();
     let fits = parts.iter().all(|part| *part >= 0) && sum <= new.total_workloads;
-    let over =
+    let is_complete =
         new.state != MigrationState::Completed || (sum == new.total_workloads && new.failed_workloads == 0);
-    found.expect(Invariant::CompleteCounts, fits && over, || {
+    found.expect(Invariant::CompleteCounts, fits && is_complete, || {
         format!("{:?}: {parts:?} of {}", new.state, new.total_workloads)
     });
     let old = istio.status.workload_migration.as_ref();
     let before = old.filter(|old| old.target_revision == new.target_revision);
-    let lost = before.is_some_and(|old| new.migrated_workloads < old.migrated_workloads);
-    found.expect(Invariant::MonotonicProgress, !lost, || {
-        "fewer workloads were moved than before".into()
+    let decreases = before.is_some_and(|old| new.migrated_workloads < old.migrated_workloads);
+    found.expect(Invariant::MonotonicProgress, !decreases, || {
+        "the number of migrated workloads decreases".into()
     });
-    let fails_fast =
-        settings(istio).is_some_and(|wanted| wanted.failure_policy == Some(FailurePolicy::FailFast));
-    let gave_up = new.state == MigrationState::Failed && sum < new.total_workloads;
-    found.expect(Invariant::FailurePolicy, fails_fast || !gave_up, || {
-        "a failure stops others, which nobody asked for".into()
+    let fails_fast = MigrationSettings::from_istio(istio).is_some_and(|settings| settings.fail_fast);
+    let gives_up = new.state == MigrationState::Failed && sum < new.total_workloads;
+    found.expect(Invariant::FailurePolicy, fails_fast || !gives_up, || {
+        "a failure stops the migration although the policy is ContinueOnError".into()
     });
 }
 
-fn settings(istio: &Istio) -> Option<&WorkloadMigration> {
-    istio.spec.update_strategy.as_ref()?.workload_migration.as_ref()
+impl<'a> Migration<'a> {
+    /// Returns the migration of the Istio that owns a revision.
+    fn to_revision(snapshot: &'a Snapshot, revision: &str) -> Option<Self> {
+        let istio = owner(snapshot, revision)?;
+        Some(Self {
+            snapshot,
+            istio,
+            settings: MigrationSettings::from_istio(istio)?,
+        })
+    }
+
+    fn restarting_except(&self, except: &WorkloadKey) -> usize {
+        let others = self.snapshot.workloads().filter(|(key, _)| *key != except);
+        others
+            .filter(|(_, workload)| self.is_restarting(workload))
+            .count()
+    }
+
+    /// Whether the Istio restarted a workload whose rollout is not complete and that is within its readiness timeout.
+    fn is_restarting(&self, workload: &Workload) -> bool {
+        let Some(record) = &workload.record else {
+            return false;
+        };
+        let owner = owner(self.snapshot, &record.revision);
+        owner.is_some_and(|owner| owner.metadata.uid == self.istio.metadata.uid)
+            && !workload.rollout.complete
+            && !workload.rollout.was_complete
+            && self.deadline(workload) > self.snapshot.now
+    }
+
+    /// Whether a workload was restarted on a revision and not ready in time.
+    fn has_failed(&self, key: &WorkloadKey, workload: &Workload, revision: &str) -> bool {
+        let record = workload.record.as_ref();
+        record.is_some_and(|record| record.revision == revision)
+            && revision_of(self.snapshot, key, workload) == Some(revision)
+            && !self.is_skipped(key, workload)
+            && !workload.rollout.was_complete
+            && pods_on_other_revisions(self.snapshot, key, revision) > 0
+            && self.deadline(workload) <= self.snapshot.now
+    }
+
+    /// Whether a workload is not migrated on purpose. Such a workload cannot fail.
+    fn is_skipped(&self, key: &WorkloadKey, workload: &Workload) -> bool {
+        let namespace = self.snapshot.namespace(key.namespace());
+        let is_kind_selected = self.settings.kinds.contains(&key.kind());
+        workload.deleting
+            || workload.skip
+            || workload.paused
+            || workload.on_delete
+            || namespace.is_some_and(|namespace| namespace.skip_migration)
+            || !is_kind_selected
+    }
+
+    fn deadline(&self, workload: &Workload) -> Timestamp {
+        let timeout = workload.timeout.unwrap_or(self.settings.readiness_timeout);
+        let started = workload.record.as_ref().map(|record| record.started);
+        started.map_or(Timestamp::MIN, |started| started.after(timeout))
+    }
 }
 
-/// The Istio that owns a revision.
+/// Returns the Istio that owns a revision.
 fn owner<'a>(snapshot: &'a Snapshot, revision: &str) -> Option<&'a Istio> {
     let owner: &OwnerReference = snapshot.revisions().get(revision)?.metadata.controller()?;
     snapshot
@@ -125,77 +180,19 @@ fn owner<'a>(snapshot: &'a Snapshot, revision: &str) -> Option<&'a Istio> {
         .filter(|istio| istio.metadata.uid == owner.uid)
 }
 
-/// Workloads but this one that an Istio restarted and that have not come up again, and still have time to.
-fn disturbed(snapshot: &Snapshot, istio: &Istio, but: &WorkloadKey) -> usize {
-    let others = snapshot
-        .workloads()
-        .filter(|(key, workload)| *key != but && is_disturbed(snapshot, istio, workload));
-    others.count()
-}
-
-/// A workload that an Istio restarted and that has not come up again, and still has time to.
-fn is_disturbed(snapshot: &Snapshot, istio: &Istio, workload: &Workload) -> bool {
-    let Some(mark) = &workload.record else {
-        return false;
-    };
-    let ours = owner(snapshot, &mark.revision).is_some_and(|owner| owner.metadata.uid == istio.metadata.uid);
-    ours && !workload.rollout.complete
-        && !workload.rollout.was_complete
-        && deadline(istio, workload) > snapshot.now
-}
-
-/// A workload that was sent to a revision and did not come up in time.
-fn is_late(
-    snapshot: &Snapshot,
-    istio: &Istio,
-    (key, workload): (&WorkloadKey, &Workload),
-    revision: &str,
-) -> bool {
-    let sent = workload
-        .record
-        .as_ref()
-        .is_some_and(|mark| mark.revision == revision);
-    sent && leads_to(snapshot, key, workload) == Some(revision)
-        && !is_left_alone(snapshot, istio, (key, workload))
-        && !workload.rollout.was_complete
-        && pods_elsewhere(snapshot, key, revision) > 0
-        && deadline(istio, workload) <= snapshot.now
-}
-
-/// Where the labels of a workload lead.
-fn leads_to<'a>(snapshot: &'a Snapshot, key: &WorkloadKey, workload: &'a Workload) -> Option<&'a str> {
-    let chosen = snapshot.references().selected_by_namespace(key.namespace());
-    let name = chosen
+/// Returns the revision that the labels of a workload refer to.
+fn revision_of<'a>(snapshot: &'a Snapshot, key: &WorkloadKey, workload: &'a Workload) -> Option<&'a str> {
+    let by_namespace = snapshot.references().selected_by_namespace(key.namespace());
+    let name = by_namespace
         .or(workload.requested_revision())
         .filter(|_| !workload.is_opted_out())?;
     let revision = snapshot.revisions().get(name).map(mainstay_api::Resource::name);
     revision.or_else(|| Some(snapshot.tags().get(name)?.status.istio_revision.as_str()))
 }
 
-/// What nobody may move cannot fail either.
-fn is_left_alone(snapshot: &Snapshot, istio: &Istio, (key, workload): (&WorkloadKey, &Workload)) -> bool {
-    let space = snapshot
-        .namespace(key.namespace())
-        .is_some_and(|space| space.skip_migration);
-    let kinds = settings(istio)
-        .map(|wanted| wanted.kinds.as_slice())
-        .unwrap_or_default();
-    let selected = kinds.iter().any(|kind| kind == key.kind().name())
-        || (kinds.is_empty() && key.kind() == mainstay_mesh::workload::WorkloadKind::Deployment);
-    workload.deleting || workload.skip || workload.paused || workload.on_delete || space || !selected
-}
-
-fn deadline(istio: &Istio, workload: &Workload) -> Timestamp {
-    let batched = settings(istio).and_then(|wanted| wanted.batched.as_ref());
-    let span = batched.and_then(|batched| batched.readiness_timeout.as_ref()?.span().ok());
-    let span = workload.timeout.or(span).unwrap_or(SignedDuration::from_mins(5));
-    let started = workload.record.as_ref().map(|mark| mark.started);
-    started.map_or(Timestamp::MIN, |started| started.after(span))
-}
-
-fn pods_elsewhere(snapshot: &Snapshot, key: &WorkloadKey, revision: &str) -> usize {
-    let crew = snapshot.references().pods_by_revision(key);
-    crew.into_iter()
+fn pods_on_other_revisions(snapshot: &Snapshot, key: &WorkloadKey, revision: &str) -> usize {
+    let pods = snapshot.references().pods_by_revision(key);
+    pods.into_iter()
         .flatten()
         .filter(|(name, _)| ***name != *revision)
         .map(|(_, count)| count)
@@ -203,8 +200,6 @@ fn pods_elsewhere(snapshot: &Snapshot, key: &WorkloadKey, revision: &str) -> usi
 }
 
 fn has_pods(snapshot: &Snapshot, key: &WorkloadKey) -> bool {
-    snapshot
-        .references()
-        .pods_by_revision(key)
-        .is_some_and(|crew| !crew.is_empty())
+    let pods = snapshot.references().pods_by_revision(key);
+    pods.is_some_and(|pods| !pods.is_empty())
 }

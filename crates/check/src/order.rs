@@ -1,4 +1,4 @@
-//! MinimalPlan, StepOrder and FinalizerLast: takes the steps as a sequence, checks that they follow from the snapshot, come in order, and clean up first.
+//! Checks `MinimalPlan`, `StepOrder` and `FinalizerLast`: the steps of a plan as a sequence.
 
 use mainstay_api::{Kind, ObjectKind, Resource, names};
 use mainstay_mesh::plan::ReleaseKey;
@@ -8,17 +8,16 @@ use mainstay_mesh::{Action, Plan, Requeue, Snapshot, Subject, plan};
 use crate::{Findings, Invariant};
 
 pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
-    let again = plan(snapshot, &planned.subject);
-    found.expect(Invariant::MinimalPlan, again == *planned, || {
-        "planning again gives another plan".into()
+    let replanned = plan(snapshot, &planned.subject);
+    found.expect(Invariant::MinimalPlan, replanned == *planned, || {
+        "planning again returns another plan".into()
     });
-    // Whoever has nothing to do and looks again at a moment that has passed never comes to rest.
-    let restless =
-        planned.is_empty() && matches!(planned.requeue, Requeue::At(moment) if moment <= snapshot.now);
-    found.expect(Invariant::MinimalPlan, !restless, || {
-        format!("nothing is to be done, and it looks again {:?}", planned.requeue)
+    // An empty plan that is requeued at a time in the past would loop.
+    let loops = planned.is_empty() && matches!(planned.requeue, Requeue::At(time) if time <= snapshot.now);
+    found.expect(Invariant::MinimalPlan, !loops, || {
+        format!("an empty plan is requeued {:?}", planned.requeue)
     });
-    quiet(snapshot, planned, found);
+    check_changes(snapshot, planned, found);
     let ranks: Vec<u8> = planned.actions().filter_map(rank).collect();
     found.expect(Invariant::StepOrder, ranks.is_sorted(), || {
         format!("steps of ranks {ranks:?}")
@@ -29,12 +28,12 @@ pub(super) fn check(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_
     if removes {
         let left = left_over(snapshot, &planned.subject);
         found.expect(Invariant::FinalizerLast, left.is_empty(), || {
-            format!("{left:?} may still be there")
+            format!("{left:?} may still exist")
         });
     }
 }
 
-/// What comes before what. Events may stand anywhere: nothing depends on them.
+/// Returns the position of an action in the order of dependencies. Events may be anywhere: nothing depends on them.
 fn rank(action: &Action) -> Option<u8> {
     Some(match action {
         Action::AddFinalizer { .. }
@@ -53,10 +52,10 @@ fn rank(action: &Action) -> Option<u8> {
     })
 }
 
-/// No step changes nothing.
-fn quiet(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
+/// Every step must change something.
+fn check_changes(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
     for action in planned.actions() {
-        let idle = match action {
+        let is_noop = match action {
             Action::Install(release) => {
                 snapshot.release(&release.key) == Some(&ReleaseFact::Applied(release.clone()))
             }
@@ -76,13 +75,13 @@ fn quiet(snapshot: &Snapshot, planned: &Plan, found: &mut Findings<'_>) {
                 .is_some_and(|tag| tag.spec == change.spec),
             _ => false,
         };
-        found.expect(Invariant::MinimalPlan, !idle, || {
+        found.expect(Invariant::MinimalPlan, !is_noop, || {
             format!("{action:?} changes nothing")
         });
     }
 }
 
-/// Releases of the subject that are not known to be gone: those it must have had, and those known of it.
+/// Returns the releases of the subject that are not known to be gone: those it must have installed, and those recorded.
 fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
     let name = subject.name();
     let operator = snapshot.settings.operator_namespace.as_str();
@@ -91,9 +90,9 @@ fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
     let (owner, installed) = match subject {
         Subject::Object(ObjectKind::IstioRevision, _) => {
             let revision = snapshot.revisions().get(name);
-            let istiod = revision.map(|one| {
+            let istiod = revision.map(|revision| {
                 (
-                    one.spec.namespace.clone(),
+                    revision.spec.namespace.clone(),
                     names::release(name, names::ISTIOD_CHART),
                 )
             });
@@ -104,10 +103,10 @@ fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
         }
         Subject::Object(ObjectKind::IstioRevisionTag, _) => {
             let tag = snapshot.tags().get(name);
-            let home = tag
+            let namespace = tag
                 .map(|tag| tag.status.istiod_namespace.clone())
-                .filter(|home| !home.is_empty());
-            let webhooks = home.map(|home| (home, names::release(name, names::TAGS_CHART)));
+                .filter(|namespace| !namespace.is_empty());
+            let webhooks = namespace.map(|namespace| (namespace, names::release(name, names::TAGS_CHART)));
             (
                 uid(tag),
                 webhooks.into_iter().chain(base(names::BASE_CHART)).collect(),
@@ -124,7 +123,8 @@ fn left_over(snapshot: &Snapshot, subject: &Subject) -> Vec<ReleaseKey> {
         }
         Subject::Object(ObjectKind::ZTunnel, _) => {
             let ztunnel = snapshot.ztunnels().get(name);
-            let release = ztunnel.map(|one| (one.spec.namespace.clone(), names::ZTUNNEL_RELEASE.to_owned()));
+            let release =
+                ztunnel.map(|ztunnel| (ztunnel.spec.namespace.clone(), names::ZTUNNEL_RELEASE.to_owned()));
             (uid(ztunnel), release.into_iter().collect())
         }
         Subject::Object(ObjectKind::Istio, _)

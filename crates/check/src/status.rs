@@ -1,4 +1,4 @@
-//! ObservedGeneration, TransitionTime and the quiet half of MinimalPlan: takes the status a plan writes, compares it with the one that is there.
+//! Checks `ObservedGeneration`, `TransitionTime` and, for the status, `MinimalPlan`.
 
 use jiff::Timestamp;
 use mainstay_api::{Conditions, Kind, Resource, Status};
@@ -26,24 +26,24 @@ pub(super) fn check(snapshot: &Snapshot, plan: &Plan, found: &mut Findings<'_>) 
 fn compare<S: Kind>(now: Timestamp, object: Option<&Resource<S>>, new: &S::Status, found: &mut Findings<'_>) {
     let Some(object) = object else {
         found.expect(Invariant::WritePreconditions, false, || {
-            "the status of an object that is not there".into()
+            "the status of an object that does not exist".into()
         });
         return;
     };
-    let (old, seen) = (object.status.observed_generation(), new.observed_generation());
+    let (old, observed) = (object.status.observed_generation(), new.observed_generation());
     let generation = object.metadata.generation;
     found.expect(
         Invariant::ObservedGeneration,
-        seen >= old && seen <= generation,
-        || format!("observedGeneration {old} becomes {seen} at generation {generation}"),
+        observed >= old && observed <= generation,
+        || format!("observedGeneration {old} becomes {observed} at generation {generation}"),
     );
     found.expect(Invariant::MinimalPlan, object.status != *new, || {
-        "a status that is there already".into()
+        "the status is unchanged".into()
     });
-    moments(now, object.status.conditions(), new.conditions(), found);
+    check_times(now, object.status.conditions(), new.conditions(), found);
 }
 
-fn moments(now: Timestamp, old: &Conditions, new: &Conditions, found: &mut Findings<'_>) {
+fn check_times(now: Timestamp, old: &Conditions, new: &Conditions, found: &mut Findings<'_>) {
     for condition in &new.0 {
         let was = old.find(&condition.kind);
         let holds = match was {

@@ -45,10 +45,9 @@ pub mod workload;
 
 pub use error::{ErrorClass, Invalid, ProfileProblem, ReconcileError, ValuesError};
 pub use library::{Library, LibraryError, Resolution};
+pub use migration::{Preview, preview};
 pub use plan::{Action, Plan, Requeue, Step};
-pub use planner::{
-    Preview, PruneDecision, active_revision_name, grace_period, plan, preview, prune_decisions,
-};
+pub use planner::{PruneDecision, active_revision_name, grace_period, plan, prune_decisions};
 pub use references::References;
 pub use settings::{Images, Platform, Settings, TlsProfile, TlsVersion};
 pub use snapshot::{AffectedSubjects, Observation, Snapshot};

@@ -1,5 +1,36 @@
-//! Workload migration: the state of each workload and how far a migration has progressed.
+//! Workload migration: moves workloads to the active revision of their Istio, batch by batch.
+//!
+//! ```text
+//! spec ──MigrationSettings──▶ settings ─┐
+//! labels, pods, annotations ──state──▶ WorkloadState ──▶ MigrationIndex ─┴─▶ moves, progress, preview
+//! ```
+//!
+//! Each decision has one home: [`MigrationSettings`] parses the settings, `workload_state` decides in which
+//! [`WorkloadState`] a workload is, and `batch_capacity` decides whether a batch has capacity. The planner, the status,
+//! the preview, the CLI and the rehearsal all use these. `mainstay-check` reads the same settings, but derives the
+//! state of a workload by itself.
+//!
+//! A batch is announced in the status before any of its workloads is restarted, and workloads are restarted only in an
+//! announced batch. The status and the [`MigrationRecord`](crate::workload::MigrationRecord) on each workload are the
+//! only progress that is stored, so an operator that has just started continues where the last one stopped.
 
+mod batch;
+mod hold;
 mod index;
+mod moves;
+mod preview;
+mod progress;
+mod settings;
+mod state;
 
-pub use index::{MigrationIndex, WorkloadCounts, WorkloadState};
+pub(crate) use batch::{batch_capacity, open_batch};
+pub(crate) use moves::{plan_namespace, plan_workload};
+pub(crate) use progress::{Progress, plan_progress};
+pub(crate) use state::{
+    MigrationTarget, migration_target, relabeling_istio, restart_deadline, workload_state,
+};
+
+pub use index::{MigrationIndex, WorkloadCounts};
+pub use preview::{Preview, preview};
+pub use settings::{MigrationSettings, SettingsError, parse_readiness_timeout, requests_migration};
+pub use state::{WorkloadPhase, WorkloadState};

@@ -2,6 +2,7 @@
 //!
 //! A planner never fails: an object that cannot be brought about gets a plan with a condition that says why, and stops no other.
 
+mod builder;
 mod cni;
 mod condition;
 mod daemonset;
@@ -9,9 +10,6 @@ mod dependency;
 mod finalize;
 mod in_use;
 mod istio;
-mod migration;
-mod moving;
-mod preview;
 mod prune;
 mod readiness;
 mod release;
@@ -19,18 +17,19 @@ mod revision;
 mod tag;
 mod tags;
 mod target;
-mod terms;
 mod webhook;
-mod work;
 mod ztunnel;
 
 use mainstay_api::ObjectKind;
 
 use crate::plan::Plan;
-use crate::{Snapshot, Subject};
+use crate::{Snapshot, Subject, migration};
+
+pub(crate) use builder::PlanBuilder;
+pub(crate) use readiness::is_serving;
+pub(crate) use target::resolve_version;
 
 pub use istio::{active_revision_name, grace_period};
-pub use preview::{Preview, preview};
 pub use prune::{PruneDecision, prune_decisions};
 
 /// What to do about `subject`. Nothing before every source was listed: a half-filled snapshot must not delete anything.
@@ -56,7 +55,7 @@ fn planned(snapshot: &Snapshot, subject: &Subject) -> Option<Plan> {
         Subject::Object(ObjectKind::IstioCni, name) => cni::plan(snapshot, snapshot.cnis().get(name)?),
         Subject::Object(ObjectKind::ZTunnel, name) => ztunnel::plan(snapshot, snapshot.ztunnels().get(name)?),
         Subject::Webhook(name) => webhook::plan(snapshot, snapshot.webhook(name)?),
-        Subject::Namespace(name) => moving::plan_namespace(snapshot, name)?,
-        Subject::Workload(key) => moving::plan_workload(snapshot, key)?,
+        Subject::Namespace(name) => migration::plan_namespace(snapshot, name)?,
+        Subject::Workload(key) => migration::plan_workload(snapshot, key)?,
     })
 }

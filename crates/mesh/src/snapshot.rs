@@ -3,11 +3,11 @@
 //! *Invariant:* nothing here is a decision, and nothing here is progress: a snapshot built anew from the cluster leads to the
 //! same plans, except that releases are looked at again.
 
+mod affected;
 mod facts;
-mod migrate;
 mod objects;
 mod observe;
-mod wake;
+mod workloads;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -18,16 +18,15 @@ use mainstay_api::{
     ZTunnelSpec, names,
 };
 
+pub(crate) use affected::may_be_active;
 pub use facts::{
     DaemonSet, Deployment, Failure, Namespace, ProbeResult, ReleaseFact, ServiceReference, Source,
     SourceState, Webhook, WebhookClient,
 };
-pub(crate) use migrate::wanted_migration;
 pub use objects::Objects;
 pub use observe::{AffectedSubjects, Observation};
-pub(crate) use wake::may_be_active;
 
-use crate::migration::MigrationIndex;
+use crate::migration::{MigrationIndex, MigrationTarget};
 use crate::multimap::Multimap;
 use crate::plan::{Action, ReleaseKey};
 use crate::workload::{Workload, WorkloadKey};
@@ -59,12 +58,12 @@ pub struct Snapshot {
     /// Which Istios want a tag, by its name.
     claims: Multimap<String, String>,
     /// Which objects point to a target, by its kind and name.
-    pointers: Multimap<(String, String), Subject>,
+    targeted_by: Multimap<(String, String), Subject>,
     /// Which objects install into a namespace.
-    tenants: Multimap<String, Subject>,
+    installers: Multimap<String, Subject>,
     workloads: BTreeMap<WorkloadKey, Workload>,
     /// Where each Istio that moves workloads moves them.
-    routes: BTreeMap<String, migrate::Route>,
+    migration_targets: BTreeMap<String, MigrationTarget>,
     migration_indexes: BTreeMap<String, MigrationIndex>,
 }
 
@@ -91,10 +90,10 @@ impl Snapshot {
             failures: BTreeMap::new(),
             sources: BTreeMap::new(),
             claims: Multimap::default(),
-            pointers: Multimap::default(),
-            tenants: Multimap::default(),
+            targeted_by: Multimap::default(),
+            installers: Multimap::default(),
             workloads: BTreeMap::new(),
-            routes: BTreeMap::new(),
+            migration_targets: BTreeMap::new(),
             migration_indexes: BTreeMap::new(),
         }
     }
@@ -266,10 +265,10 @@ pub fn requested_tags(istio: &Istio) -> Vec<String> {
     wanted
 }
 
-fn pointer(target: &TargetReference) -> (String, String) {
+fn target_key(target: &TargetReference) -> (String, String) {
     (target.kind.clone(), target.name.clone())
 }
 
-fn pointer_to(kind: ObjectKind, name: &str) -> (String, String) {
+fn kind_key(kind: ObjectKind, name: &str) -> (String, String) {
     (kind.name().to_owned(), name.to_owned())
 }

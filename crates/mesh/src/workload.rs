@@ -5,10 +5,11 @@ use std::fmt;
 use std::sync::Arc;
 
 use jiff::{SignedDuration, Timestamp};
-use mainstay_api::{GoDuration, Time, names};
+use mainstay_api::{Time, names};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::migration::parse_readiness_timeout;
 use crate::references::{Labels, pod_reference};
 
 /// Which kind of workload.
@@ -310,13 +311,12 @@ impl RawWorkload {
         let note = |key: &str| self.metadata.annotations.get(key).map(String::as_str);
         let mut template = self.spec.template.metadata.labels.clone();
         template.retain(|key, _| key == names::REVISION_LABEL || key == names::INJECT_LABEL);
-        let timeout = note(names::READINESS_TIMEOUT).and_then(|text| GoDuration(text.into()).span().ok());
         Workload {
             uid: self.metadata.uid.clone(),
             resource_version: self.metadata.resource_version.clone(),
             deleting: self.metadata.deletion_timestamp.is_some(),
             skip: note(names::SKIP_MIGRATION) == Some("true"),
-            timeout: timeout.filter(SignedDuration::is_positive),
+            timeout: note(names::READINESS_TIMEOUT).and_then(parse_readiness_timeout),
             priority: note(names::MIGRATION_BATCH)
                 .and_then(|text| text.trim().parse().ok())
                 .unwrap_or_default(),

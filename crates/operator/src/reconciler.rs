@@ -23,8 +23,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mainstay_api::MigrationStrategy;
 use mainstay_cluster::live::Live;
+use mainstay_mesh::migration::requests_migration;
 use mainstay_mesh::plan::{Plan, ReleaseKey, Requeue, Step};
 use mainstay_mesh::references::{Referrer, ReferrerKey};
 use mainstay_mesh::snapshot::{Source, SourceState};
@@ -133,15 +133,7 @@ impl Reconciler {
     /// Whether some Istio moves workloads, so that they must be watched.
     #[must_use]
     pub fn migrates_workloads(&self) -> bool {
-        let mut strategies = self
-            .snapshot
-            .istios()
-            .iter()
-            .filter_map(|istio| istio.spec.update_strategy.as_ref());
-        strategies.any(|strategy| {
-            let migration = strategy.workload_migration.as_ref();
-            migration.and_then(|migration| migration.strategy) == Some(MigrationStrategy::Batched)
-        })
+        self.snapshot.istios().iter().any(requests_migration)
     }
 
     /// Lets plans be made: every watch has been listed, and nobody else leads.

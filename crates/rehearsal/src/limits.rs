@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use mainstay_api::{GoDuration, names};
+use mainstay_api::names;
 use mainstay_mesh::grace_period;
+use mainstay_mesh::migration::{MigrationSettings, parse_readiness_timeout};
 use mainstay_mesh::workload::WorkloadKind;
 use serde_json::Value;
 
@@ -18,9 +19,6 @@ const LONGEST_EACH: Duration = Duration::from_mins(15);
 const MARGIN: Duration = Duration::from_mins(2);
 /// Until the present state has come to rest.
 const WARM_UP: Duration = Duration::from_mins(15);
-/// What holds unless an Istio says otherwise.
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(5);
-const DEFAULT_DELAY: Duration = Duration::from_secs(30);
 
 /// How long to play.
 #[derive(Clone, Debug)]
@@ -37,22 +35,9 @@ pub(crate) struct Limits {
 
 impl Limits {
     pub(crate) fn of(input: &Input, plot: &Plot, workloads: usize) -> Self {
-        let strategy = plot.wanted.spec.update_strategy.as_ref();
-        let migration = strategy.and_then(|strategy| strategy.workload_migration.as_ref());
-        let batched = migration.and_then(|migration| migration.batched.as_ref());
-        let span = |text: Option<&GoDuration>, default: Duration| {
-            let span = text.and_then(|text| text.span().ok());
-            span.and_then(|span| Duration::try_from(span).ok())
-                .unwrap_or(default)
-        };
-        let timeout = span(
-            batched.and_then(|it| it.readiness_timeout.as_ref()),
-            DEFAULT_TIMEOUT,
-        );
-        let delay = span(
-            batched.and_then(|it| it.delay_between_batches.as_ref()),
-            DEFAULT_DELAY,
-        );
+        let settings = MigrationSettings::from_istio(&plot.wanted).unwrap_or_default();
+        let timeout = Duration::try_from(settings.readiness_timeout).unwrap_or_default();
+        let delay = Duration::try_from(settings.delay_between_batches).unwrap_or_default();
         let grace = Duration::try_from(grace_period(&plot.wanted)).unwrap_or_default();
         let workloads_of = |kind: &WorkloadKind| input.of_kind(kind.name());
         let own = WorkloadKind::ALL
@@ -90,5 +75,5 @@ fn own_timeout(object: &Value) -> Option<Duration> {
     let text = at(object, "/metadata/annotations")?
         .get(names::READINESS_TIMEOUT)?
         .as_str()?;
-    Duration::try_from(GoDuration(text.to_owned()).span().ok()?).ok()
+    Duration::try_from(parse_readiness_timeout(text)?).ok()
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use jiff::Timestamp;
 use mainstay_api::{ConditionType, ObjectKind};
-use mainstay_mesh::migration::WorkloadState;
+use mainstay_mesh::migration::{WorkloadPhase, WorkloadState};
 use mainstay_mesh::plan::{NewStatus, Plan, Release, ReleaseKey};
 use mainstay_mesh::references::{ReferenceCause, ReferrerKey};
 use mainstay_mesh::workload::WorkloadKey;
@@ -264,7 +264,9 @@ impl Recording {
             let (end, over) = match (ledger.state(key), self.ends.get(key)) {
                 (Some(WorkloadState::Finished { .. }), None) => (End::Up(now), true),
                 (Some(WorkloadState::Finished { .. }), Some(_)) => (End::UpLate(now), true),
-                (Some(WorkloadState::Started { deadline, .. }), None) if *deadline <= now => {
+                (Some(state @ WorkloadState::Started { deadline, .. }), None)
+                    if state.phase(now) == WorkloadPhase::Failed =>
+                {
                     (End::Late(*deadline), false)
                 }
                 (Some(WorkloadState::Rejected), None) => (End::Refused(now), false),

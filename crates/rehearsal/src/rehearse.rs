@@ -3,6 +3,8 @@
 use std::sync::Arc;
 
 use mainstay_catalog::Catalog;
+use mainstay_mesh::migration::MigrationSettings;
+use mainstay_mesh::workload::WorkloadKind;
 
 use crate::compose::{self, Play};
 use crate::embedded;
@@ -43,10 +45,12 @@ pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Re
 
 /// Only Deployments can be calculated, and only clusters of many workloads need be.
 fn method(scene: &Scene, plot: &Plot, wish: &Wish) -> Method {
-    let strategy = plot.wanted.spec.update_strategy.as_ref();
-    let migration = strategy.and_then(|strategy| strategy.workload_migration.as_ref());
-    let mut kinds = migration.iter().flat_map(|migration| &migration.kinds);
-    if kinds.any(|kind| kind != "Deployment") {
+    let settings = MigrationSettings::from_istio(&plot.wanted).unwrap_or_default();
+    if settings
+        .kinds
+        .iter()
+        .any(|kind| *kind != WorkloadKind::Deployment)
+    {
         return Method::Embedded;
     }
     wish.method.unwrap_or(if scene.workloads.len() > EMBEDDED_MOST {

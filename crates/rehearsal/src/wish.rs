@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use mainstay_api::{Istio, MigrationStrategy, UpdateStrategyType};
+use mainstay_api::{Istio, UpdateStrategyType};
+use mainstay_mesh::migration::requests_migration;
 use serde_json::{Value, json};
 
 use crate::error::RehearsalError;
@@ -130,10 +131,7 @@ fn suppose(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
         notes.push("supposing updateStrategy.type RevisionBased instead of InPlace".to_owned());
         put(spec, &["updateStrategy", "type"], json!("RevisionBased"));
     }
-    let strategy = istio.spec.update_strategy.as_ref();
-    let migration = strategy.and_then(|strategy| strategy.workload_migration.as_ref());
-    let moves = migration.and_then(|migration| migration.strategy);
-    if moves != Some(MigrationStrategy::Batched) {
+    if !requests_migration(istio) {
         notes.push("supposing workloadMigration.strategy Batched: it is not switched on".to_owned());
         put(
             spec,

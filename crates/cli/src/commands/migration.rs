@@ -14,6 +14,7 @@ use mainstay_api::{
 };
 use mainstay_cluster::survey::{Survey, survey, survey_workloads};
 use mainstay_cluster::write::Writer;
+use mainstay_mesh::migration::MigrationSettings;
 use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{Observation, Preview, Subject, preview};
 use serde_json::json;
@@ -302,19 +303,14 @@ async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
         "metadata": {"resourceVersion": istio.metadata.resource_version},
         "spec": {"updateStrategy": {"workloadMigration": {"paused": paused}}},
     });
-    let wanted = istio
-        .spec
-        .update_strategy
-        .as_ref()
-        .and_then(|strategy| strategy.workload_migration.as_ref());
-    let Some(wanted) = wanted else {
+    let Some(settings) = MigrationSettings::from_istio(&istio) else {
         return Err(CliError::new(
             Kind::Cluster,
             format!("Istio {:?} moves no workloads", istio.name()),
         ));
     };
     let word = if paused { "paused" } else { "goes on" };
-    if wanted.paused == paused {
+    if settings.paused == paused {
         return print_styled(&format!("Istio {}: {word} already\n", istio.name()));
     }
     refusable(Writer::new(client).merge(&subject, change).await)?;

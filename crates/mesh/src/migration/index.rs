@@ -1,58 +1,30 @@
-//! How far a migration is: takes where each workload stands, one at a time, gives counts, who is next and who is late without a search.
+//! Index over the workloads of one migration: counts, candidates and deadlines without a search.
 //!
-//! One index per Istio that moves workloads. It holds nothing that cannot be told from the cluster: where a workload stands comes from
-//! its labels, its pods and the mark on it.
+//! There is one index per Istio that migrates workloads. It stores nothing that cannot be derived from the cluster: the
+//! state of a workload follows from its labels, its pods and its migration record.
 //!
-//! *Invariant:* the index after any sequence of changes equals the one built from what is there at the end.
+//! *Invariant:* the index after any sequence of changes equals the index built from the final objects.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use jiff::Timestamp;
-use mainstay_api::Reason;
 
+use super::WorkloadState;
 use crate::Subject;
 use crate::workload::WorkloadKey;
 
-/// Where a workload stands on its way to the target.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum WorkloadState {
-    /// Its turn cannot come yet: its namespace is to be relabelled first, or its tag is still to move.
-    Waiting,
-    /// Its turn will come.
-    Pending {
-        /// Lower numbers first.
-        priority: i32,
-    },
-    /// It was sent to the target and has not come up there. It is late from this moment on.
-    Started {
-        /// When it must have come up.
-        deadline: Timestamp,
-        /// In which batch it was sent.
-        batch: i32,
-    },
-    /// It was sent to the target and came up there.
-    Finished {
-        /// In which batch it was sent.
-        batch: i32,
-    },
-    /// The API server refuses to move it.
-    Rejected,
-    /// It is left alone.
-    Skipped(Reason),
-}
-
-/// All workloads of one migration.
+/// The workloads of one migration.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MigrationIndex {
-    standings: BTreeMap<WorkloadKey, WorkloadState>,
+    states: BTreeMap<WorkloadKey, WorkloadState>,
     pending: BTreeSet<(i32, WorkloadKey)>,
     priorities: BTreeMap<i32, usize>,
     started: BTreeSet<(Timestamp, WorkloadKey)>,
-    /// Those that were restarted, wherever to, and are still coming up: until when they have time.
-    busy: BTreeMap<WorkloadKey, Timestamp>,
-    busy_until: BTreeSet<(Timestamp, WorkloadKey)>,
-    members: BTreeSet<(i32, WorkloadKey)>,
-    refused: BTreeSet<WorkloadKey>,
+    /// Workloads that were restarted, on any revision, and whose rollout is not complete, with their deadline.
+    restarting: BTreeMap<WorkloadKey, Timestamp>,
+    restarting_by_deadline: BTreeSet<(Timestamp, WorkloadKey)>,
+    batch_members: BTreeSet<(i32, WorkloadKey)>,
+    rejected: BTreeSet<WorkloadKey>,
     waiting: usize,
     finished: usize,
     skipped: usize,
@@ -60,56 +32,67 @@ pub struct MigrationIndex {
     namespaces: BTreeSet<String>,
 }
 
-/// How many stand where.
+/// Number of workloads in each phase.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct WorkloadCounts {
-    /// Not begun.
+    /// Not restarted yet.
     pub pending: usize,
-    /// Being moved.
+    /// Restarted, and within the readiness timeout.
     pub moving: usize,
-    /// Came up on the target.
+    /// Ready on the target revision.
     pub migrated: usize,
-    /// Late, or refused.
+    /// Not ready in time, or rejected by the API server.
     pub failed: usize,
-    /// Left alone.
+    /// Not migrated on purpose.
     pub skipped: usize,
 }
 
+/// Free places in the batch that is open.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct OpenPlaces {
+    /// Priority of the workloads that may join the batch.
+    pub(super) priority: i32,
+    /// Number of workloads that may join.
+    pub(super) count: usize,
+}
+
 impl MigrationIndex {
-    /// Puts a workload where it stands now; nothing if the migration is not about it.
-    pub(crate) fn set(&mut self, key: &WorkloadKey, standing: Option<WorkloadState>) -> bool {
-        if self.standings.get(key) == standing.as_ref() {
+    /// Records the state of a workload, or removes the workload if the migration is not about it. Returns whether
+    /// anything changed.
+    pub(crate) fn set(&mut self, key: &WorkloadKey, state: Option<WorkloadState>) -> bool {
+        if self.states.get(key) == state.as_ref() {
             return false;
         }
-        if let Some(old) = self.standings.get(key).cloned() {
+        if let Some(old) = self.states.get(key).cloned() {
             self.count(key, &old, false);
         }
-        match standing {
+        match state {
             Some(new) => {
                 self.count(key, &new, true);
-                self.standings.insert(key.clone(), new);
+                self.states.insert(key.clone(), new);
             }
-            None => drop(self.standings.remove(key)),
+            None => drop(self.states.remove(key)),
         }
         true
     }
 
-    /// Notes until when a workload that was restarted has time to come up; nothing if it is not coming up.
-    pub(crate) fn set_busy(&mut self, key: &WorkloadKey, until: Option<Timestamp>) -> bool {
-        if self.busy.get(key) == until.as_ref() {
+    /// Records the deadline of a restarted workload, or `None` once its rollout is complete. Returns whether anything
+    /// changed.
+    pub(crate) fn set_restarting(&mut self, key: &WorkloadKey, deadline: Option<Timestamp>) -> bool {
+        if self.restarting.get(key) == deadline.as_ref() {
             return false;
         }
-        if let Some(old) = self.busy.remove(key) {
-            self.busy_until.remove(&(old, key.clone()));
+        if let Some(old) = self.restarting.remove(key) {
+            self.restarting_by_deadline.remove(&(old, key.clone()));
         }
-        if let Some(until) = until {
-            self.busy.insert(key.clone(), until);
-            self.busy_until.insert((until, key.clone()));
+        if let Some(deadline) = deadline {
+            self.restarting.insert(key.clone(), deadline);
+            self.restarting_by_deadline.insert((deadline, key.clone()));
         }
         true
     }
 
-    fn count(&mut self, key: &WorkloadKey, standing: &WorkloadState, enter: bool) {
+    fn count(&mut self, key: &WorkloadKey, state: &WorkloadState, enter: bool) {
         let number = |count: &mut usize| {
             *count = if enter {
                 *count + 1
@@ -117,7 +100,7 @@ impl MigrationIndex {
                 count.saturating_sub(1)
             }
         };
-        match standing {
+        match state {
             WorkloadState::Waiting => number(&mut self.waiting),
             WorkloadState::Pending { priority } => {
                 put(&mut self.pending, (*priority, key.clone()), enter);
@@ -129,18 +112,18 @@ impl MigrationIndex {
             }
             WorkloadState::Started { deadline, batch } => {
                 put(&mut self.started, (*deadline, key.clone()), enter);
-                put(&mut self.members, (*batch, key.clone()), enter);
+                put(&mut self.batch_members, (*batch, key.clone()), enter);
             }
             WorkloadState::Finished { batch } => {
                 number(&mut self.finished);
-                put(&mut self.members, (*batch, key.clone()), enter);
+                put(&mut self.batch_members, (*batch, key.clone()), enter);
             }
-            WorkloadState::Rejected => put(&mut self.refused, key.clone(), enter),
+            WorkloadState::Rejected => put(&mut self.rejected, key.clone(), enter),
             WorkloadState::Skipped(_) => number(&mut self.skipped),
         }
     }
 
-    /// Notes whether a namespace is to be relabelled.
+    /// Records whether a namespace has to be relabelled. Returns whether anything changed.
     pub(crate) fn set_namespace(&mut self, name: &str, relabel: bool) -> bool {
         if relabel {
             self.namespaces.insert(name.to_owned())
@@ -149,37 +132,37 @@ impl MigrationIndex {
         }
     }
 
-    /// Where a workload stands.
+    /// Returns the state of a workload.
     #[must_use]
     pub fn state(&self, key: &WorkloadKey) -> Option<&WorkloadState> {
-        self.standings.get(key)
+        self.states.get(key)
     }
 
-    /// Every workload the migration is about. For people: it walks all of them.
+    /// Returns every workload of the migration. Linear in their number: for reports, not for plans.
     pub fn iter(&self) -> impl Iterator<Item = (&WorkloadKey, &WorkloadState)> {
-        self.standings.iter()
+        self.states.iter()
     }
 
-    /// Namespaces whose labels name an old revision.
+    /// Returns the namespaces whose labels name an old revision.
     pub fn namespaces(&self) -> impl Iterator<Item = &str> {
         self.namespaces.iter().map(String::as_str)
     }
 
-    /// Whether this namespace's labels name an old revision.
+    /// Whether the labels of this namespace name an old revision.
     #[must_use]
     pub fn relabels(&self, namespace: &str) -> bool {
         self.namespaces.contains(namespace)
     }
 
-    /// Whatever is still to be touched.
+    /// Returns the namespaces and workloads that a plan may still change.
     pub(crate) fn subjects(&self) -> impl Iterator<Item = Subject> {
-        let spaces = self.namespaces.iter().cloned().map(Subject::Namespace);
+        let namespaces = self.namespaces.iter().cloned().map(Subject::Namespace);
         let pending = self.pending.iter().map(|(_, key)| key);
-        let workloads = pending.chain(&self.refused).cloned().map(Subject::Workload);
-        spaces.chain(workloads)
+        let workloads = pending.chain(&self.rejected).cloned().map(Subject::Workload);
+        namespaces.chain(workloads)
     }
 
-    /// How many stand where at this moment.
+    /// Returns the number of workloads in each [phase](super::WorkloadPhase) at `now`.
     #[must_use]
     pub fn counts(&self, now: Timestamp) -> WorkloadCounts {
         let moving = self.moving(now).count();
@@ -187,12 +170,12 @@ impl MigrationIndex {
             pending: self.waiting + self.pending.len(),
             moving,
             migrated: self.finished,
-            failed: self.started.len() - moving + self.refused.len(),
+            failed: self.started.len() - moving + self.rejected.len(),
             skipped: self.skipped,
         }
     }
 
-    /// Workloads that were sent to the target and still have time, the most urgent first.
+    /// Returns the workloads that were restarted and are within their readiness timeout, earliest deadline first.
     pub fn moving(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
         let first = after(now);
         self.started
@@ -200,82 +183,85 @@ impl MigrationIndex {
             .map(|(deadline, key)| (*deadline, key))
     }
 
-    /// Workloads that were sent to the target and did not come up in time, the latest first.
-    pub fn late(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
+    /// Returns the workloads that were restarted and not ready in time, latest deadline first.
+    pub fn overdue(&self, now: Timestamp) -> impl Iterator<Item = (Timestamp, &WorkloadKey)> {
         let first = after(now);
-        let late = self.started.range(..first).rev();
-        late.map(|(deadline, key)| (*deadline, key))
+        let overdue = self.started.range(..first).rev();
+        overdue.map(|(deadline, key)| (*deadline, key))
     }
 
-    /// Whether the API server refuses to move a workload.
+    /// Whether the API server rejects the restart of a workload.
     #[must_use]
     pub fn is_rejected(&self, key: &WorkloadKey) -> bool {
-        self.refused.contains(key)
+        self.rejected.contains(key)
     }
 
-    /// Workloads the API server refuses to move.
+    /// Returns the workloads whose restart the API server rejects.
     pub fn rejected(&self) -> impl Iterator<Item = &WorkloadKey> {
-        self.refused.iter()
+        self.rejected.iter()
     }
 
-    /// How many are not what they should be at this moment because of us: moving to the target, or still coming up elsewhere.
+    /// Returns the number of workloads that are not fully available because of us: moving to the target, or restarted
+    /// on another revision and not ready.
     #[must_use]
-    pub fn disturbed(&self, now: Timestamp) -> usize {
-        let busy = self.busy_until.range(after(now)..).count();
-        busy + self
-            .moving(now)
-            .filter(|(_, key)| !self.is_busy(key, now))
-            .count()
+    pub fn restarting(&self, now: Timestamp) -> usize {
+        let restarting = self.restarting_by_deadline.range(after(now)..).count();
+        restarting
+            + self
+                .moving(now)
+                .filter(|(_, key)| !self.is_restarting(key, now))
+                .count()
     }
 
-    /// Whether a workload is still coming up after a restart of ours, wherever it was sent.
+    /// Whether a workload that we restarted, on any revision, is not ready and within its readiness timeout.
     #[must_use]
-    pub fn is_busy(&self, key: &WorkloadKey, now: Timestamp) -> bool {
-        self.busy.get(key).is_some_and(|until| *until > now)
+    pub fn is_restarting(&self, key: &WorkloadKey, now: Timestamp) -> bool {
+        self.restarting.get(key).is_some_and(|deadline| *deadline > now)
     }
 
-    /// The next moment at which somebody is late.
+    /// Returns the next deadline after `now`.
     #[must_use]
     pub fn next_deadline(&self, now: Timestamp) -> Option<Timestamp> {
         let moving = self.started.range(after(now)..).next();
-        let busy = self.busy_until.range(after(now)..).next();
+        let restarting = self.restarting_by_deadline.range(after(now)..).next();
         moving
             .into_iter()
-            .chain(busy)
+            .chain(restarting)
             .map(|(deadline, _)| *deadline)
             .min()
     }
 
-    /// Those whose turn is next, in their order; whoever is still coming up is passed over.
+    /// Returns the workloads to restart next, in order, with their priority. Workloads that are still restarting are
+    /// left out.
     pub fn candidates(&self, now: Timestamp) -> impl Iterator<Item = (i32, &WorkloadKey)> {
         let ready = self
             .pending
             .iter()
-            .filter(move |(_, key)| !self.is_busy(key, now));
+            .filter(move |(_, key)| !self.is_restarting(key, now));
         ready.map(|(priority, key)| (*priority, key))
     }
 
-    /// Those that were sent in a batch.
-    pub fn members(&self, batch: i32) -> impl Iterator<Item = &WorkloadKey> {
+    /// Returns the workloads that were restarted in a batch.
+    pub fn batch_members(&self, batch: i32) -> impl Iterator<Item = &WorkloadKey> {
         let first = (batch, WorkloadKey::range_start(""));
-        self.members
+        self.batch_members
             .range(first..)
-            .take_while(move |(of, _)| *of == batch)
+            .take_while(move |(number, _)| *number == batch)
             .map(|(_, key)| key)
     }
 
-    /// The last batch anybody was sent in.
+    /// Returns the highest number of a batch that has members, or 0.
     #[must_use]
     pub fn last_batch(&self) -> i32 {
-        self.members.last().map_or(0, |(batch, _)| *batch)
+        self.batch_members.last().map_or(0, |(batch, _)| *batch)
     }
 
-    /// How many batches of this size are still to come, when `room` more fit into the one that is open for `priority`.
+    /// Returns the number of batches of `size` still to come, when `open` places are left in the current batch.
     #[must_use]
-    pub fn batches_left(&self, size: usize, room: Option<(i32, usize)>) -> usize {
+    pub(super) fn batches_left(&self, size: usize, open: Option<OpenPlaces>) -> usize {
         let size = size.max(1);
-        let counts = self.priorities.iter().map(|(priority, count)| match room {
-            Some((open, room)) if open == *priority => count.saturating_sub(room),
+        let counts = self.priorities.iter().map(|(priority, count)| match open {
+            Some(open) if open.priority == *priority => count.saturating_sub(open.count),
             _ => *count,
         });
         counts.map(|count| count.div_ceil(size)).sum::<usize>() + self.waiting.div_ceil(size)
@@ -290,7 +276,7 @@ fn put<T: Ord>(set: &mut BTreeSet<T>, value: T, enter: bool) {
     }
 }
 
-/// The least entry whose deadline is after `now`.
+/// Returns the smallest entry whose deadline is after `now`.
 fn after(now: Timestamp) -> (Timestamp, WorkloadKey) {
     let next = now.checked_add(jiff::SignedDuration::from_nanos(1));
     (next.unwrap_or(Timestamp::MAX), WorkloadKey::range_start(""))
@@ -301,15 +287,15 @@ mod tests {
     use super::*;
     use crate::workload::WorkloadKind;
 
-    /// A index in which so many of each priority wait for their turn.
-    fn waiting(priorities: &[(i32, usize)]) -> MigrationIndex {
+    /// Returns an index with this many pending workloads of each priority.
+    fn pending(priorities: &[(i32, usize)]) -> MigrationIndex {
         let mut index = MigrationIndex::default();
         for (priority, count) in priorities {
             for number in 0..*count {
                 let name = format!("{priority}-{number}");
                 let key = WorkloadKey::new("shop", WorkloadKind::Deployment, name);
-                let standing = WorkloadState::Pending { priority: *priority };
-                assert!(index.set(&key, Some(standing)));
+                let state = WorkloadState::Pending { priority: *priority };
+                assert!(index.set(&key, Some(state)));
             }
         }
         index
@@ -318,7 +304,7 @@ mod tests {
     #[test]
     fn batches_are_counted_by_size_and_priority() {
         let check = |priorities: &[(i32, usize)], size: usize, expected: usize| {
-            let left = waiting(priorities).batches_left(size, None);
+            let left = pending(priorities).batches_left(size, None);
             assert_eq!(left, expected, "{priorities:?} by {size}");
         };
         check(&[], 3, 0);
@@ -328,20 +314,21 @@ mod tests {
         check(&[(0, 10)], 1, 10);
         check(&[(0, 10)], 100, 1);
         check(&[(-1, 1), (0, 4), (7, 1)], 3, 4);
-        // Nobody asks for it, and nothing divides by it.
+        // The settings allow no size below 1; it must not divide by zero anyway.
         check(&[(0, 2)], 0, 2);
     }
 
     #[test]
-    fn whoever_still_fits_needs_no_batch_of_its_own() {
-        let check = |room: (i32, usize), expected: usize| {
-            let left = waiting(&[(0, 4), (1, 2)]).batches_left(3, Some(room));
-            assert_eq!(left, expected, "{room:?}");
+    fn workloads_that_fit_into_the_open_batch_need_no_further_batch() {
+        let check = |priority: i32, count: usize, expected: usize| {
+            let open = OpenPlaces { priority, count };
+            let left = pending(&[(0, 4), (1, 2)]).batches_left(3, Some(open));
+            assert_eq!(left, expected, "{open:?}");
         };
-        check((0, 0), 3);
-        check((0, 1), 2);
-        check((0, 9), 1);
-        check((1, 2), 2);
-        check((5, 3), 3);
+        check(0, 0, 3);
+        check(0, 1, 2);
+        check(0, 9, 1);
+        check(1, 2, 2);
+        check(5, 3, 3);
     }
 }

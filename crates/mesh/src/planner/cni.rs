@@ -2,12 +2,12 @@
 
 use mainstay_api::{CniStatus, ConditionType, IstioCni, derive_state, names};
 
+use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::daemonset;
 use super::finalize::guarded;
 use super::release::{key, release, settle};
-use super::target::{check_place, version};
-use super::work::Work;
+use super::target::{check_place, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
@@ -27,20 +27,25 @@ fn release_key(cni: &IstioCni) -> ReleaseKey {
 }
 
 fn reconcile(snapshot: &Snapshot, cni: &IstioCni) -> Plan {
-    let mut work = Work::on(snapshot, cni);
-    if let Some(wanted) = work.check(wanted(snapshot, cni)) {
-        settle(snapshot, &mut work, vec![wanted], &[]);
+    let mut builder = PlanBuilder::for_object(snapshot, cni);
+    if let Some(wanted) = builder.check(wanted(snapshot, cni)) {
+        settle(snapshot, &mut builder, vec![wanted], &[]);
     }
-    work.hold_back();
-    let status = status(snapshot, cni, work.trouble());
-    let told = [ConditionType::Reconciled, ConditionType::Ready];
-    work.plan_with_status((&cni.status, status), &told, NewStatus::Cni)
+    builder.hold_back();
+    let status = status(snapshot, cni, builder.error());
+    let events = [ConditionType::Reconciled, ConditionType::Ready];
+    builder.plan_with_status(StatusUpdate {
+        old: &cni.status,
+        new: status,
+        events: &events,
+        wrap: NewStatus::Cni,
+    })
 }
 
 fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError> {
     let spec = &cni.spec;
     check_place(snapshot, &spec.version, &spec.namespace)?;
-    let version = version(snapshot, &spec.version, || "CNI version".to_owned())?;
+    let version = resolve_version(snapshot, &spec.version, || "CNI version".to_owned())?;
     let values =
         Pipeline::for_snapshot(snapshot).cni_values(spec.values.as_ref(), &spec.profile, &version)?;
     Ok(release(
@@ -51,10 +56,10 @@ fn wanted(snapshot: &Snapshot, cni: &IstioCni) -> Result<Release, ReconcileError
     ))
 }
 
-fn status(snapshot: &Snapshot, cni: &IstioCni, trouble: Option<&ReconcileError>) -> CniStatus {
+fn status(snapshot: &Snapshot, cni: &IstioCni, error: Option<&ReconcileError>) -> CniStatus {
     let mut status = cni.status.clone();
     let conditions = [
-        reconciled(trouble),
+        reconciled(error),
         daemonset::ready(snapshot, &cni.spec.namespace, names::CNI_DAEMONSET),
     ];
     status.observed_generation = cni.metadata.generation;

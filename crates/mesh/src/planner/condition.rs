@@ -5,10 +5,10 @@ use mainstay_api::{Condition, ConditionStatus, ConditionType, Reason};
 use crate::ReconcileError;
 
 /// Whether what the object asks for is in place.
-pub(super) fn reconciled(trouble: Option<&ReconcileError>) -> Condition {
-    let (status, reason, message) = match trouble {
+pub(super) fn reconciled(error: Option<&ReconcileError>) -> Condition {
+    let (status, reason, message) = match error {
         None => (ConditionStatus::True, Reason::Reconciled, String::new()),
-        Some(trouble) => (ConditionStatus::False, trouble.reason(), trouble.message()),
+        Some(error) => (ConditionStatus::False, error.reason(), error.message()),
     };
     Condition::new(ConditionType::Reconciled, status, reason, message)
 }

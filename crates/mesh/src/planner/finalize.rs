@@ -1,13 +1,13 @@
-//! From first sight to the end of an object: takes an object that installs something, gives the finalizer's steps or the work.
+//! From first sight to the end of an object: takes an object that installs something, gives the finalizer's steps or the builder.
 
 use mainstay_api::{Kind, Reason, Resource, names};
 
-use super::work::Work;
+use super::builder::PlanBuilder;
 use crate::Snapshot;
 use crate::plan::{Action, Plan, ReleaseKey};
 use crate::snapshot::ReleaseFact;
 
-/// Puts the finalizer on, or takes away what was installed and then the finalizer; otherwise lets `reconcile` work.
+/// Puts the finalizer on, or takes away what was installed and then the finalizer; otherwise lets `reconcile` builder.
 ///
 /// The finalizer goes only once every release is known to be gone: not in the plan that removes it.
 pub(super) fn guarded<S: Kind>(
@@ -17,10 +17,10 @@ pub(super) fn guarded<S: Kind>(
     reconcile: impl FnOnce() -> Plan,
 ) -> Plan {
     let metadata = &object.metadata;
-    let mut work = Work::on(snapshot, object);
+    let mut builder = PlanBuilder::for_object(snapshot, object);
     match (metadata.is_deleting(), metadata.has_finalizer()) {
         (true, false) => {}
-        (true, true) => take_away(snapshot, object, installs(), &mut work),
+        (true, true) => take_away(snapshot, object, installs(), &mut builder),
         (false, false) => {
             let finalizers = metadata
                 .finalizers
@@ -28,21 +28,21 @@ pub(super) fn guarded<S: Kind>(
                 .cloned()
                 .chain([names::FINALIZER.to_owned()]);
             let action = Action::AddFinalizer {
-                object: work.object().clone(),
+                object: builder.object().clone(),
                 finalizers: finalizers.collect(),
             };
-            work.add(action, Reason::FinalizerMissing);
+            builder.add(action, Reason::FinalizerMissing);
         }
         (false, true) => return reconcile(),
     }
-    work.plan()
+    builder.plan()
 }
 
 fn take_away<S: Kind>(
     snapshot: &Snapshot,
     object: &Resource<S>,
     installs: Vec<ReleaseKey>,
-    work: &mut Work<'_>,
+    builder: &mut PlanBuilder<'_>,
 ) {
     let left = remaining(snapshot, &object.metadata.uid, installs);
     if left.is_empty() {
@@ -52,13 +52,13 @@ fn take_away<S: Kind>(
             .iter()
             .filter(|name| *name != names::FINALIZER);
         let action = Action::RemoveFinalizer {
-            object: work.object().clone(),
+            object: builder.object().clone(),
             finalizers: others.cloned().collect(),
         };
-        work.add(action, Reason::CleanedUp);
+        builder.add(action, Reason::CleanedUp);
     }
     for key in left {
-        work.add(Action::Uninstall(key), Reason::ObjectDeleted);
+        builder.add(Action::Uninstall(key), Reason::ObjectDeleted);
     }
 }
 

@@ -55,7 +55,7 @@ fn tag_used(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Result<bool, String>
     if snapshot.references().uses_tag(tag.name()) {
         return Ok(true);
     }
-    let target = target::resolve(snapshot, &tag.spec.target_ref).map_err(|trouble| trouble.to_string())?;
+    let target = target::resolve(snapshot, &tag.spec.target_ref).map_err(|error| error.to_string())?;
     Ok(is_default_for_all(tag.name(), target))
 }
 

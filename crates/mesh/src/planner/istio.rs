@@ -6,16 +6,16 @@ use mainstay_api::{
     Reason, RevisionSpec, RevisionStatus, RevisionSummary, UpdateStrategyType, names,
 };
 
-use super::migration::{self, Progress};
-use super::target::{check_set, version};
-use super::work::Work;
+use super::builder::{PlanBuilder, StatusUpdate};
+use super::target::{check_set, resolve_version};
 use super::{prune, tags};
+use crate::migration::{self, Progress, requests_migration};
 use crate::plan::{Action, Change, NewObject, NewStatus, Plan, Precondition};
-use crate::snapshot::{Source, wanted_migration};
+use crate::snapshot::Source;
 use crate::values::{ControlPlane, Pipeline};
 use crate::{ReconcileError, Snapshot, Subject};
 
-/// How long an unused revision is kept unless told otherwise.
+/// How long an unused revision is kept unless set.
 const DEFAULT_GRACE_SECONDS: i64 = 30;
 
 /// The revision that should be active.
@@ -26,39 +26,44 @@ struct Active {
 
 /// The plan of an Istio. One that goes away needs none: what it owns is collected.
 pub(super) fn plan(snapshot: &Snapshot, istio: &Istio) -> Plan {
-    let mut work = Work::on(snapshot, istio);
+    let mut builder = PlanBuilder::for_object(snapshot, istio);
     if istio.metadata.is_deleting() {
-        return work.plan();
+        return builder.plan();
     }
-    warn_of_dead_field(istio, &mut work);
-    let active = work.check(wanted(snapshot, istio));
+    warn_of_dead_field(istio, &mut builder);
+    let active = builder.check(wanted(snapshot, istio));
     let mut tags = None;
-    // Revisions that cannot be read are told in the status; until they can, nothing is done about them.
+    // Revisions that cannot be read are reported in the status; until they can, nothing is done about them.
     if let Some(active) = active.as_ref().filter(|_| can_read_revisions(snapshot).is_ok()) {
-        let settled = settle(snapshot, istio, active, &mut work);
-        if work.check(settled).is_some() {
-            tags = tags::manage(snapshot, istio, &active.name, &mut work);
-            prune::prune(snapshot, istio, &active.name, &mut work);
+        let settled = settle(snapshot, istio, active, &mut builder);
+        if builder.check(settled).is_some() {
+            tags = tags::manage(snapshot, istio, &active.name, &mut builder);
+            prune::prune(snapshot, istio, &active.name, &mut builder);
         }
     }
-    work.hold_back();
+    builder.hold_back();
     let moved = active
         .is_some()
-        .then(|| migration::follow(snapshot, istio, &mut work))
+        .then(|| migration::plan_progress(snapshot, istio, &mut builder))
         .flatten();
-    let status = status(snapshot, istio, (active.as_ref(), tags, moved), &work);
-    let told = [ConditionType::TagsReconciled];
+    let status = status(snapshot, istio, (active.as_ref(), tags, moved), &builder);
+    let events = [ConditionType::TagsReconciled];
     let own = [ConditionType::Reconciled, ConditionType::TagsReconciled];
-    let told = if work.trouble().is_some() {
+    let events = if builder.error().is_some() {
         &own[..]
     } else {
-        &told[..]
+        &events[..]
     };
-    work.plan_with_status((&istio.status, status), told, NewStatus::Istio)
+    builder.plan_with_status(StatusUpdate {
+        old: &istio.status,
+        new: status,
+        events: events,
+        wrap: NewStatus::Istio,
+    })
 }
 
 /// Once per change of the spec: people who set it believe that it does something.
-fn warn_of_dead_field(istio: &Istio, work: &mut Work<'_>) {
+fn warn_of_dead_field(istio: &Istio, builder: &mut PlanBuilder<'_>) {
     let set = istio
         .spec
         .update_strategy
@@ -66,13 +71,13 @@ fn warn_of_dead_field(istio: &Istio, work: &mut Work<'_>) {
         .is_some_and(|strategy| strategy.update_workloads);
     if set && istio.status.observed_generation != istio.metadata.generation {
         let message = "spec.updateStrategy.updateWorkloads has no effect; use workloadMigration";
-        work.tell(true, Reason::DeprecatedField, message.to_owned());
+        builder.add_event(true, Reason::DeprecatedField, message.to_owned());
     }
 }
 
 /// The name of the revision an Istio wants, by the version its own version stands for.
 pub fn active_revision_name(snapshot: &Snapshot, istio: &Istio) -> Result<String, ReconcileError> {
-    let version = version(snapshot, &istio.spec.version, || whose_version(istio))?;
+    let version = resolve_version(snapshot, &istio.spec.version, || whose_version(istio))?;
     Ok(revision_name(istio, &version.name()))
 }
 
@@ -99,7 +104,7 @@ fn wanted(snapshot: &Snapshot, istio: &Istio) -> Result<Active, ReconcileError> 
     let spec = &istio.spec;
     check_set("spec.version", &spec.version)?;
     check_set("spec.namespace", &spec.namespace)?;
-    let version = version(snapshot, &spec.version, || whose_version(istio))?;
+    let version = resolve_version(snapshot, &spec.version, || whose_version(istio))?;
     let name = revision_name(istio, &version.name());
     let plane = ControlPlane {
         revision: &name,
@@ -121,16 +126,16 @@ fn settle(
     snapshot: &Snapshot,
     istio: &Istio,
     active: &Active,
-    work: &mut Work<'_>,
+    builder: &mut PlanBuilder<'_>,
 ) -> Result<(), ReconcileError> {
     match snapshot.revisions().get(&active.name) {
-        None => create(istio, active, work),
-        Some(revision) => return update(istio, active, revision, work),
+        None => create(istio, active, builder),
+        Some(revision) => return update(istio, active, revision, builder),
     }
     Ok(())
 }
 
-fn create(istio: &Istio, active: &Active, work: &mut Work<'_>) {
+fn create(istio: &Istio, active: &Active, builder: &mut PlanBuilder<'_>) {
     let new = NewObject {
         name: active.name.clone(),
         owner: istio.owner_reference(),
@@ -141,7 +146,7 @@ fn create(istio: &Istio, active: &Active, work: &mut Work<'_>) {
         "created IstioRevision {:?} of {}",
         active.name, active.spec.version
     );
-    work.add_told(Action::CreateRevision(new), &Reason::RevisionCreated, message);
+    builder.add_with_event(Action::CreateRevision(new), &Reason::RevisionCreated, message);
 }
 
 /// A revision of that name that nobody controls is taken over, one of somebody else is left alone, and one that goes away is
@@ -150,7 +155,7 @@ fn update(
     istio: &Istio,
     active: &Active,
     revision: &IstioRevision,
-    work: &mut Work<'_>,
+    builder: &mut PlanBuilder<'_>,
 ) -> Result<(), ReconcileError> {
     let uid = &istio.metadata.uid;
     if let Some(other) = revision.metadata.controller().filter(|owner| owner.uid != *uid) {
@@ -173,7 +178,7 @@ fn update(
             owner_references: owners,
             spec: active.spec.clone(),
         };
-        work.add(Action::UpdateRevision(change), Reason::RevisionUpdated);
+        builder.add(Action::UpdateRevision(change), Reason::RevisionUpdated);
     }
     Ok(())
 }
@@ -191,12 +196,12 @@ fn status(
     snapshot: &Snapshot,
     istio: &Istio,
     (active, tags, moved): (Option<&Active>, Option<Condition>, Option<Progress>),
-    work: &Work<'_>,
+    builder: &PlanBuilder<'_>,
 ) -> IstioStatus {
     let mut status = istio.status.clone();
     status.observed_generation = istio.metadata.generation;
-    match (work.trouble(), active) {
-        (Some(trouble), _) => report(&mut status, snapshot, trouble),
+    match (builder.error(), active) {
+        (Some(error), _) => report(&mut status, snapshot, error),
         (None, Some(active)) => follow(&mut status, snapshot, &active.name),
         (None, None) => {}
     }
@@ -204,16 +209,16 @@ fn status(
         status.conditions.set(condition, snapshot.now);
     }
     report_migration(&mut status, snapshot, istio, moved);
-    status.revisions = summary(snapshot, istio, is_creating(work));
+    status.revisions = summary(snapshot, istio, is_creating(builder));
     status
 }
 
-/// How far the workloads are. What was said stays while the Istio itself is in trouble, and goes when no migration is asked for.
+/// How far the workloads are. What was said stays while the Istio itself is in error, and goes when no migration is asked for.
 fn report_migration(status: &mut IstioStatus, snapshot: &Snapshot, istio: &Istio, moved: Option<Progress>) {
     if let Some(moved) = moved {
         status.workload_migration = Some(moved.status);
         status.conditions.set(moved.condition, snapshot.now);
-    } else if wanted_migration(istio).is_none() {
+    } else if !requests_migration(istio) {
         status.workload_migration = None;
         status
             .conditions
@@ -222,20 +227,20 @@ fn report_migration(status: &mut IstioStatus, snapshot: &Snapshot, istio: &Istio
     }
 }
 
-fn is_creating(work: &Work<'_>) -> bool {
-    let mut actions = work.steps().iter().map(|step| &step.action);
+fn is_creating(builder: &PlanBuilder<'_>) -> bool {
+    let mut actions = builder.steps().iter().map(|step| &step.action);
     actions.any(|action| matches!(action, Action::CreateRevision(_)))
 }
 
-/// The Istio's own trouble. Which revision is active stays as it was.
-fn report(status: &mut IstioStatus, snapshot: &Snapshot, trouble: &ReconcileError) {
+/// The Istio's own error. Which revision is active stays as it was.
+fn report(status: &mut IstioStatus, snapshot: &Snapshot, error: &ReconcileError) {
     let (reason, unknown) = (Reason::ReconcileError, ConditionStatus::Unknown);
-    let told = trouble.to_string();
+    let message = error.to_string();
     let reconciled = Condition::new(
         ConditionType::Reconciled,
         ConditionStatus::False,
         reason.clone(),
-        told,
+        message,
     );
     let silent = "cannot determine readiness due to reconciliation error";
     let ready = Condition::new(ConditionType::Ready, unknown, reason.clone(), silent);

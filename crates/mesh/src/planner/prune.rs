@@ -3,8 +3,8 @@
 use jiff::{SignedDuration, Timestamp};
 use mainstay_api::{ConditionStatus, ConditionType, Istio, IstioRevision, Reason, values};
 
+use super::builder::PlanBuilder;
 use super::in_use::revision_used;
-use super::work::Work;
 use crate::plan::{Action, Precondition, Requeue};
 use crate::{Snapshot, Subject};
 
@@ -65,23 +65,23 @@ fn prospect(
 }
 
 /// Deletes what is due, and looks again when the next one is.
-pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, work: &mut Work<'_>) {
+pub(super) fn prune(snapshot: &Snapshot, istio: &Istio, active: &str, builder: &mut PlanBuilder<'_>) {
     let grace = super::grace_period(istio);
     for (revision, prospect) in prune_decisions(snapshot, istio, active, grace) {
         match prospect {
-            PruneDecision::Until(due) if due <= snapshot.now => delete(revision, work),
-            PruneDecision::Until(due) => work.look_again(Requeue::At(due)),
+            PruneDecision::Until(due) if due <= snapshot.now => delete(revision, builder),
+            PruneDecision::Until(due) => builder.requeue(Requeue::At(due)),
             _ => {}
         }
     }
 }
 
-fn delete(revision: &IstioRevision, work: &mut Work<'_>) {
+fn delete(revision: &IstioRevision, builder: &mut PlanBuilder<'_>) {
     let name = revision.name();
     let seen = Precondition::for_object(Subject::revision(name), &revision.metadata);
     let message =
         format!("deleted IstioRevision {name:?}: nothing has referred to it for the whole grace period");
-    work.add_told(Action::DeleteRevision(seen), &Reason::RevisionPruned, message);
+    builder.add_with_event(Action::DeleteRevision(seen), &Reason::RevisionPruned, message);
 }
 
 /// An external control plane serves clusters that cannot be seen from here.

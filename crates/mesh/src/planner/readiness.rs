@@ -28,7 +28,7 @@ pub(super) fn ready(snapshot: &Snapshot, spec: &RevisionSpec) -> Condition {
 
 /// Whether anybody may be sent to a revision: all of it is installed, its webhook too, and it is ready, by a status that is about the revision
 /// as it is now. Its Deployment alone may be ready long before the rest is there.
-pub(super) fn is_serving(revision: &IstioRevision) -> bool {
+pub(crate) fn is_serving(revision: &IstioRevision) -> bool {
     let conditions = &revision.status.conditions;
     revision.status.observed_generation() >= revision.metadata.generation
         && conditions.is_true(&ConditionType::Reconciled)

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mainstay_api::{Kind, Reason, Resource, Values};
 
-use super::work::Work;
+use super::builder::PlanBuilder;
 use crate::plan::{Action, Release, ReleaseKey};
 use crate::snapshot::ReleaseFact;
 use crate::{Library, ReconcileError, Resolution, Snapshot};
@@ -35,13 +35,18 @@ pub(super) fn release<S: Kind>(
 }
 
 /// Adds what must be removed, then what must be installed. `former` are releases that may be there though nothing is known.
-pub(super) fn settle(snapshot: &Snapshot, work: &mut Work<'_>, wanted: Vec<Release>, former: &[ReleaseKey]) {
-    for key in obsolete(snapshot, &work.object().uid, &wanted, former) {
-        work.add(Action::Uninstall(key), Reason::ReleaseObsolete);
+pub(super) fn settle(
+    snapshot: &Snapshot,
+    builder: &mut PlanBuilder<'_>,
+    wanted: Vec<Release>,
+    former: &[ReleaseKey],
+) {
+    for key in obsolete(snapshot, &builder.object().uid, &wanted, former) {
+        builder.add(Action::Uninstall(key), Reason::ReleaseObsolete);
     }
     for release in wanted {
         if let Some(reason) = outdated(snapshot, &release) {
-            work.add(Action::Install(Arc::new(release)), reason);
+            builder.add(Action::Install(Arc::new(release)), reason);
         }
     }
 }

@@ -4,11 +4,11 @@ use mainstay_api::{
     ConditionType, IstioRevision, ObjectKind, RevisionStatus, derive_state, names, takes_precedence, values,
 };
 
+use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::finalize::guarded;
 use super::release::{check_charts, key, release, settle};
 use super::target::{check_namespace, check_set};
-use super::work::Work;
 use super::{dependency, in_use, readiness};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::snapshot::Source;
@@ -42,19 +42,24 @@ fn charts<'a>(
 }
 
 fn reconcile(snapshot: &Snapshot, revision: &IstioRevision) -> Plan {
-    let mut work = Work::on(snapshot, revision);
-    if let Some(releases) = work.check(wanted(snapshot, revision)) {
-        settle(snapshot, &mut work, releases, &[]);
+    let mut builder = PlanBuilder::for_object(snapshot, revision);
+    if let Some(releases) = builder.check(wanted(snapshot, revision)) {
+        settle(snapshot, &mut builder, releases, &[]);
     }
-    work.hold_back();
-    let status = status(snapshot, revision, work.trouble());
-    let told = [
+    builder.hold_back();
+    let status = status(snapshot, revision, builder.error());
+    let events = [
         ConditionType::Reconciled,
         ConditionType::Ready,
         ConditionType::DependenciesHealthy,
         ConditionType::InUse,
     ];
-    work.plan_with_status((&revision.status, status), &told, NewStatus::Revision)
+    builder.plan_with_status(StatusUpdate {
+        old: &revision.status,
+        new: status,
+        events: &events,
+        wrap: NewStatus::Revision,
+    })
 }
 
 fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>, ReconcileError> {
@@ -72,7 +77,7 @@ fn wanted(snapshot: &Snapshot, revision: &IstioRevision) -> Result<Vec<Release>,
     Ok(releases.collect())
 }
 
-/// Name and namespace must be what the values say. Missing values are told later.
+/// Name and namespace must be what the values say. Missing values are events later.
 fn check_consistent(revision: &IstioRevision) -> Result<(), ReconcileError> {
     let Some(map) = &revision.spec.values else {
         return Ok(());
@@ -105,10 +110,10 @@ fn check_name(snapshot: &Snapshot, revision: &IstioRevision) -> Result<(), Recon
     }
 }
 
-fn status(snapshot: &Snapshot, revision: &IstioRevision, trouble: Option<&ReconcileError>) -> RevisionStatus {
+fn status(snapshot: &Snapshot, revision: &IstioRevision, error: Option<&ReconcileError>) -> RevisionStatus {
     let mut status = revision.status.clone();
     let deciding = [
-        reconciled(trouble),
+        reconciled(error),
         readiness::ready(snapshot, &revision.spec),
         dependency::healthy(snapshot, revision),
     ];

@@ -8,13 +8,13 @@ use mainstay_api::{
 };
 use serde_json::Value;
 
+use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::finalize::guarded;
 use super::in_use;
 use super::readiness::is_serving;
 use super::release::{check_charts, key, release, settle};
 use super::target::{read, resolve};
-use super::work::Work;
 use crate::plan::{Action, NewStatus, Plan, Release, ReleaseKey};
 use crate::{Invalid, ReconcileError, Snapshot};
 
@@ -53,22 +53,27 @@ fn base_key(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Option<ReleaseKey> {
 }
 
 fn reconcile(snapshot: &Snapshot, tag: &IstioRevisionTag) -> Plan {
-    let mut work = Work::on(snapshot, tag);
-    let aim = work.check(aim(snapshot, tag));
+    let mut builder = PlanBuilder::for_object(snapshot, tag);
+    let aim = builder.check(aim(snapshot, tag));
     if let Some(aim) = &aim {
         let former = former_webhooks(tag, aim.revision);
         settle(
             snapshot,
-            &mut work,
+            &mut builder,
             releases(snapshot, tag, aim.revision),
             &former,
         );
     }
-    work.hold_back();
-    let status = status(snapshot, tag, aim.as_ref(), work.trouble());
+    builder.hold_back();
+    let status = status(snapshot, tag, aim.as_ref(), builder.error());
     let moved = moved(&tag.status, &status);
-    let told = [ConditionType::Reconciled, ConditionType::InUse];
-    let mut plan = work.plan_with_status((&tag.status, status), &told, NewStatus::Tag);
+    let events = [ConditionType::Reconciled, ConditionType::InUse];
+    let mut plan = builder.plan_with_status(StatusUpdate {
+        old: &tag.status,
+        new: status,
+        events: &events,
+        wrap: NewStatus::Tag,
+    });
     tell_move(&mut plan, moved);
     plan
 }
@@ -159,11 +164,11 @@ fn status(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
     aim: Option<&Aim<'_>>,
-    trouble: Option<&ReconcileError>,
+    error: Option<&ReconcileError>,
 ) -> TagStatus {
     let mut status = tag.status.clone();
-    let mut reconciled = reconciled(trouble);
-    if let (None, Some(aim)) = (trouble, aim) {
+    let mut reconciled = reconciled(error);
+    if let (None, Some(aim)) = (error, aim) {
         aim.revision.name().clone_into(&mut status.istio_revision);
         status.istiod_namespace.clone_from(&aim.revision.spec.namespace);
         if let Some(wanted) = aim.waits_for {
@@ -185,7 +190,7 @@ fn moved(old: &TagStatus, new: &TagStatus) -> Option<String> {
     (!from.is_empty() && from != to).then(|| format!("moved from IstioRevision {from:?} to {to:?}"))
 }
 
-/// A move is told after the status that records it, so that it is told once.
+/// A move is events after the status that records it, so that it is events once.
 fn tell_move(plan: &mut Plan, moved: Option<String>) {
     let written = plan
         .steps

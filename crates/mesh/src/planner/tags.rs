@@ -7,8 +7,8 @@ use mainstay_api::{
     names, takes_precedence,
 };
 
+use super::builder::PlanBuilder;
 use super::istio::active_revision_name;
-use super::work::Work;
 use crate::plan::{Action, Change, NewObject, Precondition};
 use crate::snapshot::{may_be_active, requested_tags};
 use crate::{Snapshot, Subject};
@@ -26,7 +26,7 @@ pub(super) fn manage(
     snapshot: &Snapshot,
     istio: &Istio,
     active: &str,
-    work: &mut Work<'_>,
+    builder: &mut PlanBuilder<'_>,
 ) -> Option<Condition> {
     let listed = requested_tags(istio);
     let (mut obstacles, mut wanted) = (Vec::new(), BTreeSet::new());
@@ -35,7 +35,7 @@ pub(super) fn manage(
             obstacles.push(obstacle);
         } else {
             wanted.insert(tag.as_str());
-            obstacles.extend(want(snapshot, istio, tag, work));
+            obstacles.extend(want(snapshot, istio, tag, builder));
         }
     }
     let mut managed = !listed.is_empty();
@@ -43,7 +43,7 @@ pub(super) fn manage(
     for tag in owned.filter(|tag| is_ours(tag, istio)) {
         managed = true;
         if !wanted.contains(tag.name()) {
-            obstacles.extend(give_up(snapshot, tag, active, work));
+            obstacles.extend(give_up(snapshot, tag, active, builder));
         }
     }
     let told_before = istio
@@ -85,10 +85,10 @@ fn denied(snapshot: &Snapshot, istio: &Istio, name: &str, active: &str) -> Optio
 }
 
 /// A wanted tag is made or mended, unless the name belongs to somebody else.
-fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> Option<Obstacle> {
+fn want(snapshot: &Snapshot, istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) -> Option<Obstacle> {
     match snapshot.tags().get(name) {
         Some(tag) if is_ours(tag, istio) => {
-            mend(istio, tag, work);
+            mend(istio, tag, builder);
             None
         }
         Some(_) => Some(taken(
@@ -107,7 +107,7 @@ fn want(snapshot: &Snapshot, istio: &Istio, name: &str, work: &mut Work<'_>) -> 
                     format!("tag {name:?} cannot be made: it is the name of {whose}"),
                 ));
             }
-            make(istio, name, work);
+            make(istio, name, builder);
             None
         }
     }
@@ -146,7 +146,7 @@ fn is_ours(tag: &IstioRevisionTag, istio: &Istio) -> bool {
     controller.is_some_and(|owner| !owner.uid.is_empty() && owner.uid == istio.metadata.uid)
 }
 
-fn make(istio: &Istio, name: &str, work: &mut Work<'_>) {
+fn make(istio: &Istio, name: &str, builder: &mut PlanBuilder<'_>) {
     let new = NewObject {
         name: name.to_owned(),
         owner: istio.owner_reference(),
@@ -154,7 +154,7 @@ fn make(istio: &Istio, name: &str, work: &mut Work<'_>) {
         spec: wanted_spec(istio),
     };
     let message = format!("created IstioRevisionTag {name:?}");
-    work.add_told(Action::CreateTag(new), &Reason::TagCreated, message);
+    builder.add_with_event(Action::CreateTag(new), &Reason::TagCreated, message);
 }
 
 fn wanted_spec(istio: &Istio) -> TagSpec {
@@ -163,7 +163,7 @@ fn wanted_spec(istio: &Istio) -> TagSpec {
     }
 }
 
-fn mend(istio: &Istio, tag: &IstioRevisionTag, work: &mut Work<'_>) {
+fn mend(istio: &Istio, tag: &IstioRevisionTag, builder: &mut PlanBuilder<'_>) {
     let spec = wanted_spec(istio);
     if tag.spec == spec || tag.metadata.is_deleting() {
         return;
@@ -173,7 +173,7 @@ fn mend(istio: &Istio, tag: &IstioRevisionTag, work: &mut Work<'_>) {
         owner_references: tag.metadata.owner_references.clone(),
         spec,
     };
-    work.add(Action::UpdateTag(change), Reason::TagUpdated);
+    builder.add(Action::UpdateTag(change), Reason::TagUpdated);
 }
 
 /// A tag that is no longer wanted goes once nothing refers to it: before, its workloads would silently lose their injector. One
@@ -182,7 +182,7 @@ fn give_up(
     snapshot: &Snapshot,
     tag: &IstioRevisionTag,
     active: &str,
-    work: &mut Work<'_>,
+    builder: &mut PlanBuilder<'_>,
 ) -> Option<Obstacle> {
     let name = tag.name();
     if tag.metadata.is_deleting() {
@@ -197,6 +197,6 @@ fn give_up(
     }
     let seen = Precondition::for_object(Subject::tag(name), &tag.metadata);
     let message = format!("deleted IstioRevisionTag {name:?}: it is no longer wanted");
-    work.add_told(Action::DeleteTag(seen), &Reason::TagRemoved, message);
+    builder.add_with_event(Action::DeleteTag(seen), &Reason::TagRemoved, message);
     None
 }

@@ -57,7 +57,7 @@ fn readable(snapshot: &Snapshot, source: Source, context: &'static str) -> Resul
 }
 
 /// The version a name stands for. `what` says whose, as upstream does.
-pub(super) fn version(
+pub(crate) fn resolve_version(
     snapshot: &Snapshot,
     name: &str,
     what: impl FnOnce() -> String,

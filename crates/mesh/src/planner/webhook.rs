@@ -4,7 +4,7 @@
 use jiff::SignedDuration;
 use mainstay_api::{ObjectKind, Reason, names};
 
-use super::work::Work;
+use super::builder::PlanBuilder;
 use crate::plan::{Action, Plan, ProbeRequest, Requeue};
 use crate::snapshot::{ProbeResult, Webhook};
 use crate::{Snapshot, Subject};
@@ -22,14 +22,14 @@ const NO_BUNDLE: &str =
 /// The plan of a webhook configuration: nothing, unless a remote revision owns it.
 pub(super) fn plan(snapshot: &Snapshot, webhook: &Webhook) -> Plan {
     let subject = Subject::Webhook(webhook.metadata.name.clone());
-    let mut work = Work::on_subject(snapshot, subject, &webhook.metadata);
+    let mut builder = PlanBuilder::for_subject(snapshot, subject, &webhook.metadata);
     if is_remote(snapshot, webhook) && !webhook.metadata.is_deleting() {
         match request(webhook) {
-            Ok(request) => ask(snapshot, webhook, request, &mut work),
-            Err(reason) => write(webhook, (false, reason), &mut work),
+            Ok(request) => ask(snapshot, webhook, request, &mut builder),
+            Err(reason) => write(webhook, (false, reason), &mut builder),
         }
     }
-    work.plan()
+    builder.plan()
 }
 
 fn is_remote(snapshot: &Snapshot, webhook: &Webhook) -> bool {
@@ -67,20 +67,20 @@ fn seconds(webhook: &Webhook, annotation: &str, default: u32) -> u32 {
     set.unwrap_or(default).max(1)
 }
 
-fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, work: &mut Work<'_>) {
+fn ask(snapshot: &Snapshot, webhook: &Webhook, request: ProbeRequest, builder: &mut PlanBuilder<'_>) {
     let period = SignedDuration::from_secs(i64::from(seconds(webhook, names::PROBE_PERIOD, DEFAULT_PERIOD)));
     let last = snapshot.probe(&webhook.metadata.name);
     let due = last.and_then(|last| last.at.checked_add(period).ok());
     if let Some(ProbeResult { ready, reason, .. }) = last {
-        write(webhook, (*ready, reason), work);
+        write(webhook, (*ready, reason), builder);
     }
     match due {
-        Some(due) if due > snapshot.now => work.look_again(Requeue::At(due)),
-        _ => work.add(Action::Probe(request), Reason::ProbeDue),
+        Some(due) if due > snapshot.now => builder.requeue(Requeue::At(due)),
+        _ => builder.add(Action::Probe(request), Reason::ProbeDue),
     }
 }
 
-fn write(webhook: &Webhook, (ready, reason): (bool, &str), work: &mut Work<'_>) {
+fn write(webhook: &Webhook, (ready, reason): (bool, &str), builder: &mut PlanBuilder<'_>) {
     let annotations = &webhook.metadata.annotations;
     let written = |key: &str| annotations.get(key).map(String::as_str);
     let status = if ready { "true" } else { "false" };
@@ -88,9 +88,9 @@ fn write(webhook: &Webhook, (ready, reason): (bool, &str), work: &mut Work<'_>) 
         return;
     }
     let action = Action::AnnotateWebhook {
-        object: work.object().clone(),
+        object: builder.object().clone(),
         ready,
         reason: reason.to_owned(),
     };
-    work.add(action, Reason::ProbeChanged);
+    builder.add(action, Reason::ProbeChanged);
 }

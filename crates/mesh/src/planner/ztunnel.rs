@@ -2,12 +2,12 @@
 
 use mainstay_api::{ConditionType, IstioRevision, ZTunnel, ZTunnelStatus, derive_state, names};
 
+use super::builder::{PlanBuilder, StatusUpdate};
 use super::condition::reconciled;
 use super::daemonset;
 use super::finalize::guarded;
 use super::release::{key, release, settle};
-use super::target::{check_place, resolve, version};
-use super::work::Work;
+use super::target::{check_place, resolve, resolve_version};
 use crate::plan::{NewStatus, Plan, Release, ReleaseKey};
 use crate::values::Pipeline;
 use crate::{ReconcileError, Snapshot};
@@ -31,16 +31,21 @@ fn release_key(ztunnel: &ZTunnel) -> ReleaseKey {
 }
 
 fn reconcile(snapshot: &Snapshot, ztunnel: &ZTunnel) -> Plan {
-    let mut work = Work::on(snapshot, ztunnel);
-    let plane = work.check(control_plane(snapshot, ztunnel));
+    let mut builder = PlanBuilder::for_object(snapshot, ztunnel);
+    let plane = builder.check(control_plane(snapshot, ztunnel));
     let wanted = plane.map(|plane| wanted(snapshot, ztunnel, plane));
-    if let Some(wanted) = wanted.and_then(|wanted| work.check(wanted)) {
-        settle(snapshot, &mut work, vec![wanted], &[]);
+    if let Some(wanted) = wanted.and_then(|wanted| builder.check(wanted)) {
+        settle(snapshot, &mut builder, vec![wanted], &[]);
     }
-    work.hold_back();
-    let status = status(snapshot, ztunnel, plane.flatten(), work.trouble());
-    let told = [ConditionType::Reconciled, ConditionType::Ready];
-    work.plan_with_status((&ztunnel.status, status), &told, NewStatus::ZTunnel)
+    builder.hold_back();
+    let status = status(snapshot, ztunnel, plane.flatten(), builder.error());
+    let events = [ConditionType::Reconciled, ConditionType::Ready];
+    builder.plan_with_status(StatusUpdate {
+        old: &ztunnel.status,
+        new: status,
+        events: &events,
+        wrap: NewStatus::ZTunnel,
+    })
 }
 
 /// The control plane it belongs to, if it names one.
@@ -62,7 +67,7 @@ fn wanted(
     plane: Option<&IstioRevision>,
 ) -> Result<Release, ReconcileError> {
     let spec = &ztunnel.spec;
-    let version = version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
+    let version = resolve_version(snapshot, &spec.version, || "ZTunnel version".to_owned())?;
     let plane = plane.map(|plane| &plane.spec);
     let values = Pipeline::for_snapshot(snapshot).ztunnel_values(spec.values.as_ref(), plane, &version)?;
     Ok(release(
@@ -77,11 +82,11 @@ fn status(
     snapshot: &Snapshot,
     ztunnel: &ZTunnel,
     plane: Option<&IstioRevision>,
-    trouble: Option<&ReconcileError>,
+    error: Option<&ReconcileError>,
 ) -> ZTunnelStatus {
     let mut status = ztunnel.status.clone();
     let conditions = [
-        reconciled(trouble),
+        reconciled(error),
         daemonset::ready(snapshot, &ztunnel.spec.namespace, names::ZTUNNEL_DAEMONSET),
     ];
     status.observed_generation = ztunnel.metadata.generation;

@@ -9,10 +9,10 @@ use mainstay_api::{
     Istio, IstioCni, IstioRevision, IstioRevisionTag, Kind, ObjectKind, Status, ZTunnel, names,
 };
 
-use super::wake::controller;
+use super::affected::controller;
 use super::{
     DaemonSet, Deployment, Failure, Namespace, Objects, ProbeResult, ReleaseFact, Snapshot, Source,
-    SourceState, Webhook, pointer, requested_tags,
+    SourceState, Webhook, requested_tags, target_key,
 };
 use crate::Subject;
 use crate::plan::ReleaseKey;
@@ -41,7 +41,7 @@ pub enum Observation {
     ZTunnel(ZTunnel),
     /// A webhook configuration as it is now.
     Webhook(Webhook),
-    /// One of the above is gone.
+    /// One of the above is remove.
     Gone(Subject),
     /// A namespace as it is now.
     Namespace {
@@ -68,20 +68,20 @@ pub enum Observation {
         labels: Labels,
         /// Its annotations.
         annotations: Labels,
-        /// Whether it succeeded or failed.
+        /// Whether it record_success or failed.
         finished: bool,
         /// Whether it is being deleted.
         leaving: bool,
         /// The workload it belongs to.
         workload: Option<WorkloadKey>,
     },
-    /// A namespace or a pod is gone.
+    /// A namespace or a pod is remove.
     ReferrerGone(ReferrerKey),
-    /// An istiod Deployment as it is now, by namespace and name; nothing if it is gone.
+    /// An istiod Deployment as it is now, by namespace and name; nothing if it is remove.
     Deployment(String, String, Option<Deployment>),
-    /// A `DaemonSet` as it is now, by namespace and name; nothing if it is gone.
+    /// A `DaemonSet` as it is now, by namespace and name; nothing if it is remove.
     DaemonSet(String, String, Option<DaemonSet>),
-    /// A workload as it is now; nothing if it is gone.
+    /// A workload as it is now; nothing if it is remove.
     Workload(WorkloadKey, Option<Workload>),
     /// What is known of a release now.
     Release(ReleaseKey, ReleaseFact),
@@ -99,13 +99,13 @@ impl Snapshot {
     /// Takes in what was seen.
     pub fn observe(&mut self, seen: Observation) -> AffectedSubjects {
         match seen {
-            Observation::Istio(istio) => self.istio_seen(istio),
-            Observation::Revision(revision) => self.revision_seen(revision),
-            Observation::Tag(tag) => self.tag_seen(tag),
-            Observation::Cni(cni) => self.cni_seen(cni),
-            Observation::ZTunnel(ztunnel) => self.ztunnel_seen(ztunnel),
-            Observation::Webhook(webhook) => self.webhook_seen(webhook),
-            Observation::Gone(subject) => self.gone(&subject),
+            Observation::Istio(istio) => self.record_istio(istio),
+            Observation::Revision(revision) => self.record_revision(revision),
+            Observation::Tag(tag) => self.record_tag(tag),
+            Observation::Cni(cni) => self.record_cni(cni),
+            Observation::ZTunnel(ztunnel) => self.record_ztunnel(ztunnel),
+            Observation::Webhook(webhook) => self.record_webhook(webhook),
+            Observation::Gone(subject) => self.remove(&subject),
             Observation::Namespace {
                 name,
                 uid,
@@ -123,7 +123,7 @@ impl Snapshot {
                     skip_migration: says(&annotations, names::SKIP_MIGRATION, "true"),
                     injection_label: says(&labels, names::INJECTION_LABEL, names::INJECTION_ENABLED),
                 };
-                self.namespace_seen(&name, &labels, fact)
+                self.record_namespace(&name, &labels, fact)
             }
             Observation::Pod {
                 namespace,
@@ -142,20 +142,20 @@ impl Snapshot {
                 leaving,
                 workload: workload.as_ref(),
             }),
-            Observation::ReferrerGone(key) => self.referrer_gone(&key),
-            Observation::Deployment(namespace, name, fact) => self.deployment_seen((namespace, name), fact),
-            Observation::DaemonSet(namespace, name, fact) => self.daemonset_seen((namespace, name), fact),
-            Observation::Workload(key, workload) => self.workload_seen(key, workload),
-            Observation::Release(key, fact) => self.release_seen(key, fact),
-            Observation::Probed(webhook, result) => self.probed(webhook, result),
+            Observation::ReferrerGone(key) => self.remove_referrer(&key),
+            Observation::Deployment(namespace, name, fact) => self.record_deployment((namespace, name), fact),
+            Observation::DaemonSet(namespace, name, fact) => self.record_daemonset((namespace, name), fact),
+            Observation::Workload(key, workload) => self.record_workload(key, workload),
+            Observation::Release(key, fact) => self.record_release(key, fact),
+            Observation::Probed(webhook, result) => self.record_probe(webhook, result),
             Observation::Failed(subject, failure) => {
                 self.failures.insert(subject.clone(), failure);
-                let mut woken = self.fate_changed(&subject);
-                woken.insert(subject);
-                woken
+                let mut affected = self.failure_changed(&subject);
+                affected.insert(subject);
+                affected
             }
-            Observation::Succeeded(subject) => self.succeeded(subject),
-            Observation::Source(source, state) => self.source_changed(source, state),
+            Observation::Succeeded(subject) => self.record_success(subject),
+            Observation::Source(source, state) => self.record_source(source, state),
         }
     }
 
@@ -169,48 +169,48 @@ impl Snapshot {
         } = referrer
         else {
             let names = self.references.upsert(referrer);
-            return self.by_names(names);
+            return self.named_subjects(names);
         };
         let shared = workload.map(|key| self.shared_key(key));
         let before = self.workload_of(namespace, name);
         let names = self.references.upsert(referrer.of(shared.as_ref()));
         let after = self.workload_of(namespace, name);
-        let mut woken = self.by_names(names);
+        let mut affected = self.named_subjects(names);
         for key in before.iter().chain(&after) {
-            woken.extend(self.refresh_workload(key));
+            affected.extend(self.reindex_workload(key));
         }
-        woken
+        affected
     }
 
     /// The workload of a pod, where it matters.
     fn workload_of(&self, namespace: &str, pod: &str) -> Option<WorkloadKey> {
-        let matters = !self.routes.is_empty();
+        let matters = !self.migration_targets.is_empty();
         let found = self.references.workload_of(namespace, pod);
         found.filter(|_| matters).cloned()
     }
 
-    fn referrer_gone(&mut self, key: &ReferrerKey) -> AffectedSubjects {
+    fn remove_referrer(&mut self, key: &ReferrerKey) -> AffectedSubjects {
         let workload = match key {
             ReferrerKey::Pod(namespace, name) => self.workload_of(namespace, name),
             _ => None,
         };
         let names = self.references.remove(key);
-        let mut woken = self.by_names(names);
+        let mut affected = self.named_subjects(names);
         if let Some(workload) = workload {
-            woken.extend(self.refresh_workload(&workload));
+            affected.extend(self.reindex_workload(&workload));
         }
         if let ReferrerKey::Namespace(name) = key
             && self.namespaces.remove(name).is_some()
         {
-            woken.extend(self.tenants.of(name).cloned());
-            woken.extend(self.refresh_namespace(name));
+            affected.extend(self.installers.of(name).cloned());
+            affected.extend(self.reindex_namespace(name));
         }
-        woken
+        affected
     }
 
-    fn istio_seen(&mut self, istio: Istio) -> AffectedSubjects {
+    fn record_istio(&mut self, istio: Istio) -> AffectedSubjects {
         let name = istio.name().to_owned();
-        let mut woken = self.around_istio(&name);
+        let mut affected = self.dependents_of_istio(&name);
         let claims = requested_tags(&istio);
         if let Some(old) = self.istios.insert(istio) {
             self.drop_claims(&old);
@@ -218,76 +218,84 @@ impl Snapshot {
         for tag in claims {
             self.claims.insert(tag, name.clone());
         }
-        woken.extend(self.around_istio(&name));
-        woken.extend(self.reroute(&name));
-        woken.extend(self.stir_namespaces(&name));
-        woken.insert(Subject::istio(name));
-        woken
+        affected.extend(self.dependents_of_istio(&name));
+        affected.extend(self.update_migration_target(&name));
+        affected.extend(self.relabeled_namespaces(&name));
+        affected.insert(Subject::istio(name));
+        affected
     }
 
-    fn revision_seen(&mut self, revision: IstioRevision) -> AffectedSubjects {
+    fn record_revision(&mut self, revision: IstioRevision) -> AffectedSubjects {
         let name = revision.name().to_owned();
-        let mut woken = self.around_revision(&name);
+        let mut affected = self.dependents_of_revision(&name);
         let subject = Subject::revision(&name);
-        self.move_tenant(
+        self.move_installer(
             &subject,
-            old_home(&self.revisions, &name),
+            old_namespace(&self.revisions, &name),
             Some(revision.spec.namespace.clone()),
         );
         let owners = revision.metadata.owner_references.clone();
         let old = self.revisions.insert(revision);
         if old.is_none_or(|old| old.metadata.owner_references != owners) {
-            woken.extend(self.refresh_all());
+            affected.extend(self.reindex_all());
         }
-        woken.extend(self.around_revision(&name));
-        woken.insert(subject);
-        woken
+        affected.extend(self.dependents_of_revision(&name));
+        affected.insert(subject);
+        affected
     }
 
-    fn tag_seen(&mut self, tag: IstioRevisionTag) -> AffectedSubjects {
+    fn record_tag(&mut self, tag: IstioRevisionTag) -> AffectedSubjects {
         let name = tag.name().to_owned();
-        let mut woken = self.around_tag(&name);
-        self.drop_pointer(
+        let mut affected = self.dependents_of_tag(&name);
+        self.remove_target(
             &Subject::tag(&name),
-            self.tags.get(&name).map(|tag| pointer(&tag.spec.target_ref)),
+            self.tags.get(&name).map(|tag| target_key(&tag.spec.target_ref)),
         );
-        self.pointers
-            .insert(pointer(&tag.spec.target_ref), Subject::tag(&name));
-        let flipped = self.references.upsert(Referrer::Tag {
+        self.targeted_by
+            .insert(target_key(&tag.spec.target_ref), Subject::tag(&name));
+        let changed_names = self.references.upsert(Referrer::Tag {
             name: &name,
             revision: &tag.status.istio_revision,
         });
         let leads = (tag.spec.target_ref.clone(), tag.status.istio_revision.clone());
         let old = self.tags.insert(tag);
         if old.is_none_or(|old| (old.spec.target_ref, old.status.istio_revision) != leads) {
-            woken.extend(self.refresh_all());
+            affected.extend(self.reindex_all());
         }
-        woken.extend(self.by_names(flipped));
-        woken.extend(self.around_tag(&name));
-        woken.insert(Subject::tag(name));
-        woken
+        affected.extend(self.named_subjects(changed_names));
+        affected.extend(self.dependents_of_tag(&name));
+        affected.insert(Subject::tag(name));
+        affected
     }
 
-    fn cni_seen(&mut self, cni: IstioCni) -> AffectedSubjects {
+    fn record_cni(&mut self, cni: IstioCni) -> AffectedSubjects {
         let subject = Subject::cni(cni.name());
-        let home = cni.spec.namespace.clone();
-        self.move_tenant(&subject, old_home(&self.cnis, subject.name()), Some(home));
+        let namespace = cni.spec.namespace.clone();
+        self.move_installer(
+            &subject,
+            old_namespace(&self.cnis, subject.name()),
+            Some(namespace),
+        );
         let state = Some(cni.status.state().clone());
         let old = self.cnis.insert(cni);
         self.dependency_changed(subject, old.map(|old| old.status.state) != state)
     }
 
-    fn ztunnel_seen(&mut self, ztunnel: ZTunnel) -> AffectedSubjects {
+    fn record_ztunnel(&mut self, ztunnel: ZTunnel) -> AffectedSubjects {
         let subject = Subject::ztunnel(ztunnel.name());
-        let home = ztunnel.spec.namespace.clone();
-        self.move_tenant(&subject, old_home(&self.ztunnels, subject.name()), Some(home));
+        let namespace = ztunnel.spec.namespace.clone();
+        self.move_installer(
+            &subject,
+            old_namespace(&self.ztunnels, subject.name()),
+            Some(namespace),
+        );
         let old = self
             .ztunnels
             .get(subject.name())
             .and_then(|old| old.spec.target_ref.as_ref());
-        self.drop_pointer(&subject, old.map(pointer));
+        self.remove_target(&subject, old.map(target_key));
         if let Some(target) = &ztunnel.spec.target_ref {
-            self.pointers.insert(pointer(target), subject.clone());
+            self.targeted_by.insert(target_key(target), subject.clone());
         }
         let state = Some(ztunnel.status.state().clone());
         let old = self.ztunnels.insert(ztunnel);
@@ -296,29 +304,29 @@ impl Snapshot {
 
     /// Revisions look at the state of plug-in and node proxy, and at nothing else of them.
     fn dependency_changed(&self, subject: Subject, state_changed: bool) -> AffectedSubjects {
-        let mut woken = AffectedSubjects::from([subject]);
+        let mut affected = AffectedSubjects::from([subject]);
         if state_changed {
-            woken.extend(
+            affected.extend(
                 self.revisions
                     .iter()
                     .map(|revision| Subject::revision(revision.name())),
             );
         }
-        woken
+        affected
     }
 
-    fn webhook_seen(&mut self, webhook: Webhook) -> AffectedSubjects {
+    fn record_webhook(&mut self, webhook: Webhook) -> AffectedSubjects {
         let name = webhook.metadata.name.clone();
         if self.webhooks.get(&name) == Some(&webhook) {
             return AffectedSubjects::new();
         }
-        let mut woken = AffectedSubjects::from([Subject::Webhook(name.clone())]);
-        woken.extend(controller(&webhook.metadata));
+        let mut affected = AffectedSubjects::from([Subject::Webhook(name.clone())]);
+        affected.extend(controller(&webhook.metadata));
         self.webhooks.insert(name, webhook);
-        woken
+        affected
     }
 
-    fn gone(&mut self, subject: &Subject) -> AffectedSubjects {
+    fn remove(&mut self, subject: &Subject) -> AffectedSubjects {
         self.failures.remove(subject);
         match subject {
             Subject::Webhook(name) => {
@@ -328,86 +336,90 @@ impl Snapshot {
                     .into_iter()
                     .collect()
             }
-            Subject::Workload(key) => self.workload_seen(key.clone(), None),
-            Subject::Namespace(name) => self.referrer_gone(&ReferrerKey::Namespace(name.clone())),
-            Subject::Object(ObjectKind::Istio, name) => self.istio_gone(name),
-            Subject::Object(ObjectKind::IstioRevision, name) => self.revision_gone(name),
-            Subject::Object(ObjectKind::IstioRevisionTag, name) => self.tag_gone(name),
+            Subject::Workload(key) => self.record_workload(key.clone(), None),
+            Subject::Namespace(name) => self.remove_referrer(&ReferrerKey::Namespace(name.clone())),
+            Subject::Object(ObjectKind::Istio, name) => self.remove_istio(name),
+            Subject::Object(ObjectKind::IstioRevision, name) => self.remove_revision(name),
+            Subject::Object(ObjectKind::IstioRevisionTag, name) => self.remove_tag(name),
             Subject::Object(ObjectKind::IstioCni, name) => {
-                self.move_tenant(subject, old_home(&self.cnis, name), None);
+                self.move_installer(subject, old_namespace(&self.cnis, name), None);
                 let old = self.cnis.remove(name);
                 self.forget_releases(old.map(|old| old.metadata.uid));
                 self.all_revisions()
             }
             Subject::Object(ObjectKind::ZTunnel, name) => {
-                self.move_tenant(subject, old_home(&self.ztunnels, name), None);
+                self.move_installer(subject, old_namespace(&self.ztunnels, name), None);
                 let old = self.ztunnels.remove(name);
                 let target = old
                     .as_ref()
                     .and_then(|old| old.spec.target_ref.as_ref())
-                    .map(pointer);
-                self.drop_pointer(subject, target);
+                    .map(target_key);
+                self.remove_target(subject, target);
                 self.forget_releases(old.map(|old| old.metadata.uid));
                 self.all_revisions()
             }
         }
     }
 
-    fn istio_gone(&mut self, name: &str) -> AffectedSubjects {
-        let mut woken = self.around_istio(name);
+    fn remove_istio(&mut self, name: &str) -> AffectedSubjects {
+        let mut affected = self.dependents_of_istio(name);
         if let Some(old) = self.istios.remove(name) {
             self.drop_claims(&old);
         }
-        woken.extend(self.reroute(name));
-        woken.remove(&Subject::istio(name));
-        woken
+        affected.extend(self.update_migration_target(name));
+        affected.remove(&Subject::istio(name));
+        affected
     }
 
-    fn revision_gone(&mut self, name: &str) -> AffectedSubjects {
-        let mut woken = self.around_revision(name);
-        self.move_tenant(&Subject::revision(name), old_home(&self.revisions, name), None);
+    fn remove_revision(&mut self, name: &str) -> AffectedSubjects {
+        let mut affected = self.dependents_of_revision(name);
+        self.move_installer(
+            &Subject::revision(name),
+            old_namespace(&self.revisions, name),
+            None,
+        );
         let old = self.revisions.remove(name);
         self.forget_releases(old.map(|old| old.metadata.uid));
-        woken.extend(self.refresh_all());
-        woken.extend(self.around_revision(name));
-        woken
+        affected.extend(self.reindex_all());
+        affected.extend(self.dependents_of_revision(name));
+        affected
     }
 
-    fn tag_gone(&mut self, name: &str) -> AffectedSubjects {
-        let mut woken = self.around_tag(name);
-        let flipped = self.references.remove(&ReferrerKey::Tag(name.to_owned()));
+    fn remove_tag(&mut self, name: &str) -> AffectedSubjects {
+        let mut affected = self.dependents_of_tag(name);
+        let changed_names = self.references.remove(&ReferrerKey::Tag(name.to_owned()));
         let old = self.tags.remove(name);
-        self.drop_pointer(
+        self.remove_target(
             &Subject::tag(name),
-            old.as_ref().map(|tag| pointer(&tag.spec.target_ref)),
+            old.as_ref().map(|tag| target_key(&tag.spec.target_ref)),
         );
         self.forget_releases(old.map(|old| old.metadata.uid));
-        woken.extend(self.refresh_all());
-        woken.extend(self.by_names(flipped));
-        woken
+        affected.extend(self.reindex_all());
+        affected.extend(self.named_subjects(changed_names));
+        affected
     }
 
-    fn namespace_seen(&mut self, name: &str, labels: &Labels, fact: Namespace) -> AffectedSubjects {
+    fn record_namespace(&mut self, name: &str, labels: &Labels, fact: Namespace) -> AffectedSubjects {
         let chosen = self.references.selected_by_namespace(name).map(str::to_owned);
-        let mut woken = self.observe_referrer(Referrer::Namespace { name, labels });
+        let mut affected = self.observe_referrer(Referrer::Namespace { name, labels });
         let rechosen = self.references.selected_by_namespace(name) != chosen.as_deref();
         let old = self.namespaces.insert(name.to_owned(), fact);
         let new = self.namespaces.get(name);
         let differs = |part: fn(&Namespace) -> bool| old.as_ref().map(part) != new.map(part);
         if differs(|space| space.terminating) {
-            woken.extend(self.tenants.of(name).cloned());
+            affected.extend(self.installers.of(name).cloned());
         }
         if rechosen || differs(|space| space.terminating) || differs(|space| space.skip_migration) {
-            woken.extend(self.refresh_namespace(name));
+            affected.extend(self.reindex_namespace(name));
         }
         // Its version changed: what was planned for the version before is planned anew.
         if self.relabeling_istio(name).is_some() {
-            woken.insert(Subject::Namespace(name.to_owned()));
+            affected.insert(Subject::Namespace(name.to_owned()));
         }
-        woken
+        affected
     }
 
-    fn deployment_seen(&mut self, key: (String, String), fact: Option<Deployment>) -> AffectedSubjects {
+    fn record_deployment(&mut self, key: (String, String), fact: Option<Deployment>) -> AffectedSubjects {
         let revision = match key.1.strip_prefix("istiod") {
             Some("") => names::DEFAULT_REVISION,
             Some(rest) => rest.strip_prefix('-').unwrap_or(rest),
@@ -425,7 +437,7 @@ impl Snapshot {
         }
     }
 
-    fn daemonset_seen(&mut self, key: (String, String), fact: Option<DaemonSet>) -> AffectedSubjects {
+    fn record_daemonset(&mut self, key: (String, String), fact: Option<DaemonSet>) -> AffectedSubjects {
         let subject = match key.1.as_str() {
             names::CNI_DAEMONSET => Subject::cni(names::SINGLETON),
             names::ZTUNNEL_DAEMONSET => Subject::ztunnel(names::SINGLETON),
@@ -442,7 +454,7 @@ impl Snapshot {
         }
     }
 
-    fn release_seen(&mut self, key: ReleaseKey, fact: ReleaseFact) -> AffectedSubjects {
+    fn record_release(&mut self, key: ReleaseKey, fact: ReleaseFact) -> AffectedSubjects {
         let subject = self.owner_of(&key.owner);
         let old = self.releases.insert(key, fact.clone());
         if old == Some(fact) {
@@ -452,36 +464,40 @@ impl Snapshot {
         }
     }
 
-    fn probed(&mut self, webhook: String, result: ProbeResult) -> AffectedSubjects {
+    fn record_probe(&mut self, webhook: String, result: ProbeResult) -> AffectedSubjects {
         self.probes.insert(webhook.clone(), result);
         AffectedSubjects::from([Subject::Webhook(webhook)])
     }
 
-    fn succeeded(&mut self, subject: Subject) -> AffectedSubjects {
+    fn record_success(&mut self, subject: Subject) -> AffectedSubjects {
         if self.failures.remove(&subject).is_none() {
             return AffectedSubjects::new();
         }
-        let mut woken = self.fate_changed(&subject);
-        woken.insert(subject);
-        woken
+        let mut affected = self.failure_changed(&subject);
+        affected.insert(subject);
+        affected
     }
 
     /// Whether something can be moved at all is part of where it stands.
-    fn fate_changed(&mut self, subject: &Subject) -> AffectedSubjects {
+    fn failure_changed(&mut self, subject: &Subject) -> AffectedSubjects {
         match subject {
-            Subject::Workload(key) => self.refresh_workload(key),
+            Subject::Workload(key) => self.reindex_workload(key),
             Subject::Namespace(name) => {
-                let mut woken = self.refresh_namespace(name);
+                let mut affected = self.reindex_namespace(name);
                 // Nothing restarts before all namespaces are relabelled, but one that cannot be is not waited for.
                 let waiting = self.relabeling_istio(name).map(|istio| istio.name().to_owned());
-                woken.extend(waiting.into_iter().flat_map(|istio| self.stir(&istio)));
-                woken
+                affected.extend(
+                    waiting
+                        .into_iter()
+                        .flat_map(|istio| self.restartable_subjects(&istio)),
+                );
+                affected
             }
             Subject::Object(..) | Subject::Webhook(_) => AffectedSubjects::new(),
         }
     }
 
-    fn source_changed(&mut self, source: Source, state: SourceState) -> AffectedSubjects {
+    fn record_source(&mut self, source: Source, state: SourceState) -> AffectedSubjects {
         if *self.source(source) == state {
             return AffectedSubjects::new();
         }
@@ -489,18 +505,18 @@ impl Snapshot {
         self.subjects()
     }
 
-    fn move_tenant(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
+    fn move_installer(&mut self, subject: &Subject, old: Option<String>, new: Option<String>) {
         if let Some(old) = old {
-            self.tenants.remove(old.as_str(), subject);
+            self.installers.remove(old.as_str(), subject);
         }
         if let Some(new) = new {
-            self.tenants.insert(new, subject.clone());
+            self.installers.insert(new, subject.clone());
         }
     }
 
-    fn drop_pointer(&mut self, subject: &Subject, old: Option<(String, String)>) {
+    fn remove_target(&mut self, subject: &Subject, old: Option<(String, String)>) {
         if let Some(old) = old {
-            self.pointers.remove(&old, subject);
+            self.targeted_by.remove(&old, subject);
         }
     }
 
@@ -520,29 +536,29 @@ impl Snapshot {
     }
 }
 
-fn old_home<S: Kind + Home>(objects: &Objects<S>, name: &str) -> Option<String> {
-    objects.get(name).map(|object| object.spec.home().to_owned())
+fn old_namespace<S: Kind + InstallNamespace>(objects: &Objects<S>, name: &str) -> Option<String> {
+    objects.get(name).map(|object| object.spec.namespace().to_owned())
 }
 
 /// Where a kind installs.
-trait Home {
-    fn home(&self) -> &str;
+trait InstallNamespace {
+    fn namespace(&self) -> &str;
 }
 
-impl Home for mainstay_api::RevisionSpec {
-    fn home(&self) -> &str {
+impl InstallNamespace for mainstay_api::RevisionSpec {
+    fn namespace(&self) -> &str {
         &self.namespace
     }
 }
 
-impl Home for mainstay_api::CniSpec {
-    fn home(&self) -> &str {
+impl InstallNamespace for mainstay_api::CniSpec {
+    fn namespace(&self) -> &str {
         &self.namespace
     }
 }
 
-impl Home for mainstay_api::ZTunnelSpec {
-    fn home(&self) -> &str {
+impl InstallNamespace for mainstay_api::ZTunnelSpec {
+    fn namespace(&self) -> &str {
         &self.namespace
     }
 }

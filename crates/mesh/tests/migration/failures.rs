@@ -40,7 +40,7 @@ fn a_workload_that_does_not_come_up_fails_and_stops_nobody() {
         failure.reason,
         "Readiness timeout exceeded after 5m0s: 1/2 replicas updated, 2 ready"
     );
-    assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads did not come up"));
+    assert!(condition(&world).starts_with("False WorkloadsFailed: 1 of 2 workloads not ready on "));
     assert_eq!(world.revisions(), [OLD, NEW], "old pods still run there");
     // It recovers later: then it was moved after all.
     world.roll(&bad);
@@ -160,7 +160,7 @@ fn a_refused_workload_is_a_failure_and_its_slot_goes_to_others() {
     let failure = status(&world).failures.remove(0);
     assert_eq!(
         failure.reason,
-        "refused: admission webhook \"freeze.example.com\" denied the request: change freeze"
+        "rejected: admission webhook \"freeze.example.com\" denied the request: change freeze"
     );
     roll(&mut world);
     assert_eq!(shown(&world), "Failed 1+1+0 of 2, batch 1 of 1");

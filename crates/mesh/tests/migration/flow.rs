@@ -38,7 +38,7 @@ fn every_workload_moves_when_the_version_changes() {
     assert_eq!(world.labels_of("labelled"), format!("istio.io/rev={NEW}"));
     assert_eq!(
         condition(&world),
-        format!("True AllWorkloadsMigrated: 2 of 2 workloads were moved to {NEW}, 0 skipped")
+        format!("True AllWorkloadsMigrated: 2 of 2 workloads migrated to {NEW}, 0 skipped")
     );
     wait(&mut world, 31);
     wait(&mut world, 1);
@@ -325,11 +325,11 @@ fn people_are_told_of_begin_batches_and_end() {
     assert_eq!(
         about,
         [
-            format!("MigrationStarted: moving 2 workloads to {NEW} in 2 batches (MigrationStarted)"),
+            format!("MigrationStarted: migrating 2 workloads to {NEW} in 2 batches (MigrationStarted)"),
             "BatchStarted: batch 1 of 2 (BatchStarted)".to_owned(),
             "BatchStarted: batch 2 of 2 (BatchStarted)".to_owned(),
             format!(
-                "MigrationEnded: 2 of 2 workloads were moved to {NEW}, 0 failed, 0 skipped (MigrationEnded)"
+                "MigrationEnded: 2 of 2 workloads migrated to {NEW}, 0 failed, 0 skipped (MigrationEnded)"
             ),
         ]
     );

@@ -210,7 +210,7 @@ fn pods_that_no_workload_made_are_named() {
     upgrade(&mut world, batched(1, "0s"));
     assert_eq!(shown(&world), "Completed 0+0+0 of 0, batch 0 of 0");
     assert!(
-        condition(&world).ends_with("; no workload to restart behind Pod/batch/nightly-x"),
+        condition(&world).ends_with("; not restarted, because no workload owns them: Pod/batch/nightly-x"),
         "{}",
         condition(&world)
     );

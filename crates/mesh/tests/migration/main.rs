@@ -13,9 +13,9 @@ mod changes;
 mod failures;
 mod flow;
 mod labels;
+mod settings;
 #[path = "../support/mod.rs"]
 mod support;
-mod terms;
 
 use mainstay_api::{ConditionType, IstioSpec, MigrationState, WorkloadMigrationStatus};
 use mainstay_mesh::snapshot::{Source, SourceState};

@@ -113,7 +113,7 @@ fn skipped(report: &Report, found: &mut Vec<Finding>) {
 
 fn loose(play: &Play<'_>, found: &mut Vec<Finding>) {
     let preview = play.recording.finale.preview.iter();
-    for (namespace, pod) in preview.flat_map(|preview| &preview.loose) {
+    for (namespace, pod) in preview.flat_map(|preview| &preview.standalone) {
         found.push(finding(
             (Severity::Warning, FindingKind::UnmanagedPod),
             format!("Pod {namespace}/{pod}"),

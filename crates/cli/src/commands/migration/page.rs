@@ -76,7 +76,7 @@ fn left_alone(preview: &Preview) -> String {
             "failed; `mainstay migration retry` tries again".to_owned(),
         ]);
     }
-    for (namespace, pod) in &preview.loose {
+    for (namespace, pod) in &preview.standalone {
         rows.push(vec![
             format!("Pod/{namespace}/{pod}"),
             "made by no workload: restart it yourself".to_owned(),
@@ -100,7 +100,7 @@ pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
         "migrated": preview.migrated,
         "failed": preview.failed.iter().map(name).collect::<Vec<_>>(),
         "skipped": preview.skipped.iter().map(with_reason).collect::<Vec<_>>(),
-        "unmanagedPods": preview.loose.iter().map(|(namespace, pod)| json!({"namespace": namespace, "name": pod})).collect::<Vec<_>>(),
+        "unmanagedPods": preview.standalone.iter().map(|(namespace, pod)| json!({"namespace": namespace, "name": pod})).collect::<Vec<_>>(),
         "held": preview.held.as_ref().map(|(reason, message)| json!({"reason": reason, "message": message})),
         "estimatedSeconds": estimate(preview, each).as_secs(),
     })

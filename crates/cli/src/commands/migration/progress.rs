@@ -7,7 +7,7 @@ use std::io::IsTerminal as _;
 
 use mainstay_api::{Istio, MigrationFailure, MigrationState, WorkloadMigrationStatus};
 use mainstay_mesh::Snapshot;
-use mainstay_mesh::migration::{MigrationIndex, WorkloadState};
+use mainstay_mesh::migration::{MigrationIndex, WorkloadPhase};
 
 use crate::commands::revision::Format;
 use crate::commands::{print, print_styled};
@@ -39,15 +39,17 @@ impl Look {
     /// At the migration of an Istio; nothing if it moves no workloads.
     pub(crate) fn at(snapshot: &Snapshot, istio: &Istio) -> Option<Self> {
         let mut batches: BTreeMap<i32, Batch> = BTreeMap::new();
-        let standings = snapshot.migration_index(istio.name()).map(MigrationIndex::iter);
-        for (_, standing) in standings.into_iter().flatten() {
-            match standing {
-                WorkloadState::Finished { batch } => batches.entry(*batch).or_default().moved += 1,
-                WorkloadState::Started { deadline, batch } if *deadline <= snapshot.now => {
-                    batches.entry(*batch).or_default().failed += 1;
-                }
-                WorkloadState::Started { batch, .. } => batches.entry(*batch).or_default().moving += 1,
-                _ => {}
+        let states = snapshot.migration_index(istio.name()).map(MigrationIndex::iter);
+        for (_, state) in states.into_iter().flatten() {
+            let Some(batch) = state.batch() else {
+                continue;
+            };
+            let batch = batches.entry(batch).or_default();
+            match state.phase(snapshot.now) {
+                WorkloadPhase::Migrated => batch.moved += 1,
+                WorkloadPhase::Failed => batch.failed += 1,
+                WorkloadPhase::Moving => batch.moving += 1,
+                WorkloadPhase::Pending | WorkloadPhase::Skipped => {}
             }
         }
         Some(Self {

@@ -64,7 +64,7 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     let events = history.events();
     assert_eq!(
         told(&events, "MigrationStarted"),
-        [format!("moving 3 workloads to {NEW_REVISION} in 2 batches")]
+        [format!("migrating 3 workloads to {NEW_REVISION} in 2 batches")]
     );
     assert_eq!(told(&events, "BatchStarted"), ["batch 1 of 2", "batch 2 of 2"]);
     let failures = told(&events, "WorkloadFailed");
@@ -76,11 +76,11 @@ pub async fn a_budget_and_pods_that_never_come_up(world: World) -> World {
     let ends = told(&events, "MigrationEnded");
     assert_eq!(
         ends[0],
-        format!("2 of 3 workloads were moved to {NEW_REVISION}, 1 failed, 0 skipped")
+        format!("2 of 3 workloads migrated to {NEW_REVISION}, 1 failed, 0 skipped")
     );
     assert_eq!(
         ends[1],
-        format!("3 of 3 workloads were moved to {NEW_REVISION}, 0 failed, 0 skipped")
+        format!("3 of 3 workloads migrated to {NEW_REVISION}, 0 failed, 0 skipped")
     );
     world
 }

@@ -2,96 +2,96 @@
 
 use mainstay_api::{Istio, Kind, ObjectKind, ObjectMeta, names};
 
-use super::{AffectedSubjects, Objects, Snapshot, pointer_to, requested_tags};
+use super::{AffectedSubjects, Objects, Snapshot, kind_key, requested_tags};
 use crate::Subject;
 
 impl Snapshot {
     /// The revision and the tag of each name, where they exist. An Istio that holds on to a tag waits for the tag to be unused.
-    pub(super) fn by_names(&self, names: Vec<String>) -> AffectedSubjects {
-        let mut woken = AffectedSubjects::new();
+    pub(super) fn named_subjects(&self, names: Vec<String>) -> AffectedSubjects {
+        let mut affected = AffectedSubjects::new();
         for name in names {
             if let Some(revision) = self.revisions.get(&name) {
-                woken.insert(Subject::revision(&name));
-                woken.extend(controller(&revision.metadata));
+                affected.insert(Subject::revision(&name));
+                affected.extend(controller(&revision.metadata));
             }
             if let Some(tag) = self.tags.get(&name) {
-                woken.insert(Subject::tag(&name));
-                woken.extend(controller(&tag.metadata));
+                affected.insert(Subject::tag(&name));
+                affected.extend(controller(&tag.metadata));
             }
         }
-        woken
+        affected
     }
 
     /// Who looks at an Istio: what points to it, the other Istios that want one of its tags, and those that want a tag of a name
     /// it could give to its active revision. It is asked before and after a change, because the tags may change with it.
-    pub(super) fn around_istio(&self, name: &str) -> AffectedSubjects {
-        let mut woken: AffectedSubjects = self
-            .pointers
-            .of(&pointer_to(ObjectKind::Istio, name))
+    pub(super) fn dependents_of_istio(&self, name: &str) -> AffectedSubjects {
+        let mut affected: AffectedSubjects = self
+            .targeted_by
+            .of(&kind_key(ObjectKind::Istio, name))
             .cloned()
             .collect();
         let wants = |other: &&Istio| requested_tags(other).iter().any(|tag| may_be_active(tag, name));
-        woken.extend(
+        affected.extend(
             self.istios
                 .iter()
                 .filter(wants)
                 .map(|other| Subject::istio(other.name())),
         );
         let Some(istio) = self.istios.get(name) else {
-            return woken;
+            return affected;
         };
         for tag in requested_tags(istio) {
-            woken.extend(self.claims.of(tag.as_str()).map(Subject::istio));
+            affected.extend(self.claims.of(tag.as_str()).map(Subject::istio));
         }
-        woken
+        affected
     }
 
     /// Who looks at a revision: the Istios that own it or may take it for their active one, what points to it or to them or stays on
     /// it, the tag that shares its name, and the Istios that want such a tag.
-    pub(super) fn around_revision(&self, name: &str) -> AffectedSubjects {
-        let mut woken: AffectedSubjects = self
-            .pointers
-            .of(&pointer_to(ObjectKind::IstioRevision, name))
+    pub(super) fn dependents_of_revision(&self, name: &str) -> AffectedSubjects {
+        let mut affected: AffectedSubjects = self
+            .targeted_by
+            .of(&kind_key(ObjectKind::IstioRevision, name))
             .cloned()
             .collect();
-        woken.extend(self.tags.get(name).map(|_| Subject::tag(name)));
-        woken.extend(self.references.tags_targeting(name).map(Subject::tag));
-        woken.extend(self.claims.of(name).map(Subject::istio));
+        affected.extend(self.tags.get(name).map(|_| Subject::tag(name)));
+        affected.extend(self.references.tags_targeting(name).map(Subject::tag));
+        affected.extend(self.claims.of(name).map(Subject::istio));
         let named = self
             .istios
             .iter()
             .filter(|istio| may_be_active(name, istio.name()));
         for istio in named {
-            woken.extend(self.with_pointers(istio.name()));
+            affected.extend(self.with_pointers(istio.name()));
         }
         let Some(revision) = self.revisions.get(name) else {
-            return woken;
+            return affected;
         };
         for owner in &revision.metadata.owner_references {
             if owner.kind == ObjectKind::Istio.name() {
-                woken.extend(self.with_pointers(&owner.name));
+                affected.extend(self.with_pointers(&owner.name));
             }
         }
         let injector = names::injector(revision.spec.revision(), &revision.spec.namespace);
         if revision.spec.is_remote() && self.webhooks.contains_key(&injector) {
-            woken.insert(Subject::Webhook(injector));
+            affected.insert(Subject::Webhook(injector));
         }
-        woken
+        affected
     }
 
     /// An Istio, and what points to it.
     pub(super) fn with_pointers(&self, istio: &str) -> AffectedSubjects {
-        let key = pointer_to(ObjectKind::Istio, istio);
-        let pointers = self.pointers.of(&key).cloned();
-        pointers.chain([Subject::istio(istio)]).collect()
+        let key = kind_key(ObjectKind::Istio, istio);
+        let targeted_by = self.targeted_by.of(&key).cloned();
+        targeted_by.chain([Subject::istio(istio)]).collect()
     }
 
     /// Who looks at a tag: its owner, the Istios that want it, the revision that shares its name.
-    pub(super) fn around_tag(&self, name: &str) -> AffectedSubjects {
-        let mut woken: AffectedSubjects = self.claims.of(name).map(Subject::istio).collect();
-        woken.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
-        woken.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
-        woken
+    pub(super) fn dependents_of_tag(&self, name: &str) -> AffectedSubjects {
+        let mut affected: AffectedSubjects = self.claims.of(name).map(Subject::istio).collect();
+        affected.extend(self.revisions.get(name).map(|_| Subject::revision(name)));
+        affected.extend(self.tags.get(name).and_then(|tag| controller(&tag.metadata)));
+        affected
     }
 
     /// Releases belong to few objects, and their facts change when we change them: a search is cheap enough.

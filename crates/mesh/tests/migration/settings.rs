@@ -32,12 +32,12 @@ fn the_decision_matrix_of_the_highest_version() {
     assert_eq!(shown(&world), "Idle 0+0+0 of 1, batch 0 of 0");
     assert_eq!(
         condition(&world),
-        "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1: workloads stay where they are"
+        "False VersionAboveMaximum: 1.29.1 is above batched.maxVersion 1.29.1-rc.1; workloads are not migrated"
     );
     let world = check(Some("newest"), false);
     assert_eq!(
         condition(&world),
-        "False InvalidMigrationSettings: batched.maxVersion: \"newest\" is no version"
+        "False InvalidMigrationSettings: batched.maxVersion: \"newest\" is not a version"
     );
 }
 
@@ -56,7 +56,7 @@ fn settings_nobody_understands_move_nothing() {
     };
     check(
         json!({"batched": {"batchSize": 0}}),
-        "batched.batchSize is 0, and must be at least 1",
+        "batched.batchSize is 0, must be at least 1",
     );
     check(
         json!({"batched": {"delayBetweenBatches": "soon"}}),
@@ -68,7 +68,7 @@ fn settings_nobody_understands_move_nothing() {
     );
     check(
         json!({"kinds": ["Deployment", "Job"]}),
-        "kinds: \"Job\" is none of Deployment, StatefulSet, DaemonSet",
+        "kinds: \"Job\" is not one of Deployment, StatefulSet, DaemonSet",
     );
 }
 

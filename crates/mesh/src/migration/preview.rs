@@ -1,57 +1,49 @@
-//! What a migration will do: takes a snapshot and an Istio, gives the batches in their order, what is left alone and why, before anything
-//! moves. It is made of the same index and the same terms as the plans.
+//! Predicts the batches of a migration before any workload is restarted, from the same index and settings as the plans.
 
 use std::collections::BTreeMap;
 
 use jiff::SignedDuration;
 use mainstay_api::{Istio, Reason};
 
-use super::terms::Migration;
+use super::WorkloadState;
+use super::hold::Migration;
 use crate::Snapshot;
-use crate::migration::WorkloadState;
 use crate::workload::WorkloadKey;
 
 /// What a migration will do.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Preview {
-    /// Where workloads go.
+    /// The target revision.
     pub target: String,
     /// Namespaces that are relabelled first.
     pub namespaces: Vec<String>,
-    /// Workloads that are restarted together, in this order.
+    /// Batches in their order, each with the workloads that are restarted together.
     pub batches: Vec<Vec<WorkloadKey>>,
-    /// Workloads that are being moved.
+    /// Workloads that were restarted and are not ready yet.
     pub moving: Vec<WorkloadKey>,
-    /// Workloads that were moved.
+    /// Number of workloads that are ready on the target revision.
     pub migrated: usize,
-    /// Workloads that did not come up, or are refused.
+    /// Workloads that were not ready in time, or whose restart is rejected.
     pub failed: Vec<WorkloadKey>,
-    /// Workloads that are left alone, and why.
+    /// Workloads that are not migrated on purpose, with the reason.
     pub skipped: Vec<(WorkloadKey, Reason)>,
-    /// Pods on old revisions that no workload made, by namespace and name.
-    pub loose: Vec<(String, String)>,
-    /// Why nothing starts at this moment.
+    /// Pods on old revisions that belong to no workload, by namespace and name.
+    pub standalone: Vec<(String, String)>,
+    /// Why no batch may start now, with a message.
     pub held: Option<(Reason, String)>,
-    /// How long it waits between two batches.
+    /// Time between two batches.
     pub delay: SignedDuration,
 }
 
-/// What the migration of an Istio will do from here on; nothing if it moves no workloads.
+/// Returns what the migration of an Istio will do, or `None` if the Istio does not migrate workloads.
 #[must_use]
 pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
-    let migration = Migration::of(snapshot, istio)?;
+    let migration = Migration::for_istio(snapshot, istio)?;
     let now = snapshot.now;
-    let (size, delay) = match &migration.terms {
-        Ok(terms) => (terms.size, terms.delay),
-        Err(hold) => hold
-            .terms
-            .as_ref()
-            .map_or((1, SignedDuration::ZERO), |terms| (terms.size, terms.delay)),
-    };
     let mut outstanding: BTreeMap<i32, Vec<WorkloadKey>> = BTreeMap::new();
     let (mut failed, mut skipped) = (Vec::new(), Vec::new());
-    for (key, standing) in migration.index.iter() {
-        match standing {
+    for (key, state) in migration.index.iter() {
+        match state {
             WorkloadState::Pending { .. } | WorkloadState::Waiting => {
                 let priority = snapshot.workload(key).map_or(0, |workload| workload.priority);
                 outstanding.entry(priority).or_default().push(key.clone());
@@ -61,12 +53,13 @@ pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
             WorkloadState::Started { .. } | WorkloadState::Finished { .. } => {}
         }
     }
-    failed.extend(migration.index.late(now).map(|(_, key)| key.clone()));
+    failed.extend(migration.index.overdue(now).map(|(_, key)| key.clone()));
     failed.sort();
+    let size = migration.settings.batch_size;
     let batches = outstanding.values().flat_map(|keys| keys.chunks(size.max(1)));
     let owned = snapshot.revisions().owned_by(&istio.metadata.uid);
     let old = owned.filter(|revision| revision.name() != migration.target);
-    let loose = old.flat_map(|revision| snapshot.references().standalone_pods(revision.name()));
+    let standalone = old.flat_map(|revision| snapshot.references().standalone_pods(revision.name()));
     Some(Preview {
         target: migration.target.to_owned(),
         namespaces: migration.index.namespaces().map(str::to_owned).collect(),
@@ -75,10 +68,10 @@ pub fn preview(snapshot: &Snapshot, istio: &Istio) -> Option<Preview> {
         migrated: migration.index.counts(now).migrated,
         failed,
         skipped,
-        loose: loose
-            .map(|(space, pod)| (space.to_owned(), pod.to_owned()))
+        standalone: standalone
+            .map(|(namespace, pod)| (namespace.to_owned(), pod.to_owned()))
             .collect(),
-        held: migration.terms.err().map(|hold| (hold.reason, hold.message)),
-        delay,
+        held: migration.hold.map(|hold| (hold.reason, hold.message)),
+        delay: migration.settings.delay_between_batches,
     })
 }

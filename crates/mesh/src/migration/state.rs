@@ -1,0 +1,320 @@
+//! Decides in which state of its migration a workload is, and which Istio migrates it.
+//!
+//! What a workload refers to is resolved as injection resolves it: by the labels of its namespace first, then by those of
+//! its pod template. The Istio that owns the resolved revision migrates the workload.
+
+use std::collections::BTreeSet;
+
+use jiff::{SignedDuration, Timestamp};
+use mainstay_api::{Istio, IstioRevision, IstioRevisionTag, ObjectKind, Reason, UpdateStrategyType};
+
+use super::MigrationSettings;
+use crate::error::ErrorClass;
+use crate::references::PodsByRevision;
+use crate::workload::{Workload, WorkloadKey, WorkloadKind};
+use crate::{Snapshot, Subject, active_revision_name};
+
+/// State of a workload in a migration.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WorkloadState {
+    /// Cannot be restarted yet: its namespace has to be relabelled first, or the tag it refers to has not moved yet.
+    Waiting,
+    /// Can be restarted as soon as a batch has capacity.
+    Pending {
+        /// Lower numbers are migrated first.
+        priority: i32,
+    },
+    /// Restarted on the target revision, but not ready there. Failed from `deadline` on.
+    Started {
+        /// When the readiness timeout ends.
+        deadline: Timestamp,
+        /// The batch it was restarted in.
+        batch: i32,
+    },
+    /// Restarted on the target revision and ready there.
+    Finished {
+        /// The batch it was restarted in.
+        batch: i32,
+    },
+    /// The API server rejects the restart.
+    Rejected,
+    /// Not migrated, for this reason.
+    Skipped(Reason),
+}
+
+/// What a state means at a point in time. The counts in the status are the numbers of workloads in each phase.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WorkloadPhase {
+    /// Not restarted yet.
+    Pending,
+    /// Restarted, and within its readiness timeout.
+    Moving,
+    /// Ready on the target revision.
+    Migrated,
+    /// Not ready within its readiness timeout, or rejected by the API server.
+    Failed,
+    /// Not migrated on purpose.
+    Skipped,
+}
+
+impl WorkloadState {
+    /// Returns what the state means at `now`.
+    #[must_use]
+    pub fn phase(&self, now: Timestamp) -> WorkloadPhase {
+        match self {
+            Self::Waiting | Self::Pending { .. } => WorkloadPhase::Pending,
+            Self::Started { deadline, .. } if *deadline > now => WorkloadPhase::Moving,
+            Self::Started { .. } | Self::Rejected => WorkloadPhase::Failed,
+            Self::Finished { .. } => WorkloadPhase::Migrated,
+            Self::Skipped(_) => WorkloadPhase::Skipped,
+        }
+    }
+
+    /// Returns the batch the workload was restarted in.
+    #[must_use]
+    pub fn batch(&self) -> Option<i32> {
+        match self {
+            Self::Started { batch, .. } | Self::Finished { batch } => Some(*batch),
+            Self::Waiting | Self::Pending { .. } | Self::Rejected | Self::Skipped(_) => None,
+        }
+    }
+}
+
+/// The revision to which an Istio migrates workloads, and what the state of a workload depends on besides.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) struct MigrationTarget {
+    /// UID of the Istio.
+    uid: String,
+    /// Name of the target revision.
+    pub(crate) revision: String,
+    kinds: BTreeSet<WorkloadKind>,
+    readiness_timeout: SignedDuration,
+}
+
+/// Returns the target of an Istio's migration, or `None` if the Istio does not migrate workloads.
+pub(crate) fn migration_target(snapshot: &Snapshot, istio: &Istio) -> Option<MigrationTarget> {
+    let settings = MigrationSettings::from_istio(istio)?;
+    let is_revision_based = istio.spec.strategy() == UpdateStrategyType::RevisionBased;
+    if istio.metadata.is_deleting() || !is_revision_based {
+        return None;
+    }
+    Some(MigrationTarget {
+        uid: istio.metadata.uid.clone(),
+        revision: active_revision_name(snapshot, istio).ok()?,
+        kinds: settings.kinds,
+        readiness_timeout: settings.readiness_timeout,
+    })
+}
+
+/// A workload's state, and the name of the Istio that migrates the workload.
+pub(crate) struct AssignedState {
+    pub(crate) istio: String,
+    pub(crate) state: WorkloadState,
+}
+
+/// Returns the state of a workload, or `None` if no migration is about it.
+pub(crate) fn workload_state(
+    snapshot: &Snapshot,
+    key: &WorkloadKey,
+    workload: &Workload,
+) -> Option<AssignedState> {
+    if workload.deleting {
+        return None;
+    }
+    let by_namespace = snapshot.references().selected_by_namespace(key.namespace());
+    let requested = if workload.is_opted_out() {
+        None
+    } else {
+        by_namespace.or(workload.requested_revision())
+    };
+    let Some(requested) = requested else {
+        return without_reference(snapshot, key);
+    };
+    let (revision, tag) = snapshot.resolve(requested)?;
+    let (istio, target) = target_for(snapshot, revision)?;
+    let candidate = Candidate {
+        snapshot,
+        key,
+        workload,
+        target,
+        revision,
+        tag,
+        is_selected_by_namespace: by_namespace.is_some(),
+    };
+    Some(AssignedState {
+        istio: istio.to_owned(),
+        state: candidate.state()?,
+    })
+}
+
+/// The workload requests no proxy, but pods of an old revision may still run.
+fn without_reference(snapshot: &Snapshot, key: &WorkloadKey) -> Option<AssignedState> {
+    let mut revisions = snapshot.references().pods_by_revision(key)?.keys();
+    revisions.find_map(|revision| {
+        let (istio, target) = target_for(snapshot, snapshot.revisions().get(revision)?)?;
+        let is_old = **revision != *target.revision;
+        is_old.then(|| AssignedState {
+            istio: istio.to_owned(),
+            state: WorkloadState::Skipped(Reason::NoReference),
+        })
+    })
+}
+
+/// A workload that refers to a revision whose Istio migrates workloads.
+struct Candidate<'a> {
+    snapshot: &'a Snapshot,
+    key: &'a WorkloadKey,
+    workload: &'a Workload,
+    target: &'a MigrationTarget,
+    /// The revision the workload refers to.
+    revision: &'a IstioRevision,
+    /// The tag through which it refers to the revision.
+    tag: Option<&'a IstioRevisionTag>,
+    /// Whether the labels of the namespace decide, not those of the pod template.
+    is_selected_by_namespace: bool,
+}
+
+impl Candidate<'_> {
+    fn state(&self) -> Option<WorkloadState> {
+        let empty = PodsByRevision::new();
+        let pods = self.snapshot.references().pods_by_revision(self.key);
+        let pods = pods.unwrap_or(&empty);
+        let has_old_pods = pods.keys().any(|name| **name != *self.target.revision);
+        let refers_to_target = self.revision.name() == self.target.revision;
+        if refers_to_target && !has_old_pods {
+            return self.restarted_state(pods);
+        }
+        match (refers_to_target, self.tag) {
+            (false, Some(tag)) => return self.tagged_state(tag, !pods.is_empty()),
+            // Without pods there is nothing to restart: new pods follow the namespace once it is relabelled.
+            (false, None) if self.is_selected_by_namespace && pods.is_empty() => return None,
+            _ => {}
+        }
+        if let Some(reason) = self.skip_reason() {
+            return Some(WorkloadState::Skipped(reason));
+        }
+        let needs_relabel = !refers_to_target && self.is_selected_by_namespace;
+        if self.is_rejected(needs_relabel) {
+            return Some(WorkloadState::Rejected);
+        }
+        if needs_relabel {
+            return Some(WorkloadState::Waiting);
+        }
+        self.started().or(Some(WorkloadState::Pending {
+            priority: self.workload.priority,
+        }))
+    }
+
+    /// The workload refers to the target and no pod of an old revision is left. `None` if we did not restart it.
+    fn restarted_state(&self, pods: &PodsByRevision) -> Option<WorkloadState> {
+        let started = self.started()?;
+        let finished = WorkloadState::Finished {
+            batch: started.batch()?,
+        };
+        let injected = pods.get(self.target.revision.as_str()).copied();
+        let injected = injected.unwrap_or_default();
+        let desired = usize::try_from(self.workload.rollout.desired).unwrap_or_default();
+        // Pods that are replaced after the workload was ready do not make it fail.
+        let was_finished = self.snapshot.indexed_state(self.key) == Some(&finished);
+        let has_all_pods = injected >= desired || (was_finished && injected > 0);
+        Some(if self.workload.rollout.was_complete && has_all_pods {
+            finished
+        } else {
+            started
+        })
+    }
+
+    /// The state after a restart on the target, if we did one.
+    fn started(&self) -> Option<WorkloadState> {
+        let record = self.workload.record.as_ref()?;
+        (record.revision == self.target.revision).then(|| WorkloadState::Started {
+            deadline: self.workload.deadline(record, self.target.readiness_timeout),
+            batch: record.batch,
+        })
+    }
+
+    /// A workload that refers to a tag is never relabelled: it waits for a tag that follows the Istio, and is skipped if
+    /// the tag is fixed.
+    fn tagged_state(&self, tag: &IstioRevisionTag, has_pods: bool) -> Option<WorkloadState> {
+        if !has_pods {
+            return None;
+        }
+        let owner = self.revision.metadata.controller();
+        let owner = owner.map(|owner| owner.name.as_str());
+        let target = &tag.spec.target_ref;
+        let follows = target.kind == ObjectKind::Istio.name() && Some(target.name.as_str()) == owner;
+        if !follows {
+            return Some(WorkloadState::Skipped(Reason::PinnedByTag));
+        }
+        // Reported before the tag moves, so that a preview shows it.
+        let skipped = self.skip_reason().map(WorkloadState::Skipped);
+        Some(skipped.unwrap_or(WorkloadState::Waiting))
+    }
+
+    fn skip_reason(&self) -> Option<Reason> {
+        let namespace = self.snapshot.namespace(self.key.namespace());
+        if self.workload.skip || namespace.is_some_and(|namespace| namespace.skip_migration) {
+            return Some(Reason::SkippedByAnnotation);
+        }
+        if !self.target.kinds.contains(&self.key.kind()) {
+            return Some(Reason::KindNotSelected);
+        }
+        if self.workload.paused {
+            return Some(Reason::WorkloadPaused);
+        }
+        self.workload.on_delete.then_some(Reason::UpdatesOnDelete)
+    }
+
+    fn is_rejected(&self, needs_relabel: bool) -> bool {
+        let namespace = || Subject::Namespace(self.key.namespace().to_owned());
+        is_rejected(self.snapshot, &Subject::Workload(self.key.clone()))
+            || (needs_relabel && is_rejected(self.snapshot, &namespace()))
+    }
+}
+
+/// Whether the last write to a subject failed with an error that a retry alone does not fix.
+pub(super) fn is_rejected(snapshot: &Snapshot, subject: &Subject) -> bool {
+    let class = snapshot.last_failure(subject).map(|failure| failure.class);
+    matches!(class, Some(ErrorClass::Other | ErrorClass::Validation))
+}
+
+/// A restart whose rollout is not complete.
+pub(crate) struct PendingRestart {
+    /// The Istio that restarted the workload.
+    pub(crate) istio: String,
+    /// When the readiness timeout ends.
+    pub(crate) deadline: Timestamp,
+}
+
+/// Returns the restart whose rollout a workload has not completed, whatever revision it was restarted on.
+pub(crate) fn restart_deadline(snapshot: &Snapshot, workload: &Workload) -> Option<PendingRestart> {
+    let record = workload.record.as_ref()?;
+    if workload.rollout.was_complete {
+        return None;
+    }
+    let (istio, target) = target_for(snapshot, snapshot.revisions().get(&record.revision)?)?;
+    Some(PendingRestart {
+        istio: istio.to_owned(),
+        deadline: workload.deadline(record, target.readiness_timeout),
+    })
+}
+
+/// Returns the Istio that has to relabel a namespace: the owner of the old revision that the namespace's labels name.
+pub(crate) fn relabeling_istio(snapshot: &Snapshot, namespace: &str) -> Option<String> {
+    let fact = snapshot.namespace(namespace)?;
+    let (revision, tag) = snapshot.resolve(snapshot.references().selected_by_namespace(namespace)?)?;
+    let (istio, target) = target_for(snapshot, revision)?;
+    let is_old = tag.is_none() && revision.name() != target.revision;
+    (is_old && !fact.terminating && !fact.skip_migration).then(|| istio.to_owned())
+}
+
+/// Returns the name of the Istio that owns a revision, and the target of its migration.
+fn target_for<'a>(
+    snapshot: &'a Snapshot,
+    revision: &IstioRevision,
+) -> Option<(&'a str, &'a MigrationTarget)> {
+    let owner = revision.metadata.controller()?;
+    let (istio, target) = snapshot.migration_targets().get_key_value(&owner.name)?;
+    let is_owner = owner.kind == ObjectKind::Istio.name() && owner.uid == target.uid;
+    is_owner.then_some((istio.as_str(), target))
+}
