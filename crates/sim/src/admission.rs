@@ -1,5 +1,5 @@
-//! Who has a say before a write is stored: takes the write, gives it changed or refused. The builtin plugins are here, policies and
-//! webhooks in rooms of their own.
+//! Admission: mutates or rejects a write before it is stored. Built-in plugins are in this module, policies
+//! and webhooks in submodules.
 
 use serde_json::Value;
 
@@ -18,21 +18,21 @@ pub use webhook::{Handler, Handlers, Hooks, PendingWebhookCalls};
 pub use webhook::{HttpsTransport, Resolver};
 pub(crate) use webhook::{attempt, condition_problem};
 
-/// What is being done.
+/// The admission operation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Operation {
-    /// A new object.
+    /// Creation of an object.
     Create,
-    /// A changed object.
+    /// Update of an object.
     Update,
-    /// An object goes.
+    /// Deletion of an object.
     Delete,
     /// A connection to an object (`exec`, `proxy`).
     Connect,
 }
 
 impl Operation {
-    /// Its name in rules and reviews.
+    /// Returns the name used in rules and reviews.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -44,18 +44,18 @@ impl Operation {
     }
 }
 
-/// One write under consideration.
+/// The attributes of a write under admission.
 #[derive(Clone, Copy, Debug)]
 pub struct Attributes<'a> {
-    /// Where it goes.
+    /// The object being written.
     pub target: &'a Target<'a>,
-    /// What it does.
+    /// The operation.
     pub operation: Operation,
-    /// What is there.
+    /// The existing object.
     pub old: Option<&'a Value>,
 }
 
-/// Lets everyone change the object, in the real server's order of plugins.
+/// Runs mutating admission in the real server's plugin order.
 pub fn mutate(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -79,7 +79,7 @@ pub fn mutate(
     crate::auth::check_escalation(state, attributes.target, attributes.old, value, context)
 }
 
-/// Lets everyone refuse the finished object.
+/// Runs validating admission on the final object.
 pub fn validate(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -90,7 +90,7 @@ pub fn validate(
     webhook::validate(state, attributes, Some(value), context)
 }
 
-/// Lets everyone refuse a deletion.
+/// Runs admission for a deletion.
 pub fn validate_delete(state: &mut State, attributes: &Attributes<'_>, context: &mut Context) -> Result<()> {
     lifecycle::check_delete(attributes)?;
     webhook::mutate(state, attributes, None, context, &|_, _| Ok(()))?;

@@ -1,5 +1,4 @@
-//! A running cluster: takes connections and the passing of time, gives replies and a trace. This is the lock around [`State`], the
-//! controllers beside it, and nothing else.
+//! A running cluster: the lock around [`State`] and the controllers that act on it.
 
 use std::fmt;
 use std::future::Future;
@@ -18,7 +17,7 @@ use crate::controllers::{self, Controller};
 use crate::fault::Rule;
 use crate::state::{Options, State};
 
-/// A cluster; clones are the same one.
+/// A simulated cluster. Clones share the same state.
 #[derive(Clone)]
 pub struct Cluster {
     inner: Arc<Mutex<Inner>>,
@@ -36,16 +35,17 @@ impl fmt::Debug for Cluster {
     }
 }
 
-/// A promise to answer.
+/// The pending reply of a webhook.
 pub type ReplyFuture = Pin<Box<dyn Future<Output = WebhookReply> + Send>>;
 
-/// Whoever answers calls that the cluster cannot: webhooks, in this process or beyond.
+/// Sends webhook calls that have no registered handler in this process.
 pub trait WebhookTransport: Send + Sync {
-    /// Answers one call.
+    /// Sends one call to its webhook.
     fn call(&self, call: WebhookCall) -> ReplyFuture;
 }
 
-/// Controllers that keep each other busy longer than this many rounds are at odds.
+/// Maximum number of controller rounds per [`Cluster::settle`]; guards against controllers that never
+/// converge.
 const MAX_ROUNDS: usize = 10_000;
 
 impl Default for Cluster {
@@ -55,7 +55,7 @@ impl Default for Cluster {
 }
 
 impl Cluster {
-    /// A cluster with the namespaces and objects every cluster has, and the controllers every cluster runs.
+    /// Creates a cluster with the standard namespaces, objects and controllers.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let cluster = Self::empty(options);
@@ -67,7 +67,7 @@ impl Cluster {
         cluster
     }
 
-    /// A cluster with nothing in it and nobody at work.
+    /// Creates a cluster without objects and controllers.
     #[must_use]
     pub fn empty(options: Options) -> Self {
         let inner = Inner {
@@ -80,24 +80,25 @@ impl Cluster {
         }
     }
 
-    /// A connection of an administrator; faults and traces know it as `client`.
+    /// Connects as an administrator. Fault rules and traces identify the connection by `client`.
     #[must_use]
     pub fn connect(&self, client: &str) -> Connection {
         self.connect_as(client, User::admin())
     }
 
-    /// A connection of `user`.
+    /// Connects as `user`.
     #[must_use]
     pub fn connect_as(&self, client: &str, user: User) -> Connection {
         Connection::new(self.clone(), client, user)
     }
 
-    /// One more controller; it runs after those that are there.
+    /// Adds a controller that runs after the existing ones.
     pub fn add_controller(&self, controller: Box<dyn Controller>) {
         self.lock(|inner| inner.controllers.push(controller));
     }
 
-    /// Brings the cluster to life: `nodes` nodes, the workload controllers, and a kubelet that follows [`State::scripts`].
+    /// Creates `nodes` nodes and starts the workload controllers and a kubelet that follows
+    /// [`State::scripts`].
     pub fn run_workloads(&self, nodes: usize) {
         self.with(|state| controllers::create_nodes(state, nodes));
         self.add_controller(Box::new(controllers::Workloads::default()));
@@ -105,15 +106,15 @@ impl Cluster {
         self.settle();
     }
 
-    /// Lets `handler` answer for the webhook at `to`: a review comes in, a review goes out. It runs under the cluster's lock and must not
-    /// call the cluster.
+    /// Registers `handler` for the webhook at `to`: it maps an `AdmissionReview` request to a response. The
+    /// handler runs under the cluster's lock and must not call the cluster.
     pub fn handle_webhook(&self, to: &Destination, mut handler: impl FnMut(Value) -> Value + Send + 'static) {
         self.handle_webhook_with(to, move |review| {
             WebhookReply::Response(200, handler(review.clone()).to_string())
         });
     }
 
-    /// The same for a handler that may also fail or keep silent.
+    /// Registers a handler that may also fail or time out.
     pub fn handle_webhook_with(
         &self,
         to: &Destination,
@@ -123,7 +124,7 @@ impl Cluster {
         self.with(|state| state.webhooks.handlers.set(to, handler));
     }
 
-    /// Who answers what the cluster cannot answer itself.
+    /// Sets the transport for webhooks without a registered handler.
     pub fn set_webhook_transport(&self, transport: Arc<dyn WebhookTransport>) {
         self.lock(|inner| {
             inner.transport = Some(transport);
@@ -131,7 +132,8 @@ impl Cluster {
         });
     }
 
-    /// Asks outside what the controllers wait for, until they wait for nothing; for clusters in this process. A [`Server`] does it by itself.
+    /// Sends the webhook calls that controllers wait for until none is pending. A [`Server`] does this in the
+    /// background.
     ///
     /// [`Server`]: crate::serve::Server
     pub async fn send_pending_webhook_calls(&self) {
@@ -147,7 +149,7 @@ impl Cluster {
         }
     }
 
-    /// What controllers want to know from outside and nobody was sent for yet.
+    /// Takes the webhook calls of controllers that have not been sent yet.
     pub(crate) fn take_webhook_calls(&self) -> Vec<WebhookCall> {
         self.with(|state| state.webhooks.pending.take())
     }
@@ -159,7 +161,7 @@ impl Cluster {
         }
     }
 
-    /// Hands an answer to the controller that waits for it.
+    /// Passes a webhook's reply to the controller that waits for it.
     pub(crate) fn accept_webhook_reply(&self, call: &WebhookCall, reply: WebhookReply) {
         self.lock(|inner| {
             inner.state.webhooks.pending.accept(call, reply);
@@ -171,34 +173,34 @@ impl Cluster {
         self.lock(|inner| inner.transport.clone())
     }
 
-    /// One more thing that goes wrong.
+    /// Adds a fault rule.
     pub fn add_fault(&self, rule: Rule) {
         self.with(|state| state.faults.add(rule));
     }
 
-    /// Reads or changes the state directly, past all rules; watchers learn of it.
+    /// Reads or changes the state directly, without admission or validation. Watches receive the changes.
     pub fn with<R>(&self, act: impl FnOnce(&mut State) -> R) -> R {
         self.lock(|inner| act(&mut inner.state))
     }
 
-    /// What the clock shows.
+    /// Returns the cluster's current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.with(|state| state.now())
     }
 
-    /// The trace so far.
+    /// Returns the trace so far.
     #[must_use]
     pub fn trace(&self) -> String {
         self.with(|state| state.trace.text().to_owned())
     }
 
-    /// Lets the controllers work until none of them has anything to do now.
+    /// Runs the controllers until none of them has work that is due now.
     pub fn settle(&self) {
         self.lock(Inner::settle);
     }
 
-    /// Lets the controllers work if the cluster does so by itself.
+    /// Runs the controllers if [`Options::automatic`] is set.
     pub(crate) fn settle_if_automatic(&self) {
         self.lock(|inner| {
             if inner.state.options.automatic {
@@ -207,32 +209,34 @@ impl Cluster {
         });
     }
 
-    /// Lets time pass: each moment at which a controller has something to do is visited.
+    /// Advances the clock, stopping at each time at which a controller has work to do.
     pub fn advance(&self, by: Duration) {
         self.lock(|inner| inner.advance(by));
     }
 
-    /// The first moment after now at which a controller has something to do.
+    /// Returns the earliest time after now at which a controller has work to do.
     #[must_use]
     pub fn due(&self) -> Option<Instant> {
         self.lock(|inner| inner.due())
     }
 
-    /// Lets time pass until the clock shows `target`, but not more than `most` at once; the rest of a longer wait passes in one leap.
-    pub fn advance_to(&self, target: Instant, most: Duration) {
+    /// Advances the clock to `target`. Controllers run during the last `max_simulated` of the interval only;
+    /// the time before that is skipped in one step.
+    pub fn advance_to(&self, target: Instant, max_simulated: Duration) {
         self.lock(|inner| {
             let now = inner.state.now();
             let wait = target.since(now);
-            if wait > most {
-                inner.state.advance(wait.saturating_sub(most));
+            if wait > max_simulated {
+                inner.state.advance(wait.saturating_sub(max_simulated));
             }
             if !wait.is_zero() {
-                inner.advance(wait.min(most));
+                inner.advance(wait.min(max_simulated));
             }
         });
     }
 
-    /// Waits until the cluster's clock has moved on by so much; somebody else must move it.
+    /// Returns a future that completes when the cluster's clock has advanced by `by`. Another task must
+    /// advance the clock.
     #[must_use]
     pub fn sleep(&self, by: Duration) -> Sleep {
         Sleep {
@@ -290,7 +294,7 @@ impl Inner {
     }
 }
 
-/// Waits for the cluster's clock.
+/// Future of [`Cluster::sleep`].
 #[derive(Debug)]
 pub struct Sleep {
     cluster: Cluster,

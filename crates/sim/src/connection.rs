@@ -1,4 +1,4 @@
-//! One client's way to the cluster: takes HTTP requests, gives HTTP responses, and meets the faults meant for it.
+//! A client's connection to the cluster: maps HTTP requests to HTTP responses and injects faults.
 
 use std::future::Future;
 use std::pin::{Pin, pin};
@@ -15,7 +15,7 @@ use crate::fault::{Fault, RequestKind};
 use crate::status::Status;
 use crate::trace::digest;
 
-/// A service for `kube::Client::new`, or for any HTTP server.
+/// A `tower` service for `kube::Client::new` or any HTTP server.
 #[derive(Clone, Debug)]
 pub struct Connection {
     cluster: Cluster,
@@ -23,25 +23,25 @@ pub struct Connection {
     user: User,
 }
 
-/// The request or its reply was lost.
+/// A request that failed without an HTTP response.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TransportError {
-    /// The client is dead.
+    /// The client has crashed.
     #[error("client {0} has crashed")]
     Crashed(String),
-    /// The request or the reply was lost.
+    /// The request or its response was lost.
     #[error("connection reset by peer")]
     Lost,
-    /// The request's body could not be read.
-    #[error("the request's body could not be read")]
+    /// The request body could not be read.
+    #[error("failed to read the request body")]
     Unreadable,
 }
 
-/// A request body has at most this many bytes, as the real server has it.
-const LARGEST_BODY: usize = 3 << 20;
+/// Maximum size of a request body in bytes, equal to the real server's limit.
+const MAX_BODY_SIZE: usize = 3 << 20;
 
-/// A request that needs more answers than this meets a world that changes faster than webhooks answer.
-const MOST_QUESTIONS: usize = 256;
+/// Maximum number of webhook calls per request; guards against a state that changes on every retry.
+const MAX_WEBHOOK_CALLS: usize = 256;
 
 impl Connection {
     pub(crate) fn new(cluster: Cluster, client: &str, user: User) -> Self {
@@ -52,7 +52,7 @@ impl Connection {
         }
     }
 
-    /// The cluster behind it.
+    /// Returns the cluster of this connection.
     #[must_use]
     pub fn cluster(&self) -> &Cluster {
         &self.cluster
@@ -65,7 +65,7 @@ impl Connection {
         self.handle_with(request, |_| Ok(())).await
     }
 
-    /// Handles a request after `translate` has had its way with it.
+    /// Handles a request after `translate` has converted it.
     pub(crate) async fn handle_with<B>(
         &self,
         request: Request<B>,
@@ -76,18 +76,18 @@ impl Connection {
     {
         let (parts, body) = request.into_parts();
         let Some(body) = collect(body).await? else {
-            let text = format!("Request entity too large: limit is {LARGEST_BODY}");
+            let text = format!("Request entity too large: limit is {MAX_BODY_SIZE}");
             let status = Status::new(413, "RequestEntityTooLarge", text);
             return Ok(respond(ApiResponse::from_status(&status)));
         };
-        let mut call = self.call(&parts, body);
-        match translate(&mut call) {
-            Ok(()) => self.send(call).await,
+        let mut request = self.api_request(&parts, body);
+        match translate(&mut request) {
+            Ok(()) => self.send(request).await,
             Err(status) => Ok(respond(ApiResponse::from_status(&status))),
         }
     }
 
-    fn call(&self, parts: &http::request::Parts, body: Bytes) -> ApiRequest {
+    fn api_request(&self, parts: &http::request::Parts, body: Bytes) -> ApiRequest {
         let text = |name: header::HeaderName| {
             parts
                 .headers
@@ -111,27 +111,29 @@ impl Connection {
         }
     }
 
-    /// Handles one call, faults included.
-    pub async fn send(&self, mut call: ApiRequest) -> Result<Response<Body>, TransportError> {
-        let line = format!("{} {}", call.method, call.path);
-        let fault = self
-            .cluster
-            .with(|state| state.faults.next_fault(&self.client, sort(&call), &line));
+    /// Handles one request and injects the faults that match it.
+    pub async fn send(&self, mut request: ApiRequest) -> Result<Response<Body>, TransportError> {
+        let line = format!("{} {}", request.method, request.path);
+        let fault = self.cluster.with(|state| {
+            state
+                .faults
+                .next_fault(&self.client, request_kind(&request), &line)
+        });
         match &fault {
             Some(Fault::CrashBefore) => {
                 return self.lost(&line, "crashed", TransportError::Crashed(self.client.clone()));
             }
             Some(Fault::LoseRequest) => return self.lost(&line, "request lost", TransportError::Lost),
             Some(Fault::Reject(status)) => {
-                let answer = ApiResponse::from_status(status);
-                self.note(&line, &format!("{} (injected)", answer.code));
-                return Ok(respond(answer));
+                let response = ApiResponse::from_status(status);
+                self.note(&line, &format!("{} (injected)", response.code));
+                return Ok(respond(response));
             }
-            Some(Fault::Stale(lag)) => call.query.push(api::LAG, &lag.to_string()),
+            Some(Fault::Stale(lag)) => request.query.push(api::LAG, &lag.to_string()),
             _ => {}
         }
-        let outcome = self.outcome(&mut call).await;
-        if sort(&call) == RequestKind::Write {
+        let outcome = self.outcome(&mut request).await;
+        if request_kind(&request) == RequestKind::Write {
             self.cluster.settle_if_automatic();
         }
         match fault {
@@ -155,15 +157,15 @@ impl Connection {
         Ok(self.respond(outcome, fault.as_ref(), &line))
     }
 
-    async fn outcome(&self, call: &mut ApiRequest) -> Outcome {
+    async fn outcome(&self, request: &mut ApiRequest) -> Outcome {
         loop {
-            if call.webhook_replies.len() > MOST_QUESTIONS {
+            if request.webhook_replies.len() > MAX_WEBHOOK_CALLS {
                 return Outcome::Response(ApiResponse::empty(500));
             }
-            match self.cluster.with(|state| api::handle(state, call)) {
-                Outcome::CallWebhook(question) => {
-                    let answer = self.cluster.call_webhook(&question).await;
-                    call.webhook_replies.push((question, answer));
+            match self.cluster.with(|state| api::handle(state, request)) {
+                Outcome::CallWebhook(call) => {
+                    let response = self.cluster.call_webhook(&call).await;
+                    request.webhook_replies.push((call, response));
                 }
                 done => return done,
             }
@@ -172,13 +174,15 @@ impl Connection {
 
     fn respond(&self, outcome: Outcome, fault: Option<&Fault>, line: &str) -> Response<Body> {
         match outcome {
-            Outcome::Response(mut answer) => {
+            Outcome::Response(mut response) => {
                 if fault == Some(&Fault::Truncate) {
-                    let half = answer.body.len() / 2;
-                    answer.body.truncate(half);
+                    let half = response.body.len() / 2;
+                    response.body.truncate(half);
                 }
-                self.note_with(line, || format!("{} {:016x}", answer.code, digest(&answer.body)));
-                respond(answer)
+                self.note_with(line, || {
+                    format!("{} {:016x}", response.code, digest(&response.body))
+                });
+                respond(response)
             }
             Outcome::Watch(mut watch) => {
                 watch.inject_fault(fault.cloned());
@@ -213,19 +217,19 @@ impl Connection {
     }
 }
 
-fn sort(call: &ApiRequest) -> RequestKind {
-    match call.method {
-        Method::GET | Method::HEAD if call.query.flag("watch") => RequestKind::Watch,
+fn request_kind(request: &ApiRequest) -> RequestKind {
+    match request.method {
+        Method::GET | Method::HEAD if request.query.flag("watch") => RequestKind::Watch,
         Method::GET | Method::HEAD => RequestKind::Read,
         _ => RequestKind::Write,
     }
 }
 
-pub(crate) fn respond(answer: ApiResponse) -> Response<Body> {
-    let mut response = Response::new(Body::whole(answer.body));
+pub(crate) fn respond(from: ApiResponse) -> Response<Body> {
+    let mut response = Response::new(Body::whole(from.body));
     *response.status_mut() =
-        http::StatusCode::from_u16(answer.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
-    for (name, value) in answer.headers {
+        http::StatusCode::from_u16(from.code).unwrap_or(http::StatusCode::INTERNAL_SERVER_ERROR);
+    for (name, value) in from.headers {
         if let Ok(value) = header::HeaderValue::from_str(&value) {
             response.headers_mut().append(name, value);
         }
@@ -233,7 +237,7 @@ pub(crate) fn respond(answer: ApiResponse) -> Response<Body> {
     response
 }
 
-/// The whole body; `None` when it is too large.
+/// Reads the whole body; returns `None` if it is larger than [`MAX_BODY_SIZE`].
 pub(crate) async fn collect<B: http_body::Body>(body: B) -> Result<Option<Bytes>, TransportError> {
     let mut body = pin!(body);
     let mut out = BytesMut::new();
@@ -242,7 +246,7 @@ pub(crate) async fn collect<B: http_body::Body>(body: B) -> Result<Option<Bytes>
             return Err(TransportError::Unreadable);
         };
         if let Ok(mut data) = frame.into_data() {
-            if out.len() + data.remaining() > LARGEST_BODY {
+            if out.len() + data.remaining() > MAX_BODY_SIZE {
                 return Ok(None);
             }
             while data.has_remaining() {

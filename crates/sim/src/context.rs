@@ -1,94 +1,95 @@
-//! Who asks and how: what accompanies one request through the pipeline, beside the object itself.
+//! The context of one request: user, options, warnings and webhook replies.
 
 use serde_json::Value;
 
 use crate::auth::User;
 use crate::tree;
 
-/// What to do about fields the type does not know.
+/// Handling of fields that the schema does not define.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum FieldValidation {
-    /// Drop them in silence.
+    /// Drop them without a warning.
     Ignore,
-    /// Drop them and say so in a header.
+    /// Drop them and return a warning header.
     #[default]
     Warn,
-    /// Refuse the object.
+    /// Reject the object.
     Strict,
 }
 
-/// One request's company.
+/// The context that accompanies a request through decoding, admission and storage.
 #[derive(Clone, Debug, Default)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "independent yes/no facts about a request"
 )]
 pub struct Context {
-    /// Who asks.
+    /// The authenticated (or impersonated) user.
     pub user: User,
-    /// Nothing is to be kept.
+    /// `dryRun=All`: nothing is stored.
     pub dry_run: bool,
-    /// The name under which fields are owned; from the query, else from the user agent.
+    /// The field manager, from the query or else from the user agent.
     pub manager: String,
-    /// Whether the query named the manager.
+    /// Whether the query names the field manager.
     pub manager_named: bool,
     /// `force=true` of an apply.
     pub force: bool,
-    /// The write is a patch: a uid in it is no precondition.
+    /// The write is a patch: a uid in it is not a precondition.
     pub patched: bool,
-    /// The write is a server-side apply: who owns what was settled when it was merged.
+    /// The write is a server-side apply: field ownership was determined by the merge.
     pub applied: bool,
-    /// The sent object says that nobody shall own its fields any more.
+    /// The request sets empty `managedFields`, which resets field ownership.
     pub resets_owners: bool,
-    /// What to do about unknown fields.
+    /// Handling of unknown fields.
     pub field_validation: FieldValidation,
-    /// The subresource written to, empty for the object itself.
+    /// The subresource being written, empty for the object itself.
     pub subresource: String,
-    /// What the query and body ask for beyond the object, as webhooks are shown it (without its kind).
+    /// The options of the query and body, as shown to webhooks (without their kind).
     pub options: Value,
-    /// A controller writes: it cannot wait for anybody outside.
+    /// The write comes from a built-in controller, which cannot wait for a webhook's reply.
     pub internal: bool,
-    /// Warnings for the reply's header.
+    /// Warnings for the response header.
     pub warnings: Vec<String>,
-    /// Answers from outside (webhooks) that earlier tries of this request asked for, by question.
+    /// Webhook replies that earlier attempts of this request asked for.
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
-    /// What must be asked outside before this request can go on: the request is then tried again from the start.
+    /// A webhook call that must complete before the request can continue. The request is then retried from
+    /// the start.
     pub pending: Option<WebhookCall>,
 }
 
-/// Something only the outside can answer: a webhook's verdict.
+/// A call to an admission webhook outside this process.
 #[derive(Clone, Debug, PartialEq)]
 pub struct WebhookCall {
-    /// Who is asked.
+    /// The webhook's address.
     pub to: Destination,
-    /// The bundle that vouches for it: PEM in base64, or empty.
-    pub ca: String,
-    /// How long it may take, in seconds.
-    pub seconds: i64,
-    /// What is sent.
+    /// The CA bundle of the webhook: base64-encoded PEM, or empty.
+    pub ca_bundle: String,
+    /// The timeout in seconds.
+    pub timeout_seconds: i64,
+    /// The `AdmissionReview` to send.
     pub body: Value,
 }
 
-/// Where a webhook is.
+/// The address of a webhook.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Destination {
-    /// At an address.
+    /// A URL.
     Url(String),
-    /// Behind a service of the cluster.
+    /// A Service of the cluster.
     Service {
-        /// Its namespace.
+        /// Namespace of the Service.
         namespace: String,
-        /// Its name.
+        /// Name of the Service.
         name: String,
-        /// The path, with its slash.
+        /// URL path, with a leading slash.
         path: String,
-        /// The port of the service.
+        /// Port of the Service.
         port: u16,
     },
 }
 
 impl Destination {
-    /// Behind a service, on the usual port.
+    /// Returns the address of a Service on port 443.
     #[must_use]
     pub fn service(namespace: &str, name: &str, path: &str) -> Self {
         Self::Service {
@@ -99,7 +100,7 @@ impl Destination {
         }
     }
 
-    /// Reads a `clientConfig`.
+    /// Parses a `clientConfig`.
     #[must_use]
     pub fn parse(config: &Value) -> Self {
         let text = |key| tree::text(config, &["service", key]);
@@ -115,7 +116,7 @@ impl Destination {
         }
     }
 
-    /// Why nobody answers there when nobody answers for the outside.
+    /// Returns the connection error that is reported if no transport is set.
     #[must_use]
     pub fn unreachable_reason(&self) -> String {
         match self {
@@ -130,7 +131,7 @@ impl Destination {
         }
     }
 
-    /// The address that errors show and certificates are for.
+    /// Returns the URL shown in errors and used for certificate verification.
     #[must_use]
     pub fn url(&self) -> String {
         match self {
@@ -145,19 +146,19 @@ impl Destination {
     }
 }
 
-/// What came of a question.
+/// The result of a webhook call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WebhookReply {
-    /// An answer: its code and its text.
+    /// An HTTP response: status code and body.
     Response(u16, String),
-    /// It could not be asked, and why, as a client would word it.
+    /// The connection error, in the words of Go's HTTP client.
     Failed(String),
-    /// It did not answer in time.
+    /// No response within the timeout.
     TimedOut,
 }
 
 impl Context {
-    /// The context of what the cluster's own controllers do.
+    /// Creates the context for a write by the built-in controller `name`.
     #[must_use]
     pub fn for_controller(name: &str) -> Self {
         Self {
@@ -168,7 +169,7 @@ impl Context {
         }
     }
 
-    /// Adds a warning for the reply's header, once.
+    /// Adds a warning for the response header unless it is already present.
     pub fn warn(&mut self, text: impl Into<String>) {
         let text = text.into();
         if !self.warnings.contains(&text) {
@@ -176,10 +177,10 @@ impl Context {
         }
     }
 
-    /// The answer to `question`, or `None` after noting that it must be asked.
+    /// Returns the reply to `call`, or records the call as pending and returns `None`.
     pub fn call_webhook(&mut self, call: WebhookCall) -> Option<WebhookReply> {
-        if let Some((_, answer)) = self.webhook_replies.iter().find(|(earlier, _)| *earlier == call) {
-            return Some(answer.clone());
+        if let Some((_, reply)) = self.webhook_replies.iter().find(|(earlier, _)| *earlier == call) {
+            return Some(reply.clone());
         }
         self.pending = Some(call);
         None

@@ -1,4 +1,4 @@
-//! What goes wrong, and when: takes rules, gives for each call the fault that strikes it. Knows nothing of what calls do.
+//! Fault injection: selects the fault, if any, for each request. Does not depend on the content of requests.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,39 +6,39 @@ use std::time::Duration;
 use crate::clock::Instant;
 use crate::status::Status;
 
-/// One thing that goes wrong.
+/// An injected fault.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Fault {
-    /// The client dies before the request is handled: nothing happens, and all its later calls fail.
+    /// The client crashes before the request is handled; its later requests fail.
     CrashBefore,
-    /// The client dies after the request was handled: it happened, the client never learns, and all its later calls fail.
+    /// The client crashes after the request was handled; its later requests fail.
     CrashAfter,
-    /// The request is lost on its way.
+    /// The request is lost before it is handled.
     LoseRequest,
-    /// The request is handled, the reply is lost.
+    /// The request is handled, and the response is lost.
     LoseResponse,
-    /// The server answers with this instead of handling the request.
+    /// The server returns this status instead of handling the request.
     Reject(Status),
-    /// The server handles the request and answers with this.
+    /// The server handles the request and then returns this status.
     RejectAfter(Status),
-    /// The request times out on its way back: handled, answered after so long.
+    /// The request is handled, and the response is delayed by this duration.
     Slow(Duration),
-    /// The reply's body ends early.
+    /// The response body is truncated.
     Truncate,
-    /// A read sees the cluster as it was this many versions ago (a lagging replica).
+    /// A read returns the state of this many versions ago (a lagging replica).
     Stale(u64),
-    /// A watch ends without a word after this many events.
+    /// A watch closes without an error after this many events.
     DropWatch(u64),
     /// A watch ends with 410 after this many events.
     ExpireWatch(u64),
-    /// A watch never sends its event of this number (from 0).
+    /// A watch omits the event with this index (from 0).
     SkipEvent(u64),
-    /// A watch sends its event of this number twice.
+    /// A watch sends the event with this index twice.
     RepeatEvent(u64),
 }
 
 impl Fault {
-    /// 409: somebody else was faster.
+    /// Returns a 409 conflict.
     #[must_use]
     pub fn conflict() -> Self {
         Self::Reject(Status::new(
@@ -48,7 +48,7 @@ impl Fault {
         ))
     }
 
-    /// 429 with a Retry-After.
+    /// Returns a 429 with a Retry-After header.
     #[must_use]
     pub fn throttled(retry_after: u64) -> Self {
         Self::Reject(Status::too_many_requests(
@@ -57,19 +57,19 @@ impl Fault {
         ))
     }
 
-    /// 500.
+    /// Returns a 500.
     #[must_use]
     pub fn internal() -> Self {
         Self::Reject(Status::internal("injected fault"))
     }
 
-    /// 503.
+    /// Returns a 503.
     #[must_use]
     pub fn unavailable() -> Self {
         Self::Reject(Status::unavailable("apiserver not ready"))
     }
 
-    /// 504.
+    /// Returns a 504.
     #[must_use]
     pub fn timeout() -> Self {
         Self::Reject(Status::timeout(
@@ -79,36 +79,36 @@ impl Fault {
     }
 }
 
-/// Which call is struck.
+/// Selects the requests to which a fault applies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Trigger {
-    /// The client's call of this number (from 0).
+    /// The client's request with this index (from 0).
     Request(u64),
-    /// The client's write of this number (from 0).
+    /// The client's write with this index (from 0).
     Write(u64),
-    /// The client's watch of this number (from 0).
+    /// The client's watch with this index (from 0).
     Watch(u64),
-    /// Every call whose method and path contain this text, such as `PATCH /apis/apps`.
+    /// Every request whose method and path contain this text, such as `PATCH /apis/apps`.
     Matching(String),
-    /// Every call.
+    /// Every request.
     Always,
 }
 
-/// A fault, whom it strikes and when.
+/// A fault with the client and the requests to which it applies.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Rule {
-    /// The client's name; all clients when unset.
+    /// The client's name; all clients if unset.
     pub client: Option<String>,
-    /// Which of its requests.
+    /// The affected requests.
     pub trigger: Trigger,
-    /// How often it strikes.
+    /// Number of times the fault is injected.
     pub times: u64,
-    /// What goes wrong.
+    /// The fault.
     pub fault: Fault,
 }
 
 impl Rule {
-    /// A fault that strikes once.
+    /// Creates a rule that applies once.
     #[must_use]
     pub fn once(client: &str, trigger: Trigger, fault: Fault) -> Self {
         Self {
@@ -120,7 +120,7 @@ impl Rule {
     }
 }
 
-/// All rules, and what was called so far.
+/// The fault rules, with the request counts, crashes and clock skews of all clients.
 #[derive(Clone, Debug, Default)]
 pub struct Faults {
     rules: Vec<Rule>,
@@ -129,34 +129,34 @@ pub struct Faults {
     skews: BTreeMap<String, ClockSkew>,
 }
 
-/// What a client called so far.
+/// Number of requests of a client so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RequestCounts {
-    /// Calls of any sort.
+    /// All requests.
     pub requests: u64,
-    /// Calls that may change something.
+    /// Requests that may change an object.
     pub writes: u64,
     /// Watches.
     pub watches: u64,
 }
 
-/// How a client's clock differs: an offset, and a rate in thousandths of the true one.
+/// Deviation of a client's clock from the cluster's clock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ClockSkew {
-    /// Microseconds ahead.
+    /// Offset in microseconds; positive is ahead.
     pub offset: i64,
-    /// 1000 is true time.
+    /// Rate in thousandths: 1000 is the true rate.
     pub rate: i64,
-    /// When it began.
+    /// Time at which the skew began.
     pub since: Instant,
 }
 
-/// What a call is, as far as faults care.
+/// The kind of a request, as far as fault rules distinguish it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RequestKind {
     /// A get or a list.
     Read,
-    /// Anything that may change something.
+    /// A request that may change an object.
     Write,
     /// A watch.
     Watch,
@@ -168,12 +168,12 @@ impl Faults {
         self.rules.push(rule);
     }
 
-    /// Forgets all rules; the dead stay crashed.
+    /// Removes all rules. Crashed clients stay crashed.
     pub fn clear(&mut self) {
         self.rules.clear();
     }
 
-    /// Lets a crashed client live again (it was restarted).
+    /// Marks a crashed client as restarted.
     pub fn restart_client(&mut self, client: &str) {
         self.crashed.remove(client);
     }
@@ -184,18 +184,18 @@ impl Faults {
         self.crashed.contains(client)
     }
 
-    /// What a client called so far.
+    /// Returns the request counts of a client.
     #[must_use]
     pub fn counts(&self, client: &str) -> RequestCounts {
         self.counts.get(client).copied().unwrap_or_default()
     }
 
-    /// Gives a client a wrong clock.
+    /// Sets the clock skew of a client.
     pub fn set_skew(&mut self, client: &str, skew: ClockSkew) {
         self.skews.insert(client.to_owned(), skew);
     }
 
-    /// What a client believes the time is.
+    /// Returns the time according to the client's clock.
     #[must_use]
     pub fn client_time(&self, client: &str, now: Instant) -> Instant {
         let Some(skew) = self.skews.get(client) else {
@@ -205,22 +205,22 @@ impl Faults {
         Instant::from_micros(skew.since.as_micros() + skew.offset + passed.saturating_mul(skew.rate) / 1000)
     }
 
-    /// RequestCounts a call and gives the fault that strikes it.
-    pub fn next_fault(&mut self, client: &str, sort: RequestKind, line: &str) -> Option<Fault> {
+    /// Counts a request and returns the fault to inject, if any.
+    pub fn next_fault(&mut self, client: &str, kind: RequestKind, line: &str) -> Option<Fault> {
         if !self.counts.contains_key(client) {
             self.counts.insert(client.to_owned(), RequestCounts::default());
         }
         let before = self
             .counts
             .get_mut(client)
-            .map(|counts| counts.count_request(sort))?;
+            .map(|counts| counts.count_request(kind))?;
         if self.crashed.contains(client) {
             return Some(Fault::CrashBefore);
         }
         let rule = self
             .rules
             .iter_mut()
-            .find(|rule| rule.times > 0 && rule.applies(client, sort, before, line))?;
+            .find(|rule| rule.times > 0 && rule.applies(client, kind, before, line))?;
         rule.times -= 1;
         let fault = rule.fault.clone();
         if matches!(fault, Fault::CrashBefore | Fault::CrashAfter) {
@@ -231,11 +231,11 @@ impl Faults {
 }
 
 impl RequestCounts {
-    /// RequestCounts one more; gives what was before.
-    fn count_request(&mut self, sort: RequestKind) -> Self {
+    /// Counts one request and returns the counts before it.
+    fn count_request(&mut self, kind: RequestKind) -> Self {
         let before = *self;
         self.requests += 1;
-        match sort {
+        match kind {
             RequestKind::Write => self.writes += 1,
             RequestKind::Watch => self.watches += 1,
             RequestKind::Read => {}
@@ -245,14 +245,14 @@ impl RequestCounts {
 }
 
 impl Rule {
-    fn applies(&self, client: &str, sort: RequestKind, before: RequestCounts, line: &str) -> bool {
+    fn applies(&self, client: &str, kind: RequestKind, before: RequestCounts, line: &str) -> bool {
         if self.client.as_deref().is_some_and(|name| name != client) {
             return false;
         }
         match &self.trigger {
             Trigger::Request(number) => before.requests == *number,
-            Trigger::Write(number) => sort == RequestKind::Write && before.writes == *number,
-            Trigger::Watch(number) => sort == RequestKind::Watch && before.watches == *number,
+            Trigger::Write(number) => kind == RequestKind::Write && before.writes == *number,
+            Trigger::Watch(number) => kind == RequestKind::Watch && before.watches == *number,
             Trigger::Matching(text) => line.contains(text.as_str()),
             Trigger::Always => true,
         }
@@ -264,7 +264,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn strikes_the_call_it_names_and_no_other() {
+    fn a_fault_applies_only_to_the_request_it_names() {
         let mut faults = Faults::default();
         faults.add(Rule::once("a", Trigger::Write(1), Fault::LoseResponse));
         assert_eq!(faults.next_fault("a", RequestKind::Write, "POST /x"), None);
@@ -286,7 +286,7 @@ mod tests {
     }
 
     #[test]
-    fn the_dead_stay_dead_until_restarted() {
+    fn a_crashed_client_stays_crashed_until_restarted() {
         let mut faults = Faults::default();
         faults.add(Rule::once("a", Trigger::Request(0), Fault::CrashAfter));
         assert_eq!(

@@ -1,5 +1,5 @@
-//! Everything a cluster is: the objects, the served resources, time, chance and the trace. Takes requests only through `api`
-//! and `write`.
+//! The complete state of a cluster: objects, served resources, clock, random numbers and trace. Requests
+//! change it through `api` and `write` only.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,22 +17,23 @@ use crate::script::Scripts;
 use crate::store::Store;
 use crate::trace::Trace;
 
-/// How a cluster starts.
+/// Initial settings of a cluster.
 #[derive(Clone, Debug)]
 pub struct Options {
-    /// Everything random follows from it.
+    /// Seed of all random values.
     pub seed: u64,
-    /// What the clock shows at first.
+    /// Initial time of the clock.
     pub start: Instant,
-    /// Events remembered per table before the oldest are forgotten (and old watches end in 410).
+    /// Number of events kept per table. Watches from an older version fail with 410.
     pub history: usize,
-    /// Whether a line per call is kept.
+    /// Whether a trace line per request is kept.
     pub trace: bool,
-    /// Whether the cluster's controllers run by themselves after each write; otherwise only when told to.
+    /// Whether controllers run automatically after each write; otherwise
+    /// [`Cluster::settle`](crate::Cluster::settle) runs them.
     pub automatic: bool,
-    /// Whether controllers and kubelets also write Event objects for people.
+    /// Whether controllers and kubelets write Event objects.
     pub events: bool,
-    /// The Kubernetes version it claims to be.
+    /// The Kubernetes version reported by `/version`.
     pub git_version: String,
 }
 
@@ -50,43 +51,44 @@ impl Default for Options {
     }
 }
 
-/// A cluster without the lock around it.
+/// The state of a cluster, without the lock around it.
 #[derive(Debug)]
 pub struct State {
-    /// How it started.
+    /// Initial settings.
     pub options: Options,
-    /// Its time.
+    /// The virtual clock.
     pub clock: Clock,
-    /// Its chance.
+    /// The random number generator.
     pub random: Random,
-    /// What was called, in order.
+    /// The trace of requests.
     pub trace: Trace,
-    /// The types of builtin kinds.
+    /// The types of built-in kinds.
     pub schema: &'static Schema,
-    /// What it serves.
+    /// The served resources.
     pub resources: Resources,
     /// The objects.
     pub store: Store,
-    /// Addresses and ports handed to Services.
+    /// Cluster IPs and node ports allocated to Services.
     pub ips: ServiceIps,
-    /// Who may do what, and who is recognised.
+    /// Authentication and authorization.
     pub access: Access,
-    /// Whom to ask before a write is stored.
+    /// Admission webhooks.
     pub webhooks: Hooks,
-    /// What goes wrong, and when.
+    /// Fault rules.
     pub faults: Faults,
-    /// How pods behave, for the kubelet if there is one.
+    /// The scripted behavior of pods, used by the kubelet.
     pub scripts: Scripts,
-    /// Admission policies, compiled.
+    /// Compiled admission policies.
     pub policies: crate::admission::policy::Policies,
-    /// Owners that a loaded snapshot names but lacks; what they own is no garbage.
+    /// Owners that a loaded snapshot refers to but does not contain. Their dependents are not garbage
+    /// collected.
     pub absent_owners: BTreeSet<Box<str>>,
-    /// What was told about objects lately.
+    /// The event recorder.
     pub events: Recorder,
 }
 
 impl State {
-    /// A cluster with nothing in it, not even namespaces.
+    /// Creates a state without objects, not even namespaces.
     #[must_use]
     pub fn new(options: Options) -> Self {
         let schema = Schema::builtin();
@@ -109,13 +111,13 @@ impl State {
         }
     }
 
-    /// What the clock shows.
+    /// Returns the current time.
     #[must_use]
     pub fn now(&self) -> Instant {
         self.clock.now()
     }
 
-    /// Lets time pass.
+    /// Advances the clock.
     pub fn advance(&mut self, by: Duration) {
         self.clock.advance(by);
         self.store.notify_all();

@@ -1,4 +1,4 @@
-//! Watches: takes where to begin and whom to show, gives lines of events as they happen. Ends by time, by compaction, or by a fault.
+//! Watches: turn store events into watch event lines, until the deadline, a compaction or an injected fault.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -20,37 +20,37 @@ use crate::store::{Event, EventKind};
 use crate::table;
 use crate::tree;
 
-/// How often a watch that wants bookmarks gets one.
+/// Interval between bookmarks.
 const BOOKMARK_PERIOD: Duration = Duration::from_mins(1);
 
-/// What a watch was asked for.
+/// The parameters of a watch.
 #[derive(Clone, Debug)]
 pub struct WatchOptions {
-    /// What is watched.
+    /// The watched resource.
     pub resource: Arc<Resource>,
-    /// In which namespace; empty for all.
+    /// The watched namespace; empty for all namespaces.
     pub namespace: String,
-    /// Which objects.
+    /// Selects the objects.
     pub selector: Selector,
-    /// In which form they are shown.
+    /// The representation of objects in events.
     pub form: Representation,
-    /// Whether bookmarks are wanted.
+    /// Whether the client requested bookmarks.
     pub bookmarks: bool,
-    /// What is there already is sent first.
+    /// Whether the existing objects are sent first.
     pub initial: bool,
-    /// A bookmark tells when that is done.
-    pub mark_initial_end: bool,
-    /// The version from which on (exclusive) events are sent.
+    /// Whether a bookmark marks the end of the initial events.
+    pub bookmark_initial_end: bool,
+    /// The version after which events are sent.
     pub from: u64,
-    /// When it ends.
+    /// The time at which the watch ends.
     pub deadline: Instant,
-    /// What goes wrong with it.
+    /// The injected fault.
     pub fault: Option<Fault>,
-    /// Who watches, for faults that strike later.
+    /// The client, for faults that are added later.
     pub client: String,
 }
 
-/// A watch under way.
+/// A running watch.
 #[derive(Debug)]
 pub struct Watch {
     options: WatchOptions,
@@ -63,7 +63,7 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Begins a watch; what is there already is taken from the store now.
+    /// Starts a watch; the initial events are read from the store at this time.
     #[must_use]
     pub fn begin(state: &State, options: WatchOptions) -> Self {
         let next_bookmark = state.now().plus(BOOKMARK_PERIOD);
@@ -87,7 +87,7 @@ impl Watch {
         watch
     }
 
-    /// What goes wrong with it, decided after it began: lines already waiting are struck too.
+    /// Sets the injected fault after the start; it also applies to lines that are queued already.
     pub fn inject_fault(&mut self, fault: Option<Fault>) {
         let waiting = std::mem::take(&mut self.lines);
         self.options.fault = fault;
@@ -97,7 +97,7 @@ impl Watch {
         }
     }
 
-    /// The next line, or a promise to wake `waker`.
+    /// Returns the next line, or registers `waker`.
     pub fn poll(&mut self, state: &mut State, waker: &Waker) -> Poll<Option<Bytes>> {
         if let Some(line) = self.lines.pop_front() {
             return Poll::Ready(Some(line));
@@ -119,7 +119,7 @@ impl Watch {
         Poll::Pending
     }
 
-    /// A custom resource may go, or become another.
+    /// Returns whether the watched custom resource is still served with the same definition.
     fn is_served(&self, state: &State) -> bool {
         let own = &self.options.resource;
         let Shape::Custom(custom) = &own.shape else {
@@ -140,7 +140,7 @@ impl Watch {
         for object in matching {
             self.emit(state, "ADDED", &object);
         }
-        if self.options.mark_initial_end {
+        if self.options.bookmark_initial_end {
             self.bookmark(state, true);
         }
     }
@@ -160,15 +160,16 @@ impl Watch {
                 return;
             }
             self.seen = event.version;
-            if let Some((kind, object)) = self.as_seen(&event) {
+            if let Some((kind, object)) = self.selected_event(&event) {
                 self.emit(state, kind, &object);
             }
         }
         self.tick(state);
     }
 
-    /// What an event means to somebody who sees only what the selector lets through.
-    fn as_seen(&self, event: &Event) -> Option<(&'static str, Arc<Object>)> {
+    /// Translates an event for a client that sees only the selected objects: an object that starts to match
+    /// is added, one that stops matching is deleted.
+    fn selected_event(&self, event: &Event) -> Option<(&'static str, Arc<Object>)> {
         let here = |object: &Object| {
             (self.options.namespace.is_empty() || *object.meta().namespace == *self.options.namespace)
                 && self.options.selector.matches(object)

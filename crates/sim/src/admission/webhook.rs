@@ -1,8 +1,8 @@
-//! Webhooks: takes a write and the configurations in the store, gives it changed, allowed or refused. How an answer comes to be, whether
-//! from a handler in this process or from outside, is [`call`]'s business.
+//! Admission webhooks: let the configured webhooks mutate, allow or reject a write. [`call`] sends the review
+//! to a handler in this process or to the transport.
 //!
 //! ```text
-//! configurations ──Hooks──▶ [Hook] ──wants(write)──▶ review ──call──▶ reply ──verify──▶ patch | leave | refusal
+//! configurations ──Hooks──▶ [Hook] ──match──▶ review ──call──▶ reply ──verify──▶ patch | allow | reject
 //! ```
 
 use std::collections::BTreeSet;
@@ -33,43 +33,45 @@ pub use configuration::Hooks;
 pub use https::{HttpsTransport, Resolver};
 pub use pending::PendingWebhookCalls;
 pub(crate) use pending::attempt;
-use review::Verdict;
+use review::ReviewResult;
 
-/// One write under consideration, as webhooks see it.
-struct Case<'a> {
+/// A write under admission, as shown to webhooks.
+struct ReviewedWrite<'a> {
     attributes: &'a Attributes<'a>,
-    /// The object as it is now; `None` for a deletion.
+    /// The current object; `None` for a deletion.
     object: Option<&'a Value>,
 }
 
-/// What was asked, and what must be asked again.
+/// State of the mutating rounds: a webhook with `reinvocationPolicy: IfNeeded` is called reinvoke if a later
+/// plugin changed the object.
 #[derive(Default)]
 struct Rounds {
     /// Whether this is the second round.
     second: bool,
-    /// Those that want to be asked again if something changes after them.
-    asked: BTreeSet<String>,
-    /// Those that must be asked again.
-    again: BTreeSet<String>,
+    /// Webhooks to call reinvoke if the object changes after them.
+    reinvocable: BTreeSet<String>,
+    /// Webhooks to call reinvoke in the second round.
+    reinvoke: BTreeSet<String>,
     changed: bool,
 }
 
 impl Rounds {
     fn note_change(&mut self) {
         self.changed = true;
-        self.again.append(&mut self.asked);
+        self.reinvoke.append(&mut self.reinvocable);
     }
 }
 
-/// Whether anybody may be asked about this write at all.
-fn concerns_nobody(attributes: &Attributes<'_>, context: &Context) -> bool {
+/// Returns whether no webhook applies to this write.
+fn is_exempt(attributes: &Attributes<'_>, context: &Context) -> bool {
     let resource = attributes.target.resource;
-    // Configurations are beyond the reach of what they configure; scale, eviction and their like are views that nobody is shown yet.
+    // Webhook configurations are exempt from webhooks. Webhooks for scale, eviction and other virtual
+    // subresources are not implemented.
     &*resource.group == "admissionregistration.k8s.io"
         || !matches!(context.subresource.as_str(), "" | "status")
 }
 
-/// Lets mutating webhooks change the object; `plugins` are the builtin ones, which look at it again when a webhook changed it.
+/// Calls the mutating webhooks. The built-in `plugins` run reinvoke if a webhook changed the object.
 pub(super) fn mutate(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -78,11 +80,11 @@ pub(super) fn mutate(
     plugins: &dyn Fn(&mut State, &mut Value) -> Result<()>,
 ) -> Result<()> {
     state.webhooks.refresh(&state.store);
-    if state.webhooks.mutating.is_empty() || concerns_nobody(attributes, context) {
+    if state.webhooks.mutating.is_empty() || is_exempt(attributes, context) {
         return Ok(());
     }
     let mut rounds = Rounds::default();
-    ask_all(state, attributes, value.as_deref_mut(), context, &mut rounds)?;
+    call_mutating(state, attributes, value.as_deref_mut(), context, &mut rounds)?;
     let Some(value) = value.filter(|_| rounds.changed) else {
         return Ok(());
     };
@@ -92,10 +94,10 @@ pub(super) fn mutate(
         rounds.note_change();
     }
     rounds.second = true;
-    ask_all(state, attributes, Some(value), context, &mut rounds)
+    call_mutating(state, attributes, Some(value), context, &mut rounds)
 }
 
-fn ask_all(
+fn call_mutating(
     state: &mut State,
     attributes: &Attributes<'_>,
     mut value: Option<&mut Value>,
@@ -103,18 +105,18 @@ fn ask_all(
     rounds: &mut Rounds,
 ) -> Result<()> {
     for hook in Arc::clone(&state.webhooks.mutating).iter() {
-        let case = Case {
+        let reviewed = ReviewedWrite {
             attributes,
             object: value.as_deref(),
         };
-        let Some(seen_as) = hook.wants(state, &case, context)? else {
+        let Some(shown_as) = hook.matching_resource(state, &reviewed, context)? else {
             continue;
         };
-        if rounds.second && !rounds.again.contains(&hook.id) {
+        if rounds.second && !rounds.reinvoke.contains(&hook.id) {
             continue;
         }
-        let verdict = ask(state, hook, &case, &seen_as, context)?;
-        if let Some(patch) = verdict.patch {
+        let result = call_one(state, hook, &reviewed, &shown_as, context)?;
+        if let Some(patch) = result.patch {
             let Some(value) = value.as_deref_mut() else {
                 let why = format!(
                     "admission webhook {:?} attempted to modify the object, which is not supported for this operation",
@@ -122,43 +124,43 @@ fn ask_all(
                 );
                 return Err(Status::internal(&why));
             };
-            let new = patched(state, attributes, &seen_as, value, &patch, context)?;
+            let new = patched(state, attributes, &shown_as, value, &patch, context)?;
             if new != *value {
                 *value = new;
                 rounds.note_change();
             }
         }
         if hook.reinvoked {
-            rounds.asked.insert(hook.id.clone());
+            rounds.reinvocable.insert(hook.id.clone());
         }
     }
     Ok(())
 }
 
-/// The object after a webhook's patch, read and filled in like a sent one.
+/// Applies a webhook's patch, then decodes and defaults the result like an object sent by a client.
 fn patched(
     state: &State,
     attributes: &Attributes<'_>,
-    seen_as: &Arc<Resource>,
+    shown_as: &Arc<Resource>,
     value: &Value,
     operations: &Value,
     context: &Context,
 ) -> Result<Value> {
     let resource = attributes.target.resource;
-    let mut shown = review::shown(resource, seen_as, value);
+    let mut shown = review::converted(resource, shown_as, value);
     let new = attributes.operation == super::Operation::Create;
     if new {
         review::hide_identity(&mut shown);
     }
     let Ok(changed) = patch::apply_json_patch(&shown, operations) else {
-        return Err(Status::internal(&review::why_not(&shown, operations)));
+        return Err(Status::internal(&review::patch_error(&shown, operations)));
     };
-    // Nobody is told of unknown fields: it was not the client who sent them.
+    // Unknown fields produce no warning: the client did not send them.
     let mut silent = Context {
         field_validation: crate::context::FieldValidation::Ignore,
         ..context.clone()
     };
-    let decoded = write::decode(state, seen_as, changed, &mut silent);
+    let decoded = write::decode(state, shown_as, changed, &mut silent);
     let mut changed = decoded.map_err(|status| {
         let (_, why) = status
             .message()
@@ -166,9 +168,9 @@ fn patched(
             .unwrap_or(("", status.message()));
         Status::internal(why.split_once(": ").map_or(why, |(_, why)| why))
     })?;
-    defaults::apply(state, seen_as, &mut changed);
-    if !Arc::ptr_eq(resource, seen_as) {
-        changed = convert::from_stored(resource, convert::to_stored(seen_as, changed));
+    defaults::apply(state, shown_as, &mut changed);
+    if !Arc::ptr_eq(resource, shown_as) {
+        changed = convert::from_stored(resource, convert::to_stored(shown_as, changed));
     }
     if new {
         tree::copy(value, &mut changed, &["metadata", "uid"]);
@@ -177,7 +179,7 @@ fn patched(
     Ok(changed)
 }
 
-/// Lets validating webhooks refuse; all that want it are asked, the first refusal in order counts.
+/// Calls all matching validating webhooks and returns the first rejection in order.
 pub(super) fn validate(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -185,57 +187,57 @@ pub(super) fn validate(
     context: &mut Context,
 ) -> Result<()> {
     state.webhooks.refresh(&state.store);
-    if state.webhooks.validating.is_empty() || concerns_nobody(attributes, context) {
+    if state.webhooks.validating.is_empty() || is_exempt(attributes, context) {
         return Ok(());
     }
-    let case = Case {
+    let reviewed = ReviewedWrite {
         attributes,
         object: value,
     };
     let mut called = Vec::new();
     for hook in state.webhooks.validating.clone().iter() {
-        if let Some(seen_as) = hook.wants(state, &case, context)? {
-            called.push((Arc::clone(hook), seen_as));
+        if let Some(shown_as) = hook.matching_resource(state, &reviewed, context)? {
+            called.push((Arc::clone(hook), shown_as));
         }
     }
-    let mut refusal = Ok(());
-    for (hook, seen_as) in called {
-        let answer = ask(state, &hook, &case, &seen_as, context).map(drop);
+    let mut rejection = Ok(());
+    for (hook, shown_as) in called {
+        let outcome = call_one(state, &hook, &reviewed, &shown_as, context).map(drop);
         if context.pending.is_some() {
-            return answer;
+            return outcome;
         }
-        refusal = refusal.and(answer);
+        rejection = rejection.and(outcome);
     }
-    refusal
+    rejection
 }
 
-/// Asks one webhook; failures that it says to ignore are leave.
-fn ask(
+/// Calls one webhook. With `failurePolicy: Ignore`, a failure counts as allowed.
+fn call_one(
     state: &mut State,
     hook: &Hook,
-    case: &Case<'_>,
-    seen_as: &Arc<Resource>,
+    reviewed: &ReviewedWrite<'_>,
+    shown_as: &Arc<Resource>,
     context: &mut Context,
-) -> Result<Verdict> {
+) -> Result<ReviewResult> {
     if context.dry_run && hook.has_side_effects {
         let text = format!("admission webhook {:?} does not support dry run", hook.name);
         return Err(Status::bad_request(text));
     }
     let uid = state.random.uid();
-    let body = review::request(hook, case, seen_as, &uid, context);
+    let body = review::request(hook, reviewed, shown_as, &uid, context);
     let reply = call::send(state, hook, body, context)?;
-    let verdict = reply.and_then(|text| review::verify(hook, &uid, &text));
-    match verdict {
-        Ok(verdict) => {
-            for warning in &verdict.warnings {
+    let result = reply.and_then(|text| review::verify(hook, &uid, &text));
+    match result {
+        Ok(result) => {
+            for warning in &result.warnings {
                 context.warn(warning.as_str());
             }
-            match verdict.refusal {
-                Some(refusal) => Err(refusal),
-                None => Ok(verdict),
+            match result.rejection {
+                Some(rejection) => Err(rejection),
+                None => Ok(result),
             }
         }
-        Err(_) if hook.ignores_failures => Ok(Verdict::default()),
+        Err(_) if hook.ignores_failures => Ok(ReviewResult::default()),
         Err(why) => Err(Status::internal(&format!(
             "failed calling webhook {:?}: {why}",
             hook.name
@@ -243,10 +245,10 @@ fn ask(
     }
 }
 
-/// The name of the object, also when it is about to be made.
-fn name<'a>(case: &Case<'a>) -> &'a str {
-    match case.attributes.target.name {
-        "" => case
+/// Returns the name of the object, also for a create without a name in the path.
+fn name<'a>(reviewed: &ReviewedWrite<'a>) -> &'a str {
+    match reviewed.attributes.target.name {
+        "" => reviewed
             .object
             .map_or("", |object| tree::text(object, &["metadata", "name"])),
         name => name,

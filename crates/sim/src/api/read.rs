@@ -374,7 +374,7 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
             form,
             bookmarks,
             initial,
-            mark_initial_end: send_initial == Some(true) && bookmarks,
+            bookmark_initial_end: send_initial == Some(true) && bookmarks,
             from,
             deadline: state.now().plus_seconds(seconds),
             fault: None,

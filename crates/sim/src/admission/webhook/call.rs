@@ -1,5 +1,5 @@
-//! How a webhook is reached: takes a question, gives the text of the reply or why there is none. First who answers in this process, then
-//! whoever answers for the outside.
+//! Sends a review to a webhook: to a handler in this process if one is registered, otherwise through the
+//! transport.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,10 +12,10 @@ use crate::context::{Context, Destination, WebhookCall, WebhookReply};
 use crate::state::State;
 use crate::status::{Result, Status};
 
-/// Answers reviews in this process. It sees the review alone: it runs under the cluster's lock.
+/// A webhook handler in this process. It runs under the cluster's lock and receives the review only.
 pub type Handler = dyn FnMut(&Value) -> WebhookReply + Send;
 
-/// Webhooks in this process by where configurations say they are.
+/// Webhook handlers in this process, by URL.
 #[derive(Clone, Default)]
 pub struct Handlers(BTreeMap<String, Arc<Mutex<Handler>>>);
 
@@ -26,18 +26,18 @@ impl fmt::Debug for Handlers {
 }
 
 impl Handlers {
-    /// `handler` answers for `to` from now on.
+    /// Registers `handler` for `to`.
     pub fn set(&mut self, to: &Destination, handler: Arc<Mutex<Handler>>) {
         self.0.insert(to.url(), handler);
     }
 
-    /// Nobody answers for `to` in this process any more.
+    /// Removes the handler for `to`.
     pub fn remove(&mut self, to: &Destination) {
         self.0.remove(&to.url());
     }
 }
 
-/// The text of a webhook's reply. The outer error says that somebody outside must be asked first.
+/// Returns the body of a webhook's response. The outer error means that the call is pending.
 pub(super) fn send(
     state: &mut State,
     hook: &Hook,
@@ -60,22 +60,20 @@ pub(super) fn send(
                 reply
             }
             None => {
-                let question = WebhookCall {
+                let call = WebhookCall {
                     to: hook.to.clone(),
-                    ca: hook.ca.clone(),
-                    seconds: hook.timeout,
+                    ca_bundle: hook.ca_bundle.clone(),
+                    timeout_seconds: hook.timeout_seconds,
                     body,
                 };
-                context
-                    .call_webhook(question)
-                    .ok_or_else(Status::webhook_pending)?
+                context.call_webhook(call).ok_or_else(Status::webhook_pending)?
             }
         },
     };
     Ok(read(hook, &url, reply))
 }
 
-/// Why a service cannot answer, as far as the cluster knows.
+/// Returns the error for a Service that does not exist.
 fn missing(state: &State, to: &Destination) -> Option<String> {
     let Destination::Service { namespace, name, .. } = to else {
         return None;
@@ -86,17 +84,17 @@ fn missing(state: &State, to: &Destination) -> Option<String> {
 
 fn read(hook: &Hook, url: &str, reply: WebhookReply) -> std::result::Result<String, String> {
     let failed = |why: String| Err(format!("failed to call webhook: {why}"));
-    let post = |why: &str| format!("Post \"{url}?timeout={}s\": {why}", hook.timeout);
+    let post = |why: &str| format!("Post \"{url}?timeout={}s\": {why}", hook.timeout_seconds);
     match reply {
         WebhookReply::Response(200..=299, text) => Ok(text),
-        WebhookReply::Response(code, text) => failed(refused(code, &text)),
+        WebhookReply::Response(code, text) => failed(response_error(code, &text)),
         WebhookReply::Failed(why) => failed(post(&why)),
         WebhookReply::TimedOut => failed(post("context deadline exceeded")),
     }
 }
 
-/// How a client words an answer that is an error.
-fn refused(code: u16, text: &str) -> String {
+/// Returns client-go's error text for a response with an error code.
+fn response_error(code: u16, text: &str) -> String {
     match code {
         404 => "the server could not find the requested resource".into(),
         400 => format!(
@@ -105,7 +103,7 @@ fn refused(code: u16, text: &str) -> String {
         ),
         401 => "the server has asked for the client to provide credentials".into(),
         403 => format!("forbidden: {text}"),
-        // The text is not shown: it says it is JSON, and is no Status.
+        // client-go omits the text: its content type is JSON, but it is not a Status.
         500..=599 => "an error on the server (\"unknown\") has prevented the request from succeeding".into(),
         _ => format!("the server responded with the status code {code} but did not return more information"),
     }

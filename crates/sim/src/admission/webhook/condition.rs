@@ -1,22 +1,22 @@
-//! Conditions on a webhook: takes CEL expressions and a write, says whether the webhook is to be asked.
+//! Match conditions: CEL expressions that decide whether a webhook is called for a write.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
 use super::configuration::Hook;
-use super::{Case, review};
+use super::{ReviewedWrite, review};
 use crate::cel::{self, CALL_COST, Failure, Given, Program, Type, Val};
 use crate::context::Context;
 use crate::resource::Resource;
 use crate::tree;
 
-/// The names expressions may use; `authorizer` is not among them.
+/// Variables of the expressions; `authorizer` is not supported.
 const NAMES: [&str; 4] = ["object", "oldObject", "request", "namespaceObject"];
-/// What all conditions of one webhook may cost together.
+/// Cost budget for all conditions of one webhook.
 const BUDGET: u64 = 2_500_000;
 
-/// One condition, compiled once.
+/// A compiled condition.
 #[derive(Debug)]
 pub(super) struct Condition {
     program: Result<Program, String>,
@@ -53,7 +53,7 @@ impl Condition {
     }
 }
 
-/// The program of an expression, or what is wrong with it in the words of who refuses it.
+/// Compiles an expression; the error is the text with which the API server rejects it.
 fn compile(expression: &str) -> Result<Program, String> {
     let names = NAMES.map(|name| (name, Type::Dyn));
     let compiled = cel::compile(expression, &names);
@@ -64,20 +64,21 @@ fn compile(expression: &str) -> Result<Program, String> {
     }
 }
 
-/// What is wrong with an expression of a webhook's condition.
+/// Returns the compile error of a match condition's expression.
 pub(crate) fn problem(expression: &str) -> Option<String> {
     compile(expression).err()
 }
 
-/// Whether all conditions hold. One that does not outweighs those that fail.
+/// Returns whether all conditions hold. A condition that evaluates to false takes precedence over evaluation
+/// errors.
 pub(super) fn decide(
     conditions: &[Condition],
     hook: &Hook,
-    case: &Case<'_>,
+    reviewed: &ReviewedWrite<'_>,
     seen_as: &Arc<Resource>,
     context: &Context,
 ) -> Result<bool, String> {
-    let mut request = review::request(hook, case, seen_as, "", context);
+    let mut request = review::request(hook, reviewed, seen_as, "", context);
     let mut request = request.get_mut("request").map(Value::take).unwrap_or_default();
     let mut part = |key: &str| {
         let part = request.as_object_mut().and_then(|map| map.remove(key));
@@ -88,7 +89,7 @@ pub(super) fn decide(
         ("object", Val::of(&object, None)),
         ("oldObject", Val::of(&old, None)),
         ("request", Val::of(&request, None)),
-        // Webhooks are not told about it.
+        // The real server does not show managedFields to match conditions.
         ("namespaceObject", Val::of(&namespace, None)),
     ]);
     let mut budget = BUDGET;

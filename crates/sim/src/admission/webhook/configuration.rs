@@ -1,11 +1,11 @@
-//! Whom to ask about what: takes webhook configurations, gives hooks in order, and says which of them a write concerns.
+//! Parsed webhook configurations: the webhooks in call order, and which of them match a write.
 
 use std::sync::Arc;
 
 use serde_json::Value;
 
 use super::condition::Condition;
-use super::{Case, Handlers, PendingWebhookCalls};
+use super::{Handlers, PendingWebhookCalls, ReviewedWrite};
 use crate::admission::Operation;
 use crate::auth::texts;
 use crate::context::{Context, Destination};
@@ -21,22 +21,22 @@ const TABLES: [&str; 2] = [
     "mutatingwebhookconfigurations.admissionregistration.k8s.io",
     "validatingwebhookconfigurations.admissionregistration.k8s.io",
 ];
-const DEFAULT_SECONDS: i64 = 10;
+const DEFAULT_TIMEOUT_SECONDS: i64 = 10;
 
-/// Every webhook of a cluster, in the order in which they are asked, and those who answer in this process.
+/// All webhooks of a cluster in call order, and the handlers in this process.
 #[derive(Debug, Default)]
 pub struct Hooks {
     seen: [u64; 2],
     pub(super) mutating: Arc<Vec<Arc<Hook>>>,
     pub(super) validating: Arc<Vec<Arc<Hook>>>,
-    /// Webhooks in this process.
+    /// Webhook handlers in this process.
     pub handlers: Handlers,
-    /// What controllers want to know from outside.
+    /// Webhook calls of controllers that have no reply yet.
     pub pending: PendingWebhookCalls,
 }
 
 impl Hooks {
-    /// Reads the configurations again if one changed.
+    /// Parses the configurations again if one has changed.
     pub(super) fn refresh(&mut self, store: &Store) {
         let now = TABLES.map(|table| {
             store
@@ -55,14 +55,14 @@ impl Hooks {
     }
 }
 
-/// One webhook.
+/// A webhook.
 #[derive(Debug)]
 #[allow(
     clippy::struct_excessive_bools,
     reason = "independent yes/no facts about a webhook"
 )]
 pub(super) struct Hook {
-    /// Unique among all.
+    /// Unique across all configurations.
     pub(super) id: String,
     pub(super) name: String,
     pub(super) mutating: bool,
@@ -74,13 +74,12 @@ pub(super) struct Hook {
     pub(super) ignores_failures: bool,
     pub(super) has_side_effects: bool,
     pub(super) reinvoked: bool,
-    /// Seconds.
-    pub(super) timeout: i64,
-    /// The versions of the review it knows, best first.
+    pub(super) timeout_seconds: i64,
+    /// Supported `AdmissionReview` versions in order of preference.
     pub(super) versions: Vec<String>,
     pub(super) to: Destination,
-    /// The bundle that vouches for it, PEM in base64.
-    pub(super) ca: String,
+    /// The CA bundle: base64-encoded PEM.
+    pub(super) ca_bundle: String,
 }
 
 #[derive(Debug)]
@@ -124,53 +123,54 @@ impl Hook {
             ignores_failures: text("failurePolicy") == "Ignore",
             has_side_effects: !matches!(text("sideEffects"), "None" | "NoneOnDryRun"),
             reinvoked: text("reinvocationPolicy") == "IfNeeded",
-            timeout: tree::int(hook, &["timeoutSeconds"]).unwrap_or(DEFAULT_SECONDS),
+            timeout_seconds: tree::int(hook, &["timeoutSeconds"]).unwrap_or(DEFAULT_TIMEOUT_SECONDS),
             versions: texts(tree::list(hook, &["admissionReviewVersions"])),
             to: Destination::parse(hook.get("clientConfig").unwrap_or(&Value::Null)),
-            ca: tree::text(hook, &["clientConfig", "caBundle"]).to_owned(),
+            ca_bundle: tree::text(hook, &["clientConfig", "caBundle"]).to_owned(),
         }
     }
 
-    /// The resource as which the write is shown to this webhook; `None` when it does not concern it.
-    pub(super) fn wants(
+    /// Returns the resource as which the write is shown to this webhook, or `None` if the webhook does not
+    /// match.
+    pub(super) fn matching_resource(
         &self,
         state: &State,
-        case: &Case<'_>,
+        reviewed: &ReviewedWrite<'_>,
         context: &Context,
     ) -> Result<Option<Arc<Resource>>> {
-        let in_namespace = self.selects_namespace(state, case);
-        if !in_namespace.as_ref().map_or(true, |yes| *yes) || !self.selects_object(case) {
+        let in_namespace = self.selects_namespace(state, reviewed);
+        if !in_namespace.as_ref().map_or(true, |yes| *yes) || !self.selects_object(reviewed) {
             return Ok(None);
         }
-        let Some(seen_as) = self.matched(state, case, context) else {
+        let Some(seen_as) = self.matched(state, reviewed, context) else {
             return Ok(None);
         };
         in_namespace?;
         if self.conditions.is_empty() {
             return Ok(Some(seen_as));
         }
-        match super::condition::decide(&self.conditions, self, case, &seen_as, context) {
+        match super::condition::decide(&self.conditions, self, reviewed, &seen_as, context) {
             Ok(true) => Ok(Some(seen_as)),
             Ok(false) => Ok(None),
             Err(_) if self.ignores_failures => Ok(None),
             Err(why) => {
-                let resource = case.attributes.target.resource;
+                let resource = reviewed.attributes.target.resource;
                 let what = Qualified {
                     group: &resource.group,
                     name: &resource.plural,
                 };
-                Err(Status::forbidden(what, super::name(case), &why))
+                Err(Status::forbidden(what, super::name(reviewed), &why))
             }
         }
     }
 
-    fn selects_namespace(&self, state: &State, case: &Case<'_>) -> Result<bool> {
-        let target = case.attributes.target;
+    fn selects_namespace(&self, state: &State, reviewed: &ReviewedWrite<'_>) -> Result<bool> {
+        let target = reviewed.attributes.target;
         let itself = target.resource.is("", "namespaces");
         if self.namespaces.is_empty() || !target.resource.namespaced && !itself {
             return Ok(true);
         }
-        if let (true, Some(object)) = (itself, case.object) {
+        if let (true, Some(object)) = (itself, reviewed.object) {
             return Ok(self
                 .namespaces
                 .matches_map(tree::get(object, &["metadata", "labels"])));
@@ -186,20 +186,25 @@ impl Hook {
         Ok(self.namespaces.matches(&|key| namespace.meta().label(key)))
     }
 
-    fn selects_object(&self, case: &Case<'_>) -> bool {
+    fn selects_object(&self, reviewed: &ReviewedWrite<'_>) -> bool {
         let selected = |object: Option<&Value>| {
             object.is_some_and(|object| {
                 self.objects
                     .matches_map(tree::get(object, &["metadata", "labels"]))
             })
         };
-        self.objects.is_empty() || selected(case.object) || selected(case.attributes.old)
+        self.objects.is_empty() || selected(reviewed.object) || selected(reviewed.attributes.old)
     }
 
-    /// The resource itself if a rule names it, else another version of it that a rule names.
-    fn matched(&self, state: &State, case: &Case<'_>, context: &Context) -> Option<Arc<Resource>> {
-        let own = case.attributes.target.resource;
-        let operation = case.attributes.operation;
+    /// Returns the resource itself if a rule matches it, otherwise an equivalent version that a rule matches.
+    fn matched(
+        &self,
+        state: &State,
+        reviewed: &ReviewedWrite<'_>,
+        context: &Context,
+    ) -> Option<Arc<Resource>> {
+        let own = reviewed.attributes.target.resource;
+        let operation = reviewed.attributes.operation;
         let by = |resource: &Resource| {
             self.rules
                 .iter()

@@ -1,4 +1,4 @@
-//! Webhooks beyond this process: takes a call, asks it over HTTPS, gives the reply. Who a service is, the host says.
+//! Calls webhooks outside this process over HTTPS. The embedding program resolves Services to addresses.
 
 use std::io;
 use std::net::SocketAddr;
@@ -19,10 +19,10 @@ use crate::body::Body;
 use crate::cluster::{ReplyFuture, WebhookTransport};
 use crate::context::{Destination, WebhookCall, WebhookReply};
 
-/// Where the host keeps the pods behind a service; `None` when nobody is there.
+/// Returns the address of a pod behind a Service, or `None` if the Service has no endpoints.
 pub type Resolver = dyn Fn(&Destination) -> Option<SocketAddr> + Send + Sync;
 
-/// Asks webhooks over HTTPS: addresses as they are written, services where the resolver says.
+/// Calls webhooks over HTTPS: URLs directly, Services at the address returned by the resolver.
 #[derive(Clone)]
 pub struct HttpsTransport {
     resolver: Arc<Resolver>,
@@ -35,7 +35,7 @@ impl std::fmt::Debug for HttpsTransport {
 }
 
 impl HttpsTransport {
-    /// One that finds services by `resolver`.
+    /// Creates a transport that resolves Services with `resolver`.
     #[must_use]
     pub fn new(resolver: impl Fn(&Destination) -> Option<SocketAddr> + Send + Sync + 'static) -> Self {
         Self {
@@ -48,7 +48,7 @@ impl WebhookTransport for HttpsTransport {
     fn call(&self, call: WebhookCall) -> ReplyFuture {
         let resolver = Arc::clone(&self.resolver);
         Box::pin(async move {
-            let limit = Duration::from_secs(u64::try_from(call.seconds).unwrap_or(1));
+            let limit = Duration::from_secs(u64::try_from(call.timeout_seconds).unwrap_or(1));
             match tokio::time::timeout(limit, exchange(&call, resolver.as_ref())).await {
                 Ok(Ok(reply)) => reply,
                 Ok(Err(why)) => WebhookReply::Failed(why),
@@ -58,7 +58,7 @@ impl WebhookTransport for HttpsTransport {
     }
 }
 
-/// The parts of an address.
+/// The parts of a webhook URL.
 struct Address {
     host: String,
     port: u16,
@@ -81,7 +81,7 @@ async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookRepl
     let address = parse(&url).ok_or_else(|| format!("unsupported address {url:?}"))?;
     let stream = connect(call, resolver, &address).await?;
     let name = ServerName::try_from(address.host.clone()).map_err(|error| error.to_string())?;
-    let connector = TlsConnector::from(Arc::new(client_config(&call.ca)?));
+    let connector = TlsConnector::from(Arc::new(client_config(&call.ca_bundle)?));
     let stream = connector
         .connect(name, stream)
         .await
@@ -99,7 +99,7 @@ async fn exchange(call: &WebhookCall, resolver: &Resolver) -> Result<WebhookRepl
             code,
             String::from_utf8_lossy(&body).into_owned(),
         )),
-        Ok(None) => Err("the reply is too large".to_owned()),
+        Ok(None) => Err("the response is too large".to_owned()),
         Err(error) => Err(error.to_string()),
     }
 }
@@ -123,14 +123,15 @@ async fn connect(call: &WebhookCall, resolver: &Resolver, address: &Address) -> 
     })
 }
 
-/// Trusts the bundle alone.
+/// Creates a TLS configuration that trusts only the CA bundle.
 fn client_config(ca: &str) -> Result<ClientConfig, String> {
     let pem = STANDARD
         .decode(ca)
-        .map_err(|error| format!("the bundle is no base64: {error}"))?;
+        .map_err(|error| format!("the CA bundle is not valid base64: {error}"))?;
     let mut roots = RootCertStore::empty();
     for certificate in CertificateDer::pem_slice_iter(&pem) {
-        let certificate = certificate.map_err(|error| format!("the bundle is no PEM: {error:?}"))?;
+        let certificate =
+            certificate.map_err(|error| format!("the CA bundle is not valid PEM: {error:?}"))?;
         roots.add(certificate).map_err(|error| error.to_string())?;
     }
     let provider = Arc::new(rustls::crypto::ring::default_provider());
@@ -141,11 +142,14 @@ fn client_config(ca: &str) -> Result<ClientConfig, String> {
 
 fn request(call: &WebhookCall, address: &Address) -> Result<Request<Body>, String> {
     let separator = if address.path.contains('?') { '&' } else { '?' };
-    Request::post(format!("{}{separator}timeout={}s", address.path, call.seconds))
-        .header(header::HOST, format!("{}:{}", address.host, address.port))
-        .header(header::CONTENT_TYPE, "application/json")
-        .header(header::ACCEPT, "application/json, */*")
-        .header(header::USER_AGENT, "kube-apiserver-admission")
-        .body(Body::whole(call.body.to_string().into()))
-        .map_err(|error| error.to_string())
+    Request::post(format!(
+        "{}{separator}timeout={}s",
+        address.path, call.timeout_seconds
+    ))
+    .header(header::HOST, format!("{}:{}", address.host, address.port))
+    .header(header::CONTENT_TYPE, "application/json")
+    .header(header::ACCEPT, "application/json, */*")
+    .header(header::USER_AGENT, "kube-apiserver-admission")
+    .body(Body::whole(call.body.to_string().into()))
+    .map_err(|error| error.to_string())
 }

@@ -1,11 +1,12 @@
-//! What controllers want to know from webhooks outside: takes a controller's write, gives it its answers when they are there. Until then the
-//! write fails with [`Status::webhook_pending`], nothing of it stays, and the controller tries again when an answer came.
+//! Webhook calls of controllers. A controller's write that needs a webhook outside this process fails with
+//! [`Status::webhook_pending`] without side effects; the controller retries it when the reply has arrived.
 //!
 //! ```text
-//! controller ─▶ write ─▶ webhook outside? ─▶ PendingCall ─▶ Cluster::take_webhook_calls ─▶ ask ─▶ Cluster::accept ─▶ the write again
+//! controller ─▶ write ─▶ PendingCall ─▶ take_webhook_calls ─▶ transport ─▶ accept_webhook_reply ─▶ retry
 //! ```
 //!
-//! A later try draws names and uids from where the first one drew them, so that what was asked about is what is written.
+//! A retry uses the random number generator of the first attempt, so that generated names and uids equal
+//! those that the webhook reviewed.
 
 use serde_json::Value;
 
@@ -15,17 +16,17 @@ use crate::state::State;
 use crate::status::{Result, Status};
 use crate::tree;
 
-/// How long an answer is kept for a write that does not come again, in seconds.
+/// Retention of a reply for a write that is not retried, in seconds.
 const REPLY_RETENTION_SECONDS: i64 = 60;
 
-/// Questions of controllers, and the answers so far.
+/// Webhook calls of controllers and their replies.
 #[derive(Debug, Default)]
 pub struct PendingWebhookCalls {
-    /// Whether anybody answers for the outside.
+    /// Whether a transport is set.
     pub(crate) has_transport: bool,
-    /// How many answers have come.
+    /// Number of replies received.
     pub(crate) replies_received: u64,
-    /// How many writes had to wait.
+    /// Number of writes that had to wait for a reply.
     pub(crate) blocked_writes: u64,
     list: Vec<PendingCall>,
 }
@@ -33,18 +34,18 @@ pub struct PendingWebhookCalls {
 #[derive(Debug)]
 struct PendingCall {
     call: WebhookCall,
-    /// What tells the write from others.
+    /// Identifies the write.
     write_key: Value,
-    /// Where the write drew from.
+    /// The random number generator at the start of the write.
     random: Random,
     sent: bool,
     reply: Option<WebhookReply>,
-    /// When the call was asked, in seconds.
+    /// Time of the call, in seconds.
     at: i64,
 }
 
 impl PendingWebhookCalls {
-    /// The questions that nobody has been sent with yet.
+    /// Takes the calls that have not been sent yet.
     pub(crate) fn take(&mut self) -> Vec<WebhookCall> {
         let fresh = self.list.iter_mut().filter(|entry| !entry.sent);
         fresh
@@ -55,7 +56,7 @@ impl PendingWebhookCalls {
             .collect()
     }
 
-    /// The answer to a call.
+    /// Stores the reply to a call.
     pub(crate) fn accept(&mut self, call: &WebhookCall, reply: WebhookReply) {
         self.replies_received += 1;
         if let Some(entry) = self.list.iter_mut().find(|entry| entry.call == *call) {
@@ -63,7 +64,7 @@ impl PendingWebhookCalls {
         }
     }
 
-    /// What was answered to the very call whose uid `body` has.
+    /// Returns the reply to the call with the uid of `body`.
     pub(super) fn reply(&self, body: &Value) -> Option<WebhookReply> {
         let asked = self
             .list
@@ -82,7 +83,8 @@ fn uid(body: &Value) -> &str {
     tree::text(body, &["request", "uid"])
 }
 
-/// A controller's write: `act` is tried, and tried again with the chance of an earlier try that asked the same.
+/// Runs a controller's write; a retry of a write that waits for a reply uses the random numbers of its first
+/// attempt.
 pub(crate) fn attempt<T>(
     state: &mut State,
     context: &mut Context,
@@ -117,7 +119,7 @@ pub(crate) fn attempt<T>(
         };
         asks = call;
     } else {
-        // The first try keeps its line to itself.
+        // The first attempt keeps its random sequence; the state continues with another one.
         state.random = Random::new(line.clone().next_u64());
     }
     drop(done);
@@ -125,7 +127,8 @@ pub(crate) fn attempt<T>(
     Err(Status::webhook_pending())
 }
 
-/// Notes a call that is not noted yet. One about the same write as it was then is out of date.
+/// Records a call unless an equal one is pending. An earlier call for the same write with another content is
+/// replaced.
 fn wait(state: &mut State, call: WebhookCall, random: Random, at: i64) {
     let pending = &mut state.webhooks.pending;
     pending.blocked_writes += 1;
@@ -148,7 +151,7 @@ fn wait(state: &mut State, call: WebhookCall, random: Random, at: i64) {
     });
 }
 
-/// What tells one write from others, without anything drawn: whoever makes an object may draw more than its name.
+/// Identifies a write by its request without random values.
 fn write_key(call: &WebhookCall) -> Value {
     let part = |path: &[&str]| {
         let path = [&["request"], path].concat();
@@ -167,7 +170,7 @@ fn write_key(call: &WebhookCall) -> Value {
     ])
 }
 
-/// A call without the times in it.
+/// Returns the review without timestamps.
 fn without_times(body: &Value) -> Value {
     let mut body = body.clone();
     for field in ["creationTimestamp", "managedFields"] {

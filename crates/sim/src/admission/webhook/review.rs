@@ -1,4 +1,5 @@
-//! Reviews: takes a write, gives the question as it travels; takes the reply's text, gives the verdict or why it is none.
+//! `AdmissionReview` requests and responses: builds the request for a write and parses the webhook's
+//! response.
 
 use std::sync::Arc;
 
@@ -6,7 +7,7 @@ use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::{Value, json};
 
-use super::Case;
+use super::ReviewedWrite;
 use super::configuration::Hook;
 use crate::admission::Operation;
 use crate::context::Context;
@@ -14,48 +15,49 @@ use crate::resource::Resource;
 use crate::status::Status;
 use crate::{apply, convert, tree};
 
-/// What a webhook said.
+/// The parsed response of a webhook.
 #[derive(Debug, Default)]
-pub(super) struct Verdict {
-    /// Changes to make, as a JSON patch.
+pub(super) struct ReviewResult {
+    /// The JSON patch to apply.
     pub(super) patch: Option<Value>,
-    /// For the client's eyes.
+    /// Warnings for the client.
     pub(super) warnings: Vec<String>,
-    /// Its refusal.
-    pub(super) refusal: Option<Status>,
+    /// The status with which the webhook rejects the write.
+    pub(super) rejection: Option<Status>,
 }
 
-/// The question about a write that is shown as an object of `seen_as`.
+/// Builds the review of a write, shown as an object of `shown_as`.
 pub(super) fn request(
     hook: &Hook,
-    case: &Case<'_>,
-    seen_as: &Arc<Resource>,
+    reviewed: &ReviewedWrite<'_>,
+    shown_as: &Arc<Resource>,
     uid: &str,
     context: &Context,
 ) -> Value {
-    let target = case.attributes.target;
+    let target = reviewed.attributes.target;
     let kind = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "kind": resource.kind});
     let plural = |resource: &Resource| json!({"group": resource.group, "version": resource.version, "resource": resource.plural});
-    let show =
-        |value: Option<&Value>| value.map_or(Value::Null, |value| shown(target.resource, seen_as, value));
-    let mut object = show(case.object);
-    if hook.mutating && case.attributes.operation == Operation::Create {
+    let show = |value: Option<&Value>| {
+        value.map_or(Value::Null, |value| converted(target.resource, shown_as, value))
+    };
+    let mut object = show(reviewed.object);
+    if hook.mutating && reviewed.attributes.operation == Operation::Create {
         hide_identity(&mut object);
     }
     let mut request = json!({
-        "uid": uid, "kind": kind(seen_as), "resource": plural(seen_as),
+        "uid": uid, "kind": kind(shown_as), "resource": plural(shown_as),
         "requestKind": kind(target.resource), "requestResource": plural(target.resource),
-        "operation": case.attributes.operation.name(), "userInfo": context.user.to_value(),
-        "object": object, "oldObject": show(case.attributes.old), "dryRun": context.dry_run,
-        "options": options(case, context),
+        "operation": reviewed.attributes.operation.name(), "userInfo": context.user.to_value(),
+        "object": object, "oldObject": show(reviewed.attributes.old), "dryRun": context.dry_run,
+        "options": options(reviewed, context),
     });
     let namespace = if target.resource.is("", "namespaces") {
-        super::name(case)
+        super::name(reviewed)
     } else {
         target.namespace
     };
     let texts = [
-        ("name", super::name(case)),
+        ("name", super::name(reviewed)),
         ("namespace", namespace),
         ("subResource", &context.subresource),
         ("requestSubResource", &context.subresource),
@@ -66,7 +68,7 @@ pub(super) fn request(
     json!({"kind": "AdmissionReview", "apiVersion": format!("admission.k8s.io/{}", version(hook)), "request": request})
 }
 
-/// A new object has neither uid nor age before it is stored: mutating webhooks see it without.
+/// Mutating webhooks see a new object without uid and creation time, which are set when it is stored.
 pub(super) fn hide_identity(object: &mut Value) {
     for field in ["uid", "creationTimestamp"] {
         tree::remove(object, &["metadata", field]);
@@ -81,17 +83,17 @@ fn version(hook: &Hook) -> &str {
     known.map_or("v1", String::as_str)
 }
 
-/// An object of `resource` as one of `seen_as`.
-pub(super) fn shown(resource: &Arc<Resource>, seen_as: &Arc<Resource>, value: &Value) -> Value {
+/// Converts an object of `resource` to `shown_as`.
+pub(super) fn converted(resource: &Arc<Resource>, shown_as: &Arc<Resource>, value: &Value) -> Value {
     let value = apply::unpacked(value);
-    if Arc::ptr_eq(resource, seen_as) {
+    if Arc::ptr_eq(resource, shown_as) {
         return value;
     }
-    convert::from_stored(seen_as, convert::to_stored(resource, value))
+    convert::from_stored(shown_as, convert::to_stored(resource, value))
 }
 
-fn options(case: &Case<'_>, context: &Context) -> Value {
-    let kind = match case.attributes.operation {
+fn options(reviewed: &ReviewedWrite<'_>, context: &Context) -> Value {
+    let kind = match reviewed.attributes.operation {
         Operation::Create => "CreateOptions",
         Operation::Update => "UpdateOptions",
         Operation::Delete => "DeleteOptions",
@@ -106,16 +108,18 @@ fn options(case: &Case<'_>, context: &Context) -> Value {
     options
 }
 
-/// Reads a reply.
-pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<Verdict, String> {
+/// Parses and validates the body of a response.
+pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<ReviewResult, String> {
     let review = parse(text)?;
     let invalid = |why: String| format!("received invalid webhook response: {why}");
     let Some(response) = review.get("response").filter(|response| response.is_object()) else {
         return Err(invalid("webhook response was absent".into()));
     };
-    let said = tree::text(response, &["uid"]);
-    if version(hook) == "v1" && said != uid {
-        return Err(invalid(format!("expected response.uid={uid:?}, got {said:?}")));
+    let returned_uid = tree::text(response, &["uid"]);
+    if version(hook) == "v1" && returned_uid != uid {
+        return Err(invalid(format!(
+            "expected response.uid={uid:?}, got {returned_uid:?}"
+        )));
     }
     let (patch, patch_type) = (
         tree::text(response, &["patch"]),
@@ -123,9 +127,9 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<Verdict, Stri
     );
     check_patch(hook, patch, patch_type).map_err(invalid)?;
     let allowed = tree::flag(response, &["allowed"]);
-    Ok(Verdict {
+    Ok(ReviewResult {
         warnings: crate::auth::texts(tree::list(response, &["warnings"])),
-        refusal: (!allowed).then(|| refusal(hook, response.get("status"))),
+        rejection: (!allowed).then(|| rejection(hook, response.get("status"))),
         patch: if allowed && !patch.is_empty() {
             decode_patch(patch, patch_type)?
         } else {
@@ -134,7 +138,7 @@ pub(super) fn verify(hook: &Hook, uid: &str, text: &str) -> Result<Verdict, Stri
     })
 }
 
-/// The review in a reply: an object of the right kind.
+/// Parses the body of a response as an `AdmissionReview`.
 fn parse(text: &str) -> Result<Value, String> {
     let failed = |why: String| format!("failed to call webhook: {why}");
     if text.is_empty() {
@@ -143,7 +147,7 @@ fn parse(text: &str) -> Result<Value, String> {
     }
     let review: Value = serde_json::from_str(text).unwrap_or_else(|_| text.into());
     if !review.is_object() {
-        // What is no JSON is read as YAML, whose simplest document is a string.
+        // The real server reads a body that is not JSON as a YAML string.
         let what = if review.is_array() { "array" } else { "string" };
         let fields =
             r#"APIVersion string "json:\"apiVersion,omitempty\""; Kind string "json:\"kind,omitempty\"""#;
@@ -157,7 +161,7 @@ fn parse(text: &str) -> Result<Value, String> {
         tree::text(&review, &["kind"]),
     );
     match (version, kind) {
-        // Nothing said is what was expected.
+        // An empty version and kind are accepted.
         ("admission.k8s.io/v1" | "admission.k8s.io/v1beta1" | "", "AdmissionReview" | "") => Ok(review),
         _ => Err(failed(format!(
             "no kind {kind:?} is registered for version {version:?} in scheme \"pkg/runtime/scheme.go:111\""
@@ -178,7 +182,7 @@ fn check_patch(hook: &Hook, patch: &str, patch_type: Option<&str>) -> Result<(),
     }
 }
 
-/// The operations of a patch; `None` when there are none.
+/// Decodes a patch; returns `None` if it has no operations.
 fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, String> {
     let undecodable = |why: String| format!("received undecodable patch in webhook response: {why}");
     let bytes = STANDARD
@@ -199,8 +203,8 @@ fn decode_patch(patch: &str, patch_type: Option<&str>) -> Result<Option<Value>, 
     }
 }
 
-/// The status a webhook refuses with, made presentable.
-fn refusal(hook: &Hook, status: Option<&Value>) -> Status {
+/// Returns the status for a rejection by a webhook.
+fn rejection(hook: &Hook, status: Option<&Value>) -> Status {
     let empty = json!({});
     let status = status.filter(|status| status.is_object()).unwrap_or(&empty);
     let denied = format!("admission webhook {:?} denied the request", hook.name);
@@ -213,31 +217,31 @@ fn refusal(hook: &Hook, status: Option<&Value>) -> Status {
     let code = tree::int(status, &["code"])
         .and_then(|code| u16::try_from(code).ok())
         .unwrap_or(0);
-    let refusal = Status::new(code.max(400), reason.to_owned(), message);
+    let rejection = Status::new(code.max(400), reason.to_owned(), message);
     match tree::map(status, &["details"]) {
         Some(details) => details
             .iter()
-            .fold(refusal.with_details(), |refusal, (key, value)| {
-                refusal.detail(key, value.clone())
+            .fold(rejection.with_details(), |rejection, (key, value)| {
+                rejection.detail(key, value.clone())
             }),
-        None => refusal,
+        None => rejection,
     }
 }
 
-/// Why a patch does not fit an object, about its first operation that does not.
-pub(super) fn why_not(object: &Value, operations: &Value) -> String {
+/// Returns the error text for the first operation that does not apply.
+pub(super) fn patch_error(object: &Value, operations: &Value) -> String {
     let mut object = object.clone();
     for operation in operations.as_array().into_iter().flatten() {
         let one = Value::Array(vec![operation.clone()]);
         match crate::patch::apply_json_patch(&object, &one) {
             Ok(changed) => object = changed,
-            Err(_) => return misfit(&object, operation),
+            Err(_) => return operation_error(&object, operation),
         }
     }
     "the patch does not apply".to_owned()
 }
 
-fn misfit(object: &Value, operation: &Value) -> String {
+fn operation_error(object: &Value, operation: &Value) -> String {
     let text = |key| tree::text(operation, &[key]);
     let (verb, path) = (text("op"), text("path"));
     let (parent, key) = path.rsplit_once('/').unwrap_or(("", path));
