@@ -1,10 +1,11 @@
-//! `values.schema.json`: takes a chart and its values, gives every complaint in the words and layout of Helm, whose
-//! validator is `santhosh-tekuri/jsonschema`. Drafts 4 to 2020-12. Nothing outside the schema is ever read.
+//! Validates values against `values.schema.json` with the messages and layout of Helm, whose validator is
+//! `santhosh-tekuri/jsonschema`. Supports drafts 4 to 2020-12. Reads no document outside the schema.
 
 mod check;
 mod compile;
 mod document;
 mod draft;
+mod error;
 mod format;
 mod meta;
 mod node;
@@ -24,14 +25,15 @@ use crate::tree::own_map;
 use crate::warning::Warning;
 use check::check;
 use compile::compile;
+use error::SchemaError;
 use outcome::Failure;
 
-/// Where Helm pretends the schema is.
+/// The URL that Helm assigns to the schema.
 const LOCATION: &str = "file:///values.schema.json";
-/// How deep a schema may be nested.
+/// Maximum nesting of a schema.
 const MAX_DEPTH: usize = 200;
 
-/// Checks the values of `chart` and of every subchart against their schemas.
+/// Validates the values of `chart` and of every subchart against their schemas.
 pub(crate) fn validate_values(
     chart: &Chart,
     values: &Map,
@@ -40,12 +42,12 @@ pub(crate) fn validate_values(
     if !has_schema(chart) {
         return Ok(());
     }
-    let mut complaints = String::new();
-    validate_chart(chart, own_map(values), &mut complaints, warnings);
-    if complaints.is_empty() {
+    let mut violations = String::new();
+    validate_chart(chart, own_map(values), &mut violations, warnings);
+    if violations.is_empty() {
         Ok(())
     } else {
-        Err(ChartError::Schema(complaints))
+        Err(ChartError::Schema(violations))
     }
 }
 
@@ -53,26 +55,26 @@ fn has_schema(chart: &Chart) -> bool {
     chart.schema.is_some() || chart.dependencies.iter().any(has_schema)
 }
 
-fn validate_chart(chart: &Chart, values: PlainMap, complaints: &mut String, warnings: &mut Vec<Warning>) {
+fn validate_chart(chart: &Chart, values: PlainMap, violations: &mut String, warnings: &mut Vec<Warning>) {
     let values = Value::Map(values);
     if let Some(schema) = &chart.schema
-        && let Err(text) = validate(schema, &values, warnings)
+        && let Err(error) = validate(schema, &values, warnings)
     {
-        complaints.push_str(chart.name());
-        complaints.push_str(":\n");
-        complaints.push_str(&text);
+        violations.push_str(chart.name());
+        violations.push_str(":\n");
+        violations.push_str(&error.to_string());
     }
     let Value::Map(mut values) = values else { return };
     for sub in &chart.dependencies {
         match values.remove(sub.name()) {
             None | Some(Value::Null) => {}
-            Some(Value::Map(values)) => validate_chart(sub, values, complaints, warnings),
+            Some(Value::Map(values)) => validate_chart(sub, values, violations, warnings),
             Some(other) => {
                 let found = go::type_name(&other);
                 let name = sub.name();
                 // Writing to a string cannot fail.
                 let _ = write!(
-                    complaints,
+                    violations,
                     "{name}:\ninvalid type for values: expected object (map), got {found}\n"
                 );
             }
@@ -80,33 +82,42 @@ fn validate_chart(chart: &Chart, values: PlainMap, complaints: &mut String, warn
     }
 }
 
-/// Checks one tree against one schema. The error is Helm's text, which ends in a line break if the values are at fault
-/// and does not if the schema is.
-fn validate(schema: &[u8], values: &Value, warnings: &mut Vec<Warning>) -> Result<(), String> {
+/// Reason why values are rejected. Helm's text ends in a line break for invalid values and does not for an invalid schema.
+#[derive(Debug, thiserror::Error)]
+enum ValidateError {
+    #[error(transparent)]
+    Schema(#[from] SchemaError),
+    #[error("{}\n", lines(.0))]
+    Values(Failure),
+}
+
+/// Validates one tree against one schema.
+fn validate(schema: &[u8], values: &Value, warnings: &mut Vec<Warning>) -> Result<(), ValidateError> {
     let schema = parse(schema)?;
     let compiled = compile(schema, warnings)?;
     match check(&compiled, compiled.root, values) {
         Ok(()) => Ok(()),
-        Err(check::Refusal::Invalid(failure)) => Err(lines(&failure) + "\n"),
-        Err(check::Refusal::Exhausted) => Err("schema takes too many steps to check".into()),
+        Err(check::CheckError::Invalid(failure)) => Err(ValidateError::Values(failure)),
+        Err(check::CheckError::TooManySteps) => Err(SchemaError::TooManySteps.into()),
     }
 }
 
-/// What went wrong, one line per complaint.
+/// Formats a failure, one violation per line.
 fn lines(failure: &Failure) -> String {
     failure.report(1).trim_start_matches('\n').to_owned()
 }
 
-fn parse(text: &[u8]) -> Result<Value, String> {
+fn parse(text: &[u8]) -> Result<Value, SchemaError> {
     let budget = Budget {
         depth: MAX_DEPTH,
         ..Budget::default()
     };
-    parse_json(text, Numbers::Exact, &budget).map_err(|error| decoder_words(text, &error))
+    parse_json(text, Numbers::Exact, &budget)
+        .map_err(|error| SchemaError::Json(decoder_message(text, &error)))
 }
 
-/// Helm reads schemas with a streaming decoder, which words three mistakes in its own way.
-fn decoder_words(text: &[u8], error: &Error) -> String {
+/// Returns the message of Go's streaming decoder, which differs for three errors.
+fn decoder_message(text: &[u8], error: &Error) -> String {
     match &error.problem {
         Problem::Json { .. } if text.trim_ascii().is_empty() => "EOF".into(),
         Problem::Json { problem } if problem == "unexpected end of JSON input" => "unexpected EOF".into(),

@@ -43,7 +43,7 @@ fn check(schema: &str, values: &str, expected: &str) {
     assert!(said.ends_with(expected), "{said}");
 }
 
-const OUTSIDE: &str = "references outside the schema are refused";
+const OUTSIDE: &str = "references outside the schema are not allowed";
 
 #[test]
 fn nothing_outside_is_read() {

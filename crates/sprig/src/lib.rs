@@ -33,7 +33,7 @@ mod table;
 mod text;
 mod url;
 
-pub use regex::Regex;
+pub use regex::{Regex, RegexError};
 use std::sync::LazyLock;
 
 use mainstay_template::Function;

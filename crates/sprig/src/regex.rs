@@ -16,6 +16,7 @@ use mainstay_gostd::quote::backquote;
 use mainstay_template::{Call, Failure, Function, List, ListType, Str, Type, Value};
 
 use crate::table::fixed;
+pub use error::RegexError;
 use program::{Haystack, Program};
 use replace::{Replacement, replace_all};
 
@@ -155,19 +156,17 @@ fn quote_meta(call: &mut Call<'_>) -> Result<Value, Failure> {
     Ok(Value::string(out))
 }
 
-/// A regular expression in Go's syntax, for whoever is not a template: schemas have patterns, too.
+/// A regular expression in Go's syntax, for use outside of templates: JSON schemas contain patterns.
 #[derive(Clone)]
 pub struct Regex(Rc<Program>);
 
 impl Regex {
-    /// Compiles `text`; the error is what Go's `regexp.Compile` says.
-    pub fn compile(text: &str) -> Result<Self, String> {
-        Program::of(text.as_bytes())
-            .map(Self)
-            .map_err(|error| error.to_string())
+    /// Compiles `text`.
+    pub fn compile(text: &str) -> Result<Self, RegexError> {
+        Program::of(text.as_bytes()).map(Self)
     }
 
-    /// Whether `text` has a match anywhere.
+    /// Whether `text` contains a match.
     #[must_use]
     pub fn is_match(&self, text: &str) -> bool {
         self.0.is_match(&Haystack::new(text.as_bytes()))

@@ -1,18 +1,18 @@
-//! `include` and `tpl`: templates run on a function's behalf.
+//! `include` and `tpl`: functions that run templates.
 
 use std::collections::HashMap;
 
 use mainstay_gostd::quote::quote;
 use mainstay_template::{Call, Error, Failure, Str, Value};
 
-/// How often each template is under way through `include`.
+/// Number of active `include` calls by template.
 #[derive(Debug, Default)]
 pub(crate) struct State(HashMap<Str, u32>);
 
-/// Helm lets one name be under way this often, and once more.
+/// Maximum nesting of one template; Helm allows one more.
 const MAX_NESTING: u32 = 1000;
 
-/// The name Helm gives the set all templates live in; `tpl` parses its text under it.
+/// Helm's name for its template set; `tpl` parses text under this name.
 pub(crate) const SET: &str = "gotpl";
 
 /// `include NAME DATA`.
@@ -63,8 +63,8 @@ pub(super) fn tpl(call: &mut Call<'_>) -> Result<Value, Failure> {
     }
 }
 
-/// The error with Helm's words before it, its places kept. A limit stays bare: a tower of `tpl` would otherwise copy an
-/// ever longer text on every floor.
+/// Prefixes the error with Helm's text and keeps its positions. An exceeded limit is not prefixed: nested `tpl` calls would
+/// copy an ever longer text at each level.
 fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
     if let Some(limit) = error.limit_exceeded {
         return Failure::LimitExceeded(limit);
@@ -73,7 +73,7 @@ fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
     Failure::Template(Box::new(error))
 }
 
-/// Helm removes what Go prints for a missing value.
+/// Removes the text that Go prints for a missing value, as Helm does.
 pub(crate) fn without_no_value(text: Vec<u8>) -> Vec<u8> {
     const NO_VALUE: &[u8] = b"<no value>";
     let finder = memchr::memmem::Finder::new(NO_VALUE);

@@ -1,25 +1,25 @@
-//! YAML, JSON and TOML in templates: encoders that swallow errors, and decoders that hand them back as data.
+//! YAML, JSON and TOML functions: encoders that ignore errors, and decoders that return them as data.
 
 use std::collections::BTreeMap;
 
 use mainstay_template::{Call, Failure, Value};
 use mainstay_yaml::{Budget, Error, JsonWriter, Numbers, YamlWriter};
 
-use super::toml;
+use super::toml::{self, TomlError};
 
-/// `toYaml`: nothing where Go could not encode it.
+/// `toYaml`: an empty string if the value cannot be encoded.
 pub(super) fn to_yaml_function(call: &mut Call<'_>) -> Result<Value, Failure> {
     to_yaml(&call.arg(0), call)
 }
 
-/// The same for any value.
+/// `toYaml` of any value.
 pub(crate) fn to_yaml(value: &Value, call: &mut Call<'_>) -> Result<Value, Failure> {
-    swallow(yaml(value, YamlWriter::v2(), call))
+    ignore_error(yaml(value, YamlWriter::v2(), call))
 }
 
 /// `toYamlPretty`.
 pub(super) fn to_yaml_pretty(call: &mut Call<'_>) -> Result<Value, Failure> {
-    swallow(yaml(&call.arg(0), YamlWriter::v3(2), call))
+    ignore_error(yaml(&call.arg(0), YamlWriter::v3(2), call))
 }
 
 /// `mustToYaml`.
@@ -47,7 +47,7 @@ fn yaml(value: &Value, mut writer: YamlWriter, call: &mut Call<'_>) -> Result<St
 
 /// `toJson`.
 pub(super) fn to_json(call: &mut Call<'_>) -> Result<Value, Failure> {
-    swallow(json(call))
+    ignore_error(json(call))
 }
 
 /// `mustToJson`.
@@ -65,8 +65,8 @@ fn json(call: &mut Call<'_>) -> Result<String, Failure> {
     Ok(text)
 }
 
-/// What an encoder could not do is an empty string; a limit stays a limit.
-fn swallow(result: Result<String, Failure>) -> Result<Value, Failure> {
+/// Returns an empty string for an encoding error; exceeded limits stay errors.
+fn ignore_error(result: Result<String, Failure>) -> Result<Value, Failure> {
     match result {
         Ok(text) => Ok(Value::string(text)),
         Err(Failure::Message(_)) => Ok(Value::from("")),
@@ -74,7 +74,7 @@ fn swallow(result: Result<String, Failure>) -> Result<Value, Failure> {
     }
 }
 
-/// `toToml`: an error is the text, but nil makes Go's encoder panic.
+/// `toToml`: an error is returned as text, except for nil, where Go's encoder panics.
 pub(super) fn to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     match must_to_toml(call) {
         Err(Failure::Message(text)) if !matches!(call.arg(0), Value::Nil) => Ok(Value::string(text)),
@@ -93,7 +93,7 @@ pub(super) fn must_to_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
 pub(super) fn from_toml(call: &mut Call<'_>) -> Result<Value, Failure> {
     let text = call.str(0);
     call.meter.consume_fuel(text.len() as u64 / 16)?;
-    Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(error_map))
+    Ok(toml::read(&text.to_str_lossy()).unwrap_or_else(|error: TomlError| error_map(error.to_string())))
 }
 
 /// `fromYaml`.

@@ -1,5 +1,4 @@
-//! A `.tgz` to files: takes bytes, gives named contents, under Helm's rules for names and caps on everything. Nothing is
-//! ever written anywhere, so a link is only an empty file.
+//! Unpacks a `.tgz` archive in memory, with Helm's rules for names and limits on all sizes. A link becomes an empty file.
 
 use std::io::{self, Read};
 
@@ -9,18 +8,18 @@ use super::tar::Tar;
 use crate::chart::File;
 use crate::error::ArchiveError;
 
-/// Helm's cap on a whole chart, unpacked.
+/// Helm's limit for an unpacked chart.
 pub(crate) const MAX_CHART: u64 = 100 << 20;
-/// Helm's cap on one file.
+/// Helm's limit for one file.
 pub(crate) const MAX_FILE: u64 = 5 << 20;
 pub(crate) const MAX_ENTRIES: usize = 20_000;
 const MAX_NAME: usize = 4096;
-/// Deflate reaches 1032; no chart of this size is that repetitive.
+/// Maximum compression ratio. Deflate reaches 1032, but no chart of this size is that repetitive.
 const MAX_RATIO: u64 = 250;
-/// What may unpack without a look at the ratio.
-const RATIO_FREE: u64 = 16 << 20;
+/// Unpacked size up to which the ratio is not checked.
+const MIN_RATIO_SIZE: u64 = 16 << 20;
 
-/// What is left for an archive and the archives inside it.
+/// Remaining capacity for an archive and the archives in it.
 #[derive(Clone, Debug)]
 pub(super) struct ArchiveLimits {
     bytes: u64,
@@ -36,13 +35,13 @@ impl Default for ArchiveLimits {
     }
 }
 
-/// The files of a gzipped tar archive, named from its base folder on, in their order.
+/// Returns the files of a gzipped tar archive in order, with names relative to its base directory.
 pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<File>, ArchiveError> {
     check_gzip(bytes)?;
-    let input = Rationed {
+    let input = RatioLimiter {
         input: MultiGzDecoder::new(bytes),
         packed: bytes.len() as u64,
-        given: 0,
+        produced: 0,
     };
     let mut tar = Tar::new(io::BufReader::with_capacity(32 << 10, input));
     let mut files = Vec::new();
@@ -54,7 +53,7 @@ pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<Fil
         Ok(())
     };
     while let Some(entry) = tar.next(&mut count)? {
-        if entry.folder || matches!(entry.kind, b'g' | b'x') {
+        if entry.is_directory || matches!(entry.kind, b'g' | b'x') {
             continue;
         }
         let name = text(&entry.name)?;
@@ -70,7 +69,7 @@ pub(super) fn unpack(bytes: &[u8], limits: &mut ArchiveLimits) -> Result<Vec<Fil
     }
 }
 
-/// Helm's caps, in Helm's order.
+/// Reads the contents of an entry and checks the limits in Helm's order.
 fn contents<R: Read>(
     tar: &mut Tar<R>,
     name: &str,
@@ -102,7 +101,7 @@ fn text(name: &[u8]) -> Result<&str, ArchiveError> {
         .map_err(|_| ArchiveError::NameNotText(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// The name without its first folder, with forward slashes; refuses what leads anywhere else.
+/// Returns the name without its first directory and with forward slashes; rejects names that leave the directory.
 fn inside_base(name: &str) -> Result<String, ArchiveError> {
     let delimiter = if name.contains('\\') { '\\' } else { '/' };
     let (base, inside) = name.split_once(delimiter).unwrap_or((name, ""));
@@ -147,7 +146,7 @@ fn clean(path: &str) -> String {
     }
 }
 
-/// Go looks at the first ten bytes before anything else.
+/// Checks the first ten bytes, as Go does first.
 fn check_gzip(bytes: &[u8]) -> Result<(), ArchiveError> {
     match bytes {
         [] => Err(ArchiveError::NoData),
@@ -157,18 +156,18 @@ fn check_gzip(bytes: &[u8]) -> Result<(), ArchiveError> {
     }
 }
 
-/// A decompressor that notices a bomb.
-struct Rationed<R> {
+/// A reader that fails if the compression ratio is too high.
+struct RatioLimiter<R> {
     input: R,
     packed: u64,
-    given: u64,
+    produced: u64,
 }
 
-impl<R: Read> Read for Rationed<R> {
+impl<R: Read> Read for RatioLimiter<R> {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let got = self.input.read(buffer)?;
-        self.given += got as u64;
-        if self.given > RATIO_FREE && self.given / MAX_RATIO > self.packed {
+        self.produced += got as u64;
+        if self.produced > MIN_RATIO_SIZE && self.produced / MAX_RATIO > self.packed {
             return Err(io::Error::other(ArchiveError::Ratio(MAX_RATIO)));
         }
         Ok(got)

@@ -1,21 +1,22 @@
-//! `.helmignore`: takes its text, says which paths of a chart's folder do not count.
+//! `.helmignore` rules.
 
 use mainstay_gostd::path::match_path;
 
-/// The rules of one folder, Helm's own among them.
+/// The rules of a chart directory, including Helm's own.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct IgnoreRules(Vec<Rule>);
 
+/// A rule.
 #[derive(Clone, Debug)]
 struct Rule {
     pattern: String,
-    /// Compared with the path from the chart's folder, not only with the last name.
+    /// Whether the pattern applies to the whole path instead of the file name.
     whole_path: bool,
     negated: bool,
-    folders_only: bool,
+    directories_only: bool,
 }
 
-/// A rule Helm refuses.
+/// An invalid rule.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum IgnoreError {
     /// `**`.
@@ -24,20 +25,21 @@ pub enum IgnoreError {
     /// A malformed pattern.
     #[error("syntax error in pattern")]
     Pattern,
-    /// A line no scanner of Go takes.
+    /// A line that is too long for Go's scanner.
     #[error("bufio.Scanner: token too long")]
     LongLine,
 }
 
-const LONGEST_LINE: usize = 64 * 1024;
+/// The limit of Go's scanner.
+const MAX_LINE_LEN: usize = 64 * 1024;
 
 impl IgnoreRules {
-    /// The rules of `text`, then Helm's own: hidden files under `templates/`.
+    /// Parses the rules of `text` and adds Helm's own: hidden files under `templates/`.
     pub(crate) fn parse(text: &[u8]) -> Result<Self, IgnoreError> {
         let mut rules = Self::default();
         let text = crate::chart::without_bom(text);
         for line in text.split(|byte| *byte == b'\n') {
-            if line.len() >= LONGEST_LINE {
+            if line.len() >= MAX_LINE_LEN {
                 return Err(IgnoreError::LongLine);
             }
             rules.add(&String::from_utf8_lossy(line))?;
@@ -56,27 +58,27 @@ impl IgnoreRules {
         }
         match_path(line, "abc").map_err(|_| IgnoreError::Pattern)?;
         let (negated, line) = strip(line, line.strip_prefix('!'));
-        let (folders_only, line) = strip(line, line.strip_suffix('/'));
+        let (directories_only, line) = strip(line, line.strip_suffix('/'));
         let (rooted, pattern) = strip(line, line.strip_prefix('/'));
         let whole_path = rooted || pattern.contains('/');
         self.0.push(Rule {
             pattern: pattern.into(),
             whole_path,
             negated,
-            folders_only,
+            directories_only,
         });
         Ok(())
     }
 
-    /// Whether `path` (from the chart's folder, with forward slashes) does not count.
-    pub(crate) fn ignores(&self, path: &str, folder: bool) -> bool {
+    /// Whether `path`, relative to the chart's directory and with forward slashes, is ignored.
+    pub(crate) fn ignores(&self, path: &str, is_directory: bool) -> bool {
         for rule in &self.0 {
             if rule.negated {
-                // Helm keeps only what every negated rule names.
-                if (rule.folders_only && !folder) || !rule.fits(path) {
+                // Helm keeps only paths that match every negated rule.
+                if (rule.directories_only && !is_directory) || !rule.matches(path) {
                     return true;
                 }
-            } else if (!rule.folders_only || folder) && rule.fits(path) {
+            } else if (!rule.directories_only || is_directory) && rule.matches(path) {
                 return true;
             }
         }
@@ -85,7 +87,7 @@ impl IgnoreRules {
 }
 
 impl Rule {
-    fn fits(&self, path: &str) -> bool {
+    fn matches(&self, path: &str) -> bool {
         let subject = if self.whole_path {
             path
         } else {
@@ -103,19 +105,19 @@ fn strip<'a>(line: &'a str, stripped: Option<&'a str>) -> (bool, &'a str) {
 mod tests {
     use super::*;
 
-    /// Rules separated by blanks, a path (a trailing slash makes it a folder) → ignored?
+    /// Rules are separated by blanks; a path with a trailing slash is a directory.
     fn check(rules: &str, path: &str, expected: bool) {
         let rules = IgnoreRules::parse(rules.replace(' ', "\n").as_bytes()).expect("rules parse");
-        let folder = path.ends_with('/');
+        let is_directory = path.ends_with('/');
         assert_eq!(
-            rules.ignores(path.trim_end_matches('/'), folder),
+            rules.ignores(path.trim_end_matches('/'), is_directory),
             expected,
             "{path}"
         );
     }
 
     #[test]
-    fn rules_as_helm_reads_them() {
+    fn rules_match_as_in_helm() {
         check("helm.txt", "helm.txt", true);
         check("helm.*", "helm.txt", true);
         check("helm.*", "rudder.txt", false);
@@ -140,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn rules_helm_refuses() {
-        let error = |text: &[u8]| IgnoreRules::parse(text).expect_err("refused").to_string();
+    fn invalid_rules_are_rejected() {
+        let error = |text: &[u8]| IgnoreRules::parse(text).expect_err("rejected").to_string();
         assert_eq!(error(b"a\n**/foo"), "double-star (**) syntax is not supported");
         assert_eq!(error(b"[z"), "syntax error in pattern");
-        assert_eq!(error(&vec![b'x'; LONGEST_LINE]), "bufio.Scanner: token too long");
+        assert_eq!(error(&vec![b'x'; MAX_LINE_LEN]), "bufio.Scanner: token too long");
     }
 }

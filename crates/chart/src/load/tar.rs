@@ -1,43 +1,42 @@
-//! A tar stream to entries, as Go's `archive/tar` reads it: takes decompressed bytes from a reader, gives names, kinds and
-//! sizes, never trusting a length. Knows nothing of charts.
+//! Reads the entries of a tar stream as Go's `archive/tar` does. Lengths in headers are not trusted.
 
 use std::io::Read;
 
 use crate::error::ArchiveError;
 
 const BLOCK: usize = 512;
-/// The longest extended header Go takes.
+/// Maximum size of an extended header, as in Go.
 const MAX_EXTENDED: u64 = 1 << 20;
 
-/// One entry's header.
+/// The header of an entry.
 #[derive(Clone, Debug)]
 pub(super) struct Entry {
-    /// Its name, as bytes.
+    /// Name.
     pub(super) name: Vec<u8>,
-    /// Its length, as the header claims.
+    /// Length according to the header.
     pub(super) size: u64,
-    /// The type byte.
+    /// Type byte.
     pub(super) kind: u8,
-    /// Whether it is a folder, by type or by mode.
-    pub(super) folder: bool,
+    /// Whether the entry is a directory, by type or by mode.
+    pub(super) is_directory: bool,
 }
 
 impl Entry {
-    /// Whether no content follows, whatever the size says: links, devices, folders.
+    /// Whether no content follows regardless of the size: links, devices, directories.
     fn header_only(&self) -> bool {
         matches!(self.kind, b'1'..=b'6')
     }
 }
 
-/// Reads entries one after the other.
+/// Reader of entries.
 pub(super) struct Tar<R> {
     input: R,
-    /// Content of the current entry not read yet, and the padding after it.
+    /// Unread content of the current entry; `padding` follows it.
     content: u64,
     padding: u64,
 }
 
-/// What extended headers say about the next entry.
+/// Values of extended headers for the next entry.
 #[derive(Default)]
 struct Extended {
     path: Option<Vec<u8>>,
@@ -53,7 +52,7 @@ impl<R: Read> Tar<R> {
         }
     }
 
-    /// The next entry; `None` at the end. `count` is told of every header, extended ones too.
+    /// Returns the next entry, or `None` at the end. Calls `count` for every header, including extended ones.
     pub(super) fn next(
         &mut self,
         count: &mut dyn FnMut() -> Result<(), ArchiveError>,
@@ -95,7 +94,7 @@ impl<R: Read> Tar<R> {
         if entry.kind == 0 {
             entry.kind = if entry.name.ends_with(b"/") { b'5' } else { b'0' };
         }
-        entry.folder |= entry.kind == b'5';
+        entry.is_directory |= entry.kind == b'5';
         self.expect(if entry.header_only() { 0 } else { entry.size });
     }
 
@@ -104,7 +103,7 @@ impl<R: Read> Tar<R> {
         self.padding = size.next_multiple_of(BLOCK as u64) - size;
     }
 
-    /// What is left of the current entry's content, at most `limit` bytes of it.
+    /// Reads the remaining content of the current entry, at most `limit` bytes.
     pub(super) fn content(&mut self, limit: u64) -> Result<Vec<u8>, ArchiveError> {
         let wanted = self.content.min(limit);
         let mut data = Vec::with_capacity(wanted.min(64 << 10) as usize);
@@ -168,7 +167,7 @@ impl<R: Read> Tar<R> {
     }
 }
 
-/// The decompressor's complaint in Go's words.
+/// Converts an error of the decompressor to Go's.
 pub(super) fn gzip_error(error: &std::io::Error) -> ArchiveError {
     if error.kind() == std::io::ErrorKind::UnexpectedEof {
         return ArchiveError::Truncated;
@@ -203,11 +202,11 @@ fn parse_header(block: &[u8; BLOCK]) -> Result<Entry, ArchiveError> {
         name,
         size,
         kind,
-        folder: mode & 0o170_000 == 0o040_000,
+        is_directory: mode & 0o170_000 == 0o040_000,
     })
 }
 
-/// The sum of the header with blanks for the sum itself; old archivers took bytes for signed.
+/// Checks the sum of the header with blanks in place of the sum itself; old archivers used signed bytes.
 fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
     let sum = |bytes: &[u8]| -> (i64, i64) {
         bytes.iter().fold((0, 0), |(sum, high), byte| {
@@ -225,7 +224,7 @@ fn check_sum(block: &[u8; BLOCK], claimed: i64) -> Result<(), ArchiveError> {
     }
 }
 
-/// Octal text, or a binary number if the first bit says so.
+/// Parses octal text, or a binary number if the first bit is set.
 fn number(field: &[u8]) -> Result<i64, ArchiveError> {
     match field.split_first() {
         Some((first, rest)) if first & 0x80 != 0 => binary(*first, rest),
@@ -272,7 +271,7 @@ fn until_nul(field: &[u8]) -> &[u8] {
     field.split(|byte| *byte == 0).next().unwrap_or_default()
 }
 
-/// `LENGTH KEY=VALUE\n` records.
+/// Parses `LENGTH KEY=VALUE\n` records.
 fn read_pax(mut records: &[u8], extended: &mut Extended) -> Result<(), ArchiveError> {
     while !records.is_empty() {
         let (key, value, rest) = pax_record(records).ok_or(ArchiveError::Header)?;

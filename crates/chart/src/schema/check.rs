@@ -1,5 +1,5 @@
-//! Values against a compiled schema: takes nodes and a tree, gives complaints in the words and order of the Go library,
-//! properties in the order of their names. Bounded in depth and in steps.
+//! Validates values against a compiled schema. Violations have the messages and order of the Go library; properties are
+//! visited in the order of their names. Depth and number of steps are limited.
 
 mod combination;
 mod list;
@@ -18,25 +18,25 @@ use super::number::{compare, is_multiple, show, show_count};
 use super::outcome::{Failure, Kind, quote, quote_all};
 use value::{display, enum_text, equal, has_type, missing, type_of};
 
-/// Schemas entered at once.
+/// Maximum nesting of schemas during validation.
 const MAX_DEPTH: usize = 400;
-/// Schemas entered in all.
+/// Maximum number of schemas evaluated.
 const MAX_STEPS: usize = 300_000;
 
-/// Why values are not accepted.
-pub(super) enum Refusal {
-    /// They break the schema.
+/// Reason why values are not accepted.
+pub(super) enum CheckError {
+    /// They violate the schema.
     Invalid(Failure),
-    /// Nobody knows: the schema is too expensive.
-    Exhausted,
+    /// The step or depth limit was exceeded.
+    TooManySteps,
 }
 
 /// Checks `value` against the schema `root`.
-pub(super) fn check(compiled: &Compiled, root: NodeId, value: &Value) -> Result<(), Refusal> {
+pub(super) fn check(compiled: &Compiled, root: NodeId, value: &Value) -> Result<(), CheckError> {
     let checker = Checker {
         compiled,
         steps: Cell::new(0),
-        exhausted: Cell::new(false),
+        limit_exceeded: Cell::new(false),
     };
     let scope = Scope {
         node: root,
@@ -45,26 +45,26 @@ pub(super) fn check(compiled: &Compiled, root: NodeId, value: &Value) -> Result<
         depth: 0,
         parent: None,
     };
-    let quiet = false;
-    let result = checker.validate(&scope, value, &[], quiet, false);
-    if checker.exhausted.get() {
-        return Err(Refusal::Exhausted);
+    let result = checker.validate(&scope, value, &[], false, false);
+    if checker.limit_exceeded.get() {
+        return Err(CheckError::TooManySteps);
     }
-    result.map(drop).map_err(Refusal::Invalid)
+    result.map(drop).map_err(CheckError::Invalid)
 }
 
+/// The state of one validation.
 struct Checker<'a> {
     compiled: &'a Compiled,
     steps: Cell<usize>,
-    exhausted: Cell<bool>,
+    limit_exceeded: Cell<bool>,
 }
 
-/// The schemas we are inside of, innermost first.
+/// A schema being evaluated and those around it.
 struct Scope<'p> {
     node: NodeId,
-    /// The keyword of the reference that led here, if one did.
+    /// The keyword of the reference to this schema; empty if there is none.
     keyword: &'static str,
-    /// The same for two schemas that look at one value.
+    /// Equal for schemas that are evaluated on the same value.
     value_id: usize,
     depth: usize,
     parent: Option<&'p Scope<'p>>,
@@ -81,25 +81,25 @@ impl<'p> Scope<'p> {
         }
     }
 
-    /// This scope and those around it.
+    /// Returns this scope and those around it, innermost first.
     fn chain(&self) -> impl Iterator<Item = &Scope<'p>> {
         std::iter::successors(Some(self), |scope| scope.parent)
     }
 }
 
-/// What no schema has judged yet.
+/// Properties and items that no schema has evaluated yet.
 #[derive(Clone, Default)]
-struct Open {
+struct Unevaluated {
     properties: BTreeSet<String>,
     items: BTreeSet<usize>,
 }
 
-impl Open {
-    fn of(value: &Value, node: &Node, asked: bool) -> Self {
+impl Unevaluated {
+    fn new(value: &Value, node: &Node, asked: bool) -> Self {
         match value {
             Value::Map(map) => {
                 let wanted =
-                    !node.judges_all_properties() && (asked || node.unevaluated_properties.is_some());
+                    !node.evaluates_all_properties() && (asked || node.unevaluated_properties.is_some());
                 Self {
                     properties: if wanted {
                         map.keys().cloned().collect()
@@ -110,7 +110,7 @@ impl Open {
                 }
             }
             Value::List(items) if asked || node.unevaluated_items.is_some() => {
-                let from = node.judged_items().unwrap_or(items.len());
+                let from = node.evaluated_items().unwrap_or(items.len());
                 Self {
                     items: (from..items.len()).collect(),
                     ..Self::default()
@@ -124,49 +124,49 @@ impl Open {
         self.properties.is_empty() && self.items.is_empty()
     }
 
-    fn merge(&mut self, other: &Self) {
+    fn intersect(&mut self, other: &Self) {
         self.properties.retain(|name| other.properties.contains(name));
-        self.items.retain(|place| other.items.contains(place));
+        self.items.retain(|index| other.items.contains(index));
     }
 }
 
-/// One value under one schema.
+/// The evaluation of one schema on one value.
 struct Visit<'v, 's> {
     scope: &'s Scope<'s>,
     node: &'s Node,
     value: &'v Value,
     at: &'s [String],
-    /// Only whether it fits is of interest.
+    /// Whether messages are omitted.
     quiet: bool,
-    open: Open,
+    unevaluated: Unevaluated,
     failures: Vec<Failure>,
 }
 
-type Checked = Result<Open, Failure>;
+type Checked = Result<Unevaluated, Failure>;
 
 impl Checker<'_> {
     fn validate(&self, scope: &Scope<'_>, value: &Value, at: &[String], quiet: bool, asked: bool) -> Checked {
         self.steps.set(self.steps.get() + 1);
-        if self.exhausted.get() || self.steps.get() > MAX_STEPS || scope.depth > MAX_DEPTH {
-            self.exhausted.set(true);
-            return Ok(Open::default());
+        if self.limit_exceeded.get() || self.steps.get() > MAX_STEPS || scope.depth > MAX_DEPTH {
+            self.limit_exceeded.set(true);
+            return Ok(Unevaluated::default());
         }
         let Some(node) = self.compiled.nodes.get(scope.node) else {
-            return Ok(Open::default());
+            return Ok(Unevaluated::default());
         };
-        let open = Open::of(value, node, asked);
+        let unevaluated = Unevaluated::new(value, node, asked);
         let mut visit = Visit {
             scope,
             node,
             value,
             at,
             quiet,
-            open,
+            unevaluated,
             failures: Vec::new(),
         };
         if let Some(always) = node.always {
             return if always {
-                Ok(visit.open)
+                Ok(visit.unevaluated)
             } else {
                 Err(visit.failure("false schema"))
             };
@@ -177,7 +177,7 @@ impl Checker<'_> {
         if let Some(target) = node.reference {
             let result = self.reference(&mut visit, target, "$ref");
             if node.draft < Draft::D2019 {
-                return result.map(|()| visit.open);
+                return result.map(|()| visit.unevaluated);
             }
             visit.failures.extend(result.err());
         }
@@ -200,7 +200,7 @@ impl Checker<'_> {
         visit.conclude()
     }
 
-    /// What is reported alone: cycles, type, const, enum, format.
+    /// Returns the first violation of those that are reported alone: cycle, type, const, enum, format.
     fn first_failure(&self, visit: &Visit<'_, '_>) -> Option<Failure> {
         let (node, value) = (visit.node, visit.value);
         if let Some(other) = cycle(visit.scope) {
@@ -263,7 +263,7 @@ impl Checker<'_> {
         path
     }
 
-    /// Another schema on the same value.
+    /// Evaluates another schema on the same value.
     fn same(
         &self,
         visit: &mut Visit<'_, '_>,
@@ -272,13 +272,13 @@ impl Checker<'_> {
         quiet: bool,
     ) -> Result<(), Failure> {
         let scope = visit.scope.child(node, keyword, visit.scope.value_id);
-        let asked = !visit.open.is_empty();
-        let open = self.validate(&scope, visit.value, visit.at, visit.quiet || quiet, asked)?;
-        visit.open.merge(&open);
+        let asked = !visit.unevaluated.is_empty();
+        let unevaluated = self.validate(&scope, visit.value, visit.at, visit.quiet || quiet, asked)?;
+        visit.unevaluated.intersect(&unevaluated);
         Ok(())
     }
 
-    /// A schema on a part of the value.
+    /// Evaluates a schema on a part of the value.
     fn part(&self, visit: &Visit<'_, '_>, node: NodeId, value: &Value, token: String) -> Result<(), Failure> {
         let scope = visit.scope.child(node, "", visit.scope.value_id + 1);
         let mut at = visit.at.to_vec();
@@ -353,7 +353,7 @@ impl Checker<'_> {
             visit.node.unevaluated_items,
         ) {
             (Value::Map(map), Some(schema), _) => {
-                for name in std::mem::take(&mut visit.open.properties) {
+                for name in std::mem::take(&mut visit.unevaluated.properties) {
                     if let Some(value) = map.get(&name) {
                         let result = self.part(visit, schema, value, name);
                         visit.failures.extend(result.err());
@@ -361,9 +361,9 @@ impl Checker<'_> {
                 }
             }
             (Value::List(items), _, Some(schema)) => {
-                for place in std::mem::take(&mut visit.open.items) {
-                    if let Some(value) = items.get(place) {
-                        let result = self.part(visit, schema, value, place.to_string());
+                for index in std::mem::take(&mut visit.unevaluated.items) {
+                    if let Some(value) = items.get(index) {
+                        let result = self.part(visit, schema, value, index.to_string());
                         visit.failures.extend(result.err());
                     }
                 }
@@ -433,14 +433,14 @@ impl Visit<'_, '_> {
         }
     }
 
-    /// Whether it is already clear that the value does not fit, and nobody asks why.
+    /// Whether evaluation can stop: the value is invalid and messages are omitted.
     fn done(&self) -> bool {
         self.quiet && !self.failures.is_empty()
     }
 
     fn conclude(mut self) -> Checked {
         match self.failures.len() {
-            0 => Ok(self.open),
+            0 => Ok(self.unevaluated),
             1 => Err(self.failures.remove(0)),
             _ => Err(Failure {
                 at: self.at.to_vec(),
@@ -489,7 +489,7 @@ fn numeric(visit: &mut Visit<'_, '_>) {
     }
 }
 
-/// The same schema on the same value further out.
+/// Returns the enclosing evaluation of the same schema on the same value, if there is one.
 fn cycle<'p>(scope: &'p Scope<'p>) -> Option<&'p Scope<'p>> {
     scope
         .chain()

@@ -1,40 +1,43 @@
-//! A schema to nodes: takes its tree, gives it with every reference resolved, or what is wrong with it. References that
-//! leave the document are refused, except to the metaschemas, which are built in.
+//! Compiles a schema to nodes with resolved references. References outside the document are rejected, except to the
+//! built-in metaschemas.
 
 use std::collections::BTreeMap;
 
-use mainstay_gostd::quote::quote;
 use mainstay_sprig::Regex;
 use mainstay_yaml::{Map, Value};
 
 use super::LOCATION;
-use super::check::{Refusal, check};
-use super::document::{Document, place};
+use super::check::{CheckError, check};
+use super::document::{Document, location};
 use super::draft::Draft;
+use super::error::{LoadError, SchemaError};
 use super::format::Format;
 use super::meta::metaschema;
-use super::node::{Compiled, Extra, Items, Needs, Node, NodeId, Pattern};
-use super::outcome::{pointer, quote as single_quote};
+use super::node::{Compiled, Extra, Items, Node, NodeId, Pattern, Requirement};
+use super::outcome::pointer;
 use super::url::{join, scheme, split};
 use crate::warning::Warning;
 
 /// Compiles the schema of a chart.
-pub(super) fn compile(schema: Value, warnings: &mut Vec<Warning>) -> Result<Compiled, String> {
+pub(super) fn compile(schema: Value, warnings: &mut Vec<Warning>) -> Result<Compiled, SchemaError> {
     let mut compiler = Compiler::new(warnings, false);
     compiler.add(LOCATION, schema)?;
     compiler.run(LOCATION)
 }
 
-/// Why something outside the schema is not read.
-pub(super) fn refuse(url: &str) -> String {
+/// Returns the error for a document outside the schema.
+pub(super) fn load_error(url: &str) -> SchemaError {
     let reason = match scheme(url) {
-        Some("file" | "http" | "https") => "references outside the schema are refused".into(),
-        _ => format!("no URLLoader registered for {}", quote(url)),
+        Some("file" | "http" | "https") => LoadError::OutsideSchema,
+        _ => LoadError::UnknownScheme(url.into()),
     };
-    format!("failing loading {}: {reason}", quote(url))
+    SchemaError::Load {
+        url: url.into(),
+        reason,
+    }
 }
 
-fn compile_meta(draft: Draft) -> Result<Compiled, String> {
+fn compile_meta(draft: Draft) -> Result<Compiled, SchemaError> {
     let mut ignored = Vec::new();
     let mut compiler = Compiler::new(&mut ignored, true);
     compiler
@@ -43,7 +46,7 @@ fn compile_meta(draft: Draft) -> Result<Compiled, String> {
     compiler.run(draft.url())
 }
 
-fn meta_document(draft: Draft) -> Result<Document, String> {
+fn meta_document(draft: Draft) -> Result<Document, SchemaError> {
     let mut meta = metaschema(draft);
     if let Value::Map(map) = &mut meta {
         map.insert("$schema".into(), Value::from(draft.url()));
@@ -51,18 +54,20 @@ fn meta_document(draft: Draft) -> Result<Document, String> {
     Document::new(draft.url(), meta)
 }
 
+/// The state of one compilation.
 struct Compiler<'w> {
     documents: BTreeMap<String, Document>,
     nodes: Vec<Node>,
-    places: Vec<(String, String)>,
-    by_place: BTreeMap<(String, String), NodeId>,
+    /// URL and pointer of each node.
+    locations: Vec<(String, String)>,
+    by_location: BTreeMap<(String, String), NodeId>,
     warnings: &'w mut Vec<Warning>,
-    /// Whether formats are checked in every draft, as in metaschemas.
+    /// Whether formats are checked in all drafts, as in metaschemas.
     assert_formats: bool,
 }
 
-/// One schema being compiled.
-struct Here<'a> {
+/// The schema being compiled.
+struct Current<'a> {
     map: &'a Map,
     url: &'a str,
     pointer: &'a str,
@@ -75,25 +80,25 @@ impl Compiler<'_> {
         Compiler {
             documents: BTreeMap::new(),
             nodes: Vec::new(),
-            places: Vec::new(),
-            by_place: BTreeMap::new(),
+            locations: Vec::new(),
+            by_location: BTreeMap::new(),
             warnings,
             assert_formats,
         }
     }
 
-    /// Takes a document in, if it fits its metaschema.
-    fn add(&mut self, url: &str, schema: Value) -> Result<(), String> {
+    /// Adds a document after validating it against its metaschema.
+    fn add(&mut self, url: &str, schema: Value) -> Result<(), SchemaError> {
         let document = Document::new(url, schema)?;
-        fits_metaschema(&document, url, "")?;
+        check_metaschema(&document, url, "")?;
         self.documents.insert(url.into(), document);
         Ok(())
     }
 
-    fn run(mut self, url: &str) -> Result<Compiled, String> {
+    fn run(mut self, url: &str) -> Result<Compiled, SchemaError> {
         let root = self.enqueue(url, "");
         let mut next = 0;
-        while let Some((url, pointer)) = self.places.get(next).cloned() {
+        while let Some((url, pointer)) = self.locations.get(next).cloned() {
             self.node(next, &url, &pointer)?;
             next += 1;
         }
@@ -105,24 +110,24 @@ impl Compiler<'_> {
 
     fn enqueue(&mut self, url: &str, pointer: &str) -> NodeId {
         let key = (url.to_owned(), pointer.to_owned());
-        if let Some(known) = self.by_place.get(&key) {
+        if let Some(known) = self.by_location.get(&key) {
             return *known;
         }
         let id = self.nodes.len();
-        self.nodes.push(Node::new(place(url, pointer)));
-        self.places.push(key.clone());
-        self.by_place.insert(key, id);
+        self.nodes.push(Node::new(location(url, pointer)));
+        self.locations.push(key.clone());
+        self.by_location.insert(key, id);
         id
     }
 
-    fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), String> {
-        let document = self.documents.get_mut(url).ok_or_else(|| refuse(url))?;
+    fn node(&mut self, id: NodeId, url: &str, pointer: &str) -> Result<(), SchemaError> {
+        let document = self.documents.get_mut(url).ok_or_else(|| load_error(url))?;
         if document.visit(pointer)? && Draft::from_url(url).is_none() {
-            fits_metaschema(document, url, pointer)?;
+            check_metaschema(document, url, pointer)?;
         }
         let value = document.lookup(pointer)?.clone();
         let resource = document.resource(pointer);
-        let mut node = Node::new(place(url, pointer));
+        let mut node = Node::new(location(url, pointer));
         node.draft = resource.draft;
         node.resource = self.enqueue(url, &resource.pointer);
         if resource.draft >= Draft::D2020 && resource.pointer == pointer {
@@ -136,7 +141,7 @@ impl Compiler<'_> {
             Value::Bool(always) => node.always = Some(*always),
             Value::Map(map) if map.is_empty() => node.always = Some(true),
             Value::Map(map) => {
-                let here = Here {
+                let here = Current {
                     map,
                     url,
                     pointer,
@@ -153,9 +158,9 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn keywords(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+    fn keywords(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
         node.reference = self.reference(here, "$ref")?;
-        // Before 2019 a reference hides its neighbours; to the Go library only those of draft 4.
+        // Before 2019 a reference hides its siblings; in the Go library only those of draft 4.
         if here.draft >= Draft::D2019 || node.reference.is_none() {
             self.applicators(node, here)?;
             self.assertions(node, here)?;
@@ -177,7 +182,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn applicators(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+    fn applicators(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
         node.all_of = self.list(here, "allOf");
         node.any_of = self.list(here, "anyOf");
         node.one_of = self.list(here, "oneOf");
@@ -186,7 +191,7 @@ impl Compiler<'_> {
             match here.map.get("items") {
                 None => {}
                 Some(Value::List(_)) => {
-                    node.items = Some(Items::ByPlace(self.list(here, "items")));
+                    node.items = Some(Items::ByPosition(self.list(here, "items")));
                     node.additional_items = self.extra(here, "additionalItems");
                 }
                 Some(_) => node.items = self.one(here, "items").map(Items::All),
@@ -200,17 +205,17 @@ impl Compiler<'_> {
         node.additional_properties = self.extra(here, "additionalProperties");
         if let Some(Value::Map(map)) = here.map.get("dependencies") {
             for (name, value) in map {
-                let needs = match value {
-                    Value::List(items) => Needs::Names(strings(items)),
-                    _ => Needs::Schema(self.enqueue(here.url, &at(here, &["dependencies", name]))),
+                let requirement = match value {
+                    Value::List(items) => Requirement::Names(strings(items)),
+                    _ => Requirement::Schema(self.enqueue(here.url, &at(here, &["dependencies", name]))),
                 };
-                node.dependencies.insert(name.clone(), needs);
+                node.dependencies.insert(name.clone(), requirement);
             }
         }
         Ok(())
     }
 
-    fn assertions(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+    fn assertions(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
         node.types = types(here.map.get("type"));
         node.allowed = here
             .map
@@ -249,7 +254,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn conditional(&mut self, node: &mut Node, here: &Here<'_>) {
+    fn conditional(&mut self, node: &mut Node, here: &Current<'_>) {
         node.condition = self.one(here, "if");
         let known = here.map.get("if").and_then(Value::as_bool);
         if node.condition.is_some() {
@@ -258,7 +263,7 @@ impl Compiler<'_> {
         }
     }
 
-    fn since_2019(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+    fn since_2019(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
         node.recursive_ref = self.reference(here, "$recursiveRef")?;
         node.recursive_anchor = flag(here, "$recursiveAnchor");
         if node.contains.is_some() {
@@ -277,7 +282,7 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn since_2020(&mut self, node: &mut Node, here: &Here<'_>) -> Result<(), String> {
+    fn since_2020(&mut self, node: &mut Node, here: &Current<'_>) -> Result<(), SchemaError> {
         if let Some(target) = self.reference(here, "$dynamicRef")? {
             let text = here
                 .map
@@ -300,22 +305,22 @@ impl Compiler<'_> {
         Ok(())
     }
 
-    fn one(&mut self, here: &Here<'_>, keyword: &str) -> Option<NodeId> {
+    fn one(&mut self, here: &Current<'_>, keyword: &str) -> Option<NodeId> {
         here.map
             .contains_key(keyword)
             .then(|| self.enqueue(here.url, &at(here, &[keyword])))
     }
 
-    fn list(&mut self, here: &Here<'_>, keyword: &str) -> Vec<NodeId> {
+    fn list(&mut self, here: &Current<'_>, keyword: &str) -> Vec<NodeId> {
         let Some(Value::List(items)) = here.map.get(keyword) else {
             return Vec::new();
         };
         (0..items.len())
-            .map(|place| self.enqueue(here.url, &at(here, &[keyword, &place.to_string()])))
+            .map(|index| self.enqueue(here.url, &at(here, &[keyword, &index.to_string()])))
             .collect()
     }
 
-    fn map(&mut self, here: &Here<'_>, keyword: &str) -> BTreeMap<String, NodeId> {
+    fn map(&mut self, here: &Current<'_>, keyword: &str) -> BTreeMap<String, NodeId> {
         let Some(Value::Map(map)) = here.map.get(keyword) else {
             return BTreeMap::new();
         };
@@ -324,15 +329,15 @@ impl Compiler<'_> {
             .collect()
     }
 
-    fn extra(&mut self, here: &Here<'_>, keyword: &str) -> Option<Extra> {
+    fn extra(&mut self, here: &Current<'_>, keyword: &str) -> Option<Extra> {
         match here.map.get(keyword)? {
             Value::Bool(allowed) => Some(Extra::Allowed(*allowed)),
             _ => self.one(here, keyword).map(Extra::Schema),
         }
     }
 
-    /// The schema a reference means.
-    fn reference(&mut self, here: &Here<'_>, keyword: &str) -> Result<Option<NodeId>, String> {
+    /// Resolves a reference.
+    fn reference(&mut self, here: &Current<'_>, keyword: &str) -> Result<Option<NodeId>, SchemaError> {
         let Some(text) = here.map.get(keyword).and_then(Value::as_str) else {
             return Ok(None);
         };
@@ -347,13 +352,15 @@ impl Compiler<'_> {
             return Ok(Some(self.enqueue(here.url, &pointer)));
         }
         self.load(&url)?;
-        let document = self.documents.get(&url).ok_or_else(|| refuse(&url))?;
-        let pointer = document.resolve(&url, &fragment).ok_or_else(|| refuse(&url))??;
+        let document = self.documents.get(&url).ok_or_else(|| load_error(&url))?;
+        let pointer = document
+            .resolve(&url, &fragment)
+            .ok_or_else(|| load_error(&url))??;
         Ok(Some(self.enqueue(&url, &pointer)))
     }
 
-    /// Brings in a document that is built in; a URN is taken to allow everything.
-    fn load(&mut self, url: &str) -> Result<(), String> {
+    /// Loads a built-in document; a URN accepts every value.
+    fn load(&mut self, url: &str) -> Result<(), SchemaError> {
         if self.documents.contains_key(url) {
             return Ok(());
         }
@@ -363,15 +370,15 @@ impl Compiler<'_> {
                 self.warnings.push(Warning::UnresolvedUrn { urn: url.into() });
                 Document::new(url, Value::Bool(true))?
             }
-            _ => return Err(refuse(url)),
+            _ => return Err(load_error(url)),
         };
         self.documents.insert(url.into(), document);
         Ok(())
     }
 }
 
-/// Checks the schema at `pointer` against the metaschema of its draft.
-fn fits_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), String> {
+/// Validates the schema at `pointer` against the metaschema of its draft.
+fn check_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), SchemaError> {
     let draft = if pointer.is_empty() {
         document.draft()
     } else {
@@ -380,28 +387,28 @@ fn fits_metaschema(document: &Document, url: &str, pointer: &str) -> Result<(), 
     let meta = compile_meta(draft)?;
     match check(&meta, meta.root, document.lookup(pointer)?) {
         Ok(()) => Ok(()),
-        Err(Refusal::Exhausted) => Err("schema takes too many steps to check".into()),
-        Err(Refusal::Invalid(failure)) => Err(format!(
-            "{} is not valid against metaschema: jsonschema validation failed with {}{}",
-            quote(&place(url, pointer)),
-            single_quote(&format!("{}#", draft.url())),
-            failure.report(1)
-        )),
+        Err(CheckError::TooManySteps) => Err(SchemaError::TooManySteps),
+        Err(CheckError::Invalid(failure)) => Err(SchemaError::Metaschema {
+            location: location(url, pointer),
+            metaschema: draft.url(),
+            report: failure.report(1),
+        }),
     }
 }
 
-fn at(here: &Here<'_>, tokens: &[&str]) -> String {
+fn at(here: &Current<'_>, tokens: &[&str]) -> String {
     format!("{}{}", here.pointer, pointer(tokens))
 }
 
-fn regex(here: &Here<'_>, keyword: &str, text: &str) -> Result<Regex, String> {
-    Regex::compile(text).map_err(|error| {
-        let place = place(here.url, &at(here, &[keyword]));
-        format!("invalid regex {} at {}: {error}", quote(text), quote(&place))
+fn regex(here: &Current<'_>, keyword: &str, text: &str) -> Result<Regex, SchemaError> {
+    Regex::compile(text).map_err(|reason| SchemaError::Regex {
+        pattern: text.into(),
+        location: location(here.url, &at(here, &[keyword])),
+        reason,
     })
 }
 
-/// Known type names, in the order complaints list them.
+/// Returns the known type names in the order of messages.
 fn types(value: Option<&Value>) -> Vec<&'static str> {
     let named = |name: &str| match value {
         Some(Value::String(text)) => text == name,
@@ -422,23 +429,23 @@ fn strings(items: &[Value]) -> Vec<String> {
         .collect()
 }
 
-fn number(here: &Here<'_>, keyword: &str) -> Option<Value> {
+fn number(here: &Current<'_>, keyword: &str) -> Option<Value> {
     here.map
         .get(keyword)
         .filter(|value| value.as_f64().is_some())
         .cloned()
 }
 
-fn count(here: &Here<'_>, keyword: &str) -> Option<i64> {
+fn count(here: &Current<'_>, keyword: &str) -> Option<i64> {
     here.map.get(keyword)?.as_i64()
 }
 
-fn flag(here: &Here<'_>, keyword: &str) -> bool {
+fn flag(here: &Current<'_>, keyword: &str) -> bool {
     here.map.get(keyword).and_then(Value::as_bool) == Some(true)
 }
 
-/// A bound and its exclusive twin, which draft 4 has as a flag.
-fn bounds(here: &Here<'_>, keyword: &str, exclusive: &str) -> (Option<Value>, Option<Value>) {
+/// Returns the inclusive and the exclusive bound; in draft 4 the latter is a flag.
+fn bounds(here: &Current<'_>, keyword: &str, exclusive: &str) -> (Option<Value>, Option<Value>) {
     let bound = number(here, keyword);
     if flag(here, exclusive) {
         (None, bound)

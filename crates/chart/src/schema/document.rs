@@ -1,27 +1,26 @@
-//! Where schemas are: takes a document, gives the named schemas (`$id`), anchors and drafts inside it, and finds what a
-//! pointer or an anchor means.
+//! Finds the named schemas (`$id`), anchors and drafts of a document, and resolves pointers and anchors.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use mainstay_gostd::quote::quote;
 use mainstay_yaml::{Map, Value};
 
 use super::draft::Draft;
+use super::error::SchemaError;
 use super::outcome::pointer as tokens_to_pointer;
 use super::url::{encode, join, split};
 
-/// One document.
+/// A schema document.
 pub(super) struct Document {
     url: String,
     pub(super) value: Rc<Value>,
-    /// By pointer.
+    /// Named schemas by pointer.
     resources: BTreeMap<String, Resource>,
-    /// Pointers of the schemas looked at.
+    /// Pointers of the visited schemas.
     seen: BTreeSet<String>,
 }
 
-/// A schema with a name of its own, or the root.
+/// A schema with an `$id`, or the root.
 #[derive(Clone)]
 pub(super) struct Resource {
     pub(super) pointer: String,
@@ -32,8 +31,8 @@ pub(super) struct Resource {
 }
 
 impl Document {
-    /// Looks through `value`, a schema at `url`.
-    pub(super) fn new(url: &str, value: Value) -> Result<Self, String> {
+    /// Creates the document of the schema `value` at `url`.
+    pub(super) fn new(url: &str, value: Value) -> Result<Self, SchemaError> {
         let value = Rc::new(value);
         let mut document = Self {
             url: url.into(),
@@ -45,13 +44,13 @@ impl Document {
         Ok(document)
     }
 
-    /// The draft of the whole.
+    /// Returns the draft of the root.
     pub(super) fn draft(&self) -> Draft {
         self.resources.get("").map_or(Draft::D2020, |root| root.draft)
     }
 
-    /// Looks at the schema at `pointer`, which is where no schema was expected. False if it is known.
-    pub(super) fn visit(&mut self, pointer: &str) -> Result<bool, String> {
+    /// Visits the schema at `pointer`, a location without a keyword for schemas. Returns false if it was visited before.
+    pub(super) fn visit(&mut self, pointer: &str) -> Result<bool, SchemaError> {
         if self.seen.contains(pointer) {
             return Ok(false);
         }
@@ -64,7 +63,13 @@ impl Document {
         Ok(true)
     }
 
-    fn collect(&mut self, schema: &Value, base: &str, pointer: &str, fallback: Draft) -> Result<(), String> {
+    fn collect(
+        &mut self,
+        schema: &Value,
+        base: &str,
+        pointer: &str,
+        fallback: Draft,
+    ) -> Result<(), SchemaError> {
         if !self.seen.insert(pointer.into()) {
             return Ok(());
         }
@@ -74,7 +79,7 @@ impl Document {
             }
             return Ok(());
         };
-        let mut draft = self.draft_of(map, pointer, fallback)?;
+        let mut draft = self.schema_draft(map, pointer, fallback)?;
         let mut id = draft.id(map);
         if id.is_none() && !pointer.is_empty() {
             draft = fallback;
@@ -97,7 +102,7 @@ impl Document {
         Ok(())
     }
 
-    fn draft_of(&self, map: &Map, pointer: &str, fallback: Draft) -> Result<Draft, String> {
+    fn schema_draft(&self, map: &Map, pointer: &str, fallback: Draft) -> Result<Draft, SchemaError> {
         let Some(url) = map.get("$schema").and_then(Value::as_str) else {
             return Ok(fallback);
         };
@@ -106,9 +111,9 @@ impl Document {
         }
         let url = url.split('#').next().unwrap_or_default();
         if pointer.is_empty() && url == self.url {
-            return Err(format!("draft {} is not supported", quote(url)));
+            return Err(SchemaError::Draft(url.into()));
         }
-        Err(super::compile::refuse(url))
+        Err(super::compile::load_error(url))
     }
 
     fn add_resource(&mut self, pointer: &str, id: &str, draft: Draft) {
@@ -122,24 +127,23 @@ impl Document {
         self.resources.insert(pointer.into(), resource);
     }
 
-    fn check_duplicate(&self, id: &str, pointer: &str) -> Result<(), String> {
+    fn check_duplicate(&self, id: &str, pointer: &str) -> Result<(), SchemaError> {
         match self
             .resources
             .values()
             .find(|resource| resource.id == id && resource.pointer != pointer)
         {
             None => Ok(()),
-            Some(other) => Err(format!(
-                "duplicate id {} in {} at {} and {}",
-                quote(id),
-                quote(&self.url),
-                quote(pointer),
-                quote(&other.pointer)
-            )),
+            Some(other) => Err(SchemaError::DuplicateId {
+                id: id.into(),
+                document: self.url.clone(),
+                first: pointer.into(),
+                second: other.pointer.clone(),
+            }),
         }
     }
 
-    fn collect_anchors(&mut self, map: &Map, id: &str, pointer: &str) -> Result<(), String> {
+    fn collect_anchors(&mut self, map: &Map, id: &str, pointer: &str) -> Result<(), SchemaError> {
         let url = self.url.clone();
         let Some(resource) = self.resources.values_mut().find(|resource| resource.id == id) else {
             return Ok(());
@@ -150,8 +154,8 @@ impl Document {
             if !map.contains_key("$ref")
                 && let Some(id) = text(resource.draft.id_keyword())
             {
-                let (_, fragment) = split(id)
-                    .map_err(|_| format!("error in parsing anchor at {}", quote(&place(&url, pointer))))?;
+                let (_, fragment) =
+                    split(id).map_err(|_| SchemaError::InvalidAnchor(location(&url, pointer)))?;
                 if !fragment.is_empty() && !fragment.starts_with('/') {
                     names.push(fragment);
                 }
@@ -171,19 +175,18 @@ impl Document {
                 .entry(name.clone())
                 .or_insert_with(|| pointer.into());
             if known != pointer {
-                return Err(format!(
-                    "duplicate anchor {} in {} at {} and {}",
-                    quote(&name),
-                    quote(&url),
-                    quote(known),
-                    quote(pointer)
-                ));
+                return Err(SchemaError::DuplicateAnchor {
+                    anchor: name,
+                    document: url,
+                    first: known.clone(),
+                    second: pointer.into(),
+                });
             }
         }
         Ok(())
     }
 
-    /// The named schema that the one at `pointer` belongs to.
+    /// Returns the named schema that contains `pointer`.
     pub(super) fn resource(&self, pointer: &str) -> Resource {
         let mut pointer = pointer;
         loop {
@@ -204,8 +207,8 @@ impl Document {
         }
     }
 
-    /// The pointer that `url` with `fragment` means in this document; `None` if it means another one.
-    pub(super) fn resolve(&self, url: &str, fragment: &str) -> Option<Result<String, String>> {
+    /// Resolves `url` with `fragment` to a pointer in this document; `None` if it refers to another one.
+    pub(super) fn resolve(&self, url: &str, fragment: &str) -> Option<Result<String, SchemaError>> {
         let resource = if url == self.url {
             self.resources.get("")
         } else {
@@ -214,37 +217,36 @@ impl Document {
         Some(if fragment.is_empty() || fragment.starts_with('/') {
             Ok(format!("{}{fragment}", resource.pointer))
         } else {
-            resource.anchors.get(fragment).cloned().ok_or_else(|| {
-                let reference = format!("{}#{}", resource.id, encode(fragment));
-                format!(
-                    "anchor in {} not found in schema {}",
-                    quote(&reference),
-                    quote(&self.url)
-                )
-            })
+            resource
+                .anchors
+                .get(fragment)
+                .cloned()
+                .ok_or_else(|| SchemaError::UnknownAnchor {
+                    reference: location(&resource.id, fragment),
+                    document: self.url.clone(),
+                })
         })
     }
 
-    /// What is at `pointer`.
-    pub(super) fn lookup(&self, pointer: &str) -> Result<&Value, String> {
+    /// Returns the value at `pointer`.
+    pub(super) fn lookup(&self, pointer: &str) -> Result<&Value, SchemaError> {
         let mut value = &*self.value;
         for token in pointer.split('/').skip(1) {
-            let token = unescape(token)
-                .ok_or_else(|| format!("invalid json-pointer {}", quote(&place(&self.url, pointer))))?;
+            let token =
+                unescape(token).ok_or_else(|| SchemaError::InvalidPointer(location(&self.url, pointer)))?;
             let next = match value {
                 Value::Map(map) => map.get(&token),
                 Value::List(items) => token.parse().ok().and_then(|at: usize| items.get(at)),
                 _ => None,
             };
-            value = next
-                .ok_or_else(|| format!("json-pointer in {} not found", quote(&place(&self.url, pointer))))?;
+            value = next.ok_or_else(|| SchemaError::UnknownPointer(location(&self.url, pointer)))?;
         }
         Ok(value)
     }
 }
 
-/// A URL with a pointer, as messages show it.
-pub(super) fn place(url: &str, pointer: &str) -> String {
+/// Formats a URL with a pointer for messages.
+pub(super) fn location(url: &str, pointer: &str) -> String {
     format!("{url}#{}", encode(pointer))
 }
 

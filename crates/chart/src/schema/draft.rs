@@ -1,4 +1,4 @@
-//! The drafts of JSON Schema: which keyword holds schemas, and where.
+//! The drafts of JSON Schema and their keywords that contain schemas.
 
 use mainstay_yaml::{Map, Value};
 
@@ -12,13 +12,13 @@ pub(super) enum Draft {
     D2020,
 }
 
-/// What a keyword holds.
+/// Structure of the value of a keyword.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holds {
     One,
     List,
     Map,
-    /// One or a list, as `items` until 2020.
+    /// One schema or a list, as in `items` before 2020.
     Either,
 }
 
@@ -48,7 +48,7 @@ const KEYWORDS: [(&str, Holds, Draft); 22] = [
 ];
 
 impl Draft {
-    /// The draft a `$schema` names.
+    /// Returns the draft of a `$schema` URL.
     pub(super) fn from_url(url: &str) -> Option<Self> {
         let url = url.strip_suffix('#').unwrap_or(url);
         let rest = url
@@ -65,7 +65,7 @@ impl Draft {
         }
     }
 
-    /// Where its metaschema is.
+    /// Returns the URL of the metaschema.
     pub(super) fn url(self) -> &'static str {
         match self {
             Self::D4 => "http://json-schema.org/draft-04/schema",
@@ -76,12 +76,12 @@ impl Draft {
         }
     }
 
-    /// The keyword that names a schema.
+    /// Returns the keyword that names a schema.
     pub(super) fn id_keyword(self) -> &'static str {
         if self == Self::D4 { "id" } else { "$id" }
     }
 
-    /// The name of a schema, without fragment; before 2019 `$ref` hides it.
+    /// Returns the name of a schema without its fragment; before 2019 `$ref` hides it.
     pub(super) fn id(self, schema: &Map) -> Option<&str> {
         if self < Self::D2019 && schema.contains_key("$ref") {
             return None;
@@ -90,7 +90,7 @@ impl Draft {
         Some(id.split('#').next().unwrap_or_default()).filter(|id| !id.is_empty())
     }
 
-    /// Every schema directly inside `schema`, with its path from there.
+    /// Returns the direct subschemas of `schema` with their paths.
     pub(super) fn subschemas(self, schema: &Map) -> Vec<(Vec<String>, &Value)> {
         let mut found = Vec::new();
         for (keyword, holds, since) in KEYWORDS {

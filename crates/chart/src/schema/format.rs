@@ -1,5 +1,4 @@
-//! The formats schemas can ask of strings: takes a value, gives the Go library's complaint. Formats it does not know are
-//! no formats.
+//! The string formats of schemas, with the messages of the Go library. Unknown formats are ignored, as there.
 
 use mainstay_gostd::quote::{quote, quote_rune};
 use mainstay_sprig::Regex;
@@ -7,17 +6,32 @@ use mainstay_yaml::Value;
 
 use super::url::scheme;
 
-/// One format.
+/// A string that does not have the format.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(super) struct FormatError(String);
+
+impl From<&str> for FormatError {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+/// A string format.
 #[derive(Clone, Copy)]
 pub(super) struct Format {
     name: &'static str,
-    check: fn(&str) -> Result<(), String>,
+    check: fn(&str) -> Result<(), FormatError>,
 }
 
 const FORMATS: [Format; 18] = [
     Format {
         name: "regex",
-        check: |text| Regex::compile(text).map(drop),
+        check: |text| {
+            Regex::compile(text)
+                .map(drop)
+                .map_err(|error| FormatError(error.to_string()))
+        },
     },
     Format {
         name: "json-pointer",
@@ -90,7 +104,7 @@ const FORMATS: [Format; 18] = [
 ];
 
 impl Format {
-    /// The format of that name, if it is one.
+    /// Returns the format with this name.
     pub(super) fn named(name: &str) -> Option<Self> {
         FORMATS.iter().find(|format| format.name == name).copied()
     }
@@ -99,25 +113,25 @@ impl Format {
         self.name
     }
 
-    /// Only strings can break a format.
-    pub(super) fn check(self, value: &Value) -> Result<(), String> {
+    /// Checks a value; values other than strings are valid.
+    pub(super) fn check(self, value: &Value) -> Result<(), FormatError> {
         value.as_str().map_or(Ok(()), self.check)
     }
 }
 
-fn fail(text: impl Into<String>) -> Result<(), String> {
-    Err(text.into())
+fn fail(text: impl Into<String>) -> Result<(), FormatError> {
+    Err(FormatError(text.into()))
 }
 
-/// The first character that is not allowed.
+/// Fails with `message` for the first character that is not allowed.
 fn only(
     text: &str,
     allowed: impl Fn(char) -> bool,
-    complaint: impl Fn(char) -> String,
-) -> Result<(), String> {
+    message: impl Fn(char) -> String,
+) -> Result<(), FormatError> {
     text.chars()
         .find(|c| !allowed(*c))
-        .map_or(Ok(()), |c| fail(complaint(c)))
+        .map_or(Ok(()), |c| fail(message(c)))
 }
 
 fn invalid_character(c: char) -> String {
@@ -128,7 +142,7 @@ fn is_digit(c: char) -> bool {
     c.is_ascii_digit()
 }
 
-fn json_pointer(text: &str) -> Result<(), String> {
+fn json_pointer(text: &str) -> Result<(), FormatError> {
     if text.is_empty() {
         return Ok(());
     }
@@ -144,7 +158,7 @@ fn json_pointer(text: &str) -> Result<(), String> {
     }
 }
 
-fn relative_json_pointer(text: &str) -> Result<(), String> {
+fn relative_json_pointer(text: &str) -> Result<(), FormatError> {
     let rest = text.trim_start_matches(is_digit);
     match text.len() - rest.len() {
         0 => fail("must start with non-negative integer"),
@@ -154,15 +168,15 @@ fn relative_json_pointer(text: &str) -> Result<(), String> {
     }
 }
 
-fn uuid(text: &str) -> Result<(), String> {
+fn uuid(text: &str) -> Result<(), FormatError> {
     let groups: Vec<&str> = text.split('-').collect();
     let lengths = [8, 4, 4, 4, 12];
     if groups.len() != lengths.len() {
         return fail("must have 5 elements");
     }
-    for (place, (group, length)) in groups.iter().zip(lengths).enumerate() {
+    for (index, (group, length)) in groups.iter().zip(lengths).enumerate() {
         if group.len() != length {
-            return fail(format!("element {} must be {length} characters long", place + 1));
+            return fail(format!("element {} must be {length} characters long", index + 1));
         }
         only(
             group,
@@ -173,7 +187,7 @@ fn uuid(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn duration(text: &str) -> Result<(), String> {
+fn duration(text: &str) -> Result<(), FormatError> {
     let Some(rest) = text.strip_prefix('P') else {
         return fail("must start with P");
     };
@@ -186,8 +200,8 @@ fn duration(text: &str) -> Result<(), String> {
             weeks => only(weeks, is_digit, |_| "invalid week".into()),
         };
     }
-    for (place, part) in rest.split('T').enumerate() {
-        match place {
+    for (index, part) in rest.split('T').enumerate() {
+        match index {
             1 if part.is_empty() => return fail("no time elements"),
             0 => duration_part(part, "YMD")?,
             1 => duration_part(part, "HMS")?,
@@ -198,7 +212,7 @@ fn duration(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn duration_part(mut part: &str, all: &str) -> Result<(), String> {
+fn duration_part(mut part: &str, all: &str) -> Result<(), FormatError> {
     let mut units = all;
     while !part.is_empty() {
         let rest = part.trim_start_matches(is_digit);
@@ -218,15 +232,15 @@ fn duration_part(mut part: &str, all: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn period(text: &str) -> Result<(), String> {
+fn period(text: &str) -> Result<(), FormatError> {
     let Some((start, end)) = text.split_once('/') else {
         return fail("missing slash");
     };
     let as_duration = |text: &str, which: &str| {
-        duration(text).map_err(|error| format!("invalid {which} duration: {error}"))
+        duration(text).map_err(|error| FormatError(format!("invalid {which} duration: {error}")))
     };
     let as_time = |text: &str, which: &str| {
-        date_time(text).map_err(|error| format!("invalid {which} date-time: {error}"))
+        date_time(text).map_err(|error| FormatError(format!("invalid {which} date-time: {error}")))
     };
     if start.starts_with('P') {
         as_duration(start, "start")?;
@@ -240,7 +254,7 @@ fn period(text: &str) -> Result<(), String> {
     }
 }
 
-fn ipv4(text: &str) -> Result<(), String> {
+fn ipv4(text: &str) -> Result<(), FormatError> {
     let groups: Vec<&str> = text.split('.').collect();
     if groups.len() != 4 {
         return fail("expected four decimals");
@@ -258,7 +272,7 @@ fn ipv4(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn ipv6(text: &str) -> Result<(), String> {
+fn ipv6(text: &str) -> Result<(), FormatError> {
     if !text.contains(':') {
         return fail("missing colon");
     }
@@ -271,7 +285,7 @@ fn ipv6(text: &str) -> Result<(), String> {
     }
 }
 
-fn hostname(text: &str) -> Result<(), String> {
+fn hostname(text: &str) -> Result<(), FormatError> {
     let text = text.strip_suffix('.').unwrap_or(text);
     if text.len() > 253 {
         return fail("more than 253 characters long");
@@ -295,7 +309,7 @@ fn hostname(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn email(text: &str) -> Result<(), String> {
+fn email(text: &str) -> Result<(), FormatError> {
     if text.len() > 254 {
         return fail("more than 255 characters long");
     }
@@ -311,14 +325,16 @@ fn email(text: &str) -> Result<(), String> {
         .and_then(|domain| domain.strip_suffix(']'))
     {
         return match address.strip_prefix("IPv6:") {
-            Some(address) => ipv6(address).map_err(|error| format!("invalid ipv6 address: {error}")),
-            None => ipv4(address).map_err(|error| format!("invalid ipv4 address: {error}")),
+            Some(address) => {
+                ipv6(address).map_err(|error| FormatError(format!("invalid ipv6 address: {error}")))
+            }
+            None => ipv4(address).map_err(|error| FormatError(format!("invalid ipv4 address: {error}"))),
         };
     }
-    hostname(domain).map_err(|error| format!("invalid domain: {error}"))
+    hostname(domain).map_err(|error| FormatError(format!("invalid domain: {error}")))
 }
 
-fn local_part(local: &str) -> Result<(), String> {
+fn local_part(local: &str) -> Result<(), FormatError> {
     if local.len() > 1 && local.starts_with('"') {
         let mut inner = local.chars();
         inner.next();
@@ -345,8 +361,8 @@ fn local_part(local: &str) -> Result<(), String> {
     )
 }
 
-/// Go names the element that does not fit; the common ones are told apart here.
-fn date(text: &str) -> Result<(), String> {
+/// Checks a date. Go names the first element that does not match; the common cases are covered here.
+fn date(text: &str) -> Result<(), FormatError> {
     let quoted = quote(text);
     let cannot = |rest: &str, wanted: &str| {
         fail(format!(
@@ -357,8 +373,8 @@ fn date(text: &str) -> Result<(), String> {
     };
     let mut rest = text;
     let mut numbers = [0_u32; 3];
-    for (place, (digits, wanted)) in [(4, "2006"), (2, "01"), (2, "02")].into_iter().enumerate() {
-        if place > 0 {
+    for (index, (digits, wanted)) in [(4, "2006"), (2, "01"), (2, "02")].into_iter().enumerate() {
+        if index > 0 {
             match rest.strip_prefix('-') {
                 Some(after) => rest = after,
                 None => return cannot(rest, "-"),
@@ -368,7 +384,7 @@ fn date(text: &str) -> Result<(), String> {
             .get(..digits)
             .filter(|text| text.chars().all(is_digit))
             .and_then(|text| text.parse().ok());
-        match (number, numbers.get_mut(place)) {
+        match (number, numbers.get_mut(index)) {
             (Some(number), Some(slot)) => *slot = number,
             _ => return cannot(rest, wanted),
         }
@@ -394,7 +410,7 @@ fn date(text: &str) -> Result<(), String> {
     }
 }
 
-fn time(text: &str) -> Result<(), String> {
+fn time(text: &str) -> Result<(), FormatError> {
     if text.len() < 9 {
         return fail("less than 9 characters long");
     }
@@ -437,8 +453,8 @@ fn time(text: &str) -> Result<(), String> {
     }
 }
 
-/// Minutes to add for UTC.
-fn offset(zone: &str) -> Result<i32, String> {
+/// Returns the minutes to add for UTC.
+fn offset(zone: &str) -> Result<i32, FormatError> {
     if zone.len() != 6 {
         return Err("offset must be 6 characters long".into());
     }
@@ -468,18 +484,20 @@ fn offset(zone: &str) -> Result<i32, String> {
     Ok(sign * (hours * 60 + minutes))
 }
 
-fn date_time(text: &str) -> Result<(), String> {
+fn date_time(text: &str) -> Result<(), FormatError> {
     if text.len() < 20 {
         return fail("less than 20 characters long");
     }
     if !matches!(text.as_bytes().get(10), Some(b't' | b'T')) {
         return fail("11th character must be t or T");
     }
-    date(text.get(..10).unwrap_or_default()).map_err(|error| format!("invalid date element: {error}"))?;
-    time(text.get(11..).unwrap_or_default()).map_err(|error| format!("invalid time element: {error}"))
+    date(text.get(..10).unwrap_or_default())
+        .map_err(|error| FormatError(format!("invalid date element: {error}")))?;
+    time(text.get(11..).unwrap_or_default())
+        .map_err(|error| FormatError(format!("invalid time element: {error}")))
 }
 
-fn uri(text: &str) -> Result<(), String> {
+fn uri(text: &str) -> Result<(), FormatError> {
     url(text)?;
     if scheme(text).is_none() {
         fail("relative url")
@@ -488,16 +506,16 @@ fn uri(text: &str) -> Result<(), String> {
     }
 }
 
-fn uri_reference(text: &str) -> Result<(), String> {
+fn uri_reference(text: &str) -> Result<(), FormatError> {
     if text.contains('\\') {
         return fail("contains \\");
     }
     url(text)
 }
 
-/// The mistakes Go's `url.Parse` finds most often.
-fn url(text: &str) -> Result<(), String> {
-    let parse = |why: &str| fail(format!("parse {}: {why}", quote(text)));
+/// Checks a URL for the most common errors of Go's `url.Parse`.
+fn url(text: &str) -> Result<(), FormatError> {
+    let parse = |reason: &str| fail(format!("parse {}: {reason}", quote(text)));
     if text.chars().any(|c| c.is_ascii_control()) {
         return parse("net/url: invalid control character in URL");
     }
@@ -519,7 +537,7 @@ fn url(text: &str) -> Result<(), String> {
     Ok(())
 }
 
-fn semver(text: &str) -> Result<(), String> {
+fn semver(text: &str) -> Result<(), FormatError> {
     let word = |c: char| c.is_ascii_alphanumeric() || c == '-';
     let (rest, build) = text
         .split_once('+')

@@ -1,18 +1,18 @@
-//! The metaschemas: takes a draft, gives the schema that its schemas must fit, built from a table of keywords.
-//! Vocabularies of the newer drafts are kept apart because complaints show them as one level.
+//! The metaschemas of all drafts, built from tables of keywords. The vocabularies of the newer drafts are separate because
+//! messages show them as one level.
 
 use mainstay_yaml::{Map, Value};
 
 use super::draft::Draft;
 
-/// What a keyword must be.
+/// Type of the value of a keyword.
 #[derive(Clone, Copy)]
 enum Must {
     Anything,
     Schema,
     SchemaList,
     SchemaMap,
-    /// A map of schemas whose keys are expressions.
+    /// A map of schemas whose keys are regular expressions.
     PatternMap,
     SchemaOrList,
     SchemaOrBool,
@@ -29,7 +29,7 @@ enum Must {
     Number,
     PositiveNumber,
     Count,
-    /// A count whose default is zero: older drafts spell that as an `allOf`.
+    /// A count with default zero, which older drafts write as an `allOf`.
     CountOrZero,
     Names,
     NamesByName,
@@ -217,7 +217,7 @@ const TYPES: [&str; 7] = [
     "array", "boolean", "integer", "null", "number", "object", "string",
 ];
 
-/// The schema of schemas of `draft`.
+/// Returns the metaschema of `draft`.
 pub(super) fn metaschema(draft: Draft) -> Value {
     let Value::Map(mut root) = keywords(draft) else {
         return Value::Null;
@@ -265,7 +265,7 @@ fn keywords(draft: Draft) -> Value {
 
 fn vocabularies(groups: &[&[Rows]], root: Value, draft: Draft) -> Value {
     let Value::Map(mut root) = root else { return root };
-    // A `$ref` each, so that what one vocabulary refuses hangs under `allOf` without a level of its own.
+    // One `$ref` each, so that violations of a vocabulary are printed under `allOf` without a separate level.
     let parts: Vec<Value> = groups.iter().map(|rows| object(rows, draft)).collect();
     let refs = (0..parts.len())
         .map(|at| reference(&format!("#/$defs/v{at}")))
@@ -292,7 +292,7 @@ fn object(rows: &[Rows], draft: Draft) -> Value {
     map([("type", types), ("properties", Value::Map(properties))])
 }
 
-/// `exclusiveMaximum` was a flag that needs its number.
+/// In draft 4 `exclusiveMaximum` is a flag that requires `maximum`.
 fn with_dependencies(root: Value) -> Value {
     let Value::Map(mut root) = root else { return root };
     let needs = [
@@ -305,7 +305,7 @@ fn with_dependencies(root: Value) -> Value {
 
 fn shape(must: Must, draft: Draft) -> Value {
     let schema = || reference("#");
-    // Behind a reference, as in the originals: complaints about a list keep the list's place.
+    // A reference, as in the originals: violations of a list are reported at the list.
     let list = reference;
     let typed = |name: &str| map([("type", Value::from(name))]);
     let formatted = |format: &str| map([("type", Value::from("string")), ("format", Value::from(format))]);

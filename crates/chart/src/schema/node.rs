@@ -1,4 +1,4 @@
-//! A compiled schema: keywords sorted out, references resolved to numbers. Knows nothing of text.
+//! The compiled form of a schema, with references resolved to node numbers.
 
 use std::collections::BTreeMap;
 
@@ -8,10 +8,10 @@ use mainstay_yaml::Value;
 use super::draft::Draft;
 use super::format::Format;
 
-/// The number of a node.
+/// Index of a node.
 pub(super) type NodeId = usize;
 
-/// Everything reachable from one schema.
+/// All schemas reachable from the root.
 pub(super) struct Compiled {
     pub(super) nodes: Vec<Node>,
     pub(super) root: NodeId,
@@ -24,32 +24,32 @@ pub(super) enum Extra {
     Schema(NodeId),
 }
 
-/// One value of `dependencies`.
-pub(super) enum Needs {
+/// A value of `dependencies`.
+pub(super) enum Requirement {
     Names(Vec<String>),
     Schema(NodeId),
 }
 
-/// `items` until 2020.
+/// `items` before 2020.
 pub(super) enum Items {
     All(NodeId),
-    ByPlace(Vec<NodeId>),
+    ByPosition(Vec<NodeId>),
 }
 
-/// An expression and its text.
+/// A regular expression and its text.
 pub(super) struct Pattern {
     pub(super) regex: Regex,
     pub(super) text: String,
 }
 
-/// One schema.
+/// A compiled schema.
 pub(super) struct Node {
-    /// Its URL and pointer, as messages show it.
+    /// URL and pointer, as messages show them.
     pub(super) location: String,
     pub(super) draft: Draft,
-    /// The schema with the `$id` that this one belongs to.
+    /// The enclosing schema with an `$id`.
     pub(super) resource: NodeId,
-    /// `true` and `false` as schemas.
+    /// Result of a boolean schema.
     pub(super) always: Option<bool>,
     pub(super) reference: Option<NodeId>,
     pub(super) recursive_ref: Option<NodeId>,
@@ -75,7 +75,7 @@ pub(super) struct Node {
     pub(super) pattern_properties: Vec<(Regex, NodeId)>,
     pub(super) additional_properties: Option<Extra>,
     pub(super) property_names: Option<NodeId>,
-    pub(super) dependencies: BTreeMap<String, Needs>,
+    pub(super) dependencies: BTreeMap<String, Requirement>,
     pub(super) dependent_schemas: BTreeMap<String, NodeId>,
     pub(super) dependent_required: BTreeMap<String, Vec<String>>,
     pub(super) unevaluated_properties: Option<NodeId>,
@@ -158,18 +158,18 @@ impl Node {
         }
     }
 
-    /// Whether every property is judged here, so that none is left for `unevaluatedProperties`.
-    pub(super) fn judges_all_properties(&self) -> bool {
+    /// Whether all properties are evaluated here, so that none is left for `unevaluatedProperties`.
+    pub(super) fn evaluates_all_properties(&self) -> bool {
         self.additional_properties.is_some()
     }
 
-    /// How many items are judged here; `None` for all.
-    pub(super) fn judged_items(&self) -> Option<usize> {
+    /// Number of items that are evaluated here; `None` means all.
+    pub(super) fn evaluated_items(&self) -> Option<usize> {
         if self.draft < Draft::D2020 {
             match &self.items {
                 _ if self.additional_items.is_some() => None,
                 Some(Items::All(_)) => None,
-                Some(Items::ByPlace(list)) => Some(list.len()),
+                Some(Items::ByPosition(list)) => Some(list.len()),
                 None => Some(0),
             }
         } else {

@@ -1,11 +1,11 @@
-//! Numbers in schemas: exact comparison and divisibility of decimals, and how complaints print them.
+//! Exact comparison, divisibility and display of numbers.
 
 use std::cmp::Ordering;
 
 use mainstay_gostd::float::format_float;
 use mainstay_yaml::Value;
 
-/// Whether the number has no fraction.
+/// Whether the value is a number without fraction.
 pub(super) fn is_integer(value: &Value) -> bool {
     match value {
         Value::Int(_) | Value::Uint(_) => true,
@@ -14,7 +14,7 @@ pub(super) fn is_integer(value: &Value) -> bool {
     }
 }
 
-/// The order of two numbers.
+/// Compares two numbers.
 pub(super) fn compare(left: &Value, right: &Value) -> Ordering {
     match (whole(left), whole(right)) {
         (Some(left), Some(right)) => left.cmp(&right),
@@ -33,36 +33,49 @@ fn whole(value: &Value) -> Option<i128> {
     }
 }
 
-/// Whether `value` is a whole multiple of `step`, both taken as the decimals they are written as.
+/// Whether `value` is a multiple of `step`, both taken as decimals.
 pub(super) fn is_multiple(value: &Value, step: &Value) -> bool {
     match (decimal(value), decimal(step)) {
-        (Some(value), Some(step)) if step.0 != 0 => divides(value, step),
+        (Some(value), Some(step)) if step.digits != 0 => divides(value, step),
         _ => true,
     }
 }
 
-/// Digits and the power of ten they stand for.
-fn decimal(value: &Value) -> Option<(i128, i32)> {
+/// A number `digits · 10^power`.
+#[derive(Clone, Copy)]
+struct Decimal {
+    digits: i128,
+    power: i32,
+}
+
+fn decimal(value: &Value) -> Option<Decimal> {
     if let Some(number) = whole(value) {
-        return Some((number, 0));
+        return Some(Decimal {
+            digits: number,
+            power: 0,
+        });
     }
     let text = format_float(value.as_f64()?, 'e', None);
     let (digits, exponent) = text.split_once('e')?;
     let (head, tail) = digits.split_once('.').unwrap_or((digits, ""));
     let exponent: i32 = exponent.parse().ok()?;
     let digits: i128 = format!("{head}{tail}").parse().ok()?;
-    Some((digits, exponent - tail.len() as i32))
+    Some(Decimal {
+        digits,
+        power: exponent - tail.len() as i32,
+    })
 }
 
-fn divides((value, value_power): (i128, i32), (step, step_power): (i128, i32)) -> bool {
-    let power = value_power - step_power;
+fn divides(value: Decimal, step: Decimal) -> bool {
+    let power = value.power - step.power;
+    let (value, step) = (value.digits, step.digits);
     let scaled =
         |number: i128, power: u32| 10_i128.checked_pow(power).and_then(|ten| number.checked_mul(ten));
     if power >= 0 {
         // value · 10^power / step
         match scaled(value, power.unsigned_abs()) {
             Some(value) => value % step == 0,
-            // Too large to write out: reduce step by step instead.
+            // The product overflows: reduce one power at a time.
             None => (0..power).fold(value % step, |rest, _| (rest * 10) % step) == 0,
         }
     } else {
@@ -73,7 +86,7 @@ fn divides((value, value_power): (i128, i32), (step, step_power): (i128, i32)) -
     }
 }
 
-/// A bound as complaints print it: grouped digits, or a power of ten in small figures.
+/// Formats a bound for messages: with grouped digits, or with a power of ten in superscript.
 pub(super) fn show(value: &Value) -> String {
     show_float(value.as_f64().unwrap_or_default())
 }
@@ -97,20 +110,20 @@ fn superscript(c: char) -> Option<char> {
     }
 }
 
-/// A count as complaints print it.
+/// Formats a count for messages.
 pub(super) fn show_count(count: i64) -> String {
     grouped(&count.to_string())
 }
 
-/// Commas between thousands.
+/// Inserts commas between thousands.
 fn grouped(text: &str) -> String {
     let (sign, rest) = text.strip_prefix('-').map_or(("", text), |rest| ("-", rest));
     let (whole, fraction) = rest
         .split_once('.')
         .map_or((rest, None), |(whole, part)| (whole, Some(part)));
     let mut out = String::from(sign);
-    for (place, digit) in whole.chars().enumerate() {
-        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+    for (index, digit) in whole.chars().enumerate() {
+        if index > 0 && (whole.len() - index).is_multiple_of(3) {
             out.push(',');
         }
         out.push(digit);

@@ -1,34 +1,35 @@
-//! What a check found: a tree of complaints and how it is laid out. Knows nothing of schemas.
+//! The violations found by a validation and their layout.
 
 use std::fmt::Write;
 
 use mainstay_gostd::quote::quote as go_quote;
 
-/// One complaint, perhaps with those that led to it.
+/// A violation with its causes.
 #[derive(Clone, Debug)]
 pub(super) struct Failure {
-    /// Where in the values.
+    /// Path in the values.
     pub(super) at: Vec<String>,
     pub(super) kind: Kind,
     pub(super) causes: Vec<Failure>,
 }
 
+/// Kind of a violation.
 #[derive(Clone, Debug)]
 pub(super) enum Kind {
-    /// Several complaints about one value.
+    /// Several violations of one value.
     Group,
-    /// What a `$ref` led to; left out when there is only one.
+    /// Violations of the target of a `$ref`; not printed if there is only one.
     Reference,
-    /// One complaint, in words.
+    /// A message.
     Text(String),
 }
 
 impl Failure {
-    /// The complaint and its causes, each on a line of its own that starts with a line break.
+    /// Formats the violation and its causes, each on a separate line after a line break.
     pub(super) fn report(&self, indent: usize) -> String {
         let mut out = String::new();
         match self.kind {
-            // At the top a group only holds what is listed.
+            // A group at the top is not printed itself.
             Kind::Group if indent == 1 => self
                 .causes
                 .iter()
@@ -57,14 +58,14 @@ impl Failure {
     }
 }
 
-/// Single quotes around what Go would write between double ones.
+/// Quotes a text as Go does, with single quotes.
 pub(super) fn quote(text: &str) -> String {
     let quoted = go_quote(text).replace("\\\"", "\"").replace('\'', "\\'");
     let inner = quoted.get(1..quoted.len() - 1).unwrap_or_default();
     format!("'{inner}'")
 }
 
-/// Several of them.
+/// Quotes several texts, separated by commas.
 pub(super) fn quote_all(texts: &[String]) -> String {
     texts
         .iter()
@@ -73,7 +74,7 @@ pub(super) fn quote_all(texts: &[String]) -> String {
         .join(", ")
 }
 
-/// A JSON pointer.
+/// Formats a JSON pointer.
 pub(super) fn pointer(tokens: &[impl AsRef<str>]) -> String {
     let mut out = String::new();
     for token in tokens {

@@ -1,18 +1,23 @@
-//! References: takes a base URL and a reference, gives the URL meant, as RFC 3986 has it.
+//! Resolves references relative to a base URL, as RFC 3986 defines.
 
-use mainstay_gostd::quote::quote;
 use mainstay_gostd::url::{Component, path_escape, unescape};
 use mainstay_gostd::utf8::to_string_lossy;
 
-/// The part before `#` and the decoded part after it.
-pub(super) fn split(reference: &str) -> Result<(&str, String), String> {
+use super::error::SchemaError;
+
+/// Returns the part before `#` and the decoded part after it.
+pub(super) fn split(reference: &str) -> Result<(&str, String), SchemaError> {
     let (url, fragment) = reference.split_once('#').unwrap_or((reference, ""));
-    let decoded = unescape(fragment.as_bytes(), Component::Fragment)
-        .map_err(|error| format!("error in parsing {}: {error}", quote(reference)))?;
+    let decoded = unescape(fragment.as_bytes(), Component::Fragment).map_err(|reason| {
+        SchemaError::InvalidReference {
+            reference: reference.into(),
+            reason,
+        }
+    })?;
     Ok((url, to_string_lossy(&decoded).into_owned()))
 }
 
-/// `reference` (without its fragment) as seen from `base`.
+/// Resolves `reference`, without its fragment, relative to `base`.
 pub(super) fn join(base: &str, reference: &str) -> String {
     if reference.is_empty() || scheme(reference).is_some() {
         return if reference.is_empty() {
@@ -35,13 +40,13 @@ pub(super) fn join(base: &str, reference: &str) -> String {
     let merged = if reference.starts_with('/') {
         reference.to_owned()
     } else {
-        let folder = path.rfind('/').map_or("/", |at| path.get(..=at).unwrap_or("/"));
-        format!("{folder}{reference}")
+        let directory = path.rfind('/').map_or("/", |at| path.get(..=at).unwrap_or("/"));
+        format!("{directory}{reference}")
     };
     format!("{scheme}://{authority}{}", without_dots(&merged))
 }
 
-/// The part before the first colon, if it is a scheme.
+/// Returns the scheme of a URL.
 pub(super) fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
     let valid = scheme.starts_with(|c: char| c.is_ascii_alphabetic())
@@ -90,7 +95,7 @@ mod tests {
         check("http://a/b/c", "/d", "http://a/d");
         check("http://a/b/c", "//e/f", "http://e/f");
         check("http://a/b/c", "urn:x:y", "urn:x:y");
-        assert_eq!(split("a#b%20c"), Ok(("a", "b c".into())));
+        assert_eq!(split("a#b%20c").unwrap(), ("a", "b c".into()));
         assert!(split("a#%zz").is_err());
     }
 }

@@ -3,7 +3,7 @@
 use regex_syntax::hir::{Class, ClassUnicode, ClassUnicodeRange, HirKind};
 
 use super::cursor::{Cursor, check_utf8};
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 use super::escape::read_escape;
 
 /// A set, and whether it stands for its complement.
@@ -68,7 +68,7 @@ pub(super) fn perl(at: &mut Cursor<'_>, fold: bool) -> Option<ClassUnicode> {
 }
 
 /// `[:alpha:]` inside brackets; `None` where something else comes next.
-fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, SyntaxError> {
+fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let mut rest = *at;
     if !rest.eat(b"[:") {
         return Ok(None);
@@ -86,7 +86,7 @@ fn posix(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, Syntax
 }
 
 /// `\pN`, `\p{Greek}`, `\P{^Lu}`; `None` where something else comes next.
-pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, SyntaxError> {
+pub(super) fn unicode(at: &mut Cursor<'_>, fold: bool) -> Result<Option<ClassUnicode>, RegexError> {
     let negated = match (at.byte(0), at.byte(1)) {
         (Some(b'\\'), Some(b'p')) => false,
         (Some(b'\\'), Some(b'P')) => true,
@@ -151,7 +151,7 @@ fn table(name: &str) -> Option<ClassUnicode> {
 }
 
 /// `[…]`, from the opening bracket on.
-pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode, SyntaxError> {
+pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     let whole = *at;
     at.skip(1);
     let negated = at.eat(b"^");
@@ -165,7 +165,7 @@ pub(super) fn bracketed(at: &mut Cursor<'_>, fold: bool) -> Result<ClassUnicode,
     Ok(signed(class, negated))
 }
 
-fn item(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, SyntaxError> {
+fn item(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     if at.0.len() > 2
         && let Some(class) = posix(at, fold)?
     {
@@ -180,7 +180,7 @@ fn item(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnico
     range(at, whole, fold)
 }
 
-fn range(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, SyntaxError> {
+fn range(at: &mut Cursor<'_>, whole: Cursor<'_>, fold: bool) -> Result<ClassUnicode, RegexError> {
     let start = *at;
     let from = character(at, whole)?;
     let mut to = from;
@@ -203,7 +203,7 @@ pub(super) fn scalars(from: u32, to: u32) -> ClassUnicode {
     ClassUnicode::new(chars.map(|(from, to)| ClassUnicodeRange::new(from, to)))
 }
 
-fn character(at: &mut Cursor<'_>, whole: Cursor<'_>) -> Result<u32, SyntaxError> {
+fn character(at: &mut Cursor<'_>, whole: Cursor<'_>) -> Result<u32, RegexError> {
     match at.peek() {
         None => Err(Reason::MissingBracket.at(whole.0)),
         Some(b'\\') => read_escape(at),

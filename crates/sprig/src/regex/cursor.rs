@@ -1,6 +1,6 @@
 //! Reading an expression from the left: takes bytes, gives characters and the text between two points.
 
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 
 /// What is still to be read. Cheap to copy, so a place to come back to is a copy.
 #[derive(Clone, Copy, Debug)]
@@ -55,7 +55,7 @@ impl<'a> Cursor<'a> {
     }
 
     /// The next character; `None` at the end.
-    pub(super) fn next(&mut self) -> Result<Option<char>, SyntaxError> {
+    pub(super) fn next(&mut self) -> Result<Option<char>, RegexError> {
         let chunk = self.first(4);
         // A character may end before the fourth byte: what is valid in front counts.
         let valid = chunk.utf8_chunks().next().map_or("", |chunk| chunk.valid());
@@ -71,7 +71,7 @@ impl<'a> Cursor<'a> {
 }
 
 /// Fails where `text` is not UTF-8, quoting from the first bad byte.
-pub(super) fn check_utf8(text: &[u8]) -> Result<&str, SyntaxError> {
+pub(super) fn check_utf8(text: &[u8]) -> Result<&str, RegexError> {
     std::str::from_utf8(text)
         .map_err(|error| Reason::Utf8.at(text.get(error.valid_up_to()..).unwrap_or_default()))
 }

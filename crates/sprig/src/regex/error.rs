@@ -5,7 +5,7 @@ use mainstay_gostd::utf8::to_string_lossy;
 /// A refused expression.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("error parsing regexp: {reason}: `{part}`")]
-pub(crate) struct SyntaxError {
+pub struct RegexError {
     reason: Reason,
     part: String,
 }
@@ -45,8 +45,8 @@ pub(super) enum Reason {
 
 impl Reason {
     /// The error that quotes `part` of the expression.
-    pub(super) fn at(self, part: &[u8]) -> SyntaxError {
-        SyntaxError {
+    pub(super) fn at(self, part: &[u8]) -> RegexError {
+        RegexError {
             reason: self,
             part: to_string_lossy(part).into_owned(),
         }

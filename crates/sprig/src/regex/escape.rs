@@ -1,10 +1,10 @@
 //! Backslash escapes that stand for one character: takes the text from the backslash on, gives the code point.
 
 use super::cursor::Cursor;
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 
 /// The code point, which may be a surrogate: Go accepts one, and nothing matches it.
-pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, SyntaxError> {
+pub(super) fn read_escape(at: &mut Cursor<'_>) -> Result<u32, RegexError> {
     let start = *at;
     at.skip(1);
     if at.is_empty() {
@@ -40,7 +40,7 @@ fn octal(at: &mut Cursor<'_>, first: char) -> Option<u32> {
     Some(value)
 }
 
-fn hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
+fn hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
     let Some(first) = at.next()? else { return Ok(None) };
     if first == '{' {
         return braced(at);
@@ -49,7 +49,7 @@ fn hexadecimal(at: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
     Ok(high.zip(low).map(|(high, low)| high * 16 + low))
 }
 
-fn braced(at: &mut Cursor<'_>) -> Result<Option<u32>, SyntaxError> {
+fn braced(at: &mut Cursor<'_>) -> Result<Option<u32>, RegexError> {
     let mut value = None;
     loop {
         let Some(c) = at.next()? else { return Ok(None) };

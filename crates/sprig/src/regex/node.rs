@@ -2,7 +2,7 @@
 
 use regex_syntax::hir::Hir;
 
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 
 /// Instructions Go would compile at most.
 const MAX_SIZE: u64 = (128 << 20) / 40;
@@ -144,7 +144,7 @@ impl Node {
     }
 
     /// Fails where the piece is larger or deeper than `whole` may be.
-    pub(super) fn check(&self, whole: &[u8]) -> Result<(), SyntaxError> {
+    pub(super) fn check(&self, whole: &[u8]) -> Result<(), RegexError> {
         if self.size > MAX_SIZE {
             return Err(Reason::Large.at(whole));
         }

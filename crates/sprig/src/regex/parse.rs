@@ -5,7 +5,7 @@ use regex_syntax::hir::{Capture, Class, Dot, Hir, Look, Repetition};
 
 use super::class;
 use super::cursor::{Cursor, check_utf8};
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 use super::escape::read_escape;
 use super::node::{Node, Repeat};
 
@@ -19,7 +19,7 @@ pub(super) struct Parsed {
 }
 
 /// Reads `text`.
-pub(super) fn parse(text: &[u8]) -> Result<Parsed, SyntaxError> {
+pub(super) fn parse(text: &[u8]) -> Result<Parsed, RegexError> {
     Parser::new(text).run()
 }
 
@@ -88,7 +88,7 @@ impl<'a> Parser<'a> {
         }
     }
 
-    fn run(mut self) -> Result<Parsed, SyntaxError> {
+    fn run(mut self) -> Result<Parsed, RegexError> {
         let mut last_repeat = None;
         while let Some(byte) = self.at.peek() {
             let start = self.at;
@@ -107,7 +107,7 @@ impl<'a> Parser<'a> {
     }
 
     /// Reads one element; says whether it was a repetition, which may not follow another.
-    fn step(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, SyntaxError> {
+    fn step(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         match byte {
             b'(' if self.at.byte(1) == Some(b'?') => self.perl_group()?,
             b'(' => {
@@ -160,18 +160,18 @@ impl<'a> Parser<'a> {
         Ok(false)
     }
 
-    fn push(&mut self, node: Node) -> Result<(), SyntaxError> {
+    fn push(&mut self, node: Node) -> Result<(), RegexError> {
         node.check(self.whole)?;
         self.frame.sequence.push(node);
         Ok(())
     }
 
-    fn look(&mut self, look: Look, bytes: usize) -> Result<(), SyntaxError> {
+    fn look(&mut self, look: Look, bytes: usize) -> Result<(), RegexError> {
         self.at.skip(bytes);
         self.push(Node::leaf(Hir::look(look)))
     }
 
-    fn literal(&mut self, code: u32) -> Result<(), SyntaxError> {
+    fn literal(&mut self, code: u32) -> Result<(), RegexError> {
         let class = match char::from_u32(code) {
             Some(c) => class::set(&[(c, c)], self.flags.fold),
             None => class::scalars(code, code),
@@ -190,7 +190,7 @@ impl<'a> Parser<'a> {
         self.around.push(std::mem::replace(&mut self.frame, frame));
     }
 
-    fn close(&mut self) -> Result<(), SyntaxError> {
+    fn close(&mut self) -> Result<(), RegexError> {
         let outer = self
             .around
             .pop()
@@ -213,7 +213,7 @@ impl<'a> Parser<'a> {
         self.push(node)
     }
 
-    fn star(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<(), SyntaxError> {
+    fn star(&mut self, byte: u8, last_repeat: Option<Cursor<'a>>) -> Result<(), RegexError> {
         let before = self.at;
         self.at.skip(1);
         let (min, max) = match byte {
@@ -233,7 +233,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `{2}`, `{2,}`, `{2,5}`; anything else is a brace that stands for itself.
-    fn counted(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, SyntaxError> {
+    fn counted(&mut self, last_repeat: Option<Cursor<'a>>) -> Result<bool, RegexError> {
         let before = self.at;
         let Some((min, max)) = counts(&mut self.at) else {
             self.at = before;
@@ -262,7 +262,7 @@ impl<'a> Parser<'a> {
         repeat: Repeat,
         before: Cursor<'a>,
         last_repeat: Option<Cursor<'a>>,
-    ) -> Result<(), SyntaxError> {
+    ) -> Result<(), RegexError> {
         let lazy = self.at.eat(b"?") != self.flags.lazy;
         if let Some(last) = last_repeat {
             return Err(Reason::RepeatOp.at(last.until(self.at)));
@@ -286,7 +286,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn backslash(&mut self) -> Result<(), SyntaxError> {
+    fn backslash(&mut self) -> Result<(), RegexError> {
         match self.at.byte(1) {
             Some(b'A') => return self.look(Look::Start, 2),
             Some(b'z') => return self.look(Look::End, 2),
@@ -309,7 +309,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `\Q…\E`, whose end may be missing.
-    fn quoted(&mut self) -> Result<(), SyntaxError> {
+    fn quoted(&mut self) -> Result<(), RegexError> {
         self.at.skip(2);
         let len = self.at.find(b"\\E").unwrap_or(self.at.0.len());
         let mut inside = Cursor(self.at.first(len));
@@ -321,7 +321,7 @@ impl<'a> Parser<'a> {
     }
 
     /// `(?P<name>`, `(?<name>`, `(?i)`, `(?i:`.
-    fn perl_group(&mut self) -> Result<(), SyntaxError> {
+    fn perl_group(&mut self) -> Result<(), RegexError> {
         let start = self.at;
         let p = start.0.len() > 4 && start.starts_with(b"(?P<");
         let plain = start.0.len() > 3 && start.starts_with(b"(?<");
@@ -341,7 +341,7 @@ impl<'a> Parser<'a> {
         Ok(())
     }
 
-    fn flag_group(&mut self) -> Result<(), SyntaxError> {
+    fn flag_group(&mut self) -> Result<(), RegexError> {
         let start = self.at;
         self.at.skip(2);
         let mut flags = self.flags;

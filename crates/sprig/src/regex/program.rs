@@ -11,7 +11,7 @@ use regex_automata::Input;
 use regex_automata::meta::Regex;
 use regex_automata::util::captures::Captures;
 
-use super::error::{Reason, SyntaxError};
+use super::error::{Reason, RegexError};
 use super::parse::parse;
 
 /// Bytes one compiled expression may take.
@@ -42,14 +42,14 @@ thread_local! {
 
 impl Program {
     /// The program of `text`, compiled at most once while it is remembered.
-    pub(crate) fn of(text: &[u8]) -> Result<Rc<Self>, SyntaxError> {
+    pub(crate) fn of(text: &[u8]) -> Result<Rc<Self>, RegexError> {
         MEMORY.with_borrow_mut(|memory| match memory.programs.get(text) {
             Some(program) => Ok(Rc::clone(program)),
             None => memory.add(text),
         })
     }
 
-    fn compile(text: &[u8]) -> Result<Self, SyntaxError> {
+    fn compile(text: &[u8]) -> Result<Self, RegexError> {
         let parsed = parse(text)?;
         let config = Regex::config()
             .nfa_size_limit(Some(MAX_COMPILED))
@@ -72,7 +72,7 @@ impl Program {
 }
 
 impl Memory {
-    fn add(&mut self, text: &[u8]) -> Result<Rc<Program>, SyntaxError> {
+    fn add(&mut self, text: &[u8]) -> Result<Rc<Program>, RegexError> {
         let program = Rc::new(Program::compile(text)?);
         let bytes = program.regex.memory_usage();
         if self.programs.len() >= MAX_REMEMBERED || self.bytes + bytes > MAX_REMEMBERED_BYTES {

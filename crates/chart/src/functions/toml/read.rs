@@ -1,5 +1,4 @@
-//! TOML to a value: one pass over the text, tables built as their headers come. Errors are worded and placed as in Go for
-//! the mistakes people make; dates and times stay text.
+//! Parses TOML in one pass. Common errors have the texts and positions of the Go library; dates and times stay text.
 
 mod scalar;
 mod tree;
@@ -8,8 +7,38 @@ use mainstay_template::Value;
 
 use tree::{Node, Table};
 
-/// The document as a map, or the error with its line.
-pub(in crate::functions) fn read(text: &str) -> Result<Value, String> {
+/// A document that is not valid TOML, with the message of the Go library.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("toml: line {line}{}: {}", last_key_text(.last_key), .problem.0)]
+pub(in crate::functions) struct TomlError {
+    line: usize,
+    last_key: String,
+    problem: Problem,
+}
+
+fn last_key_text(key: &str) -> String {
+    if key.is_empty() {
+        return String::new();
+    }
+    format!(" (last key {})", mainstay_gostd::quote::quote(key))
+}
+
+/// An error message without its position.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Problem(String);
+
+impl From<&str> for Problem {
+    fn from(text: &str) -> Self {
+        Self(text.into())
+    }
+}
+
+fn problem<T>(text: String) -> Result<T, Problem> {
+    Err(Problem(text))
+}
+
+/// Parses a document into a map.
+pub(in crate::functions) fn read(text: &str) -> Result<Value, TomlError> {
     let mut reader = Reader {
         chars: text.chars().collect(),
         at: 0,
@@ -18,14 +47,20 @@ pub(in crate::functions) fn read(text: &str) -> Result<Value, String> {
         last_key: String::new(),
     };
     let mut root = Table::default();
-    let problem = reader.document(&mut root);
-    problem.map_err(|problem| reader.located(&problem))?;
-    Ok(root.into_value())
+    match reader.document(&mut root) {
+        Ok(()) => Ok(root.into_value()),
+        Err(problem) => Err(TomlError {
+            line: reader.line,
+            last_key: reader.last_key,
+            problem,
+        }),
+    }
 }
 
-/// Arrays, tables and key parts nested more deeply than this are refused.
+/// Maximum nesting of arrays, tables and key parts.
 const MAX_DEPTH: usize = 200;
 
+/// The state of the parser.
 struct Reader {
     chars: Vec<char>,
     at: usize,
@@ -35,17 +70,6 @@ struct Reader {
 }
 
 impl Reader {
-    fn located(&self, problem: &str) -> String {
-        let line = self.line;
-        match self.last_key.as_str() {
-            "" => format!("toml: line {line}: {problem}"),
-            key => format!(
-                "toml: line {line} (last key {}): {problem}",
-                mainstay_gostd::quote::quote(key)
-            ),
-        }
-    }
-
     fn peek(&self) -> Option<char> {
         self.chars.get(self.at).copied()
     }
@@ -76,7 +100,7 @@ impl Reader {
         }
     }
 
-    /// White space, line breaks and comments.
+    /// Skips white space, line breaks and comments.
     fn gap(&mut self) {
         loop {
             match self.peek() {
@@ -95,20 +119,20 @@ impl Reader {
         }
     }
 
-    fn document(&mut self, root: &mut Table) -> Result<(), String> {
-        let mut here: Vec<String> = Vec::new();
+    fn document(&mut self, root: &mut Table) -> Result<(), Problem> {
+        let mut table: Vec<String> = Vec::new();
         loop {
             self.gap();
             match self.peek() {
                 None => return Ok(()),
-                Some('[') => here = self.header(root)?,
-                Some(_) => self.pair(root, &here)?,
+                Some('[') => table = self.header(root)?,
+                Some(_) => self.pair(root, &table)?,
             }
             self.end_of_line()?;
         }
     }
 
-    fn end_of_line(&mut self) -> Result<(), String> {
+    fn end_of_line(&mut self) -> Result<(), Problem> {
         self.blanks();
         match self.peek() {
             Some('#') => self.comment(),
@@ -116,7 +140,7 @@ impl Reader {
             Some('\r') if self.chars.get(self.at + 1) == Some(&'\n') => {}
             Some(c) => {
                 let c = quote_char(c);
-                return Err(format!(
+                return problem(format!(
                     "expected a top-level item to end with a newline, comment, or EOF, but got {c} instead"
                 ));
             }
@@ -124,13 +148,13 @@ impl Reader {
         Ok(())
     }
 
-    fn header(&mut self, root: &mut Table) -> Result<Vec<String>, String> {
+    fn header(&mut self, root: &mut Table) -> Result<Vec<String>, Problem> {
         self.at += 1;
         let is_list = self.eat("[");
         let path = self.header_path()?;
         if is_list && !self.eat("]") {
             let found = self.peek().map_or("EOF".into(), quote_char);
-            return Err(format!(
+            return problem(format!(
                 "expected end of table array name delimiter ']', but got {found} instead"
             ));
         }
@@ -142,7 +166,7 @@ impl Reader {
         Ok(path)
     }
 
-    fn header_path(&mut self) -> Result<Vec<String>, String> {
+    fn header_path(&mut self) -> Result<Vec<String>, Problem> {
         let mut path = Vec::new();
         loop {
             self.blanks();
@@ -157,7 +181,7 @@ impl Reader {
                 Some(']') => return Ok(path),
                 Some('.') => return Err("keys are nested too deeply".into()),
                 Some(c) => {
-                    return Err(format!(
+                    return problem(format!(
                         "expected '.' or ']' to end table name, but got {} instead",
                         quote_char(c)
                     ));
@@ -167,8 +191,8 @@ impl Reader {
         }
     }
 
-    /// `key = value` in the table at `path`.
-    fn pair(&mut self, root: &mut Table, path: &[String]) -> Result<(), String> {
+    /// Parses `key = value` in the table at `path`.
+    fn pair(&mut self, root: &mut Table, path: &[String]) -> Result<(), Problem> {
         let key = self.key()?;
         let whole: Vec<&str> = path.iter().chain(&key).map(String::as_str).collect();
         self.last_key = whole.join(".");
@@ -178,7 +202,7 @@ impl Reader {
         Ok(())
     }
 
-    fn key(&mut self) -> Result<Vec<String>, String> {
+    fn key(&mut self) -> Result<Vec<String>, Problem> {
         let mut parts = Vec::new();
         loop {
             self.blanks();
@@ -199,13 +223,13 @@ impl Reader {
                 None => return Err("unexpected EOF; expected key separator '='".into()),
                 Some(c) => {
                     self.line -= usize::from(c == '\n');
-                    return Err(format!("expected '.' or '=', but got {} instead", quote_char(c)));
+                    return problem(format!("expected '.' or '=', but got {} instead", quote_char(c)));
                 }
             }
         }
     }
 
-    fn key_part(&mut self) -> Result<String, String> {
+    fn key_part(&mut self) -> Result<String, Problem> {
         match self.peek() {
             Some('"') => self.basic_string(),
             Some('\'') => self.literal_string(),
@@ -226,13 +250,15 @@ impl Reader {
                 match (part.is_empty(), self.peek()) {
                     (false, _) => Ok(part),
                     (true, None) => Err("unexpected EOF; expected key separator '='".into()),
-                    (true, Some(c)) => Err(format!("expected '.' or '=', but got {} instead", quote_char(c))),
+                    (true, Some(c)) => {
+                        problem(format!("expected '.' or '=', but got {} instead", quote_char(c)))
+                    }
                 }
             }
         }
     }
 
-    fn value(&mut self) -> Result<Node, String> {
+    fn value(&mut self) -> Result<Node, Problem> {
         self.blanks();
         match self.peek() {
             None => Err("unexpected EOF; expected value".into()),
@@ -244,13 +270,13 @@ impl Reader {
             Some('\'') => self.literal_string().map(string),
             Some('.') => Err("floats must start with a digit, not '.'".into()),
             Some(c @ ('\n' | '\r' | ',' | ']' | '}' | '=' | '#')) => {
-                Err(format!("expected value but found {} instead", quote_char(c)))
+                problem(format!("expected value but found {} instead", quote_char(c)))
             }
             Some(_) => scalar::scalar(&self.word()).map(Node::Leaf),
         }
     }
 
-    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<Node, String>) -> Result<Node, String> {
+    fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<Node, Problem>) -> Result<Node, Problem> {
         if self.depth >= MAX_DEPTH {
             return Err("values are nested too deeply".into());
         }
@@ -260,7 +286,7 @@ impl Reader {
         result
     }
 
-    /// An unquoted value; a date may be followed by one blank and a time.
+    /// Reads an unquoted value; a date may be followed by one blank and a time.
     fn word(&mut self) -> String {
         let mut word = String::new();
         while let Some(c) = self.peek() {
@@ -276,7 +302,7 @@ impl Reader {
         word
     }
 
-    fn array(&mut self) -> Result<Node, String> {
+    fn array(&mut self) -> Result<Node, Problem> {
         self.at += 1;
         let mut items = Vec::new();
         loop {
@@ -292,7 +318,7 @@ impl Reader {
                 Some(']') => break,
                 other => {
                     let found = other.map_or("end of file".into(), quote_char);
-                    return Err(format!(
+                    return problem(format!(
                         "expected a comma (',') or array terminator (']'), but got {found}"
                     ));
                 }
@@ -302,7 +328,7 @@ impl Reader {
         Ok(Node::Array(items))
     }
 
-    fn inline_table(&mut self) -> Result<Node, String> {
+    fn inline_table(&mut self) -> Result<Node, Problem> {
         self.at += 1;
         let outer = self.last_key.clone();
         let mut table = Table::default();
@@ -324,7 +350,7 @@ impl Reader {
                 Some('}') => break,
                 other => {
                     let found = other.map_or("end of file".into(), quote_char);
-                    return Err(format!(
+                    return problem(format!(
                         "expected a comma or an inline table terminator '}}', but got {found} instead"
                     ));
                 }
@@ -341,7 +367,7 @@ fn string(text: String) -> Node {
     Node::Leaf(Value::string(text))
 }
 
-/// A character as Go's `%q` shows a rune.
+/// Quotes a character as Go's `%q` does for a rune.
 fn quote_char(c: char) -> String {
     let quoted = mainstay_gostd::quote::quote(&c.to_string());
     let inner = quoted.trim_matches('"');

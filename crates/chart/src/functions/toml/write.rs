@@ -1,10 +1,10 @@
-//! A value to TOML: tables are indented, simple keys come before tables, lists of tables become `[[…]]`.
+//! Writes values as TOML: tables are indented, simple keys precede tables, lists of tables are written as `[[…]]`.
 
 use std::fmt::Write;
 
 use mainstay_template::{Failure, List, Map, Meter, Str, Value};
 
-/// The text of `value`, or what Go's encoder says about it.
+/// Returns the text of `value`, or the error of Go's encoder.
 pub(in crate::functions) fn write(value: &Value, meter: &mut Meter) -> Result<String, Failure> {
     let mut writer = Writer {
         out: String::new(),
@@ -15,13 +15,14 @@ pub(in crate::functions) fn write(value: &Value, meter: &mut Meter) -> Result<St
     Ok(writer.out)
 }
 
+/// The state of the writer.
 struct Writer<'a> {
     out: String,
     key: Vec<Str>,
     meter: &'a mut Meter,
 }
 
-/// What decides where a value is written.
+/// Kind of a value, which decides its position.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     Nil,
@@ -48,7 +49,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Goes one level down, if there is one left.
+    /// Runs `run` one level deeper, within the depth limit.
     fn deeper(&mut self, run: impl FnOnce(&mut Self) -> Result<(), Failure>) -> Result<(), Failure> {
         self.meter.consume_fuel(1)?;
         self.meter.enter()?;
@@ -161,7 +162,7 @@ impl Writer<'_> {
         Ok(())
     }
 
-    /// A nil entry is left out, but not the comma that was to follow its predecessor.
+    /// Writes an inline table. Like the Go library, it omits a nil entry but not the comma before it.
     fn inline_table(&mut self, map: &Map) -> Result<(), Failure> {
         let (simple, tables) = partition(map, self.meter)?;
         self.out.push('{');
@@ -188,7 +189,7 @@ impl Writer<'_> {
 
 type Entries = Vec<(Str, Value)>;
 
-/// The entries of a map, simple ones and tables apart, each by key.
+/// Returns the simple entries and the tables of a map, each sorted by key.
 fn partition(map: &Map, meter: &mut Meter) -> Result<(Entries, Entries), Failure> {
     let (mut simple, mut tables) = (Entries::new(), Entries::new());
     for (key, value) in map.entries().iter() {

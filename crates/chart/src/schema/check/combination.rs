@@ -1,4 +1,4 @@
-//! Keywords that join schemas: all of, any of, one of, not, if.
+//! Keywords that combine schemas: `allOf`, `anyOf`, `oneOf`, `not`, `if`.
 
 use super::{Checker, Visit};
 use crate::schema::number::show_count;
@@ -49,8 +49,8 @@ impl Checker<'_> {
                 continue;
             }
             matched = true;
-            // What is left unjudged needs every branch.
-            if visit.open.is_empty() {
+            // Unevaluated properties and items depend on every branch.
+            if visit.unevaluated.is_empty() {
                 break;
             }
         }
@@ -62,14 +62,14 @@ impl Checker<'_> {
     pub(super) fn one_of(&self, visit: &mut Visit<'_, '_>) {
         let mut failures = Vec::new();
         let mut matched = None;
-        for (place, schema) in visit.node.one_of.iter().enumerate() {
+        for (index, schema) in visit.node.one_of.iter().enumerate() {
             match (self.same(visit, *schema, "", matched.is_some()), matched) {
                 (Err(failure), None) => failures.push(failure),
                 (Err(_), Some(_)) => {}
-                (Ok(()), None) => matched = Some(place),
+                (Ok(()), None) => matched = Some(index),
                 (Ok(()), Some(first)) => {
-                    let (first, place) = (show_count(first as i64), show_count(place as i64));
-                    visit.fail(format!("'oneOf' failed, subschemas {first}, {place} matched"));
+                    let (first, second) = (show_count(first as i64), show_count(index as i64));
+                    visit.fail(format!("'oneOf' failed, subschemas {first}, {second} matched"));
                     break;
                 }
             }

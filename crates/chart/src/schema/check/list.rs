@@ -1,4 +1,4 @@
-//! Keywords for arrays: how many items, of which kind, each once.
+//! Keywords for arrays.
 
 use super::value::duplicates;
 use crate::schema::number::show_count;
@@ -32,16 +32,16 @@ impl Checker<'_> {
     }
 
     pub(super) fn items(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
-        let (schemas, judged): (Vec<NodeId>, usize) = match &visit.node.items {
+        let (schemas, evaluated): (Vec<NodeId>, usize) = match &visit.node.items {
             None => (Vec::new(), 0),
             Some(Items::All(schema)) => (vec![*schema; items.len()], items.len()),
-            Some(Items::ByPlace(list)) => (
+            Some(Items::ByPosition(list)) => (
                 list.iter().take(items.len()).copied().collect(),
                 list.len().min(items.len()),
             ),
         };
         self.each(visit, items, &schemas, 0);
-        let rest = items.get(judged..).unwrap_or_default();
+        let rest = items.get(evaluated..).unwrap_or_default();
         match visit.node.additional_items {
             Some(Extra::Allowed(false)) if !rest.is_empty() => {
                 visit.fail(format!(
@@ -49,7 +49,7 @@ impl Checker<'_> {
                     show_count(rest.len() as i64)
                 ));
             }
-            // Go counts these from zero again.
+            // The Go library numbers these from zero again.
             Some(Extra::Schema(schema)) => self.each(visit, rest, &vec![schema; rest.len()], 0),
             _ => {}
         }
@@ -71,8 +71,8 @@ impl Checker<'_> {
     }
 
     pub(super) fn each(&self, visit: &mut Visit<'_, '_>, items: &[Value], schemas: &[NodeId], from: usize) {
-        for (place, (item, schema)) in items.iter().zip(schemas).enumerate() {
-            let result = self.part(visit, *schema, item, (from + place).to_string());
+        for (index, (item, schema)) in items.iter().zip(schemas).enumerate() {
+            let result = self.part(visit, *schema, item, (from + index).to_string());
             visit.failures.extend(result.err());
         }
     }
@@ -80,22 +80,22 @@ impl Checker<'_> {
     pub(super) fn contains(&self, visit: &mut Visit<'_, '_>, items: &[Value]) {
         let Some(schema) = visit.node.contains else { return };
         let (mut failures, mut matched) = (Vec::new(), Vec::new());
-        for (place, item) in items.iter().enumerate() {
-            if let Err(failure) = self.part(visit, schema, item, place.to_string()) {
+        for (index, item) in items.iter().enumerate() {
+            if let Err(failure) = self.part(visit, schema, item, index.to_string()) {
                 failures.push(failure);
                 continue;
             }
-            matched.push(place);
+            matched.push(index);
             if visit.node.draft >= Draft::D2020 {
-                visit.open.items.remove(&place);
+                visit.unevaluated.items.remove(&index);
             }
         }
         let count = matched.len() as i64;
-        let places = matched.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
-        let bound = |least: &str, want: i64| {
+        let indexes = matched.iter().map(usize::to_string).collect::<Vec<_>>().join(" ");
+        let bound = |limit: &str, want: i64| {
             let (want, count) = (show_count(want), show_count(count));
             format!(
-                "{least} {want} items required to match contains schema, but matched {count} items at {places}"
+                "{limit} {want} items required to match contains schema, but matched {count} items at {indexes}"
             )
         };
         match visit.node.min_contains {

@@ -1,4 +1,4 @@
-//! Keywords for objects: what a map must and must not have.
+//! Keywords for objects.
 
 use super::value::missing;
 use crate::schema::outcome::{Failure, Kind, quote, quote_all};
@@ -6,7 +6,7 @@ use mainstay_yaml::{Map, Value};
 
 use super::{Checker, Scope, Visit};
 use crate::schema::draft::Draft;
-use crate::schema::node::{Extra, Needs, NodeId};
+use crate::schema::node::{Extra, NodeId, Requirement};
 
 impl Checker<'_> {
     pub(super) fn object(&self, visit: &mut Visit<'_, '_>, map: &Map) {
@@ -32,11 +32,11 @@ impl Checker<'_> {
         if node.draft == Draft::D6 {
             return;
         }
-        let asked = node
+        let applicable = node
             .dependent_schemas
             .iter()
             .filter(|(name, _)| map.contains_key(*name));
-        for (_, schema) in asked {
+        for (_, schema) in applicable {
             let result = self.same(visit, *schema, "", false);
             visit.failures.extend(result.err());
         }
@@ -50,15 +50,15 @@ impl Checker<'_> {
     }
 
     pub(super) fn dependencies(&self, visit: &mut Visit<'_, '_>, map: &Map) {
-        for (name, needs) in visit
+        for (name, requirement) in visit
             .node
             .dependencies
             .iter()
             .filter(|(name, _)| map.contains_key(*name))
         {
-            match needs {
-                Needs::Names(names) => visit.fail_if_missing(map, name, names),
-                Needs::Schema(schema) => {
+            match requirement {
+                Requirement::Names(names) => visit.fail_if_missing(map, name, names),
+                Requirement::Schema(schema) => {
                     let result = self.same(visit, *schema, "", false);
                     visit.failures.extend(result.err());
                 }
@@ -68,7 +68,7 @@ impl Checker<'_> {
 
     pub(super) fn properties(&self, visit: &mut Visit<'_, '_>, map: &Map) {
         let node = visit.node;
-        let mut refused = Vec::new();
+        let mut additional = Vec::new();
         for (name, value) in map {
             if visit.done() {
                 return;
@@ -83,7 +83,7 @@ impl Checker<'_> {
                 match node.additional_properties {
                     None => continue,
                     Some(Extra::Allowed(true)) => {}
-                    Some(Extra::Allowed(false)) => refused.push(name.clone()),
+                    Some(Extra::Allowed(false)) => additional.push(name.clone()),
                     Some(Extra::Schema(schema)) => schemas.push(schema),
                 }
             }
@@ -91,17 +91,17 @@ impl Checker<'_> {
                 let result = self.part(visit, schema, value, name.clone());
                 visit.failures.extend(result.err());
             }
-            visit.open.properties.remove(name);
+            visit.unevaluated.properties.remove(name);
         }
-        if !refused.is_empty() {
+        if !additional.is_empty() {
             visit.fail(format!(
                 "additional properties {} not allowed",
-                quote_all(&refused)
+                quote_all(&additional)
             ));
         }
     }
 
-    /// A name is judged as a document of its own.
+    /// Each name is validated as a separate document.
     pub(super) fn property_names(&self, visit: &mut Visit<'_, '_>, map: &Map) {
         let Some(schema) = visit.node.property_names else {
             return;

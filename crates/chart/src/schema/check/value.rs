@@ -1,4 +1,4 @@
-//! Values as a schema sees them: their type, their equality, their text in a complaint.
+//! Type, equality and display of values.
 
 use crate::go;
 use crate::schema::number::{compare, is_integer};
@@ -6,12 +6,12 @@ use crate::schema::outcome::quote;
 use mainstay_yaml::{Map, Value};
 use std::collections::BTreeMap;
 
-/// The first pair of equal items. Sorting by kind and text first keeps a long list from costing its square.
+/// Returns the first pair of equal items. Comparing fingerprints avoids quadratic cost for long lists.
 pub(super) fn duplicates(items: &[Value]) -> Option<(usize, usize)> {
     let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-    items.iter().enumerate().find_map(|(place, item)| {
-        let known = seen.insert(fingerprint(item), place);
-        known.map(|first| (first, place))
+    items.iter().enumerate().find_map(|(index, item)| {
+        let known = seen.insert(fingerprint(item), index);
+        known.map(|first| (first, index))
     })
 }
 
@@ -34,7 +34,7 @@ pub(super) fn has_type(value: &Value, types: &[&str]) -> bool {
     types.contains(&type_of(value)) || (types.contains(&"integer") && is_integer(value))
 }
 
-/// Numbers are equal whatever their type.
+/// Whether two values are equal; numbers are compared regardless of their type.
 pub(super) fn equal(left: &Value, right: &Value) -> bool {
     match (left, right) {
         (Value::List(left), Value::List(right)) => {
@@ -52,7 +52,7 @@ pub(super) fn equal(left: &Value, right: &Value) -> bool {
     }
 }
 
-/// A text that equal values share and others do not.
+/// Returns a text that is the same for equal values only.
 pub(super) fn fingerprint(value: &Value) -> String {
     match value {
         Value::List(items) => format!(
@@ -80,13 +80,13 @@ pub(super) fn enum_text(allowed: &[Value]) -> String {
         _ if allowed.iter().any(compound) => "'enum' failed".into(),
         [one] => format!("value must be {}", display(one)),
         _ => {
-            let shown: Vec<_> = allowed.iter().map(display).collect();
-            format!("value must be one of {}", shown.join(", "))
+            let texts: Vec<_> = allowed.iter().map(display).collect();
+            format!("value must be one of {}", texts.join(", "))
         }
     }
 }
 
-/// A value in a complaint.
+/// Formats a value for a message.
 pub(super) fn display(value: &Value) -> String {
     match value {
         Value::String(text) => quote(text),

@@ -3,10 +3,10 @@
 use mainstay_gostd::quote::quote;
 use mainstay_template::Value;
 
-use super::Reader;
+use super::{Problem, Reader, problem};
 
-/// An unquoted value.
-pub(super) fn scalar(word: &str) -> Result<Value, String> {
+/// Parses an unquoted value.
+pub(super) fn scalar(word: &str) -> Result<Value, Problem> {
     match word {
         "true" => return Ok(Value::Bool(true)),
         "false" => return Ok(Value::Bool(false)),
@@ -19,7 +19,7 @@ pub(super) fn scalar(word: &str) -> Result<Value, String> {
         return Ok(Value::string(date(word)));
     }
     if !word.starts_with(|c: char| c.is_ascii_digit() || matches!(c, '+' | '-')) {
-        return Err(format!("expected value but found {} instead", quote(word)));
+        return problem(format!("expected value but found {} instead", quote(word)));
     }
     if let Some((radix, digits)) = radix(word) {
         let clean = underscores(word, digits, "integer")?;
@@ -40,11 +40,11 @@ fn radix(word: &str) -> Option<(u32, &str)> {
         .find_map(|(mark, radix)| Some((*radix, word.strip_prefix(mark)?)))
 }
 
-fn integer(word: &str) -> Result<Value, String> {
+fn integer(word: &str) -> Result<Value, Problem> {
     let clean = underscores(word, word, "integer")?;
     let digits = clean.trim_start_matches(['+', '-']);
     if digits.len() > 1 && digits.starts_with('0') {
-        return Err(format!(
+        return problem(format!(
             "Invalid integer {}: cannot have leading zeroes",
             quote(word)
         ));
@@ -54,25 +54,25 @@ fn integer(word: &str) -> Result<Value, String> {
         if digits.chars().all(|c| c.is_ascii_digit()) && !digits.is_empty() {
             out_of_range(word, "int64")
         } else {
-            format!("expected value but found {} instead", quote(word))
+            Problem(format!("expected value but found {} instead", quote(word)))
         }
     })
 }
 
-fn float(word: &str) -> Result<Value, String> {
+fn float(word: &str) -> Result<Value, Problem> {
     let clean = underscores(word, word, "float")?;
     let digits = clean.trim_start_matches(['+', '-']);
     let zeroes =
         digits.len() > 1 && digits.starts_with('0') && !digits.starts_with("0.") && !digits.starts_with("0e");
     if zeroes {
-        return Err(format!(
+        return problem(format!(
             "Invalid float {}: cannot have leading zeroes",
             quote(word)
         ));
     }
     let bare_dot = digits.ends_with('.') || digits.contains(".e") || digits.contains(".E");
     if bare_dot {
-        return Err(format!(
+        return problem(format!(
             "Invalid float {}: '.' must be followed by one or more digits",
             quote(word)
         ));
@@ -80,14 +80,14 @@ fn float(word: &str) -> Result<Value, String> {
     match clean.parse::<f64>() {
         Ok(value) if value.is_finite() => Ok(Value::Float(value)),
         Ok(_) => Err(out_of_range(word, "float64")),
-        Err(_) => Err(format!("Invalid float value: {}", quote(word))),
+        Err(_) => problem(format!("Invalid float value: {}", quote(word))),
     }
 }
 
-/// The digits without underscores, each of which must stand between two of them.
-fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, String> {
+/// Removes underscores, each of which must be between two digits.
+fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, Problem> {
     let chars: Vec<char> = digits.chars().collect();
-    let lonely = |index: usize| {
+    let misplaced = |index: usize| {
         let around = [index.checked_sub(1), Some(index + 1)];
         !around.iter().all(|at| {
             at.and_then(|at| chars.get(at))
@@ -97,9 +97,9 @@ fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, String> {
     if chars
         .iter()
         .enumerate()
-        .any(|(index, c)| *c == '_' && lonely(index))
+        .any(|(index, c)| *c == '_' && misplaced(index))
     {
-        return Err(format!(
+        return problem(format!(
             "Invalid {kind} {}: underscores must be surrounded by digits",
             quote(word)
         ));
@@ -107,31 +107,31 @@ fn underscores(word: &str, digits: &str, kind: &str) -> Result<String, String> {
     Ok(digits.replace('_', ""))
 }
 
-fn out_of_range(word: &str, size: &str) -> String {
-    format!("{word} is out of range for {size}")
+fn out_of_range(word: &str, size: &str) -> Problem {
+    Problem(format!("{word} is out of range for {size}"))
 }
 
 /// `2006-01-02`.
 pub(super) fn is_date(word: &str) -> bool {
-    shaped(word, "dddd-dd-dd")
+    has_shape(word, "dddd-dd-dd")
 }
 
 fn is_time(word: &str) -> bool {
-    shaped(word.get(..5).unwrap_or_default(), "dd:dd")
+    has_shape(word.get(..5).unwrap_or_default(), "dd:dd")
 }
 
-fn shaped(word: &str, shape: &str) -> bool {
-    let fits = |(c, want): (char, char)| {
+fn has_shape(word: &str, shape: &str) -> bool {
+    let matches = |(c, want): (char, char)| {
         if want == 'd' {
             c.is_ascii_digit()
         } else {
             c == want
         }
     };
-    word.len() == shape.len() && word.chars().zip(shape.chars()).all(fits)
+    word.len() == shape.len() && word.chars().zip(shape.chars()).all(matches)
 }
 
-/// A date, a time or both as Go's RFC 3339 writes it; what is missing is zero, and a local one is taken as UTC.
+/// Formats a date, a time or both as RFC 3339; missing parts are zero, and local times are taken as UTC.
 fn date(word: &str) -> String {
     let text = word.replacen(' ', "T", 1).replacen('t', "T", 1).replace('z', "Z");
     match text.split_once('T') {
@@ -143,7 +143,7 @@ fn date(word: &str) -> String {
 }
 
 impl Reader {
-    pub(super) fn basic_string(&mut self) -> Result<String, String> {
+    pub(super) fn basic_string(&mut self) -> Result<String, Problem> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -160,7 +160,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn literal_string(&mut self) -> Result<String, String> {
+    pub(super) fn literal_string(&mut self) -> Result<String, Problem> {
         self.at += 1;
         let mut out = String::new();
         loop {
@@ -176,8 +176,9 @@ impl Reader {
         }
     }
 
-    /// A first line break does not count; a backslash at the end of a line eats the white space after it.
-    pub(super) fn long_basic_string(&mut self) -> Result<String, String> {
+    /// Reads a multi-line string: a leading line break is ignored, and a backslash at the end of a line skips the white
+    /// space after it.
+    pub(super) fn long_basic_string(&mut self) -> Result<String, Problem> {
         self.first_line_break();
         let mut out = String::new();
         loop {
@@ -199,7 +200,7 @@ impl Reader {
         }
     }
 
-    pub(super) fn long_literal_string(&mut self) -> Result<String, String> {
+    pub(super) fn long_literal_string(&mut self) -> Result<String, Problem> {
         self.first_line_break();
         let mut out = String::new();
         loop {
@@ -221,7 +222,7 @@ impl Reader {
         }
     }
 
-    /// Up to two quotes may stand directly before the closing three.
+    /// Reads up to two quotes before the closing three.
     fn extra_quotes(&mut self, quote: char, out: &mut String) {
         for _ in 0..2 {
             if self.peek() == Some(quote) {
@@ -236,7 +237,7 @@ impl Reader {
         rest.iter().find(|c| !matches!(c, ' ' | '\t' | '\r')) == Some(&'\n')
     }
 
-    fn escape(&mut self) -> Result<char, String> {
+    fn escape(&mut self) -> Result<char, Problem> {
         match self.next() {
             Some('b') => Ok('\x08'),
             Some('t') => Ok('\t'),
@@ -248,12 +249,12 @@ impl Reader {
             Some('\\') => Ok('\\'),
             Some('u') => self.code_point(4, "four", 'u'),
             Some('U') => self.code_point(8, "eight", 'U'),
-            Some(c) => Err(format!("invalid escape in string '\\{c}'")),
+            Some(c) => problem(format!("invalid escape in string '\\{c}'")),
             None => Err("unexpected EOF; expected '\"'".into()),
         }
     }
 
-    fn code_point(&mut self, digits: usize, words: &str, letter: char) -> Result<char, String> {
+    fn code_point(&mut self, digits: usize, words: &str, letter: char) -> Result<char, Problem> {
         let text: String = self
             .chars
             .get(self.at..)
@@ -262,13 +263,13 @@ impl Reader {
             .take(digits)
             .collect();
         if text.len() < digits || !text.chars().all(|c| c.is_ascii_hexdigit()) {
-            return Err(format!(
+            return problem(format!(
                 "expected {words} hexadecimal digits after '\\{letter}', but got {} instead",
                 quote(&text)
             ));
         }
         self.at += digits;
         let code = u32::from_str_radix(&text, 16).ok().and_then(char::from_u32);
-        code.ok_or_else(|| format!("Escaped character '\\u{text}' is not valid UTF-8."))
+        code.ok_or_else(|| Problem(format!("Escaped character '\\u{text}' is not valid UTF-8.")))
     }
 }

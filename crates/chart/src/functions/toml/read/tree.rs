@@ -1,16 +1,18 @@
-//! The tables of a TOML document while it is read: which of them may still be opened or added to.
+//! The tables of a TOML document while it is parsed.
 
 use std::collections::BTreeMap;
 
 use mainstay_template::{List, ListType, Str, Value};
 
-/// Anything under a key.
+use super::{Problem, problem};
+
+/// The value of a key.
 #[derive(Debug)]
 pub(super) enum Node {
     Leaf(Value),
     Array(Vec<Node>),
     Table(Table),
-    /// `[[…]]`: the last one is open.
+    /// `[[…]]`; the last table receives new keys.
     Tables(Vec<Table>),
 }
 
@@ -18,15 +20,15 @@ pub(super) enum Node {
 #[derive(Debug, Default)]
 pub(super) struct Table {
     entries: BTreeMap<String, Node>,
-    /// A header named it, so that another header may not.
+    /// Whether a header defined the table; a second header is an error.
     defined: bool,
-    /// It was written inline or with dotted keys, so that nothing outside may add to it.
+    /// Whether the table is inline and cannot receive more keys.
     closed: bool,
 }
 
 impl Table {
-    /// The table at `path`, made where it is missing.
-    pub(super) fn at(&mut self, path: &[String]) -> Result<&mut Table, String> {
+    /// Returns the table at `path`, creating missing tables.
+    pub(super) fn at(&mut self, path: &[String]) -> Result<&mut Table, Problem> {
         let mut table = self;
         for part in path {
             table = table.child(part)?;
@@ -34,7 +36,7 @@ impl Table {
         Ok(table)
     }
 
-    fn child(&mut self, name: &str) -> Result<&mut Table, String> {
+    fn child(&mut self, name: &str) -> Result<&mut Table, Problem> {
         let node = self
             .entries
             .entry(name.to_owned())
@@ -44,21 +46,21 @@ impl Table {
             Node::Tables(tables) => tables.last_mut(),
             _ => None,
         };
-        table.ok_or_else(|| format!("Key '{name}' has already been defined."))
+        table.ok_or_else(|| already_defined(name))
     }
 
-    /// `[path]`.
-    pub(super) fn open(&mut self, path: &[String]) -> Result<(), String> {
-        let table = self.at(path).map_err(|_| already(&path.join(".")))?;
+    /// Opens `[path]`.
+    pub(super) fn open(&mut self, path: &[String]) -> Result<(), Problem> {
+        let table = self.at(path).map_err(|_| already_defined(&path.join(".")))?;
         if table.defined || table.closed {
-            return Err(already(&path.join(".")));
+            return Err(already_defined(&path.join(".")));
         }
         table.defined = true;
         Ok(())
     }
 
-    /// `[[path]]`.
-    pub(super) fn open_list(&mut self, path: &[String]) -> Result<(), String> {
+    /// Opens `[[path]]`.
+    pub(super) fn open_list(&mut self, path: &[String]) -> Result<(), Problem> {
         let Some((name, parents)) = path.split_last() else {
             return Ok(());
         };
@@ -68,7 +70,7 @@ impl Table {
             .entry(name.clone())
             .or_insert_with(|| Node::Tables(Vec::new()));
         let Node::Tables(tables) = node else {
-            return Err(format!(
+            return problem(format!(
                 "Key '{}' was already created and cannot be used as an array.",
                 path.join(".")
             ));
@@ -80,31 +82,31 @@ impl Table {
         Ok(())
     }
 
-    /// `key = value`, where the key may have dots.
-    pub(super) fn insert(&mut self, key: &[String], value: Node, whole: &str) -> Result<(), String> {
+    /// Inserts `key = value`, where the key may be dotted.
+    pub(super) fn insert(&mut self, key: &[String], value: Node, whole: &str) -> Result<(), Problem> {
         let Some((name, parents)) = key.split_last() else {
             return Ok(());
         };
         let mut table = self;
         for part in parents {
-            table = table.child(part).map_err(|_| already(whole))?;
+            table = table.child(part).map_err(|_| already_defined(whole))?;
             if table.closed || table.defined {
-                return Err(already(whole));
+                return Err(already_defined(whole));
             }
         }
         if table.closed || table.entries.contains_key(name) {
-            return Err(already(whole));
+            return Err(already_defined(whole));
         }
         table.entries.insert(name.clone(), value);
         Ok(())
     }
 
-    /// Nothing may be added any more.
+    /// Marks the table as complete.
     pub(super) fn close(&mut self) {
         self.closed = true;
     }
 
-    /// What a template sees.
+    /// Converts the table to a template value.
     pub(super) fn into_value(self) -> Value {
         Value::map(
             self.entries
@@ -129,6 +131,6 @@ impl Node {
     }
 }
 
-fn already(key: &str) -> String {
-    format!("Key '{key}' has already been defined.")
+fn already_defined(key: &str) -> Problem {
+    Problem(format!("Key '{key}' has already been defined."))
 }
