@@ -1,6 +1,6 @@
-//! Hands `resources/charts.pack` to the crate, or nothing if no charts were fetched yet.
+//! Copies `resources/charts.pack` to the build directory, or an empty file if no charts were fetched yet.
 
-#![allow(clippy::disallowed_methods, reason = "a build script is nothing but rim")]
+#![allow(clippy::disallowed_methods, reason = "a build script reads and writes files")]
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, io};
@@ -22,7 +22,7 @@ fn main() -> io::Result<()> {
     fs::write(directory("OUT_DIR")?.join("charts.pack"), bytes)
 }
 
-/// The directory is in git, so there is always something to watch; once packed, the pack alone tells of changes.
+/// Watches the pack, or the directory (which is in git and always exists) until there is a pack.
 fn watch(path: &Path) {
     println!("cargo::rerun-if-changed={}", path.display());
 }

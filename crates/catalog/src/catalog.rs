@@ -1,4 +1,4 @@
-//! The catalog: takes a name of a version, gives what can be installed. Layers: embedded, the user's, a given directory.
+//! Resolves version names to charts and profiles, in layers: embedded, the user's catalog, a given directory.
 
 use std::path::PathBuf;
 
@@ -6,48 +6,48 @@ use crate::derive::Files;
 use crate::directory::Directory;
 use crate::error::CatalogError;
 use crate::flavour::Flavour;
-use crate::names::{VersionName, VersionState, known_names, latest_of, nearest};
+use crate::names::{VersionName, VersionState, known_names, nearest, parse_latest};
 use crate::pack::Pack;
 use crate::version::Version;
 
-/// Where a version comes from.
+/// Source of a version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Origin {
-    /// In the binary.
+    /// Embedded in the binary.
     Embedded,
-    /// In the user's catalog, where `charts pull` puts it.
+    /// In the user's catalog, written by `charts pull`.
     Pulled,
-    /// In a directory the caller named.
+    /// In a directory given by the caller.
     Directory,
 }
 
 impl Origin {
-    /// One word for tables.
+    /// Returns the name shown to users.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Embedded => "embedded",
             Self::Pulled => "pulled",
-            // Machine-readable output; the value predates the type's name.
+            // Part of the output of `charts list -o json`.
             Self::Directory => "folder",
         }
     }
 }
 
-/// A version that can be installed.
+/// An installable version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Installable {
-    /// Which.
+    /// The version.
     pub version: Version,
-    /// The layer it is taken from.
+    /// The layer it comes from.
     pub origin: Origin,
-    /// Other names it goes by.
+    /// Aliases that resolve to it.
     pub aliases: Vec<String>,
-    /// Is it taken when nobody names one?
+    /// Whether it is used when no version is given.
     pub default: bool,
 }
 
-/// What can be installed, over all layers. A later layer hides the same version of an earlier one.
+/// The installable versions of all layers. A later layer hides the same version of an earlier one.
 #[derive(Debug)]
 pub struct Catalog {
     embedded: Option<Pack<'static>>,
@@ -65,21 +65,21 @@ enum Layer {
 static EMBEDDED: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/charts.pack"));
 
 impl Catalog {
-    /// What this binary carries. Reads only a table of contents.
+    /// Opens the embedded catalog. Reads only a table of contents.
     pub fn embedded() -> Result<Self, CatalogError> {
         let embedded = if EMBEDDED.is_empty() {
             None
         } else {
             Some(Pack::open(EMBEDDED)?)
         };
-        Ok(Self::over(embedded))
+        Ok(Self::from_pack(embedded))
     }
 
-    fn over(embedded: Option<Pack<'static>>) -> Self {
+    fn from_pack(embedded: Option<Pack<'static>>) -> Self {
         let mut versions: Vec<Version> = embedded
             .iter()
             .flat_map(Pack::directories)
-            .filter_map(version_of)
+            .filter_map(version_in_path)
             .collect();
         versions.sort();
         versions.dedup();
@@ -95,7 +95,7 @@ impl Catalog {
         }
     }
 
-    /// Adds a layer. A directory that does not exist adds nothing.
+    /// Adds a directory as a layer. A directory that does not exist is ignored.
     pub fn with_directory(mut self, origin: Origin, path: impl Into<PathBuf>) -> Result<Self, CatalogError> {
         let directory = Directory(path.into());
         let layer = Layer::Directory(self.directories.len());
@@ -108,7 +108,7 @@ impl Catalog {
         Ok(self)
     }
 
-    /// Every version that can be installed, newest first.
+    /// Returns the installable versions, newest first.
     #[must_use]
     pub fn installable(&self) -> Vec<Installable> {
         let default = self.default_version().ok();
@@ -121,7 +121,7 @@ impl Catalog {
         self.versions.iter().rev().map(describe).collect()
     }
 
-    /// Every name this build knows and what it stands for, in upstream's order.
+    /// Returns all known version names in upstream's order.
     #[must_use]
     pub fn names(&self) -> &[VersionName] {
         &self.names
@@ -151,7 +151,7 @@ impl Catalog {
         newest.into_iter().chain(listed).collect()
     }
 
-    /// What is installed when nobody names a version: the first pinned one, or else the newest there is.
+    /// Returns the version to use when none is given: the first pinned one, or else the newest.
     pub fn default_version(&self) -> Result<Version, CatalogError> {
         let pinned = self.names.iter().find_map(|name| match &name.state {
             VersionState::Pinned(version) if self.has(version) => Some(version),
@@ -168,7 +168,7 @@ impl Catalog {
         self.versions.iter().any(|(known, _)| known == version)
     }
 
-    /// The newest version of a minor that is here; releases before snapshots.
+    /// Returns the newest available version of a minor; releases take precedence over snapshots.
     fn newest(&self, minor: (u64, u64)) -> Option<&Version> {
         let of_minor = || {
             self.versions
@@ -182,13 +182,13 @@ impl Catalog {
             .or_else(|| of_minor().next())
     }
 
-    /// The installable version that `name` stands for: a version or an alias, with or without `v`.
+    /// Resolves a version or an alias, with or without a leading `v`, to an installable version.
     pub fn resolve(&self, name: &str) -> Result<Version, CatalogError> {
-        if let Some(newest) = latest_of(name).and_then(|minor| self.newest(minor)) {
+        if let Some(newest) = parse_latest(name).and_then(|minor| self.newest(minor)) {
             return Ok(newest.clone());
         }
-        let spelled = name.parse::<Version>();
-        if let Some(version) = spelled.as_ref().ok().filter(|version| self.has(version)) {
+        let parsed = name.parse::<Version>();
+        if let Some(version) = parsed.as_ref().ok().filter(|version| self.has(version)) {
             return Ok(version.clone());
         }
         if self.versions.is_empty() {
@@ -209,7 +209,7 @@ impl Catalog {
             Some(VersionState::Pinned(version) | VersionState::Known(version)) => {
                 Err(CatalogError::NotAvailable(version.clone()))
             }
-            None => Err(self.unknown(name, spelled.ok())),
+            None => Err(self.unknown(name, parsed.ok())),
         }
     }
 
@@ -218,7 +218,7 @@ impl Catalog {
     }
 
     fn unknown(&self, name: &str, version: Option<Version>) -> CatalogError {
-        let here: Vec<String> = self
+        let available: Vec<String> = self
             .installable()
             .iter()
             .flat_map(|one| one.aliases.iter().cloned().chain([one.version.name()]))
@@ -226,11 +226,11 @@ impl Catalog {
         CatalogError::UnknownVersion {
             name: name.to_owned(),
             version,
-            nearest: nearest(name, here.iter().map(String::as_str)),
+            nearest: nearest(name, available.iter().map(String::as_str)),
         }
     }
 
-    /// The charts of a version, sorted.
+    /// Returns the chart names of a version, sorted.
     pub fn charts(&self, version: &Version, flavour: Flavour) -> Result<Vec<String>, CatalogError> {
         match self.layer(version)? {
             Layer::Embedded => {
@@ -248,7 +248,7 @@ impl Catalog {
         }
     }
 
-    /// The profiles of a version, sorted.
+    /// Returns the profile names of a version, sorted.
     pub fn profiles(&self, version: &Version, flavour: Flavour) -> Result<Vec<String>, CatalogError> {
         let names = match self.layer(version)? {
             Layer::Embedded => self
@@ -264,7 +264,7 @@ impl Catalog {
         Ok(profiles)
     }
 
-    /// The files of a chart, by their path in it.
+    /// Returns the files of a chart by path.
     pub fn chart(&self, version: &Version, flavour: Flavour, chart: &str) -> Result<Files, CatalogError> {
         let charts = self.charts(version, flavour)?;
         if !charts.iter().any(|known| known == chart) {
@@ -284,7 +284,7 @@ impl Catalog {
         }
     }
 
-    /// The text of a profile.
+    /// Returns the text of a profile.
     pub fn profile(
         &self,
         version: &Version,
@@ -303,8 +303,8 @@ impl Catalog {
         files.remove(&format!("{profile}.yaml")).ok_or_else(unknown)
     }
 
-    /// The profiles (by file name) of the version nearest to `version` from below, or else of the newest; none if there are no
-    /// versions at all.
+    /// Returns the profiles by file name of the latest release up to `version`, or else of the newest
+    /// release. Empty if there are no releases.
     pub fn nearest_profiles(&self, version: &Version) -> Result<Files, CatalogError> {
         let mut known = self
             .versions
@@ -343,7 +343,7 @@ impl Catalog {
     }
 }
 
-fn version_of(directory: &str) -> Option<Version> {
+fn version_in_path(directory: &str) -> Option<Version> {
     directory.split('/').next()?.parse().ok()
 }
 
@@ -352,7 +352,7 @@ mod tests {
     use super::*;
     use crate::pack::pack;
 
-    /// A catalog that embeds one chart `c` (and a profile) in each of these versions.
+    /// Creates a catalog that embeds one chart `c` and a profile in each of these versions.
     fn catalog(versions: &[&str]) -> Catalog {
         let file = |name: &str| Files::from([(name.to_owned(), b"x".to_vec())]);
         let directories = versions.iter().flat_map(|version| {
@@ -362,7 +362,7 @@ mod tests {
             ]
         });
         let bytes = pack(&directories.collect::<Vec<_>>());
-        Catalog::over(Some(Pack::open(bytes.leak()).unwrap()))
+        Catalog::from_pack(Some(Pack::open(bytes.leak()).unwrap()))
     }
 
     fn check(catalog: &Catalog, name: &str, expected: Result<&str, (&str, &str)>) {
@@ -379,7 +379,7 @@ mod tests {
                     "{name}"
                 );
             }
-            (found, _) => panic!("{name} gives {found:?}"),
+            (found, _) => panic!("{name} resolves to {found:?}"),
         }
     }
 
@@ -395,14 +395,14 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_cannot_be_installed_says_why_and_what_to_do() {
+    fn unresolvable_names_have_an_error_and_a_hint() {
         let catalog = catalog(&["1.28.2", "1.29.1"]);
         check(
             &catalog,
             "v1.23.4",
             Err((
                 "Istio version \"v1.23.4\" has reached its end of life and cannot be installed",
-                "the oldest that can be installed is 1.28.2",
+                "use 1.28.2 or later",
             )),
         );
         check(
@@ -410,23 +410,23 @@ mod tests {
             "v1.22-latest",
             Err((
                 "Istio version \"v1.22-latest\" has reached its end of life and cannot be installed",
-                "the oldest that can be installed is 1.28.2",
+                "use 1.28.2 or later",
             )),
         );
         check(
             &catalog,
             "1.30.3",
             Err((
-                "the charts of Istio 1.30.3 are not here",
-                "`mainstay charts pull 1.30.3` adds them",
+                "the charts of Istio 1.30.3 are not available",
+                "run `mainstay charts pull 1.30.3`",
             )),
         );
         check(
             &catalog,
             "v1.30-latest",
             Err((
-                "the charts of Istio 1.30.3 are not here",
-                "`mainstay charts pull 1.30.3` adds them",
+                "the charts of Istio 1.30.3 are not available",
+                "run `mainstay charts pull 1.30.3`",
             )),
         );
         check(
@@ -434,7 +434,7 @@ mod tests {
             "1.29.7",
             Err((
                 "Istio version \"1.29.7\" is not in the catalog",
-                "did you mean v1.29.1 or v1.28.2? `mainstay charts pull 1.29.7` adds it if it exists",
+                "did you mean v1.29.1 or v1.28.2? if the version exists, run `mainstay charts pull 1.29.7`",
             )),
         );
         check(
@@ -442,20 +442,20 @@ mod tests {
             "newest",
             Err((
                 "Istio version \"newest\" is not in the catalog",
-                "`mainstay charts list` shows what is there.",
+                "run `mainstay charts list` to show the installable versions",
             )),
         );
     }
 
     #[test]
-    fn an_empty_catalog_says_which_command_to_run() {
-        let empty = Catalog::over(None);
-        let hint = "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a directory with --charts";
+    fn an_empty_catalog_hints_at_commands() {
+        let empty = Catalog::from_pack(None);
+        let hint = "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or specify a directory with --charts";
         check(
             &empty,
             "1.29.1",
             Err((
-                "there are no charts: this build embeds none, and the catalog is empty",
+                "no charts found: this build embeds none, and the catalog is empty",
                 hint,
             )),
         );
@@ -464,16 +464,16 @@ mod tests {
     }
 
     #[test]
-    fn a_newer_patch_takes_the_alias() {
+    fn the_alias_resolves_to_the_newest_patch() {
         let catalog = catalog(&["1.29.1", "1.29.3", "1.29.4-rc.1"]);
         check(&catalog, "v1.29-latest", Ok("1.29.3"));
-        let shown: Vec<_> = catalog
+        let listed: Vec<_> = catalog
             .installable()
             .iter()
             .map(|one| format!("{} {:?} {}", one.version, one.aliases, one.default))
             .collect();
         assert_eq!(
-            shown,
+            listed,
             [
                 "1.29.4-rc.1 [] false",
                 "1.29.3 [\"v1.29-latest\"] false",
@@ -483,7 +483,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_and_profiles_are_found_or_told() {
+    fn unknown_charts_and_profiles_are_errors() {
         let catalog = catalog(&["1.29.1"]);
         let version = catalog.default_version().unwrap();
         assert_eq!(catalog.charts(&version, Flavour::Installer).unwrap(), ["c"]);
@@ -494,7 +494,7 @@ mod tests {
             (error.to_string().as_str(), error.hint().as_deref()),
             (
                 "Istio 1.29.1 has no chart \"d\" for the installer",
-                Some("it has c")
+                Some("choose one of c")
             )
         );
         let error = catalog.profile(&version, Flavour::Installer, "../p").unwrap_err();

@@ -1,12 +1,11 @@
-//! From upstream's tree to the two flavours: takes the files of a source module or of a release, gives the files of a
-//! flavour. Pure: reads no file, knows no network.
+//! Derives the two flavours from upstream's files. Pure: does not access files or networks.
 //!
 //! ```text
 //! source module ──derive_installer()──▶ release charts ──derive_operator()──▶ the operator's charts
 //! ```
 //!
-//! The tables say what changes and why. *Invariant:* a row that matches nothing in a version it is declared for is an
-//! error, so a new upstream version cannot slip through half-derived.
+//! The tables define the changes and their reasons. *Invariant:* a row without a match in a version it is
+//! declared for is an error, so that a new upstream version cannot be derived partially.
 
 mod edit;
 mod line;
@@ -20,18 +19,19 @@ use crate::version::Version;
 use edit::{apply, matching};
 use table::Leftover;
 
-/// Raised whenever the code (not a table) derives something else than before.
+/// Incremented when a change of the code (not of a table) changes the derived files.
 const ENGINE: u32 = 1;
 
-/// Release charts and profiles from `source`, the files below `manifests/` of the source module.
+/// Derives the release charts and profiles from `source`, the files below `manifests/` of the source module.
 pub fn derive_installer(source: &Files, version: &Version) -> Result<Files, CatalogError> {
-    place(source)
+    relocate(source)
         .and_then(|files| edited(files, table::INSTALLER, version))
         .and_then(|files| checked(files, table::INSTALLER_LEFTOVERS, version))
         .map_err(|source| failed(version, Flavour::Installer, source))
 }
 
-/// The operator's charts and profiles from those of a `release`. Charts that `release` lacks are not invented.
+/// Derives the operator's charts and profiles from those of a `release`. Charts that `release` lacks are not
+/// added.
 pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, CatalogError> {
     let kept = release.iter().filter(|(path, _)| {
         table::OPERATOR_KEEPS
@@ -45,7 +45,8 @@ pub fn derive_operator(release: &Files, version: &Version) -> Result<Files, Cata
         .map_err(|source| failed(version, Flavour::Operator, source))
 }
 
-/// A release from its published `charts` and the `profiles` of the nearest version: published charts come without.
+/// Builds a release from its published `charts` and the `profiles` of the nearest version, since published
+/// charts contain no profiles.
 pub fn release_from_charts(
     charts: Vec<(&str, Files)>,
     profiles: Files,
@@ -64,7 +65,7 @@ pub fn release_from_charts(
         .map_err(|source| failed(version, Flavour::Installer, source))
 }
 
-/// Changes whenever the derivation does: a stamp that tells whether derived files are up to date.
+/// Returns a hash of the derivation, which shows whether derived files are up to date.
 #[must_use]
 pub fn fingerprint() -> u64 {
     let tables = format!(
@@ -77,7 +78,7 @@ pub fn fingerprint() -> u64 {
         table::INSTALLER_LEFTOVERS,
         table::OPERATOR_LEFTOVERS,
     );
-    // FNV-1a: a stamp needs no more.
+    // FNV-1a is sufficient for a stamp.
     tables.bytes().fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
         (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
     })
@@ -91,19 +92,19 @@ fn failed(version: &Version, flavour: Flavour, source: DeriveError) -> CatalogEr
     }
 }
 
-fn place(source: &Files) -> Result<Files, DeriveError> {
-    let mut placed = Files::new();
+fn relocate(source: &Files) -> Result<Files, DeriveError> {
+    let mut relocated = Files::new();
     for place in table::PLACES {
-        let before = placed.len();
+        let before = relocated.len();
         let found = source
             .iter()
             .filter_map(|(path, bytes)| Some((moved(path, place.from, place.to)?, bytes.clone())));
-        placed.extend(found);
-        if placed.len() == before {
+        relocated.extend(found);
+        if relocated.len() == before {
             return Err(DeriveError::Missing(place.from.to_owned()));
         }
     }
-    Ok(placed)
+    Ok(relocated)
 }
 
 fn moved(path: &str, from: &str, to: &str) -> Option<String> {
@@ -179,7 +180,7 @@ mod tests {
 
     const OWNER: &str = "  install.operator.istio.io/owning-resource: x\n";
 
-    /// A source module of `version` that every row fits, as small as can be.
+    /// Returns a minimal source module of `version` that matches every row.
     fn source(version: &Version) -> Files {
         let global =
             "_internal_defaults_do_not_set:\n  global:\n    hub: gcr.io/istio-testing\n    tag: latest\n";
@@ -254,12 +255,12 @@ mod tests {
         std::str::from_utf8(files.get(path).unwrap_or_else(|| panic!("no {path}"))).unwrap()
     }
 
-    fn operator(of: &str) -> Files {
-        let release = derive_installer(&source(&version(of)), &version(of)).unwrap();
-        derive_operator(&release, &version(of)).unwrap()
+    fn operator(text: &str) -> Files {
+        let release = derive_installer(&source(&version(text)), &version(text)).unwrap();
+        derive_operator(&release, &version(text)).unwrap()
     }
 
-    fn why(result: Result<Files, CatalogError>) -> String {
+    fn error_text(result: Result<Files, CatalogError>) -> String {
         let error = result.unwrap_err();
         std::error::Error::source(&error)
             .map_or_else(|| error.to_string(), |source| format!("{error}: {source}"))
@@ -288,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn a_snapshot_keeps_the_builders_images() {
+    fn a_snapshot_keeps_the_development_images() {
         let files =
             derive_installer(&source(&version("1.31.0-alpha.x")), &version("1.31.0-alpha.x")).unwrap();
         assert!(text(&files, "charts/istiod/Chart.yaml").contains("version: 1.31.0-alpha.x"));
@@ -298,7 +299,7 @@ mod tests {
     }
 
     #[test]
-    fn the_operators_charts_are_what_the_sail_operator_installs() {
+    fn operator_charts_equal_those_of_the_sail_operator() {
         let files = operator("1.29.1");
         assert!(files.values().all(|bytes| !contains(bytes, b"owning-resource")));
         assert!(
@@ -322,9 +323,9 @@ mod tests {
     }
 
     #[test]
-    fn revision_tags_come_from_istiod_as_each_version_has_them() {
-        let parts = |of: &str| {
-            operator(of)
+    fn revision_tags_come_from_the_istiod_chart() {
+        let parts = |version: &str| {
+            operator(version)
                 .into_keys()
                 .filter(|path| path.contains("revisiontags/templates"))
                 .collect::<Vec<_>>()
@@ -343,40 +344,40 @@ mod tests {
     }
 
     #[test]
-    fn a_source_that_lacks_a_chart_is_refused() {
+    fn a_source_without_a_chart_is_rejected() {
         let mut files = source(&version("1.29.1"));
         files.retain(|path, _| !path.starts_with("charts/ztunnel"));
         assert_eq!(
-            why(derive_installer(&files, &version("1.29.1"))),
-            "cannot derive the installer charts of Istio 1.29.1: the source holds no charts/ztunnel"
+            error_text(derive_installer(&files, &version("1.29.1"))),
+            "cannot derive the installer charts of Istio 1.29.1: the source does not contain charts/ztunnel"
         );
     }
 
     #[test]
-    fn what_the_tables_do_not_know_of_is_noticed() {
+    fn texts_that_no_row_covers_are_errors() {
         let mut files = source(&version("1.29.1"));
         files.insert("charts/base/templates/new.yaml".into(), OWNER.as_bytes().to_vec());
         let release = derive_installer(&files, &version("1.29.1")).unwrap();
-        let message = why(derive_operator(&release, &version("1.29.1")));
-        assert!(message.starts_with("cannot derive the operator charts of Istio 1.29.1: charts/base/templates/new.yaml still holds \"install.operator.istio.io/owning-resource\" after all edits"), "{message}");
+        let message = error_text(derive_operator(&release, &version("1.29.1")));
+        assert!(message.starts_with("cannot derive the operator charts of Istio 1.29.1: charts/base/templates/new.yaml still contains \"install.operator.istio.io/owning-resource\" after all edits"), "{message}");
         files.insert(
             "charts/gateway/values.yaml".into(),
             b"hub: gcr.io/istio-testing\n".to_vec(),
         );
-        let message = why(derive_installer(&files, &version("1.29.1")));
+        let message = error_text(derive_installer(&files, &version("1.29.1")));
         assert!(
             message.starts_with(
-                "cannot derive the installer charts of Istio 1.29.1: charts/gateway/values.yaml still holds"
+                "cannot derive the installer charts of Istio 1.29.1: charts/gateway/values.yaml still contains"
             ),
             "{message}"
         );
     }
 
     #[test]
-    fn a_row_that_no_longer_fits_is_an_error() {
+    fn a_row_without_a_match_is_an_error() {
         let mut files = source(&version("1.29.1"));
         files.insert("charts/istio-cni/values.yaml".into(), b"a: b\n".to_vec());
-        let message = why(derive_installer(&files, &version("1.29.1")));
+        let message = error_text(derive_installer(&files, &version("1.29.1")));
         assert!(message.starts_with("cannot derive the installer charts of Istio 1.29.1: edit \"release-hub\" matches nothing in charts/cni/values.yaml"), "{message}");
     }
 }

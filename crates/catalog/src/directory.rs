@@ -1,13 +1,10 @@
-//! Charts in a directory: takes a path, gives versions, charts and files. Follows no link and reads no more than a chart may hold.
+//! Reads charts from a directory. Rejects links and charts that exceed the limits.
 //!
 //! ```text
-//! <directory>/<version>/<flavour>/charts/<chart>/…      as `resources/` and the user's catalog have it
-//! <directory>/<version>/charts/<chart>/…                as the Sail Operator's image has it: serves both flavours
+//! <directory>/<version>/<flavour>/charts/<chart>/…      layout of `resources/` and the user's catalog
+//! <directory>/<version>/charts/<chart>/…                layout of the Sail Operator's image, for both flavours
 //! ```
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the rim of this crate: it is here that directories are read and written"
-)]
+#![allow(clippy::disallowed_methods, reason = "I/O module: reads directories")]
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -17,9 +14,9 @@ use crate::error::CatalogError;
 use crate::flavour::Flavour;
 use crate::version::Version;
 
-/// Bytes of one chart, as Helm limits them in archives.
+/// Maximum size of a chart in bytes, as in Helm archives.
 const MAX_BYTES: u64 = 100 << 20;
-/// Files of one chart.
+/// Maximum number of files of a chart.
 const MAX_FILES: usize = 10_000;
 
 /// A directory of versions.
@@ -27,7 +24,7 @@ const MAX_FILES: usize = 10_000;
 pub(crate) struct Directory(pub(crate) PathBuf);
 
 impl Directory {
-    /// Versions that have at least one chart. A directory that is not there has none.
+    /// Returns the versions with at least one chart. Empty if the directory does not exist.
     pub(crate) fn versions(&self) -> Result<Vec<Version>, CatalogError> {
         let named = names(&self.0)?
             .into_iter()
@@ -44,7 +41,7 @@ impl Directory {
             .any(|flavour| self.top(version, *flavour).join("charts").is_dir())
     }
 
-    /// The directory that holds `charts` and `profiles` of a flavour.
+    /// Returns the directory with `charts` and `profiles` of a flavour.
     fn top(&self, version: &Version, flavour: Flavour) -> PathBuf {
         let plain = self.0.join(version.to_string());
         let own = if plain.is_dir() {
@@ -56,7 +53,7 @@ impl Directory {
         if flavoured.is_dir() { flavoured } else { own }
     }
 
-    /// Names of the entries of `kind` (`charts` or `profiles`), sorted.
+    /// Returns the names of the entries of `kind` (`charts` or `profiles`), sorted.
     pub(crate) fn list(
         &self,
         version: &Version,
@@ -66,7 +63,7 @@ impl Directory {
         names(&self.top(version, flavour).join(kind))
     }
 
-    /// Every file below `path` of a flavour.
+    /// Returns all files below `path` of a flavour.
     pub(crate) fn files(
         &self,
         version: &Version,
@@ -77,7 +74,7 @@ impl Directory {
     }
 }
 
-/// Names in a directory, sorted; none if there is no such directory.
+/// Returns the names in a directory, sorted. Empty if the directory does not exist.
 fn names(directory: &Path) -> Result<Vec<String>, CatalogError> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -98,12 +95,12 @@ fn names(directory: &Path) -> Result<Vec<String>, CatalogError> {
     Ok(names)
 }
 
-/// Every file below `top`, by its path from there.
+/// Returns all files below `top` by relative path.
 fn read_files(top: &Path) -> Result<Files, CatalogError> {
     let mut files = Files::new();
-    let mut left = MAX_BYTES;
-    let mut open = vec![String::new()];
-    while let Some(directory) = open.pop() {
+    let mut remaining = MAX_BYTES;
+    let mut pending = vec![String::new()];
+    while let Some(directory) = pending.pop() {
         let path = top.join(&directory);
         for entry in fs::read_dir(&path).map_err(|source| read_error(&path, source))? {
             let entry = entry.map_err(|source| read_error(&path, source))?;
@@ -113,34 +110,34 @@ fn read_files(top: &Path) -> Result<Files, CatalogError> {
             let name = entry
                 .file_name()
                 .into_string()
-                .map_err(|_| CatalogError::Refused {
+                .map_err(|_| CatalogError::Rejected {
                     path: entry.path(),
-                    reason: "its name is no text",
+                    reason: "the file name is not UTF-8",
                 })?;
             let name = if directory.is_empty() {
                 name
             } else {
                 format!("{directory}/{name}")
             };
-            let refused = |reason| CatalogError::Refused {
+            let rejected = |reason| CatalogError::Rejected {
                 path: entry.path(),
                 reason,
             };
             if metadata.is_dir() {
-                open.push(name);
+                pending.push(name);
             } else if !metadata.is_file() {
-                return Err(refused("it is neither a file nor a directory"));
+                return Err(rejected("it is neither a file nor a directory"));
             } else {
-                left = left
+                remaining = remaining
                     .checked_sub(metadata.len())
-                    .ok_or_else(|| refused("the chart is larger than 100 MiB"))?;
+                    .ok_or_else(|| rejected("the chart is larger than 100 MiB"))?;
                 files.insert(
                     name,
                     fs::read(entry.path()).map_err(|source| read_error(&entry.path(), source))?,
                 );
             }
-            if files.len() + open.len() > MAX_FILES {
-                return Err(refused("the chart has more than 10000 files"));
+            if files.len() + pending.len() > MAX_FILES {
+                return Err(rejected("the chart has more than 10000 files"));
             }
         }
     }

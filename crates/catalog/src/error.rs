@@ -1,135 +1,135 @@
-//! What can go wrong in the catalog: one enum, each variant names the failed operation, [`CatalogError::hint`] what to do.
+//! Errors of the catalog and hints for users.
 
 use std::path::PathBuf;
 
 use crate::flavour::Flavour;
 use crate::version::Version;
 
-/// Why the catalog could not answer.
+/// An error of the catalog.
 #[derive(Debug, thiserror::Error)]
 pub enum CatalogError {
-    /// The text is no `X.Y.Z[-pre]`.
+    /// The text does not have the form `X.Y.Z[-pre]`.
     #[error("{0:?} is not a version (expected X.Y.Z, for example 1.29.1)")]
     BadVersion(String),
-    /// No layer holds a single version.
-    #[error("there are no charts: this build embeds none, and the catalog is empty")]
+    /// No layer contains a version.
+    #[error("no charts found: this build embeds none, and the catalog is empty")]
     Empty,
-    /// A name nobody knows.
+    /// The name is unknown.
     #[error("Istio version {name:?} is not in the catalog")]
     UnknownVersion {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// What it would be, if it can be read as a version.
+        /// The name as a version, if it is one.
         version: Option<Version>,
-        /// Names that are spelled nearly so.
+        /// Known names with a similar spelling.
         nearest: Vec<String>,
     },
-    /// A version that exists, but whose charts are not here.
-    #[error("the charts of Istio {0} are not here")]
+    /// The version exists, but no layer contains its charts.
+    #[error("the charts of Istio {0} are not available")]
     NotAvailable(Version),
-    /// A name that is refused. Not the same as unknown: asking again later will not help.
+    /// The version has reached its end of life and is permanently rejected.
     #[error("Istio version {name:?} has reached its end of life and cannot be installed")]
     EndOfLife {
-        /// As it was asked for.
+        /// The requested name.
         name: String,
-        /// The oldest that can be installed.
+        /// The oldest installable version.
         oldest: Option<Version>,
     },
-    /// The version has no such chart.
+    /// The version does not have the chart.
     #[error("Istio {version} has no chart {chart:?} for the {flavour}")]
     UnknownChart {
-        /// Which version.
+        /// The version.
         version: Version,
-        /// Which flavour.
+        /// The flavour.
         flavour: Flavour,
-        /// As it was asked for.
+        /// The requested name.
         chart: String,
-        /// Those it has.
+        /// The charts it has.
         charts: Vec<String>,
     },
-    /// The version has no such profile.
+    /// The version does not have the profile.
     #[error("Istio {version} has no profile {profile:?} for the {flavour}")]
     UnknownProfile {
-        /// Which version.
+        /// The version.
         version: Version,
-        /// Which flavour.
+        /// The flavour.
         flavour: Flavour,
-        /// As it was asked for.
+        /// The requested name.
         profile: String,
     },
     /// A file or directory cannot be read.
     #[error("cannot read {}", path.display())]
     Read {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
     /// A file or directory cannot be written.
     #[error("cannot write {}", path.display())]
     Write {
-        /// Which.
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// A file or directory is there, but not to be trusted.
-    #[error("{} is refused: {reason}", path.display())]
-    Refused {
-        /// Which.
+    /// A file or directory is not safe to use.
+    #[error("{} is rejected: {reason}", path.display())]
+    Rejected {
+        /// Path of the file or directory.
         path: PathBuf,
-        /// Why.
+        /// The reason.
         reason: &'static str,
     },
-    /// A line of `charts.lock` cannot be read.
+    /// A line of `charts.lock` is invalid.
     #[error("charts.lock line {line}: {reason}")]
     Lock {
-        /// Counted from one.
+        /// Line, counted from 1.
         line: usize,
-        /// What was expected.
+        /// The reason.
         reason: &'static str,
     },
     /// The derivation of a flavour failed.
     #[error("cannot derive the {flavour} charts of Istio {version}")]
     Derive {
-        /// Which version.
+        /// The version.
         version: Version,
-        /// Which flavour.
+        /// The flavour.
         flavour: Flavour,
-        /// Which edit, and why.
+        /// The failed edit.
         source: crate::derive::DeriveError,
     },
     /// The embedded charts are damaged.
     #[error("the embedded charts are damaged: {0}")]
     Pack(&'static str),
-    /// The embedded charts lack this directory.
-    #[error("the embedded charts hold no {0}")]
+    /// The embedded charts do not contain this directory.
+    #[error("the embedded charts do not contain {0}")]
     NotPacked(String),
 }
 
 impl CatalogError {
-    /// What the user can do about it.
+    /// Returns a hint for the user.
     #[must_use]
     pub fn hint(&self) -> Option<String> {
         match self {
             Self::Empty => Some(
-                "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or name a directory with --charts".into(),
+                "run `cargo xtask charts` and build again, or `mainstay charts pull VERSION`, or specify a directory with --charts".into(),
             ),
             Self::UnknownVersion { version, nearest, .. } => Some(unknown_hint(version.as_ref(), nearest)),
-            Self::NotAvailable(version) => Some(format!("`mainstay charts pull {version}` adds them")),
-            Self::EndOfLife { oldest, .. } => oldest.as_ref().map(|oldest| format!("the oldest that can be installed is {oldest}")),
-            Self::UnknownChart { charts, .. } => Some(format!("it has {}", charts.join(", "))),
+            Self::NotAvailable(version) => Some(format!("run `mainstay charts pull {version}`")),
+            Self::EndOfLife { oldest, .. } => oldest.as_ref().map(|oldest| format!("use {oldest} or later")),
+            Self::UnknownChart { charts, .. } => Some(format!("choose one of {}", charts.join(", "))),
             _ => None,
         }
     }
 }
 
 fn unknown_hint(version: Option<&Version>, nearest: &[String]) -> String {
-    let near = match nearest {
-        [] => "`mainstay charts list` shows what is there.".to_owned(),
-        names => format!("did you mean {}?", names.join(" or ")),
-    };
-    version.map_or(near.clone(), |version| {
-        format!("{near} `mainstay charts pull {version}` adds it if it exists")
-    })
+    let pull = version.map(|version| format!("if the version exists, run `mainstay charts pull {version}`"));
+    match (nearest, pull) {
+        ([], None) => "run `mainstay charts list` to show the installable versions".to_owned(),
+        ([], Some(pull)) => format!("run `mainstay charts list` to show the installable versions; {pull}"),
+        (names, None) => format!("did you mean {}?", names.join(" or ")),
+        (names, Some(pull)) => format!("did you mean {}? {pull}", names.join(" or ")),
+    }
 }

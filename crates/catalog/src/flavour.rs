@@ -1,21 +1,22 @@
-//! The two flavours charts come in.
+//! The two flavours of charts.
 
 use std::fmt;
 
-/// Which derivation of upstream's charts.
+/// A derivation of upstream's charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Flavour {
-    /// Release charts, as `helm` and the installer use them.
+    /// Release charts, as used by `helm` and the installer.
     Installer,
-    /// What the Sail Operator installs: no CRDs, no owner label, one more SCC rule, and the `revisiontags` chart.
+    /// Charts of the Sail Operator: no CRDs, no owner label, an additional SCC rule, and the `revisiontags`
+    /// chart.
     Operator,
 }
 
 impl Flavour {
-    /// Both, in the order they are listed.
+    /// All flavours in display order.
     pub const ALL: [Self; 2] = [Self::Installer, Self::Operator];
 
-    /// The name of the flavour's directory.
+    /// Returns the name of the flavour's directory.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {

@@ -1,9 +1,9 @@
-//! Which Istio versions can be installed, and the chart bytes of each. Knows no cluster, no network and no environment, and
-//! renders nothing.
+//! Installable Istio versions and their charts. Does not access clusters, networks or the environment, and
+//! does not render.
 //!
 //! ```text
-//! source module ──derive_installer()──▶ release ──derive_operator()──▶ operator     (when charts are fetched)
-//! embedded pack + directories ──Catalog──▶ versions, aliases, charts, profiles          (at run time)
+//! source module ──derive_installer()──▶ release ──derive_operator()──▶ operator  (fetching charts)
+//! embedded pack + directories ──Catalog──▶ versions, aliases, charts, profiles     (at run time)
 //! ```
 //!
 //! ```

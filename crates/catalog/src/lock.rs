@@ -1,30 +1,30 @@
-//! The pins of Istio's charts: takes the text of `charts.lock`, gives one [`Pin`] per version. Downloads nothing.
+//! Parses `charts.lock`, the pinned sources of Istio's charts.
 
 use crate::error::CatalogError;
 use crate::version::Version;
 
-/// One pinned Istio version.
+/// A pinned Istio version.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Pin {
-    /// The Istio version the charts are stamped with.
+    /// Istio version of the charts.
     pub version: Version,
-    /// The Go module that carries the charts.
+    /// Go module that contains the charts.
     pub module: String,
-    /// The module's version.
+    /// Module version.
     pub module_version: String,
-    /// The module's `h1:` sum.
+    /// `h1:` checksum of the module.
     pub sum: String,
 }
 
 impl Pin {
-    /// `module@version`, as the `go` command takes it.
+    /// Returns `module@version`, the form that the `go` command accepts.
     #[must_use]
     pub fn query(&self) -> String {
         format!("{}@{}", self.module, self.module_version)
     }
 }
 
-/// Every pin in `text`, in its order.
+/// Returns the pins of `text` in order.
 pub fn parse_lock(text: &str) -> Result<Vec<Pin>, CatalogError> {
     let mut pins: Vec<Pin> = Vec::new();
     for (index, line) in text.lines().enumerate() {
@@ -38,7 +38,7 @@ pub fn parse_lock(text: &str) -> Result<Vec<Pin>, CatalogError> {
         if pins.iter().any(|known| known.version == pin.version) {
             return Err(CatalogError::Lock {
                 line: index + 1,
-                reason: "this version is pinned twice",
+                reason: "the version is pinned twice",
             });
         }
         pins.push(pin);
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bad_line_is_named() {
+    fn errors_have_a_line_number() {
         let check =
             |text: &str, expected: &str| assert_eq!(parse_lock(text).unwrap_err().to_string(), expected);
         check(

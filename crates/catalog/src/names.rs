@@ -1,30 +1,30 @@
-//! Every name a version goes by: takes the text of `versions.list`, gives what each name stands for. Knows no charts.
+//! The known names of versions, from `versions.list`.
 
 use crate::version::Version;
 
-/// What a name stands for.
+/// Meaning of a version name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum VersionState {
-    /// A version whose charts are pinned.
+    /// A version with pinned charts.
     Pinned(Version),
-    /// A version that exists, but whose charts must be pulled.
+    /// An existing version whose charts must be pulled.
     Known(Version),
-    /// Refused: end of life.
+    /// A version that has reached its end of life.
     EndOfLife,
-    /// Another name for this one.
+    /// An alias of this name.
     Alias(String),
 }
 
-/// A name and what it stands for.
+/// A version name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct VersionName {
-    /// As resources spell it: `v1.29.1`, `v1.29-latest`, `master`.
+    /// The name as used in resources: `v1.29.1`, `v1.29-latest`, `master`.
     pub name: String,
-    /// What it stands for.
+    /// Its meaning.
     pub state: VersionState,
 }
 
-/// The names this build knows, in upstream's order. Lines that cannot be read are a defect a test finds; they are skipped.
+/// Returns the known names in upstream's order. Invalid lines are skipped; a test checks that there are none.
 pub(crate) fn known_names() -> Vec<VersionName> {
     include_str!("../../../versions.list")
         .lines()
@@ -32,21 +32,29 @@ pub(crate) fn known_names() -> Vec<VersionName> {
         .collect()
 }
 
-fn parse_line(line: &str) -> Result<Option<VersionName>, String> {
+/// A line of `versions.list` that is invalid.
+#[derive(Debug, thiserror::Error)]
+enum LineError {
+    #[error("cannot parse {0:?}")]
+    Syntax(String),
+    #[error(transparent)]
+    Version(#[from] crate::error::CatalogError),
+}
+
+fn parse_line(line: &str) -> Result<Option<VersionName>, LineError> {
     let fields: Vec<&str> = line
         .split('#')
         .next()
         .unwrap_or_default()
         .split_whitespace()
         .collect();
-    let version = |text: &str| text.parse::<Version>().map_err(|error| error.to_string());
     let (name, state) = match fields.as_slice() {
         [] => return Ok(None),
-        [name, "pinned"] => (name, VersionState::Pinned(version(name)?)),
-        [name, "known"] => (name, VersionState::Known(version(name)?)),
+        [name, "pinned"] => (name, VersionState::Pinned(name.parse()?)),
+        [name, "known"] => (name, VersionState::Known(name.parse()?)),
         [name, "eol"] => (name, VersionState::EndOfLife),
         [name, "=", target] => (name, VersionState::Alias((*target).to_owned())),
-        _ => return Err(format!("cannot read {line:?}")),
+        _ => return Err(LineError::Syntax(line.to_owned())),
     };
     Ok(Some(VersionName {
         name: (*name).to_owned(),
@@ -54,8 +62,8 @@ fn parse_line(line: &str) -> Result<Option<VersionName>, String> {
     }))
 }
 
-/// `v1.29-latest` → (1, 29).
-pub(crate) fn latest_of(name: &str) -> Option<(u64, u64)> {
+/// Parses `v1.29-latest` to (1, 29).
+pub(crate) fn parse_latest(name: &str) -> Option<(u64, u64)> {
     let (major, minor) = name
         .strip_prefix('v')
         .unwrap_or(name)
@@ -64,7 +72,7 @@ pub(crate) fn latest_of(name: &str) -> Option<(u64, u64)> {
     Some((major.parse().ok()?, minor.parse().ok()?))
 }
 
-/// At most three of `names` that are spelled nearly as `wanted`, nearest first.
+/// Returns at most three of `names` with a spelling similar to `wanted`, nearest first.
 pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) -> Vec<String> {
     let bare = |name: &'a str| name.strip_prefix('v').unwrap_or(name);
     let wanted: Vec<char> = wanted
@@ -84,7 +92,7 @@ pub(crate) fn nearest<'a>(wanted: &str, names: impl Iterator<Item = &'a str>) ->
         .collect()
 }
 
-/// How many characters must be put in, taken out or exchanged.
+/// Returns the edit distance of two names.
 fn distance(a: &[char], b: &str) -> usize {
     let mut row: Vec<usize> = (0..=a.len()).collect();
     for (index, letter) in b.chars().enumerate() {
@@ -108,7 +116,7 @@ mod tests {
     use crate::lock::parse_lock;
 
     #[test]
-    fn every_line_is_understood_and_the_lock_agrees() {
+    fn every_line_is_valid_and_matches_the_lock_file() {
         let text = include_str!("../../../versions.list");
         let names: Vec<VersionName> = text
             .lines()
@@ -136,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn every_alias_names_a_version() {
+    fn every_alias_refers_to_a_version() {
         let names = known_names();
         for VersionName { name, state } in &names {
             let VersionState::Alias(target) = state else {
@@ -154,17 +162,18 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_say_nothing_are_errors() {
-        assert_eq!(parse_line("v1.2.3"), Err("cannot read \"v1.2.3\"".into()));
+    fn invalid_lines_are_errors() {
+        let error = |line| parse_line(line).unwrap_err().to_string();
+        assert_eq!(error("v1.2.3"), "cannot parse \"v1.2.3\"");
         assert_eq!(
-            parse_line("v1.2 pinned"),
-            Err("\"v1.2\" is not a version (expected X.Y.Z, for example 1.29.1)".into())
+            error("v1.2 pinned"),
+            "\"v1.2\" is not a version (expected X.Y.Z, for example 1.29.1)"
         );
-        assert_eq!(parse_line(" # v1.2 pinned"), Ok(None));
+        assert_eq!(parse_line(" # v1.2 pinned").unwrap(), None);
     }
 
     #[test]
-    fn near_names_are_found() {
+    fn similar_names_are_found() {
         let near = |wanted: &str| {
             nearest(
                 wanted,

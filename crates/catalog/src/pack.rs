@@ -1,17 +1,18 @@
-//! All charts in one small blob: takes trees of files, gives bytes; and back, one chart at a time.
+//! Packs all charts into one blob, and unpacks one chart at a time.
 //!
-//! Versions and flavours repeat each other nearly line by line, so the blob keeps each run of lines once, in a *pool*, and
-//! each file as the list of pool ranges it is made of. The pool is deflated in segments, and reading a chart inflates
-//! only those it touches.
+//! Versions and flavours are almost identical line by line. The blob therefore stores each run of lines once,
+//! in a *pool*, and each file as a list of pool ranges. The pool is deflated in segments; reading a chart
+//! inflates only the segments that it uses.
 //!
 //! ```text
-//! magic | sizes of segments | sizes of shelves | index: directory → place of its recipe on a shelf | shelves | segments
-//! segments: the pool, in deflated pieces
-//! shelf:    the recipes of one chart in all versions, deflated together
-//! recipe:   texts as ranges of the pool: first the list of its paths, then each file
+//! magic | sizes of segments | sizes of groups | index | groups | segments
+//! index:    directory → position of its recipe in a group
+//! segments: the pool, in deflated blocks
+//! group:    the recipes of one chart in all versions, deflated together
+//! recipe:   texts as ranges of the pool: the list of paths, then each file
 //! ```
 //!
-//! All numbers are LEB128. *Invariant:* equal trees give equal bytes.
+//! All numbers are LEB128. *Invariant:* equal trees produce equal bytes.
 
 mod read;
 mod write;
@@ -19,10 +20,10 @@ mod write;
 pub use read::Pack;
 pub use write::pack;
 
-/// Names the format and its revision.
+/// Identifies the format and its revision.
 const MAGIC: &[u8] = b"mainstay charts 1\n";
 
-/// Small enough that one chart does not pay for all, large enough that deflate finds repetitions.
+/// Size of a segment: small enough to inflate few unused bytes, large enough for deflate to find repetitions.
 const SEGMENT: usize = 32 * 1024;
 
 #[cfg(test)]
@@ -60,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn what_goes_in_comes_out() {
+    fn packing_and_unpacking_returns_the_same_files() {
         check(&tree(&[]));
         check(&tree(&[
             ("1/a", "x", b""),
@@ -71,7 +72,7 @@ mod tests {
     }
 
     #[test]
-    fn repetition_costs_next_to_nothing() {
+    fn repetition_is_stored_once() {
         let text = lines(4000, |n| {
             format!(
                 "key{n}: {}
@@ -91,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn damage_is_an_error() {
+    fn damaged_blobs_are_errors() {
         let text = lines(400, |n| {
             format!(
                 "line {n}
@@ -107,15 +108,15 @@ mod tests {
         for at in 0..good.len() {
             let mut bad = good.clone();
             bad[at] ^= 0x41;
-            // Any answer will do that is no panic and no unbounded one.
+            // Any result is acceptable that is not a panic or an unbounded allocation.
             let _ = Pack::open(&bad).and_then(|pack| pack.files("1/a"));
         }
     }
 
     #[test]
-    fn an_unknown_directory_is_told() {
+    fn an_unknown_directory_is_an_error() {
         let bytes = pack(&tree(&[("1/a", "x", b"x")]));
         let error = Pack::open(&bytes).unwrap().files("1/b").unwrap_err();
-        assert_eq!(error.to_string(), "the embedded charts hold no 1/b");
+        assert_eq!(error.to_string(), "the embedded charts do not contain 1/b");
     }
 }

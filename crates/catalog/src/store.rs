@@ -1,8 +1,5 @@
-//! Writing to a catalog on disk: takes the flavours of a version, puts them in its directory, all of them or none.
-#![allow(
-    clippy::disallowed_methods,
-    reason = "the rim of this crate: it is here that directories are read and written"
-)]
+//! Writes the flavours of a version to a catalog on disk, atomically.
+#![allow(clippy::disallowed_methods, reason = "I/O module: writes directories")]
 
 use std::fs;
 use std::io;
@@ -22,10 +19,11 @@ pub struct Note<'a> {
     pub text: &'a str,
 }
 
-/// Writes `flavours` and `note` to the directory of `version` below `catalog`, replacing its previous content.
+/// Writes `flavours` and `note` to the directory of `version` below `catalog`, replacing its previous
+/// content.
 ///
-/// All files are written to a temporary directory that is renamed at the end, so a reader sees either the old version
-/// or the new one.
+/// All files are written to a temporary directory that is renamed at the end, so a reader sees either the old
+/// version or the new one.
 pub fn write_version(
     catalog: &Path,
     version: &Version,
@@ -33,13 +31,13 @@ pub fn write_version(
     note: Note<'_>,
 ) -> Result<PathBuf, CatalogError> {
     let target = catalog.join(version.to_string());
-    let fresh = catalog.join(format!(".new-{version}-{}", std::process::id()));
-    let done = write_all(&fresh, flavours, note).and_then(|()| exchange(&fresh, &target));
-    if done.is_err() {
-        // The first error is the one to tell.
-        let _ = remove(&fresh);
+    let staged = catalog.join(format!(".new-{version}-{}", std::process::id()));
+    let result = write_all(&staged, flavours, note).and_then(|()| exchange(&staged, &target));
+    if result.is_err() {
+        // The first error is the one to report.
+        let _ = remove(&staged);
     }
-    done.map(|()| target)
+    result.map(|()| target)
 }
 
 fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: Note<'_>) -> Result<(), CatalogError> {
@@ -56,9 +54,9 @@ fn write_all(top: &Path, flavours: &[(Flavour, Files)], note: Note<'_>) -> Resul
 fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> {
     let target = top.join(path);
     if !path.split('/').all(is_plain) {
-        return Err(CatalogError::Refused {
+        return Err(CatalogError::Rejected {
             path: target,
-            reason: "its name would lead out of its directory",
+            reason: "the path leaves its directory",
         });
     }
     if let Some(directory) = target.parent() {
@@ -67,26 +65,26 @@ fn write_file(top: &Path, path: &str, bytes: &[u8]) -> Result<(), CatalogError> 
     fs::write(&target, bytes).map_err(|source| write_error(&target, source))
 }
 
-/// A name that is a name on every system, and nothing else.
+/// Whether the part is a plain file name on all systems.
 fn is_plain(part: &str) -> bool {
     !matches!(part, "" | "." | "..") && !part.contains(['\\', ':', '\0'])
 }
 
-/// The old directory goes aside before the new one takes its place, and comes back if that fails.
-fn exchange(fresh: &Path, target: &Path) -> Result<(), CatalogError> {
-    let aside = fresh.with_extension("old");
-    let had = match fs::rename(target, &aside) {
+/// Renames the old directory before the new one replaces it, and restores it on failure.
+fn exchange(staged: &Path, target: &Path) -> Result<(), CatalogError> {
+    let aside = staged.with_extension("old");
+    let replaces = match fs::rename(target, &aside) {
         Ok(()) => true,
         Err(error) if error.kind() == io::ErrorKind::NotFound => false,
         Err(source) => return Err(write_error(target, source)),
     };
-    if let Err(source) = fs::rename(fresh, target) {
-        if had {
+    if let Err(source) = fs::rename(staged, target) {
+        if replaces {
             let _ = fs::rename(&aside, target);
         }
         return Err(write_error(target, source));
     }
-    if had { remove(&aside) } else { Ok(()) }
+    if replaces { remove(&aside) } else { Ok(()) }
 }
 
 fn create(directory: &Path) -> Result<(), CatalogError> {
@@ -118,7 +116,7 @@ mod tests {
         path
     }
 
-    fn put(top: &Path, files: &[&str]) -> Result<PathBuf, CatalogError> {
+    fn write(top: &Path, files: &[&str]) -> Result<PathBuf, CatalogError> {
         let files = files
             .iter()
             .map(|path| ((*path).to_owned(), b"x".to_vec()))
@@ -144,10 +142,10 @@ mod tests {
     }
 
     #[test]
-    fn a_version_is_replaced_whole() {
+    fn a_version_is_replaced_completely() {
         let top = directory("whole");
-        put(&top, &["charts/a/old"]).unwrap();
-        let target = put(&top, &["charts/a/new"]).unwrap();
+        write(&top, &["charts/a/old"]).unwrap();
+        let target = write(&top, &["charts/a/new"]).unwrap();
         assert_eq!(names(&top), ["1.2.3"]);
         assert_eq!(names(&target), ["installer", "note"]);
         assert_eq!(names(&target.join("installer/charts/a")), ["new"]);
@@ -155,9 +153,9 @@ mod tests {
     }
 
     #[test]
-    fn a_failure_leaves_what_was_there() {
+    fn a_failure_keeps_the_previous_version() {
         let top = directory("failure");
-        put(&top, &["charts/a/old"]).unwrap();
+        write(&top, &["charts/a/old"]).unwrap();
         for bad in [
             &["a", "a/b"][..],
             &["../../x"],
@@ -167,7 +165,7 @@ mod tests {
             &["c:/x"],
             &["a\\..\\x"],
         ] {
-            assert!(put(&top, bad).is_err(), "{bad:?}");
+            assert!(write(&top, bad).is_err(), "{bad:?}");
             assert_eq!(names(&top), ["1.2.3"]);
             assert_eq!(names(&top.join("1.2.3/installer/charts/a")), ["old"]);
         }

@@ -1,4 +1,4 @@
-//! An Istio version: takes `1.29.1`, `v1.29.1` or `1.31.0-alpha.x`, gives something that orders as semantic versions do.
+//! Istio versions, ordered as semantic versions.
 
 use std::cmp::Ordering;
 use std::fmt;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use crate::error::CatalogError;
 
-/// A concrete Istio version. Shown without a leading `v`; [`Version::name`] is the form used in resources.
+/// An Istio version. Displayed without a leading `v`; [`Version::name`] returns the form used in resources.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Version {
     major: u64,
@@ -16,19 +16,19 @@ pub struct Version {
 }
 
 impl Version {
-    /// `v1.29.1`: what `spec.version` of an Istio resource says.
+    /// Returns the form of `spec.version` in an Istio resource: `v1.29.1`.
     #[must_use]
     pub fn name(&self) -> String {
         format!("v{self}")
     }
 
-    /// Major and minor: what a `vX.Y-latest` alias names.
+    /// Returns the major and minor number, as in a `vX.Y-latest` alias.
     #[must_use]
     pub fn minor(&self) -> (u64, u64) {
         (self.major, self.minor)
     }
 
-    /// A release has no pre-release part; a development snapshot does.
+    /// Whether this is a release: development snapshots have a pre-release part.
     #[must_use]
     pub fn is_release(&self) -> bool {
         self.pre.is_empty()
@@ -70,7 +70,7 @@ fn parse(text: &str) -> Option<Version> {
     (parts.next().is_none() && pre_ok).then_some(version)
 }
 
-/// Leading zeros are refused: `1.09.0` and `1.9.0` would otherwise be two spellings of one directory name.
+/// Parses a number. Leading zeros are rejected: `1.09.0` and `1.9.0` must not be two names of one version.
 fn number(text: &str) -> Option<u64> {
     let plain = !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
     (plain && (text == "0" || !text.starts_with('0')))
@@ -78,7 +78,7 @@ fn number(text: &str) -> Option<u64> {
         .flatten()
 }
 
-/// Version texts become directory names, so nothing but these characters may pass.
+/// Versions are used as directory names, so only these characters are allowed.
 fn identifier(text: &str) -> bool {
     !text.is_empty() && text.bytes().all(|b| b.is_ascii_alphanumeric() || b == b'-')
 }
@@ -97,7 +97,8 @@ impl PartialOrd for Version {
     }
 }
 
-/// A release is newer than its pre-releases; identifiers compare one by one, numbers below words.
+/// Compares pre-releases: a release is newer than its pre-releases; identifiers compare one by one, numbers
+/// below words.
 fn pre_order(a: &str, b: &str) -> Ordering {
     match (a.is_empty(), b.is_empty()) {
         (true, true) => Ordering::Equal,
@@ -118,20 +119,20 @@ fn rank(identifier: &str) -> (bool, u64, &str) {
 mod tests {
     use super::*;
 
-    fn check(text: &str, shown: Option<&str>) {
+    fn check(text: &str, expected: Option<&str>) {
         let parsed = text.parse::<Version>().ok().map(|version| version.to_string());
-        assert_eq!(parsed.as_deref(), shown, "{text}");
+        assert_eq!(parsed.as_deref(), expected, "{text}");
     }
 
     #[test]
-    fn both_spellings_are_one_version() {
+    fn a_leading_v_is_optional() {
         check("1.29.1", Some("1.29.1"));
         check("v1.29.1", Some("1.29.1"));
         check("v1.31.0-alpha.eed52ebb", Some("1.31.0-alpha.eed52ebb"));
     }
 
     #[test]
-    fn nothing_that_could_leave_a_directory_is_a_version() {
+    fn texts_that_are_unsafe_as_directory_names_are_rejected() {
         for text in [
             "",
             "v",

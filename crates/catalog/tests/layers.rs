@@ -1,9 +1,9 @@
-//! The catalog over what the build embeds and over directories on disk.
+//! The catalog with embedded charts and with directories on disk.
 
 #![allow(
     clippy::unwrap_used,
     clippy::disallowed_methods,
-    reason = "helpers of tests are tests too"
+    reason = "test helpers may panic and access files"
 )]
 
 use std::fs;
@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 
 use mainstay_catalog::{Catalog, CatalogError, Flavour, Origin};
 
-/// A directory that is gone when the test ends.
+/// A temporary directory that is removed when the test ends.
 struct Scratch(PathBuf);
 
 impl Scratch {
@@ -61,11 +61,10 @@ const INSTALLER: [&str; 8] = [
 ];
 const OPERATOR: [&str; 6] = ["base", "cni", "gateway", "istiod", "revisiontags", "ztunnel"];
 
-/// The build embeds either everything that is pinned or nothing.
 #[test]
 fn the_build_embeds_all_pinned_versions_or_none() {
     let catalog = Catalog::embedded().unwrap();
-    let here = catalog.installable();
+    let installable = catalog.installable();
     if !Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../../resources/charts.pack")
         .exists()
@@ -73,9 +72,9 @@ fn the_build_embeds_all_pinned_versions_or_none() {
         assert!(matches!(catalog.resolve("1.29.1"), Err(CatalogError::Empty)));
         return;
     }
-    let versions: Vec<_> = here.iter().map(|one| one.version.to_string()).collect();
+    let versions: Vec<_> = installable.iter().map(|one| one.version.to_string()).collect();
     assert_eq!(versions, PINNED);
-    for one in &here {
+    for one in &installable {
         for (flavour, charts) in [
             (Flavour::Installer, &INSTALLER[..]),
             (Flavour::Operator, &OPERATOR[..]),
@@ -99,7 +98,7 @@ fn the_build_embeds_all_pinned_versions_or_none() {
 }
 
 #[test]
-fn what_is_embedded_is_what_was_derived() {
+fn embedded_charts_equal_derived_ones() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources");
     let embedded = Catalog::embedded().unwrap();
     let directory = Catalog::embedded()
@@ -167,7 +166,7 @@ fn the_sail_operators_layout_serves_both_flavours() {
 }
 
 #[test]
-fn a_directory_that_is_not_there_adds_nothing() {
+fn a_missing_directory_adds_nothing() {
     let scratch = Scratch::new("absent");
     let absent = Catalog::embedded()
         .unwrap()
@@ -178,7 +177,7 @@ fn a_directory_that_is_not_there_adds_nothing() {
 
 #[cfg(unix)]
 #[test]
-fn links_are_refused() {
+fn links_are_rejected() {
     let scratch = Scratch::new("links");
     scratch.write("1.99.0/installer/charts/c/Chart.yaml", "a");
     let link = scratch.0.join("1.99.0/installer/charts/c/passwd");
@@ -190,7 +189,7 @@ fn links_are_refused() {
     assert_eq!(
         error.to_string(),
         format!(
-            "{} is refused: it is neither a file nor a directory",
+            "{} is rejected: it is neither a file nor a directory",
             link.display()
         )
     );

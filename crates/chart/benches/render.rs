@@ -1,9 +1,10 @@
-//! The engines side by side in one run, without their start-up: Helm's inside the Go oracle, ours here. Both coalesce
-//! values, parse every template and render it; the chart is in memory on both sides. Prints one `bench {…}` line each.
+//! Compares the render time of Helm's engine (in the Go oracle) and this crate in one run, without start-up.
+//! Both coalesce values, parse and render every template of a chart in memory. Prints one `bench {…}` line
+//! per figure.
 #![allow(
     clippy::print_stdout,
     clippy::disallowed_methods,
-    reason = "a bench reads a clock and prints"
+    reason = "a benchmark reads the clock and prints"
 )]
 
 use std::error::Error;
@@ -27,14 +28,14 @@ fn main() -> Result<(), Box<dyn Error>> {
         .unwrap_or(100);
     let mut oracle = Oracle::start()?;
     let (mut ours, mut theirs) = (Timing::default(), Timing::default());
-    // In rounds, so that a busy neighbour slows both.
+    // Alternating rounds, so that other load affects both.
     for _ in 0..10 {
         theirs.extend(helm(&mut oracle, &chart, runs / 10)?);
         ours.extend(mainstay(&chart, runs / 10)?);
     }
     if ours.bytes != theirs.bytes {
         return Err(format!(
-            "not the same work: {} bytes here, {} there",
+            "different output: {} bytes here, {} bytes in Helm",
             ours.bytes, theirs.bytes
         )
         .into());
@@ -70,11 +71,11 @@ impl Timing {
 }
 
 fn helm(oracle: &mut Oracle, chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {
-    let answer = oracle.query_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
-    if !answer.err.is_empty() {
-        return Err(answer.err.into());
+    let response = oracle.query_raw(&serde_json::json!({"op": "bench", "chart": chart, "runs": runs}))?;
+    if !response.err.is_empty() {
+        return Err(response.err.into());
     }
-    Ok(serde_json::from_slice(&answer.out)?)
+    Ok(serde_json::from_slice(&response.out)?)
 }
 
 fn mainstay(chart: &std::path::Path, runs: usize) -> Result<Timing, Box<dyn Error>> {

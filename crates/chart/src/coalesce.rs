@@ -1,6 +1,6 @@
-//! Coalesces the user's values with the defaults of a chart and its subcharts. The maps alias exactly as Helm's do, since
-//! templates can observe it: tables deeper than `global.x` are one map in all charts, and defaults that a subchart adds to
-//! them are visible in its parent.
+//! Coalesces the user's values with the defaults of a chart and its subcharts. The maps alias exactly as
+//! Helm's do, since templates can observe it: tables deeper than `global.x` are one map in all charts, and
+//! defaults that a subchart adds to them are visible in its parent.
 
 use mainstay_template::{Map, Str, Value};
 

@@ -34,7 +34,8 @@ struct Process<'a> {
 }
 
 impl Process<'_> {
-    /// Enables or disables the dependencies of `chart`, whose values are at `path`, and recursively of enabled ones.
+    /// Enables or disables the dependencies of `chart`, whose values are at `path`, and recursively of
+    /// enabled ones.
     fn enable(&mut self, chart: &mut Chart, values: &Map, path: &str) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
@@ -121,8 +122,8 @@ impl Process<'_> {
         self.import_into(chart)
     }
 
-    /// Imports values below the parent's own. As in Helm, the chart's values also receive those of all its subcharts, which
-    /// a null of the user can remove later.
+    /// Imports values below the parent's own. As in Helm, the chart's values also receive those of all its
+    /// subcharts, which a null of the user can remove later.
     fn import_into(&mut self, chart: &mut Chart) -> Result<(), ChartError> {
         let Some(mut wanted) = chart.metadata.dependencies.take() else {
             return Ok(());
@@ -177,8 +178,8 @@ impl Process<'_> {
     }
 }
 
-/// Returns the charts that no dependency names, then the named ones in the order of the dependencies and under their
-/// aliases. Marks every dependency as enabled.
+/// Returns the charts that no dependency names, then the named ones in the order of the dependencies and
+/// under their aliases. Marks every dependency as enabled.
 fn resolve(charts: &[Chart], wanted: &mut [Dependency]) -> Vec<Chart> {
     let named = |chart: &Chart| wanted.iter().any(|dependency| fits(chart, dependency));
     let mut kept: Vec<Chart> = charts.iter().filter(|chart| !named(chart)).cloned().collect();

@@ -1,7 +1,7 @@
 //! The differences between Helm 3 and Helm 4, one method each.
 //!
-//! A [`Dialect`] is kept by whatever holds the state of an operation (the loader, the render options, the printer). Code
-//! asks it for a rule or a text and does not compare versions itself.
+//! A [`Dialect`] is kept by whatever holds the state of an operation (the loader, the render options, the
+//! printer). Code asks it for a rule or a text and does not compare versions itself.
 
 use mainstay_template::Function;
 
@@ -212,8 +212,9 @@ impl Dialect {
 impl Dialect {
     /// Splits rendered text into its non-blank YAML documents.
     ///
-    /// In Helm 4 three dashes at the start of any line separate, and trailing white space stays. In Helm 3 a separator
-    /// consumes the white space around it, so the second of two consecutive separators stays in the document.
+    /// In Helm 4 three dashes at the start of any line separate, and trailing white space stays. In Helm 3 a
+    /// separator consumes the white space around it, so the second of two consecutive separators stays in the
+    /// document.
     pub(crate) fn split_documents(self, text: &[u8]) -> Vec<&[u8]> {
         match self {
             Self::Helm3 => split::split_trimmed(text),
@@ -223,7 +224,8 @@ impl Dialect {
 
     /// Whether admission webhooks are installed last.
     ///
-    /// Helm 4 does so, so that a webhook does not reject the objects it serves. Helm 3 treats them as unknown kinds.
+    /// Helm 4 does so, so that a webhook does not reject the objects it serves. Helm 3 treats them as unknown
+    /// kinds.
     pub(crate) fn installs_webhooks_last(self) -> bool {
         self == Self::Helm4
     }
@@ -240,7 +242,8 @@ impl Dialect {
 
     /// Returns the line on standard error for `warning`, without the line break.
     ///
-    /// Helm 4 writes `slog` records. Helm 3 writes the source file and line of Helm's code before the message.
+    /// Helm 4 writes `slog` records. Helm 3 writes the source file and line of Helm's code before the
+    /// message.
     pub(crate) fn warning_line(self, warning: &Warning) -> String {
         match self {
             Self::Helm3 => warning.helm3(),

@@ -1,5 +1,5 @@
-//! Errors of loading and rendering, with Helm's messages. A source is not repeated in the text of an error: joining the
-//! chain with `: ` produces Helm's line.
+//! Errors of loading and rendering, with Helm's messages. A source is not repeated in the text of an error:
+//! joining the chain with `: ` produces Helm's line.
 
 use mainstay_gostd::quote::quote;
 
@@ -138,7 +138,8 @@ pub enum ChartError {
     PostRender(CallbackError),
 }
 
-/// An error of a callback, such as a reader of files or a post-renderer. The text is shown to the user as it is.
+/// An error of a callback, such as a reader of files or a post-renderer. The text is shown to the user as it
+/// is.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0}")]
 pub struct CallbackError(pub String);

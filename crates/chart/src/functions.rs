@@ -13,13 +13,14 @@ pub(crate) use text::to_yaml;
 
 use crate::dialect::Dialect;
 
-/// Start of the marker that `required` and `fail` put around a message, to find it again in a chain of errors.
+/// Start of the marker that `required` and `fail` put around a message, to find it again in a chain of
+/// errors.
 pub(crate) const WARN_START: &str = "HELM_ERR_START";
 /// End of the marker; see [`WARN_START`].
 pub(crate) const WARN_END: &str = "HELM_ERR_END";
 
-/// Returns a set with Helm's functions and no templates. Resolving three hundred names takes a measurable part of a render,
-/// so that each set is built once.
+/// Returns a set with Helm's functions and no templates. Resolving three hundred names takes a measurable
+/// part of a render, so that each set is built once.
 pub(crate) fn template_set(dialect: Dialect) -> TemplateSet {
     static HELM3_SET: LazyLock<TemplateSet> = LazyLock::new(|| build_set(Dialect::Helm3));
     static HELM4_SET: LazyLock<TemplateSet> = LazyLock::new(|| build_set(Dialect::Helm4));
@@ -29,7 +30,8 @@ pub(crate) fn template_set(dialect: Dialect) -> TemplateSet {
     }
 }
 
-/// Sprig without `env` and `expandenv`, then Helm's own; a later function replaces an earlier one of the same name.
+/// Sprig without `env` and `expandenv`, then Helm's own; a later function replaces an earlier one of the same
+/// name.
 fn build_set(dialect: Dialect) -> TemplateSet {
     let mut set = TemplateSet::new();
     set.functions(&[mainstay_sprig::functions(), HELM, dialect.additional_functions()].concat());

@@ -61,8 +61,8 @@ pub fn load_archive(bytes: &[u8], dialect: Dialect) -> Result<Loaded, ChartError
     })
 }
 
-/// Returns the files of a gzipped tar archive, named as [`load_files`] expects them. Helm's rules for names are enforced and
-/// all sizes are limited, so that the names are safe to use as paths.
+/// Returns the files of a gzipped tar archive, named as [`load_files`] expects them. Helm's rules for names
+/// are enforced and all sizes are limited, so that the names are safe to use as paths.
 pub fn read_archive(bytes: &[u8]) -> Result<Vec<File>, ArchiveError> {
     unpack(bytes, &mut ArchiveLimits::default())
 }

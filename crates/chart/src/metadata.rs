@@ -41,7 +41,8 @@ pub struct Metadata {
     pub annotations: BTreeMap<String, String>,
     /// Constraint on the Kubernetes version.
     pub kube_version: String,
-    /// Dependencies. `None` is Go's nil: conditions of subcharts are not processed then, but they are with an empty list.
+    /// Dependencies. `None` is Go's nil: conditions of subcharts are not processed then, but they are with an
+    /// empty list.
     pub dependencies: Option<Vec<Dependency>>,
     /// `application`, `library` or empty.
     pub kind: String,

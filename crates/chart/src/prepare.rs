@@ -1,5 +1,5 @@
-//! Prepares a chart for rendering: resolves its dependencies, coalesces the values and checks them. Does not read
-//! templates.
+//! Prepares a chart for rendering: resolves its dependencies, coalesces the values and checks them. Does not
+//! read templates.
 
 use mainstay_template::{Map, MapType};
 use mainstay_yaml::Map as PlainMap;
@@ -21,8 +21,9 @@ use crate::warning::Warning;
 pub struct Prepared {
     /// The chart: aliases applied, disabled dependencies removed, values imported.
     pub chart: Chart,
-    /// `.Values` of the root chart. A subchart's values are the map under its name, including `global`. Deeper tables of
-    /// `global` are shared between charts, as in Helm, so that a template's `set` is visible in all of them.
+    /// `.Values` of the root chart. A subchart's values are the map under its name, including `global`.
+    /// Deeper tables of `global` are shared between charts, as in Helm, so that a template's `set` is visible
+    /// in all of them.
     pub values: Map,
 }
 
@@ -37,8 +38,9 @@ pub struct PrepareOptions {
     pub skip_schema: bool,
 }
 
-/// Performs the steps of `helm template` between loading and rendering, in Helm's order: checks that the chart is
-/// installable and complete, enables dependencies, coalesces values, validates schemas, checks the cluster's version.
+/// Performs the steps of `helm template` between loading and rendering, in Helm's order: checks that the
+/// chart is installable and complete, enables dependencies, coalesces values, validates schemas, checks the
+/// cluster's version.
 ///
 /// Appends to `warnings` what Helm writes to stderr, in order, also if the result is an error.
 pub fn prepare(

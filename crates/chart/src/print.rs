@@ -1,5 +1,5 @@
-//! Formats manifests as `helm template` does: as the text of stdout, or as the files of `--output-dir`. Does not access the
-//! disk.
+//! Formats manifests as `helm template` does: as the text of stdout, or as the files of `--output-dir`. Does
+//! not access the disk.
 
 mod select;
 

@@ -1,5 +1,5 @@
-//! Runs every template of a prepared chart and returns one text per file. Does not read clocks, files or clusters: templates
-//! reach them through the caller's [`Host`] only.
+//! Runs every template of a prepared chart and returns one text per file. Does not read clocks, files or
+//! clusters: templates reach them through the caller's [`Host`] only.
 
 mod failure;
 mod scope;

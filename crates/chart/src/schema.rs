@@ -82,7 +82,8 @@ fn validate_chart(chart: &Chart, values: PlainMap, violations: &mut String, warn
     }
 }
 
-/// Reason why values are rejected. Helm's text ends in a line break for invalid values and does not for an invalid schema.
+/// Reason why values are rejected. Helm's text ends in a line break for invalid values and does not for an
+/// invalid schema.
 #[derive(Debug, thiserror::Error)]
 enum ValidateError {
     #[error(transparent)]

@@ -1,5 +1,5 @@
-//! Reads a chart from a directory or an archive file, with Helm's rules for links, ignored and irregular files. The only
-//! file of this crate that accesses the disk.
+//! Reads a chart from a directory or an archive file, with Helm's rules for links, ignored and irregular
+//! files. The only file of this crate that accesses the disk.
 #![allow(clippy::disallowed_methods, clippy::disallowed_types)]
 
 use std::collections::BTreeSet;
@@ -246,8 +246,8 @@ impl Walk {
     }
 }
 
-/// Reads a file of about `expected` bytes; fails if it is larger than `limit`. The buffer has space for one byte more, so
-/// that two system calls suffice: one for the content and one for its end.
+/// Reads a file of about `expected` bytes; fails if it is larger than `limit`. The buffer has space for one
+/// byte more, so that two system calls suffice: one for the content and one for its end.
 fn read_capped(path: &Path, limit: u64, expected: u64) -> Result<Vec<u8>, ChartError> {
     use io::Read;
     let mut data = Vec::with_capacity(expected.min(limit) as usize + 1);

@@ -1,5 +1,5 @@
-//! The `--set` family: parses an argument such as `a.b[0]=1,c={x,y}` into a tree of values, with Helm's grammar, types and
-//! messages. File contents come through a callback.
+//! The `--set` family: parses an argument such as `a.b[0]=1,c={x,y}` into a tree of values, with Helm's
+//! grammar, types and messages. File contents come through a callback.
 
 mod cursor;
 mod json;

@@ -1,5 +1,5 @@
-//! `helm template` in one call: renders a loaded chart and returns the text of stdout or the files of `--output-dir`.
-//! Does not access the disk.
+//! `helm template` in one call: renders a loaded chart and returns the text of stdout or the files of
+//! `--output-dir`. Does not access the disk.
 
 use mainstay_sprig as sprig;
 use mainstay_template::{Error, Host, Limits, Meter, TemplateSet, Value, execute};
@@ -119,7 +119,8 @@ fn run(
     Ok((prepared, rendered))
 }
 
-/// Renders the argument of `--name-template`, which has Sprig's functions and no data. The error's text is Go's.
+/// Renders the argument of `--name-template`, which has Sprig's functions and no data. The error's text is
+/// Go's.
 pub fn release_name_from(text: &str, host: &mut dyn Host) -> Result<String, Error> {
     const NAME: &str = "name-template";
     let mut set = TemplateSet::named(NAME);

@@ -1,5 +1,5 @@
-//! Merges the user's values: `-f` files and the arguments of the `--set` family, in Helm's order. File contents come
-//! through a callback.
+//! Merges the user's values: `-f` files and the arguments of the `--set` family, in Helm's order. File
+//! contents come through a callback.
 
 mod documents;
 

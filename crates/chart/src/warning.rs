@@ -253,7 +253,8 @@ fn record(level: &str, message: &str, attributes: &[(&str, &str)]) -> String {
     line
 }
 
-/// Formats a value of a record: `slog` quotes empty texts, spaces, quotes, equals signs and non-printable characters.
+/// Formats a value of a record: `slog` quotes empty texts, spaces, quotes, equals signs and non-printable
+/// characters.
 fn slog_text(text: &str) -> String {
     let plain = !text.is_empty()
         && text.chars().all(|c| {

@@ -1,6 +1,7 @@
-//! Whole charts, through both dialects of the real Helm and through us: values, subcharts that take part, warnings and
-//! errors must be the same. A fixture holds a chart's files and the arguments, in sections named `-- path --`.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Prepares whole charts with the real Helm 3 and 4 and with this crate: values, enabled subcharts, warnings
+//! and errors must be equal. A fixture contains a chart's files and the arguments, in sections named `-- path
+//! --`.
+// Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -23,15 +24,15 @@ use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{CaseCounts, peer};
 use mainstay_yaml::JsonWriter;
 
-/// Prints what templates see. One line each, so that nothing depends on how YAML is written.
+/// Template that prints values and subcharts, one line each and independent of YAML formatting.
 const PROBE: &str = "v: {{ .Values | toJson }}\ns: {{ keys .Subcharts | sortAlpha | toJson }}\n";
 
-/// What one side makes of a chart.
+/// The result of one implementation.
 #[derive(Debug, PartialEq)]
 struct Seen {
-    /// Values and subcharts as JSON, or the message.
+    /// Values and subcharts as JSON, or the error message.
     result: Result<(serde_json::Value, Vec<String>), String>,
-    /// In no order: Go walks maps at random.
+    /// Unordered: Go iterates maps in random order.
     warnings: BTreeSet<String>,
 }
 
@@ -65,7 +66,7 @@ impl Fixture {
         Self { sections, args }
     }
 
-    fn write(&self, folder: &Path) {
+    fn write(&self, directory: &Path) {
         let probe = ("chart/templates/probe.yaml".to_owned(), PROBE.to_owned());
         for (name, text) in self
             .sections
@@ -73,18 +74,18 @@ impl Fixture {
             .map(|(name, text)| (name.clone(), text.clone()))
             .chain([probe])
         {
-            let path = folder.join(name);
-            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            let path = directory.join(name);
+            fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
             fs::write(path, text).expect("a file");
         }
     }
 }
 
-fn theirs(helm: &Path, folder: &Path, fixture: &Fixture) -> Seen {
+fn theirs(helm: &Path, directory: &Path, fixture: &Fixture) -> Seen {
     let output = Command::new(helm)
         .args(["template", "r", "./chart"])
         .args(&fixture.args)
-        .current_dir(folder)
+        .current_dir(directory)
         .output()
         .expect("helm runs");
     let (stdout, stderr) = (
@@ -99,13 +100,13 @@ fn theirs(helm: &Path, folder: &Path, fixture: &Fixture) -> Seen {
             serde_json::from_str(values).expect("JSON"),
             serde_json::from_str(subcharts).expect("JSON"),
         )),
-        // A rule ignores the probe.
+        // An ignore rule matches the probe.
         (true, _, _) => Ok((serde_json::Value::Null, Vec::new())),
     };
     Seen { result, warnings }
 }
 
-/// Warnings are lines of their own; the message is the rest.
+/// Splits stderr into warnings, which are separate lines, and the error message.
 fn split_stderr(stderr: &str) -> (BTreeSet<String>, String) {
     let mut warnings = BTreeSet::new();
     let mut message = String::new();
@@ -122,14 +123,14 @@ fn split_stderr(stderr: &str) -> (BTreeSet<String>, String) {
             message.push_str(line);
         }
     }
-    // The command line adds this, wherever rendering had begun.
+    // The command line adds this after rendering has started.
     let message = message.replace("\n\nUse --debug flag to render out invalid YAML", "");
     (warnings, message)
 }
 
-fn ours(folder: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
+fn ours(directory: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
     let mut warnings = Vec::new();
-    let result = our_result(folder, fixture, dialect, &mut warnings);
+    let result = our_result(directory, fixture, dialect, &mut warnings);
     let warnings = warnings.iter().map(|warning| warning.line(dialect)).collect();
     let result = result.map_err(|error| {
         let mut text = format!("Error: {error}");
@@ -145,14 +146,14 @@ fn ours(folder: &Path, fixture: &Fixture, dialect: Dialect) -> Seen {
 
 type Ours = Result<(serde_json::Value, Vec<String>), Box<dyn Error>>;
 
-fn our_result(folder: &Path, fixture: &Fixture, dialect: Dialect, warnings: &mut Vec<Warning>) -> Ours {
+fn our_result(directory: &Path, fixture: &Fixture, dialect: Dialect, warnings: &mut Vec<Warning>) -> Ours {
     let (layers, kube_version, skip_schema) = read_args(&fixture.args);
     let mut read = |name: &str| {
-        fs::read(folder.join(name))
+        fs::read(directory.join(name))
             .map_err(|_| CallbackError(format!("open {name}: no such file or directory")))
     };
     let values = layers.merge(&mut read, dialect)?;
-    let loaded = load_path(&folder.join("chart"), dialect)?;
+    let loaded = load_path(&directory.join("chart"), dialect)?;
     let kube_version = KubeVersion::parse(&kube_version, dialect)?;
     let options = PrepareOptions {
         dialect,
@@ -203,7 +204,7 @@ fn read_args(args: &[String]) -> (Layers, String, bool) {
 
 fn compare(name: &str, dialect: Dialect) {
     let helm = peer(name).expect("helm");
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     let fixtures = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/charts");
     let mut paths: Vec<_> = fs::read_dir(fixtures)
         .expect("fixtures")
@@ -212,24 +213,27 @@ fn compare(name: &str, dialect: Dialect) {
     paths.sort();
     for path in paths {
         let fixture = Fixture::parse(&fs::read_to_string(&path).expect("a fixture"));
-        let folder = tempfile::tempdir().expect("a folder");
-        let folder = folder.path().canonicalize().expect("a folder");
-        fixture.write(&folder);
-        let (ours, theirs) = (ours(&folder, &fixture, dialect), theirs(&helm, &folder, &fixture));
+        let directory = tempfile::tempdir().expect("a directory");
+        let directory = directory.path().canonicalize().expect("a directory");
+        fixture.write(&directory);
+        let (ours, theirs) = (
+            ours(&directory, &fixture, dialect),
+            theirs(&helm, &directory, &fixture),
+        );
         let stem = path.file_stem().expect("a name").to_string_lossy().into_owned();
-        tally.count(ours == theirs, || {
+        counts.count(ours == theirs, || {
             format!("{stem}\n  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.assert_all_equal(&format!("charts against {name}"));
+    counts.assert_all_equal(&format!("charts against {name}"));
 }
 
 #[test]
-fn charts_mean_what_they_mean_to_helm_4() {
+fn charts_are_prepared_as_in_helm_4() {
     compare("helm4", Dialect::Helm4);
 }
 
 #[test]
-fn charts_mean_what_they_mean_to_helm_3() {
+fn charts_are_prepared_as_in_helm_3() {
     compare("helm3", Dialect::Helm3);
 }

@@ -1,6 +1,6 @@
-//! Archives nobody should trust: each ends in a clear message, quickly and in little memory. Where Helm has a rule of its
-//! own, its message must be the same; where we are stricter, the table says so.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Hostile archives: each fails with a clear message, quickly and with little memory. Messages equal Helm's
+//! where Helm has the same rule; stricter rules are marked in the table.
+// Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -20,11 +20,11 @@ use mainstay_testkit::peer;
 
 const CHART: &[u8] = b"apiVersion: v2\nname: app\nversion: 1.0.0\n";
 
-/// A tar archive under construction; headers can be bent afterwards.
+/// Builder of tar archives with invalid headers.
 #[derive(Default)]
 struct Tar(Vec<u8>);
 
-/// One header, with what is odd about it.
+/// A header and its defects.
 struct Header<'a> {
     name: &'a [u8],
     kind: u8,
@@ -94,7 +94,7 @@ impl Tar {
         .content(data)
     }
 
-    /// An extended header with `records`, for the next entry.
+    /// Adds an extended header with `records` for the next entry.
     fn pax(self, records: &[u8]) -> Self {
         self.entry(b"pax", b'x', records)
     }
@@ -120,13 +120,13 @@ fn pax_record(key: &str, value: &str) -> Vec<u8> {
     format!("{length}{body}").into_bytes()
 }
 
-/// What should happen.
+/// The expected result.
 enum Expect {
     /// It loads.
     Loads,
-    /// It fails with this message, which is Helm's.
+    /// It fails with Helm's message.
     Fails(&'static str),
-    /// It fails with this message, which is ours: Helm accepts it, or says something else.
+    /// It fails with our own message: Helm accepts it or fails differently.
     Stricter(&'static str),
 }
 use Expect::{Fails, Loads, Stricter};
@@ -208,17 +208,17 @@ fn odd_names() -> Vec<Case> {
         Case("the parent itself", named("app/.."), Fails(PARENT)),
         Case("two dots and more", named("app/..x"), Fails(PARENT)),
         Case(
-            "no folder",
+            "no directory",
             named("app"),
             Fails("chart illegally contains content outside the base directory: \"app\""),
         ),
         Case(
-            "the folder as a file",
+            "the directory as a file",
             named("app/."),
             Fails("chart illegally contains content outside the base directory: \"app/.\""),
         ),
         Case(
-            "Chart.yaml as a folder",
+            "Chart.yaml as a directory",
             named("Chart.yaml/x"),
             Fails("chart yaml not in base directory"),
         ),
@@ -261,12 +261,12 @@ fn odd_kinds() -> Vec<Case> {
         .content(b"0123456789")
         .end();
     vec![
-        // Nothing is written anywhere: a link or a device is an empty file.
+        // Nothing is written to disk: a link or a device becomes an empty file.
         Case("a hard link", kind(b'1'), Loads),
         Case("a symbolic link", kind(b'2'), Loads),
         Case("a character device", kind(b'3'), Loads),
         Case("a block device", kind(b'4'), Loads),
-        Case("a folder", kind(b'5'), Loads),
+        Case("a directory", kind(b'5'), Loads),
         Case("a pipe", kind(b'6'), Loads),
         Case("a link with content", link_with_content, Fails(LARGE)),
         Case(
@@ -385,7 +385,7 @@ fn extended_headers() -> Vec<Case> {
 }
 
 fn bombs() -> Vec<Case> {
-    // One compressed member, repeated: to gzip that is one stream.
+    // One compressed member, repeated: gzip treats it as one stream.
     let repeated = |data: &[u8], times: usize| -> Vec<u8> {
         let member = gzip(&Tar::default().file("app/x", data).0);
         std::iter::once(gzip(&Tar::chart().0))
@@ -394,7 +394,7 @@ fn bombs() -> Vec<Case> {
             .collect()
     };
     let bomb = repeated(&vec![0; 5 << 20], 18);
-    // Random enough to stay under the ratio: a block of noise, repeated within the window.
+    // A block of noise, repeated within the window, stays under the ratio limit.
     let noise: Vec<u8> = (0_u32..4096)
         .map(|at| (at.wrapping_mul(2_654_435_761) >> 13) as u8)
         .collect();
@@ -482,7 +482,7 @@ fn nesting() -> Vec<Case> {
     ]
 }
 
-/// The whole chain, as an edge prints it.
+/// Joins the error chain as the command line does.
 fn message(error: &ChartError) -> String {
     let mut text = error.to_string();
     let mut source = std::error::Error::source(error);
@@ -494,7 +494,7 @@ fn message(error: &ChartError) -> String {
 }
 
 #[test]
-fn each_ends_in_a_clear_message() {
+fn hostile_archives_fail_with_a_clear_message() {
     let mut count = 0;
     for Case(name, bytes, expect) in cases() {
         count += 1;
@@ -517,19 +517,19 @@ fn each_ends_in_a_clear_message() {
     }
 }
 
-/// The most memory this process has had, where the system tells.
+/// Returns the peak memory of this process, if the system reports it.
 fn peak_kib() -> Option<u64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;
     line.trim().trim_end_matches(" kB").parse().ok()
 }
 
-/// Helm 3 says what is wrong; Helm 4 says only that something is.
+/// Compares with Helm 3, which prints the cause; Helm 4 does not.
 #[test]
-fn helm_says_the_same() {
+fn helm_fails_with_the_same_messages() {
     let helm = peer("helm3").expect("helm");
-    let folder = tempfile::tempdir().expect("a folder");
-    let path = folder.path().join("app.tgz");
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("app.tgz");
     for Case(name, bytes, expect) in cases() {
         let expected = match expect {
             Stricter(_) => continue,
@@ -544,7 +544,7 @@ fn helm_says_the_same() {
             .expect("helm runs");
         let said = String::from_utf8_lossy(&output.stderr);
         let said = said.trim().strip_prefix("Error: ").unwrap_or_default();
-        // Helm 4 words one of its two checks otherwise, and so do we.
+        // Helm 4 has a different message for one of its two checks, and so do we.
         let said = said.replace("maximum file size 104857600", "maximum size 104857600");
         assert_eq!(said, expected, "{name}");
     }

@@ -1,5 +1,5 @@
-//! Schemas nobody should trust: each ends in a message, and nothing outside the schema is read.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Hostile schemas: each fails with a message, and no document outside the schema is read.
+// Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -39,14 +39,14 @@ fn validate(schema: &str, values: &str) -> Result<(), ChartError> {
 }
 
 fn check(schema: &str, values: &str, expected: &str) {
-    let said = validate(schema, values).expect_err("refused").to_string();
-    assert!(said.ends_with(expected), "{said}");
+    let text = validate(schema, values).expect_err("rejected").to_string();
+    assert!(text.ends_with(expected), "{text}");
 }
 
 const OUTSIDE: &str = "references outside the schema are not allowed";
 
 #[test]
-fn nothing_outside_is_read() {
+fn references_outside_the_schema_are_not_read() {
     let outside = |url: &str| check(&format!("{{\"$ref\":\"{url}\"}}"), "a: 1\n", OUTSIDE);
     outside("file:///etc/passwd");
     outside("other.json");
@@ -68,16 +68,16 @@ fn nothing_outside_is_read() {
 }
 
 #[test]
-fn what_never_ends_is_stopped() {
+fn expensive_schemas_are_stopped() {
     let cycle =
         "{\"$defs\":{\"a\":{\"$ref\":\"#/$defs/b\"},\"b\":{\"$ref\":\"#/$defs/a\"}},\"$ref\":\"#/$defs/a\"}";
     assert!(
         validate(cycle, "a: 1\n")
-            .expect_err("refused")
+            .expect_err("rejected")
             .to_string()
             .contains("causing reference cycle")
     );
-    // Every level tries the next one three times.
+    // Every level evaluates the next one three times.
     let mut defs = String::from("\"d0\":{\"type\":\"string\"}");
     for level in 1..40 {
         let below = format!("{{\"$ref\":\"#/$defs/d{}\"}}", level - 1);
@@ -88,10 +88,10 @@ fn what_never_ends_is_stopped() {
 }
 
 #[test]
-fn depth_ends_in_a_message() {
+fn deep_schemas_fail_with_a_message() {
     let deep = format!("{}1{}", "{\"not\":".repeat(5000), "}".repeat(5000));
     check(&deep, "a: 1\n", "more than 200 levels of nesting");
-    // A schema that follows values as deep as they go.
+    // A recursive schema that descends through all levels of the values.
     let follow = "{\"additionalProperties\":{\"$ref\":\"#\"}}";
     let values = format!("{}1{}", "{a: ".repeat(390), "}".repeat(390));
     check(follow, &values, "schema takes too many steps to check");
@@ -99,7 +99,7 @@ fn depth_ends_in_a_message() {
 }
 
 #[test]
-fn malformed_schemas_end_in_a_message() {
+fn malformed_schemas_fail_with_a_message() {
     check("", "a: 1\n", "EOF");
     check("{", "a: 1\n", "unexpected EOF");
     check("{} {}", "a: 1\n", "invalid character after top-level value");

@@ -1,6 +1,6 @@
-//! Random values and random schemas, through the real Helm and through us. Go walks maps at random, so lines are compared
-//! as a set.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Random values and random schemas, processed by the real Helm and by this crate. Lines are compared as a
+//! set, since Go iterates maps in random order.
+// Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::format_collect,
     clippy::expect_used,
@@ -23,9 +23,9 @@ use mainstay_template::{Limits, Meter, Value};
 use mainstay_testkit::{CaseCounts, Random, case_count, peer};
 use mainstay_yaml::JsonWriter;
 
-fn write(folder: &Path, name: &str, text: &str) {
-    let path = folder.join(name);
-    fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+fn write(directory: &Path, name: &str, text: &str) {
+    let path = directory.join(name);
+    fs::create_dir_all(path.parent().expect("a directory")).expect("a directory");
     fs::write(path, text).expect("a file");
 }
 
@@ -33,7 +33,7 @@ fn metadata(name: &str, more: &str) -> String {
     format!("apiVersion: v2\nname: {name}\nversion: 0.1.0\n{more}")
 }
 
-/// A flow map of a few keys that meet each other often; null, tables and scalars alike.
+/// Generates a flow map with few distinct keys; values are null, tables or scalars.
 fn tree(random: &mut Random, depth: usize) -> String {
     let count = random.below(4);
     let mut entries = Vec::new();
@@ -58,7 +58,7 @@ fn node(random: &mut Random, depth: usize) -> String {
     }
 }
 
-/// Which dependencies a chart declares, if any.
+/// Generates the dependencies of a chart.
 fn declared(random: &mut Random, name: &str) -> String {
     let condition = *random.pick(&["", ", condition: on", ", condition: \"a.on,b\"", ", tags: [a]"]);
     let imports = *random.pick(&[
@@ -72,38 +72,38 @@ fn declared(random: &mut Random, name: &str) -> String {
     }
 }
 
-fn write_chart(folder: &Path, random: &mut Random) {
+fn write_chart(directory: &Path, random: &mut Random) {
     let outer = declared(random, "db");
-    write(folder, "chart/Chart.yaml", &metadata("app", &outer));
-    write(folder, "chart/values.yaml", &tree(random, 4));
+    write(directory, "chart/Chart.yaml", &metadata("app", &outer));
+    write(directory, "chart/values.yaml", &tree(random, 4));
     let inner = declared(random, "deep");
-    write(folder, "chart/charts/db/Chart.yaml", &metadata("db", &inner));
-    write(folder, "chart/charts/db/values.yaml", &tree(random, 4));
+    write(directory, "chart/charts/db/Chart.yaml", &metadata("db", &inner));
+    write(directory, "chart/charts/db/values.yaml", &tree(random, 4));
     write(
-        folder,
+        directory,
         "chart/charts/db/charts/deep/Chart.yaml",
         &metadata("deep", ""),
     );
     write(
-        folder,
+        directory,
         "chart/charts/db/charts/deep/values.yaml",
         &tree(random, 3),
     );
-    write(folder, "user.yaml", &tree(random, 4));
+    write(directory, "user.yaml", &tree(random, 4));
     write(
-        folder,
+        directory,
         "chart/templates/probe.yaml",
         "v: {{ .Values | toJson }}\n",
     );
 }
 
-/// The values as JSON or the message, and what was said on the side.
+/// The values as JSON or the error message, and the warnings.
 type Seen = (Result<serde_json::Value, String>, BTreeSet<String>);
 
-fn theirs(helm: &Path, folder: &Path) -> Seen {
+fn theirs(helm: &Path, directory: &Path) -> Seen {
     let output = Command::new(helm)
         .args(["template", "r", "./chart", "-f", "user.yaml"])
-        .current_dir(folder)
+        .current_dir(directory)
         .output()
         .expect("helm runs");
     let stderr = String::from_utf8_lossy(&output.stderr).into_owned();
@@ -121,9 +121,9 @@ fn theirs(helm: &Path, folder: &Path) -> Seen {
     (result, said.into_iter().map(str::to_owned).collect())
 }
 
-fn ours(folder: &Path, dialect: Dialect) -> Seen {
+fn ours(directory: &Path, dialect: Dialect) -> Seen {
     let mut warnings = Vec::new();
-    let result = our_values(folder, dialect, &mut warnings);
+    let result = our_values(directory, dialect, &mut warnings);
     let said = warnings.iter().map(|warning| warning.line(dialect)).collect();
     (result.map_err(|error| chain(&*error)), said)
 }
@@ -139,7 +139,7 @@ fn chain(error: &dyn std::error::Error) -> String {
 }
 
 fn our_values(
-    folder: &Path,
+    directory: &Path,
     dialect: Dialect,
     warnings: &mut Vec<Warning>,
 ) -> Result<serde_json::Value, Box<dyn std::error::Error>> {
@@ -148,10 +148,10 @@ fn our_values(
         ..Layers::default()
     };
     let values = layers.merge(
-        &mut |name| fs::read(folder.join(name)).map_err(|error| CallbackError(error.to_string())),
+        &mut |name| fs::read(directory.join(name)).map_err(|error| CallbackError(error.to_string())),
         dialect,
     )?;
-    let loaded = load_path(&folder.join("chart"), dialect)?;
+    let loaded = load_path(&directory.join("chart"), dialect)?;
     let kube_version = KubeVersion::parse("v1.36.0", dialect)?;
     let options = PrepareOptions {
         dialect,
@@ -170,13 +170,13 @@ fn our_values(
 fn compare_values(name: &str, dialect: Dialect, seed: u64) {
     let helm = peer(name).expect("helm");
     let mut random = Random::new(seed);
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for _ in 0..case_count(2000).div_ceil(50) {
-        let folder = tempfile::tempdir().expect("a folder");
-        write_chart(folder.path(), &mut random);
-        let (ours, theirs) = (ours(folder.path(), dialect), theirs(&helm, folder.path()));
-        tally.count(ours == theirs, || {
-            let read = |name: &str| fs::read_to_string(folder.path().join(name)).unwrap_or_default();
+        let directory = tempfile::tempdir().expect("a directory");
+        write_chart(directory.path(), &mut random);
+        let (ours, theirs) = (ours(directory.path(), dialect), theirs(&helm, directory.path()));
+        counts.count(ours == theirs, || {
+            let read = |name: &str| fs::read_to_string(directory.path().join(name)).unwrap_or_default();
             let files = [
                 "chart/Chart.yaml",
                 "chart/values.yaml",
@@ -192,7 +192,7 @@ fn compare_values(name: &str, dialect: Dialect, seed: u64) {
             format!("{files}  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.assert_all_equal(&format!("random values against {name}"));
+    counts.assert_all_equal(&format!("random values against {name}"));
 }
 
 #[test]
@@ -205,7 +205,7 @@ fn random_values_coalesce_as_in_helm_3() {
     compare_values("helm3", Dialect::Helm3, 3);
 }
 
-/// A random schema; now and then one that is none.
+/// Generates a random schema, sometimes an invalid one.
 fn schema(random: &mut Random, depth: usize) -> String {
     let mut keywords = Vec::new();
     for _ in 0..=random.below(3) {
@@ -272,20 +272,20 @@ const DRAFTS: [&str; 5] = [
     r#""$schema":"http://json-schema.org/draft-04/schema#","#,
 ];
 
-/// One chart with many subcharts, each with a schema: Helm checks them all in one run.
-fn write_schemas(folder: &Path, random: &mut Random, count: usize) {
+/// Writes a chart with many subcharts, each with a schema; Helm validates all of them in one run.
+fn write_schemas(directory: &Path, random: &mut Random, count: usize) {
     let names: Vec<String> = (0..count).map(|at| format!("s{at:03}")).collect();
     let wanted: String = names
         .iter()
         .map(|name| format!("- {{name: {name}, version: '*'}}\n"))
         .collect();
     write(
-        folder,
+        directory,
         "chart/Chart.yaml",
         &metadata("app", &format!("dependencies:\n{wanted}")),
     );
-    write(folder, "user.yaml", "{}\n");
-    write(folder, "chart/templates/probe.yaml", "v: {}\n");
+    write(directory, "user.yaml", "{}\n");
+    write(directory, "chart/templates/probe.yaml", "v: {}\n");
     for name in names {
         let draft = *random.pick(&DRAFTS);
         let body = format!(
@@ -294,21 +294,25 @@ fn write_schemas(folder: &Path, random: &mut Random, count: usize) {
             schema(random, 3)
         );
         write(
-            folder,
+            directory,
             &format!("chart/charts/{name}/Chart.yaml"),
             &metadata(&name, ""),
         );
-        write(folder, &format!("chart/charts/{name}/values.schema.json"), &body);
         write(
-            folder,
+            directory,
+            &format!("chart/charts/{name}/values.schema.json"),
+            &body,
+        );
+        write(
+            directory,
             &format!("chart/charts/{name}/values.yaml"),
             &format!("v: {}\n", node(random, 2)),
         );
     }
 }
 
-/// Every chart's complaints, sorted.
-fn complaints(text: &str) -> Vec<(String, Vec<String>)> {
+/// Returns the violations of each chart, sorted.
+fn violations(text: &str) -> Vec<(String, Vec<String>)> {
     let mut charts: Vec<(String, Vec<String>)> = Vec::new();
     for line in text.lines().flat_map(split_glued).filter(|line| !line.is_empty()) {
         if line.len() == 5 && line.starts_with('s') && line.ends_with(':') {
@@ -323,7 +327,7 @@ fn complaints(text: &str) -> Vec<(String, Vec<String>)> {
     charts
 }
 
-/// Names of refused properties come in any order.
+/// Sorts the names of additional properties, which are unordered.
 fn sorted_names(line: &str) -> String {
     let Some((head, rest)) = line.split_once("additional properties ") else {
         return line.to_owned();
@@ -337,7 +341,7 @@ fn sorted_names(line: &str) -> String {
     )
 }
 
-/// After a schema that is none, Helm forgets the line break before the next chart's name.
+/// Adds the line break that Helm omits after an invalid schema.
 fn split_glued(line: &str) -> Vec<String> {
     let at = line.len().saturating_sub(5);
     match line.split_at_checked(at) {
@@ -354,31 +358,31 @@ fn split_glued(line: &str) -> Vec<String> {
 }
 
 #[test]
-fn random_schemas_complain_as_in_helm_4() {
+fn random_schemas_are_checked_as_in_helm_4() {
     const BATCH: usize = 100;
     let helm = peer("helm4").expect("helm");
     let mut random = Random::new(2020);
-    let mut tally = CaseCounts::default();
+    let mut counts = CaseCounts::default();
     for _ in 0..case_count(2000).div_ceil(1000) {
-        let folder = tempfile::tempdir().expect("a folder");
-        write_schemas(folder.path(), &mut random, BATCH);
+        let directory = tempfile::tempdir().expect("a directory");
+        write_schemas(directory.path(), &mut random, BATCH);
         let text = |seen: Seen| seen.0.expect_err("some schema complains");
-        let ours = complaints(&text(ours(folder.path(), Dialect::Helm4)));
-        let theirs = complaints(&text(theirs(&helm, folder.path())));
+        let ours = violations(&text(ours(directory.path(), Dialect::Helm4)));
+        let theirs = violations(&text(theirs(&helm, directory.path())));
         for at in 0..BATCH {
             let name = format!("s{at:03}:");
             let find =
                 |side: &[(String, Vec<String>)]| side.iter().find(|(chart, _)| *chart == name).cloned();
             let (ours, theirs) = (find(&ours), find(&theirs));
-            tally.count(ours == theirs, || {
+            counts.count(ours == theirs, || {
                 let read = |file: &str| {
                     let path = format!("chart/charts/{}/{file}", name.trim_end_matches(':'));
-                    fs::read_to_string(folder.path().join(path)).unwrap_or_default()
+                    fs::read_to_string(directory.path().join(path)).unwrap_or_default()
                 };
                 let (schema, values) = (read("values.schema.json"), read("values.yaml"));
                 format!("{schema}\n{values}  ours   {ours:#?}\n  theirs {theirs:#?}")
             });
         }
     }
-    tally.assert_all_equal("random schemas");
+    counts.assert_all_equal("random schemas");
 }

@@ -1,5 +1,5 @@
-//! Random `--set` arguments, through Helm's parser and ours: the trees and the messages must be equal.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Random `--set` arguments, parsed by Helm and by this crate: trees and messages must be equal.
+// Tests may panic, run the real Helm and access files.
 #![allow(
     clippy::expect_used,
     clippy::panic,
@@ -12,7 +12,7 @@ use mainstay_chart::{Dialect, Mode, set_values};
 use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 use mainstay_yaml::{Map, Value};
 
-/// Pieces that meet often in arguments, valid and not.
+/// Fragments of valid and invalid arguments.
 const PIECES: [&str; 54] = [
     "a",
     "b",
@@ -75,7 +75,7 @@ fn argument(random: &mut Random) -> String {
     (0..count).map(|_| *random.pick(&PIECES)).collect()
 }
 
-/// An argument that mostly parses: assignments joined with commas.
+/// Generates an argument that is mostly valid: assignments joined with commas.
 fn assignments(random: &mut Random) -> String {
     let count = 1 + random.below(3);
     let one = |random: &mut Random| {
@@ -116,7 +116,7 @@ fn ours(argument: &str, mode: &str) -> Result<Value, String> {
     result.map(|()| Value::Map(values)).map_err(|error| error.text)
 }
 
-/// The oracle's answers are JSON, which has one kind of number.
+/// Converts the oracle's JSON, which has one number type.
 fn from_json(value: &serde_json::Value) -> Value {
     match value {
         serde_json::Value::Null => Value::Null,
@@ -141,15 +141,15 @@ fn floats(value: Value) -> Value {
     }
 }
 
-/// What `--set-json` complains about never reaches the user: only that it does is compared.
+/// Helm does not print the error of `--set-json`, so that only its presence is compared.
 fn comparable(result: Result<Value, String>, mode: &str) -> Result<Value, String> {
     result
         .map(floats)
-        .map_err(|text| if mode == "json" { "refused".into() } else { text })
+        .map_err(|text| if mode == "json" { "rejected".into() } else { text })
 }
 
 #[test]
-fn arguments_mean_what_they_mean_to_helm() {
+fn arguments_are_parsed_as_in_helm() {
     let mut oracle = Oracle::start().expect("the oracle starts");
     let mut random = Random::new(0x5e7);
     let modes = ["set", "string", "json", "literal", "file"];
@@ -163,26 +163,26 @@ fn arguments_mean_what_they_mean_to_helm() {
             (text, *random.pick(&modes))
         })
         .collect();
-    let question = |(text, mode): &(String, &'static str)| OracleRequest {
+    let request = |(text, mode): &(String, &'static str)| OracleRequest {
         op: "strvals",
         text: text.clone().into_bytes(),
         mode,
         ..OracleRequest::default()
     };
-    let answers = oracle
-        .query_all(&cases.iter().map(question).collect::<Vec<_>>())
-        .expect("answers");
-    let mut tally = CaseCounts::default();
-    for ((text, mode), answer) in cases.iter().zip(answers) {
-        let theirs = if answer.err.is_empty() {
-            Ok(from_json(&serde_json::from_slice(&answer.out).expect("JSON")))
+    let responses = oracle
+        .query_all(&cases.iter().map(request).collect::<Vec<_>>())
+        .expect("responses");
+    let mut counts = CaseCounts::default();
+    for ((text, mode), response) in cases.iter().zip(responses) {
+        let theirs = if response.err.is_empty() {
+            Ok(from_json(&serde_json::from_slice(&response.out).expect("JSON")))
         } else {
-            Err(answer.err)
+            Err(response.err)
         };
         let (ours, theirs) = (comparable(ours(text, mode), mode), comparable(theirs, mode));
-        tally.count(ours == theirs, || {
+        counts.count(ours == theirs, || {
             format!("{mode} {text:?}\n  ours   {ours:?}\n  theirs {theirs:?}")
         });
     }
-    tally.assert_all_equal("strvals");
+    counts.assert_all_equal("strvals");
 }

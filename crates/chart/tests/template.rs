@@ -1,4 +1,5 @@
-//! Whole renders against what the real Helm 4.2.4 and 3.21.4 printed, stored beside this file; hostile templates end soon.
+//! Compares whole renders with the stored output of Helm 4.2.4 and 3.21.4; hostile templates end within their
+//! limits.
 #![allow(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -30,10 +31,10 @@ fn run(loaded: &Loaded, request: &Request) -> Result<Vec<u8>, ChartError> {
     template(loaded, request, environment).map(|output| output.text)
 }
 
-/// Renders the fixture chart and compares with what that Helm printed.
+/// Renders the fixture chart and compares it with the output of Helm.
 fn check(name: &str, change: impl Fn(&mut Request)) {
     for (dialect, helm) in BOTH {
-        let loaded = load_path(&fixtures().join("corner"), dialect).unwrap();
+        let loaded = load_path(&fixtures().join("all-features"), dialect).unwrap();
         let mut request = Request::new(dialect);
         request.render.release = Release {
             name: "rel".into(),
@@ -69,15 +70,15 @@ fn options_reach_templates() {
 }
 
 #[test]
-fn only_what_was_asked_for() {
+fn print_options_select_manifests() {
     check("chosen", |request| {
         request.print.no_hooks = true;
         request.print.show_only = vec!["templates/*.yaml".into(), "charts/sub/templates/s.yaml".into()];
     });
 }
 
-/// A chart of one template.
-fn chart_of(text: &str, dialect: Dialect) -> Loaded {
+/// Creates a chart with one template.
+fn chart_with(text: &str, dialect: Dialect) -> Loaded {
     let files = [
         ("Chart.yaml", "apiVersion: v2\nname: head\nversion: 1.0.0\n"),
         ("templates/a.yaml", text),
@@ -90,12 +91,12 @@ fn chart_of(text: &str, dialect: Dialect) -> Loaded {
 }
 
 fn failure(text: &str, dialect: Dialect) -> ChartError {
-    run(&chart_of(text, dialect), &Request::new(dialect)).expect_err(text)
+    run(&chart_with(text, dialect), &Request::new(dialect)).expect_err(text)
 }
 
-/// Every file under `failures/` is a template, what Helm 4 says about it, and what Helm 3 says.
+/// Every file under `failures/` contains a template, the message of Helm 4 and the message of Helm 3.
 #[test]
-fn failures_are_worded_as_helm_words_them() {
+fn failures_have_helms_messages() {
     let mut count = 0;
     for entry in std::fs::read_dir(fixtures().join("failures")).unwrap() {
         let text = std::fs::read_to_string(entry.unwrap().path()).unwrap();
@@ -113,20 +114,20 @@ fn failures_are_worded_as_helm_words_them() {
 }
 
 #[test]
-fn a_failure_has_a_place() {
+fn failures_have_a_location() {
     let error = failure(
         "a: 1\nb: {{ include \"x\" . }}\n{{ define \"x\" }}\n  é{{ .Values.a.b }}\n{{ end }}",
         Dialect::Helm4,
     );
-    let place = error.location().unwrap();
+    let location = error.location().unwrap();
     assert_eq!(
-        (place.file.as_str(), place.line, place.column),
+        (location.file.as_str(), location.line, location.column),
         ("head/templates/a.yaml", 4, Some(14))
     );
-    assert_eq!(place.source.as_deref(), Some("  é{{ .Values.a.b }}"));
+    assert_eq!(location.source.as_deref(), Some("  é{{ .Values.a.b }}"));
     let error = failure("a: 1\n---\nb: c: d\n", Dialect::Helm4);
-    let place = error.location().unwrap();
-    assert_eq!((place.line, place.source.as_deref()), (3, Some("b: c: d")));
+    let location = error.location().unwrap();
+    assert_eq!((location.line, location.source.as_deref()), (3, Some("b: c: d")));
 }
 
 #[test]

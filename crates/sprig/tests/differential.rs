@@ -21,7 +21,7 @@ use engine::{Outcome, render};
 use mainstay_testkit::{CaseCounts, Oracle, OracleRequest, Random, case_count};
 
 #[test]
-fn random_calls_give_what_go_gives() {
+fn random_calls_return_what_go_returns() {
     compare("sprig calls", 2_000, 7, generate::call);
 }
 

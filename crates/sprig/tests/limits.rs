@@ -108,7 +108,7 @@ fn endless_values() {
 }
 
 #[test]
-fn comparing_ends_where_go_ends() {
+fn comparison_stops_at_gos_depth() {
     let other = shared(40, "").replace("$d", "$e");
     let template = shared(40, &format!("{other}{{{{ deepEqual $d $e }}}}"));
     assert_eq!(run(&template).expect("both are finite"), b"true");

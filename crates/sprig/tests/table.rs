@@ -27,7 +27,7 @@ fn no_function_is_declared_twice() {
 }
 
 #[test]
-fn the_environment_is_apart() {
+fn environment_functions_are_separate() {
     let names: Vec<&str> = environment().iter().map(|row| row.name).collect();
     assert_eq!(names, ["env", "expandenv"]);
 }

@@ -1,23 +1,23 @@
-//! One edit of a tree of files: takes an [`Edit`] and [`Files`], gives how many files it changed. Knows no Istio.
+//! Applies an [`Edit`] to a tree of files.
 
 use std::collections::BTreeMap;
 
 use crate::derive::line::{self, Change};
 use crate::version::Version;
 
-/// Files by path. Paths use `/` and are relative.
+/// Files by relative path with forward slashes.
 pub type Files = BTreeMap<String, Vec<u8>>;
 
-/// One row of a derivation: what to change where, in which versions, and why.
+/// A row of a derivation: the change, its files, versions and reason.
 #[derive(Debug)]
 pub struct Edit {
     /// Short name, for messages.
     pub id: &'static str,
-    /// Why the edit exists.
+    /// Reason of the edit.
     pub reason: &'static str,
-    /// Directories; the edit must match in **each** of them that the tree holds.
+    /// Directories; the edit must match in **each** of them that the tree contains.
     pub within: &'static [&'static str],
-    /// Which files of the directory: a name, or a pattern with one `*`.
+    /// Files of the directory: a name, or a pattern with one `*`.
     pub file: &'static str,
     /// Versions it is declared for.
     pub applies: Applies,
@@ -28,27 +28,27 @@ pub struct Edit {
 /// The change an edit makes to each of its files.
 #[derive(Debug)]
 pub enum Op {
-    /// The scalar at `path`, now one of `from`, becomes `to`.
+    /// Replaces the scalar at `path`, which must be one of `from`, with `to`.
     SetScalar {
-        /// Keys from the top.
+        /// Keys from the root.
         path: &'static [&'static str],
-        /// Values that are expected now; any other is an error. None: whatever it is.
+        /// Expected values; others are an error. Empty accepts any value.
         from: &'static [&'static str],
         /// The new value.
         to: Text,
     },
-    /// The key at this path goes, with what is under it.
+    /// Removes the key at this path with its content.
     RemoveKey(&'static [&'static str]),
-    /// Every line that holds this text goes.
+    /// Removes all lines that contain this text.
     RemoveLines(&'static str),
-    /// `text` comes after the first line that reads `anchor`.
+    /// Inserts `text` after the first line that equals `anchor`.
     InsertAfter {
         /// The whole line.
         anchor: &'static str,
         /// Whole lines.
         text: &'static str,
     },
-    /// The file goes.
+    /// Removes the file.
     RemoveFile,
 }
 
@@ -62,7 +62,7 @@ pub enum Text {
 }
 
 impl Text {
-    fn of(self, version: &Version) -> String {
+    fn resolve(self, version: &Version) -> String {
         match self {
             Self::Fixed(text) => text.to_owned(),
             Self::Version => version.to_string(),
@@ -70,31 +70,31 @@ impl Text {
     }
 }
 
-/// Versions a row is declared for.
+/// Versions that a row is declared for.
 #[derive(Clone, Copy, Debug)]
 pub struct Applies {
-    /// From this minor on.
+    /// First minor version.
     pub since: Option<(u64, u64)>,
-    /// Up to and with this minor.
+    /// Last minor version.
     pub until: Option<(u64, u64)>,
-    /// Not to development snapshots.
+    /// Whether development snapshots are excluded.
     pub releases_only: bool,
 }
 
 impl Applies {
-    /// Every version.
+    /// All versions.
     pub const ALWAYS: Self = Self {
         since: None,
         until: None,
         releases_only: false,
     };
-    /// Every version but development snapshots.
+    /// All versions except development snapshots.
     pub const RELEASES: Self = Self {
         releases_only: true,
         ..Self::ALWAYS
     };
 
-    /// From this minor on.
+    /// Versions from this minor on.
     #[must_use]
     pub const fn since(major: u64, minor: u64) -> Self {
         Self {
@@ -103,7 +103,7 @@ impl Applies {
         }
     }
 
-    /// Up to and with this minor.
+    /// Versions up to and including this minor.
     #[must_use]
     pub const fn until(major: u64, minor: u64) -> Self {
         Self {
@@ -112,7 +112,7 @@ impl Applies {
         }
     }
 
-    /// Is `version` one of them?
+    /// Whether `version` is included.
     #[must_use]
     pub fn holds(&self, version: &Version) -> bool {
         self.since.is_none_or(|since| version.minor() >= since)
@@ -121,27 +121,27 @@ impl Applies {
     }
 }
 
-/// Why a derivation stopped. Half-derived charts are never given.
+/// A derivation that failed. Partially derived charts are never returned.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeriveError {
-    /// Upstream no longer looks as the row expects.
+    /// An edit has no match, because upstream changed.
     #[error("edit {edit:?} matches nothing in {within} (declared for this version because {reason})")]
     NoMatch {
         /// The edit's name.
         edit: &'static str,
-        /// Its directory.
+        /// The directory and file pattern.
         within: String,
         /// The edit's reason.
         reason: &'static str,
     },
-    /// The value to replace is not one of those expected.
+    /// The value to replace is not an expected one.
     #[error("edit {edit:?} expects another value in {file}: found {found:?}")]
     Unexpected {
         /// The edit's name.
         edit: &'static str,
         /// The file.
         file: String,
-        /// What stands there.
+        /// The value found.
         found: String,
     },
     /// A file that is edited is not text.
@@ -152,18 +152,18 @@ pub enum DeriveError {
         /// The file.
         file: String,
     },
-    /// Something that must be gone after all edits is still there.
-    #[error("{file} still holds {needle:?} after all edits ({reason})")]
+    /// A text that the edits must remove is still present.
+    #[error("{file} still contains {needle:?} after all edits ({reason})")]
     Leftover {
         /// The file.
         file: String,
         /// The text.
         needle: &'static str,
-        /// Why it must be gone.
+        /// Reason why it must be removed.
         reason: &'static str,
     },
-    /// A chart that every version has is not in the source.
-    #[error("the source holds no {0}")]
+    /// A chart that every version has is missing in the source.
+    #[error("the source does not contain {0}")]
     Missing(String),
 }
 
@@ -173,7 +173,7 @@ pub(crate) fn apply(edit: &Edit, version: &Version, files: &mut Files) -> Result
         return Ok(());
     }
     for directory in edit.within {
-        if holds_directory(files, directory) && apply_within(edit, version, files, directory)? == 0 {
+        if contains_directory(files, directory) && apply_within(edit, version, files, directory)? == 0 {
             let within = format!("{directory}/{}", edit.file);
             return Err(DeriveError::NoMatch {
                 edit: edit.id,
@@ -198,7 +198,7 @@ fn apply_within(
     Ok(matches)
 }
 
-fn holds_directory(files: &Files, directory: &str) -> bool {
+fn contains_directory(files: &Files, directory: &str) -> bool {
     files.keys().any(|path| within(path, directory).is_some())
 }
 
@@ -206,16 +206,16 @@ fn within<'a>(path: &'a str, directory: &str) -> Option<&'a str> {
     path.strip_prefix(directory)?.strip_prefix('/')
 }
 
-/// Paths of `files` in `directory` that match `pattern`.
+/// Returns the paths of `files` in `directory` that match `pattern`.
 pub(crate) fn matching(files: &Files, directory: &str, pattern: &str) -> Vec<String> {
     files
         .keys()
-        .filter(|path| within(path, directory).is_some_and(|name| fits(name, pattern)))
+        .filter(|path| within(path, directory).is_some_and(|name| matches_pattern(name, pattern)))
         .cloned()
         .collect()
 }
 
-fn fits(name: &str, pattern: &str) -> bool {
+fn matches_pattern(name: &str, pattern: &str) -> bool {
     match pattern.split_once('*') {
         None => name == pattern,
         Some((head, tail)) => {
@@ -252,7 +252,7 @@ fn apply_to(edit: &Edit, version: &Version, files: &mut Files, path: &str) -> Re
 
 fn change(op: &Op, version: &Version, text: &str) -> Change {
     match op {
-        Op::SetScalar { path, from, to } => line::set_scalar(text, path, from, &to.of(version)),
+        Op::SetScalar { path, from, to } => line::set_scalar(text, path, from, &to.resolve(version)),
         Op::RemoveKey(path) => line::remove_key(text, path),
         Op::RemoveLines(needle) => line::remove_lines(text, needle),
         Op::InsertAfter {
@@ -296,7 +296,7 @@ mod tests {
     }
 
     #[test]
-    fn an_edit_changes_each_directory_it_names() {
+    fn an_edit_changes_all_its_directories() {
         check(
             &ROW,
             "1.29.1",
@@ -337,7 +337,7 @@ mod tests {
     }
 
     #[test]
-    fn another_value_is_an_error() {
+    fn an_unexpected_value_is_an_error() {
         check(
             &ROW,
             "1.29.1",
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[test]
-    fn bytes_that_are_no_text_are_an_error() {
+    fn invalid_utf8_is_an_error() {
         let mut tree = Files::from([("charts/a/Chart.yaml".to_owned(), vec![0xff])]);
         let error = apply(&ROW, &"1.29.1".parse().unwrap(), &mut tree).unwrap_err();
         assert_eq!(
@@ -357,7 +357,7 @@ mod tests {
     }
 
     #[test]
-    fn a_version_the_edit_is_not_declared_for_is_left_alone() {
+    fn versions_outside_the_range_are_unchanged() {
         check(
             &ROW,
             "1.27.9",
@@ -387,7 +387,7 @@ mod tests {
     }
 
     #[test]
-    fn a_removed_file_is_gone() {
+    fn files_can_be_removed() {
         let remove = Edit {
             op: Op::RemoveFile,
             file: "templates/c*s.yaml",

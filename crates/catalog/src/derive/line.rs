@@ -1,20 +1,21 @@
-//! Edits of YAML text line by line: takes a text, gives it changed in one place and byte-identical elsewhere.
+//! Line-based edits of YAML text that leave all other bytes unchanged.
 //!
-//! Chart files mix YAML with template actions and comments that matter to readers, so no YAML parser can write them
-//! back. These functions see only what block mappings need: indentation, keys, comments.
+//! Chart files mix YAML with template actions and comments, so that no YAML parser can write them back. These
+//! functions interpret only indentation, keys and comments of block mappings.
 
-/// What became of one edit of one text.
+/// The outcome of an edit.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Change {
-    /// The text is not touched: what the edit looks for is not there.
+    /// The text has no match and is unchanged.
     NoMatch,
-    /// The key is there, but with a value the edit does not expect.
+    /// The key has a value that the edit does not expect.
     Unexpected(String),
     /// The new text.
     Done(String),
 }
 
-/// Gives the scalar at `path` the value `to`, provided it now is one of `from` (if any). Quotes and comments stay.
+/// Sets the scalar at `path` to `to` if its value is one of `from` or `from` is empty. Keeps quotes and
+/// comments.
 pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> Change {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(at) = find(&lines, path) else {
@@ -34,7 +35,7 @@ pub(crate) fn set_scalar(text: &str, path: &[&str], from: &[&str], to: &str) -> 
     }
 }
 
-/// Removes the key at `path` with everything under it and the comment right above it.
+/// Removes the key at `path` with its content and the comment directly above it.
 pub(crate) fn remove_key(text: &str, path: &[&str]) -> Change {
     let lines: Vec<&str> = text.split_inclusive('\n').collect();
     let Some(at) = find(&lines, path) else {
@@ -52,7 +53,7 @@ pub(crate) fn remove_key(text: &str, path: &[&str]) -> Change {
     Change::Done(kept.concat())
 }
 
-/// Removes every line that holds `needle`.
+/// Removes all lines that contain `needle`.
 pub(crate) fn remove_lines(text: &str, needle: &str) -> Change {
     let kept: String = text
         .split_inclusive('\n')
@@ -65,7 +66,7 @@ pub(crate) fn remove_lines(text: &str, needle: &str) -> Change {
     }
 }
 
-/// Puts `addition` after the first line that reads `anchor`.
+/// Inserts `addition` after the first line that equals `anchor`.
 pub(crate) fn insert_after(text: &str, anchor: &str, addition: &str) -> Change {
     let mut offset = 0;
     for line in text.split_inclusive('\n') {
@@ -78,9 +79,9 @@ pub(crate) fn insert_after(text: &str, anchor: &str, addition: &str) -> Change {
     Change::NoMatch
 }
 
-/// What a line is to a reader of block mappings.
+/// Kind of a line in a block mapping.
 enum Kind<'a> {
-    Quiet,
+    BlankOrComment,
     Item,
     Key(&'a str),
     Other,
@@ -89,15 +90,15 @@ enum Kind<'a> {
 fn kind(line: &str) -> Kind<'_> {
     let body = line.trim();
     if body.is_empty() || body.starts_with('#') {
-        Kind::Quiet
+        Kind::BlankOrComment
     } else if body == "-" || body.starts_with("- ") {
         Kind::Item
     } else {
-        split_entry(line).map_or(Kind::Other, |(head, _, _)| Kind::Key(key_of(head)))
+        split_entry(line).map_or(Kind::Other, |(head, _, _)| Kind::Key(key_name(head)))
     }
 }
 
-fn key_of(head: &str) -> &str {
+fn key_name(head: &str) -> &str {
     let head = head.trim();
     let head = head.split_once(':').map_or(head, |(key, _)| key);
     head.trim_matches(['"', '\''])
@@ -143,7 +144,7 @@ fn find(lines: &[&str], path: &[&str]) -> Option<usize> {
     let mut open: Vec<(usize, &str)> = Vec::new();
     for (at, line) in lines.iter().enumerate() {
         let key = match kind(line) {
-            Kind::Quiet => continue,
+            Kind::BlankOrComment => continue,
             Kind::Item => "-",
             Kind::Other => "",
             Kind::Key(key) => key,
@@ -173,7 +174,7 @@ fn block_end(lines: &[&str], at: usize) -> usize {
     let mut end = at + 1;
     for (index, line) in lines.iter().enumerate().skip(at + 1) {
         match kind(line) {
-            Kind::Quiet => {}
+            Kind::BlankOrComment => {}
             Kind::Item if indent(line) >= depth => end = index + 1,
             _ if indent(line) > depth => end = index + 1,
             _ => break,
@@ -191,7 +192,7 @@ fn close_if_empty(lines: &mut [String], path: &[&str]) {
     let next = view
         .iter()
         .skip(at + 1)
-        .find(|line| !matches!(kind(line), Kind::Quiet));
+        .find(|line| !matches!(kind(line), Kind::BlankOrComment));
     let empty = next.is_none_or(|line| {
         indent(line) < depth || (indent(line) == depth && !matches!(kind(line), Kind::Item))
     });
@@ -212,7 +213,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_changes_and_nothing_else_does() {
+    fn set_scalar_changes_only_the_scalar() {
         let expected = VALUES.replace("  hub: old # keep", "  hub: new # keep");
         assert_eq!(
             set_scalar(VALUES, &["a", "hub"], &["old"], "new"),
@@ -229,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_without_a_final_newline_keeps_lacking_it() {
+    fn a_missing_final_newline_is_not_added() {
         assert_eq!(
             set_scalar("a:\n  b: x", &["a", "b"], &["x"], "y"),
             done("a:\n  b: y")
@@ -241,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn a_scalar_that_is_not_there_or_not_as_expected_is_told() {
+    fn missing_and_unexpected_scalars_are_reported() {
         assert_eq!(
             set_scalar(VALUES, &["b", "hub"], &["old"], "new"),
             Change::NoMatch
@@ -257,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_goes_with_its_block_and_comment() {
+    fn a_key_is_removed_with_its_block_and_comment() {
         let text = "spec:\n  # parts\n  parts:\n    a: 1\n\n    # inner\n    list:\n    - x\n\n  # stays\n  values:\n    p: q\n";
         assert_eq!(
             remove_key(text, &["spec", "parts"]),
@@ -268,7 +269,7 @@ mod tests {
     }
 
     #[test]
-    fn a_mapping_that_loses_its_last_key_stays_a_mapping() {
+    fn a_mapping_without_keys_stays_a_mapping() {
         assert_eq!(
             remove_key("a: 1\nspec:\n  parts:\n    x: y\n", &["spec", "parts"]),
             done("a: 1\nspec: {}\n")
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_go_and_come() {
+    fn lines_are_removed_and_inserted() {
         assert_eq!(remove_lines("a\n  x: {{ y }}\nb", "x:"), done("a\nb"));
         assert_eq!(remove_lines("a\n", "x:"), Change::NoMatch);
         assert_eq!(

@@ -1,4 +1,5 @@
-//! The derivations as data: where charts come from, what is edited in each flavour and why, what must be gone at the end.
+//! The derivations as tables: sources of charts, edits of each flavour with reasons, and texts that must not
+//! remain.
 
 use crate::derive::edit::{Applies, Edit, Op, Text};
 
@@ -11,7 +12,7 @@ pub(crate) struct Place {
     pub(crate) to: &'static str,
 }
 
-/// What is taken from the source module. Each must be there.
+/// The directories taken from the source module. Each must exist.
 pub(crate) const PLACES: &[Place] = &[
     Place {
         from: "charts/base",
@@ -51,7 +52,7 @@ pub(crate) const PLACES: &[Place] = &[
     },
 ];
 
-/// Charts of the operator flavour; what else a release holds is left out.
+/// Directories of the operator flavour; the rest of a release is left out.
 pub(crate) const OPERATOR_KEEPS: &[&str] = &[
     "charts/base",
     "charts/istiod",
@@ -89,7 +90,7 @@ const WITH_GLOBAL_IMAGE: &[&str] = &[
 const UNSTAMPED: &str = "charts in the source tree carry a placeholder; releases carry the version";
 const BUILD_IMAGES: &str = "charts in the source tree name the builders' images; a snapshot keeps them, because no release of its images exists";
 
-/// From the source module to a release.
+/// Edits from the source module to a release.
 pub(crate) const INSTALLER: &[Edit] = &[
     Edit {
         id: "chart-version",
@@ -191,7 +192,7 @@ pub(crate) const INSTALLER: &[Edit] = &[
 
 const BORROWED: &str = "published charts come without profiles, so those of the nearest version are taken";
 
-/// From the profiles of one release to those of another.
+/// Edits from the profiles of one release to those of another.
 pub(crate) const BORROWED_PROFILES: &[Edit] = &[
     Edit {
         id: "borrowed-hub",
@@ -231,7 +232,7 @@ const SCC_RULE: &str = "- apiGroups: [\"security.openshift.io\"]
   verbs: [\"use\"]
 ";
 
-/// From a release to what the Sail Operator installs.
+/// Edits from a release to the charts of the Sail Operator.
 pub(crate) const OPERATOR: &[Edit] = &[
     Edit {
         id: "owner-label",
@@ -374,21 +375,21 @@ pub(crate) const OPERATOR: &[Edit] = &[
     },
 ];
 
-/// A file, or files, that a synthesised chart takes from another chart.
+/// Files that a synthesized chart takes from another chart.
 #[derive(Debug)]
 pub(crate) struct Part {
-    /// In the source chart: a name, or a pattern with one `*`.
+    /// Path in the source chart: a name, or a pattern with one `*`.
     pub(crate) file: &'static str,
-    /// Versions that have it.
+    /// Versions that have the file.
     pub(crate) applies: Applies,
 }
 
-/// Where the parts of the `revisiontags` chart come from, after the edits.
+/// Source of the `revisiontags` chart, after the edits.
 pub(crate) const TAGS_SOURCE: &str = "charts/istiod";
-/// The chart the operator renders for an `IstioRevisionTag`.
+/// The chart that the operator renders for an `IstioRevisionTag`.
 pub(crate) const TAGS_CHART: &str = "charts/revisiontags";
 
-/// What the `revisiontags` chart takes from istiod.
+/// Files that the `revisiontags` chart takes from istiod.
 pub(crate) const TAGS_PARTS: &[Part] = &[
     Part {
         file: "templates/revision-tags.yaml",
@@ -416,23 +417,23 @@ pub(crate) const TAGS_PARTS: &[Part] = &[
     },
 ];
 
-/// `Chart.yaml` of `revisiontags`, up to the application's version.
+/// `Chart.yaml` of `revisiontags` up to the value of `appVersion`.
 pub(crate) const TAGS_CHART_YAML: &str = "apiVersion: v2
 name: revisiontags
 description: Helm chart for istio revision tags
 version: 0.1.0
 appVersion: ";
 
-/// A text that must not be found once all edits are done: what tells a half-derived chart.
+/// A text that must not remain after all edits; it would indicate a partially derived chart.
 #[derive(Debug)]
 pub(crate) struct Leftover {
-    /// Last part of the file's path: a name, or a pattern with one `*`.
+    /// File name, or a pattern with one `*`.
     pub(crate) file: &'static str,
     /// The text.
     pub(crate) needle: &'static str,
-    /// Versions that must not hold it.
+    /// Versions that must not contain it.
     pub(crate) applies: Applies,
-    /// Why it must be gone.
+    /// Reason why it must be removed.
     pub(crate) reason: &'static str,
 }
 

@@ -1,4 +1,4 @@
-//! Unpacking: takes the blob, gives the files of one directory. Whatever the bytes are, the end is files or an error.
+//! Unpacks the files of one directory. Damaged blobs are errors.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
@@ -9,38 +9,39 @@ use super::{MAGIC, SEGMENT};
 use crate::derive::Files;
 use crate::error::CatalogError;
 
-/// No chart comes near; a damaged blob must not make us reserve more.
-const MAX_FOLDER: usize = 64 << 20;
+/// Maximum unpacked size of a directory. No chart is nearly as large; a damaged blob must not cause larger
+/// allocations.
+const MAX_DIRECTORY_SIZE: usize = 64 << 20;
 
-/// An opened blob. Opening reads only its table of contents.
+/// An open blob.
 #[derive(Debug)]
 pub struct Pack<'a> {
-    index: Vec<Spot<'a>>,
-    shelves: Vec<Block<'a>>,
+    index: Vec<IndexEntry<'a>>,
+    groups: Vec<Block<'a>>,
     segments: Vec<Block<'a>>,
 }
 
-/// Where the recipe of a directory is.
+/// Position of the recipe of a directory.
 #[derive(Debug)]
-struct Spot<'a> {
+struct IndexEntry<'a> {
     directory: &'a str,
-    shelf: usize,
+    group: usize,
     start: usize,
     length: usize,
 }
 
-/// Deflated bytes, and how many they become.
+/// Deflated bytes and their inflated size.
 #[derive(Clone, Copy, Debug)]
 struct Block<'a> {
     deflated: &'a [u8],
-    plain: usize,
+    inflated_size: usize,
 }
 
 impl Block<'_> {
     fn inflate(self) -> Result<Vec<u8>, CatalogError> {
-        let bytes = decompress_to_vec_with_limit(self.deflated, self.plain)
+        let bytes = decompress_to_vec_with_limit(self.deflated, self.inflated_size)
             .map_err(|_| damaged("a block does not inflate"))?;
-        if bytes.len() == self.plain {
+        if bytes.len() == self.inflated_size {
             Ok(bytes)
         } else {
             Err(damaged("a block is short"))
@@ -48,75 +49,77 @@ impl Block<'_> {
     }
 }
 
-fn damaged(what: &'static str) -> CatalogError {
-    CatalogError::Pack(what)
+fn damaged(reason: &'static str) -> CatalogError {
+    CatalogError::Pack(reason)
 }
 
 impl<'a> Pack<'a> {
-    /// Reads the table of contents.
+    /// Opens a blob. Reads only the table of contents.
     pub fn open(bytes: &'a [u8]) -> Result<Self, CatalogError> {
         let mut reader = Reader(
             bytes
                 .strip_prefix(MAGIC)
-                .ok_or(damaged("it does not begin as such"))?,
+                .ok_or(damaged("the header is missing"))?,
         );
         let segments = reader.list(Reader::sizes)?;
-        let shelves = reader.list(Reader::sizes)?;
-        let index = reader.list(Reader::spot)?;
+        let groups = reader.list(Reader::sizes)?;
+        let index = reader.list(Reader::entry)?;
         Ok(Self {
             index,
-            shelves: reader.blocks(&shelves)?,
+            groups: reader.blocks(&groups)?,
             segments: reader.blocks(&segments)?,
         })
     }
 
-    /// Every directory there is, in the order they were packed.
+    /// Returns all directories in the order they were packed.
     pub fn directories(&self) -> impl Iterator<Item = &'a str> {
-        self.index.iter().map(|spot| spot.directory)
+        self.index.iter().map(|entry| entry.directory)
     }
 
-    /// The files of one directory.
+    /// Returns the files of one directory.
     pub fn files(&self, directory: &str) -> Result<Files, CatalogError> {
-        let spot = self.index.iter().find(|spot| spot.directory == directory);
-        let spot = spot.ok_or_else(|| CatalogError::NotPacked(directory.to_owned()))?;
+        let entry = self.index.iter().find(|entry| entry.directory == directory);
+        let entry = entry.ok_or_else(|| CatalogError::NotPacked(directory.to_owned()))?;
         let found = self
-            .shelves
-            .get(spot.shelf)
-            .filter(|block| block.plain <= MAX_FOLDER);
-        let recipes = found.ok_or(damaged("there is no such shelf"))?.inflate()?;
-        let recipe = recipes.get(spot.start..).and_then(|rest| rest.get(..spot.length));
-        self.cook(Reader(recipe.ok_or(damaged("a recipe leaves its shelf"))?))
+            .groups
+            .get(entry.group)
+            .filter(|block| block.inflated_size <= MAX_DIRECTORY_SIZE);
+        let recipes = found.ok_or(damaged("a group does not exist"))?.inflate()?;
+        let recipe = recipes
+            .get(entry.start..)
+            .and_then(|rest| rest.get(..entry.length));
+        self.assemble(Reader(recipe.ok_or(damaged("a recipe exceeds its group"))?))
     }
 
-    fn cook(&self, mut recipe: Reader<'_>) -> Result<Files, CatalogError> {
-        let mut pipeline = Pipeline {
+    fn assemble(&self, mut recipe: Reader<'_>) -> Result<Files, CatalogError> {
+        let mut assembler = Assembler {
             segments: &self.segments,
             inflated: HashMap::new(),
-            left: MAX_FOLDER,
+            remaining: MAX_DIRECTORY_SIZE,
         };
         let count = recipe.number()?;
         let listing =
-            String::from_utf8(pipeline.text(&mut recipe)?).map_err(|_| damaged("a path is no text"))?;
+            String::from_utf8(assembler.text(&mut recipe)?).map_err(|_| damaged("a path is not UTF-8"))?;
         let files = listing
             .lines()
-            .map(|path| Ok((path.to_owned(), pipeline.text(&mut recipe)?)));
+            .map(|path| Ok((path.to_owned(), assembler.text(&mut recipe)?)));
         let files = files.collect::<Result<Files, CatalogError>>()?;
         if files.len() == count {
             Ok(files)
         } else {
-            Err(damaged("the number of files is another"))
+            Err(damaged("the number of files does not match"))
         }
     }
 }
 
-/// Makes texts from a recipe, inflating each segment at most once.
-struct Pipeline<'a> {
+/// Assembles texts from pool ranges; inflates each segment at most once.
+struct Assembler<'a> {
     segments: &'a [Block<'a>],
     inflated: HashMap<usize, Vec<u8>>,
-    left: usize,
+    remaining: usize,
 }
 
-impl Pipeline<'_> {
+impl Assembler<'_> {
     fn text(&mut self, recipe: &mut Reader<'_>) -> Result<Vec<u8>, CatalogError> {
         let mut text = Vec::new();
         let mut end = 0_usize;
@@ -124,8 +127,8 @@ impl Pipeline<'_> {
             let forward = recipe.number()?;
             let start = end.wrapping_add((forward >> 1) ^ (forward & 1).wrapping_neg());
             let length = recipe.number()?;
-            self.left = self
-                .left
+            self.remaining = self
+                .remaining
                 .checked_sub(length)
                 .ok_or(damaged("a chart is too long"))?;
             self.copy(start, length, &mut text)?;
@@ -140,7 +143,7 @@ impl Pipeline<'_> {
             let rest = segment
                 .get(start % SEGMENT..)
                 .filter(|rest| !rest.is_empty())
-                .ok_or(damaged("a range leaves its segment"))?;
+                .ok_or(damaged("a range exceeds its segment"))?;
             let part = rest.get(..length.min(rest.len())).unwrap_or_default();
             text.extend_from_slice(part);
             start += part.len();
@@ -153,22 +156,31 @@ impl Pipeline<'_> {
         let block = self
             .segments
             .get(number)
-            .filter(|block| block.plain <= SEGMENT)
-            .ok_or(damaged("there is no such segment"))?;
+            .filter(|block| block.inflated_size <= SEGMENT)
+            .ok_or(damaged("a segment does not exist"))?;
         let bytes = match self.inflated.entry(number) {
             Entry::Occupied(inflated) => inflated.into_mut(),
-            Entry::Vacant(place) => place.insert(block.inflate()?),
+            Entry::Vacant(vacant) => vacant.insert(block.inflate()?),
         };
         Ok(bytes)
     }
 }
 
-/// Bytes not read yet.
+/// Sizes of a block.
+struct BlockSizes {
+    deflated: usize,
+    inflated: usize,
+}
+
+/// The unread bytes.
 struct Reader<'a>(&'a [u8]);
 
 impl<'a> Reader<'a> {
     fn take(&mut self, length: usize) -> Result<&'a [u8], CatalogError> {
-        let (head, tail) = self.0.split_at_checked(length).ok_or(damaged("it ends early"))?;
+        let (head, tail) = self
+            .0
+            .split_at_checked(length)
+            .ok_or(damaged("the data is truncated"))?;
         self.0 = tail;
         Ok(head)
     }
@@ -185,34 +197,38 @@ impl<'a> Reader<'a> {
         Err(damaged("a number is too long"))
     }
 
-    fn sizes(&mut self) -> Result<(usize, usize), CatalogError> {
-        Ok((self.number()?, self.number()?))
+    fn sizes(&mut self) -> Result<BlockSizes, CatalogError> {
+        Ok(BlockSizes {
+            deflated: self.number()?,
+            inflated: self.number()?,
+        })
     }
 
-    fn spot(&mut self) -> Result<Spot<'a>, CatalogError> {
+    fn entry(&mut self) -> Result<IndexEntry<'a>, CatalogError> {
         let length = self.number()?;
-        let directory = std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a name is no text"))?;
-        Ok(Spot {
+        let directory =
+            std::str::from_utf8(self.take(length)?).map_err(|_| damaged("a name is not UTF-8"))?;
+        Ok(IndexEntry {
             directory,
-            shelf: self.number()?,
+            group: self.number()?,
             start: self.number()?,
             length: self.number()?,
         })
     }
 
-    fn blocks(&mut self, sizes: &[(usize, usize)]) -> Result<Vec<Block<'a>>, CatalogError> {
+    fn blocks(&mut self, sizes: &[BlockSizes]) -> Result<Vec<Block<'a>>, CatalogError> {
         sizes
             .iter()
-            .map(|(length, plain)| {
+            .map(|sizes| {
                 Ok(Block {
-                    deflated: self.take(*length)?,
-                    plain: *plain,
+                    deflated: self.take(sizes.deflated)?,
+                    inflated_size: sizes.inflated,
                 })
             })
             .collect()
     }
 
-    /// A count, then as many items; each takes at least a byte, so a false count ends soon.
+    /// Reads a count and this many items. Each takes at least one byte, so that an invalid count ends early.
     fn list<T>(
         &mut self,
         item: impl Fn(&mut Self) -> Result<T, CatalogError>,

@@ -1,4 +1,4 @@
-//! Packing: takes trees of files, gives the blob. Runs when charts are fetched, never at run time.
+//! Packs trees of files. Used when charts are fetched, not at run time.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -7,16 +7,16 @@ use miniz_oxide::deflate::compress_to_vec;
 use super::{MAGIC, SEGMENT};
 use crate::derive::Files;
 
-/// Deflate's most thorough setting: packing happens once.
+/// Highest compression level of deflate.
 const LEVEL: u8 = 10;
 
-/// A repetition shorter than this costs more as a reference than deflate makes of it.
-const WORTH: usize = 64;
+/// Minimum length of a repetition: deflate stores shorter ones in fewer bytes than a reference.
+const MIN_REPETITION_LEN: usize = 64;
 
-/// How many earlier places of the same two lines are tried.
-const TRIES: usize = 24;
+/// Maximum number of earlier positions of the same two lines that are compared.
+const MAX_CANDIDATES: usize = 24;
 
-/// Packs the files of each directory. Directories that come first are read fastest.
+/// Packs the files of each directory. The first directories are the fastest to read.
 #[must_use]
 pub fn pack(tree: &[(String, Files)]) -> Vec<u8> {
     let mut pool = Pool::default();
@@ -24,9 +24,9 @@ pub fn pack(tree: &[(String, Files)]) -> Vec<u8> {
         .iter()
         .map(|(directory, files)| (directory.as_str(), recipe(files, &mut pool)))
         .collect();
-    let (index, shelves) = shelve(&recipes);
+    let (index, groups) = group_recipes(&recipes);
     let mut out = MAGIC.to_vec();
-    let blocks: Vec<_> = shelves.iter().map(Vec::as_slice).map(deflated).collect();
+    let blocks: Vec<_> = groups.iter().map(Vec::as_slice).map(deflated).collect();
     let segments: Vec<_> = pool.bytes.chunks(SEGMENT).map(deflated).collect();
     put_sizes(&mut out, &segments);
     put_sizes(&mut out, &blocks);
@@ -42,34 +42,34 @@ fn deflated(plain: &[u8]) -> (usize, Vec<u8>) {
     (plain.len(), compress_to_vec(plain, LEVEL))
 }
 
-/// Where a directory's recipe is: on which shelf, and where there.
-struct Spot<'a> {
+/// Position of a directory's recipe.
+struct IndexEntry<'a> {
     directory: &'a str,
-    shelf: usize,
+    group: usize,
     start: usize,
     length: usize,
 }
 
-/// Recipes of one chart in all its versions go side by side: there deflate finds them to be nearly equal.
-fn shelve<'a>(recipes: &[(&'a str, Vec<u8>)]) -> (Vec<Spot<'a>>, Vec<Vec<u8>>) {
-    let mut shelves: BTreeMap<&str, (usize, Vec<u8>)> = BTreeMap::new();
+/// Groups the recipes of one chart in all versions, which are almost equal and compress well together.
+fn group_recipes<'a>(recipes: &[(&'a str, Vec<u8>)]) -> (Vec<IndexEntry<'a>>, Vec<Vec<u8>>) {
+    let mut groups: BTreeMap<&str, (usize, Vec<u8>)> = BTreeMap::new();
     let mut index = Vec::new();
     for (directory, recipe) in recipes {
-        let next = shelves.len();
-        let (shelf, bytes) = shelves
+        let next = groups.len();
+        let (group, bytes) = groups
             .entry(directory.rsplit('/').next().unwrap_or_default())
             .or_insert((next, Vec::new()));
-        index.push(Spot {
+        index.push(IndexEntry {
             directory,
-            shelf: *shelf,
+            group: *group,
             start: bytes.len(),
             length: recipe.len(),
         });
         bytes.extend_from_slice(recipe);
     }
-    let mut shelves: Vec<_> = shelves.into_values().collect();
-    shelves.sort();
-    (index, shelves.into_iter().map(|(_, bytes)| bytes).collect())
+    let mut groups: Vec<_> = groups.into_values().collect();
+    groups.sort();
+    (index, groups.into_iter().map(|(_, bytes)| bytes).collect())
 }
 
 fn recipe(files: &Files, pool: &mut Pool) -> Vec<u8> {
@@ -83,11 +83,11 @@ fn recipe(files: &Files, pool: &mut Pool) -> Vec<u8> {
     out
 }
 
-/// Ranges follow one another closely, so each starts with its distance from the end of the one before.
-fn write_ranges(out: &mut Vec<u8>, ranges: &[(usize, usize)]) {
+/// Writes ranges. Each starts with its distance from the end of the previous range, which is mostly short.
+fn write_ranges(out: &mut Vec<u8>, ranges: &[PoolRange]) {
     put(out, ranges.len());
     let mut end = 0_usize;
-    for (start, length) in ranges {
+    for PoolRange { start, length } in ranges {
         let forward = start.wrapping_sub(end) as isize;
         put(out, ((forward << 1) ^ (forward >> (isize::BITS - 1))) as usize);
         put(out, *length);
@@ -103,12 +103,12 @@ fn put_sizes(out: &mut Vec<u8>, blocks: &[(usize, Vec<u8>)]) {
     }
 }
 
-fn put_index(out: &mut Vec<u8>, index: &[Spot<'_>]) {
+fn put_index(out: &mut Vec<u8>, index: &[IndexEntry<'_>]) {
     put(out, index.len());
-    for spot in index {
-        put(out, spot.directory.len());
-        out.extend_from_slice(spot.directory.as_bytes());
-        for number in [spot.shelf, spot.start, spot.length] {
+    for entry in index {
+        put(out, entry.directory.len());
+        out.extend_from_slice(entry.directory.as_bytes());
+        for number in [entry.group, entry.start, entry.length] {
             put(out, number);
         }
     }
@@ -122,36 +122,43 @@ fn put(out: &mut Vec<u8>, mut number: usize) {
     out.push(number as u8);
 }
 
-/// Every line seen so far that is not a repetition, in order.
+/// A byte range of the pool.
+#[derive(Clone, Copy)]
+struct PoolRange {
+    start: usize,
+    length: usize,
+}
+
+/// All lines so far that are not repetitions, in order.
 #[derive(Default)]
 struct Pool {
     bytes: Vec<u8>,
     /// Byte range of each line.
-    lines: Vec<(usize, usize)>,
-    /// Where each pair of adjacent lines begins.
+    lines: Vec<PoolRange>,
+    /// Line numbers of each pair of adjacent lines.
     pairs: HashMap<(Vec<u8>, Vec<u8>), Vec<usize>>,
 }
 
 impl Pool {
-    /// The ranges of the pool that make up `text`; what the pool lacks is added to it.
-    fn ranges(&mut self, text: &[u8]) -> Vec<(usize, usize)> {
+    /// Returns the pool ranges of `text`; adds missing lines to the pool.
+    fn ranges(&mut self, text: &[u8]) -> Vec<PoolRange> {
         let lines: Vec<&[u8]> = text.split_inclusive(|byte| *byte == b'\n').collect();
-        let mut ranges: Vec<(usize, usize)> = Vec::new();
+        let mut ranges: Vec<PoolRange> = Vec::new();
         let mut at = 0;
         while let Some(line) = lines.get(at) {
             let rest = lines.get(at..).unwrap_or_default();
             let (range, taken) = self.longest(rest).unwrap_or_else(|| (self.add(line), 1));
             at += taken;
             match ranges.last_mut() {
-                Some(last) if last.0 + last.1 == range.0 => last.1 += range.1,
+                Some(last) if last.start + last.length == range.start => last.length += range.length,
                 _ => ranges.push(range),
             }
         }
         ranges
     }
 
-    /// The longest repetition that `lines` begin with, and how many lines it covers.
-    fn longest(&self, lines: &[&[u8]]) -> Option<((usize, usize), usize)> {
+    /// Returns the longest repetition at the start of `lines` and its number of lines.
+    fn longest(&self, lines: &[&[u8]]) -> Option<(PoolRange, usize)> {
         let [first, second, ..] = lines else { return None };
         let starts = self.pairs.get(&(first.to_vec(), second.to_vec()))?;
         let count = |start: &usize| {
@@ -167,22 +174,27 @@ impl Pool {
             .map(|start| (*start, count(start)))
             .max_by_key(|(start, taken)| (*taken, usize::MAX - start))?;
         let length: usize = lines.iter().take(taken).map(|line| line.len()).sum();
-        let from = self.lines.get(start)?.0;
-        (length >= WORTH).then_some(((from, length), taken))
+        let start = self.lines.get(start)?.start;
+        (length >= MIN_REPETITION_LEN).then_some((PoolRange { start, length }, taken))
     }
 
-    fn line(&self, (start, length): (usize, usize)) -> &[u8] {
-        self.bytes.get(start..start + length).unwrap_or_default()
+    fn line(&self, range: PoolRange) -> &[u8] {
+        self.bytes
+            .get(range.start..range.start + range.length)
+            .unwrap_or_default()
     }
 
-    fn add(&mut self, line: &[u8]) -> (usize, usize) {
-        let range = (self.bytes.len(), line.len());
+    fn add(&mut self, line: &[u8]) -> PoolRange {
+        let range = PoolRange {
+            start: self.bytes.len(),
+            length: line.len(),
+        };
         if let Some(last) = self.lines.last() {
             let starts = self
                 .pairs
                 .entry((self.line(*last).to_vec(), line.to_vec()))
                 .or_default();
-            if starts.len() < TRIES {
+            if starts.len() < MAX_CANDIDATES {
                 starts.push(self.lines.len() - 1);
             }
         }

@@ -63,8 +63,8 @@ pub(super) fn tpl(call: &mut Call<'_>) -> Result<Value, Failure> {
     }
 }
 
-/// Prefixes the error with Helm's text and keeps its positions. An exceeded limit is not prefixed: nested `tpl` calls would
-/// copy an ever longer text at each level.
+/// Prefixes the error with Helm's text and keeps its positions. An exceeded limit is not prefixed: nested
+/// `tpl` calls would copy an ever longer text at each level.
 fn wrapped(what: &str, text: &Str, mut error: Error) -> Failure {
     if let Some(limit) = error.limit_exceeded {
         return Failure::LimitExceeded(limit);

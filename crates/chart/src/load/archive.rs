@@ -1,4 +1,5 @@
-//! Unpacks a `.tgz` archive in memory, with Helm's rules for names and limits on all sizes. A link becomes an empty file.
+//! Unpacks a `.tgz` archive in memory, with Helm's rules for names and limits on all sizes. A link becomes an
+//! empty file.
 
 use std::io::{self, Read};
 
@@ -101,7 +102,8 @@ fn text(name: &[u8]) -> Result<&str, ArchiveError> {
         .map_err(|_| ArchiveError::NameNotText(String::from_utf8_lossy(name).into_owned()))
 }
 
-/// Returns the name without its first directory and with forward slashes; rejects names that leave the directory.
+/// Returns the name without its first directory and with forward slashes; rejects names that leave the
+/// directory.
 fn inside_base(name: &str) -> Result<String, ArchiveError> {
     let delimiter = if name.contains('\\') { '\\' } else { '/' };
     let (base, inside) = name.split_once(delimiter).unwrap_or((name, ""));

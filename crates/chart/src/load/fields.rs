@@ -1,5 +1,5 @@
-//! Decodes the YAML tree of `Chart.yaml` or a lock file, with the conversions of `sigs.k8s.io/yaml` (numbers and booleans
-//! are converted to strings where a string is expected) and Go's messages.
+//! Decodes the YAML tree of `Chart.yaml` or a lock file, with the conversions of `sigs.k8s.io/yaml` (numbers
+//! and booleans are converted to strings where a string is expected) and Go's messages.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,8 @@ use crate::metadata::{Dependency, Draft, ImportValue, Maintainer};
 #[error("error unmarshaling JSON: while decoding JSON: {0}")]
 pub struct DecodeError(String);
 
-/// Decoder for one document. Like Go's, it keeps the first error, decodes the remaining fields and fails at the end.
+/// Decoder for one document. Like Go's, it keeps the first error, decodes the remaining fields and fails at
+/// the end.
 pub(super) struct Decoder {
     dialect: Dialect,
     failed: Option<String>,

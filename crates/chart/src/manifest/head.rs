@@ -1,5 +1,5 @@
-//! Decodes the head of a manifest: the fields that decide its position. Type errors are those of Go's JSON decoder, since
-//! users see its messages.
+//! Decodes the head of a manifest: the fields that decide its position. Type errors are those of Go's JSON
+//! decoder, since users see its messages.
 
 use std::collections::BTreeMap;
 

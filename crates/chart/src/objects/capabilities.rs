@@ -84,7 +84,8 @@ impl KubeVersion {
     }
 }
 
-/// A text that is not a Kubernetes version. The messages are those of Kubernetes' version parser, which Helm prints.
+/// A text that is not a Kubernetes version. The messages are those of Kubernetes' version parser, which Helm
+/// prints.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum KubeVersionError {
     /// Fewer than two numbers.

@@ -60,8 +60,8 @@ impl Files {
         }
     }
 
-    /// Returns contents by file name without directories. Of two files with the same name the last is used; in Helm either
-    /// may be.
+    /// Returns contents by file name without directories. Of two files with the same name the last is used;
+    /// in Helm either may be.
     fn flattened(&self, encode: impl Fn(&[u8]) -> Value) -> Value {
         let entries = self
             .by_name

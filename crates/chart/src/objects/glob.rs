@@ -149,7 +149,8 @@ impl Parser {
     }
 }
 
-/// From every position marked in `at`, where the nodes can end: linear in text and pattern, whatever the stars.
+/// From every position marked in `at`, where the nodes can end: linear in text and pattern, whatever the
+/// stars.
 fn advance(nodes: &[Node], text: &[char], at: Vec<bool>) -> Vec<bool> {
     nodes.iter().fold(at, |at, node| step(node, text, at))
 }

@@ -1,5 +1,5 @@
-//! The API versions `helm template` assumes, in its order: those of the Kubernetes client library that Helm 4.2 and 3.21
-//! are built with.
+//! The API versions `helm template` assumes, in its order: those of the Kubernetes client library that Helm
+//! 4.2 and 3.21 are built with.
 
 /// Groups and versions.
 pub(super) const KNOWN: &[&str] = &[

@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn patterns_choose_and_order() {
+    fn patterns_select_in_their_order() {
         check(
             &["templates/a.yaml"],
             Ok("---\n# Source: c/templates/a.yaml\na: 1\n"),
@@ -75,7 +75,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pattern_without_a_match_is_named() {
+    fn a_pattern_without_a_match_is_an_error() {
         check(
             &["templates/a.yaml", "templates/c.yaml"],
             Err("could not find template templates/c.yaml in chart"),

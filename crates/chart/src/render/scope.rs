@@ -1,5 +1,5 @@
-//! The root object of each template. Templates of one chart share one root, so that a value set by one template is visible
-//! to the next.
+//! The root object of each template. Templates of one chart share one root, so that a value set by one
+//! template is visible to the next.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -31,7 +31,8 @@ impl Renderable<'_> {
     }
 }
 
-/// Returns all templates in the order Helm parses and runs them: the deepest path first, then by name in reverse.
+/// Returns all templates in the order Helm parses and runs them: the deepest path first, then by name in
+/// reverse.
 pub(super) fn renderables<'a>(prepared: &'a Prepared, options: &'a RenderOptions) -> Vec<Renderable<'a>> {
     let shared = Shared {
         dialect: options.dialect,

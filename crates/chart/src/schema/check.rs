@@ -1,5 +1,5 @@
-//! Validates values against a compiled schema. Violations have the messages and order of the Go library; properties are
-//! visited in the order of their names. Depth and number of steps are limited.
+//! Validates values against a compiled schema. Violations have the messages and order of the Go library;
+//! properties are visited in the order of their names. Depth and number of steps are limited.
 
 mod combination;
 mod list;

@@ -1,5 +1,5 @@
-//! Compiles a schema to nodes with resolved references. References outside the document are rejected, except to the
-//! built-in metaschemas.
+//! Compiles a schema to nodes with resolved references. References outside the document are rejected, except
+//! to the built-in metaschemas.
 
 use std::collections::BTreeMap;
 

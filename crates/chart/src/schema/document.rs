@@ -49,7 +49,8 @@ impl Document {
         self.resources.get("").map_or(Draft::D2020, |root| root.draft)
     }
 
-    /// Visits the schema at `pointer`, a location without a keyword for schemas. Returns false if it was visited before.
+    /// Visits the schema at `pointer`, a location without a keyword for schemas. Returns false if it was
+    /// visited before.
     pub(super) fn visit(&mut self, pointer: &str) -> Result<bool, SchemaError> {
         if self.seen.contains(pointer) {
             return Ok(false);

@@ -1,5 +1,5 @@
-//! The metaschemas of all drafts, built from tables of keywords. The vocabularies of the newer drafts are separate because
-//! messages show them as one level.
+//! The metaschemas of all drafts, built from tables of keywords. The vocabularies of the newer drafts are
+//! separate because messages show them as one level.
 
 use mainstay_yaml::{Map, Value};
 

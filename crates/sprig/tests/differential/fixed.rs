@@ -5,7 +5,7 @@ use crate::engine::{Outcome, render};
 const CASES: &str = include_str!("../cases.txt");
 
 #[test]
-fn each_case_gives_what_go_gave() {
+fn each_case_returns_what_go_returned() {
     let mut dot = "null";
     let mut wrong = Vec::new();
     let mut run = 0;

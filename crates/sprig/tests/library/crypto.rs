@@ -61,7 +61,7 @@ fn long_texts_hash_as_in_go() {
 }
 
 #[test]
-fn derived_passwords_are_those_of_go() {
+fn derived_passwords_equal_those_of_go() {
     let mut oracle = Oracle::start().unwrap();
     for kind in ["maximum", "long", "medium", "short", "basic", "pin", "none"] {
         let template = format!("{{{{ derivePassword 7 {kind:?} \"secret\" \"user\" \"example.com\" }}}}");
@@ -132,7 +132,7 @@ fn bcrypt_hashes_have_the_known_form() {
 }
 
 #[test]
-fn a_seed_decides_a_hash() {
+fn the_seed_determines_the_hash() {
     let with = |seed| shown(&call_with("bcrypt", &["x".into()], &mut SeededHost::new(seed)).unwrap());
     assert_eq!(with(1), with(1));
     assert_ne!(with(1), with(2));
@@ -239,7 +239,7 @@ EKTcWGekdmdDPsHloRNtsiCa697B2O9IFA==
 ";
 
 #[test]
-fn certificates_have_the_shape_of_gos() {
+fn certificates_have_the_structure_of_gos() {
     if !has_openssl() {
         return println!("openssl is not installed: certificates not compared");
     }
@@ -337,7 +337,7 @@ fn openssl_verifies_a_chain() {
 }
 
 #[test]
-fn go_takes_our_pair() {
+fn go_accepts_our_key_pair() {
     let ca = call("genCA", &["ca".into(), Value::int(10)]).unwrap();
     let (cert, key) = (field(&ca, "Cert"), field(&ca, "Key"));
     let template = "{{ $ca := buildCustomCert (b64enc .cert) (b64enc .key) }}{{ (genSignedCert \"leaf\" nil nil 1 $ca).Cert | trunc 27 }}";
@@ -358,7 +358,7 @@ fn text_value(name: &str, arg: &str) -> Value {
 }
 
 #[test]
-fn a_seed_decides_keys_and_certificates() {
+fn the_seed_determines_keys_and_certificates() {
     let with = |seed| {
         field(
             &call_with("genCA", &["ca".into(), Value::int(1)], &mut SeededHost::new(seed)).unwrap(),
@@ -370,7 +370,7 @@ fn a_seed_decides_keys_and_certificates() {
 }
 
 #[test]
-fn refusals_in_the_words_of_go() {
+fn errors_equal_those_of_go() {
     let key = || Value::from(EC_KEY);
     let days = || Value::int(1);
     fails(
@@ -466,7 +466,7 @@ fn broken_keys_and_certificates_never_panic() {
 }
 
 #[test]
-fn slow_functions_cost_steps_before_they_work() {
+fn slow_functions_consume_fuel_first() {
     let counter = Value::Uint(1, UintKind::Uint32);
     let slow: [(&str, Vec<Value>); 7] = [
         ("genCA", vec!["x".into(), Value::int(1)]),

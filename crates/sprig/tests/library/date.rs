@@ -189,7 +189,7 @@ fn random_layouts_agree_with_go() {
 }
 
 #[test]
-fn random_texts_are_read_as_go_reads_them() {
+fn random_texts_are_parsed_as_in_go() {
     let mut random = Random(9);
     let cases: Vec<_> = (0..cases())
         .map(|_| {

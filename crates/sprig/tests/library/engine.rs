@@ -58,7 +58,7 @@ const TEMPLATES: &[&str] = &[
 ];
 
 #[test]
-fn templates_give_what_go_gives() {
+fn templates_return_what_go_returns() {
     let mut oracle = Oracle::start().unwrap();
     let mut wrong = Vec::new();
     for template in TEMPLATES {

@@ -9,7 +9,7 @@ fn text(name: &str, args: &[Value], seed: u64) -> String {
 }
 
 #[test]
-fn each_kind_has_its_characters() {
+fn random_strings_use_the_expected_characters() {
     let check = |name: &str, allowed: fn(u8) -> bool, kinds: usize| {
         let made = text(name, &[Value::int(4_000)], 1);
         assert_eq!(made.len(), 4_000);
@@ -24,7 +24,7 @@ fn each_kind_has_its_characters() {
 }
 
 #[test]
-fn a_seed_decides_everything() {
+fn the_seed_determines_all_values() {
     for (name, args) in [
         ("randAlphaNum", vec![Value::int(20)]),
         ("randBytes", vec![Value::int(20)]),
@@ -58,7 +58,7 @@ fn forms_and_bounds() {
 }
 
 #[test]
-fn refusals() {
+fn invalid_arguments_are_errors() {
     let fails = |name: &str, args: &[Value]| call(name, args).err().unwrap();
     assert_eq!(
         fails("randInt", &[Value::int(5), Value::int(5)]),
@@ -78,7 +78,7 @@ fn refusals() {
 }
 
 #[test]
-fn the_outside_world_is_empty() {
+fn functions_have_no_access_to_the_host() {
     assert_eq!(
         shown(&call("getHostByName", &["example.com".into()]).unwrap()),
         b""

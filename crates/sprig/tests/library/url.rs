@@ -14,7 +14,7 @@ fn check(text: &str, expected: &str) {
 }
 
 #[test]
-fn the_usual_and_the_broken() {
+fn valid_and_invalid_urls() {
     check(
         "http://user:p%40ss@example.com:8080/a%20b?q=1#frag",
         "<fragment=frag><host=example.com:8080><hostname=example.com><opaque=><path=/a b><query=q=1><scheme=http>\

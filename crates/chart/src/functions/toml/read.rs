@@ -1,4 +1,5 @@
-//! Parses TOML in one pass. Common errors have the texts and positions of the Go library; dates and times stay text.
+//! Parses TOML in one pass. Common errors have the texts and positions of the Go library; dates and times
+//! stay text.
 
 mod scalar;
 mod tree;

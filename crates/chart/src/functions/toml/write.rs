@@ -1,4 +1,5 @@
-//! Writes values as TOML: tables are indented, simple keys precede tables, lists of tables are written as `[[…]]`.
+//! Writes values as TOML: tables are indented, simple keys precede tables, lists of tables are written as
+//! `[[…]]`.
 
 use std::fmt::Write;
 

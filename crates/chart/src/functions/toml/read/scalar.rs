@@ -176,8 +176,8 @@ impl Reader {
         }
     }
 
-    /// Reads a multi-line string: a leading line break is ignored, and a backslash at the end of a line skips the white
-    /// space after it.
+    /// Reads a multi-line string: a leading line break is ignored, and a backslash at the end of a line skips
+    /// the white space after it.
     pub(super) fn long_basic_string(&mut self) -> Result<String, Problem> {
         self.first_line_break();
         let mut out = String::new();

@@ -1,5 +1,5 @@
-//! Charts on disk: links, irregular and oversized files, through the real Helm and through us.
-// A test may fail by any means, and runs the real Helm on real files.
+//! Charts on disk: links, irregular and oversized files, loaded by the real Helm and by this crate.
+// Tests may panic, run the real Helm and access files.
 #![allow(clippy::expect_used, clippy::disallowed_methods)]
 
 use std::fmt::Write as _;
@@ -12,11 +12,15 @@ use std::process::Command;
 use mainstay_chart::{ChartError, Dialect, Loaded, load_path};
 use mainstay_testkit::peer;
 
-/// Makes a chart with `odd` in it and compares what both sides say.
+/// Creates a chart, changes it with `odd`, and compares the results of both implementations.
 fn check(dialect: Dialect, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
-    let folder = tempfile::tempdir().expect("a folder");
-    let top = folder.path().canonicalize().expect("a folder").join("chart");
-    fs::create_dir_all(top.join("templates")).expect("a folder");
+    let directory = tempfile::tempdir().expect("a directory");
+    let top = directory
+        .path()
+        .canonicalize()
+        .expect("a directory")
+        .join("chart");
+    fs::create_dir_all(top.join("templates")).expect("a directory");
     fs::write(
         top.join("Chart.yaml"),
         "apiVersion: v2\nname: app\nversion: 1.0.0\n",
@@ -43,7 +47,7 @@ fn check(dialect: Dialect, odd: impl FnOnce(&Path)) -> Result<Loaded, String> {
         }),
         Err(text) => format!("Error: {text}\n"),
     };
-    // Links followed before the failure are on both sides' minds, but only Helm's lips.
+    // On failure only Helm prints warnings about links that it followed before.
     let theirs = if ours.is_ok() {
         stderr.as_ref()
     } else {
@@ -70,61 +74,61 @@ fn names(loaded: &Loaded) -> Vec<&str> {
 }
 
 #[test]
-fn links_are_followed_and_told() {
+fn links_are_followed_with_a_warning() {
     for dialect in [Dialect::Helm3, Dialect::Helm4] {
         let loaded = check(dialect, |top| {
-            let outside = top.parent().expect("a folder").join("outside");
-            fs::create_dir_all(outside.join("inner")).expect("a folder");
+            let outside = top.parent().expect("a directory").join("outside");
+            fs::create_dir_all(outside.join("inner")).expect("a directory");
             fs::write(outside.join("a.txt"), "a").expect("a file");
             fs::write(outside.join("inner/b.txt"), "b").expect("a file");
             symlink(outside.join("a.txt"), top.join("link.txt")).expect("a link");
-            symlink(&outside, top.join("folder")).expect("a link");
+            symlink(&outside, top.join("directory")).expect("a link");
         });
         assert_eq!(
             names(&loaded.expect("loads")),
-            ["folder/a.txt", "folder/inner/b.txt", "link.txt"]
+            ["directory/a.txt", "directory/inner/b.txt", "link.txt"]
         );
     }
 }
 
 #[test]
-fn what_is_no_file_is_refused() {
+fn irregular_files_are_rejected() {
     for dialect in [Dialect::Helm3, Dialect::Helm4] {
         check(dialect, |top| {
             symlink("nowhere", top.join("link")).expect("a link");
         })
-        .expect_err("refused");
+        .expect_err("rejected");
         check(dialect, |top| {
             drop(UnixListener::bind(top.join("socket")).expect("a socket"));
         })
-        .expect_err("refused");
+        .expect_err("rejected");
         check(dialect, |top| {
             symlink("/dev/zero", top.join("zero")).expect("a link");
         })
-        .expect_err("refused");
+        .expect_err("rejected");
         check(dialect, |top| {
             fs::write(top.join("big"), vec![0; (5 << 20) + 1]).expect("a file");
         })
-        .expect_err("refused");
+        .expect_err("rejected");
         check(dialect, |top| {
             fs::remove_file(top.join("Chart.yaml")).expect("a file");
         })
-        .expect_err("refused");
+        .expect_err("rejected");
     }
 }
 
-/// Helm never comes back from this one.
+/// Helm does not terminate for this chart.
 #[test]
-fn a_link_to_itself_ends() {
-    let folder = tempfile::tempdir().expect("a folder");
+fn a_link_to_its_own_directory_is_an_error() {
+    let directory = tempfile::tempdir().expect("a directory");
     fs::write(
-        folder.path().join("Chart.yaml"),
+        directory.path().join("Chart.yaml"),
         "apiVersion: v2\nname: app\nversion: 1.0.0\n",
     )
     .expect("a file");
-    symlink("..", folder.path().join("up")).expect("a link");
-    symlink(".", folder.path().join("here")).expect("a link");
-    let error = load_path(folder.path(), Dialect::Helm4).expect_err("refused");
+    symlink("..", directory.path().join("up")).expect("a link");
+    symlink(".", directory.path().join("here")).expect("a link");
+    let error = load_path(directory.path(), Dialect::Helm4).expect_err("rejected");
     let text = chain(&error);
     assert!(
         text.starts_with("chart directory ")
