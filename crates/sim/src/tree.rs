@@ -111,10 +111,61 @@ pub fn copy(from: &Value, to: &mut Value, path: &[&str]) {
     }
 }
 
+/// Returns the length of the value as JSON text, or `None` if it exceeds `max`.
+#[must_use]
+pub fn json_size(value: &Value, max: usize) -> Option<usize> {
+    let mut counter = Counter { left: max };
+    serde_json::to_writer(&mut counter, value).ok()?;
+    Some(max - counter.left)
+}
+
+/// Counts bytes instead of storing them.
+struct Counter {
+    left: usize,
+}
+
+impl std::io::Write for Counter {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        let left = self.left.checked_sub(bytes.len());
+        self.left = left.ok_or(std::io::ErrorKind::FileTooLarge)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+/// Returns an upper bound of the length of the value as JSON text, much faster than [`json_size`].
+#[must_use]
+pub fn max_json_size(value: &Value) -> usize {
+    // An escaped character, such as `\u0000`, has six bytes.
+    let quoted = |text: &str| 6 * text.len() + 2;
+    match value {
+        Value::Null | Value::Bool(_) => 5,
+        Value::Number(_) => 32,
+        Value::String(text) => quoted(text),
+        Value::Array(items) => 2 + items.iter().map(|item| max_json_size(item) + 1).sum::<usize>(),
+        Value::Object(map) => {
+            let entry = |(key, value): (&String, &Value)| quoted(key) + max_json_size(value) + 2;
+            2 + map.iter().map(entry).sum::<usize>()
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use serde_json::json;
+
+    #[test]
+    fn sizes_are_those_of_the_text() {
+        let value = json!({"a\n": [null, true, 1.5, -20, "x\u{1}", {}], "b": []});
+        let size = value.to_string().len();
+        assert_eq!(json_size(&value, size), Some(size));
+        assert_eq!(json_size(&value, size - 1), None);
+        assert!(max_json_size(&value) >= size);
+    }
 
     #[test]
     fn reads_and_writes_by_path() {

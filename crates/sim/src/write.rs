@@ -172,6 +172,27 @@ pub(crate) fn freeze(resource: &Resource, value: &Value) -> Arc<Object> {
     Arc::new(Object::freeze(value, selector::selectable(resource, value)))
 }
 
+/// Maximum size of a request to etcd, which is the default of its flag `--max-request-bytes`.
+pub(crate) const MAX_ETCD_REQUEST: usize = 1536 << 10;
+
+/// The error for an object that is too large for etcd.
+pub(crate) fn too_large() -> Status {
+    Status::unknown("etcdserver: request is too large")
+}
+
+/// Rejects an object that is too large for etcd.
+fn check_size(resource: &Resource, value: &Value) -> Result<()> {
+    let max = match resource.shape {
+        Shape::Custom(_) => MAX_ETCD_REQUEST,
+        // The API server stores builtin kinds as protobuf, which is smaller than JSON.
+        Shape::Builtin(_) => 2 * MAX_ETCD_REQUEST,
+    };
+    if tree::max_json_size(value) <= max || freeze(resource, value).size() <= max {
+        return Ok(());
+    }
+    Err(too_large())
+}
+
 /// Stores an object in the stored version of its table.
 pub(crate) fn persist(state: &mut State, resource: &Resource, value: Value) -> Arc<Object> {
     let value = crate::convert::to_stored(resource, value);

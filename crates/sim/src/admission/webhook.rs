@@ -168,7 +168,7 @@ fn patched(
             .unwrap_or(("", status.message()));
         Status::internal(why.split_once(": ").map_or(why, |(_, why)| why))
     })?;
-    defaults::apply(state, shown_as, &mut changed);
+    defaults::apply(state, shown_as, &mut changed)?;
     if !Arc::ptr_eq(resource, shown_as) {
         changed = convert::from_stored(resource, convert::to_stored(shown_as, changed));
     }

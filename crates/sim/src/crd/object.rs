@@ -96,9 +96,13 @@ fn whole_numbers(value: &mut Value) {
     }
 }
 
-/// Applies the schema's defaults.
-pub fn default(custom: &Custom, value: &mut Value) {
-    prune::default(value, &custom.node);
+/// Applies the schema's defaults. Fails if they make the object too large to be stored.
+pub fn default(custom: &Custom, value: &mut Value) -> Result<()> {
+    if prune::default(value, &custom.node) {
+        Ok(())
+    } else {
+        Err(crate::write::too_large())
+    }
 }
 
 /// Converts a stored object to the requested version: defaults of the stored version, then the fields of the
@@ -106,7 +110,8 @@ pub fn default(custom: &Custom, value: &mut Value) {
 pub(crate) fn from_stored(custom: &Custom, value: &mut Value) {
     prune::prune(value, &custom.stored);
     prune::drop_nulls(value, &custom.stored);
-    prune::default(value, &custom.stored);
+    // An object that can no longer be stored is returned with a part of its defaults.
+    let _ = prune::default(value, &custom.stored);
     if !std::sync::Arc::ptr_eq(&custom.node, &custom.stored) {
         prune::prune(value, &custom.node);
         prune::drop_nulls(value, &custom.node);

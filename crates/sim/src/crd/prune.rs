@@ -3,6 +3,8 @@
 use serde_json::{Map, Value};
 
 use super::schema::{Additional, Node};
+use crate::tree;
+use crate::write::MAX_ETCD_REQUEST;
 
 /// Fields that every object has.
 const META: [&str; 3] = ["apiVersion", "kind", "metadata"];
@@ -129,39 +131,64 @@ pub(crate) fn drop_nulls(value: &mut Value, schema: &Node) {
     }
 }
 
-/// Applies defaults.
-pub(crate) fn default(value: &mut Value, schema: &Node) {
-    match value {
-        Value::Object(map) => {
-            for (name, below) in &schema.properties {
-                if let Some(default) = &below.default
-                    && map
-                        .get(name)
-                        .is_none_or(|there| there.is_null() && !below.nullable)
-                {
-                    map.insert(name.clone(), default.clone());
-                }
-            }
-            for (name, value) in map.iter_mut() {
-                if let Some(below) = schema.field(name) {
-                    fill(value, below, !schema.properties.contains_key(name));
-                }
-            }
-        }
-        Value::Array(items) => {
-            if let Some(below) = &schema.items {
-                for item in items {
-                    fill(item, below, true);
-                }
-            }
-        }
-        _ => {}
-    }
+/// Applies defaults. Stops and returns false when their total size exceeds what an object may have: a small
+/// object with many items can have large defaults.
+#[must_use]
+pub(crate) fn default(value: &mut Value, schema: &Node) -> bool {
+    let mut defaults = Defaults {
+        left: Some(MAX_ETCD_REQUEST),
+    };
+    defaults.apply(value, schema);
+    defaults.left.is_some()
 }
 
-fn fill(value: &mut Value, schema: &Node, null_too: bool) {
-    if null_too && value.is_null() && !schema.nullable {
-        *value = schema.default.clone().unwrap_or_default();
+struct Defaults {
+    /// The remaining size of defaults as JSON; `None` once it is exceeded.
+    left: Option<usize>,
+}
+
+impl Defaults {
+    fn apply(&mut self, value: &mut Value, schema: &Node) {
+        match value {
+            Value::Object(map) => {
+                for (name, below) in &schema.properties {
+                    if let Some(default) = &below.default
+                        && map
+                            .get(name)
+                            .is_none_or(|there| there.is_null() && !below.nullable)
+                        && let Some(default) = self.copy(default)
+                    {
+                        map.insert(name.clone(), default);
+                    }
+                }
+                for (name, value) in map.iter_mut() {
+                    if let Some(below) = schema.field(name) {
+                        self.fill(value, below, !schema.properties.contains_key(name));
+                    }
+                }
+            }
+            Value::Array(items) => {
+                if let Some(below) = &schema.items {
+                    for item in items {
+                        self.fill(item, below, true);
+                    }
+                }
+            }
+            _ => {}
+        }
     }
-    default(value, schema);
+
+    fn fill(&mut self, value: &mut Value, schema: &Node, null_too: bool) {
+        if null_too && value.is_null() && !schema.nullable {
+            let default = schema.default.as_ref().and_then(|default| self.copy(default));
+            *value = default.unwrap_or_default();
+        }
+        self.apply(value, schema);
+    }
+
+    fn copy(&mut self, default: &Value) -> Option<Value> {
+        let left = self.left?;
+        self.left = tree::json_size(default, left).map(|size| left - size);
+        self.left.map(|_| default.clone())
+    }
 }

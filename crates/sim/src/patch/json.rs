@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use crate::status::Status;
+use crate::tree;
 
 /// The reason a JSON patch was rejected.
 enum PatchError {
@@ -14,6 +15,13 @@ enum PatchError {
 
 /// Maximum number of operations, as in the API server.
 const MAX_OPERATIONS: usize = 10_000;
+
+/// Maximum total size of the values that `copy` operations of a patch add, as in the API server.
+const MAX_COPIED_SIZE: usize = 3 << 20;
+
+/// Maximum total number of list items that a patch moves to insert or remove others before them: 10,000
+/// insertions at the start of a long list take minutes otherwise.
+const MAX_SHIFTED_ITEMS: usize = 100_000_000;
 
 /// Applies an RFC 6902 patch to a tree.
 pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> {
@@ -33,11 +41,15 @@ pub fn apply_json_patch(target: &Value, patch: &Value) -> Result<Value, Status> 
             format!("Request entity too large: {text}"),
         ));
     }
-    let mut out = target.clone();
+    let mut patched = Patched {
+        value: target.clone(),
+        copied: MAX_COPIED_SIZE,
+        shifted: MAX_SHIFTED_ITEMS,
+    };
     for operation in operations {
-        step(&mut out, operation).map_err(to_status)?;
+        patched.step(operation).map_err(to_status)?;
     }
-    Ok(out)
+    Ok(patched.value)
 }
 
 fn to_status(error: PatchError) -> Status {
@@ -52,87 +64,111 @@ fn to_status(error: PatchError) -> Status {
     }
 }
 
-fn step(out: &mut Value, operation: &Value) -> Result<(), PatchError> {
-    let text = |key: &str| operation.get(key).and_then(Value::as_str);
-    let path = text("path").ok_or(PatchError::Inapplicable)?;
-    let value = || operation.get("value").cloned().ok_or(PatchError::Inapplicable);
-    match text("op").unwrap_or("") {
-        "add" => add(out, path, value()?),
-        "remove" => remove(out, path).map(drop),
-        "replace" => {
-            if let Some(there) = out.pointer_mut(path) {
-                *there = value()?;
-                return Ok(());
+/// A partially patched object.
+struct Patched {
+    value: Value,
+    /// Remaining size of copied values.
+    copied: usize,
+    /// Remaining number of shifted list items.
+    shifted: usize,
+}
+
+impl Patched {
+    fn step(&mut self, operation: &Value) -> Result<(), PatchError> {
+        let text = |key: &str| operation.get(key).and_then(Value::as_str);
+        let path = text("path").ok_or(PatchError::Inapplicable)?;
+        let value = || operation.get("value").cloned().ok_or(PatchError::Inapplicable);
+        match text("op").unwrap_or("") {
+            "add" => self.add(path, value()?),
+            "remove" => self.remove(path).map(drop),
+            "replace" => {
+                if let Some(there) = self.value.pointer_mut(path) {
+                    *there = value()?;
+                    return Ok(());
+                }
+                // The API server's library allows replacing a missing key of a map.
+                let (parent, _) = split(path)?;
+                match self.value.pointer(parent) {
+                    Some(Value::Object(_)) => self.add(path, value()?),
+                    _ => Err(PatchError::Inapplicable),
+                }
             }
-            // The API server's library allows replacing a missing key of a map.
-            let (parent, _) = split(path)?;
-            match out.pointer(parent) {
-                Some(Value::Object(_)) => add(out, path, value()?),
-                _ => Err(PatchError::Inapplicable),
+            "move" => {
+                let from = text("from").ok_or(PatchError::Inapplicable)?;
+                let moved = self.remove(from)?;
+                self.add(path, moved)
             }
-        }
-        "move" => {
-            let from = text("from").ok_or(PatchError::Inapplicable)?;
-            let moved = remove(out, from)?;
-            add(out, path, moved)
-        }
-        "copy" => {
-            let from = text("from").ok_or(PatchError::Inapplicable)?;
-            let copied = out.pointer(from).cloned().ok_or(PatchError::Inapplicable)?;
-            add(out, path, copied)
-        }
-        "test" => {
-            let expected = operation.get("value").cloned().unwrap_or(Value::Null);
-            let found = out.pointer(path).unwrap_or(&Value::Null);
-            if *found == expected {
-                Ok(())
-            } else {
-                Err(PatchError::Inapplicable)
+            "copy" => {
+                let copied = self.copy(text("from").ok_or(PatchError::Inapplicable)?)?;
+                self.add(path, copied)
             }
+            "test" => {
+                let expected = operation.get("value").cloned().unwrap_or(Value::Null);
+                let found = self.value.pointer(path).unwrap_or(&Value::Null);
+                if *found == expected {
+                    Ok(())
+                } else {
+                    Err(PatchError::Inapplicable)
+                }
+            }
+            _ => Err(PatchError::Inapplicable),
         }
-        _ => Err(PatchError::Inapplicable),
     }
+
+    fn copy(&mut self, from: &str) -> Result<Value, PatchError> {
+        let value = self.value.pointer(from).ok_or(PatchError::Inapplicable)?;
+        let size = tree::json_size(value, self.copied).ok_or(PatchError::Inapplicable)?;
+        self.copied -= size;
+        Ok(value.clone())
+    }
+
+    fn add(&mut self, path: &str, value: Value) -> Result<(), PatchError> {
+        if path.is_empty() {
+            self.value = value;
+            return Ok(());
+        }
+        let (parent, last) = split(path)?;
+        match self.value.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
+            Value::Object(map) => {
+                map.insert(last, value);
+                Ok(())
+            }
+            Value::Array(items) => {
+                let at = if last == "-" {
+                    items.len()
+                } else {
+                    index(&last, items.len() + 1)?
+                };
+                shift(&mut self.shifted, items.len() - at)?;
+                items.insert(at, value);
+                Ok(())
+            }
+            _ => Err(PatchError::Inapplicable),
+        }
+    }
+
+    fn remove(&mut self, path: &str) -> Result<Value, PatchError> {
+        let (parent, last) = split(path)?;
+        match self.value.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
+            Value::Object(map) => map.remove(&last).ok_or(PatchError::Inapplicable),
+            Value::Array(items) => {
+                let at = index(&last, items.len())?;
+                shift(&mut self.shifted, items.len() - at)?;
+                Ok(items.remove(at))
+            }
+            _ => Err(PatchError::Inapplicable),
+        }
+    }
+}
+
+fn shift(left: &mut usize, items: usize) -> Result<(), PatchError> {
+    *left = left.checked_sub(items).ok_or(PatchError::Inapplicable)?;
+    Ok(())
 }
 
 fn split(path: &str) -> Result<(&str, String), PatchError> {
     let (parent, last) = path.rsplit_once('/').ok_or(PatchError::Inapplicable)?;
     Ok((parent, last.replace("~1", "/").replace("~0", "~")))
-}
-
-fn add(out: &mut Value, path: &str, value: Value) -> Result<(), PatchError> {
-    if path.is_empty() {
-        *out = value;
-        return Ok(());
-    }
-    let (parent, last) = split(path)?;
-    match out.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
-        Value::Object(map) => {
-            map.insert(last, value);
-            Ok(())
-        }
-        Value::Array(items) => {
-            let at = if last == "-" {
-                items.len()
-            } else {
-                index(&last, items.len() + 1)?
-            };
-            items.insert(at, value);
-            Ok(())
-        }
-        _ => Err(PatchError::Inapplicable),
-    }
-}
-
-fn remove(out: &mut Value, path: &str) -> Result<Value, PatchError> {
-    let (parent, last) = split(path)?;
-    match out.pointer_mut(parent).ok_or(PatchError::Inapplicable)? {
-        Value::Object(map) => map.remove(&last).ok_or(PatchError::Inapplicable),
-        Value::Array(items) => {
-            let at = index(&last, items.len())?;
-            Ok(items.remove(at))
-        }
-        _ => Err(PatchError::Inapplicable),
-    }
 }
 
 /// Parses an index below `bound`; negative ones count from the end, as in the API server's library.
@@ -198,5 +234,18 @@ mod tests {
             rejected.clone(),
         );
         check(json!([{"op": "add", "path": "/a/b/7", "value": 1}]), rejected);
+    }
+
+    #[test]
+    fn copies_and_shifted_items_are_bounded() {
+        let apply = |target: &Value, patch: Vec<Value>| apply_json_patch(target, &Value::Array(patch));
+        let double = |number: usize| json!({"op": "copy", "from": "/a", "path": format!("/a/{number}")});
+        let target = json!({"a": {"x": "y".repeat(1000)}});
+        assert!(apply(&target, (0..8).map(double).collect()).is_ok());
+        assert!(apply(&target, (0..30).map(double).collect()).is_err());
+        let long = json!({"a": vec![0; 500_000]});
+        let insert = json!({"op": "add", "path": "/a/0", "value": 0});
+        assert!(apply(&long, vec![insert.clone(); 100]).is_ok());
+        assert!(apply(&long, vec![insert; 10_000]).is_err());
     }
 }

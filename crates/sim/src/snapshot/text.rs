@@ -14,6 +14,8 @@ use crate::tree;
 
 /// Maximum nesting of an object, which is the limit of `serde_json`.
 const MAX_DEPTH: usize = 127;
+/// Maximum size of the text that aliases repeat, in bytes.
+const MAX_ALIASED_SIZE: usize = 64 << 20;
 /// Minimum number of items per thread.
 const MIN_ITEMS_PER_THREAD: usize = 500;
 /// Maximum number of threads; beyond it, parsing is limited by memory bandwidth.
@@ -79,8 +81,15 @@ fn parse_whole(document: &str) -> Result<Value, mainstay_yaml::Error> {
 
 /// Parses one YAML (or JSON) document.
 pub(crate) fn parse_document(document: &str) -> Result<Value, mainstay_yaml::Error> {
+    let budget = Budget::default();
+    // No scalar is longer than the document, so this bounds the text that aliases repeat.
+    let alias_expansion = MAX_ALIASED_SIZE / document.len().max(1);
     let options = Options {
         numbers: Numbers::Exact,
+        budget: Budget {
+            alias_expansion: alias_expansion.min(budget.alias_expansion),
+            ..budget
+        },
         ..Options::default()
     };
     let parsed = mainstay_yaml::parse_with(document, &options)?;
@@ -353,5 +362,16 @@ mod tests {
         }
         let list = format!("kind: List\nitems:\n- {}", deep(124));
         assert_eq!(parse(&list).unwrap().len(), 1);
+    }
+
+    #[test]
+    fn aliases_are_bounded_by_the_text_they_repeat() {
+        let document = |anchor: usize, aliases: usize| {
+            let aliases = "- *a\n".repeat(aliases);
+            format!("a: &a {}\nb:\n{aliases}", "x".repeat(anchor))
+        };
+        assert!(parse_document(&document(10, 500)).is_ok());
+        assert!(parse_document(&document(1 << 20, 10)).is_ok());
+        assert!(parse_document(&document(1 << 20, 1000)).is_err());
     }
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, freeze, persist, settle_namespace, warn};
+use super::{Target, check_size, freeze, persist, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -41,7 +41,7 @@ pub(super) fn create_now(
     context: &mut Context,
 ) -> Result<Arc<Object>> {
     settle_namespace(&mut value, target)?;
-    defaults::apply(state, target.resource, &mut value);
+    defaults::apply(state, target.resource, &mut value)?;
     fill_system_fields(state, target, &mut value);
     if context.subresource.is_empty() {
         value = apply::track(state, target.resource, None, value, context);
@@ -134,6 +134,7 @@ fn store(state: &mut State, target: &Target<'_>, value: Value, context: &mut Con
     if context.dry_run {
         return Ok(freeze(target.resource, &value));
     }
+    check_size(target.resource, &value)?;
     let kept = persist(state, target.resource, value);
     strategy::after_create(state, target.resource, &kept);
     Ok(kept)

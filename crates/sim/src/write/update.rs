@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, current, freeze, persist, settle_namespace, warn};
+use super::{Target, check_size, current, freeze, persist, settle_namespace, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -74,7 +74,7 @@ fn update_once(
     let mut new = change(state, Some(&old), context)?;
     check_name(&new, target, context)?;
     settle_namespace(&mut new, target)?;
-    defaults::apply_update(state, target.resource, &mut new, &old);
+    defaults::apply_update(state, target.resource, &mut new, &old)?;
     check_preconditions(target, &mut new, &old, context)?;
     new = apply::track(state, target.resource, Some(&old), new, context);
     let attributes = Attributes {
@@ -89,7 +89,7 @@ fn update_once(
         warn(target, &new, Some(&old), context);
     }
     admission::validate(state, &attributes, &new, context)?;
-    let object = store(state, target, &live, &old, new, context);
+    let object = store(state, target, &live, &old, new, context)?;
     Ok(Updated {
         object,
         created: false,
@@ -231,23 +231,24 @@ fn store(
     old: &Value,
     new: Value,
     context: &Context,
-) -> Arc<Object> {
+) -> Result<Arc<Object>> {
     let new = apply::keep_times_if_unchanged(new, old);
     if new == *old {
-        return Arc::clone(live);
+        return Ok(Arc::clone(live));
     }
     if context.dry_run {
-        return freeze(target.resource, &new);
+        return Ok(freeze(target.resource, &new));
     }
     if is_deletion_complete(&new) {
         strategy::after_delete(state, target.resource, live);
         let kept = state.store.remove(&target.resource.table, &target.key());
         drop(kept);
-        return freeze(target.resource, &new);
+        return Ok(freeze(target.resource, &new));
     }
+    check_size(target.resource, &new)?;
     let kept = persist(state, target.resource, new);
     strategy::after_update(state, target.resource, live, &kept);
-    kept
+    Ok(kept)
 }
 
 /// Returns whether a deleted object has no finalizers and no grace period left.

@@ -72,7 +72,7 @@ fn evict(cluster: &Cluster, name: &str) -> (u16, Value) {
             webhook_replies: Vec::new(),
         };
         match mainstay_sim::api::handle(state, &call) {
-            Outcome::Response(answer) => (answer.code, serde_json::from_slice(&answer.body).unwrap()),
+            Outcome::Response(response) => (response.code, serde_json::from_slice(&response.body).unwrap()),
             other => panic!("{other:?}"),
         }
     });
