@@ -9,6 +9,7 @@ mod charts;
 mod openapi;
 mod overrides;
 mod proto;
+mod upstream;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -36,6 +37,9 @@ pub(crate) struct Arguments {
     /// Only check whether the files are up to date
     #[arg(long)]
     check: bool,
+    /// Generate the table of facts about the Sail Operator's definitions from its CRD files in DIR instead
+    #[arg(long, value_name = "DIR", conflicts_with = "check")]
+    upstream: Option<PathBuf>,
 }
 
 /// One type with its attributes and fields.
@@ -65,6 +69,9 @@ struct Output {
 /// Writes the files, or compares them with what is stored.
 pub(crate) fn run(arguments: &Arguments) -> Result<()> {
     let root = mainstay_testkit::repository_root();
+    if let Some(directory) = &arguments.upstream {
+        return upstream::output(directory)?.write(&root);
+    }
     let mut outputs = vec![Output {
         path: VALUES,
         text: generate(&root)?,

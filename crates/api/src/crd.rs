@@ -5,6 +5,7 @@
 
 mod facts;
 mod kinds;
+pub mod table;
 
 use serde_json::{Value, json};
 

@@ -1,0 +1,261 @@
+//! Definitions as a table of facts, to compare two sets of definitions: one line per definition, version and schema node,
+//! without descriptions.
+//!
+//! ```text
+//! Istio {"group":"sailoperator.io","scope":"Cluster"}
+//!   v1 {"served":true,"storage":true}
+//!     schema {"type":"object"}
+//!       spec {"type":"object","required":["version"]}
+//!         version {"type":"string"}
+//!         values = IstioRevision.v1.schema.spec.values
+//! ```
+//!
+//! Children are indented by two spaces. `[]` is the schema of a list's items, `{}` that of a map's values. `= PATH` means
+//! the same facts and children as at an earlier path.
+
+use std::collections::BTreeMap;
+
+use serde_json::{Map, Value, json};
+
+/// Facts by path, such as `Istio.v1.schema.spec.version`.
+pub type Facts = BTreeMap<String, Value>;
+
+/// Why a table cannot be read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TableError {
+    /// A line is neither `NAME JSON` nor `NAME = PATH`, or is indented too far.
+    #[error("line {line}: {text:?} is not a fact")]
+    Syntax {
+        /// Number of the line, from 1.
+        line: usize,
+        /// The line.
+        text: String,
+    },
+    /// A line refers to a path that no earlier line defines.
+    #[error("line {line}: {path} is not defined before")]
+    UnknownPath {
+        /// Number of the line, from 1.
+        line: usize,
+        /// The path.
+        path: String,
+    },
+}
+
+/// Keys of a schema that are not facts of the node itself.
+const NESTED: [&str; 4] = ["description", "properties", "items", "additionalProperties"];
+
+struct Node {
+    name: String,
+    facts: Value,
+    children: Vec<Node>,
+}
+
+/// Returns the facts of definitions.
+#[must_use]
+pub fn facts(definitions: &[Value]) -> Facts {
+    let mut facts = Facts::new();
+    for definition in definitions {
+        collect(&Node::for_definition(definition), "", &mut facts);
+    }
+    facts
+}
+
+/// Writes the facts of definitions as a table.
+#[must_use]
+pub fn write_table(definitions: &[Value]) -> String {
+    let mut table = Table::default();
+    for definition in definitions {
+        table.write(&Node::for_definition(definition), "", 0);
+    }
+    table.text
+}
+
+/// Reads a table.
+pub fn read_table(text: &str) -> Result<Facts, TableError> {
+    let mut facts = Facts::new();
+    let mut parents: Vec<String> = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        if line.is_empty() || line.starts_with('#') {
+            continue;
+        }
+        let syntax = || TableError::Syntax {
+            line: index + 1,
+            text: line.to_owned(),
+        };
+        let trimmed = line.trim_start();
+        let depth = (line.len() - trimmed.len()) / 2;
+        let (name, fact) = trimmed.split_once(' ').ok_or_else(syntax)?;
+        if depth > parents.len() {
+            return Err(syntax());
+        }
+        parents.truncate(depth);
+        let path = join(parents.last().map_or("", String::as_str), name);
+        if let Some(same) = fact.strip_prefix("= ") {
+            let copies = copies(&facts, same, &path);
+            if copies.is_empty() {
+                return Err(TableError::UnknownPath {
+                    line: index + 1,
+                    path: same.to_owned(),
+                });
+            }
+            facts.extend(copies);
+        } else {
+            let fact = serde_json::from_str(fact).map_err(|_| syntax())?;
+            facts.insert(path.clone(), fact);
+        }
+        parents.push(path);
+    }
+    Ok(facts)
+}
+
+/// Returns the facts at and below one path, as facts at and below another.
+fn copies(facts: &Facts, from: &str, to: &str) -> Vec<(String, Value)> {
+    let all = facts.range(from.to_owned()..);
+    all.take_while(|(path, _)| path.starts_with(from))
+        .filter_map(|(path, fact)| {
+            let rest = path.strip_prefix(from)?;
+            let is_below = rest.is_empty() || rest.starts_with('.');
+            is_below.then(|| (format!("{to}{rest}"), fact.clone()))
+        })
+        .collect()
+}
+
+fn join(parent: &str, name: &str) -> String {
+    if parent.is_empty() {
+        name.to_owned()
+    } else {
+        format!("{parent}.{name}")
+    }
+}
+
+fn collect(node: &Node, parent: &str, facts: &mut Facts) {
+    let path = join(parent, &node.name);
+    for child in &node.children {
+        collect(child, &path, facts);
+    }
+    facts.insert(path, node.facts.clone());
+}
+
+#[derive(Default)]
+struct Table {
+    text: String,
+    /// Path of the first node with this content.
+    written: BTreeMap<String, String>,
+}
+
+impl Table {
+    fn write(&mut self, node: &Node, parent: &str, depth: usize) {
+        let path = join(parent, &node.name);
+        self.text.push_str(&"  ".repeat(depth));
+        self.text.push_str(&node.name);
+        let content = node.content();
+        if let Some(same) = self.written.get(&content).filter(|_| !node.children.is_empty()) {
+            self.text.push_str(&format!(" = {same}\n"));
+            return;
+        }
+        self.text.push_str(&format!(" {}\n", node.facts));
+        for child in &node.children {
+            self.write(child, &path, depth + 1);
+        }
+        // Not before its children: a path must be complete when another line refers to it.
+        self.written.entry(content).or_insert(path);
+    }
+}
+
+impl Node {
+    fn for_definition(definition: &Value) -> Self {
+        let spec = &definition["spec"];
+        let versions = spec["versions"].as_array().into_iter().flatten();
+        Self {
+            name: text(&spec["names"]["kind"]),
+            facts: json!({"group": spec["group"], "names": spec["names"], "scope": spec["scope"]}),
+            children: versions.map(Self::for_version).collect(),
+        }
+    }
+
+    fn for_version(version: &Value) -> Self {
+        let columns = version["additionalPrinterColumns"].as_array();
+        let columns = columns.into_iter().flatten();
+        let columns = columns.map(|column| json!([column["name"], column["jsonPath"], column["type"]]));
+        let mut facts = json!({"columns": columns.collect::<Vec<_>>()});
+        for key in ["served", "storage", "deprecated", "subresources"] {
+            facts[key] = version[key].clone();
+        }
+        Self {
+            name: text(&version["name"]),
+            facts,
+            children: vec![Self::for_schema("schema", &version["schema"]["openAPIV3Schema"])],
+        }
+    }
+
+    fn for_schema(name: &str, schema: &Value) -> Self {
+        let keys = schema.as_object().into_iter().flatten();
+        let facts = keys.filter(|(key, _)| !NESTED.contains(&key.as_str()));
+        let facts: Map<String, Value> = facts.map(|(key, value)| (key.clone(), value.clone())).collect();
+        let properties = schema["properties"].as_object().into_iter().flatten();
+        let properties = properties.map(|(name, schema)| Self::for_schema(name, schema));
+        let nested = [("[]", &schema["items"]), ("{}", &schema["additionalProperties"])];
+        let nested = nested.into_iter().filter(|(_, schema)| !schema.is_null());
+        let nested = nested.map(|(name, schema)| Self::for_schema(name, schema));
+        let mut children: Vec<Self> = properties.chain(nested).collect();
+        children.sort_by(|a, b| a.name.cmp(&b.name));
+        Self {
+            name: name.to_owned(),
+            facts: Value::Object(facts),
+            children,
+        }
+    }
+
+    /// Facts and children as one text.
+    fn content(&self) -> String {
+        let children = self.children.iter();
+        let children: Vec<String> = children
+            .map(|child| format!("{} {}", child.name, child.content()))
+            .collect();
+        format!("{} ({})", self.facts, children.join(", "))
+    }
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap_or_default().to_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn definition(kind: &str) -> Value {
+        let values = json!({"type": "object", "description": "x", "properties": {"a": {"type": "string"}}});
+        json!({"spec": {
+            "group": "g", "scope": "Cluster", "names": {"kind": kind},
+            "versions": [{"name": "v1", "served": true, "storage": true, "schema": {"openAPIV3Schema": {
+                "type": "object",
+                "properties": {"list": {"type": "array", "items": {"type": "string"}}, "values": values, "again": values},
+            }}}],
+        }})
+    }
+
+    #[test]
+    fn a_table_holds_all_facts_and_repeats_none() {
+        let definitions = [definition("A"), definition("B")];
+        let table = write_table(&definitions);
+        let found = read_table(&table).unwrap();
+        assert_eq!(found, facts(&definitions), "{table}");
+        assert_eq!(found["B.v1.schema.list.[]"], json!({"type": "string"}));
+        assert_eq!(found["B.v1.schema.values"], json!({"type": "object"}));
+        assert!(table.contains("\n      values = A.v1.schema.again\n"), "{table}");
+        assert!(table.contains("\n  v1 = A.v1\n"), "{table}");
+    }
+
+    #[test]
+    fn lines_that_are_not_facts_are_errors() {
+        let check = |text: &str, expected: &str| {
+            assert_eq!(read_table(text).unwrap_err().to_string(), expected);
+        };
+        check("A", "line 1: \"A\" is not a fact");
+        check("# comment\n\nA x", "line 3: \"A x\" is not a fact");
+        check("A {}\n    b {}", "line 2: \"    b {}\" is not a fact");
+        check("A {}\n  b = C", "line 2: C is not defined before");
+        check("Ab {}\nc = A", "line 2: A is not defined before");
+    }
+}
