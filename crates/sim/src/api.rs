@@ -1,4 +1,4 @@
-//! The API itself: takes one request, gives one answer. A function of the state alone: no sockets, no time but the state's.
+//! The API: handles one request. Depends on the state only; it does not use sockets or the system clock.
 
 use bytes::Bytes;
 use http::Method;
@@ -13,7 +13,7 @@ mod discovery;
 mod patch;
 mod query;
 mod read;
-mod reply;
+mod response;
 mod review;
 mod route;
 mod scale;
@@ -25,24 +25,24 @@ mod write;
 pub use query::Query;
 pub(crate) use query::decode_percent;
 pub(crate) use read::LAG;
-pub use reply::ApiResponse;
+pub use response::ApiResponse;
 pub use route::{Route, parse_route};
 pub(crate) use scale::selector_text;
 
-/// A request, without its transport.
+/// A request, independent of its transport.
 #[derive(Clone, Debug)]
 pub struct ApiRequest {
-    /// Who calls, as faults and traces name it.
+    /// The client's name in fault rules and traces.
     pub client: String,
-    /// Who calls, as authentication found it.
+    /// The authenticated user.
     pub user: User,
-    /// Whom the caller wants to be.
+    /// The user to impersonate.
     pub impersonation: Option<Impersonation>,
-    /// Method.
+    /// HTTP method.
     pub method: Method,
-    /// Path.
+    /// URL path.
     pub path: String,
-    /// Query.
+    /// URL query.
     pub query: Query,
     /// `Accept`.
     pub accept: String,
@@ -50,20 +50,20 @@ pub struct ApiRequest {
     pub content_type: String,
     /// `User-Agent`.
     pub user_agent: String,
-    /// Body.
+    /// Request body.
     pub body: Bytes,
-    /// Answers from outside that earlier tries asked for.
+    /// Webhook replies that earlier attempts asked for.
     pub webhook_replies: Vec<(WebhookCall, WebhookReply)>,
 }
 
-/// What a request leads to.
+/// The result of a request.
 #[derive(Debug)]
 pub enum Outcome {
     /// A complete response.
     Response(ApiResponse),
-    /// An answer that never ends by itself.
+    /// A watch stream.
     Watch(Box<Watch>),
-    /// Somebody outside must be asked; then the request is to be tried again.
+    /// A webhook must be called before the request is retried.
     CallWebhook(WebhookCall),
 }
 
@@ -77,21 +77,22 @@ pub fn handle(state: &mut State, call: &ApiRequest) -> Outcome {
         Err(_) if context.pending.is_some() => Outcome::Response(ApiResponse::empty(500)),
         Err(status) => Outcome::Response(ApiResponse::from_status(&status)),
     };
-    let refused =
-        context.pending.is_some() || matches!(&outcome, Outcome::Response(answer) if answer.code >= 400);
+    let rejected =
+        context.pending.is_some() || matches!(&outcome, Outcome::Response(response) if response.code >= 400);
     match ips {
-        // What was handed out to a Service that was not stored is free again.
-        Some(mark) if refused => state.ips.rollback(mark),
+        // Addresses allocated for a Service that was not stored are released.
+        Some(mark) if rejected => state.ips.rollback(mark),
         Some(mark) => state.ips.commit(mark),
         None => {}
     }
-    if let Some(question) = context.pending.take() {
-        // The try is forgotten, chance included, so that the next one meets the same world.
+    if let Some(call) = context.pending.take() {
+        // The attempt is discarded together with its random numbers, so that the retry produces the same
+        // values.
         state.random = random;
-        return Outcome::CallWebhook(question);
+        return Outcome::CallWebhook(call);
     }
     match outcome {
-        Outcome::Response(answer) => Outcome::Response(answer.with_warnings(&context.warnings)),
+        Outcome::Response(response) => Outcome::Response(response.with_warnings(&context.warnings)),
         other => other,
     }
 }
@@ -102,11 +103,11 @@ fn touches_services(call: &ApiRequest) -> bool {
 
 fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Result<Outcome> {
     let route = parse_route(&call.path);
-    let place = admit(state, call, &route, context)?;
-    let Some(place) = place else {
-        return Ok(Outcome::Response(discovery::answer(state, call, &route)));
+    let path = authorize_request(state, call, &route, context)?;
+    let Some(path) = path else {
+        return Ok(Outcome::Response(discovery::respond(state, call, &route)));
     };
-    let verb = place.verb(&call.method, &call.query);
+    let verb = path.verb(&call.method, &call.query);
     let Some(verb) = verb else {
         return Ok(Outcome::Response(ApiResponse::from_status(
             &Status::no_such_method(),
@@ -114,18 +115,18 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
     };
     let Some(resource) = state
         .resources
-        .find(&place.group, &place.version, &place.plural)
+        .find(&path.group, &path.version, &path.plural)
         .cloned()
     else {
-        return Ok(Outcome::Response(unknown_resource(state, place)));
+        return Ok(Outcome::Response(unknown_resource(state, path)));
     };
     if resource.namespaced
-        && place.namespace.is_empty()
+        && path.namespace.is_empty()
         && !matches!(verb, crate::resource::Verb::List | crate::resource::Verb::Watch)
     {
         return Ok(Outcome::Response(ApiResponse::not_found()));
     }
-    if !resource.namespaced && !place.namespace.is_empty() {
+    if !resource.namespaced && !path.namespace.is_empty() {
         return Ok(Outcome::Response(ApiResponse::not_found()));
     }
     if let crate::resource::Shape::Custom(custom) = &resource.shape
@@ -133,13 +134,13 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
     {
         context.warn(warning.as_str());
     }
-    let request = Request {
+    let request = ResourceRequest {
         call,
-        place,
+        path,
         resource: &resource,
         verb,
     };
-    if !place.subresource.is_empty() {
+    if !path.subresource.is_empty() {
         return subresource::handle(state, &request, context).map(Outcome::Response);
     }
     if !resource.verbs.contains(verb) {
@@ -150,8 +151,8 @@ fn dispatch(state: &mut State, call: &ApiRequest, context: &mut Context) -> Resu
     request.handle(state, context)
 }
 
-/// Finds out in whose name the request goes on and whether that user may; gives the place it names, if it names one.
-fn admit<'a>(
+/// Authorizes the request, after impersonation if requested; returns the resource path, if the route has one.
+fn authorize_request<'a>(
     state: &mut State,
     call: &ApiRequest,
     route: &'a Route,
@@ -161,23 +162,23 @@ fn admit<'a>(
         return Ok(route.resource_path());
     }
     let method = call.method.as_str().to_ascii_lowercase();
-    let name = route.resource_path().map_or(String::new(), |place| {
-        place.name_or_selected(&call.method, &call.query)
+    let name = route.resource_path().map_or(String::new(), |path| {
+        path.name_or_selected(&call.method, &call.query)
     });
-    let attempt = match route.resource_path() {
-        Some(place) => place.attempt(place.authorised_verb(&call.method, &call.query, &name), &name),
-        None => auth::Attempt::on_path(&method, &call.path),
+    let attributes = match route.resource_path() {
+        Some(path) => path.attributes(path.authorised_verb(&call.method, &call.query, &name), &name),
+        None => auth::Attributes::on_path(&method, &call.path),
     };
     if let Some(wanted) = &call.impersonation {
-        context.user = auth::impersonate(state, &call.user, wanted, &attempt)?;
+        context.user = auth::impersonate(state, &call.user, wanted, &attributes)?;
     }
-    auth::authorize(state, &context.user, &attempt)?;
+    auth::authorize(state, &context.user, &attributes)?;
     Ok(route.resource_path())
 }
 
-/// Builtin groups answer for themselves; everything else falls through to the last handler.
-fn unknown_resource(state: &State, place: &route::ResourcePath) -> ApiResponse {
-    let version = state.resources.version(&place.group, &place.version);
+/// Built-in groups return a NotFound status; other paths return the generic 404.
+fn unknown_resource(state: &State, path: &route::ResourcePath) -> ApiResponse {
+    let version = state.resources.version(&path.group, &path.version);
     let builtin = |resource: &std::sync::Arc<crate::resource::Resource>| {
         matches!(resource.shape, crate::resource::Shape::Builtin(_))
     };
@@ -187,15 +188,15 @@ fn unknown_resource(state: &State, place: &route::ResourcePath) -> ApiResponse {
     ApiResponse::not_found()
 }
 
-/// One request, understood.
-struct Request<'a> {
+/// A request for a served resource.
+struct ResourceRequest<'a> {
     call: &'a ApiRequest,
-    place: &'a route::ResourcePath,
+    path: &'a route::ResourcePath,
     resource: &'a std::sync::Arc<crate::resource::Resource>,
     verb: crate::resource::Verb,
 }
 
-impl Request<'_> {
+impl ResourceRequest<'_> {
     fn handle(&self, state: &mut State, context: &mut Context) -> Result<Outcome> {
         use crate::resource::Verb;
         Ok(Outcome::Response(match self.verb {
@@ -217,14 +218,14 @@ impl Request<'_> {
     fn target(&self) -> crate::write::Target<'_> {
         crate::write::Target {
             resource: self.resource,
-            namespace: &self.place.namespace,
-            name: &self.place.name,
+            namespace: &self.path.namespace,
+            name: &self.path.name,
         }
     }
 }
 
-/// A field manager's name has at most this many characters.
-const MANAGER_LENGTH: usize = 128;
+/// Maximum length of a field manager's name.
+const MAX_MANAGER_LEN: usize = 128;
 
 fn context(call: &ApiRequest) -> Context {
     let query = &call.query;
@@ -236,7 +237,7 @@ fn context(call: &ApiRequest) -> Context {
             .next()
             .unwrap_or("")
             .chars()
-            .take(MANAGER_LENGTH)
+            .take(MAX_MANAGER_LEN)
             .collect(),
         named => named.to_owned(),
     };
@@ -257,7 +258,7 @@ fn context(call: &ApiRequest) -> Context {
     }
 }
 
-/// What a query asks of a write, as webhooks are shown it.
+/// Returns the write options in the query, as shown to webhooks.
 fn options(query: &Query) -> serde_json::Value {
     let mut options = serde_json::Map::new();
     if let Some(dry) = query.find("dryRun") {
@@ -271,7 +272,7 @@ fn options(query: &Query) -> serde_json::Value {
     options.into()
 }
 
-/// Reads a body as a JSON tree.
+/// Parses a body as JSON.
 fn parse_body(body: &[u8], what: &str) -> Result<serde_json::Value> {
     serde_json::from_slice(body).map_err(|error| {
         let _ = error;

@@ -1,5 +1,5 @@
-//! Who owns which field: takes a write, gives the object with `managedFields` kept; for a server-side apply also the merged object, or
-//! the conflicts with other owners.
+//! Field ownership and server-side apply: maintains `managedFields`; for an apply, merges the configuration
+//! or reports the conflicts.
 
 use serde_json::{Value, json};
 
@@ -31,17 +31,18 @@ use updater::{Applied, Conflict, Updater};
 
 const MANAGED: [&str; 2] = ["metadata", "managedFields"];
 
-/// A `DaemonSet` without it is seen as one that says `0`, so that whoever writes it owns the annotation.
+/// A `DaemonSet` without this annotation is treated as if it were `0`, so that the manager that sets it
+/// becomes its owner.
 const TEMPLATE_GENERATION: [&str; 3] = [
     "metadata",
     "annotations",
     "deprecated.daemonset.template.generation",
 ];
 
-/// Who is said to own what was there before anybody's fields were tracked.
+/// The manager of fields that existed before ownership was tracked.
 const BEFORE_FIRST_APPLY: &str = "before-first-apply";
 
-/// The object that results from applying `patch` to `live` (absent: it is to be created).
+/// Applies `patch` to `live`; without a live object, it is created.
 pub fn apply(
     state: &State,
     resource: &Resource,
@@ -50,18 +51,18 @@ pub fn apply(
     context: &Context,
 ) -> Result<Value> {
     check_type(resource, patch)?;
-    if let Some(text) = check::check(types::Ref::of(state.schema, resource), patch) {
+    if let Some(text) = check::check(types::Ref::for_resource(state.schema, resource), patch) {
         let text = format!("failed to create typed patch object ({}): {text}", named(patch));
         return Err(Status::unknown(text));
     }
-    let mut live = live.cloned().unwrap_or_else(|| nothing(state, resource));
+    let mut live = live.cloned().unwrap_or_else(|| empty_object(state, resource));
     let sent = tree::remove(&mut live, &MANAGED);
     let mut owners = Managed::parse(sent.as_ref().map_or(&[], |list| tree::list(list, &[])))
         .map_err(|text| Status::unknown(format!("failed to decode managed fields: {text}")))?;
     let updater = updater(state, resource, context);
     let now = state.now().rfc3339();
     if owners.0.is_empty() {
-        let empty = nothing(state, resource);
+        let empty = empty_object(state, resource);
         let writer = Manager::new(
             BEFORE_FIRST_APPLY,
             false,
@@ -86,12 +87,12 @@ pub fn apply(
     owners.drop_empty();
     let mut object = object.unwrap_or(live);
     if context.manager == "kubectl" {
-        last_applied::keep_in_step(&mut object, patch);
+        last_applied::update_annotation(&mut object, patch);
     }
     Ok(with_managed(object, &owners))
 }
 
-/// Notes in `managedFields` what an ordinary create or update changed.
+/// Records in `managedFields` the changes of a create or update.
 #[must_use]
 pub fn track(
     state: &State,
@@ -108,7 +109,7 @@ pub fn track(
     if owners.0.is_empty() && live.is_some() {
         return new;
     }
-    let nothing = live.is_none().then(|| nothing(state, resource));
+    let nothing = live.is_none().then(|| empty_object(state, resource));
     let old = live.or(nothing.as_ref()).unwrap_or(&Value::Null);
     let updater = updater(state, resource, context);
     let version = resource.api_version();
@@ -124,13 +125,13 @@ pub fn track(
     with_managed(new, &owners)
 }
 
-/// An update whose only effect is new times in `managedFields` is no update.
+/// Keeps the old object if an update changes nothing but the times in `managedFields`.
 #[must_use]
 pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
     let (Some(now), Some(before)) = (tree::get(&new, &MANAGED), tree::get(old, &MANAGED)) else {
         return new;
     };
-    if now == before || !same_but_times(tree::list(now, &[]), tree::list(before, &[])) {
+    if now == before || !equal_except_times(tree::list(now, &[]), tree::list(before, &[])) {
         return new;
     }
     let kept = before.clone();
@@ -142,8 +143,8 @@ pub fn keep_times_if_unchanged(mut new: Value, old: &Value) -> Value {
     new
 }
 
-/// Whether two lists differ in nothing but times.
-fn same_but_times(one: &[Value], other: &[Value]) -> bool {
+/// Returns whether two lists differ in their times only.
+fn equal_except_times(one: &[Value], other: &[Value]) -> bool {
     one.len() == other.len()
         && one.iter().zip(other).all(|(one, other)| {
             [
@@ -159,14 +160,14 @@ fn same_but_times(one: &[Value], other: &[Value]) -> bool {
         })
 }
 
-/// Brings a sent object to the form in which objects are written: its field sets as one text each.
+/// Converts a client's object to the stored form, in which each field set is one string.
 pub fn pack(sent: &mut Value) {
     if let Some(list) = tree::list_mut(sent, &MANAGED) {
         managed::pack(list);
     }
 }
 
-/// The way back: an object as clients know it.
+/// Converts a stored object to the form sent to clients.
 #[must_use]
 pub fn unpacked(object: &Value) -> Value {
     let mut object = object.clone();
@@ -176,13 +177,13 @@ pub fn unpacked(object: &Value) -> Value {
     object
 }
 
-/// Whether a sent object says that nobody shall own anything any more.
+/// Returns whether a client's object resets field ownership.
 #[must_use]
 pub fn resets(sent: &Value) -> bool {
     managed::is_reset(tree::get(sent, &MANAGED))
 }
 
-/// Whose fields are known before a write: those of the live object, unless the sent one has a list of its own that makes sense.
+/// Returns the managers before a write: those of the live object unless the client's object has a valid list.
 fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -> Managed {
     let kept = || {
         let list = live.map_or(&[][..], |live| tree::list(live, &MANAGED));
@@ -200,19 +201,19 @@ fn known_owners(live: Option<&Value>, sent: Option<&Value>, context: &Context) -
     }
 }
 
-/// Gives `writer` what differs between two versions of an object.
+/// Assigns the differences between two versions of an object to `writer`.
 fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, writer: Manager, now: &str) {
     let Difference {
         changed: mut written,
         added,
         removed,
     } = updater.update(old, new, owners, &writer);
-    written.absorb(added);
+    written.extend(added);
     if let Some(entry) = owners.0.get_mut(&writer) {
-        if entry.set.touches(&removed) {
+        if entry.set.intersects(&removed) {
             entry.set = entry.set.difference(&removed).into();
         }
-        if entry.set.touches(never_owned()) {
+        if entry.set.intersects(never_owned()) {
             entry.set = entry.set.difference(&written).into();
         }
     }
@@ -223,7 +224,7 @@ fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, w
             Some(before) => before.set.union(&written).into(),
             None => written.into(),
         };
-        // Scaling is noted without its time.
+        // The real server records scaling without a time.
         let entry = Entry {
             api_version: updater.resource.api_version(),
             set,
@@ -235,7 +236,7 @@ fn note(updater: &Updater<'_>, old: &Value, new: &Value, owners: &mut Managed, w
     owners.cap_updaters();
 }
 
-/// Applies; `kubectl` may overrule what it wrote itself before it applied on the server's side.
+/// Applies a configuration; `kubectl` takes over fields from its own earlier client-side apply.
 fn merged(
     updater: &Updater<'_>,
     live: &Value,
@@ -253,21 +254,21 @@ fn merged(
         .then(|| last_applied::unchanged_since(updater.state, updater.resource, live))
         .flatten();
     let Some(past) = past else {
-        return Err(refusal(&conflicts));
+        return Err(conflict_status(&conflicts));
     };
     let left: Vec<Conflict> = conflicts
         .into_iter()
         .filter(|conflict| !past.has_path(&conflict.path))
         .collect();
     if !left.is_empty() {
-        return Err(refusal(&left));
+        return Err(conflict_status(&left));
     }
     updater
         .apply(live, patch, owners, manager, true)
-        .map_err(|conflicts| refusal(&conflicts))
+        .map_err(|conflicts| conflict_status(&conflicts))
 }
 
-fn refusal(conflicts: &[Conflict]) -> Status {
+fn conflict_status(conflicts: &[Conflict]) -> Status {
     let message = if let [one] = conflicts {
         let (owner, field) = (&one.manager, one.field());
         format!("Apply failed with 1 conflict: conflict with {owner}: {field}")
@@ -299,8 +300,8 @@ fn updater<'a>(state: &'a State, resource: &'a Resource, context: &Context) -> U
     }
 }
 
-/// The object before there was one: a struct's zero value, or nothing but its type.
-fn nothing(state: &State, resource: &Resource) -> Value {
+/// Returns the base for a create: a struct's zero value, or an object with its type only.
+fn empty_object(state: &State, resource: &Resource) -> Value {
     let mut value = match resource.shape {
         Shape::Builtin(Some(id)) => state.schema.zero(id).clone(),
         _ => json!({}),
@@ -310,11 +311,11 @@ fn nothing(state: &State, resource: &Resource) -> Value {
     value
 }
 
-/// The server's own, whoever writes them.
+/// Returns the fields that are set by the server and never owned.
 fn never_owned() -> &'static Set {
     static SET: std::sync::OnceLock<Set> = std::sync::OnceLock::new();
     SET.get_or_init(|| {
-        Set::of(&[
+        Set::from_field_paths(&[
             &["apiVersion"],
             &["kind"],
             &["metadata"],
@@ -339,7 +340,7 @@ fn with_managed(mut object: Value, owners: &Managed) -> Value {
     object
 }
 
-/// `apps/v1, Kind=Deployment`, the group's slash always there.
+/// Formats the type as `apps/v1, Kind=Deployment`; the slash is present without a group, too.
 fn type_name(value: &Value) -> String {
     let (group, version) = split_api_version(tree::text(value, &["apiVersion"]));
     format!("{group}/{version}, Kind={}", tree::text(value, &["kind"]))
@@ -353,7 +354,7 @@ fn named(value: &Value) -> String {
     format!("{namespace}/{name}; {}", type_name(value))
 }
 
-/// A configuration must say what it is, and may not claim managed fields.
+/// Rejects a configuration without a type or with managed fields.
 fn check_type(resource: &Resource, patch: &Value) -> Result<()> {
     let (version, kind) = (tree::text(patch, &["apiVersion"]), tree::text(patch, &["kind"]));
     if version != resource.api_version() || kind != &*resource.kind {

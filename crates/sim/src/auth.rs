@@ -1,12 +1,12 @@
-//! Who may do what: takes a user and an attempt, gives leave or a refusal in the real server's words. Who a caller is, is
-//! [`Authenticator`]'s business; what is stored, the store's.
+//! Authorization (RBAC): decides whether a user may perform a request, with the real server's error texts.
+//! [`Authenticator`] identifies the user.
 //!
 //! ```text
-//! headers, certificate ──Authenticator──▶ User ──impersonate──▶ User ──authorize(Attempt)──▶ leave | 403
+//! headers, certificate ──Authenticator──▶ User ──impersonate──▶ User ──authorize──▶ allowed | 403
 //! ```
 //!
-//! Roles and bindings are read from the store's history into an [`Index`] by subject: a check looks at the bindings of the asking user
-//! alone, however many others there are.
+//! Roles and bindings are read from the store's history into an [`Index`] by subject: a check reads only the
+//! bindings of the requesting user, regardless of the number of others.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -27,7 +27,7 @@ pub use aggregation::Aggregation;
 pub(crate) use authenticate::authenticate_token;
 pub use authenticate::{Authenticator, Credentials};
 pub(crate) use bootstrap::bootstrap;
-pub use certificate::user_of_certificate;
+pub use certificate::user_from_certificate;
 pub(crate) use escalation::check as check_escalation;
 pub use impersonate::Impersonation;
 pub(crate) use impersonate::impersonate;
@@ -37,7 +37,7 @@ pub(crate) use rule::texts;
 pub use token::{Bound, TokenError};
 pub(crate) use token::{Claims, ISSUER, mint};
 
-/// A caller, as authentication found it.
+/// An authenticated user.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct User {
     /// Name, such as `system:serviceaccount:ns:name`.
@@ -46,19 +46,19 @@ pub struct User {
     pub uid: String,
     /// Groups.
     pub groups: Vec<String>,
-    /// Whatever else the authenticator knows.
+    /// Further attributes from the authenticator.
     pub extra: BTreeMap<String, Vec<String>>,
 }
 
-/// May do everything, whatever the roles say.
+/// The group whose members bypass RBAC.
 pub const MASTERS: &str = "system:masters";
-/// Everybody who said who they are.
+/// The group of all authenticated users.
 pub const AUTHENTICATED: &str = "system:authenticated";
-/// Everybody else.
+/// The group of all unauthenticated users.
 pub const UNAUTHENTICATED: &str = "system:unauthenticated";
 
 impl User {
-    /// Somebody who said who they are, in these groups.
+    /// Creates an authenticated user in these groups.
     #[must_use]
     pub fn named(name: &str, groups: &[&str]) -> Self {
         let groups = groups
@@ -72,19 +72,19 @@ impl User {
         }
     }
 
-    /// The administrator that in-process clients are unless they say otherwise.
+    /// Returns the administrator, the default user of in-process clients.
     #[must_use]
     pub fn admin() -> Self {
         Self::named("kubernetes-admin", &[MASTERS])
     }
 
-    /// One of the cluster's own components.
+    /// Returns the user of a cluster component.
     #[must_use]
     pub fn system(component: &str) -> Self {
         Self::named(&format!("system:{component}"), &[MASTERS])
     }
 
-    /// Somebody who did not say who they are.
+    /// Returns the anonymous user.
     #[must_use]
     pub fn anonymous() -> Self {
         Self {
@@ -94,7 +94,7 @@ impl User {
         }
     }
 
-    /// A service account.
+    /// Returns the user of a service account.
     #[must_use]
     pub fn service_account(namespace: &str, name: &str) -> Self {
         Self::named(
@@ -106,13 +106,13 @@ impl User {
         )
     }
 
-    /// Whether the roles do not matter.
+    /// Returns whether the user bypasses RBAC.
     #[must_use]
     pub fn is_master(&self) -> bool {
         self.groups.iter().any(|group| group == MASTERS)
     }
 
-    /// As reviews and webhooks see it.
+    /// Returns the representation in reviews and webhooks.
     #[must_use]
     pub fn to_value(&self) -> serde_json::Value {
         let mut value = serde_json::json!({"username": self.name});
@@ -129,12 +129,12 @@ impl User {
     }
 }
 
-/// One attempt to do something: to a resource, or to a path.
+/// The attributes of a request to authorize: a resource or a path.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Attempt<'a> {
-    /// What is to be done.
+pub struct Attributes<'a> {
+    /// Verb.
     pub verb: &'a str,
-    /// To the resource of this group.
+    /// API group.
     pub group: &'a str,
     /// Version.
     pub version: &'a str,
@@ -146,18 +146,18 @@ pub struct Attempt<'a> {
     pub namespace: &'a str,
     /// Name, or empty.
     pub name: &'a str,
-    /// The path, when it is no resource.
+    /// The path, for a request that is not about a resource.
     pub path: &'a str,
 }
 
-impl<'a> Attempt<'a> {
-    /// Whether it is about a path instead of a resource.
+impl<'a> Attributes<'a> {
+    /// Returns whether the request is about a path instead of a resource.
     #[must_use]
     pub fn is_path(&self) -> bool {
         !self.path.is_empty()
     }
 
-    /// An attempt to use a path.
+    /// Returns the attributes of a request for a path.
     #[must_use]
     pub fn on_path(verb: &'a str, path: &'a str) -> Self {
         Self {
@@ -167,7 +167,7 @@ impl<'a> Attempt<'a> {
         }
     }
 
-    fn refusal(&self, user: &User, reason: &str) -> Status {
+    fn rejection(&self, user: &User, reason: &str) -> Status {
         let mut why = self
             .sentence(&user.name)
             .replace('&', "&amp;")
@@ -202,17 +202,17 @@ impl<'a> Attempt<'a> {
     }
 }
 
-/// What the authoriser says, and why.
+/// The result of an authorization check.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decision {
-    /// It may be done.
+    /// Whether the request is allowed.
     pub allowed: bool,
-    /// The reason, when there is one to tell.
+    /// The reason, or empty.
     pub reason: String,
 }
 
-/// Whether `user` may do `attempt`, with the reason.
-pub fn decide(state: &mut State, user: &User, attempt: &Attempt<'_>) -> Decision {
+/// Decides whether `user` may perform the request.
+pub fn decide(state: &mut State, user: &User, attributes: &Attributes<'_>) -> Decision {
     if user.is_master() {
         return Decision {
             allowed: true,
@@ -222,9 +222,9 @@ pub fn decide(state: &mut State, user: &User, attempt: &Attempt<'_>) -> Decision
     state.access.index.refresh(&state.store);
     let index = &state.access.index;
     let mut missing = Vec::new();
-    for binding in index.bindings_of(user, attempt.namespace) {
+    for binding in index.bindings_for(user, attributes.namespace) {
         match index.rules(&binding.role_kind, &binding.role, &binding.namespace) {
-            Ok(rules) if rules.iter().any(|rule| rule.allows(attempt)) => {
+            Ok(rules) if rules.iter().any(|rule| rule.allows(attributes)) => {
                 let reason = format!("RBAC: allowed by {}", binding.describe());
                 return Decision {
                     allowed: true,
@@ -232,7 +232,7 @@ pub fn decide(state: &mut State, user: &User, attempt: &Attempt<'_>) -> Decision
                 };
             }
             Ok(_) => {}
-            Err(sort) => missing.push(not_there(sort, &binding.role)),
+            Err(sort) => missing.push(role_not_found(sort, &binding.role)),
         }
     }
     Decision {
@@ -241,43 +241,43 @@ pub fn decide(state: &mut State, user: &User, attempt: &Attempt<'_>) -> Decision
     }
 }
 
-/// Leave for `user` to do `attempt`, or the refusal.
-pub fn authorize(state: &mut State, user: &User, attempt: &Attempt<'_>) -> Result<()> {
+/// Returns an error unless `user` may perform the request.
+pub fn authorize(state: &mut State, user: &User, attributes: &Attributes<'_>) -> Result<()> {
     if user.is_master() {
         return Ok(());
     }
-    let decision = decide(state, user, attempt);
+    let decision = decide(state, user, attributes);
     if decision.allowed {
         Ok(())
     } else {
-        Err(attempt.refusal(user, &decision.reason))
+        Err(attributes.rejection(user, &decision.reason))
     }
 }
 
-/// The rules that apply to `user` in `namespace`, and what could not be resolved.
+/// Returns the rules that apply to `user` in `namespace`, and the roles that could not be resolved.
 pub fn rules_for(state: &mut State, user: &User, namespace: &str) -> (Vec<Rule>, Vec<String>) {
     state.access.index.refresh(&state.store);
     let index = &state.access.index;
     let (mut all, mut missing) = (Vec::new(), Vec::new());
-    for binding in index.bindings_of(user, namespace) {
+    for binding in index.bindings_for(user, namespace) {
         match index.rules(&binding.role_kind, &binding.role, &binding.namespace) {
             Ok(rules) => all.extend(rules.iter().cloned()),
-            Err(sort) => missing.push(not_there(sort, &binding.role)),
+            Err(sort) => missing.push(role_not_found(sort, &binding.role)),
         }
     }
     (all, missing)
 }
 
-fn not_there(sort: &str, name: &str) -> String {
+fn role_not_found(sort: &str, name: &str) -> String {
     format!("{sort}.rbac.authorization.k8s.io {name:?} not found")
 }
 
-/// How the errors of an evaluation are told.
+/// Formats the errors of an evaluation.
 fn unresolved(mut missing: Vec<String>) -> String {
-    let mut told = Vec::new();
+    let mut seen = Vec::new();
     missing.retain(|one| {
-        let new = !told.contains(one);
-        told.push(one.clone());
+        let new = !seen.contains(one);
+        seen.push(one.clone());
         new
     });
     match missing.as_slice() {
@@ -287,19 +287,19 @@ fn unresolved(mut missing: Vec<String>) -> String {
     }
 }
 
-/// What a cluster knows of its users: part of its state.
+/// The authentication and authorization state of a cluster.
 #[derive(Debug, Default)]
 pub struct Access {
-    /// Roles and bindings by whom they reach.
+    /// Roles and bindings by subject.
     pub index: Index,
-    /// By user, how it last got leave to act as somebody else.
+    /// The impersonation mode that last succeeded, by user.
     last_mode: HashMap<String, impersonate::Mode>,
-    /// Whom it recognises.
+    /// Accepted credentials.
     pub credentials: Credentials,
 }
 
 impl Access {
-    /// That of a cluster that starts from `seed`.
+    /// Creates the state of a cluster with this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         Self {

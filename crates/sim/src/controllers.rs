@@ -1,5 +1,5 @@
-//! The cluster's own controllers: each takes the state and does what is due. The workload
-//! controllers and the kubelet join on [`crate::Cluster::run_workloads`].
+//! The cluster's controllers: each changes the state as needed. The workload controllers and the kubelet are
+//! added by [`crate::Cluster::run_workloads`].
 
 use serde_json::json;
 
@@ -23,21 +23,21 @@ pub use kubelet::{Kubelet, create_nodes};
 pub use namespaces::Namespaces;
 pub use workloads::{Workloads, int_or_percent};
 
-/// Something that works on the cluster from inside.
+/// A controller.
 pub trait Controller: Send {
-    /// Its name, for the trace.
+    /// Name, for the trace.
     fn name(&self) -> &'static str;
 
-    /// Does what is due now; says whether it changed anything.
+    /// Does the work that is due now; returns whether it changed anything.
     fn step(&mut self, state: &mut State) -> bool;
 
-    /// When it wants to be called again although nothing changes.
+    /// Returns the next time at which the controller has work to do without a change in the store.
     fn next(&self, _state: &State) -> Option<Instant> {
         None
     }
 }
 
-/// Those that every cluster runs.
+/// Returns the controllers that every cluster runs.
 #[must_use]
 pub fn standard() -> Vec<Box<dyn Controller>> {
     vec![
@@ -49,7 +49,7 @@ pub fn standard() -> Vec<Box<dyn Controller>> {
     ]
 }
 
-/// Makes what every cluster has from its first moment.
+/// Creates the objects that every cluster has.
 pub fn bootstrap(state: &mut State) {
     for name in ["default", "kube-node-lease", "kube-public", "kube-system"] {
         make(state, "", "namespaces", "", json!({"metadata": {"name": name}}));
@@ -62,7 +62,7 @@ pub fn bootstrap(state: &mut State) {
     crate::auth::bootstrap(state);
 }
 
-/// Creates an object as the cluster itself would; an existing one is left alone.
+/// Creates an object as a cluster component; an existing object is unchanged.
 pub(crate) fn make(
     state: &mut State,
     group: &str,

@@ -1,4 +1,5 @@
-//! Namespaces as homes: nothing new in one that is not there or is dying, and some may never go.
+//! Namespace lifecycle: rejects new objects in a missing or terminating namespace, and the deletion of
+//! protected namespaces.
 
 use serde_json::Value;
 
@@ -11,10 +12,10 @@ const NAMESPACES: Qualified<'static> = Qualified {
     group: "",
     name: "namespaces",
 };
-/// They may never be deleted.
-const IMMORTAL: [&str; 3] = ["default", "kube-system", "kube-public"];
+/// Namespaces that cannot be deleted.
+const PROTECTED_NAMESPACES: [&str; 3] = ["default", "kube-system", "kube-public"];
 
-/// Refuses a new object whose namespace is missing or dying.
+/// Rejects a new object whose namespace is missing or terminating.
 pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -> Result<()> {
     let target = attributes.target;
     if target.namespace.is_empty() || !target.resource.namespaced {
@@ -36,10 +37,10 @@ pub(super) fn check(state: &State, attributes: &Attributes<'_>, value: &Value) -
     ))
 }
 
-/// Refuses to delete namespaces the cluster cannot live without.
+/// Rejects the deletion of a protected namespace.
 pub(super) fn check_delete(attributes: &Attributes<'_>) -> Result<()> {
     let target = attributes.target;
-    let immortal = target.resource.is("", "namespaces") && IMMORTAL.contains(&target.name);
+    let immortal = target.resource.is("", "namespaces") && PROTECTED_NAMESPACES.contains(&target.name);
     if attributes.operation == Operation::Delete && immortal {
         return Err(Status::forbidden(
             target.resource.qualified(),

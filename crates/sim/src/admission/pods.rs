@@ -1,4 +1,4 @@
-//! What every new pod gets: a service account with its token, tolerations, a priority.
+//! Defaults for new pods: service account and token volume, tolerations, priority.
 
 use serde_json::{Value, json};
 
@@ -12,11 +12,11 @@ const PODS: Qualified<'static> = Qualified {
 };
 const TOKEN_PATH: &str = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-fn refuse(pod: &Value, why: &str) -> Status {
+fn forbid(pod: &Value, why: &str) -> Status {
     Status::forbidden(PODS, tree::text(pod, &["metadata", "name"]), why)
 }
 
-/// Names the service account and mounts its token.
+/// Sets the service account and mounts its token.
 pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Value) -> Result<()> {
     tree::set_default_text(pod, &["spec", "serviceAccountName"], "default");
     let name = tree::text(pod, &["spec", "serviceAccountName"]).to_owned();
@@ -29,7 +29,7 @@ pub(super) fn service_account(state: &mut State, namespace: &str, pod: &mut Valu
     else {
         let why =
             format!("error looking up service account {namespace}/{name}: serviceaccount {name:?} not found");
-        return Err(refuse(pod, &why));
+        return Err(forbid(pod, &why));
     };
     if tree::list(pod, &["spec", "imagePullSecrets"]).is_empty()
         && !tree::list(&account, &["imagePullSecrets"]).is_empty()
@@ -86,7 +86,7 @@ fn token_volume(name: &str) -> Value {
     ]}})
 }
 
-/// Five minutes on a node that is not ready or not reachable.
+/// Adds tolerations of five minutes for nodes that are not ready or unreachable.
 pub(super) fn tolerations(pod: &mut Value) {
     let mut all = tree::list(pod, &["spec", "tolerations"]).to_vec();
     for key in ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"] {
@@ -103,7 +103,7 @@ pub(super) fn tolerations(pod: &mut Value) {
     tree::set(pod, &["spec", "tolerations"], all);
 }
 
-/// The number behind the priority class, or the default.
+/// Sets the priority from the priority class or the default class.
 pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
     let name = tree::text(pod, &["spec", "priorityClassName"]).to_owned();
     let class = if name.is_empty() {
@@ -112,7 +112,7 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
         find_class(state, &name)
     };
     if class.is_none() && !name.is_empty() {
-        return Err(refuse(
+        return Err(forbid(
             pod,
             &format!("no PriorityClass with name {name} was found"),
         ));
@@ -125,7 +125,7 @@ pub(super) fn priority(state: &State, pod: &mut Value) -> Result<()> {
             "the integer value of priority ({}) must not be provided in pod spec; priority admission controller computed {number} from the given PriorityClass name",
             given.unwrap_or(0)
         );
-        return Err(refuse(pod, &why));
+        return Err(forbid(pod, &why));
     }
     if name.is_empty()
         && let Some(default) = tree::get(&class, &["metadata", "name"])

@@ -1,5 +1,5 @@
-//! Policies (`ValidatingAdmissionPolicy`): takes a finished write, gives the refusal or warnings of the policies bound to it. Expressions are
-//! compiled when a policy or binding changes, not when something is written.
+//! `ValidatingAdmissionPolicy`: rejects or warns about a write according to the policies bound to it.
+//! Expressions are compiled when a policy or binding changes, not per write.
 
 use std::sync::Arc;
 
@@ -20,18 +20,18 @@ mod run;
 pub use check::{binding as check_binding, policy as check_policy};
 pub use compiled::Policies;
 use compiled::Policy;
-use run::Scene;
+use run::Variables;
 
 const POLICIES: &str = "validatingadmissionpolicies.admissionregistration.k8s.io";
 const BINDINGS: &str = "validatingadmissionpolicybindings.admissionregistration.k8s.io";
 
-/// Something a policy says against a write.
+/// A failed validation of a policy.
 pub(super) struct Denial {
     message: String,
     reason: String,
 }
 
-/// Asks every policy that is bound to the write.
+/// Evaluates every policy that is bound to the write.
 pub fn validate(
     state: &mut State,
     attributes: &Attributes<'_>,
@@ -49,17 +49,17 @@ pub fn validate(
         subresource: &subresource,
         new: (attributes.operation != Operation::Delete).then_some(value),
     };
-    let mut refusal = None;
+    let mut rejection = None;
     for policy in policies.iter() {
-        let found = judge(state, &write, policy, context);
-        refusal = refusal.or(found);
+        let found = evaluate(state, &write, policy, context);
+        rejection = rejection.or(found);
     }
-    refusal.map_or(Ok(()), |(message, reason)| {
+    rejection.map_or(Ok(()), |(message, reason)| {
         Err(deny(attributes, value, &message, &reason))
     })
 }
 
-/// Policies cannot forbid policies, lest nobody could repair them; reviews are no objects.
+/// Policies and bindings are exempt, so that a faulty policy can be repaired; reviews are not stored objects.
 fn is_excluded(attributes: &Attributes<'_>) -> bool {
     let resource = attributes.target.resource;
     let own =
@@ -68,19 +68,19 @@ fn is_excluded(attributes: &Attributes<'_>) -> bool {
         || matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
-/// One write as policies see it.
+/// A write under evaluation.
 pub(super) struct Write<'w> {
     pub attributes: &'w Attributes<'w>,
     pub subresource: &'w str,
     pub new: Option<&'w Value>,
 }
 
-type Refusal = Option<(String, String)>;
+type Rejection = Option<(String, String)>;
 
-fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Refusal {
+fn evaluate(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Context) -> Rejection {
     let name = &policy.name;
     let matched = matching::matches(state, write, &policy.constraints)?;
-    let mut refusal: Refusal = None;
+    let mut rejection: Rejection = None;
     for binding in &policy.bindings {
         let wanted = tree::get(&binding.spec, &["matchResources"]).filter(|wanted| !wanted.is_null());
         if wanted.is_some_and(|wanted| matching::matches(state, write, wanted).is_none()) {
@@ -93,18 +93,18 @@ fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Contex
             Err(_) if policy.ignores_failures => continue,
             Err(words) => {
                 let words = format!("{said} failed to configure binding: {words}");
-                refusal = refusal.or(Some((words, String::new())));
+                rejection = rejection.or(Some((words, String::new())));
                 continue;
             }
         };
         for param in params {
-            let scene = Scene::new(state, write, &matched, param.as_ref(), context);
-            for denial in run::run(policy, &scene) {
+            let variables = Variables::new(state, write, &matched, param.as_ref(), context);
+            for denial in run::run(policy, &variables) {
                 for action in tree::list(&binding.spec, &["validationActions"]) {
                     match action.as_str() {
                         Some("Deny") => {
                             let words = format!("{said} {}", denial.message);
-                            refusal = refusal.or_else(|| Some((words, denial.reason.clone())));
+                            rejection = rejection.or_else(|| Some((words, denial.reason.clone())));
                         }
                         Some("Warn") => context.warn(format!(
                             "Validation failed for ValidatingAdmissionPolicy '{name}' with binding '{bound}': {}",
@@ -116,7 +116,7 @@ fn judge(state: &State, write: &Write<'_>, policy: &Policy, context: &mut Contex
             }
         }
     }
-    refusal
+    rejection
 }
 
 fn deny(attributes: &Attributes<'_>, value: &Value, why: &str, reason: &str) -> Status {

@@ -1,8 +1,8 @@
-//! What is served: groups, versions, resources (in the old form and the aggregated one), the version, health.
+//! Discovery of groups, versions and resources (legacy and aggregated), `/version` and health endpoints.
 
 use serde_json::{Value, json};
 
-use super::reply::ApiResponse;
+use super::response::ApiResponse;
 use super::{ApiRequest, Route};
 use crate::resource::{Group, Resource, Shape, Verbs, Version};
 use crate::state::State;
@@ -10,7 +10,7 @@ use crate::tree;
 
 const AGGREGATED: &str = "application/json;g=apidiscovery.k8s.io;v=v2;as=APIGroupDiscoveryList";
 
-pub(super) fn answer(state: &State, call: &ApiRequest, route: &Route) -> ApiResponse {
+pub(super) fn respond(state: &State, call: &ApiRequest, route: &Route) -> ApiResponse {
     let aggregated = call.accept.contains("as=APIGroupDiscoveryList") && call.accept.contains("v=v2");
     match route {
         Route::CoreVersions if aggregated => all(state, true),
@@ -105,7 +105,7 @@ fn with_subresources(resource: &Resource) -> Vec<Value> {
     });
     put_names(&mut own, resource);
     if matches!(resource.shape, Shape::Custom(_)) {
-        // The list of custom resources is made elsewhere in the real server, and in another order.
+        // The real server lists the subresources of custom resources in a different order.
         tree::set(&mut own, &["verbs"], json!(CUSTOM_VERBS));
         tree::set(&mut own, &["storageVersionHash"], storage_hash(resource));
     }
@@ -136,7 +136,7 @@ const CUSTOM_VERBS: [&str; 8] = [
     "watch",
 ];
 
-/// A short digest of the version in which objects are kept.
+/// Returns the storage version hash.
 fn storage_hash(resource: &Resource) -> String {
     use sha2::Digest as _;
     let digest = sha2::Sha256::digest(format!("{}/{}", resource.stored_as, resource.kind));

@@ -1,10 +1,10 @@
-//! PATCH: takes one of four patch types, gives the changed object.
+//! PATCH: applies one of the four patch types.
 
 use serde_json::Value;
 
-use super::Request;
-use super::read::form_of;
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::read::representation_for;
+use super::response::ApiResponse;
 use super::write::check_options;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -14,17 +14,17 @@ use crate::state::State;
 use crate::status::{Qualified, Result, Status};
 use crate::{apply, write};
 
-/// The patch types.
+/// The type of a patch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Sort {
+pub(super) enum PatchKind {
     Json,
     Merge,
     Strategic,
     Apply,
 }
 
-impl Sort {
-    pub(super) fn of(request: &Request<'_>) -> Result<Self> {
+impl PatchKind {
+    pub(super) fn from_content_type(request: &ResourceRequest<'_>) -> Result<Self> {
         let media = request.call.content_type.split(';').next().unwrap_or("").trim();
         let custom = matches!(request.resource.shape, Shape::Custom(_));
         match media {
@@ -44,20 +44,24 @@ impl Sort {
     }
 }
 
-pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
-    let sort = Sort::of(request)?;
-    check_patch_options(request, sort)?;
-    let body = parse(request, sort)?;
+pub(super) fn patch(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
+    let kind = PatchKind::from_content_type(request)?;
+    check_patch_options(request, kind)?;
+    let body = parse(request, kind)?;
     let resource = request.resource;
-    context.applied = sort == Sort::Apply;
+    context.applied = kind == PatchKind::Apply;
     context.patched = true;
     let done = write::update(
         state,
         &request.target(),
         context,
-        sort == Sort::Apply,
-        &mut |state, live, context| patched(state, request, sort, live, &body, context),
+        kind == PatchKind::Apply,
+        &mut |state, live, context| patched(state, request, kind, live, &body, context),
     )?;
     let code = if done.created { 201 } else { 200 };
     Ok(ApiResponse::object(
@@ -70,47 +74,53 @@ pub(super) fn patch(state: &mut State, request: &Request<'_>, context: &mut Cont
     ))
 }
 
-/// The decoded object that the patch makes of the live one.
+/// Applies the patch to the live object and decodes the result.
 pub(super) fn patched(
     state: &State,
-    request: &Request<'_>,
-    sort: Sort,
+    request: &ResourceRequest<'_>,
+    kind: PatchKind,
     live: Option<&Value>,
     body: &Value,
     context: &mut Context,
 ) -> Result<Value> {
     let resource = request.resource;
-    if sort == Sort::Apply {
+    if kind == PatchKind::Apply {
         let applied = apply::apply(state, resource, live, body, context)?;
         return write::decode(state, resource, applied, context);
     }
     let live = live.ok_or_else(|| request.target().not_found())?;
     let patched = if mentions_owners(&request.call.body) {
-        merged(state, request, sort, &apply::unpacked(live), body)?
+        merged(state, request, kind, &apply::unpacked(live), body)?
     } else {
-        merged(state, request, sort, live, body)?
+        merged(state, request, kind, live, body)?
     };
     write::decode(state, resource, patched, context)
 }
 
-/// Whether a patch may read or write `managedFields`, or replaces the metadata as a whole.
+/// Returns whether a patch may read or write `managedFields`, or replaces the whole metadata.
 fn mentions_owners(body: &[u8]) -> bool {
     let has = |word: &[u8]| body.windows(word.len()).any(|part| part == word);
     has(b"managed") || has(b"\\u") || has(b"\"from\"")
 }
 
-fn merged(state: &State, request: &Request<'_>, sort: Sort, live: &Value, body: &Value) -> Result<Value> {
-    match (sort, &request.resource.shape) {
-        (Sort::Json, _) => patch::apply_json_patch(live, body),
-        (Sort::Strategic, Shape::Builtin(Some(id))) => strategic::merge(state.schema, *id, live, body),
+fn merged(
+    state: &State,
+    request: &ResourceRequest<'_>,
+    kind: PatchKind,
+    live: &Value,
+    body: &Value,
+) -> Result<Value> {
+    match (kind, &request.resource.shape) {
+        (PatchKind::Json, _) => patch::apply_json_patch(live, body),
+        (PatchKind::Strategic, Shape::Builtin(Some(id))) => strategic::merge(state.schema, *id, live, body),
         _ => Ok(patch::merge(live, body)),
     }
 }
 
-pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
-    let value: Value = match sort {
-        // Most clients apply JSON, which is YAML too.
-        Sort::Apply => {
+pub(super) fn parse(request: &ResourceRequest<'_>, kind: PatchKind) -> Result<Value> {
+    let value: Value = match kind {
+        // Most clients send JSON, which parses faster than YAML.
+        PatchKind::Apply => {
             if let Ok(value @ Value::Object(_)) = serde_json::from_slice(&request.call.body) {
                 return Ok(value);
             }
@@ -121,9 +131,9 @@ pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
         _ => serde_json::from_slice(&request.call.body)
             .map_err(|error| Status::bad_request(format!("error decoding patch: {error}")))?,
     };
-    match (sort, &value) {
-        (Sort::Json, _) | (_, Value::Object(_)) => Ok(value),
-        (Sort::Apply, _) => Err(Status::bad_request(
+    match (kind, &value) {
+        (PatchKind::Json, _) | (_, Value::Object(_)) => Ok(value),
+        (PatchKind::Apply, _) => Err(Status::bad_request(
             "error decoding YAML: error unmarshaling JSON: while decoding JSON: json: cannot unmarshal array into Go value of type map[string]interface {}",
         )),
         _ => Err(Status::bad_request(
@@ -132,14 +142,14 @@ pub(super) fn parse(request: &Request<'_>, sort: Sort) -> Result<Value> {
     }
 }
 
-pub(super) fn check_patch_options(request: &Request<'_>, sort: Sort) -> Result<()> {
+pub(super) fn check_patch_options(request: &ResourceRequest<'_>, kind: PatchKind) -> Result<()> {
     check_options(request, "PatchOptions")?;
     let query = &request.call.query;
     let mut errors = FieldErrors::new();
-    if sort == Sort::Apply && query.get("fieldManager").is_empty() {
+    if kind == PatchKind::Apply && query.get("fieldManager").is_empty() {
         errors.required(&Path::new("fieldManager"), "is required for apply patch");
     }
-    if sort != Sort::Apply && query.find("force").is_some() {
+    if kind != PatchKind::Apply && query.find("force").is_some() {
         errors.forbidden(&Path::new("force"), "may not be specified for non-apply patch");
     }
     let kind = Qualified {

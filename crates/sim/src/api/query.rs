@@ -1,13 +1,13 @@
-//! Query strings: takes text, gives decoded pairs.
+//! Query strings: parses text into decoded pairs.
 
 use mainstay_gostd::url::path_unescape;
 
-/// The pairs of a query, in order.
+/// The decoded pairs of a query, in order.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Query(Vec<(String, String)>);
 
 impl Query {
-    /// Reads `a=b&c=d`.
+    /// Parses `a=b&c=d`.
     #[must_use]
     pub fn parse(text: &str) -> Self {
         let pairs = text.split('&').filter(|pair| !pair.is_empty());
@@ -19,18 +19,18 @@ impl Query {
         )
     }
 
-    /// One more pair.
+    /// Appends a pair.
     pub fn push(&mut self, key: &str, value: &str) {
         self.0.push((key.to_owned(), value.to_owned()));
     }
 
-    /// The first value of `key`; empty when there is none.
+    /// Returns the first value of `key`, or an empty string.
     #[must_use]
     pub fn get(&self, key: &str) -> &str {
         self.find(key).unwrap_or("")
     }
 
-    /// The first value of `key`.
+    /// Returns the first value of `key`.
     #[must_use]
     pub fn find(&self, key: &str) -> Option<&str> {
         self.0
@@ -39,7 +39,7 @@ impl Query {
             .map(|(_, value)| value.as_str())
     }
 
-    /// Whether `key` is true, in Go's spellings.
+    /// Returns whether `key` is true, as parsed by Go's `strconv.ParseBool`.
     #[must_use]
     pub fn flag(&self, key: &str) -> bool {
         self.find(key)
@@ -53,7 +53,7 @@ pub(crate) fn decode_percent(text: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&decoded).into_owned())
 }
 
-/// Undoes percent encoding; `+` is a space. What is no valid UTF-8 becomes replacement characters.
+/// Decodes percent encoding and `+`. Invalid UTF-8 becomes replacement characters.
 pub(super) fn decode(text: &str) -> String {
     let mut out = Vec::with_capacity(text.len());
     let mut bytes = text.bytes();

@@ -1,11 +1,11 @@
-//! Reads: one object, a list page by page, a watch.
+//! Reads: get, list with pagination, and watch.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::Request;
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::response::ApiResponse;
 use crate::field::{FieldErrors, Path};
 use crate::object::Object;
 use crate::representation::{self, Representation};
@@ -20,10 +20,10 @@ mod token;
 
 use token::Token;
 
-/// What a watch without a timeout gets at least; the real server draws between one and two times this.
-const WATCH_SECONDS: i64 = 1800;
+/// Minimum duration of a watch without a timeout; the real server chooses a random value up to twice as long.
+const MIN_WATCH_SECONDS: i64 = 1800;
 
-pub(super) fn form_of(request: &Request<'_>) -> Result<(Representation, Include)> {
+pub(super) fn representation_for(request: &ResourceRequest<'_>) -> Result<(Representation, Include)> {
     let Some(form) = Representation::accepted(&request.call.accept) else {
         let text = "only the following media types are accepted: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
         return Err(Status::new(406, "NotAcceptable", text));
@@ -33,8 +33,8 @@ pub(super) fn form_of(request: &Request<'_>) -> Result<(Representation, Include)
     Ok((form, include))
 }
 
-pub(super) fn get(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+pub(super) fn get(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     let asked = version(request, "resourceVersion")?;
     check_not_future(state, asked)?;
     let target = request.target();
@@ -59,17 +59,18 @@ pub(super) fn get(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
 
 type Past = std::collections::BTreeMap<Box<str>, Option<Arc<Object>>>;
 
-/// What a lagging replica shows instead of the present.
-fn lagged(state: &State, request: &Request<'_>) -> Option<Past> {
+/// Returns the changes to undo for a stale read.
+fn lagged(state: &State, request: &ResourceRequest<'_>) -> Option<Past> {
     let lag: u64 = request.call.query.get(LAG).parse().ok()?;
     let then = state.store.version().saturating_sub(lag);
     state.store.changes_after(&request.resource.table, then)
 }
 
-/// The query parameter by which the fault of a stale read reaches the handlers; no client sends it.
+/// Internal query parameter that passes a [`Fault::Stale`](crate::fault::Fault::Stale) to the handlers;
+/// clients do not send it.
 pub(crate) const LAG: &str = "\u{0}lag";
 
-fn version(request: &Request<'_>, key: &str) -> Result<Option<u64>> {
+fn version(request: &ResourceRequest<'_>, key: &str) -> Result<Option<u64>> {
     match request.call.query.get(key) {
         "" => Ok(None),
         text => text.parse().map(Some).map_err(|_| {
@@ -81,7 +82,7 @@ fn version(request: &Request<'_>, key: &str) -> Result<Option<u64>> {
     }
 }
 
-/// A version nobody wrote yet cannot be served.
+/// Rejects a resource version that has not been reached yet.
 fn check_not_future(state: &State, asked: Option<u64>) -> Result<()> {
     let current = state.store.version();
     match asked.filter(|asked| *asked > current) {
@@ -101,9 +102,9 @@ struct ListOptions {
     exact: Option<u64>,
 }
 
-fn list_options(state: &State, request: &Request<'_>) -> Result<ListOptions> {
+fn list_options(state: &State, request: &ResourceRequest<'_>) -> Result<ListOptions> {
     let query = &request.call.query;
-    let selector = selector_of(request)?;
+    let selector = parse_selector(request)?;
     check_list_options(request)?;
     let limit: i64 = match query.get("limit") {
         "" => 0,
@@ -140,7 +141,7 @@ fn bad_number(key: &str, text: &str) -> Status {
     Status::bad_request(format!("strconv.ParseInt: parsing {text:?}: invalid syntax"))
 }
 
-fn check_list_options(request: &Request<'_>) -> Result<()> {
+fn check_list_options(request: &ResourceRequest<'_>) -> Result<()> {
     let query = &request.call.query;
     let mut errors = FieldErrors::new();
     let path = Path::new("resourceVersionMatch");
@@ -174,10 +175,10 @@ fn check_list_options(request: &Request<'_>) -> Result<()> {
             "sendInitialEvents is forbidden for list",
         );
     }
-    refuse_options(&errors)
+    reject_options(&errors)
 }
 
-fn refuse_options(errors: &FieldErrors) -> Result<()> {
+fn reject_options(errors: &FieldErrors) -> Result<()> {
     let kind = Qualified {
         group: "meta.k8s.io",
         name: "ListOptions",
@@ -189,7 +190,7 @@ fn refuse_options(errors: &FieldErrors) -> Result<()> {
     }
 }
 
-pub(super) fn selector_of(request: &Request<'_>) -> Result<Selector> {
+pub(super) fn parse_selector(request: &ResourceRequest<'_>) -> Result<Selector> {
     let query = &request.call.query;
     Selector::parse(
         request.resource,
@@ -206,8 +207,8 @@ struct Page {
     remaining: Option<u64>,
 }
 
-pub(super) fn list(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+pub(super) fn list(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     let options = list_options(state, request)?;
     let page = page(state, request, &options)?;
     let meta = representation::list_meta(page.version, &page.next, page.remaining);
@@ -219,7 +220,7 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<ApiResponse> 
                 .iter()
                 .map(|object| representation::partial(object))
                 .collect();
-            // Go writes a list that was never begun as null.
+            // Go encodes a nil list as null.
             let items = if items.is_empty() {
                 Value::Null
             } else {
@@ -238,7 +239,7 @@ pub(super) fn list(state: &State, request: &Request<'_>) -> Result<ApiResponse> 
     })
 }
 
-fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> ApiResponse {
+fn whole_list(request: &ResourceRequest<'_>, page: &Page, meta: &Value) -> ApiResponse {
     let resource = request.resource;
     let (kind, api_version) = (json!(resource.list_kind()), json!(resource.api_version()));
     let mut out = format!("{{\"kind\":{kind},\"apiVersion\":{api_version},\"metadata\":{meta},\"items\":[")
@@ -259,7 +260,7 @@ fn whole_list(request: &Request<'_>, page: &Page, meta: &Value) -> ApiResponse {
     ApiResponse::bytes(200, "application/json", out.into())
 }
 
-fn page(state: &State, request: &Request<'_>, options: &ListOptions) -> Result<Page> {
+fn page(state: &State, request: &ResourceRequest<'_>, options: &ListOptions) -> Result<Page> {
     let current = state.store.version();
     let version = match (&options.token, options.exact) {
         (Some(token), _) => token.version.unwrap_or(current),
@@ -301,14 +302,14 @@ fn page(state: &State, request: &Request<'_>, options: &ListOptions) -> Result<P
     })
 }
 
-/// The objects of the place asked for, as they were before the changes in `past`.
+/// Returns the selected objects as they were before the changes in `past`.
 fn objects_at<'a>(
     state: &'a State,
-    request: &Request<'_>,
+    request: &ResourceRequest<'_>,
     past: &'a Past,
     after: Option<&str>,
 ) -> Box<dyn Iterator<Item = Arc<Object>> + 'a> {
-    let namespace = &request.place.namespace;
+    let namespace = &request.path.namespace;
     let present = state.store.range(&request.resource.table, namespace, after);
     if past.is_empty() {
         return Box::new(present.map(|(_, object)| Arc::clone(object)));
@@ -347,10 +348,10 @@ fn expired(options: &ListOptions) -> Status {
     Status::expired(text).with_continue(&fresh)
 }
 
-pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
-    let (form, _) = form_of(request)?;
+pub(super) fn watch(state: &State, request: &ResourceRequest<'_>) -> Result<Watch> {
+    let (form, _) = representation_for(request)?;
     let query = &request.call.query;
-    let selector = selector_of(request)?;
+    let selector = parse_selector(request)?;
     check_watch_options(request)?;
     let asked = version(request, "resourceVersion").map_err(|_| bad_watch_version(request))?;
     let asked = asked.unwrap_or(0);
@@ -360,16 +361,16 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
     let bookmarks = query.flag("allowWatchBookmarks");
     let initial = send_initial.unwrap_or(asked == 0);
     let seconds = match query.get("timeoutSeconds") {
-        "" => WATCH_SECONDS,
+        "" => MIN_WATCH_SECONDS,
         text => text.parse().map_err(|_| bad_number("timeoutSeconds", text))?,
     };
-    let seconds = if seconds == 0 { WATCH_SECONDS } else { seconds };
+    let seconds = if seconds == 0 { MIN_WATCH_SECONDS } else { seconds };
     let from = if asked == 0 { state.store.version() } else { asked };
     Ok(Watch::begin(
         state,
         WatchOptions {
             resource: Arc::clone(request.resource),
-            namespace: request.place.namespace.clone(),
+            namespace: request.path.namespace.clone(),
             selector,
             form,
             bookmarks,
@@ -383,16 +384,16 @@ pub(super) fn watch(state: &State, request: &Request<'_>) -> Result<Watch> {
     ))
 }
 
-fn bad_list_version(request: &Request<'_>) -> Status {
+fn bad_list_version(request: &ResourceRequest<'_>) -> Status {
     Status::bad_request(format!("invalid resource version: {}", no_version(request)))
 }
 
-/// A watch words it differently.
-fn bad_watch_version(request: &Request<'_>) -> Status {
+/// A watch uses a different error text.
+fn bad_watch_version(request: &ResourceRequest<'_>) -> Status {
     Status::unknown(no_version(request))
 }
 
-fn no_version(request: &Request<'_>) -> String {
+fn no_version(request: &ResourceRequest<'_>) -> String {
     let text = request.call.query.get("resourceVersion");
     let detail = format!("strconv.ParseUint: parsing {text:?}: invalid syntax");
     let mut errors = FieldErrors::new();
@@ -400,7 +401,7 @@ fn no_version(request: &Request<'_>) -> String {
     errors.aggregate()
 }
 
-fn check_watch_options(request: &Request<'_>) -> Result<()> {
+fn check_watch_options(request: &ResourceRequest<'_>) -> Result<()> {
     let query = &request.call.query;
     let mut errors = FieldErrors::new();
     let path = Path::new("resourceVersionMatch");
@@ -429,5 +430,5 @@ fn check_watch_options(request: &Request<'_>) -> Result<()> {
             );
         }
     }
-    refuse_options(&errors)
+    reject_options(&errors)
 }

@@ -1,11 +1,11 @@
-//! Reviews: objects that are questions; posting one gives it back with its answer.
+//! Access and token reviews: evaluates the posted review and returns it with its status.
 
 use serde_json::{Value, json};
 
-use super::Request;
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::response::ApiResponse;
 use super::write::body;
-use crate::auth::{self, Attempt, Rule, User, texts};
+use crate::auth::{self, Attributes, Rule, User, texts};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::resource::Resource;
@@ -17,11 +17,15 @@ pub(super) fn is_review(resource: &Resource) -> bool {
     matches!(&*resource.group, "authentication.k8s.io" | "authorization.k8s.io")
 }
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
+pub(super) fn create(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
     let mut value = write::decode(state, request.resource, body(request)?, context)?;
     let plural = &*request.resource.plural;
     if plural == "localsubjectaccessreviews" {
-        settle_home(&mut value, &request.place.namespace)?;
+        set_namespace(&mut value, &request.path.namespace)?;
     }
     if plural.ends_with("accessreviews") || plural == "tokenreviews" {
         value = apply::unpacked(&apply::track(state, request.resource, None, value, context));
@@ -47,8 +51,8 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     Ok(ApiResponse::json(201, &value))
 }
 
-/// The namespace of the path is the review's own.
-fn settle_home(value: &mut Value, namespace: &str) -> Result<()> {
+/// Sets the review's namespace to the one in the path, and rejects another one.
+fn set_namespace(value: &mut Value, namespace: &str) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
     if given.is_empty() {
         tree::set(value, &["metadata", "namespace"], namespace);
@@ -60,8 +64,8 @@ fn settle_home(value: &mut Value, namespace: &str) -> Result<()> {
     Ok(())
 }
 
-/// What a question must say.
-fn check(plural: &str, request: &Request<'_>, value: &Value) -> Result<()> {
+/// Validates a review.
+fn check(plural: &str, request: &ResourceRequest<'_>, value: &Value) -> Result<()> {
     let access = plural.ends_with("accessreviews");
     if !access {
         return Ok(());
@@ -96,7 +100,7 @@ fn check(plural: &str, request: &Request<'_>, value: &Value) -> Result<()> {
     if errors.is_empty() {
         return Ok(());
     }
-    // The server forgot the kind by then.
+    // The real server has dropped the kind at this stage.
     let nameless = Qualified {
         group: &request.resource.group,
         name: "",
@@ -104,7 +108,7 @@ fn check(plural: &str, request: &Request<'_>, value: &Value) -> Result<()> {
     Err(Status::invalid(nameless, "", &errors))
 }
 
-/// A question has no name and no labels.
+/// Reviews must not have a name or labels.
 fn check_metadata(value: &Value, local: bool, errors: &mut FieldErrors) {
     let Some(metadata) = tree::map(value, &["metadata"]) else {
         return;
@@ -136,7 +140,7 @@ fn check_local(value: &Value, resource: Option<&Value>, other: Option<&Value>, e
     }
 }
 
-/// Messages show the server's internal type, whose fields are capitalised.
+/// Messages show the server's internal type, whose fields are capitalized.
 fn internal(other: &Value) -> Value {
     json!({"Path": tree::text(other, &["path"]), "Verb": tree::text(other, &["verb"])})
 }
@@ -157,7 +161,7 @@ fn access(state: &mut State, user: &User, review: &Value) -> Value {
     let text = |key| tree::text(review, &["spec", "resourceAttributes", key]);
     let other = |key| tree::text(review, &["spec", "nonResourceAttributes", key]);
     let attempt = if tree::get(review, &["spec", "resourceAttributes"]).is_some() {
-        Attempt {
+        Attributes {
             verb: text("verb"),
             group: text("group"),
             version: text("version"),
@@ -168,7 +172,7 @@ fn access(state: &mut State, user: &User, review: &Value) -> Value {
             path: "",
         }
     } else {
-        Attempt::on_path(other("verb"), other("path"))
+        Attributes::on_path(other("verb"), other("path"))
     };
     let decision = auth::decide(state, user, &attempt);
     let mut status = json!({"allowed": decision.allowed});
@@ -178,7 +182,7 @@ fn access(state: &mut State, user: &User, review: &Value) -> Value {
     status
 }
 
-/// What a user may do in a namespace.
+/// Returns the rules of a user in a namespace.
 fn rules(state: &mut State, user: &User, namespace: &str) -> Result<Value> {
     if namespace.is_empty() {
         return Err(Status::bad_request("no namespace on request"));
@@ -212,7 +216,7 @@ fn part(rule: &Rule, without: &str) -> Value {
     value
 }
 
-/// Whose token it is.
+/// Reviews a token.
 fn token(state: &State, review: &Value) -> Result<Value> {
     let token = tree::text(review, &["spec", "token"]);
     if token.is_empty() {

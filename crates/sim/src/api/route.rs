@@ -1,12 +1,12 @@
-//! Paths: takes one, gives what it names.
+//! Parses URL paths into routes.
 
 use http::Method;
 
 use super::query::{Query, decode};
-use crate::auth::Attempt;
+use crate::auth::Attributes;
 use crate::resource::Verb;
 
-/// What a path names.
+/// A parsed URL path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Route {
     /// A resource, an object, or a subresource.
@@ -21,15 +21,15 @@ pub enum Route {
     Resources(String, String),
     /// `/version`.
     Version,
-    /// `/healthz`, `/livez`, `/readyz` and what is below them.
+    /// `/healthz`, `/livez`, `/readyz` and their subpaths.
     Health(String),
     /// `/openapi/…`.
     OpenApi(String),
-    /// Anything else.
+    /// Any other path.
     Unknown,
 }
 
-/// Where in the API something is.
+/// The parts of a resource's URL path.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ResourcePath {
     /// Group, empty for core.
@@ -44,11 +44,11 @@ pub struct ResourcePath {
     pub name: String,
     /// Subresource, or empty.
     pub subresource: String,
-    /// What comes below the subresource.
+    /// The path below the subresource.
     pub rest: String,
 }
 
-/// Reads a path.
+/// Parses a path.
 #[must_use]
 pub fn parse_route(path: &str) -> Route {
     let parts: Vec<String> = path
@@ -63,8 +63,8 @@ pub fn parse_route(path: &str) -> Route {
         ["apis", group] => Route::Group((*group).to_owned()),
         ["api", version] => Route::Resources(String::new(), (*version).to_owned()),
         ["apis", group, version] => Route::Resources((*group).to_owned(), (*version).to_owned()),
-        ["api", version, rest @ ..] => place("", version, rest),
-        ["apis", group, version, rest @ ..] => place(group, version, rest),
+        ["api", version, rest @ ..] => resource_route("", version, rest),
+        ["apis", group, version, rest @ ..] => resource_route(group, version, rest),
         ["version"] => Route::Version,
         [health @ ("healthz" | "livez" | "readyz"), ..] => Route::Health((*health).to_owned()),
         ["openapi", rest @ ..] => Route::OpenApi(rest.join("/")),
@@ -72,9 +72,9 @@ pub fn parse_route(path: &str) -> Route {
     }
 }
 
-fn place(group: &str, version: &str, rest: &[&str]) -> Route {
+fn resource_route(group: &str, version: &str, rest: &[&str]) -> Route {
     let (namespace, rest) = match rest {
-        // These two belong to the namespace itself.
+        // `status` and `finalize` are subresources of the namespace itself.
         ["namespaces", _, "status" | "finalize"] => ("", rest),
         ["namespaces", namespace, below @ ..] if !below.is_empty() => (*namespace, below),
         _ => ("", rest),
@@ -92,7 +92,7 @@ fn place(group: &str, version: &str, rest: &[&str]) -> Route {
 }
 
 impl ResourcePath {
-    /// What a method does here; `None` when it makes no sense.
+    /// Returns the verb for a method on this path, or `None` if the method is not allowed.
     #[must_use]
     pub fn verb(&self, method: &Method, query: &Query) -> Option<Verb> {
         let one = !self.name.is_empty();
@@ -109,7 +109,7 @@ impl ResourcePath {
         })
     }
 
-    /// The name in the path, or the one that a list's field selector asks for.
+    /// Returns the name in the path, or the name selected by a list's field selector.
     #[must_use]
     pub fn name_or_selected(&self, method: &Method, query: &Query) -> String {
         if !self.name.is_empty() || !matches!(*method, Method::GET | Method::HEAD) {
@@ -124,7 +124,7 @@ impl ResourcePath {
             .unwrap_or_default()
     }
 
-    /// What the authoriser calls a method here.
+    /// Returns the verb used for authorization.
     #[must_use]
     pub fn authorised_verb(&self, method: &Method, query: &Query, name: &str) -> &'static str {
         match *method {
@@ -140,16 +140,16 @@ impl ResourcePath {
         }
     }
 
-    /// The attempt that authorisation judges.
+    /// Returns the attributes to authorize.
     #[must_use]
-    pub fn attempt<'a>(&'a self, verb: &'a str, name: &'a str) -> Attempt<'a> {
-        Attempt {
+    pub fn attributes<'a>(&'a self, verb: &'a str, name: &'a str) -> Attributes<'a> {
+        Attributes {
             verb,
             group: &self.group,
             version: &self.version,
             resource: &self.plural,
             subresource: &self.subresource,
-            // A namespace is its own namespace to the authoriser.
+            // For authorization, a namespace is inside itself.
             namespace: if self.plural == "namespaces" {
                 &self.name
             } else {
@@ -162,7 +162,7 @@ impl ResourcePath {
 }
 
 impl Route {
-    /// The place it names, if it names one.
+    /// Returns the resource path, if the route has one.
     #[must_use]
     pub fn resource_path(&self) -> Option<&ResourcePath> {
         match self {
@@ -190,7 +190,7 @@ mod tests {
     }
 
     #[test]
-    fn paths_name_places() {
+    fn paths_are_parsed_into_routes() {
         check("/api", "CoreVersions");
         check("/apis/apps/v1", "Resources(\"apps\", \"v1\")");
         check("/api/v1/pods", "|v1||pods||");

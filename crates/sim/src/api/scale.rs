@@ -1,10 +1,10 @@
-//! The scale subresource: a small view of anything that has replicas.
+//! The scale subresource: a view of the replicas of a workload or custom resource.
 
 use serde_json::{Value, json};
 
-use super::Request;
-use super::patch::{self, Sort};
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::patch::{self, PatchKind};
+use super::response::ApiResponse;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::resource::{Resource, Shape, Verb};
@@ -17,12 +17,16 @@ const KIND: Qualified<'static> = Qualified {
     name: "Scale",
 };
 
-pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
+pub(super) fn handle(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
     let target = request.target();
     let Some((_, live)) = write::current(state, &target) else {
         return Err(target.not_found());
     };
-    let paths = Paths::of(request.resource);
+    let paths = Paths::for_resource(request.resource);
     let mut view = paths.view(&live);
     let unset = paths.custom && tree::int(&live, &paths.replicas()).is_none();
     if request.verb == Verb::Get {
@@ -55,25 +59,25 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
     Ok(ApiResponse::json(200, &paths.view(&shown)))
 }
 
-fn patched(request: &Request<'_>, view: &Value) -> Result<Value> {
-    let sort = Sort::of(request)?;
-    patch::check_patch_options(request, sort)?;
-    let body = patch::parse(request, sort)?;
-    match sort {
-        Sort::Json => crate::patch::apply_json_patch(view, &body),
+fn patched(request: &ResourceRequest<'_>, view: &Value) -> Result<Value> {
+    let kind = PatchKind::from_content_type(request)?;
+    patch::check_patch_options(request, kind)?;
+    let body = patch::parse(request, kind)?;
+    match kind {
+        PatchKind::Json => crate::patch::apply_json_patch(view, &body),
         _ => Ok(crate::patch::merge(view, &body)),
     }
 }
 
-/// What stands for replicas that a custom object does not have yet.
+/// Represents unset replicas of a custom resource.
 const UNSET: i64 = i32::MIN as i64;
 
-fn check(request: &Request<'_>, sent: &Value, view: &Value, custom: bool) -> Result<()> {
+fn check(request: &ResourceRequest<'_>, sent: &Value, view: &Value, custom: bool) -> Result<()> {
     let name = tree::text(sent, &["metadata", "name"]);
-    if name != request.place.name {
+    if name != request.path.name {
         let text = format!(
             "the name of the object ({name}) does not match the name on the URL ({})",
-            request.place.name
+            request.path.name
         );
         return Err(Status::bad_request(text));
     }
@@ -82,7 +86,7 @@ fn check(request: &Request<'_>, sent: &Value, view: &Value, custom: bool) -> Res
         return Err(Status::modified(request.resource.qualified(), name));
     }
     let replicas = tree::int(sent, &["spec", "replicas"]).unwrap_or(0);
-    // Custom objects are judged as a whole, in words of their own.
+    // Custom resources are validated as a whole, with different error texts.
     if replicas < 0 && !custom {
         let mut errors = FieldErrors::new();
         errors.invalid(
@@ -95,7 +99,7 @@ fn check(request: &Request<'_>, sent: &Value, view: &Value, custom: bool) -> Res
     Ok(())
 }
 
-/// Where a kind keeps its replicas.
+/// Paths of the replica fields of a kind.
 struct Paths {
     spec: String,
     status: String,
@@ -104,7 +108,7 @@ struct Paths {
 }
 
 impl Paths {
-    fn of(resource: &Resource) -> Self {
+    fn for_resource(resource: &Resource) -> Self {
         if let Shape::Custom(custom) = &resource.shape
             && let Some(scale) = &custom.scale
         {
@@ -161,7 +165,7 @@ fn split(path: &str) -> Vec<&str> {
     path.trim_start_matches('.').split('.').collect()
 }
 
-/// A label selector as text, requirements sorted by key.
+/// Formats a label selector as text, with requirements sorted by key.
 pub(crate) fn selector_text(selector: Option<&Value>) -> String {
     let Some(selector) = selector else {
         return String::new();

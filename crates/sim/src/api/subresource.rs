@@ -1,14 +1,14 @@
-//! Paths below an object: status, scale, binding, eviction, token, log and their like.
+//! Subresources: status, scale, binding, eviction, token, log and others.
 
 use std::sync::Arc;
 
 use serde_json::{Value, json};
 
-use super::patch::{self, Sort};
-use super::read::form_of;
-use super::reply::ApiResponse;
+use super::patch::{self, PatchKind};
+use super::read::representation_for;
+use super::response::ApiResponse;
 use super::write::{body, delete_options};
-use super::{Request, scale};
+use super::{ResourceRequest, scale};
 use crate::context::Context;
 use crate::resource::{Shape, Verb};
 use crate::selector::LabelSelector;
@@ -17,9 +17,13 @@ use crate::status::{Qualified, Result, Status};
 use crate::write::{self, Target};
 use crate::{strategy, tree};
 
-pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
+pub(super) fn handle(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
     let custom = matches!(request.resource.shape, Shape::Custom(_));
-    let Some(sub) = request.resource.subresource(&request.place.subresource) else {
+    let Some(sub) = request.resource.subresource(&request.path.subresource) else {
         if custom {
             return Err(request.target().not_found());
         }
@@ -45,24 +49,24 @@ pub(super) fn handle(state: &mut State, request: &Request<'_>, context: &mut Con
     }
 }
 
-/// Status and everything else that is a view of the whole object.
-fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
+/// Reads or writes status and other subresources that are views of the whole object.
+fn part(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
     if request.verb == Verb::Get {
         return super::read::get(state, request);
     }
-    let (form, include) = form_of(request)?;
+    let (form, include) = representation_for(request)?;
     let resource = request.resource;
-    let sort = if request.verb == Verb::Patch {
-        Some(Sort::of(request)?)
+    let kind = if request.verb == Verb::Patch {
+        Some(PatchKind::from_content_type(request)?)
     } else {
         None
     };
-    context.applied = sort == Some(Sort::Apply);
-    context.patched = sort.is_some();
-    let sent = match sort {
-        Some(sort) => {
-            patch::check_patch_options(request, sort)?;
-            patch::parse(request, sort)?
+    context.applied = kind == Some(PatchKind::Apply);
+    context.patched = kind.is_some();
+    let sent = match kind {
+        Some(kind) => {
+            patch::check_patch_options(request, kind)?;
+            patch::parse(request, kind)?
         }
         None => body(request)?,
     };
@@ -71,8 +75,8 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
         &request.target(),
         context,
         false,
-        &mut |state, live, context| match sort {
-            Some(sort) => patch::patched(state, request, sort, live, &sent, context),
+        &mut |state, live, context| match kind {
+            Some(kind) => patch::patched(state, request, kind, live, &sent, context),
             None => write::decode(state, resource, sent.clone(), context),
         },
     )?;
@@ -86,8 +90,8 @@ fn part(state: &mut State, request: &Request<'_>, context: &mut Context) -> Resu
     ))
 }
 
-fn finalize(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+fn finalize(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     let value = write::decode(state, request.resource, body(request)?, context)?;
     let finalizers = tree::get(&value, &["spec", "finalizers"])
         .cloned()
@@ -108,22 +112,22 @@ const POD_BINDING: Qualified<'static> = Qualified {
     name: "pods/binding",
 };
 
-/// Puts a pod on a node, as the scheduler does.
+/// Assigns a pod to the node named in a posted Binding.
 pub(super) fn bind_by_body(
     state: &mut State,
-    request: &Request<'_>,
+    request: &ResourceRequest<'_>,
     context: &mut Context,
 ) -> Result<ApiResponse> {
     let binding = super::parse_body(&request.call.body, "binding")?;
     let name = tree::text(&binding, &["metadata", "name"]).to_owned();
-    let name = if request.place.name.is_empty() {
+    let name = if request.path.name.is_empty() {
         name
-    } else if name != request.place.name {
+    } else if name != request.path.name {
         return Err(Status::bad_request(
             "name in URL does not match name in Binding object",
         ));
     } else {
-        request.place.name.clone()
+        request.path.name.clone()
     };
     let node = tree::text(&binding, &["target", "name"]).to_owned();
     let Some(pods) = state.resources.preferred("", "pods").cloned() else {
@@ -131,7 +135,7 @@ pub(super) fn bind_by_body(
     };
     let target = Target {
         resource: &pods,
-        namespace: &request.place.namespace,
+        namespace: &request.path.namespace,
         name: &name,
     };
     bind(state, &target, &node, context)?;
@@ -141,7 +145,7 @@ pub(super) fn bind_by_body(
     ))
 }
 
-/// Puts a pod on a node.
+/// Assigns a pod to a node.
 pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: &mut Context) -> Result<()> {
     let Some((live, mut pod)) = write::current(state, target) else {
         return Err(target.not_found());
@@ -174,7 +178,7 @@ pub(crate) fn bind(state: &mut State, target: &Target<'_>, node: &str, context: 
 const PDBS: &str = "poddisruptionbudgets.policy";
 
 /// Deletes a pod unless a disruption budget forbids it.
-fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
+fn evict(state: &mut State, request: &ResourceRequest<'_>, context: &mut Context) -> Result<ApiResponse> {
     let eviction = super::parse_body(&request.call.body, "eviction")?;
     let target = request.target();
     let Some((live, pod)) = write::current(state, &target) else {
@@ -190,7 +194,7 @@ fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Res
         "Succeeded" | "Failed" | "Pending"
     );
     if !finished && !live.meta().deleting {
-        spend_budget(state, &target, &pod, context)?;
+        decrement_budget(state, &target, &pod, context)?;
     }
     write::delete(state, &target, &options, context)?;
     Ok(ApiResponse::json(
@@ -199,8 +203,8 @@ fn evict(state: &mut State, request: &Request<'_>, context: &mut Context) -> Res
     ))
 }
 
-/// One pod less is counted against its budget.
-fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &Context) -> Result<()> {
+/// Decrements the allowed disruptions of the pod's budget.
+fn decrement_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &Context) -> Result<()> {
     let labels = tree::get(pod, &["metadata", "labels"]).cloned();
     let budgets: Vec<Arc<crate::object::Object>> = state
         .store
@@ -254,8 +258,8 @@ fn spend_budget(state: &mut State, target: &Target<'_>, pod: &Value, context: &C
     Ok(())
 }
 
-/// There are no containers, so their logs are empty.
-fn log(state: &State, request: &Request<'_>) -> Result<ApiResponse> {
+/// Returns an empty log: there are no containers.
+fn log(state: &State, request: &ResourceRequest<'_>) -> Result<ApiResponse> {
     let target = request.target();
     let Some((_, pod)) = write::current(state, &target) else {
         return Err(target.not_found());

@@ -1,9 +1,9 @@
-//! Tokens for service accounts: takes a `TokenRequest`, gives it back with a token that dies with what it is bound to.
+//! `TokenRequest` for service accounts: issues a token that is bound to the lifetime of an object.
 
 use serde_json::{Value, json};
 
-use super::Request;
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::response::ApiResponse;
 use crate::auth::{self, Bound, Claims, texts};
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
@@ -17,15 +17,19 @@ const KIND: Qualified<'static> = Qualified {
     group: "authentication.k8s.io",
     name: "TokenRequest",
 };
-const SHORTEST: i64 = 600;
-const LONGEST: i64 = 1 << 32;
-const DEFAULT: i64 = 3600;
+const MIN_SECONDS: i64 = 600;
+const MAX_SECONDS: i64 = 1 << 32;
+const DEFAULT_SECONDS: i64 = 3600;
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context) -> Result<ApiResponse> {
+pub(super) fn create(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &Context,
+) -> Result<ApiResponse> {
     let mut review = super::parse_body(&request.call.body, "token request")?;
     let target = request.target();
     let owner = owner(state, &review, context);
-    check_home(&review, target.name, target.namespace)?;
+    check_identity(&review, target.name, target.namespace)?;
     let Some((account, _)) = write::current(state, &target) else {
         return Err(target.not_found());
     };
@@ -37,11 +41,11 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context
         );
         return Err(Status::conflict(KIND, target.name, &why));
     }
-    tree::set_default(&mut review, &["spec", "expirationSeconds"], DEFAULT);
+    tree::set_default(&mut review, &["spec", "expirationSeconds"], DEFAULT_SECONDS);
     if tree::list(&review, &["spec", "audiences"]).is_empty() {
         tree::set(&mut review, &["spec", "audiences"], vec![auth::ISSUER]);
     }
-    let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(DEFAULT);
+    let seconds = tree::int(&review, &["spec", "expirationSeconds"]).unwrap_or(DEFAULT_SECONDS);
     check_seconds(seconds)?;
     let bound = bound(state, request, &review)?;
     tree::set_default(&mut review, &["spec", "boundObjectRef"], Value::Null);
@@ -74,7 +78,8 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &Context
     Ok(ApiResponse::json(201, &review))
 }
 
-/// Who owns the fields of the request: nobody keeps it, but the real server says so.
+/// Returns the managed fields of the request, which the real server adds although it does not store the
+/// object.
 fn owner(state: &State, sent: &Value, context: &Context) -> Value {
     let mut fields = json!({"f:expirationSeconds": {}});
     if !tree::list(sent, &["spec", "audiences"]).is_empty() {
@@ -92,7 +97,7 @@ fn owner(state: &State, sent: &Value, context: &Context) -> Value {
     })
 }
 
-fn check_home(review: &Value, name: &str, namespace: &str) -> Result<()> {
+fn check_identity(review: &Value, name: &str, namespace: &str) -> Result<()> {
     let home = tree::text(review, &["metadata", "namespace"]);
     if !home.is_empty() && home != namespace {
         return Err(Status::bad_request(
@@ -112,10 +117,10 @@ fn check_home(review: &Value, name: &str, namespace: &str) -> Result<()> {
 fn check_seconds(seconds: i64) -> Result<()> {
     let mut errors = FieldErrors::new();
     let path = Path::new("spec").child("expirationSeconds");
-    if seconds < SHORTEST {
+    if seconds < MIN_SECONDS {
         errors.invalid(&path, seconds, "may not specify a duration less than 10 minutes");
     }
-    if seconds > LONGEST {
+    if seconds > MAX_SECONDS {
         errors.invalid(
             &path,
             seconds,
@@ -129,8 +134,8 @@ fn check_seconds(seconds: i64) -> Result<()> {
     }
 }
 
-/// What the token shall die with.
-fn bound(state: &State, request: &Request<'_>, review: &Value) -> Result<Bound> {
+/// Returns the object that the token is bound to.
+fn bound(state: &State, request: &ResourceRequest<'_>, review: &Value) -> Result<Bound> {
     let text = |key| tree::text(review, &["spec", "boundObjectRef", key]);
     if tree::map(review, &["spec", "boundObjectRef"]).is_none() {
         return Ok(Bound::default());
@@ -148,7 +153,7 @@ fn bound(state: &State, request: &Request<'_>, review: &Value) -> Result<Bound> 
     let home = if kind == "node" {
         ""
     } else {
-        request.place.namespace.as_str()
+        request.path.namespace.as_str()
     };
     let name = text("name");
     let what = Qualified {
@@ -159,10 +164,10 @@ fn bound(state: &State, request: &Request<'_>, review: &Value) -> Result<Bound> 
         return Err(Status::not_found(what, name));
     };
     let value = object.value();
-    if kind == "pod" && tree::text(&value, &["spec", "serviceAccountName"]) != request.place.name {
+    if kind == "pod" && tree::text(&value, &["spec", "serviceAccountName"]) != request.path.name {
         return Err(Status::bad_request(format!(
             "cannot bind token for serviceaccount {:?} to pod running with different serviceaccount name.",
-            request.place.name
+            request.path.name
         )));
     }
     let wanted = text("uid");

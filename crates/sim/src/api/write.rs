@@ -1,10 +1,10 @@
-//! Writes: create, replace, delete one or many.
+//! Writes: create, update, delete and delete collection.
 
 use serde_json::{Value, json};
 
-use super::Request;
-use super::read::{form_of, selector_of};
-use super::reply::ApiResponse;
+use super::ResourceRequest;
+use super::read::{parse_selector, representation_for};
+use super::response::ApiResponse;
 use crate::context::Context;
 use crate::field::{FieldErrors, Path};
 use crate::object::Object;
@@ -13,11 +13,15 @@ use crate::status::{Qualified, Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Deleted, Target};
 
-pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+pub(super) fn create(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     check_options(request, "CreateOptions")?;
     let value = body(request)?;
-    refuse_untyped(request, &value)?;
+    reject_untyped(request, &value)?;
     let value = write::decode(state, request.resource, value, context)?;
     let object = write::create(state, &request.target(), value, context)?;
     Ok(ApiResponse::object(
@@ -30,8 +34,12 @@ pub(super) fn create(state: &mut State, request: &Request<'_>, context: &mut Con
     ))
 }
 
-pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+pub(super) fn update(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     check_options(request, "UpdateOptions")?;
     let value = body(request)?;
     let value = write::decode(state, request.resource, value, context)?;
@@ -50,8 +58,8 @@ pub(super) fn update(state: &mut State, request: &Request<'_>, context: &mut Con
     ))
 }
 
-/// Custom objects must say what they are.
-fn refuse_untyped(request: &Request<'_>, value: &Value) -> Result<()> {
+/// Rejects a custom object without apiVersion or kind.
+fn reject_untyped(request: &ResourceRequest<'_>, value: &Value) -> Result<()> {
     let custom = matches!(request.resource.shape, crate::resource::Shape::Custom(_));
     let missing = [("Kind", "kind"), ("apiVersion", "apiVersion")]
         .into_iter()
@@ -70,8 +78,8 @@ fn refuse_untyped(request: &Request<'_>, value: &Value) -> Result<()> {
     }
 }
 
-/// The sent object; the server's words when there is none or it is no JSON.
-pub(super) fn body(request: &Request<'_>) -> Result<Value> {
+/// Parses the request body as an object.
+pub(super) fn body(request: &ResourceRequest<'_>) -> Result<Value> {
     let media = request.call.content_type.split(';').next().unwrap_or("").trim();
     if !matches!(media, "" | "application/json" | "application/yaml" | "*/*") {
         let text = "the body of the request was in an unknown format - accepted media types include: application/json, application/yaml, application/vnd.kubernetes.protobuf, application/cbor";
@@ -95,7 +103,7 @@ pub(super) fn body(request: &Request<'_>) -> Result<Value> {
     })
 }
 
-/// How Go's parser words the two commonest faults.
+/// Returns Go's error text for the two most common JSON syntax errors.
 fn go_syntax_error(error: &serde_json::Error, body: &[u8]) -> String {
     if error.is_eof() {
         return "unexpected end of JSON input".into();
@@ -119,8 +127,8 @@ fn hex(text: &str) -> String {
     })
 }
 
-/// `dryRun` and `fieldValidation` have few legal values.
-pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
+/// Validates `dryRun` and `fieldValidation`.
+pub(super) fn check_options(request: &ResourceRequest<'_>, kind: &str) -> Result<()> {
     let query = &request.call.query;
     let mut errors = FieldErrors::new();
     if let Some(other) = query.find("dryRun").filter(|text| *text != "All") {
@@ -148,8 +156,8 @@ pub(super) fn check_options(request: &Request<'_>, kind: &str) -> Result<()> {
     }
 }
 
-/// Body and query of a delete; the body wins.
-pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Result<DeleteOptions> {
+/// Returns the options of a delete; the body takes precedence over the query.
+pub(super) fn delete_options(request: &ResourceRequest<'_>, context: &mut Context) -> Result<DeleteOptions> {
     let mut options = json!({});
     check_options(request, "DeleteOptions")?;
     if request.call.body.is_empty() {
@@ -169,17 +177,17 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
         }
     } else {
         options = super::parse_body(&request.call.body, "delete options")?;
-        let wishes = tree::list(&options, &["dryRun"]);
-        if wishes.iter().any(|one| one != "All") {
+        let dry_run = tree::list(&options, &["dryRun"]);
+        if dry_run.iter().any(|one| one != "All") {
             let mut errors = FieldErrors::new();
-            errors.not_supported(&Path::new("dryRun"), wishes.to_vec(), &["All"]);
+            errors.not_supported(&Path::new("dryRun"), dry_run.to_vec(), &["All"]);
             let kind = Qualified {
                 group: "meta.k8s.io",
                 name: "DeleteOptions",
             };
             return Err(Status::invalid(kind, "", &errors));
         }
-        if !wishes.is_empty() {
+        if !dry_run.is_empty() {
             context.dry_run = true;
         }
     }
@@ -187,8 +195,12 @@ pub(super) fn delete_options(request: &Request<'_>, context: &mut Context) -> Re
     DeleteOptions::parse(&options)
 }
 
-pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Context) -> Result<ApiResponse> {
-    let (form, include) = form_of(request)?;
+pub(super) fn delete(
+    state: &mut State,
+    request: &ResourceRequest<'_>,
+    context: &mut Context,
+) -> Result<ApiResponse> {
+    let (form, include) = representation_for(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
     Ok(
@@ -207,7 +219,7 @@ pub(super) fn delete(state: &mut State, request: &Request<'_>, context: &mut Con
     )
 }
 
-fn success(request: &Request<'_>, object: &Object) -> Value {
+fn success(request: &ResourceRequest<'_>, object: &Object) -> Value {
     let resource = request.resource;
     let mut details =
         json!({"name": &*object.meta().name, "kind": &*resource.plural, "uid": &*object.meta().uid});
@@ -219,15 +231,15 @@ fn success(request: &Request<'_>, object: &Object) -> Value {
 
 pub(super) fn delete_collection(
     state: &mut State,
-    request: &Request<'_>,
+    request: &ResourceRequest<'_>,
     context: &mut Context,
 ) -> Result<ApiResponse> {
-    let selector = selector_of(request)?;
+    let selector = parse_selector(request)?;
     let options = delete_options(request, context)?;
     let resource = request.resource;
     let found: Vec<_> = state
         .store
-        .range(&resource.table, &request.place.namespace, None)
+        .range(&resource.table, &request.path.namespace, None)
         .map(|(_, object)| std::sync::Arc::clone(object))
         .filter(|object| selector.matches(object))
         .collect();

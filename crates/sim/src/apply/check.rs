@@ -1,4 +1,4 @@
-//! Whether an applied configuration fits its type: takes it, gives what is wrong in the words of `structured-merge-diff`.
+//! Validates an applied configuration against its type, with the error texts of `structured-merge-diff`.
 
 use std::collections::BTreeSet;
 
@@ -7,10 +7,10 @@ use serde_json::Value;
 use super::element::Element;
 use super::types::{Form, List, MapOf, Ref, Rule, Scalar};
 
-/// What is wrong with `value`; empty when nothing is.
+/// Returns the validation errors of `value`, or `None`.
 pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
     let mut errors = Vec::new();
-    walk(kind, value, &Place::Root, &mut errors);
+    walk(kind, value, &FieldPath::Root, &mut errors);
     match errors.as_slice() {
         [] => None,
         [one] => Some(one.clone()),
@@ -18,14 +18,14 @@ pub(super) fn check(kind: Ref<'_>, value: &Value) -> Option<String> {
     }
 }
 
-/// Where the walk is: turned into text only when something is wrong.
-enum Place<'a> {
+/// The current path, formatted only for errors.
+enum FieldPath<'a> {
     Root,
-    Field(&'a Place<'a>, &'a str),
-    Item(&'a Place<'a>, &'a Element),
+    Field(&'a FieldPath<'a>, &'a str),
+    Item(&'a FieldPath<'a>, &'a Element),
 }
 
-impl std::fmt::Display for Place<'_> {
+impl std::fmt::Display for FieldPath<'_> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Root => Ok(()),
@@ -35,29 +35,29 @@ impl std::fmt::Display for Place<'_> {
     }
 }
 
-fn say(place: &Place<'_>, text: &str, errors: &mut Vec<String>) {
-    errors.push(match place {
-        Place::Root => text.to_owned(),
-        place => format!("{place}: {text}"),
+fn report(path: &FieldPath<'_>, text: &str, errors: &mut Vec<String>) {
+    errors.push(match path {
+        FieldPath::Root => text.to_owned(),
+        path => format!("{path}: {text}"),
     });
 }
 
-fn walk(kind: Ref<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
+fn walk(kind: Ref<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let atom = kind.resolve();
     match (atom.form(Some(value)), &atom.map, &atom.list) {
         _ if value.is_null() => {}
-        (Form::Map, Some(map), _) => of_map(map, value, place, errors),
-        (Form::List, _, Some(list)) => of_list(list, value, place, errors),
+        (Form::Map, Some(map), _) => check_map(map, value, path, errors),
+        (Form::List, _, Some(list)) => check_list(list, value, path, errors),
         (Form::Scalar, _, _) => {
-            if let Some(text) = atom.scalar.and_then(|sort| of_scalar(sort, value)) {
-                say(place, &text, errors);
+            if let Some(text) = atom.scalar.and_then(|sort| check_scalar(sort, value)) {
+                report(path, &text, errors);
             }
         }
         _ => {}
     }
 }
 
-fn of_scalar(sort: Scalar, value: &Value) -> Option<String> {
+fn check_scalar(sort: Scalar, value: &Value) -> Option<String> {
     match (sort, value) {
         (Scalar::Number, Value::Number(_))
         | (Scalar::Text, Value::String(_))
@@ -73,48 +73,48 @@ fn of_scalar(sort: Scalar, value: &Value) -> Option<String> {
     }
 }
 
-fn of_map(map: &MapOf<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
+fn check_map(map: &MapOf<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Object(fields) = value else {
         let text = format!("expected map, got &{{{}}}", go_text(value));
-        say(place, &text, errors);
+        report(path, &text, errors);
         return;
     };
     for (name, child) in fields {
-        let place = Place::Field(place, name);
+        let path = FieldPath::Field(path, name);
         let kind = map.child(name);
         if kind.is_nothing() {
-            say(&place, "field not declared in schema", errors);
+            report(&path, "field not declared in schema", errors);
             return;
         }
-        walk(kind, child, &place, errors);
+        walk(kind, child, &path, errors);
     }
 }
 
-fn of_list(list: &List<'_>, value: &Value, place: &Place<'_>, errors: &mut Vec<String>) {
+fn check_list(list: &List<'_>, value: &Value, path: &FieldPath<'_>, errors: &mut Vec<String>) {
     let Value::Array(items) = value else {
         let text = format!("expected list, got &{{{}}}", go_text(value));
-        say(place, &text, errors);
+        report(path, &text, errors);
         return;
     };
     let mut seen = BTreeSet::new();
     for (at, item) in items.iter().enumerate() {
-        let element = match list.element_of(item) {
+        let element = match list.path_element(item) {
             _ if matches!(list.rule, Rule::Whole) => Element::Index(i64::try_from(at).unwrap_or(i64::MAX)),
             Ok(element) => element,
             Err(text) => {
-                say(place, &format!("element {at}: {text}"), errors);
+                report(path, &format!("element {at}: {text}"), errors);
                 return;
             }
         };
         if seen.contains(&element) {
-            say(place, &format!("duplicate entries for key {element}"), errors);
+            report(path, &format!("duplicate entries for key {element}"), errors);
         }
-        walk(list.element, item, &Place::Item(place, &element), errors);
+        walk(list.element, item, &FieldPath::Item(path, &element), errors);
         seen.insert(element);
     }
 }
 
-/// `%T` of what Go's JSON decoder makes of the value.
+/// Returns Go's `%T` of the decoded JSON value.
 fn go_type(value: &Value) -> &'static str {
     match value {
         Value::Null => "<nil>",
@@ -126,7 +126,7 @@ fn go_type(value: &Value) -> &'static str {
     }
 }
 
-/// `%#v` of it.
+/// Returns Go's `%#v` of the decoded JSON value.
 fn go_syntax(value: &Value) -> String {
     match value {
         Value::Null => "interface {}(nil)".into(),
@@ -145,7 +145,7 @@ fn go_syntax(value: &Value) -> String {
     }
 }
 
-/// `%v` of it.
+/// Returns Go's `%v` of the decoded JSON value.
 fn go_text(value: &Value) -> String {
     match value {
         Value::Null => "<nil>".into(),

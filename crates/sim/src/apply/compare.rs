@@ -1,8 +1,8 @@
-//! What differs between two values of one type: takes an old and a new one, gives the paths that were added, changed and removed.
+//! Compares two values of one type: returns the added, changed and removed paths.
 
 use serde_json::{Map, Value};
 
-use super::element::{Element, same};
+use super::element::{Element, equal};
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
@@ -15,16 +15,16 @@ pub(super) struct Difference {
 }
 
 impl Difference {
-    /// Without what `reset` names, and everything below it.
+    /// Removes the paths in `reset` and everything below them.
     pub(super) fn without(mut self, reset: &Set) -> Self {
         for set in [&mut self.added, &mut self.changed, &mut self.removed] {
-            set.take_away(reset, true);
+            set.remove(reset, true);
         }
         self
     }
 
-    /// Takes over what was found below `element`, and what happened to the element itself.
-    fn take(&mut self, element: &Element, found: Found) {
+    /// Adds the differences below `element` and of the element itself.
+    fn add(&mut self, element: &Element, found: Found) {
         let below = found.below;
         for (set, member, below) in [
             (&mut self.added, found.added, below.added),
@@ -43,7 +43,7 @@ pub(super) fn compare(kind: Ref<'_>, old: &Value, new: &Value) -> Difference {
     walk(kind, Some(old), Some(new)).below
 }
 
-/// What happened to a value, and below it.
+/// The differences of a value and of its children.
 #[derive(Default)]
 #[allow(
     clippy::struct_excessive_bools,
@@ -53,7 +53,7 @@ struct Found {
     added: bool,
     changed: bool,
     removed: bool,
-    /// It was compared as a whole.
+    /// The value was compared as a whole.
     leaf: bool,
     below: Difference,
 }
@@ -67,7 +67,7 @@ impl Found {
         match (old, new) {
             (None, _) => self.added = true,
             (_, None) => self.removed = true,
-            (Some(old), Some(new)) => self.changed |= !same(old, new),
+            (Some(old), Some(new)) => self.changed |= !equal(old, new),
         }
     }
 }
@@ -113,11 +113,11 @@ fn maps(map: &MapOf<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut F
             continue;
         }
         let (element, kind) = map.step(name);
-        found.below.take(&element, walk(kind, Some(one), other));
+        found.below.add(&element, walk(kind, Some(one), other));
     }
     for (name, other) in after.iter().filter(|(name, _)| !before.contains_key(*name)) {
         let (element, kind) = map.step(name);
-        found.below.take(&element, walk(kind, None, Some(other)));
+        found.below.add(&element, walk(kind, None, Some(other)));
     }
 }
 
@@ -147,31 +147,31 @@ fn lists(list: &List<'_>, old: Option<&Value>, new: Option<&Value>, found: &mut 
     }
 }
 
-/// An item's name and the item.
+/// An item and its path element.
 type Named<'v> = (Element, &'v Value);
 
-/// What happened to the items called `element`: mostly one before and one after, more where keys are shared.
+/// Compares the items with the path element `element`: usually one on each side, more if keys are duplicated.
 fn items_of(list: &List<'_>, element: &Element, one: &[Named<'_>], other: &[Named<'_>], found: &mut Found) {
     match (one.len(), other.len()) {
         (..=1, ..=1) => {
             let inner = walk(list.element, first(one), first(other));
-            found.below.take(element, inner);
+            found.below.add(element, inner);
         }
         (2.., 2..) => {
-            let equal = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| same(a.1, b.1));
-            if !equal {
+            let unchanged = one.len() == other.len() && one.iter().zip(other).all(|(a, b)| equal(a.1, b.1));
+            if !unchanged {
                 found.below.changed.insert(element.clone());
             }
         }
         (2.., rest) => {
             if rest > 0 {
-                found.below.take(element, walk(list.element, None, first(other)));
+                found.below.add(element, walk(list.element, None, first(other)));
             }
             found.below.removed.insert(element.clone());
         }
         (rest, _) => {
             if rest > 0 {
-                found.below.take(element, walk(list.element, first(one), None));
+                found.below.add(element, walk(list.element, first(one), None));
             }
             found.below.added.insert(element.clone());
         }
@@ -182,17 +182,17 @@ fn first<'v>(items: &[Named<'v>]) -> Option<&'v Value> {
     items.first().map(|(_, item)| *item)
 }
 
-/// The items of a list with what they are called in paths, sorted by it; more than one where keys are shared.
+/// Returns the items of a list with their path elements, sorted; duplicates if keys are duplicated.
 fn named<'v>(list: &List<'_>, value: Option<&'v Value>) -> Vec<Named<'v>> {
     let items = value.and_then(Value::as_array).into_iter().flatten();
     let mut all: Vec<Named<'_>> = items
-        .filter_map(|item| Some((list.element_of(item).ok()?, item)))
+        .filter_map(|item| Some((list.path_element(item).ok()?, item)))
         .collect();
     all.sort_by(|one, other| one.0.cmp(&other.0));
     all
 }
 
-/// The items at the front that are called `element`, and the rest.
+/// Splits off the leading items with the path element `element`.
 fn split<'s, 'v>(items: &'s [Named<'v>], element: &Element) -> (&'s [Named<'v>], &'s [Named<'v>]) {
     items.split_at(items.partition_point(|(name, _)| name <= element))
 }

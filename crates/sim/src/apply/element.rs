@@ -1,28 +1,29 @@
-//! One step of a field path: takes a field name, the keys of a list item, an item of a set or an index; gives its text on the wire
-//! (`f:spec`, `k:{"name":"web"}`, `v:"a"`, `i:0`) and in messages (`.spec`, `[name="web"]`, `[="a"]`, `[0]`).
+//! A path element of a field set: a field name, the keys of a list item, a set item or an index. Its wire
+//! form is `f:spec`, `k:{"name":"web"}`, `v:"a"` or `i:0`, its form in messages `.spec`, `[name="web"]`,
+//! `[="a"]` or `[0]`.
 
 use std::borrow::Cow;
 use std::cmp::Ordering;
 
 use serde_json::{Map, Value};
 
-/// One step of a field path.
+/// A path element.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Element {
     /// A field of a struct or a key of a map.
     Field(Name),
-    /// The item of a list whose keys have these values, sorted by name.
+    /// An item of an associative list, by its key fields, sorted by name.
     Key(Vec<(Name, Leaf)>),
-    /// The item of a set.
+    /// An item of a set.
     Item(Leaf),
-    /// The item of a list by its place.
+    /// An item of a list by index.
     Index(i64),
 }
 
-/// The name of a field: the schema's own text where it knows the field, so that most paths cost nothing.
+/// A field name; borrowed from the schema for known fields to avoid allocations.
 pub(super) type Name = Cow<'static, str>;
 
-/// A value that a path may hold, ordered as `structured-merge-diff` orders values.
+/// A value in a path, ordered like `structured-merge-diff` orders values.
 #[derive(Clone, Debug)]
 pub(super) struct Leaf(pub Value);
 
@@ -31,7 +32,7 @@ impl Element {
         Self::Field(Cow::Owned(name.to_owned()))
     }
 
-    /// Reads the wire form; `None` for forms of a future version, which are dropped.
+    /// Parses the wire form; returns `None` for forms of a future version, which are dropped.
     pub(super) fn parse(text: &str) -> Result<Option<Self>, String> {
         let Some((sort, rest)) = text.split_once(':') else {
             return Err(format!("missing colon: {text}"));
@@ -55,13 +56,13 @@ impl Element {
         })
     }
 
-    /// The item with these keys.
+    /// Returns the element of an item with these keys.
     pub(super) fn keys(mut keys: Vec<(Name, Leaf)>) -> Self {
         keys.sort_by(|one, other| one.0.cmp(&other.0));
         Self::Key(keys)
     }
 
-    /// The wire form.
+    /// Returns the wire form.
     pub(super) fn wire(&self) -> String {
         let mut out = String::new();
         self.write_wire(&mut out);
@@ -112,7 +113,7 @@ impl std::fmt::Display for Element {
     }
 }
 
-/// Numbers first, then text, booleans, lists, maps and null.
+/// Numbers sort first, then strings, booleans, lists, maps and null.
 fn rank(value: &Value) -> u8 {
     match value {
         Value::Number(_) => 0,
@@ -141,16 +142,16 @@ fn order(one: &Value, other: &Value) -> Ordering {
     }
 }
 
-/// Whether two values are the same, `1` and `1.0` among them.
-pub(super) fn same(one: &Value, other: &Value) -> bool {
+/// Returns whether two values are equal; `1` equals `1.0`.
+pub(super) fn equal(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Array(a), Value::Array(b)) => {
-            a.len() == b.len() && a.iter().zip(b).all(|(one, other)| same(one, other))
+            a.len() == b.len() && a.iter().zip(b).all(|(one, other)| equal(one, other))
         }
         (Value::Object(a), Value::Object(b)) => {
             a.len() == b.len()
                 && a.iter()
-                    .all(|(key, one)| b.get(key).is_some_and(|other| same(one, other)))
+                    .all(|(key, one)| b.get(key).is_some_and(|other| equal(one, other)))
         }
         (Value::Number(_), Value::Number(_)) => order(one, other).is_eq(),
         _ => one == other,

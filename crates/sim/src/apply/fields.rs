@@ -1,4 +1,4 @@
-//! Which fields a value has: takes a typed value, gives the set of its paths.
+//! Returns the set of field paths in a typed value.
 
 use std::collections::BTreeSet;
 
@@ -7,12 +7,12 @@ use serde_json::Value;
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
-/// Every leaf and every item of a value.
+/// Returns the paths of all leaves and items of a value.
 pub(super) fn fields_of(kind: Ref<'_>, value: &Value) -> Set {
     walk(kind, value).below
 }
 
-/// What a value owns: itself as a whole, or what lies below.
+/// The paths of a value: the value as a whole, or its children.
 #[derive(Default)]
 struct Owned {
     itself: bool,
@@ -32,13 +32,13 @@ fn walk(kind: Ref<'_>, value: &Value) -> Owned {
         (Form::Scalar, _, _) => whole(),
         (Form::Map, Some(map), _) if map.whole => whole(),
         (Form::List, _, Some(list)) if matches!(list.rule, Rule::Whole) => whole(),
-        (Form::Map, Some(map), _) => of_map(map, value),
-        (Form::List, _, Some(list)) => of_list(list, value),
+        (Form::Map, Some(map), _) => map_fields(map, value),
+        (Form::List, _, Some(list)) => list_fields(list, value),
         _ => Owned::default(),
     }
 }
 
-fn of_map(map: &MapOf<'_>, value: &Value) -> Owned {
+fn map_fields(map: &MapOf<'_>, value: &Value) -> Owned {
     let mut owned = Owned::default();
     for (name, child) in value.as_object().into_iter().flatten() {
         let (element, kind) = map.step(name);
@@ -54,12 +54,12 @@ fn of_map(map: &MapOf<'_>, value: &Value) -> Owned {
     owned
 }
 
-fn of_list(list: &List<'_>, value: &Value) -> Owned {
+fn list_fields(list: &List<'_>, value: &Value) -> Owned {
     let mut owned = Owned::default();
     let items = value.as_array().map_or(&[][..], Vec::as_slice);
     let named: Vec<_> = items
         .iter()
-        .filter_map(|item| Some((list.element_of(item).ok()?, item)))
+        .filter_map(|item| Some((list.path_element(item).ok()?, item)))
         .collect();
     let (mut seen, mut twice) = (BTreeSet::new(), BTreeSet::new());
     for (element, _) in &named {
@@ -68,7 +68,7 @@ fn of_list(list: &List<'_>, value: &Value) -> Owned {
         }
     }
     for (element, item) in &named {
-        // Items that share their keys are owned as one.
+        // Items with duplicate keys are owned as one.
         let below = if twice.contains(element) {
             Set::default()
         } else {

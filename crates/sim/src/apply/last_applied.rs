@@ -1,5 +1,6 @@
-//! Coming from `kubectl apply` to `kubectl apply --server-side`: takes the live object's `last-applied-configuration`, gives the fields
-//! over which `kubectl` may not conflict with its own past; keeps the annotation in step.
+//! Migration from `kubectl apply` to `kubectl apply --server-side`: returns the fields of
+//! `last-applied-configuration`, for which `kubectl` does not conflict with itself, and updates the
+//! annotation.
 
 use serde_json::Value;
 
@@ -17,16 +18,16 @@ const ANNOTATION: [&str; 3] = [
     "kubectl.kubernetes.io/last-applied-configuration",
 ];
 
-/// Annotations take at most this many bytes together.
-const ANNOTATIONS: usize = 256 * 1024;
+/// Maximum total size of annotations in bytes.
+const MAX_ANNOTATIONS_SIZE: usize = 256 * 1024;
 
-/// Fields that the live object has as the annotation says.
+/// Returns the fields whose live values equal those in the annotation.
 pub(super) fn unchanged_since(state: &State, resource: &Resource, live: &Value) -> Option<Set> {
     let last: Value = serde_json::from_str(tree::text(live, &ANNOTATION)).ok()?;
     if tree::text(&last, &["apiVersion"]) != resource.api_version() {
         return None;
     }
-    let kind = Ref::of(state.schema, resource);
+    let kind = Ref::for_resource(state.schema, resource);
     if super::check::check(kind, &last).is_some() {
         return None;
     }
@@ -38,8 +39,8 @@ pub(super) fn unchanged_since(state: &State, resource: &Resource, live: &Value) 
     Some(set)
 }
 
-/// Puts what was applied into the annotation, if there is one.
-pub(super) fn keep_in_step(object: &mut Value, applied: &Value) {
+/// Updates the annotation with the applied configuration if it exists.
+pub(super) fn update_annotation(object: &mut Value, applied: &Value) {
     if tree::text(object, &ANNOTATION).is_empty() {
         return;
     }
@@ -51,7 +52,7 @@ pub(super) fn keep_in_step(object: &mut Value, applied: &Value) {
         .flatten()
         .map(|(key, value)| key.len() + value.as_str().map_or(0, str::len))
         .sum();
-    if total > ANNOTATIONS {
+    if total > MAX_ANNOTATIONS_SIZE {
         tree::remove(object, &ANNOTATION);
     }
 }

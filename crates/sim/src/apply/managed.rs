@@ -1,4 +1,4 @@
-//! `metadata.managedFields`: takes the list on the wire, gives who owns what, and back.
+//! Parses and formats `metadata.managedFields`.
 
 use std::collections::BTreeMap;
 
@@ -7,31 +7,32 @@ use serde_json::{Map, Value, json};
 use super::memo::Fields;
 use crate::tree;
 
-/// Entries of updates beyond this many are thrown together.
-const UPDATERS: usize = 10;
-/// Who owns what was thrown together.
+/// Maximum number of update entries; older ones are merged.
+const MAX_UPDATE_ENTRIES: usize = 10;
+/// Name of the manager of merged entries.
 const ANCIENT: &str = "ancient-changes";
 
-/// Who owns fields: one entry of the list each.
+/// The identity of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Manager {
     pub name: String,
     pub applied: bool,
-    /// The version an updater wrote in; empty for appliers, who have one entry whatever the version.
+    /// The API version of an update entry; empty for apply entries, which are unique regardless of the
+    /// version.
     pub api_version: String,
     pub subresource: String,
 }
 
-/// What a manager owns.
+/// The fields of a manager.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Entry {
-    /// The version the paths are of.
+    /// The API version of the paths.
     pub api_version: String,
     pub set: Fields,
     pub time: Option<String>,
 }
 
-/// The whole list.
+/// All entries.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Managed(pub BTreeMap<Manager, Entry>);
 
@@ -46,7 +47,7 @@ impl Manager {
     }
 }
 
-/// As conflicts are sorted: by name, appliers before updaters.
+/// The order of conflicts: by name, apply before update.
 impl Ord for Manager {
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         self.name
@@ -63,7 +64,7 @@ impl PartialOrd for Manager {
     }
 }
 
-/// As conflicts name it.
+/// The text in conflicts.
 impl std::fmt::Display for Manager {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{:?}", self.name)?;
@@ -78,7 +79,7 @@ impl std::fmt::Display for Manager {
 }
 
 impl Managed {
-    /// Reads the list; the server's words when it makes no sense.
+    /// Parses the list; the error text is the real server's.
     pub(super) fn parse(list: &[Value]) -> Result<Self, String> {
         let mut owners = Self::default();
         for (at, entry) in list.iter().enumerate() {
@@ -121,7 +122,7 @@ impl Managed {
         Ok(owners)
     }
 
-    /// The list as an object carries it, `None` when nobody owns anything.
+    /// Returns the list for an object, or `None` if it is empty.
     pub(super) fn to_list(&self) -> Option<Value> {
         if self.0.is_empty() {
             return None;
@@ -143,14 +144,14 @@ impl Managed {
         )
     }
 
-    /// Takes away entries that own nothing.
+    /// Removes entries without fields.
     pub(super) fn drop_empty(&mut self) {
         self.0.retain(|_, entry| !entry.set.is_empty());
     }
 
-    /// Throws the oldest entries of updates together until there are few enough.
+    /// Merges the oldest update entries until the maximum is reached.
     pub(super) fn cap_updaters(&mut self) {
-        if self.0.keys().filter(|manager| !manager.applied).count() <= UPDATERS {
+        if self.0.keys().filter(|manager| !manager.applied).count() <= MAX_UPDATE_ENTRIES {
             return;
         }
         let mut updaters: Vec<(String, Manager)> = self
@@ -163,7 +164,7 @@ impl Managed {
         updaters.sort();
         let mut first_of: BTreeMap<String, Manager> = BTreeMap::new();
         for (_, manager) in updaters {
-            if count <= UPDATERS {
+            if count <= MAX_UPDATE_ENTRIES {
                 return;
             }
             let version = manager.api_version.clone();
@@ -202,19 +203,19 @@ fn on_wire(manager: &Manager, entry: &Entry) -> Value {
     put("time", entry.time.as_deref().unwrap_or(""));
     put("fieldsType", "FieldsV1");
     put("subresource", &manager.subresource);
-    // Packed, see `pack`.
+    // In packed form, see `pack`.
     out.insert("fieldsV1".to_owned(), entry.set.text().into());
     Value::Object(out)
 }
 
-/// Turns the wire form of an object's field sets into the form in which objects are written and compared here: one text per set
-/// instead of a tree that is mostly larger than the object itself. What is packed stays so. [`crate::object::Object`] prints it as it was.
+/// Converts the field sets of an object from trees to strings, which are smaller and faster to compare.
+/// Packed sets are unchanged. [`crate::object::Object`] prints them as trees.
 pub(super) fn pack(list: &mut [Value]) {
     for entry in list {
         if let Some(fields) = entry.get_mut("fieldsV1") {
             match fields {
                 Value::String(packed) if Fields::read(packed).is_ok() => {}
-                // No set at all: it is refused when it is read.
+                // Not a field set: parsing it returns the error.
                 Value::String(_) => *fields = "null".into(),
                 _ => *fields = fields.to_string().into(),
             }
@@ -222,7 +223,7 @@ pub(super) fn pack(list: &mut [Value]) {
     }
 }
 
-/// The way back from [`pack`].
+/// Reverses [`pack`].
 pub(super) fn unpack(list: &mut [Value]) {
     for entry in list {
         if let Some(fields) = entry.get_mut("fieldsV1")
@@ -233,7 +234,7 @@ pub(super) fn unpack(list: &mut [Value]) {
     }
 }
 
-/// Whether the sent list says that nobody shall own anything any more: it is empty, or has one empty entry.
+/// Returns whether the list resets ownership: it is empty, or has a single empty entry.
 pub(super) fn is_reset(sent: Option<&Value>) -> bool {
     match sent.and_then(Value::as_array).map(Vec::as_slice) {
         Some([]) => true,

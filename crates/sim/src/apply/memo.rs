@@ -1,5 +1,5 @@
-//! Sets of fields with their text: takes either, gives both. Thousands of objects own the same fields in the same words, so each
-//! text is read once and each set shared.
+//! Cache of parsed field sets. Thousands of objects have equal field sets, so each text is parsed once and
+//! its set is shared.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -8,10 +8,10 @@ use std::sync::Arc;
 
 use super::set::Set;
 
-/// Texts of so many bytes together are remembered; then all are forgotten at once.
-const MOST_BYTES: usize = 2 << 20;
+/// Maximum total size of cached texts in bytes; the cache is then cleared.
+const MAX_CACHED_BYTES: usize = 2 << 20;
 
-/// A set of fields and its wire form.
+/// A field set with its wire form.
 #[derive(Clone, Debug)]
 pub(super) struct Fields(Arc<Inner>);
 
@@ -32,7 +32,7 @@ thread_local! {
 }
 
 impl Fields {
-    /// Reads a wire form; its text is the usual spelling of it.
+    /// Parses the wire form; the stored text is its canonical form.
     pub(super) fn read(text: &str) -> Result<Self, String> {
         if let Some(known) = MEMO.with_borrow(|memo| memo.known.get(text).cloned()) {
             return Ok(known);
@@ -45,7 +45,7 @@ impl Fields {
         Ok(fields)
     }
 
-    /// The wire form.
+    /// Returns the wire form.
     pub(super) fn text(&self) -> &str {
         &self.0.text
     }
@@ -53,7 +53,7 @@ impl Fields {
     fn remember(&self, text: &str) {
         MEMO.with_borrow_mut(|memo| {
             memo.bytes += text.len();
-            if memo.bytes > MOST_BYTES {
+            if memo.bytes > MAX_CACHED_BYTES {
                 memo.known.clear();
                 memo.bytes = text.len();
             }
@@ -105,11 +105,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_text_is_read_once_and_its_set_shared() {
+    fn equal_texts_share_one_set() {
         let text = r#"{"f:spec":{"f:replicas":{}}}"#;
         let (one, other) = (Fields::read(text).unwrap(), Fields::read(text).unwrap());
         assert!(Arc::ptr_eq(&one.0, &other.0));
-        let made = Fields::from(Set::of(&[&["spec", "replicas"]]));
+        let made = Fields::from(Set::from_field_paths(&[&["spec", "replicas"]]));
         assert!(Arc::ptr_eq(&one.0, &made.0));
         assert_eq!(made.text(), text);
         let spelled = Fields::read(r#"{ "f:spec": {"f:replicas":{}} }"#).unwrap();
@@ -119,11 +119,11 @@ mod tests {
     }
 
     #[test]
-    fn what_is_remembered_is_bounded() {
+    fn the_cache_size_is_bounded() {
         let long = "x".repeat(100_000);
         for number in 0..100 {
             Fields::read(&format!(r#"{{"f:{long}{number}":{{}}}}"#)).unwrap();
         }
-        assert!(MEMO.with_borrow(|memo| memo.known.len()) <= MOST_BYTES / 100_000);
+        assert!(MEMO.with_borrow(|memo| memo.known.len()) <= MAX_CACHED_BYTES / 100_000);
     }
 }

@@ -1,5 +1,5 @@
-//! An applied configuration over the live object: takes both, gives the object that has everything of both, the configuration's values
-//! winning. Items of lists keep the live order, or take the configuration's where it says one.
+//! Merges an applied configuration into the live object; the configuration's values take precedence. List
+//! items keep the live order unless the configuration specifies another.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -8,12 +8,12 @@ use serde_json::{Map, Value};
 use super::element::Element;
 use super::types::{Form, List, Ref, Rule};
 
-/// Merges `applied` over `live`.
+/// Merges `applied` into `live`.
 pub(super) fn merge(kind: Ref<'_>, live: &Value, applied: &Value) -> Value {
     walk(kind, Some(live), Some(applied)).unwrap_or(Value::Null)
 }
 
-/// The applied value if there is one, else the live one.
+/// Returns the applied value if present, otherwise the live one.
 fn either(live: Option<&Value>, applied: Option<&Value>) -> Option<Value> {
     applied.or(live).cloned()
 }
@@ -52,21 +52,21 @@ fn walk(kind: Ref<'_>, live: Option<&Value>, applied: Option<&Value>) -> Option<
     }
 }
 
-/// Items with their names, and those that have a name of their own by it.
+/// List items with their path elements, and the unique ones by element.
 struct Items<'v> {
     order: Vec<(Element, &'v Value)>,
-    /// Items that share their name are not merged: null stands for them.
+    /// Items with duplicate keys are not merged and map to null.
     by_name: BTreeMap<Element, &'v Value>,
 }
 
 impl<'v> Items<'v> {
-    fn of(list: &List<'_>, values: &'v [Value]) -> Self {
+    fn new(list: &List<'_>, values: &'v [Value]) -> Self {
         let mut items = Self {
             order: Vec::with_capacity(values.len()),
             by_name: BTreeMap::new(),
         };
         for value in values {
-            let Ok(element) = list.element_of(value) else {
+            let Ok(element) = list.path_element(value) else {
                 continue;
             };
             let named = items.by_name.entry(element.clone()).or_insert(value);
@@ -84,7 +84,7 @@ impl<'v> Items<'v> {
 }
 
 fn lists(list: &List<'_>, live: &[Value], applied: &[Value]) -> Vec<Value> {
-    let (live, applied) = (Items::of(list, live), Items::of(list, applied));
+    let (live, applied) = (Items::new(list, live), Items::new(list, applied));
     let mut shared: VecDeque<&Element> = applied
         .order
         .iter()
@@ -105,7 +105,7 @@ fn lists(list: &List<'_>, live: &[Value], applied: &[Value]) -> Vec<Value> {
                 next_shared = shared.pop_front();
                 continue;
             }
-            // Shared with the configuration, but its turn is another.
+            // Also in the configuration, but at another position.
             if applied.by_name.contains_key(one) && next_shared.is_some_and(|next| next != one) {
                 left.next();
                 continue;

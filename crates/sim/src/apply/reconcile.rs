@@ -1,11 +1,11 @@
-//! Owned fields after the schema has changed: takes a set written by older rules, gives it by those of now. What has become one whole
-//! is owned as one.
+//! Reconciles owned fields with a changed schema: children of a field that has become atomic are replaced by
+//! the field itself.
 
 use super::element::Element;
 use super::set::Set;
 use super::types::{Atom, Ref, Rule};
 
-/// The set as the type has it now.
+/// Returns the set according to the current type.
 pub(super) fn reconcile(kind: Ref<'_>, set: &Set) -> Set {
     let atom = kind.resolve();
     if atom.map.as_ref().is_some_and(super::types::MapOf::is_free) {
@@ -34,7 +34,7 @@ fn child<'a>(atom: &Atom<'a>, element: &Element) -> Ref<'a> {
     }
 }
 
-/// Whether parts are owned of something that has no parts any more.
+/// Returns whether the set has children of a value that is now atomic.
 fn becomes_whole(atom: &Atom<'_>, member: bool, below: Option<&Set>) -> bool {
     if member && below.is_none() {
         return false;

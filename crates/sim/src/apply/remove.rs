@@ -1,4 +1,4 @@
-//! Taking fields away: takes a value and a set of paths, gives the value without them. What is emptied is null then.
+//! Removes a set of paths from a value. Emptied values become null.
 
 use serde_json::{Map, Value};
 
@@ -6,7 +6,7 @@ use super::element::Element;
 use super::set::Set;
 use super::types::{Form, List, MapOf, Ref, Rule};
 
-/// The value without what `gone` names.
+/// Returns the value without the paths in `gone`.
 pub(super) fn remove(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
     if gone.is_empty() {
         return value.clone();
@@ -21,13 +21,15 @@ fn walk(kind: Ref<'_>, value: &Value, gone: &Set) -> Value {
     let atom = kind.resolve();
     match (atom.form(Some(value)), &atom.map, &atom.list) {
         (Form::Scalar, _, _) => value.clone(),
-        (Form::Map, Some(map), _) if !map.whole => of_map(map, value, gone),
-        (Form::List, _, Some(list)) if !matches!(list.rule, Rule::Whole) => of_list(list, value, gone),
+        (Form::Map, Some(map), _) if !map.whole => remove_from_map(map, value, gone),
+        (Form::List, _, Some(list)) if !matches!(list.rule, Rule::Whole) => {
+            remove_from_list(list, value, gone)
+        }
         _ => Value::Null,
     }
 }
 
-fn of_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
+fn remove_from_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
     let mut left = Map::new();
     for (name, child) in value.as_object().into_iter().flatten() {
         let element = Element::field(name);
@@ -46,10 +48,10 @@ fn of_map(map: &MapOf<'_>, value: &Value, gone: &Set) -> Value {
     Value::Object(left)
 }
 
-fn of_list(list: &List<'_>, value: &Value, gone: &Set) -> Value {
+fn remove_from_list(list: &List<'_>, value: &Value, gone: &Set) -> Value {
     let mut left = Vec::new();
     for item in value.as_array().into_iter().flatten() {
-        let Ok(element) = list.element_of(item) else {
+        let Ok(element) = list.path_element(item) else {
             left.push(item.clone());
             continue;
         };

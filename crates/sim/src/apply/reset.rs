@@ -1,9 +1,9 @@
-//! Fields that a write through a path never changes: takes a resource and the subresource written to, gives their paths.
+//! Reset fields: fields that a write to a resource or subresource never changes.
 
 use super::set::Set;
 use crate::resource::{Resource, Shape};
 
-/// Kinds whose status leaves the metadata alone.
+/// Kinds whose status subresource ignores metadata.
 const STATUS_WITHOUT_METADATA: [&str; 10] = [
     "apiservices",
     "devicetaintrules",
@@ -17,28 +17,30 @@ const STATUS_WITHOUT_METADATA: [&str; 10] = [
     "volumeattachments",
 ];
 
-/// The paths that nobody can own by writing here.
+/// Returns the paths that cannot be owned by a write to this subresource.
 pub(super) fn reset_fields(resource: &Resource, subresource: &str) -> Set {
     let custom = matches!(resource.shape, Shape::Custom(_));
     match (&*resource.group, &*resource.plural, subresource) {
-        ("certificates.k8s.io", "certificatesigningrequests", "") => Set::of(&[&["spec"], &["status"]]),
+        ("certificates.k8s.io", "certificatesigningrequests", "") => {
+            Set::from_field_paths(&[&["spec"], &["status"]])
+        }
         ("certificates.k8s.io", "certificatesigningrequests", "status") => {
-            Set::of(&[&["spec"], &["status", "conditions"]])
+            Set::from_field_paths(&[&["spec"], &["status", "conditions"]])
         }
         ("certificates.k8s.io", "certificatesigningrequests", "approval") => {
-            Set::of(&[&["spec"], &["status", "certificate"]])
+            Set::from_field_paths(&[&["spec"], &["status", "certificate"]])
         }
-        ("apps", "deployments", "status") => Set::of(&[&["spec"], &["metadata", "labels"]]),
-        ("", "pods", "status") => Set::of(&[
+        ("apps", "deployments", "status") => Set::from_field_paths(&[&["spec"], &["metadata", "labels"]]),
+        ("", "pods", "status") => Set::from_field_paths(&[
             &["spec"],
             &["metadata", "deletionTimestamp"],
             &["metadata", "ownerReferences"],
         ]),
         (_, plural, "status") if custom || STATUS_WITHOUT_METADATA.contains(&plural) => {
-            Set::of(&[&["spec"], &["metadata"]])
+            Set::from_field_paths(&[&["spec"], &["metadata"]])
         }
-        (_, _, "status") => Set::of(&[&["spec"]]),
-        _ if resource.subresource("status").is_some() => Set::of(&[&["status"]]),
+        (_, _, "status") => Set::from_field_paths(&[&["spec"]]),
+        _ if resource.subresource("status").is_some() => Set::from_field_paths(&[&["status"]]),
         _ => Set::default(),
     }
 }

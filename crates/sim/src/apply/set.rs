@@ -1,4 +1,4 @@
-//! Sets of field paths: takes paths, gives their union, difference and intersection, and the wire form `FieldsV1`.
+//! Sets of field paths: union, difference, intersection, and the wire form `FieldsV1`.
 
 use std::cmp::Ordering;
 
@@ -10,27 +10,27 @@ use super::types::Ref;
 /// A set of field paths as a tree.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Set {
-    /// Sorted by element. A node is there only if it is a member or holds something.
+    /// Sorted by element. A node exists only if it is a member or has children.
     nodes: Vec<Node>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Node {
     element: Element,
-    /// The element itself is in the set.
+    /// Whether the element itself is in the set.
     member: bool,
     below: Set,
 }
 
 impl Node {
-    fn holds_something(&self) -> bool {
+    fn is_used(&self) -> bool {
         self.member || !self.below.is_empty()
     }
 }
 
 impl Set {
-    /// The set of paths made of field names alone.
-    pub(super) fn of(paths: &[&[&str]]) -> Self {
+    /// Creates a set of paths that consist of field names only.
+    pub(super) fn from_field_paths(paths: &[&[&str]]) -> Self {
         let mut set = Self::default();
         for path in paths {
             set.insert_fields(path);
@@ -58,7 +58,7 @@ impl Set {
         self.nodes.get(at)
     }
 
-    /// Adds the element if `member`, and what lies below it. Cheapest when elements come in their order.
+    /// Adds the element if `member`, and its children. Fastest if elements are added in order.
     pub(super) fn add(&mut self, element: Element, member: bool, below: Self) {
         if !member && below.is_empty() {
             return;
@@ -80,19 +80,19 @@ impl Set {
             Ok(at) => {
                 if let Some(there) = self.nodes.get_mut(at) {
                     there.member |= node.member;
-                    there.below.absorb(node.below);
+                    there.below.extend(node.below);
                 }
             }
         }
     }
 
-    /// Adds what lies directly below.
+    /// Adds the element as a member.
     pub(super) fn insert(&mut self, element: Element) {
         self.add(element, true, Self::default());
     }
 
-    /// Adds everything of `other`.
-    pub(super) fn absorb(&mut self, other: Self) {
+    /// Adds all paths of `other`.
+    pub(super) fn extend(&mut self, other: Self) {
         if self.is_empty() {
             *self = other;
             return;
@@ -106,24 +106,24 @@ impl Set {
         self.nodes.is_empty()
     }
 
-    /// Whether the element itself is in the set.
+    /// Returns whether the element itself is in the set.
     pub(super) fn has(&self, element: &Element) -> bool {
         self.find(element).is_some_and(|node| node.member)
     }
 
-    /// Every element of this level, once.
+    /// Returns every element of this level, once.
     pub(super) fn elements(&self) -> impl Iterator<Item = &Element> {
         self.nodes.iter().map(|node| &node.element)
     }
 
-    /// What is in the set below `element`.
+    /// Returns the paths below `element`.
     pub(super) fn below(&self, element: &Element) -> Option<&Self> {
         self.find(element)
             .map(|node| &node.below)
             .filter(|below| !below.is_empty())
     }
 
-    /// Whether the path is in the set.
+    /// Returns whether the path is in the set.
     pub(super) fn has_path(&self, path: &[Element]) -> bool {
         match path {
             [] => false,
@@ -132,7 +132,7 @@ impl Set {
         }
     }
 
-    /// Whether everything of `other` is here too.
+    /// Returns whether the set contains all paths of `other`.
     pub(super) fn contains(&self, other: &Self) -> bool {
         other.nodes.iter().all(|node| {
             self.find(&node.element)
@@ -140,16 +140,16 @@ impl Set {
         })
     }
 
-    /// Whether the two have a path in common.
-    pub(super) fn touches(&self, other: &Self) -> bool {
+    /// Returns whether the sets have a path in common.
+    pub(super) fn intersects(&self, other: &Self) -> bool {
         pairs(self, other).any(|(here, there)| {
-            there.is_some_and(|there| (here.member && there.member) || here.below.touches(&there.below))
+            there.is_some_and(|there| (here.member && there.member) || here.below.intersects(&there.below))
         })
     }
 
     pub(super) fn union(&self, other: &Self) -> Self {
         let mut out = self.clone();
-        out.absorb(other.clone());
+        out.extend(other.clone());
         out
     }
 
@@ -163,30 +163,30 @@ impl Set {
             })
         });
         Self {
-            nodes: common.filter(Node::holds_something).collect(),
+            nodes: common.filter(Node::is_used).collect(),
         }
     }
 
-    /// What is here and not there; taking away a parent leaves its children.
+    /// Returns the paths that are not in `other`; removing a parent keeps its children.
     pub(super) fn difference(&self, other: &Self) -> Self {
         self.clone().without(other)
     }
 
-    /// What is here and not there, nor below anything that is there.
+    /// Returns the paths that are neither in `other` nor below one of its members.
     pub(super) fn difference_below(&self, other: &Self) -> Self {
         let mut left = self.clone();
-        left.take_away(other, true);
+        left.remove(other, true);
         left
     }
 
     /// Like [`Set::difference`], in place.
     pub(super) fn without(mut self, other: &Self) -> Self {
-        self.take_away(other, false);
+        self.remove(other, false);
         self
     }
 
-    /// Takes away what is there; with `children`, also what lies below it.
-    pub(super) fn take_away(&mut self, other: &Self, children: bool) {
+    /// Removes the paths in `other`; with `children`, also everything below them.
+    pub(super) fn remove(&mut self, other: &Self, children: bool) {
         if other.is_empty() {
             return;
         }
@@ -198,12 +198,12 @@ impl Set {
                 return false;
             }
             node.member &= !there.member;
-            node.below.take_away(&there.below, children);
-            node.holds_something()
+            node.below.remove(&there.below, children);
+            node.is_used()
         });
     }
 
-    /// The set with every named field on the way to a member as a member too (keys of maps and list items excepted).
+    /// Adds every named field above a member as a member (except keys of maps and list items).
     pub(super) fn with_named_fields(&self, kind: Ref<'_>) -> Self {
         let atom = kind.resolve();
         let mut out = Self::default();
@@ -223,7 +223,7 @@ impl Set {
         out
     }
 
-    /// Every path, parents before what lies below, members of a level before anything deeper.
+    /// Returns all paths, parents before children, the members of a level before deeper paths.
     pub(super) fn paths(&self) -> Vec<Vec<Element>> {
         let mut all = Vec::new();
         self.collect(&mut Vec::new(), &mut all);
@@ -243,7 +243,7 @@ impl Set {
         }
     }
 
-    /// Reads `FieldsV1`.
+    /// Parses `FieldsV1`.
     pub(super) fn parse(fields: &Value) -> Result<Self, String> {
         let Value::Object(map) = fields else {
             return Err("fields must be an object".into());
@@ -260,7 +260,7 @@ impl Set {
         Ok(set)
     }
 
-    /// Writes `FieldsV1`, keys sorted by their text.
+    /// Writes `FieldsV1` with sorted keys.
     pub(super) fn write(&self, out: &mut String) {
         self.write_level(false, out);
     }
@@ -284,7 +284,7 @@ impl Set {
             .iter()
             .all(|node| matches!(node.element, Element::Field(_)))
         {
-            // Fields are sorted already: by far the commonest level.
+            // Field names are already sorted, which is the most common case.
             let mut name = String::with_capacity(64);
             for node in &self.nodes {
                 name.clear();
@@ -317,7 +317,7 @@ fn write_key(name: &str, out: &mut String) {
     }
 }
 
-/// The nodes of one set, each with its like in the other.
+/// Pairs the nodes of one set with those of the other by element.
 fn pairs<'a>(one: &'a Set, other: &'a Set) -> impl Iterator<Item = (&'a Node, Option<&'a Node>)> {
     let mut rest = other.nodes.as_slice();
     one.nodes.iter().map(move |node| {
@@ -348,7 +348,7 @@ mod tests {
     }
 
     #[test]
-    fn the_wire_form_comes_back_as_it_went() {
+    fn the_wire_form_round_trips() {
         let fields = json!({
             "f:metadata": {"f:labels": {".": {}, "f:app": {}, "f:a\"b": {}}},
             "f:spec": {"f:ports": {"k:{\"port\":80,\"protocol\":\"TCP\"}": {".": {}, "f:port": {}}}, "f:tags": {"v:\"a\"": {}, "i:0": {}}},
@@ -374,7 +374,7 @@ mod tests {
     }
 
     #[test]
-    fn forms_of_the_future_are_dropped_and_nonsense_is_refused() {
+    fn future_forms_are_dropped_and_invalid_ones_rejected() {
         assert_eq!(set(&json!({"f:a": {}, "z:b": {}})), set(&json!({"f:a": {}})));
         assert_eq!(Set::parse(&json!({"a": {}})), Err("missing colon: a".into()));
         assert!(Set::parse(&json!({"k:[]": {}})).is_err());
@@ -383,7 +383,7 @@ mod tests {
     }
 
     #[test]
-    fn taking_away_a_parent_leaves_its_children_unless_told() {
+    fn removing_a_parent_keeps_its_children_by_default() {
         let all = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
         let parent = set(&json!({"f:a": {}}));
         assert_eq!(
@@ -397,12 +397,12 @@ mod tests {
     }
 
     #[test]
-    fn sets_are_compared_without_making_new_ones() {
+    fn sets_are_compared_without_allocation() {
         let all = set(&json!({"f:a": {".": {}, "f:b": {}}, "f:c": {}}));
         let check = |fields: Value, contained: bool, touched: bool| {
             assert_eq!(all.contains(&set(&fields)), contained, "{fields}");
-            assert_eq!(all.touches(&set(&fields)), touched, "{fields}");
-            assert_eq!(set(&fields).touches(&all), touched, "{fields}");
+            assert_eq!(all.intersects(&set(&fields)), touched, "{fields}");
+            assert_eq!(set(&fields).intersects(&all), touched, "{fields}");
         };
         check(json!({"f:a": {}}), true, true);
         check(json!({"f:a": {"f:b": {}}}), true, true);

@@ -1,5 +1,5 @@
-//! What server-side apply must know of a type: takes a Go type of the table or a node of a custom schema, gives whether it may be a
-//! scalar, a list or a map, and by which rule its parts are owned.
+//! Types for server-side apply: whether a Go type or a custom schema node is a scalar, a list or a map, and
+//! how its parts are owned.
 
 use std::borrow::Cow;
 
@@ -9,20 +9,20 @@ use super::element::{Element, Leaf, Name};
 use crate::resource::{Resource, Shape};
 use crate::schema::{Field, ListKind, Schema, Type, TypeId};
 
-/// A type, not yet looked at.
+/// An unresolved type.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Ref<'a> {
-    /// A type of the table, with the rules of the field that has it.
+    /// A Go type with the rules of its field.
     Go(&'static Schema, &'static Type, Option<&'static Field>),
-    /// A struct of the table.
+    /// A Go struct.
     Struct(&'static Schema, TypeId),
     /// A node of a custom schema.
     Custom(&'static Schema, Node<'a>),
-    /// Whatever it turns out to be: maps by key, lists as a whole.
+    /// Any type: maps are owned by key, lists as a whole.
     Deduced,
-    /// Whatever it turns out to be, as a whole.
+    /// Any type, owned as a whole.
     Whole,
-    /// No type: the schema does not allow anything here.
+    /// No type: the schema allows no value.
     Nothing,
 }
 
@@ -30,13 +30,13 @@ pub(super) enum Ref<'a> {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Node<'a> {
     schema: &'a Value,
-    /// An object with `apiVersion`, `kind` and `metadata` of its own.
+    /// An object with its own `apiVersion`, `kind` and `metadata`.
     object: bool,
-    /// Unknown fields are kept here and below.
+    /// Unknown fields are preserved here and below.
     preserve: bool,
 }
 
-/// A type, looked at.
+/// A resolved type.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Atom<'a> {
     pub scalar: Option<Scalar>,
@@ -44,7 +44,7 @@ pub(super) struct Atom<'a> {
     pub map: Option<MapOf<'a>>,
 }
 
-/// Which scalars a type takes.
+/// The allowed scalars of a type.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Scalar {
     Text,
@@ -53,14 +53,14 @@ pub(super) enum Scalar {
     Any,
 }
 
-/// A list and its rule.
+/// A list type and its merge rule.
 #[derive(Clone, Debug)]
 pub(super) struct List<'a> {
     pub rule: Rule<'a>,
     pub element: Ref<'a>,
 }
 
-/// How a list is owned.
+/// The merge rule of a list.
 #[derive(Clone, Debug)]
 pub(super) enum Rule<'a> {
     Whole,
@@ -68,7 +68,7 @@ pub(super) enum Rule<'a> {
     Keys(Keys<'a>),
 }
 
-/// The names of the fields by which items are told apart.
+/// The key fields of an associative list.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Keys<'a> {
     Go(&'static [Box<str>]),
@@ -88,7 +88,7 @@ impl Keys<'_> {
     }
 }
 
-/// A map or struct and its rule.
+/// A map or struct type and its merge rule.
 #[derive(Clone, Debug)]
 pub(super) struct MapOf<'a> {
     pub whole: bool,
@@ -103,7 +103,7 @@ enum Fields<'a> {
     Custom(&'static Schema, Option<&'a Map<String, Value>>, Node<'a>),
 }
 
-/// Which of its possible forms a value has.
+/// The kind of a value among those its type allows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Form {
     Map,
@@ -115,8 +115,8 @@ pub(super) enum Form {
 static TEXT: Type = Type::Text(None);
 
 impl<'a> Ref<'a> {
-    /// The type of a resource's objects.
-    pub(super) fn of(schema: &'static Schema, resource: &'a Resource) -> Self {
+    /// Returns the type of a resource's objects.
+    pub(super) fn for_resource(schema: &'static Schema, resource: &'a Resource) -> Self {
         match &resource.shape {
             Shape::Builtin(Some(id)) => Self::Struct(schema, *id),
             Shape::Custom(custom) if custom.schema.is_object() => Self::Custom(
@@ -133,8 +133,8 @@ impl<'a> Ref<'a> {
 
     pub(super) fn resolve(self) -> Atom<'a> {
         match self {
-            Self::Go(schema, kind, rules) => of_go(schema, kind, rules),
-            Self::Struct(schema, id) => of_struct(schema, id, false),
+            Self::Go(schema, kind, rules) => resolve_go_type(schema, kind, rules),
+            Self::Struct(schema, id) => resolve_struct(schema, id, false),
             Self::Custom(schema, node) => node.resolve(schema),
             Self::Deduced => anything(false),
             Self::Whole => anything(true),
@@ -147,9 +147,9 @@ impl<'a> Ref<'a> {
     }
 }
 
-fn scalar<'a>(sort: Scalar) -> Atom<'a> {
+fn scalar<'a>(kind: Scalar) -> Atom<'a> {
     Atom {
-        scalar: Some(sort),
+        scalar: Some(kind),
         ..Atom::default()
     }
 }
@@ -170,14 +170,18 @@ fn anything<'a>(whole: bool) -> Atom<'a> {
     }
 }
 
-fn of_go<'a>(schema: &'static Schema, kind: &'static Type, rules: Option<&'static Field>) -> Atom<'a> {
+fn resolve_go_type<'a>(
+    schema: &'static Schema,
+    kind: &'static Type,
+    rules: Option<&'static Field>,
+) -> Atom<'a> {
     match kind {
         Type::Text(_) | Type::Bytes | Type::Duration => scalar(Scalar::Text),
         Type::Time | Type::MicroTime => scalar(Scalar::Any),
         Type::Int(_) | Type::Float => scalar(Scalar::Number),
         Type::Bool => scalar(Scalar::Bool),
         Type::Quantity | Type::IntOrString | Type::Any => anything(false),
-        Type::Pointer(inner) => of_go(schema, inner, rules),
+        Type::Pointer(inner) => resolve_go_type(schema, inner, rules),
         Type::List(item) => Atom {
             list: Some(List {
                 rule: match rules.map(|field| &field.list) {
@@ -197,16 +201,16 @@ fn of_go<'a>(schema: &'static Schema, kind: &'static Type, rules: Option<&'stati
             }),
             ..Atom::default()
         },
-        Type::Struct(id) => of_struct(schema, *id, rules.is_some_and(|field| field.atomic_map)),
+        Type::Struct(id) => resolve_struct(schema, *id, rules.is_some_and(|field| field.atomic_map)),
     }
 }
 
-fn of_struct<'a>(schema: &'static Schema, id: TypeId, whole: bool) -> Atom<'a> {
+fn resolve_struct<'a>(schema: &'static Schema, id: TypeId, whole: bool) -> Atom<'a> {
     let found = schema.get(id);
     Atom {
         map: Some(MapOf {
             whole: whole || found.atomic,
-            // A struct without fields is a free-form object to the published schema.
+            // The published schema has a struct without fields as a free-form object.
             element: if found.fields.is_empty() {
                 Ref::Deduced
             } else {
@@ -299,7 +303,7 @@ impl<'a> Node<'a> {
 }
 
 impl<'a> MapOf<'a> {
-    /// The type of a named field.
+    /// Returns the type of a named field.
     pub(super) fn field(&self, name: &str) -> Option<Ref<'a>> {
         match self.fields {
             Fields::None => None,
@@ -322,7 +326,7 @@ impl<'a> MapOf<'a> {
         }
     }
 
-    /// The path's step to whatever is called `name`, and its type.
+    /// Returns the path element and the type of the field `name`.
     pub(super) fn step(&self, name: &str) -> (Element, Ref<'a>) {
         if let Fields::Struct(schema, id) = self.fields
             && let Some(field) = schema.field(id, name)
@@ -333,12 +337,12 @@ impl<'a> MapOf<'a> {
         (Element::field(name), self.child(name))
     }
 
-    /// The type of whatever is called `name`.
+    /// Returns the type of the field `name`.
     pub(super) fn child(&self, name: &str) -> Ref<'a> {
         self.field(name).unwrap_or(self.element)
     }
 
-    /// Whether it has no named fields and takes anything.
+    /// Returns whether any field is allowed and none is named.
     pub(super) fn is_free(&self) -> bool {
         let unnamed = match self.fields {
             Fields::None => true,
@@ -348,7 +352,7 @@ impl<'a> MapOf<'a> {
         unnamed && matches!(self.element, Ref::Deduced)
     }
 
-    /// What a key field counts as when it is left out.
+    /// Returns the default of a key field.
     fn key_default(&self, name: &str) -> Option<Value> {
         match self.fields {
             Fields::None => None,
@@ -356,7 +360,7 @@ impl<'a> MapOf<'a> {
             Fields::Struct(schema, id) => {
                 let field = schema.field(id, name)?;
                 match &field.kind {
-                    Type::Text(Some(sort)) if &**sort == "v1.Protocol" => Some("TCP".into()),
+                    Type::Text(Some(kind)) if &**kind == "v1.Protocol" => Some("TCP".into()),
                     Type::Text(_) if !field.omit_empty => Some("".into()),
                     Type::Int(_) if !field.omit_empty => Some(0.into()),
                     _ => None,
@@ -367,8 +371,8 @@ impl<'a> MapOf<'a> {
 }
 
 impl List<'_> {
-    /// How an item of the list is called in paths.
-    pub(super) fn element_of(&self, item: &Value) -> Result<Element, String> {
+    /// Returns the path element of a list item.
+    pub(super) fn path_element(&self, item: &Value) -> Result<Element, String> {
         let keys = match &self.rule {
             Rule::Whole => return Err("invalid indexing of non-associative list".into()),
             Rule::Set => return set_element(item),
@@ -412,7 +416,7 @@ fn set_element(item: &Value) -> Result<Element, String> {
 }
 
 impl Atom<'_> {
-    /// The form in which a value is to be read.
+    /// Returns the kind of a value.
     pub(super) fn form(&self, value: Option<&Value>) -> Form {
         match value {
             Some(Value::Number(_) | Value::String(_) | Value::Bool(_)) if self.scalar.is_some() => {

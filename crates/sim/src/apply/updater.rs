@@ -1,5 +1,4 @@
-//! Ownership after a write: takes the live object, the new or applied one and who owns what, gives who owns what then, and for an
-//! apply the object itself.
+//! Updates field ownership after a write, and merges an applied configuration.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -8,7 +7,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::compare::{Difference, compare};
-use super::element::{Element, same};
+use super::element::{Element, equal};
 use super::fields::fields_of;
 use super::managed::{Entry, Managed, Manager};
 use super::merge::merge;
@@ -20,7 +19,7 @@ use crate::convert;
 use crate::resource::{Resource, Shape};
 use crate::state::State;
 
-/// A field that somebody else owns and the applied configuration would change.
+/// A field owned by another manager that the applied configuration would change.
 #[derive(Clone, Debug)]
 pub(super) struct Conflict {
     pub manager: Manager,
@@ -28,21 +27,21 @@ pub(super) struct Conflict {
 }
 
 impl Conflict {
-    /// `.spec.replicas`.
+    /// Returns the field path, such as `.spec.replicas`.
     pub(super) fn field(&self) -> String {
         self.path.iter().map(ToString::to_string).collect()
     }
 }
 
-/// What a write needs to know about its resource.
+/// The resource of a write.
 pub(super) struct Updater<'a> {
     pub state: &'a State,
     pub resource: &'a Resource,
-    /// Fields that a write through this path never changes, whatever it says.
+    /// Fields that a write to this subresource never changes.
     pub reset: Set,
 }
 
-/// The object to be, if it differs from the live one, and who owns what in it.
+/// The new object, if it differs from the live one, and its managers.
 pub(super) struct Applied {
     pub object: Option<Value>,
     pub owners: Managed,
@@ -50,10 +49,10 @@ pub(super) struct Applied {
 
 impl Updater<'_> {
     fn kind(&self) -> Ref<'_> {
-        Ref::of(self.state.schema, self.resource)
+        Ref::for_resource(self.state.schema, self.resource)
     }
 
-    /// What an update changed belongs to nobody but `writer` any more; gives what differs.
+    /// Assigns the changes of an update to `writer` alone and returns them.
     pub(super) fn update(
         &self,
         live: &Value,
@@ -62,13 +61,14 @@ impl Updater<'_> {
         writer: &Manager,
     ) -> Difference {
         self.reconcile(owners);
-        self.settle(live, new, owners, Some(writer), true)
+        self.transfer_ownership(live, new, owners, Some(writer), true)
             .unwrap_or_default()
     }
 
-    /// Brings what is owned in line with the schemas of now; versions no longer served own nothing.
+    /// Reconciles owned fields with the current schemas; fields of versions that are no longer served are
+    /// dropped.
     fn reconcile(&self, owners: &mut Managed) {
-        // The schemas of builtin kinds never change.
+        // The schemas of built-in kinds never change.
         if matches!(self.resource.shape, Shape::Builtin(_)) {
             return;
         }
@@ -76,14 +76,14 @@ impl Updater<'_> {
             .0
             .retain(|_, entry| match self.version(&entry.api_version) {
                 Some(version) => {
-                    entry.set = reconcile(Ref::of(self.state.schema, &version), &entry.set).into();
+                    entry.set = reconcile(Ref::for_resource(self.state.schema, &version), &entry.set).into();
                     true
                 }
                 None => false,
             });
     }
 
-    /// Merges a configuration over the live object in the name of `manager`.
+    /// Merges a configuration into the live object on behalf of `manager`.
     pub(super) fn apply(
         &self,
         live: &Value,
@@ -100,7 +100,7 @@ impl Updater<'_> {
             set: fields_of(kind, config).difference_below(&self.reset).into(),
             time: owners.0.get(manager).and_then(|last| last.time.clone()),
         };
-        // Nothing of what was applied last time is given up: by far the commonest case.
+        // No field of the previous apply is dropped: the most common case.
         let keeps_all = |last: &Entry| last.api_version == entry.api_version && entry.set.contains(&last.set);
         let given_up = owners.0.get(manager).filter(|last| !keeps_all(last)).cloned();
         owners.0.insert(manager.clone(), entry);
@@ -108,15 +108,16 @@ impl Updater<'_> {
             Some(last) if !last.set.is_empty() => self.prune(merged, &owners, last),
             _ => merged,
         };
-        self.settle(live, &new, &mut owners, Some(manager), force)?;
+        self.transfer_ownership(live, &new, &mut owners, Some(manager), force)?;
         Ok(Applied {
-            object: (!same(live, &new)).then_some(new),
+            object: (!equal(live, &new)).then_some(new),
             owners,
         })
     }
 
-    /// Takes changed and removed fields from everybody but `writer`; without `force`, owners of changed ones object.
-    fn settle(
+    /// Removes changed and removed fields from all managers except `writer`; without `force`, owners of
+    /// changed fields conflict.
+    fn transfer_ownership(
         &self,
         live: &Value,
         new: &Value,
@@ -140,7 +141,7 @@ impl Updater<'_> {
                     .or_insert_with(|| self.compare_in(&entry.api_version, live, new))
                     .as_ref()
             };
-            // A version that is no longer served owns nothing.
+            // Versions that are no longer served own nothing.
             let Some(found) = found else {
                 entry.set = Set::default().into();
                 continue;
@@ -153,7 +154,7 @@ impl Updater<'_> {
                 }));
             }
             let lost = [&found.changed, &found.added, &found.removed];
-            if lost.iter().any(|lost| entry.set.touches(lost)) {
+            if lost.iter().any(|lost| entry.set.intersects(lost)) {
                 let left = lost
                     .iter()
                     .fold(Set::clone(&entry.set), |left, lost| left.without(lost));
@@ -169,19 +170,19 @@ impl Updater<'_> {
 
     fn compare_in(&self, api_version: &str, live: &Value, new: &Value) -> Option<Difference> {
         let there = self.version(api_version)?;
-        let kind = Ref::of(self.state.schema, &there);
+        let kind = Ref::for_resource(self.state.schema, &there);
         let (live, new) = (self.convert(live, &there), self.convert(new, &there));
         Some(compare(kind, &live, &new).without(&self.reset))
     }
 
-    /// The resource in another of its versions.
+    /// Returns the resource in another version.
     fn version(&self, api_version: &str) -> Option<Arc<Resource>> {
         let mut all = self.state.resources.iter();
         all.find(|other| other.table == self.resource.table && other.api_version() == api_version)
             .cloned()
     }
 
-    /// A value in whatever version it says it is of, in the version of `to`.
+    /// Converts a value from its own version to that of `to`.
     fn convert<'v>(&self, value: &'v Value, to: &Resource) -> Cow<'v, Value> {
         let at = crate::tree::text(value, &["apiVersion"]);
         if at.is_empty() || at == to.api_version() {
@@ -193,18 +194,18 @@ impl Updater<'_> {
         Cow::Owned(convert::from_stored(to, convert::to_stored(&from, value.clone())))
     }
 
-    /// Takes away what the manager applied last time, does not apply now, and nobody else owns.
+    /// Removes fields that the manager applied before, does not apply now, and no other manager owns.
     fn prune(&self, merged: Value, owners: &Managed, last: &Entry) -> Value {
         let Some(at) = self.version(&last.api_version) else {
             return merged;
         };
-        let kind = Ref::of(self.state.schema, &at);
+        let kind = Ref::for_resource(self.state.schema, &at);
         let merged = self.convert(&merged, &at).into_owned();
         let last = last.set.with_named_fields(kind);
         let pruned = remove(kind, &merged, &last);
         let pruned = self.add_back_owned(&merged, pruned, owners, &at);
         let pruned = self.convert(&pruned, &at);
-        // What others updated or nobody owns was not the manager's to take away.
+        // Fields that other managers updated or that are not owned are kept.
         let had = fields_of(kind, &merged).with_named_fields(kind);
         let has = fields_of(kind, &pruned).with_named_fields(kind);
         let pruned = remove(kind, &merged, &had.difference(&has).intersection(&last));
@@ -224,7 +225,7 @@ impl Updater<'_> {
             .into_iter()
             .filter_map(|(version, set)| Some((self.version(version)?, set)))
             .fold(pruned, |pruned, (version, set)| {
-                let kind = Ref::of(self.state.schema, &version);
+                let kind = Ref::for_resource(self.state.schema, &version);
                 let (merged, pruned) = (self.convert(merged, &version), self.convert(&pruned, &version));
                 let had = fields_of(kind, &merged).with_named_fields(kind);
                 let has = fields_of(kind, &pruned).with_named_fields(kind);

@@ -1,4 +1,4 @@
-//! Roles made of roles: takes cluster roles with an `aggregationRule`, gives them the rules of those their selectors name.
+//! Aggregated cluster roles: copies the rules of the selected roles into roles with an `aggregationRule`.
 
 use serde_json::{Value, json};
 
@@ -12,7 +12,7 @@ use crate::{apply, tree};
 
 const MANAGER: &str = "clusterrole-aggregation-controller";
 
-/// Keeps aggregated cluster roles up to date.
+/// The controller that updates aggregated cluster roles.
 #[derive(Debug, Default)]
 pub struct Aggregation {
     seen: u64,
@@ -37,8 +37,10 @@ impl Controller for Aggregation {
             .all(CLUSTER_ROLES)
             .map(|object| object.value())
             .collect();
-        let outdated: Vec<(String, Vec<Value>)> =
-            roles.iter().filter_map(|role| gathered(role, &roles)).collect();
+        let outdated: Vec<(String, Vec<Value>)> = roles
+            .iter()
+            .filter_map(|role| aggregate_rules(role, &roles))
+            .collect();
         let busy = !outdated.is_empty();
         for (name, rules) in outdated {
             set_rules(state, &name, &rules);
@@ -47,8 +49,8 @@ impl Controller for Aggregation {
     }
 }
 
-/// The name of an aggregated role and the rules it lacks or has too many of; `None` when all is well.
-fn gathered(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
+/// Returns the name and the expected rules of an aggregated role, or `None` if it is up to date.
+fn aggregate_rules(one: &Value, roles: &[Value]) -> Option<(String, Vec<Value>)> {
     tree::get(one, &["aggregationRule"]).filter(|rule| !rule.is_null())?;
     let name = tree::text(one, &["metadata", "name"]);
     let mut all: Vec<Value> = Vec::new();

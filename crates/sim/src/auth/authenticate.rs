@@ -1,23 +1,24 @@
-//! Who is calling: takes the headers of a request and a verified client certificate, gives the user. Knows nothing of rights.
+//! Authentication: identifies the user by request headers and a verified client certificate.
 
 use std::collections::HashMap;
 
 use http::HeaderMap;
 
-use super::{TokenError, User, token, user_of_certificate};
+use super::{TokenError, User, token, user_from_certificate};
 use crate::cluster::Cluster;
 use crate::random::Random;
 use crate::state::State;
 use crate::status::{Result, Status};
 
-/// Whom a cluster recognises.
+/// The credentials that a cluster accepts.
 #[derive(Debug)]
 pub struct Credentials {
     /// Static bearer tokens.
     pub tokens: HashMap<String, User>,
-    /// Signs service account tokens. Follows from the seed at first: a server that strangers can reach sets one of its own.
+    /// Signing key of service account tokens. Derived from the seed; a server that is reachable over the
+    /// network replaces it.
     pub key: Vec<u8>,
-    /// Whether those who say nothing of themselves are let in as `system:anonymous`.
+    /// Whether requests without credentials are accepted as `system:anonymous`.
     pub anonymous: bool,
 }
 
@@ -32,7 +33,7 @@ impl Default for Credentials {
 }
 
 impl Credentials {
-    /// Those of a cluster that starts from `seed`.
+    /// Creates the credentials of a cluster with this seed.
     #[must_use]
     pub fn from_seed(seed: u64) -> Self {
         let mut random = Random::new(!seed);
@@ -44,21 +45,21 @@ impl Credentials {
     }
 }
 
-/// Finds out who calls a cluster; for whoever serves it over a network.
+/// Authenticates the requests of a cluster; used by servers.
 #[derive(Clone, Debug)]
 pub struct Authenticator(Cluster);
 
 impl Authenticator {
-    /// One for `cluster`, by the [`Credentials`] in its state.
+    /// Creates an authenticator that uses the [`Credentials`] of `cluster`.
     #[must_use]
     pub fn new(cluster: &Cluster) -> Self {
         Self(cluster.clone())
     }
 
-    /// The user who sent `headers` over a connection with this certificate (DER, verified by the caller against its own authority).
-    /// Impersonation is not decided here: the connection does that with the same headers.
+    /// Returns the user that sent `headers` over a connection with this certificate (DER, verified by the
+    /// caller). Impersonation is evaluated later, when the request is handled.
     pub fn authenticate(&self, headers: &HeaderMap, certificate: Option<&[u8]>) -> Result<User> {
-        if let Some(user) = certificate.and_then(user_of_certificate) {
+        if let Some(user) = certificate.and_then(user_from_certificate) {
             return Ok(user);
         }
         match bearer(headers) {
@@ -73,7 +74,7 @@ impl Authenticator {
     }
 }
 
-/// The token of an `Authorization` header.
+/// Returns the token of an `Authorization` header.
 fn bearer(headers: &HeaderMap) -> Option<&str> {
     let text = headers.get(http::header::AUTHORIZATION)?.to_str().ok()?.trim();
     let (scheme, token) = text.split_once(' ')?;
@@ -81,7 +82,7 @@ fn bearer(headers: &HeaderMap) -> Option<&str> {
     (scheme.eq_ignore_ascii_case("bearer") && !token.is_empty()).then_some(token)
 }
 
-/// The user of a bearer token, and for which of `audiences` it is good.
+/// Returns the user of a bearer token and the `audiences` it is valid for.
 pub(crate) fn authenticate_token(
     state: &State,
     text: &str,

@@ -1,5 +1,5 @@
-//! The roles every cluster starts with: takes the table `bootstrap.txt`, gives the objects, made once per process and copied into each
-//! new cluster.
+//! Default roles and bindings: built once per process from the table `bootstrap.txt` and copied into each new
+//! cluster.
 
 use std::sync::OnceLock;
 
@@ -14,10 +14,10 @@ use crate::tree;
 const TABLE: &str = include_str!("bootstrap.txt");
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Gives a new cluster its roles and bindings.
+/// Creates the default roles and bindings of a new cluster.
 pub(crate) fn bootstrap(state: &mut State) {
     let now = state.now().rfc3339();
-    // A line of chance of their own: more roles in a later version shall not change the names that others draw.
+    // A separate random sequence: additional roles in a later version must not change other generated names.
     let mut random = Random::new(state.options.seed.rotate_left(32));
     for (plural, prepared) in prepared() {
         let Some(resource) = state.resources.preferred(GROUP, plural).cloned() else {
@@ -36,13 +36,13 @@ pub(crate) fn bootstrap(state: &mut State) {
     }
 }
 
-/// The finished objects with their plurals; another cluster's identity is still in them.
+/// Returns the finished objects with their plurals. Their uids and times are replaced per cluster.
 fn prepared() -> &'static [(&'static str, Value)] {
     static PREPARED: OnceLock<Vec<(&'static str, Value)>> = OnceLock::new();
     PREPARED.get_or_init(prepare)
 }
 
-/// Makes them by the rules, in a cluster of their own.
+/// Creates the objects through the API of a temporary cluster.
 fn prepare() -> Vec<(&'static str, Value)> {
     let mut state = State::new(Options {
         trace: false,
@@ -62,7 +62,7 @@ fn prepare() -> Vec<(&'static str, Value)> {
         controllers::make(&mut state, GROUP, plural, &namespace, value);
     }
     let mut aggregation = Aggregation::default();
-    // Roles gather from roles that gather: three deep.
+    // Aggregated roles can aggregate aggregated roles: three levels.
     for _ in 0..4 {
         aggregation.step(&mut state);
     }
@@ -98,7 +98,7 @@ fn parse(table: &str) -> Vec<(&'static str, Value)> {
     objects
 }
 
-/// The first line of a block.
+/// Parses the first line of a block.
 fn head(line: &str) -> (&'static str, Value) {
     let words: Vec<&str> = line.split(' ').collect();
     let is_role = words.first() == Some(&"role");
@@ -135,7 +135,7 @@ fn head(line: &str) -> (&'static str, Value) {
     (plural, value)
 }
 
-/// A rule or a subject, and the list it belongs to.
+/// Parses a rule or a subject, and returns the list it belongs to.
 fn below(line: &str) -> (&'static str, Value) {
     let words: Vec<&str> = line.split_whitespace().collect();
     let list = |text: &str| -> Vec<String> {
@@ -172,7 +172,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_block_becomes_an_object_and_the_great_roles_gather() {
+    fn every_block_becomes_an_object_and_default_roles_are_aggregated() {
         let objects = prepared();
         assert_eq!(
             objects.len(),

@@ -1,5 +1,5 @@
-//! Client certificates: takes the DER of one that was verified already, gives the user its subject names: common name and
-//! organisations.
+//! Client certificates: reads the user (common name and organizations) from the DER of a verified
+//! certificate.
 
 use std::fmt::Write as _;
 
@@ -7,19 +7,20 @@ use sha2::{Digest as _, Sha256};
 
 use super::User;
 
-/// DER tags in the order in which they are met.
+/// DER tags in order of occurrence.
 const SEQUENCE: u8 = 0x30;
 const SET: u8 = 0x31;
 const EXPLICIT_VERSION: u8 = 0xA0;
 const OBJECT_ID: u8 = 0x06;
 const COMMON_NAME: [u8; 3] = [0x55, 0x04, 0x03];
 const ORGANIZATION: [u8; 3] = [0x55, 0x04, 0x0A];
-/// 1.3.6.1.4.1.57683.2, under which Kubernetes keeps a user's uid.
+/// 1.3.6.1.4.1.57683.2, the object identifier that Kubernetes uses for a user's uid.
 const UID: [u8; 9] = [0x2B, 0x06, 0x01, 0x04, 0x01, 0x83, 0xC2, 0x53, 0x02];
 
-/// The user of a certificate: its common name, in the groups its organisations name; `None` when it names nobody.
+/// Returns the user of a certificate: its common name, in the groups of its organizations; `None` without a
+/// common name.
 #[must_use]
-pub fn user_of_certificate(der: &[u8]) -> Option<User> {
+pub fn user_from_certificate(der: &[u8]) -> Option<User> {
     let (mut name, mut groups, mut uids) = (String::new(), Vec::new(), Vec::new());
     for (oid, text) in subject(der)? {
         match oid {
@@ -39,7 +40,7 @@ pub fn user_of_certificate(der: &[u8]) -> Option<User> {
     Some(user)
 }
 
-/// Under which the user's extras name the certificate.
+/// Key of the certificate's fingerprint in the user's extra attributes.
 const CREDENTIAL: &str = "authentication.kubernetes.io/credential-id";
 
 fn identifier(der: &[u8]) -> String {
@@ -51,7 +52,7 @@ fn identifier(der: &[u8]) -> String {
     format!("X509SHA256={hex}")
 }
 
-/// The attributes of the subject, in order.
+/// Returns the attributes of the subject, in order.
 fn subject(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
     let (certificate, _) = expect(der, SEQUENCE)?;
     let (signed, _) = expect(certificate, SEQUENCE)?;
@@ -59,7 +60,7 @@ fn subject(der: &[u8]) -> Option<Vec<(&[u8], String)>> {
     if rest.first() == Some(&EXPLICIT_VERSION) {
         rest = element(rest)?.2;
     }
-    // Serial number, signature algorithm, issuer and validity come before the subject.
+    // Serial number, signature algorithm, issuer and validity precede the subject.
     for _ in 0..4 {
         rest = element(rest)?.2;
     }
@@ -85,7 +86,7 @@ fn expect(der: &[u8], tag: u8) -> Option<(&[u8], &[u8])> {
         .map(|(_, content, rest)| (content, rest))
 }
 
-/// Tag, content, and what comes after.
+/// Splits off the first element: tag, content, and remaining bytes.
 fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
     let (tag, rest) = der.split_first()?;
     let (first, rest) = rest.split_first()?;
@@ -104,7 +105,7 @@ fn element(der: &[u8]) -> Option<(u8, &[u8], &[u8])> {
 mod tests {
     use super::*;
 
-    /// One element of at most 65535 bytes.
+    /// Encodes one element of at most 65535 bytes.
     fn der(tag: u8, parts: &[&[u8]]) -> Vec<u8> {
         let content = parts.concat();
         let [high, low] = u16::try_from(content.len()).unwrap().to_be_bytes();
@@ -134,7 +135,7 @@ mod tests {
     }
 
     fn check(names: &[(&[u8], &str)], expected: Option<(&str, &[&str], &str)>) {
-        let user = user_of_certificate(&certificate(names));
+        let user = user_from_certificate(&certificate(names));
         let found = user.as_ref().map(|user| {
             let groups: Vec<&str> = user.groups.iter().map(String::as_str).collect();
             (user.name.as_str(), groups, user.uid.as_str())
@@ -159,7 +160,7 @@ mod tests {
             ],
             Some(("ann", &["a", "b", "system:authenticated"], "7")),
         );
-        // As in Go the last one counts.
+        // As in Go, the last one counts.
         check(
             &[(&COMMON_NAME, "ann"), (&COMMON_NAME, "bob")],
             Some(("bob", &["system:authenticated"], "")),
@@ -172,22 +173,22 @@ mod tests {
     }
 
     #[test]
-    fn the_certificate_is_named_by_its_sum() {
+    fn the_credential_id_is_the_certificate_fingerprint() {
         let der = certificate(&[(&COMMON_NAME, "ann")]);
-        let user = user_of_certificate(&der).unwrap();
+        let user = user_from_certificate(&der).unwrap();
         let named = user.extra.get(CREDENTIAL).unwrap();
         assert_eq!(named, &[identifier(&der)]);
-        // The sum of nothing is known.
+        // The SHA-256 of the empty input is well known.
         let nothing = "X509SHA256=e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855";
         assert_eq!(identifier(b""), nothing);
     }
 
     #[test]
-    fn hostile_bytes_name_nobody() {
+    fn malformed_certificates_have_no_user() {
         let good = certificate(&[(&ORGANIZATION, "a"), (&COMMON_NAME, "ann")]);
         for end in 0..good.len() {
             assert_eq!(
-                user_of_certificate(good.get(..end).unwrap()),
+                user_from_certificate(good.get(..end).unwrap()),
                 None,
                 "cut at {end}"
             );
@@ -196,25 +197,25 @@ mod tests {
             for value in [0x00, 0x30, 0x7F, 0x80, 0x84, 0x88, 0xFF] {
                 let mut bad = good.clone();
                 bad[at] = value;
-                // Whatever it says, it says it without a panic.
-                let _ = user_of_certificate(&bad);
+                // Truncated or modified input must not panic.
+                let _ = user_from_certificate(&bad);
             }
         }
         let huge = [&[SEQUENCE, 0x88][..], &[0xFF; 8], &good].concat();
-        assert_eq!(user_of_certificate(&huge), None);
+        assert_eq!(user_from_certificate(&huge), None);
         let wide = [&[SEQUENCE, 0xFF][..], &[0xFF; 127], &good].concat();
-        assert_eq!(user_of_certificate(&wide), None);
+        assert_eq!(user_from_certificate(&wide), None);
         assert_eq!(
-            user_of_certificate(&[SEQUENCE, 0x80]),
+            user_from_certificate(&[SEQUENCE, 0x80]),
             None,
             "no indefinite lengths"
         );
         let deep = [SEQUENCE, 0x80].repeat(100_000);
-        assert_eq!(user_of_certificate(&deep), None);
+        assert_eq!(user_from_certificate(&deep), None);
         let nested = (0..10_000).fold(Vec::new(), |inner: Vec<u8>, _| {
             let [high, low] = u16::try_from(inner.len()).unwrap_or(u16::MAX).to_be_bytes();
             [&[SEQUENCE, 0x82, high, low][..], &inner].concat()
         });
-        assert_eq!(user_of_certificate(&nested), None);
+        assert_eq!(user_from_certificate(&nested), None);
     }
 }

@@ -1,9 +1,9 @@
-//! Nobody grants what they do not have: takes a role or binding about to be written, gives leave or the refusal.
+//! Privilege escalation check: users may only grant permissions that they have.
 
 use serde_json::Value;
 
 use super::rule::{self, Rule};
-use super::{Attempt, User};
+use super::{Attributes, User};
 use crate::context::Context;
 use crate::state::State;
 use crate::status::{Result, Status};
@@ -12,7 +12,8 @@ use crate::write::Target;
 
 const GROUP: &str = "rbac.authorization.k8s.io";
 
-/// Refuses a role with rights its writer lacks, and a binding to one. `old` is what is there.
+/// Rejects a role with permissions that the writer lacks, and a binding to such a role. `old` is the existing
+/// object.
 pub(crate) fn check(
     state: &mut State,
     target: &Target<'_>,
@@ -24,7 +25,7 @@ pub(crate) fn check(
     if &*resource.group != GROUP || context.user.is_master() {
         return Ok(());
     }
-    if old.is_some_and(|old| only_collects(old, new)) {
+    if old.is_some_and(|old| is_garbage_collection_update(old, new)) {
         return Ok(());
     }
     let writer = Writer {
@@ -39,8 +40,8 @@ pub(crate) fn check(
     }
 }
 
-/// Whether the write changes nothing but what garbage collection needs.
-fn only_collects(old: &Value, new: &Value) -> bool {
+/// Returns whether the write changes only fields that garbage collection needs.
+fn is_garbage_collection_update(old: &Value, new: &Value) -> bool {
     let bare = |value: &Value| {
         let mut value = value.clone();
         for field in ["ownerReferences", "finalizers", "managedFields"] {
@@ -59,16 +60,16 @@ struct Writer<'a> {
 
 impl Writer<'_> {
     fn may(&mut self, verb: &str, group: &str, resource: &str, name: &str) -> bool {
-        let attempt = Attempt {
+        let attributes = Attributes {
             verb,
             group,
             version: "*",
             resource,
             namespace: self.target.namespace,
             name,
-            ..Attempt::default()
+            ..Attributes::default()
         };
-        super::decide(self.state, self.user, &attempt).allowed
+        super::decide(self.state, self.user, &attributes).allowed
     }
 
     fn role(mut self, old: Option<&Value>, new: &Value) -> Result<()> {
@@ -105,7 +106,7 @@ impl Writer<'_> {
             .index
             .rules(text("kind"), text("name"), self.target.namespace);
         let Ok(rules) = rules.cloned() else {
-            // The refusal names the resource that was written to, not the role that is missing.
+            // The error names the written resource, not the missing role.
             return Err(Status::not_found(self.target.resource.qualified(), text("name")));
         };
         self.confirm(&rules, new)

@@ -1,22 +1,22 @@
-//! Acting as somebody else: takes the headers that ask for it, gives the user to be, if the asking user may.
+//! Impersonation: returns the impersonated user if the requesting user may impersonate it.
 
 use std::collections::BTreeMap;
 
 use http::HeaderMap;
 
-use super::{AUTHENTICATED, Attempt, UNAUTHENTICATED, User};
+use super::{AUTHENTICATED, Attributes, UNAUTHENTICATED, User};
 use crate::state::State;
 use crate::status::{Result, Status};
 
 const PREFIX: &str = "impersonate-extra-";
 const GROUP: &str = "authentication.k8s.io";
 
-/// Whom a request wants to be.
+/// The impersonated user of a request.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Impersonation(User);
 
 impl Impersonation {
-    /// Reads the headers; `None` when they do not ask for it.
+    /// Parses the headers; returns `None` without impersonation headers.
     #[must_use]
     pub fn from_headers(headers: &HeaderMap) -> Option<Self> {
         let text = |name: &str| {
@@ -47,17 +47,18 @@ impl Impersonation {
     }
 }
 
-/// Undoes the escapes of a header's name.
+/// Decodes the escapes of a header's name.
 fn unescape(name: &str) -> String {
     crate::api::decode_percent(name).unwrap_or_else(|| name.to_owned())
 }
 
-/// The user that `user` becomes; a refusal when that is not allowed. `attempt` is what the request is about.
+/// Returns the impersonated user, or an error if `user` may not impersonate it. `attributes` describes the
+/// request.
 pub(crate) fn impersonate(
     state: &mut State,
     user: &User,
     wanted: &Impersonation,
-    attempt: &Attempt<'_>,
+    attributes: &Attributes<'_>,
 ) -> Result<User> {
     let wanted = &wanted.0;
     if wanted.name.is_empty() {
@@ -66,14 +67,14 @@ pub(crate) fn impersonate(
             go_syntax(wanted)
         )));
     }
-    // What worked the last time is tried first, and it is the first refusal that is told.
+    // The mode that succeeded last is tried first, and the first error is reported.
     let last = state.access.last_mode.get(&user.name).copied();
     let modes = last
         .into_iter()
         .chain(modes(wanted).into_iter().filter(|mode| Some(*mode) != last));
     let mut first = None;
     for mode in modes.filter(|mode| mode.fits(wanted)) {
-        match mode.check(state, user, wanted, attempt) {
+        match mode.check(state, user, wanted, attributes) {
             Ok(became) => {
                 state.access.last_mode.insert(user.name.clone(), mode);
                 return Ok(became);
@@ -84,7 +85,7 @@ pub(crate) fn impersonate(
     Err(first.unwrap_or_else(Status::unauthorized))
 }
 
-/// How `%#v` shows a user in Go.
+/// Formats a user like Go's `%#v`.
 fn go_syntax(user: &User) -> String {
     let list = |items: &[String]| match items {
         [] => "[]string(nil)".to_owned(),
@@ -111,10 +112,10 @@ fn go_syntax(user: &User) -> String {
     )
 }
 
-/// One of the ways in which the right may be given.
+/// A way in which impersonation can be permitted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
-    /// By a verb of its own that also names what is done meanwhile.
+    /// By a constrained verb that also restricts the permitted requests.
     Constrained(&'static str),
     /// By the verb `impersonate` alone.
     Legacy,
@@ -147,29 +148,35 @@ impl Mode {
         modes(wanted).contains(&self)
     }
 
-    fn check(self, state: &mut State, user: &User, wanted: &User, attempt: &Attempt<'_>) -> Result<User> {
+    fn check(
+        self,
+        state: &mut State,
+        user: &User,
+        wanted: &User,
+        attributes: &Attributes<'_>,
+    ) -> Result<User> {
         let verb = match self {
             Self::Constrained(mode) => {
-                let on = format!("impersonate-on:{mode}:{}", attempt.verb);
+                let on = format!("impersonate-on:{mode}:{}", attributes.verb);
                 super::authorize(
                     state,
                     user,
-                    &Attempt {
+                    &Attributes {
                         verb: &on,
-                        ..*attempt
+                        ..*attributes
                     },
                 )?;
                 format!("impersonate:{mode}")
             }
             Self::Legacy => "impersonate".to_owned(),
         };
-        let mut leave = |attempt: Attempt<'_>| {
+        let mut leave = |attributes: Attributes<'_>| {
             super::authorize(
                 state,
                 user,
-                &Attempt {
+                &Attributes {
                     verb: &verb,
-                    ..attempt
+                    ..attributes
                 },
             )
         };
@@ -177,13 +184,13 @@ impl Mode {
         let mut actual = wanted.clone();
         match (account(&wanted.name), wanted.name.strip_prefix("system:node:")) {
             (Some((namespace, name)), _) => {
-                leave(Attempt {
+                leave(Attributes {
                     group,
                     version: "v1",
                     resource: "serviceaccounts",
                     namespace,
                     name,
-                    ..Attempt::default()
+                    ..Attributes::default()
                 })?;
                 if wanted.groups.is_empty() {
                     actual.groups = vec![
@@ -193,65 +200,65 @@ impl Mode {
                 }
             }
             (None, Some(name)) if self != Self::Legacy => {
-                leave(Attempt {
+                leave(Attributes {
                     group,
                     version: "v1",
                     resource: "nodes",
                     name,
-                    ..Attempt::default()
+                    ..Attributes::default()
                 })?;
                 actual.groups = vec!["system:nodes".into()];
             }
-            _ => leave(Attempt {
+            _ => leave(Attributes {
                 group,
                 version: "v1",
                 resource: "users",
                 name: &wanted.name,
-                ..Attempt::default()
+                ..Attributes::default()
             })?,
         }
         if !wanted.uid.is_empty() {
-            leave(Attempt {
+            leave(Attributes {
                 group: GROUP,
                 version: "v1",
                 resource: "uids",
                 name: &wanted.uid,
-                ..Attempt::default()
+                ..Attributes::default()
             })?;
         }
         for name in &wanted.groups {
-            let asked = Attempt {
+            let asked = Attributes {
                 group,
                 version: "v1",
                 resource: "groups",
                 name,
-                ..Attempt::default()
+                ..Attributes::default()
             };
             if self != Self::Legacy && name == super::MASTERS {
-                return Err(Attempt { verb: &verb, ..asked }
-                    .refusal(user, "impersonating the system:masters group is not allowed"));
+                return Err(Attributes { verb: &verb, ..asked }
+                    .rejection(user, "impersonating the system:masters group is not allowed"));
             }
             leave(asked)?;
         }
         for (key, values) in &wanted.extra {
             for name in values {
                 let resource = "userextras";
-                leave(Attempt {
+                leave(Attributes {
                     group: GROUP,
                     version: "v1",
                     resource,
                     subresource: key,
                     name,
-                    ..Attempt::default()
+                    ..Attributes::default()
                 })?;
             }
         }
-        Ok(settle_groups(actual))
+        Ok(complete_groups(actual))
     }
 }
 
-/// Everybody is either authenticated or not.
-fn settle_groups(mut user: User) -> User {
+/// Adds `system:authenticated` unless the user is in `system:unauthenticated`.
+fn complete_groups(mut user: User) -> User {
     let has = |user: &User, group: &str| user.groups.iter().any(|have| have == group);
     let group = match user.name.as_str() {
         "system:anonymous" => UNAUTHENTICATED,

@@ -1,4 +1,4 @@
-//! Roles and bindings at hand: takes the store's history, gives the rules that reach a user, without looking at anybody else's.
+//! RBAC index: roles by key and bindings by subject, updated from the store's history.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -17,15 +17,15 @@ const BINDINGS: &str = "rolebindings.rbac.authorization.k8s.io";
 const CLUSTER_BINDINGS: &str = "clusterrolebindings.rbac.authorization.k8s.io";
 const TABLES: [&str; 4] = [ROLES, CLUSTER_ROLES, BINDINGS, CLUSTER_BINDINGS];
 
-/// Every role by its key, every binding by whom it binds.
+/// All roles by key and all bindings by subject.
 #[derive(Debug, Default)]
 pub struct Index {
-    /// By table, the version up to which it was read.
+    /// The version up to which each table was read.
     seen: [u64; 4],
-    /// Roles, by `namespace/name`.
+    /// Roles by `namespace/name`.
     roles: HashMap<Box<str>, Arc<[Rule]>>,
     cluster_roles: HashMap<Box<str>, Arc<[Rule]>>,
-    /// Bindings by namespace, the empty one for the whole cluster.
+    /// Bindings by namespace; the empty namespace has the cluster role bindings.
     scopes: HashMap<Box<str>, Scope>,
 }
 
@@ -38,7 +38,7 @@ struct Scope {
 
 type Bound = HashMap<Box<str>, BTreeMap<(Box<str>, usize), Binding>>;
 
-/// One subject of one binding.
+/// One subject of a binding.
 #[derive(Clone, Debug)]
 pub(super) struct Binding {
     pub(super) name: Box<str>,
@@ -49,7 +49,7 @@ pub(super) struct Binding {
 }
 
 impl Binding {
-    /// How the reason of an approval names it.
+    /// Returns the description of the binding in the reason for an approval.
     pub(super) fn describe(&self) -> String {
         let (sort, name) = if self.namespace.is_empty() {
             ("ClusterRoleBinding", self.name.to_string())
@@ -64,7 +64,7 @@ impl Binding {
 }
 
 impl Index {
-    /// Reads what happened since it last looked.
+    /// Applies the changes since the last refresh.
     pub fn refresh(&mut self, store: &Store) {
         let current = TABLES.map(|table| {
             store
@@ -84,7 +84,7 @@ impl Index {
         self.seen = current;
     }
 
-    /// `false` when the history no longer reaches back.
+    /// Applies the changes of a table; returns `false` if its history has been compacted.
     fn follow(&mut self, store: &Store, table: &str, seen: u64) -> bool {
         let Some(history) = store.history(table) else {
             return true;
@@ -150,8 +150,8 @@ impl Index {
         }
     }
 
-    /// The bindings that reach `user`: those of the whole cluster, then those of `namespace`, each once.
-    pub(super) fn bindings_of(&self, user: &User, namespace: &str) -> Vec<&Binding> {
+    /// Returns the bindings of `user`: cluster-wide ones, then those of `namespace`, each once.
+    pub(super) fn bindings_for(&self, user: &User, namespace: &str) -> Vec<&Binding> {
         let mut all = self.bindings_in("", user);
         if !namespace.is_empty() {
             all.extend(self.bindings_in(namespace, user));
@@ -174,7 +174,7 @@ impl Index {
         found.into_iter().map(|(_, binding)| binding).collect()
     }
 
-    /// The rules of a role, or what it is called when it is not there.
+    /// Returns the rules of a role, or the role's name if it does not exist.
     pub(super) fn rules(
         &self,
         kind: &str,
@@ -191,7 +191,7 @@ impl Index {
     }
 }
 
-/// Whether it is a user (or a group), its name, and the binding, one per subject.
+/// Returns whether the subject is a user (or a group), its name, and the binding, per subject.
 fn bindings(value: &Value) -> Vec<(bool, Box<str>, Binding)> {
     let namespace = tree::text(value, &["metadata", "namespace"]);
     let of_subject = |subject: &Value| {

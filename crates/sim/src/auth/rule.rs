@@ -1,31 +1,31 @@
-//! Policy rules: takes one rule, says what it allows, what it covers, and how errors spell it. Knows no roles and no users.
+//! RBAC policy rules: what a rule allows and covers, and its text in errors.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Map, Value};
 
-use super::Attempt;
+use super::Attributes;
 use crate::tree;
 
-/// One rule of a role.
+/// A rule of a role.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Rule {
-    /// What may be done.
+    /// Verbs.
     pub verbs: Vec<String>,
-    /// In which groups.
+    /// API groups.
     pub groups: Vec<String>,
-    /// To which resources, `pods` or `pods/status`.
+    /// Resources, such as `pods` or `pods/status`.
     pub resources: Vec<String>,
-    /// Only to objects of these names.
+    /// Object names; empty for all.
     pub names: Vec<String>,
-    /// Or to these paths.
+    /// Paths that are not resources.
     pub urls: Vec<String>,
 }
 
 const ALL: &str = "*";
 
 impl Rule {
-    /// Reads a `PolicyRule`.
+    /// Parses a `PolicyRule`.
     #[must_use]
     pub fn parse(value: &Value) -> Self {
         let texts = |key| texts(tree::list(value, &[key]));
@@ -38,13 +38,13 @@ impl Rule {
         }
     }
 
-    /// The rules of a role.
+    /// Parses the rules of a role.
     #[must_use]
     pub fn parse_all(role: &Value) -> Vec<Self> {
         tree::list(role, &["rules"]).iter().map(Self::parse).collect()
     }
 
-    /// Everything.
+    /// Returns the rules that allow everything.
     #[must_use]
     pub fn full_authority() -> [Self; 2] {
         let all = || vec![ALL.to_owned()];
@@ -63,7 +63,7 @@ impl Rule {
         ]
     }
 
-    /// As a review shows it.
+    /// Returns the representation in reviews.
     #[must_use]
     pub fn to_value(&self) -> Value {
         let fields = [
@@ -80,24 +80,24 @@ impl Rule {
         )
     }
 
-    /// Whether it allows `attempt`.
+    /// Returns whether the rule allows the request.
     #[must_use]
-    pub fn allows(&self, attempt: &Attempt<'_>) -> bool {
-        if !has(&self.verbs, attempt.verb) {
+    pub fn allows(&self, attributes: &Attributes<'_>) -> bool {
+        if !has(&self.verbs, attributes.verb) {
             return false;
         }
-        if attempt.is_path() {
-            return self.urls.iter().any(|url| url_covers(url, attempt.path));
+        if attributes.is_path() {
+            return self.urls.iter().any(|url| url_covers(url, attributes.path));
         }
-        has(&self.groups, attempt.group)
+        has(&self.groups, attributes.group)
             && self
                 .resources
                 .iter()
-                .any(|resource| names_resource(resource, attempt))
-            && (self.names.is_empty() || self.names.iter().any(|name| name == attempt.name))
+                .any(|resource| names_resource(resource, attributes))
+            && (self.names.is_empty() || self.names.iter().any(|name| name == attributes.name))
     }
 
-    /// Whether it covers `part`, which has at most one of everything.
+    /// Returns whether the rule covers `part`, which has at most one of each element.
     fn covers(&self, part: &Self) -> bool {
         let within = |own: &[String], parts: &[String]| parts.iter().all(|one| has(own, one));
         within(&self.verbs, &part.verbs)
@@ -121,7 +121,7 @@ impl Rule {
             .any(|own| own == ALL || own == resource || of_any(own))
     }
 
-    /// The rule as parts with at most one verb, group, resource, name or path each.
+    /// Splits the rule into parts with at most one verb, group, resource, name or path each.
     fn parts(&self) -> Vec<Self> {
         let mut parts = Vec::new();
         let one = |text: &String| vec![text.clone()];
@@ -154,7 +154,7 @@ impl Rule {
         parts
     }
 
-    /// How refusals spell it.
+    /// Formats the rule for errors.
     #[must_use]
     fn compact_text(&self) -> String {
         let fields = [
@@ -172,7 +172,7 @@ impl Rule {
     }
 }
 
-/// What of `wanted` no rule of `own` covers, one line per resource, sorted; empty when nothing is missing.
+/// Returns the parts of `wanted` that no rule of `own` covers: one line per resource, sorted.
 #[must_use]
 pub(super) fn missing(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
     let mut simple: BTreeMap<[Vec<String>; 3], Rule> = BTreeMap::new();
@@ -195,14 +195,14 @@ pub(super) fn missing(own: &[Rule], wanted: &[Rule]) -> Vec<String> {
     lines.into_iter().collect()
 }
 
-/// A list as Go's `%q` prints it.
+/// Formats a list like Go's `%q`.
 #[must_use]
 pub(super) fn go_list(texts: &[String]) -> String {
     let quoted: Vec<String> = texts.iter().map(|text| format!("{text:?}")).collect();
     format!("[{}]", quoted.join(" "))
 }
 
-/// The strings of a list.
+/// Returns the strings of a list.
 #[must_use]
 pub(crate) fn texts(list: &[Value]) -> Vec<String> {
     list.iter().filter_map(Value::as_str).map(str::to_owned).collect()
@@ -212,15 +212,15 @@ fn has(set: &[String], one: &str) -> bool {
     set.iter().any(|have| have == ALL || have == one)
 }
 
-fn names_resource(rule: &str, attempt: &Attempt<'_>) -> bool {
+fn names_resource(rule: &str, attributes: &Attributes<'_>) -> bool {
     if rule == ALL {
         return true;
     }
-    if attempt.subresource.is_empty() {
-        return rule == attempt.resource;
+    if attributes.subresource.is_empty() {
+        return rule == attributes.resource;
     }
     let (resource, sub) = rule.split_once('/').unwrap_or((rule, ""));
-    sub == attempt.subresource && (resource == ALL || resource == attempt.resource)
+    sub == attributes.subresource && (resource == ALL || resource == attributes.resource)
 }
 
 fn url_covers(own: &str, path: &str) -> bool {
@@ -238,7 +238,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_missing_is_told_by_resource() {
+    fn missing_permissions_are_grouped_by_resource() {
         let own =
             rules(&json!([{"apiGroups": [""], "resources": ["pods", "*/scale"], "verbs": ["get", "list"]}]));
         let wanted = rules(&json!([

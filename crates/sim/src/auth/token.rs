@@ -1,5 +1,4 @@
-//! Service account tokens: takes whom a token is for, gives a signed text (a JWT), and reads it back. Knows the clock and the objects a
-//! token is bound to, no requests.
+//! Service account tokens (JWT): signs and verifies tokens, and checks the objects they are bound to.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -11,39 +10,39 @@ use crate::object::Object;
 use crate::state::State;
 use crate::tree;
 
-/// Who issues tokens, and the audience of those that name none.
+/// Issuer of tokens, and their default audience.
 pub(crate) const ISSUER: &str = "https://kubernetes.default.svc";
-/// Clocks may differ by this many seconds.
+/// Tolerated clock difference in seconds.
 const LEEWAY: i64 = 60;
 
-/// Why a token is refused.
+/// The reason why a token is rejected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TokenError {
-    /// It is none of ours, or was changed.
+    /// Malformed, or signed by another key.
     #[error("invalid bearer token")]
     Foreign,
-    /// It is one of ours, but no longer good.
+    /// Expired, or bound to an object that no longer exists.
     #[error("[invalid bearer token, {0}]")]
     Stale(String),
-    /// It is meant for others.
+    /// Issued for other audiences.
     #[error("[invalid bearer token, token audiences {0} is invalid for the target audiences {1}]")]
     Audience(String, String),
 }
 
-/// What a token dies with.
+/// The object that limits the lifetime of a token.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Bound {
-    /// `pod`, `secret` or `node`; empty when it is bound to the account alone.
+    /// `pod`, `secret` or `node`; empty if the token is bound to the account only.
     pub kind: &'static str,
-    /// Its name.
+    /// Name of the object.
     pub name: String,
-    /// Its uid.
+    /// Uid of the object.
     pub uid: String,
     /// The node of a bound pod: name and uid.
     pub node: Option<(String, String)>,
 }
 
-/// What a token says.
+/// The claims of a token.
 pub(crate) struct Claims<'a> {
     pub(crate) namespace: &'a str,
     pub(crate) account: &'a Object,
@@ -52,7 +51,7 @@ pub(crate) struct Claims<'a> {
     pub(crate) bound: &'a Bound,
 }
 
-/// A signed token.
+/// Signs a token.
 pub(crate) fn mint(state: &mut State, claims: &Claims<'_>) -> String {
     let (now, meta) = (state.now().as_seconds(), claims.account.meta());
     let reference = |name: &str, uid: &str| json!({"name": name, "uid": uid});
@@ -78,7 +77,7 @@ pub(crate) fn mint(state: &mut State, claims: &Claims<'_>) -> String {
     format!("{text}.{}", URL_SAFE_NO_PAD.encode(signature))
 }
 
-/// The user of a token and those of `audiences` (the server itself when there are none) it is meant for.
+/// Returns the user of a token and those of `audiences` (by default, the server itself) that it is valid for.
 pub(crate) fn verify(
     state: &State,
     token: &str,
@@ -108,7 +107,7 @@ pub(crate) fn verify(
     Ok((user(&body), common))
 }
 
-/// The body of a token that carries our signature.
+/// Returns the claims of a token with a valid signature.
 fn open(state: &State, token: &str) -> Result<Value, TokenError> {
     let (text, head, body, signature) = parts(token).ok_or(TokenError::Foreign)?;
     if tree::text(&body, &["iss"]) != ISSUER {
@@ -122,7 +121,7 @@ fn open(state: &State, token: &str) -> Result<Value, TokenError> {
     Ok(body)
 }
 
-/// What is signed, the two parts of that, and the signature.
+/// Splits a token into signed text, header, claims and signature.
 fn parts(token: &str) -> Option<(&str, Value, Value, Vec<u8>)> {
     let (text, signature) = token.rsplit_once('.')?;
     let (head, body) = text.split_once('.')?;
@@ -136,7 +135,7 @@ fn parts(token: &str) -> Option<(&str, Value, Value, Vec<u8>)> {
     ))
 }
 
-/// Whether what the token is bound to is still there and still the same.
+/// Checks that the bound object still exists with the same uid.
 fn check_bound(state: &State, body: &Value) -> Result<(), TokenError> {
     let own = tree::get(body, &["kubernetes.io"]).cloned().unwrap_or_default();
     let namespace = tree::text(&own, &["namespace"]);
@@ -224,7 +223,7 @@ fn sign(key: &[u8], text: &[u8]) -> [u8; 32] {
         .into()
 }
 
-/// Compares without telling by its duration where the first difference is.
+/// Compares in constant time.
 fn same(one: &[u8], other: &[u8]) -> bool {
     one.len() == other.len() && one.iter().zip(other).fold(0, |all, (a, b)| all | (a ^ b)) == 0
 }
@@ -234,7 +233,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn signs_as_the_standard_does() {
+    fn signatures_match_rfc_4231() {
         // RFC 4231, test case 2.
         let signed = sign(b"Jefe", b"what do ya want for nothing?");
         assert_eq!(signed.first_chunk::<4>(), Some(&[0x5b, 0xdc, 0xc1, 0x46]));

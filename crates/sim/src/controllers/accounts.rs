@@ -1,11 +1,11 @@
-//! Every namespace that lives has a service account called `default`.
+//! Creates the service account `default` in every active namespace.
 
 use serde_json::json;
 
 use super::{Controller, make};
 use crate::state::State;
 
-/// Makes default service accounts.
+/// The controller for default service accounts.
 #[derive(Debug, Default)]
 pub struct Accounts {
     seen: u64,

@@ -1,4 +1,4 @@
-//! A dying definition takes its objects with it, then goes.
+//! Deletes the custom objects of a terminating CustomResourceDefinition, then the definition.
 
 use std::sync::Arc;
 
@@ -13,11 +13,11 @@ use crate::state::State;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
 
-/// Empties dying definitions.
+/// The controller for terminating definitions.
 #[derive(Debug, Default)]
 pub struct Definitions {
     seen: u64,
-    /// Answers from outside that were heard of.
+    /// Number of webhook replies at the last step.
     replies_seen: u64,
 }
 
@@ -99,7 +99,7 @@ fn empty(state: &mut State, definition: &Value) {
     settle_others(state, definition);
 }
 
-/// Deletes every object of a definition; says whether any is left.
+/// Deletes every object of a definition; returns whether any is left.
 fn delete_objects(state: &mut State, definition: &Value) -> bool {
     let (group, plural) = (
         tree::text(definition, &["spec", "group"]),
@@ -116,7 +116,7 @@ fn delete_objects(state: &mut State, definition: &Value) -> bool {
             name: &object.meta().name,
         };
         let mut context = Context::for_controller("kube-apiserver");
-        // What holds an object is seen in the next round.
+        // Objects with finalizers are checked in the next round.
         let _ = write::delete(state, &target, &DeleteOptions::default(), &mut context);
     }
     state.store.all(&resource.table).next().is_some()

@@ -1,4 +1,4 @@
-//! Garbage collection: objects whose owners are gone go too; foreground deletion waits for dependents, orphaning lets them loose.
+//! Garbage collection: deletes objects whose owners are gone; handles foreground deletion and orphaning.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,11 +17,11 @@ use crate::write::{self, DeleteOptions, Propagation, Target};
 const ORPHAN: &str = "orphan";
 const FOREGROUND: &str = "foregroundDeletion";
 
-/// Follows owner references.
+/// The garbage collector.
 #[derive(Debug, Default)]
 pub struct Garbage {
     seen: u64,
-    /// Places where a write waits for an answer from outside, and the answers that were heard of.
+    /// Objects whose write waits for a webhook, and the number of webhook replies at the last step.
     held: BTreeSet<ObjectLocation>,
     replies_seen: u64,
 }
@@ -39,11 +39,11 @@ impl Controller for Garbage {
             places.append(&mut self.held);
         }
         let before = state.store.version();
-        for place in &places {
+        for location in &places {
             let blocked = state.webhooks.pending.blocked_writes;
-            handle_owner(state, place);
+            handle_owner(state, location);
             if state.webhooks.pending.blocked_writes != blocked {
-                self.held.insert(place.clone());
+                self.held.insert(location.clone());
             }
         }
         let mut dependents: BTreeSet<ObjectLocation> = gone
@@ -52,11 +52,11 @@ impl Controller for Garbage {
             .cloned()
             .collect();
         dependents.extend(places);
-        for place in dependents {
+        for location in dependents {
             let blocked = state.webhooks.pending.blocked_writes;
-            handle_dependent(state, &place);
+            handle_dependent(state, &location);
             if state.webhooks.pending.blocked_writes != blocked {
-                self.held.insert(place);
+                self.held.insert(location);
             }
         }
         state.store.version() != before
@@ -64,11 +64,11 @@ impl Controller for Garbage {
 }
 
 impl Garbage {
-    /// Objects written since the last step, and uids that went.
+    /// Returns the objects written since the last step, and the deleted uids.
     fn changed(&mut self, state: &State) -> (BTreeSet<ObjectLocation>, BTreeSet<Box<str>>) {
         let (mut places, mut gone) = (BTreeSet::new(), BTreeSet::new());
         for table in state.store.changed_since(self.seen) {
-            let place = |object: &Object| ObjectLocation {
+            let location = |object: &Object| ObjectLocation {
                 table: Arc::clone(&table),
                 key: object.key().into(),
             };
@@ -77,15 +77,15 @@ impl Garbage {
                 .history(&table)
                 .and_then(|history| history.after(self.seen));
             let Some(events) = events else {
-                // Too much happened: look at everything.
-                places.extend(state.store.all(&table).map(|object| place(object)));
+                // The history has been compacted: check all objects.
+                places.extend(state.store.all(&table).map(|object| location(object)));
                 continue;
             };
             for event in events {
                 let meta = event.object.meta();
                 if event.kind == EventKind::Deleted {
                     gone.insert(meta.uid.clone());
-                    // A foreground deletion may have waited for this one.
+                    // A foreground deletion may have waited for this object.
                     places.extend(
                         meta.owners
                             .iter()
@@ -93,9 +93,9 @@ impl Garbage {
                             .cloned(),
                     );
                 } else if meta.deleting || !meta.owners.is_empty() {
-                    places.insert(place(&event.object));
+                    places.insert(location(&event.object));
                 }
-                // Owners waiting in the foreground also care for references that were removed.
+                // Foreground deletion also depends on removed references.
                 let before = event
                     .previous
                     .iter()
@@ -112,18 +112,18 @@ impl Garbage {
     }
 }
 
-fn find(state: &State, place: &ObjectLocation) -> Option<(Arc<Resource>, Arc<Object>)> {
-    let object = Arc::clone(state.store.get(&place.table, &place.key)?);
+fn find(state: &State, location: &ObjectLocation) -> Option<(Arc<Resource>, Arc<Object>)> {
+    let object = Arc::clone(state.store.get(&location.table, &location.key)?);
     let resource = state
         .resources
         .tables()
-        .find(|resource| resource.table == place.table)?;
+        .find(|resource| resource.table == location.table)?;
     Some((Arc::clone(resource), object))
 }
 
-/// An owner that is being deleted and waits for its dependents, or wants to let them go.
-fn handle_owner(state: &mut State, place: &ObjectLocation) {
-    let Some((resource, object)) = find(state, place) else {
+/// Handles an owner that is deleted in the foreground or orphans its dependents.
+fn handle_owner(state: &mut State, location: &ObjectLocation) {
+    let Some((resource, object)) = find(state, location) else {
         return;
     };
     if !object.meta().deleting {
@@ -144,15 +144,15 @@ fn handle_owner(state: &mut State, place: &ObjectLocation) {
         let blocked = state
             .store
             .dependents(&object.meta().uid)
-            .any(|place| blocks(state, place, &object.meta().uid));
+            .any(|location| blocks(state, location, &object.meta().uid));
         if !blocked {
             remove_finalizer(state, &resource, &object, FOREGROUND);
         }
     }
 }
 
-fn blocks(state: &State, place: &ObjectLocation, owner: &str) -> bool {
-    let object = state.store.get(&place.table, &place.key);
+fn blocks(state: &State, location: &ObjectLocation, owner: &str) -> bool {
+    let object = state.store.get(&location.table, &location.key);
     object.is_some_and(|object| {
         object
             .meta()
@@ -162,62 +162,65 @@ fn blocks(state: &State, place: &ObjectLocation, owner: &str) -> bool {
     })
 }
 
-/// What became of an owner.
+/// The state of an owner.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Fate {
+enum OwnerState {
     Alive,
     Gone,
     WaitingForDependents,
 }
 
-fn fate(state: &State, owner: &Owner, dependent: &Object) -> Fate {
+fn owner_state(state: &State, owner: &Owner, dependent: &Object) -> OwnerState {
     let found = state
         .store
         .location_of(&owner.uid)
-        .and_then(|place| state.store.get(&place.table, &place.key));
+        .and_then(|location| state.store.get(&location.table, &location.key));
     match found {
-        None if state.absent_owners.contains(&owner.uid) => Fate::Alive,
-        None => Fate::Gone,
-        // A namespaced owner counts only in its own namespace.
+        None if state.absent_owners.contains(&owner.uid) => OwnerState::Alive,
+        None => OwnerState::Gone,
+        // A namespaced owner is valid in its own namespace only.
         Some(object)
             if !object.meta().namespace.is_empty()
                 && object.meta().namespace != dependent.meta().namespace =>
         {
-            Fate::Gone
+            OwnerState::Gone
         }
         Some(object)
             if object.meta().deleting
                 && object.meta().finalizers.iter().any(|have| &**have == FOREGROUND) =>
         {
-            Fate::WaitingForDependents
+            OwnerState::WaitingForDependents
         }
-        Some(_) => Fate::Alive,
+        Some(_) => OwnerState::Alive,
     }
 }
 
-fn handle_dependent(state: &mut State, place: &ObjectLocation) {
-    let Some((resource, object)) = find(state, place) else {
+fn handle_dependent(state: &mut State, location: &ObjectLocation) {
+    let Some((resource, object)) = find(state, location) else {
         return;
     };
     let meta = object.meta();
     if meta.owners.is_empty() || (meta.deleting && !meta.finalizers.is_empty()) {
         return;
     }
-    let fates: Vec<Fate> = meta
+    let owner_states: Vec<OwnerState> = meta
         .owners
         .iter()
-        .map(|owner| fate(state, owner, &object))
+        .map(|owner| owner_state(state, owner, &object))
         .collect();
-    if fates.contains(&Fate::Alive) {
-        if fates.iter().any(|fate| *fate != Fate::Alive) {
+    if owner_states.contains(&OwnerState::Alive) {
+        if owner_states
+            .iter()
+            .any(|owner_state| *owner_state != OwnerState::Alive)
+        {
             let dead: BTreeSet<Box<str>> = meta
                 .owners
                 .iter()
-                .zip(&fates)
-                .filter(|(_, fate)| **fate != Fate::Alive)
+                .zip(&owner_states)
+                .filter(|(_, owner_state)| **owner_state != OwnerState::Alive)
                 .map(|(owner, _)| owner.uid.clone())
                 .collect();
-            drop_references(state, place, &|owner| dead.contains(&owner.uid));
+            drop_references(state, location, &|owner| dead.contains(&owner.uid));
         }
         return;
     }
@@ -232,7 +235,9 @@ fn handle_dependent(state: &mut State, place: &ObjectLocation) {
     });
     let policy = match standing {
         Some(policy) => policy,
-        None if fates.contains(&Fate::WaitingForDependents) && has_dependents => Propagation::Foreground,
+        None if owner_states.contains(&OwnerState::WaitingForDependents) && has_dependents => {
+            Propagation::Foreground
+        }
         None => Propagation::Background,
     };
     let options = DeleteOptions {
@@ -250,13 +255,13 @@ fn handle_dependent(state: &mut State, place: &ObjectLocation) {
         let now = state.now();
         state.trace.line(
             now,
-            &format!("garbage-collector: delete {} {}", place.table, place.key),
+            &format!("garbage-collector: delete {} {}", location.table, location.key),
         );
     }
 }
 
-fn drop_references(state: &mut State, place: &ObjectLocation, dead: &dyn Fn(&Owner) -> bool) {
-    let Some((resource, object)) = find(state, place) else {
+fn drop_references(state: &mut State, location: &ObjectLocation, dead: &dyn Fn(&Owner) -> bool) {
+    let Some((resource, object)) = find(state, location) else {
         return;
     };
     change(state, &resource, &object, &mut |value| {

@@ -1,4 +1,5 @@
-//! A hollow kubelet and scheduler for all nodes: takes pods as they come, gives them nodes, addresses and the life their script tells.
+//! A simulated kubelet and scheduler for all nodes: assigns pods to nodes and runs them according to their
+//! scripts.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -21,38 +22,38 @@ use crate::store::EventKind;
 use crate::tree;
 use crate::write::{self, DeleteOptions, Target};
 
-mod told;
+mod pod_events;
 
-/// Who places pods, as its events say.
+/// Name of the scheduler in events.
 const SCHEDULER: &str = "default-scheduler";
 
-/// Plays every node's kubelet.
+/// Simulates the kubelets of all nodes and the scheduler.
 #[derive(Debug, Default)]
 pub struct Kubelet {
     seen: u64,
     nodes: Nodes,
-    /// Pods without a node that nobody has looked at, and those that no node suited.
+    /// Pods without a node: new ones, and those that fit no node.
     fresh: BTreeSet<Box<str>>,
     stuck: BTreeSet<Box<str>>,
-    guests: BTreeMap<Box<str>, Guest>,
+    running: BTreeMap<Box<str>, RunningPod>,
     alarms: BTreeSet<(Instant, Box<str>)>,
     addresses: Addresses,
 }
 
 /// A pod on a node.
 #[derive(Debug)]
-struct Guest {
+struct RunningPod {
     uid: Box<str>,
     node: Box<str>,
     ip: String,
     life: ContainerLifecycle,
     bound: Instant,
     alarm: Option<Instant>,
-    /// When it will have stopped, once it was told to.
+    /// Time at which the pod will have stopped, once it terminates.
     stop: Option<Instant>,
 }
 
-/// Makes `count` nodes called `node-0`, `node-1` and so on, ready for pods.
+/// Creates `count` ready nodes named `node-0`, `node-1` and so on.
 pub fn create_nodes(state: &mut State, count: usize) {
     for number in 0..count {
         let node = node(number, state.now());
@@ -73,7 +74,7 @@ impl Controller for Kubelet {
         self.ingest(state);
         self.schedule(state, &pods);
         self.ingest(state);
-        self.live(state, &pods);
+        self.advance_pods(state, &pods);
         state.store.version() != before
     }
 
@@ -96,7 +97,7 @@ impl Kubelet {
             }
             if let Some(events) = history.after(self.seen) {
                 for event in events {
-                    self.heard(state, table, &event.object, event.kind == EventKind::Deleted);
+                    self.observe(state, table, &event.object, event.kind == EventKind::Deleted);
                 }
             } else {
                 self.reload(state, table);
@@ -107,7 +108,7 @@ impl Kubelet {
 
     fn reload(&mut self, state: &State, table: &str) {
         let lost: Vec<Box<str>> = self
-            .guests
+            .running
             .keys()
             .chain(&self.fresh)
             .chain(&self.stuck)
@@ -118,11 +119,11 @@ impl Kubelet {
             self.forget(&key);
         }
         for object in state.store.all(table) {
-            self.heard(state, table, object, false);
+            self.observe(state, table, object, false);
         }
     }
 
-    fn heard(&mut self, state: &State, table: &str, object: &Arc<Object>, gone: bool) {
+    fn observe(&mut self, state: &State, table: &str, object: &Arc<Object>, gone: bool) {
         if table == "nodes" {
             self.nodes
                 .put(&object.meta().name, (!gone).then(|| object.packed()));
@@ -134,24 +135,24 @@ impl Kubelet {
             return;
         }
         let uid = &object.meta().uid;
-        match self.guests.get_mut(&key) {
-            Some(guest) if guest.uid != *uid => {
+        match self.running.get_mut(&key) {
+            Some(running_pod) if running_pod.uid != *uid => {
                 self.forget(&key);
-                self.welcome(state, object, key);
+                self.add_pod(state, object, key);
             }
-            Some(guest) if object.meta().deleting && guest.stop.is_none() => {
+            Some(running_pod) if object.meta().deleting && running_pod.stop.is_none() => {
                 let grace = object_grace(object);
-                let stop = state.now().plus(guest.life.stop().min(grace));
-                guest.stop = Some(stop);
-                self.set_alarm(&key, Some(stop));
+                let stop = state.now().plus(running_pod.life.stop().min(grace));
+                running_pod.stop = Some(stop);
+                self.schedule_at(&key, Some(stop));
             }
             Some(_) => {}
-            None => self.welcome(state, object, key),
+            None => self.add_pod(state, object, key),
         }
     }
 
-    /// A pod without a guest's record: it waits for a node, or begins to live on the one it has.
-    fn welcome(&mut self, state: &State, object: &Arc<Object>, key: Box<str>) {
+    /// Adds a new pod: it waits for a node, or starts on its assigned node.
+    fn add_pod(&mut self, state: &State, object: &Arc<Object>, key: Box<str>) {
         let node = object.field("spec.nodeName").unwrap_or("");
         if node.is_empty() {
             if !object.meta().deleting && !self.stuck.contains(&key) {
@@ -166,10 +167,10 @@ impl Kubelet {
         }
         let now = state.now();
         let pod = object.packed();
-        let life = ContainerLifecycle::new(script_of(state, object), RestartPolicy::for_pod(&pod), now);
+        let life = ContainerLifecycle::new(find_script(state, object), RestartPolicy::for_pod(&pod), now);
         self.nodes.adjust_load(node, 1);
         let stop = object.meta().deleting.then_some(now);
-        let guest = Guest {
+        let running_pod = RunningPod {
             uid: object.meta().uid.clone(),
             node: node.into(),
             ip: self.addresses.take(),
@@ -178,34 +179,34 @@ impl Kubelet {
             alarm: None,
             stop,
         };
-        self.guests.insert(key.clone(), guest);
-        self.set_alarm(&key, Some(now));
+        self.running.insert(key.clone(), running_pod);
+        self.schedule_at(&key, Some(now));
     }
 
     fn forget(&mut self, key: &str) {
         self.fresh.remove(key);
         self.stuck.remove(key);
-        self.set_alarm(key, None);
-        if let Some(guest) = self.guests.remove(key) {
-            self.nodes.adjust_load(&guest.node, -1);
-            self.addresses.release(&guest.ip);
+        self.schedule_at(key, None);
+        if let Some(running_pod) = self.running.remove(key) {
+            self.nodes.adjust_load(&running_pod.node, -1);
+            self.addresses.release(&running_pod.ip);
         }
     }
 
-    fn set_alarm(&mut self, key: &str, at: Option<Instant>) {
-        let Some(guest) = self.guests.get_mut(key) else {
+    fn schedule_at(&mut self, key: &str, at: Option<Instant>) {
+        let Some(running_pod) = self.running.get_mut(key) else {
             return;
         };
-        if let Some(old) = guest.alarm.take() {
+        if let Some(old) = running_pod.alarm.take() {
             self.alarms.remove(&(old, Box::from(key)));
         }
-        guest.alarm = at;
+        running_pod.alarm = at;
         if let Some(at) = at {
             self.alarms.insert((at, key.into()));
         }
     }
 
-    /// Gives homeless pods a node each, if one suits.
+    /// Assigns pending pods to nodes.
     fn schedule(&mut self, state: &mut State, pods: &Arc<Resource>) {
         if self.nodes.take_changed() {
             self.fresh.append(&mut self.stuck);
@@ -242,60 +243,65 @@ impl Kubelet {
         self.nodes.clear_expected();
     }
 
-    /// Lets every pod whose moment has come live on.
-    fn live(&mut self, state: &mut State, pods: &Arc<Resource>) {
+    /// Advances every pod that is due.
+    fn advance_pods(&mut self, state: &mut State, pods: &Arc<Resource>) {
         let now = state.now();
         while let Some((at, _)) = self.alarms.first()
             && *at <= now
             && let Some((_, key)) = self.alarms.pop_first()
         {
-            let Some(guest) = self.guests.get_mut(&key) else {
+            let Some(running_pod) = self.running.get_mut(&key) else {
                 continue;
             };
-            guest.alarm = None;
+            running_pod.alarm = None;
             let (namespace, name) = key.split_once('/').unwrap_or(("", &key));
             let target = Target {
                 resource: pods,
                 namespace,
                 name,
             };
-            if guest.stop.is_some_and(|stop| stop <= now) {
-                told::stopping(state, &key, &guest.node);
+            if running_pod.stop.is_some_and(|stop| stop <= now) {
+                pod_events::stopping(state, &key, &running_pod.node);
                 let blocked = state.webhooks.pending.blocked_writes;
-                finish(state, &target, &guest.uid);
+                finish(state, &target, &running_pod.uid);
                 if state.webhooks.pending.blocked_writes != blocked {
-                    self.set_alarm(&key, Some(now.plus(PATIENCE)));
+                    self.schedule_at(&key, Some(now.plus(WEBHOOK_RETRY_INTERVAL)));
                 }
                 continue;
             }
-            let before = guest.life.phase();
-            guest.life.advance_to(now);
-            let turn = (before, guest.life.phase());
-            let next = guest.life.next_transition().into_iter().chain(guest.stop).min();
-            let (ip, node_ip) = (guest.ip.clone(), self.nodes.ip(&guest.node));
+            let before = running_pod.life.phase();
+            running_pod.life.advance_to(now);
+            let turn = (before, running_pod.life.phase());
+            let next = running_pod
+                .life
+                .next_transition()
+                .into_iter()
+                .chain(running_pod.stop)
+                .min();
+            let (ip, node_ip) = (running_pod.ip.clone(), self.nodes.ip(&running_pod.node));
             let view = PodStatusWriter {
-                lifecycle: &guest.life,
-                bound: guest.bound,
+                lifecycle: &running_pod.life,
+                bound: running_pod.bound,
                 ip: &ip,
                 node_ip: &node_ip,
             };
             let blocked = state.webhooks.pending.blocked_writes;
             write_status(state, &target, "kubelet", &mut |pod, now| view.write(pod, now));
-            told::turned(state, &key, &guest.node, turn);
+            pod_events::phase_changed(state, &key, &running_pod.node, turn);
             let next = if state.webhooks.pending.blocked_writes == blocked {
                 next
             } else {
-                Some(now.plus(PATIENCE))
+                Some(now.plus(WEBHOOK_RETRY_INTERVAL))
             };
-            self.set_alarm(&key, next);
+            self.schedule_at(&key, next);
         }
     }
 }
 
-/// How soon a write is tried again that waits for an answer from outside.
-const PATIENCE: std::time::Duration = std::time::Duration::from_millis(20);
+/// Retry interval of a write that waits for a webhook.
+const WEBHOOK_RETRY_INTERVAL: std::time::Duration = std::time::Duration::from_millis(20);
 
-/// The pod has stopped: it leaves the store.
+/// Deletes a pod that has stopped.
 fn finish(state: &mut State, target: &Target<'_>, uid: &str) {
     let options = DeleteOptions {
         grace: Some(0),
@@ -312,7 +318,7 @@ fn object_grace(object: &Object) -> std::time::Duration {
     std::time::Duration::from_secs(u64::try_from(seconds).unwrap_or(0))
 }
 
-/// Writes a pod's status as `who`.
+/// Writes a pod's status as the component `who`.
 fn write_status(
     state: &mut State,
     target: &Target<'_>,
@@ -329,7 +335,7 @@ fn write_status(
     });
 }
 
-fn script_of(state: &State, object: &Object) -> Script {
+fn find_script(state: &State, object: &Object) -> Script {
     let meta = object.meta();
     let hash = meta.label("pod-template-hash").unwrap_or("");
     let workload = meta

@@ -1,4 +1,4 @@
-//! A dying namespace is emptied, then let go.
+//! Deletes the objects of a terminating namespace, then the namespace.
 
 use std::sync::Arc;
 
@@ -11,11 +11,11 @@ use crate::state::State;
 use crate::strategy;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-/// Empties dying namespaces.
+/// The controller for terminating namespaces.
 #[derive(Debug, Default)]
 pub struct Namespaces {
     seen: u64,
-    /// Answers from outside that were heard of.
+    /// Number of webhook replies at the last step.
     replies_seen: u64,
 }
 
@@ -45,7 +45,7 @@ impl Controller for Namespaces {
     }
 }
 
-/// Deletes what is left in a namespace; when nothing is, the namespace goes.
+/// Deletes the objects of a namespace, and the namespace when it is empty.
 fn empty(state: &mut State, namespace: &str) -> bool {
     let tables: Vec<Arc<Resource>> = state
         .resources

@@ -1,5 +1,5 @@
-//! The workload controllers: takes what happened in the store, gives the writes that the controller manager would make. One index of
-//! pods serves them all; each controller is a function from a key to writes, and a queue of keys decides who is called when.
+//! The workload controllers. They share one index of pods; each controller is a function from an object key
+//! to writes, called by a work queue.
 
 use std::sync::Arc;
 
@@ -29,48 +29,48 @@ mod stateful_set;
 use index::Index;
 use queue::Queue;
 
-/// When to look at a key again although nothing happens.
-type Again = Option<Instant>;
+/// Time at which to sync a key again without a change.
+type RequeueAt = Option<Instant>;
 
-/// One controller: the table it answers for and what it does about one object of it.
-struct Part {
+/// A controller: its table and its sync function.
+struct WorkloadController {
     table: &'static str,
     kind: &'static str,
-    sync: fn(&mut State, &Index, &str) -> Result<Again>,
+    sync: fn(&mut State, &Index, &str) -> Result<RequeueAt>,
 }
 
-const PARTS: [Part; 7] = [
-    Part {
+const CONTROLLERS: [WorkloadController; 7] = [
+    WorkloadController {
         table: "deployments.apps",
         kind: "Deployment",
         sync: deployment::sync,
     },
-    Part {
+    WorkloadController {
         table: "replicasets.apps",
         kind: "ReplicaSet",
         sync: replica_set::sync,
     },
-    Part {
+    WorkloadController {
         table: "statefulsets.apps",
         kind: "StatefulSet",
         sync: stateful_set::sync,
     },
-    Part {
+    WorkloadController {
         table: "daemonsets.apps",
         kind: "DaemonSet",
         sync: daemon_set::sync,
     },
-    Part {
+    WorkloadController {
         table: "jobs.batch",
         kind: "Job",
         sync: job::sync,
     },
-    Part {
+    WorkloadController {
         table: SERVICES,
         kind: "Service",
         sync: endpoints::sync,
     },
-    Part {
+    WorkloadController {
         table: BUDGETS,
         kind: "PodDisruptionBudget",
         sync: budget::sync,
@@ -83,13 +83,14 @@ const SERVICES: &str = "services";
 const BUDGETS: &str = "poddisruptionbudgets.policy";
 const DAEMONS: &str = "daemonsets.apps";
 
-/// Deployments, replica sets, stateful sets, daemon sets, jobs, endpoint slices and disruption budgets.
+/// The controllers for Deployments, ReplicaSets, StatefulSets, DaemonSets, Jobs, EndpointSlices and
+/// PodDisruptionBudgets.
 #[derive(Debug, Default)]
 pub struct Workloads {
     seen: u64,
     index: Index,
-    queues: [Queue; PARTS.len()],
-    /// Answers from outside that were heard of.
+    queues: [Queue; CONTROLLERS.len()],
+    /// Number of webhook replies at the last step.
     replies_seen: u64,
 }
 
@@ -104,9 +105,9 @@ impl Controller for Workloads {
         if std::mem::replace(&mut self.replies_seen, state.webhooks.pending.replies_received)
             != self.replies_seen
         {
-            self.queues.iter_mut().for_each(Queue::wake_held);
+            self.queues.iter_mut().for_each(Queue::release_held);
         }
-        for at in 0..PARTS.len() {
+        for at in 0..CONTROLLERS.len() {
             self.run(state, at);
             self.ingest(state);
         }
@@ -119,9 +120,9 @@ impl Controller for Workloads {
 }
 
 impl Workloads {
-    /// Calls one controller for every key that waits for it.
+    /// Runs one controller for every key in its queue.
     fn run(&mut self, state: &mut State, at: usize) {
-        let (Some(part), Some(queue)) = (PARTS.get(at), self.queues.get_mut(at)) else {
+        let (Some(part), Some(queue)) = (CONTROLLERS.get(at), self.queues.get_mut(at)) else {
             return;
         };
         let now = state.now();
@@ -134,7 +135,7 @@ impl Workloads {
         }
     }
 
-    /// Learns what was written since the last time.
+    /// Reads the changes since the last step.
     fn ingest(&mut self, state: &State) {
         if state.store.version() == self.seen {
             return;
@@ -147,7 +148,7 @@ impl Workloads {
             if let Some(events) = events {
                 for event in events {
                     let gone = event.kind == EventKind::Deleted;
-                    self.heard(state, &table, &event.object, event.previous.as_ref(), gone);
+                    self.observe(state, &table, &event.object, event.previous.as_ref(), gone);
                 }
             } else {
                 self.reload(state, &table);
@@ -156,20 +157,20 @@ impl Workloads {
         self.seen = state.store.version();
     }
 
-    /// Too much happened: looks at everything.
+    /// Enqueues all objects of a table after its history has been compacted.
     fn reload(&mut self, state: &State, table: &Arc<str>) {
         self.index.forget(table);
-        for part in &PARTS {
+        for part in &CONTROLLERS {
             for object in state.store.all(part.table) {
-                self.wake(part.table, &object.key());
+                self.enqueue(part.table, &object.key());
             }
         }
         for object in state.store.all(table) {
-            self.heard(state, table, object, None, false);
+            self.observe(state, table, object, None, false);
         }
     }
 
-    fn heard(
+    fn observe(
         &mut self,
         state: &State,
         table: &str,
@@ -178,37 +179,37 @@ impl Workloads {
         gone: bool,
     ) {
         let key = object.key();
-        self.wake(table, &key);
+        self.enqueue(table, &key);
         for owner in object
             .meta()
             .controller()
             .into_iter()
             .chain(previous.and_then(|previous| previous.meta().controller()))
         {
-            if let Some(part) = PARTS.iter().find(|part| part.kind == &*owner.kind) {
+            if let Some(part) = CONTROLLERS.iter().find(|part| part.kind == &*owner.kind) {
                 let key = crate::object::key(&object.meta().namespace, &owner.name);
-                self.wake(part.table, &key);
+                self.enqueue(part.table, &key);
             }
         }
         match table {
             PODS => {
                 for (part, key) in self.index.put_pod(object, gone) {
-                    self.wake(part, &key);
+                    self.enqueue(part, &key);
                 }
             }
             SERVICES | BUDGETS => self.index.put_selector(table, object, gone),
             NODES => {
-                // Heartbeats change nothing that a daemon set asks for, but they are rare here.
+                // Node heartbeats do not matter to daemon sets, but they are rare in the simulator.
                 for object in state.store.all(DAEMONS) {
-                    self.wake(DAEMONS, &object.key());
+                    self.enqueue(DAEMONS, &object.key());
                 }
             }
             _ => {}
         }
     }
 
-    fn wake(&mut self, table: &str, key: &str) {
-        let at = PARTS.iter().position(|part| part.table == table);
+    fn enqueue(&mut self, table: &str, key: &str) {
+        let at = CONTROLLERS.iter().position(|part| part.table == table);
         if let Some(queue) = at.and_then(|at| self.queues.get_mut(at)) {
             queue.add(key);
         }

@@ -1,4 +1,4 @@
-//! What is wrong with a policy or a binding itself: takes it, gives the server's words. Expressions are compiled here for the first time.
+//! Validation of policies and bindings, including the compilation of their expressions.
 
 use serde_json::Value;
 

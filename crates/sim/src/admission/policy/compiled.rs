@@ -1,4 +1,4 @@
-//! Policies with their bindings, compiled: takes what is stored, gives what can be run.
+//! Compiled policies and their bindings.
 
 use std::sync::Arc;
 
@@ -9,14 +9,14 @@ use crate::cel::{self, Program, Type};
 use crate::state::State;
 use crate::tree;
 
-/// All policies that are bound, by name.
+/// All bound policies, by name.
 #[derive(Debug, Default)]
 pub struct Policies {
     pub(super) all: Arc<Vec<Policy>>,
     seen: (usize, u64),
 }
 
-/// One policy.
+/// A policy.
 #[derive(Debug)]
 pub(super) struct Policy {
     pub name: String,
@@ -29,21 +29,21 @@ pub(super) struct Policy {
     pub bindings: Vec<Binding>,
 }
 
-/// One binding.
+/// A binding of a policy.
 #[derive(Debug)]
 pub(super) struct Binding {
     pub name: String,
     pub spec: Value,
 }
 
-/// A source and what became of it.
+/// An expression and its program or compile error.
 #[derive(Debug)]
 pub(super) struct Expression {
     pub source: String,
     pub program: Result<Program, String>,
 }
 
-/// What must hold, and what is said otherwise.
+/// A validation and the message for its failure.
 #[derive(Debug)]
 pub(super) struct Validation {
     pub must: Expression,
@@ -52,7 +52,7 @@ pub(super) struct Validation {
     pub reason: String,
 }
 
-/// The names expressions of policies may use; `authorizer` is not among them.
+/// Variables of policy expressions; `authorizer` is not supported.
 pub(crate) const NAMES: [&str; 6] = [
     "object",
     "oldObject",
@@ -73,7 +73,7 @@ impl Expression {
     }
 }
 
-/// Compiles again what has changed since the last time.
+/// Recompiles policies and bindings that have changed.
 pub(super) fn refresh(state: &mut State) {
     let versions = [POLICIES, BINDINGS]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Which writes a policy is about: takes a write and `matchConstraints`, gives the resource it matched as.
+//! Matching of writes against `matchConstraints`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
-/// The resource as which a write matches: its own, or another version of it.
+/// Returns the resource as which a write matches: its own or an equivalent version.
 pub(super) fn matches(state: &State, write: &Write<'_>, wanted: &Value) -> Option<Arc<Resource>> {
     let own = write.attributes.target.resource;
     if !namespace_matches(state, write, wanted.get("namespaceSelector")) || !object_matches(write, wanted) {

@@ -1,4 +1,4 @@
-//! Parameters of a policy: takes `paramRef`, gives the objects it names, or the server's words for why it cannot.
+//! Parameters of a policy: resolves `paramRef` to objects.
 
 use serde_json::Value;
 
@@ -7,7 +7,8 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
-/// The objects with which a policy is run: one `None` when it has no parameters, nothing when it need not be run.
+/// Returns the parameter objects to evaluate the policy with: a single `None` if it has no parameters, an
+/// empty list if it need not be evaluated.
 pub(super) fn collect(
     state: &State,
     policy: &Policy,

@@ -1,4 +1,4 @@
-//! Running a policy: takes what its expressions may see, gives what it says against the write.
+//! Evaluation of a policy.
 
 use std::cell::RefCell;
 use std::collections::BTreeMap;
@@ -14,13 +14,13 @@ use crate::resource::Resource;
 use crate::state::State;
 use crate::tree;
 
-/// What all expressions of a policy may cost together.
+/// Cost budget for all expressions of a policy.
 const BUDGET: u64 = 10_000_000;
-/// How long a computed message may be.
-const MESSAGE: usize = 5 * 1024;
+/// Maximum length of a computed message.
+const MAX_MESSAGE_LEN: usize = 5 * 1024;
 
-/// What expressions see.
-pub(super) struct Scene {
+/// The values of the expressions' variables.
+pub(super) struct Variables {
     object: Value,
     old: Value,
     request: Value,
@@ -28,7 +28,7 @@ pub(super) struct Scene {
     namespace: Value,
 }
 
-impl Scene {
+impl Variables {
     pub(super) fn new(
         state: &State,
         write: &Write<'_>,
@@ -86,22 +86,22 @@ fn request(write: &Write<'_>, resource: &Resource, context: &Context) -> Value {
     })
 }
 
-/// Names with their values; variables are computed when they are first asked for.
+/// Variables with their values; composed variables are evaluated on first use.
 struct Scope<'s> {
-    scene: &'s Scene,
+    variables: &'s Variables,
     policy: &'s Policy,
     known: RefCell<BTreeMap<String, Result<Val<'s>, Failure>>>,
 }
 
 impl<'s> Names<'s> for Scope<'s> {
     fn get(&self, name: &str, cost: &mut u64) -> Option<Result<Val<'s>, Failure>> {
-        let scene = self.scene;
+        let variables = self.variables;
         let value = match name {
-            "object" => &scene.object,
-            "oldObject" => &scene.old,
-            "request" => &scene.request,
-            "params" => &scene.params,
-            "namespaceObject" => &scene.namespace,
+            "object" => &variables.object,
+            "oldObject" => &variables.old,
+            "request" => &variables.request,
+            "params" => &variables.params,
+            "namespaceObject" => &variables.namespace,
             other => return self.variable(other.strip_prefix("variables.")?, cost),
         };
         Some(Ok(Val::of(value, None)))
@@ -115,7 +115,7 @@ impl<'s> Scope<'s> {
         }
         let at = self.policy.variables.iter().position(|(own, _)| own == name)?;
         let (_, expression) = self.policy.variables.get(at)?;
-        // A variable may use those before it; one that asks for itself would never end.
+        // A variable may refer only to the ones before it, which rules out cycles.
         let pending = Err(Failure::Error(format!("variable {name} is defined by itself")));
         self.known.borrow_mut().insert(name.to_owned(), pending);
         let outcome = match &expression.program {
@@ -145,10 +145,10 @@ impl<'s> Scope<'s> {
     }
 }
 
-/// What a policy says against a write.
-pub(super) fn run(policy: &Policy, scene: &Scene) -> Vec<Denial> {
+/// Returns the failed validations of a policy.
+pub(super) fn run(policy: &Policy, variables: &Variables) -> Vec<Denial> {
     let scope = Scope {
-        scene,
+        variables,
         policy,
         known: RefCell::default(),
     };
@@ -167,11 +167,12 @@ pub(super) fn run(policy: &Policy, scene: &Scene) -> Vec<Denial> {
     let judged = policy
         .validations
         .iter()
-        .filter_map(|validation| judge(&scope, validation, &mut budget));
+        .filter_map(|validation| evaluate(&scope, validation, &mut budget));
     judged.collect()
 }
 
-/// Whether the policy applies at all: one no is enough, a failure counts only without one.
+/// Returns whether all match conditions hold. A condition that evaluates to false takes precedence over
+/// errors.
 fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
     let mut failures = Vec::new();
     for condition in &scope.policy.conditions {
@@ -188,7 +189,7 @@ fn conditions(scope: &Scope<'_>, budget: &mut u64) -> Result<bool, String> {
     }
 }
 
-fn judge<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> Option<Denial> {
+fn evaluate<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) -> Option<Denial> {
     match scope.run(&validation.must, budget) {
         Ok(Val::Bool(true)) => None,
         Ok(_) => Some(Denial {
@@ -212,7 +213,8 @@ fn message<'s>(scope: &Scope<'s>, validation: &'s Validation, budget: &mut u64) 
                 Ok(Val::Text(text)) => Some(text.trim().to_owned()),
                 _ => None,
             });
-    let usable = computed.filter(|text| !text.is_empty() && text.len() <= MESSAGE && !text.contains('\n'));
+    let usable =
+        computed.filter(|text| !text.is_empty() && text.len() <= MAX_MESSAGE_LEN && !text.contains('\n'));
     usable.unwrap_or_else(|| {
         if validation.message.is_empty() {
             format!("failed expression: {}", validation.must.source.trim())

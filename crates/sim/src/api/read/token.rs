@@ -1,14 +1,14 @@
-//! Continue tokens: where a list goes on, and as of which version. Opaque to clients, base64 of a small JSON.
+//! Continue tokens: position and version of a paginated list, encoded as base64 of a small JSON object.
 
 use serde_json::json;
 
 use crate::status::{Result, Status};
 
-/// Where to go on.
+/// The position at which a list continues.
 pub(super) struct Token {
-    /// As of which version; the present when unset.
+    /// The version of the list; the latest if unset.
     pub(super) version: Option<u64>,
-    /// After which key.
+    /// The last key of the previous page.
     pub(super) after: String,
 }
 
@@ -56,7 +56,7 @@ impl Token {
     }
 }
 
-/// How Go words the commonest fault: the first byte begins no value.
+/// Returns Go's error text for a token whose first byte does not start a JSON value.
 fn go_error(bytes: &[u8]) -> String {
     let shown = match bytes.first() {
         Some(byte) if byte.is_ascii_graphic() => char::from(*byte).to_string(),
@@ -99,7 +99,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn tokens_survive_the_journey() {
+    fn tokens_round_trip() {
         for after in ["a", "ns/name", "ns/äöü", "x/yz"] {
             let token = Token {
                 version: Some(7),

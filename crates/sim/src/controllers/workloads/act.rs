@@ -1,4 +1,4 @@
-//! What controllers do to objects: takes a controller's name and an object, gives the write by the rules that clients follow too.
+//! Writes of controllers. They pass the same admission and validation as those of clients.
 
 use std::sync::Arc;
 
@@ -13,10 +13,11 @@ use crate::status::{Result, Status};
 use crate::tree;
 use crate::write::{self, DeleteOptions, Propagation, Target};
 
-/// What Kubernetes itself is made for; beyond it a typing error in `replicas` would fill the memory.
-const MOST_PODS: usize = 150_000;
+/// The supported cluster size of Kubernetes; guards against filling the memory by a typing error in
+/// `replicas`.
+const MAX_PODS: usize = 150_000;
 
-/// A controller that writes.
+/// A controller as a writer.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Actor(pub(super) &'static str);
 
@@ -27,31 +28,31 @@ impl Actor {
         context
     }
 
-    /// A line in the trace.
-    pub(super) fn say(self, state: &mut State, what: std::fmt::Arguments<'_>) {
+    /// Adds a line to the trace.
+    pub(super) fn trace(self, state: &mut State, what: std::fmt::Arguments<'_>) {
         if state.trace.is_recorded() {
             let now = state.now();
             state.trace.line(now, &format!("{}: {what}", self.0));
         }
     }
 
-    /// An event about `about`, and a line in the trace.
-    pub(super) fn tell(self, state: &mut State, about: &Value, reason: &str, text: &str) {
-        self.say(state, format_args!("{text}"));
+    /// Records an event and adds a line to the trace.
+    pub(super) fn record_and_trace(self, state: &mut State, about: &Value, reason: &str, text: &str) {
+        self.trace(state, format_args!("{text}"));
         events::record(state, &NewEvent::normal(self.0, about, reason, text));
     }
 
-    /// An event about `about`.
-    pub(super) fn note(self, state: &mut State, about: &Value, reason: &str, text: &str) {
+    /// Records an event.
+    pub(super) fn record(self, state: &mut State, about: &Value, reason: &str, text: &str) {
         events::record(state, &NewEvent::normal(self.0, about, reason, text));
     }
 
-    /// An event that somebody should look at.
+    /// Records a warning event.
     pub(super) fn warn(self, state: &mut State, about: &Value, reason: &str, text: &str) {
         events::record(state, &NewEvent::warning(self.0, about, reason, text));
     }
 
-    /// Makes an object.
+    /// Creates an object.
     pub(super) fn create(
         self,
         state: &mut State,
@@ -60,8 +61,8 @@ impl Actor {
         value: Value,
     ) -> Result<Arc<Object>> {
         let resource = find(state, resource)?;
-        if resource.is("", "pods") && state.store.count("pods") >= MOST_PODS {
-            let text = format!("pods is forbidden: the cluster is full: {MOST_PODS} pods");
+        if resource.is("", "pods") && state.store.count("pods") >= MAX_PODS {
+            let text = format!("pods is forbidden: the cluster is full: {MAX_PODS} pods");
             return Err(Status::new(403, "Forbidden", text));
         }
         let target = Target {
@@ -74,7 +75,7 @@ impl Actor {
         write::create(state, &target, value, &mut context)
     }
 
-    /// Changes an object; `subresource` is empty or `status`.
+    /// Updates an object; `subresource` is empty or `status`.
     pub(super) fn update(
         self,
         state: &mut State,
@@ -96,7 +97,7 @@ impl Actor {
         Ok(done.object)
     }
 
-    /// Removes an object, if it still is the one of `uid`.
+    /// Deletes an object if its uid is unchanged.
     pub(super) fn delete(self, state: &mut State, resource: (&str, &str), object: &Object) -> Result<()> {
         let resource = find(state, resource)?;
         let meta = object.meta();
@@ -119,7 +120,7 @@ fn find(state: &State, (group, plural): (&str, &str)) -> Result<Arc<Resource>> {
     found.ok_or_else(|| Status::internal(&format!("{plural} are not served")))
 }
 
-/// The reference to the controller of an object.
+/// Returns the owner reference to an object's controller.
 pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value) -> Value {
     json!({
         "apiVersion": api_version, "kind": kind,
@@ -128,8 +129,8 @@ pub(super) fn controller_reference(api_version: &str, kind: &str, owner: &Value)
     })
 }
 
-/// A pod of a template, controlled by `owner`; its name is `name`, or drawn when `name` ends in a dash.
-pub(super) fn pod_of(template: &Value, name: &str, owner: &Value) -> Value {
+/// Returns a pod of a template, controlled by `owner`; its name is generated if `name` ends with a dash.
+pub(super) fn pod_from_template(template: &Value, name: &str, owner: &Value) -> Value {
     let mut meta = json!({"ownerReferences": [owner]});
     let field = if name.ends_with('-') {
         "generateName"
@@ -146,7 +147,7 @@ pub(super) fn pod_of(template: &Value, name: &str, owner: &Value) -> Value {
     json!({"apiVersion": "v1", "kind": "Pod", "metadata": meta, "spec": spec})
 }
 
-/// The stored object as a (packed) tree, and frozen.
+/// Returns the stored object and its value in packed form.
 pub(super) fn load(state: &State, table: &str, key: &str) -> Option<(Arc<Object>, Value)> {
     let object = Arc::clone(state.store.get(table, key)?);
     let value = object.packed();

@@ -1,14 +1,14 @@
-//! Disruption budgets: takes one budget and the pods it covers, gives how many of them may go.
+//! PodDisruptionBudgets: calculates the allowed disruptions.
 
 use std::collections::BTreeSet;
 
 use serde_json::{Map, Value, json};
 
 use super::act::{self, Actor};
-use super::index::{Index, hint_of};
+use super::index::{Index, selector_hint};
 use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
-use super::{Again, BUDGETS, condition};
+use super::{BUDGETS, RequeueAt, condition};
 use crate::clock::Instant;
 use crate::object::Owner;
 use crate::selector::LabelSelector;
@@ -17,18 +17,22 @@ use crate::status::Result;
 use crate::tree;
 
 const ACTOR: Actor = Actor("disruption-controller");
-/// An evicted pod that still lives after so many seconds counts again.
-const PATIENCE: i64 = 120;
+/// Seconds after which an evicted pod that still exists counts as healthy requeue_at.
+const EVICTION_TIMEOUT_SECONDS: i64 = 120;
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, budget)) = act::load(state, BUDGETS, key) else {
         return Ok(None);
     };
     let selector = LabelSelector::from_object(tree::get(&budget, &["spec", "selector"]));
-    let pods = index.pods_with(&object.meta().namespace, hint_of(BUDGETS, &budget), &selector);
+    let pods = index.pods_matching(
+        &object.meta().namespace,
+        selector_hint(BUDGETS, &budget),
+        &selector,
+    );
     let (expected, desired) = expectation(state, &budget, &pods);
     let now = state.now();
-    let (disrupted, again) = disrupted(&budget, &pods, now);
+    let (disrupted, requeue_at) = disrupted(&budget, &pods, now);
     let healthy = |pod: &&&Pod| {
         !pod.deleting() && pod.phase == Phase::Running && pod.ready && !disrupted.contains_key(pod.name())
     };
@@ -39,10 +43,10 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
         0
     };
     report(state, budget, [current, desired, expected, allowed], disrupted)?;
-    Ok(again)
+    Ok(requeue_at)
 }
 
-/// How many pods there should be, and how many of them healthy.
+/// Returns the expected number of pods and the desired number of healthy ones.
 fn expectation(state: &State, budget: &Value, pods: &[&Pod]) -> (i64, i64) {
     let field = |name: &str| tree::get(budget, &["spec", name]).filter(|value| !value.is_null());
     if let Some(most) = field("maxUnavailable") {
@@ -65,7 +69,7 @@ fn expectation(state: &State, budget: &Value, pods: &[&Pod]) -> (i64, i64) {
     }
 }
 
-/// The sizes of the workloads that the pods belong to, together.
+/// Returns the total scale of the workloads that own the pods.
 fn scale(state: &State, pods: &[&Pod]) -> i64 {
     let owners: BTreeSet<Box<str>> = pods
         .iter()
@@ -74,7 +78,7 @@ fn scale(state: &State, pods: &[&Pod]) -> i64 {
     owners.iter().map(|uid| size(state, uid)).sum()
 }
 
-/// The Deployment behind a replica set, or the owner itself.
+/// Returns the Deployment of a ReplicaSet, otherwise the owner itself.
 fn root(state: &State, owner: &Owner) -> Box<str> {
     let place = state.store.location_of(&owner.uid);
     let object = place.and_then(|place| state.store.get(&place.table, &place.key));
@@ -92,20 +96,20 @@ fn size(state: &State, uid: &str) -> i64 {
     })
 }
 
-/// Pods whose eviction was granted and that are not yet on their way out.
-fn disrupted(budget: &Value, pods: &[&Pod], now: Instant) -> (Map<String, Value>, Again) {
-    let (mut kept, mut again) = (Map::new(), None);
+/// Returns the pods whose eviction was granted and that are not terminating yet.
+fn disrupted(budget: &Value, pods: &[&Pod], now: Instant) -> (Map<String, Value>, RequeueAt) {
+    let (mut kept, mut requeue_at) = (Map::new(), None);
     for pod in pods.iter().filter(|pod| !pod.deleting()) {
         let at = tree::text(budget, &["status", "disruptedPods", pod.name()]);
-        let end = Instant::parse(at).map(|at| at.plus_seconds(PATIENCE));
+        let end = Instant::parse(at).map(|at| at.plus_seconds(EVICTION_TIMEOUT_SECONDS));
         if let Some(end) = end.filter(|end| *end >= now) {
             kept.insert(pod.name().to_owned(), at.into());
-            // A moment later, since the end itself still counts.
+            // One unit later, because the deadline itself is inclusive.
             let check = end.plus_seconds(1);
-            again = Some(again.map_or(check, |have: Instant| have.min(check)));
+            requeue_at = Some(requeue_at.map_or(check, |have: Instant| have.min(check)));
         }
     }
-    (kept, again)
+    (kept, requeue_at)
 }
 
 fn report(

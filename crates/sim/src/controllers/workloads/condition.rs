@@ -1,24 +1,24 @@
-//! Conditions in a status: takes a list and a condition, gives the list as the controllers keep it.
+//! Status conditions: finds, sets and removes them as the real controllers do.
 
 use serde_json::{Value, json};
 
 use crate::clock::Instant;
 use crate::tree;
 
-/// The condition of a type.
+/// Returns the condition of a type.
 pub(super) fn find<'a>(conditions: &'a [Value], kind: &str) -> Option<&'a Value> {
     conditions
         .iter()
         .find(|condition| tree::text(condition, &["type"]) == kind)
 }
 
-/// A condition as Deployments have it.
+/// Creates a condition with a last update time, as used by Deployments.
 pub(super) fn new(now: Instant, kind: &str, status: &str, reason: &str, message: &str) -> Value {
     let at = now.rfc3339();
     json!({"type": kind, "status": status, "lastUpdateTime": at, "lastTransitionTime": at, "reason": reason, "message": message})
 }
 
-/// A condition without a time of its last update.
+/// Creates a condition without a last update time.
 pub(super) fn plain(now: Instant, kind: &str, status: &str, reason: &str, message: &str) -> Value {
     let mut condition = json!({"type": kind, "status": status, "lastTransitionTime": now.rfc3339()});
     for (key, text) in [("reason", reason), ("message", message)] {
@@ -29,7 +29,7 @@ pub(super) fn plain(now: Instant, kind: &str, status: &str, reason: &str, messag
     condition
 }
 
-/// Puts a condition at the end in place of the one of its type, unless status and reason are the same.
+/// Replaces the condition of the same type unless status and reason are equal.
 pub(super) fn set(conditions: &mut Vec<Value>, mut new: Value) {
     let kind = tree::text(&new, &["type"]).to_owned();
     if let Some(old) = find(conditions, &kind) {
@@ -45,7 +45,7 @@ pub(super) fn set(conditions: &mut Vec<Value>, mut new: Value) {
     conditions.push(new);
 }
 
-/// Takes a condition away.
+/// Removes the condition of a type.
 pub(super) fn remove(conditions: &mut Vec<Value>, kind: &str) {
     conditions.retain(|condition| tree::text(condition, &["type"]) != kind);
 }

@@ -1,4 +1,4 @@
-//! Daemon sets: takes one set and the nodes, gives one pod per node that suits, renewed within its bounds, and the status.
+//! DaemonSets: keep one pod per eligible node, roll out template changes, and report status.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::index::Index;
 use super::int_or_percent::{Rounding, scaled_value};
 use super::pod::{Phase, Pod};
 use super::revision::{Owner, Revision};
-use super::{Again, DAEMONS, NODES};
+use super::{DAEMONS, NODES, RequeueAt};
 use crate::clock::Instant;
 use crate::script::tolerates;
 use crate::selector::LabelSelector;
@@ -20,7 +20,7 @@ use crate::tree;
 const ACTOR: Actor = Actor("daemonset-controller");
 const PODS: (&str, &str) = ("", "pods");
 const HASH: &str = "controller-revision-hash";
-/// What every daemon's pod tolerates, beyond what its template says.
+/// Tolerations added to those of the template.
 const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/not-ready", "NoExecute"),
     ("node.kubernetes.io/unreachable", "NoExecute"),
@@ -30,10 +30,10 @@ const TOLERATED: [(&str, &str); 6] = [
     ("node.kubernetes.io/unschedulable", "NoSchedule"),
 ];
 
-/// The pods on each node, and whether the node should have one.
+/// The pods of each node, and whether the node should have one.
 type ByNode<'a> = BTreeMap<String, (bool, Vec<&'a Pod>)>;
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, set)) = act::load(state, DAEMONS, key) else {
         return Ok(None);
     };
@@ -44,10 +44,10 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
         label: HASH,
     };
     let mut revisions = owner.list(state);
-    let revision = owner.settle(state, &mut revisions)?;
-    let pods = index.pods_of(state, &object.meta().uid);
+    let revision = owner.ensure_current(state, &mut revisions)?;
+    let pods = index.pods_controlled_by(state, &object.meta().uid);
     let by_node = by_node(state, &set, &pods);
-    let look = Look {
+    let look = Sync {
         set: &set,
         revision: &revision,
         by_node: &by_node,
@@ -81,13 +81,14 @@ fn by_node<'a>(state: &State, set: &Value, pods: &[&'a Pod]) -> ByNode<'a> {
         .store
         .all(NODES)
         .map(|node| {
-            let suits = wanted.matches(&|key| node.meta().label(key)) && tolerates(&node.packed(), &template);
-            (node.meta().name.to_string(), (suits, Vec::new()))
+            let eligible =
+                wanted.matches(&|key| node.meta().label(key)) && tolerates(&node.packed(), &template);
+            (node.meta().name.to_string(), (eligible, Vec::new()))
         })
         .collect();
     for pod in pods {
         let node = if pod.node.is_empty() {
-            meant_for(pod)
+            target_node(pod)
         } else {
             pod.node.to_string()
         };
@@ -107,8 +108,8 @@ const TERMS: [&str; 5] = [
     "nodeSelectorTerms",
 ];
 
-/// The node a pod without one was made for.
-fn meant_for(pod: &Pod) -> String {
+/// Returns the node for which an unscheduled pod was created.
+fn target_node(pod: &Pod) -> String {
     let value = pod.object.packed();
     let term = tree::list(&value, &TERMS).first();
     let field = term.and_then(|term| tree::list(term, &["matchFields"]).first());
@@ -127,8 +128,8 @@ fn with_tolerations(mut template: Value) -> Value {
 
 fn drop_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
     ACTOR.delete(state, PODS, &pod.object)?;
-    ACTOR.say(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
-    ACTOR.note(
+    ACTOR.trace(state, format_args!("Deleted pod: {} of {}", pod.name(), pod.node));
+    ACTOR.record(
         state,
         set,
         "SuccessfulDelete",
@@ -137,8 +138,8 @@ fn drop_pod(state: &mut State, set: &Value, pod: &Pod) -> Result<()> {
     Ok(())
 }
 
-/// One look at one set.
-struct Look<'a> {
+/// The state of one sync.
+struct Sync<'a> {
     set: &'a Value,
     revision: &'a Revision,
     by_node: &'a ByNode<'a>,
@@ -146,7 +147,7 @@ struct Look<'a> {
     min_ready: i64,
 }
 
-impl Look<'_> {
+impl Sync<'_> {
     fn is_new(&self, pod: &Pod) -> bool {
         pod.meta().label(HASH) == Some(self.revision.hash.as_str())
     }
@@ -155,10 +156,11 @@ impl Look<'_> {
         pod.available(self.min_ready, self.now)
     }
 
-    /// Surge and unavailability, in nodes.
+    /// Returns maximum surge and unavailability as numbers of nodes.
     fn bounds(&self) -> (i64, i64) {
         let field = |name| tree::get(self.set, &["spec", "updateStrategy", "rollingUpdate", name]);
-        let desired = i64::try_from(self.by_node.values().filter(|(suits, _)| *suits).count()).unwrap_or(0);
+        let desired =
+            i64::try_from(self.by_node.values().filter(|(eligible, _)| *eligible).count()).unwrap_or(0);
         let surge = scaled_value(field("maxSurge"), desired, Rounding::Up);
         let unavailable = scaled_value(field("maxUnavailable"), desired, Rounding::Up);
         match (surge, unavailable) {
@@ -173,8 +175,8 @@ impl Look<'_> {
 
     fn work(&self, state: &mut State) -> Result<()> {
         let before = state.store.version();
-        for (node, (suits, pods)) in self.by_node {
-            self.tend(state, node, *suits, pods)?;
+        for (node, (eligible, pods)) in self.by_node {
+            self.sync_node(state, node, *eligible, pods)?;
         }
         if state.store.version() == before && self.rolling() {
             self.renew(state)?;
@@ -182,9 +184,9 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// One pod on a node that suits, none elsewhere; failed ones go.
-    fn tend(&self, state: &mut State, node: &str, suits: bool, pods: &[&Pod]) -> Result<()> {
-        if !suits {
+    /// Keeps one pod on an eligible node and none elsewhere; deletes failed pods.
+    fn sync_node(&self, state: &mut State, node: &str, eligible: bool, pods: &[&Pod]) -> Result<()> {
+        if !eligible {
             for pod in pods.iter().filter(|pod| !pod.deleting()) {
                 drop_pod(state, self.set, pod)?;
             }
@@ -194,7 +196,7 @@ impl Look<'_> {
             drop_pod(state, self.set, pod)?;
         }
         let surging = self.rolling() && self.bounds().0 > 0;
-        // While surging, a new pod may come before the old one is gone.
+        // While surging, a new pod may be created before the old one is gone.
         let occupied = pods
             .iter()
             .any(|pod| !(pod.finished() || surging && pod.deleting() && !self.is_new(pod)));
@@ -220,7 +222,7 @@ impl Look<'_> {
             .unwrap_or_default();
         let name = format!("{}-", tree::text(self.set, &["metadata", "name"]));
         let owner = act::controller_reference("apps/v1", "DaemonSet", self.set);
-        let mut pod = act::pod_of(&with_tolerations(template), &name, &owner);
+        let mut pod = act::pod_from_template(&with_tolerations(template), &name, &owner);
         tree::set(
             &mut pod,
             &["metadata", "labels", HASH],
@@ -242,16 +244,16 @@ impl Look<'_> {
         let term = json!([{"matchFields": [{"key": "metadata.name", "operator": "In", "values": [node]}]}]);
         tree::set(&mut pod, &TERMS, term);
         let made = ACTOR.create(state, PODS, tree::text(self.set, &["metadata", "namespace"]), pod)?;
-        ACTOR.say(
+        ACTOR.trace(
             state,
             format_args!("Created pod: {} for {node}", made.meta().name),
         );
         let text = format!("Created pod: {}", made.meta().name);
-        ACTOR.note(state, self.set, "SuccessfulCreate", &text);
+        ACTOR.record(state, self.set, "SuccessfulCreate", &text);
         Ok(())
     }
 
-    /// The living pod of the current template on a node, and that of an earlier one.
+    /// Returns the active pods of the current and of an earlier template on a node.
     fn pair<'b>(&self, pods: &[&'b Pod]) -> (Option<&'b Pod>, Option<&'b Pod>) {
         let find = |new: bool| {
             let mut living = pods.iter().filter(|pod| !pod.deleting());
@@ -274,7 +276,7 @@ impl Look<'_> {
         for (_, pods) in self
             .by_node
             .values()
-            .filter(|(suits, pods)| *suits || !pods.is_empty())
+            .filter(|(eligible, pods)| *eligible || !pods.is_empty())
         {
             match self.pair(pods) {
                 (Some(new), None) => missing += i64::from(!self.available(new)),
@@ -286,8 +288,8 @@ impl Look<'_> {
                 _ => missing += 1,
             }
         }
-        let room = usize::try_from((most - missing).max(0)).unwrap_or(0);
-        for pod in broken.into_iter().chain(candidates.into_iter().take(room)) {
+        let budget = usize::try_from((most - missing).max(0)).unwrap_or(0);
+        for pod in broken.into_iter().chain(candidates.into_iter().take(budget)) {
             drop_pod(state, self.set, pod)?;
         }
         Ok(())
@@ -295,24 +297,24 @@ impl Look<'_> {
 
     fn renew_by_surging(&self, state: &mut State, most: i64) -> Result<()> {
         let (mut surging, mut broken, mut candidates) = (0, Vec::new(), Vec::new());
-        for (node, (suits, pods)) in self.by_node {
+        for (node, (eligible, pods)) in self.by_node {
             match self.pair(pods) {
                 (Some(new), Some(old)) if self.available(new) => drop_pod(state, self.set, old)?,
                 (Some(_), Some(_)) => surging += 1,
-                (None, Some(old)) if *suits && !self.available(old) => broken.push(node),
-                (None, Some(_)) if *suits => candidates.push(node),
+                (None, Some(old)) if *eligible && !self.available(old) => broken.push(node),
+                (None, Some(_)) if *eligible => candidates.push(node),
                 _ => {}
             }
         }
-        let room = usize::try_from((most - surging).max(0)).unwrap_or(0);
-        for node in broken.into_iter().chain(candidates.into_iter().take(room)) {
+        let budget = usize::try_from((most - surging).max(0)).unwrap_or(0);
+        for node in broken.into_iter().chain(candidates.into_iter().take(budget)) {
             self.make(state, node)?;
         }
         Ok(())
     }
 
     fn report(&self, state: &mut State) -> Result<()> {
-        let suited = || self.by_node.values().filter(|(suits, _)| *suits);
+        let suited = || self.by_node.values().filter(|(eligible, _)| *eligible);
         let first = |test: &dyn Fn(&Pod) -> bool| {
             let holds = |pods: &Vec<&Pod>| pods.first().is_some_and(|pod| test(pod));
             i64::try_from(suited().filter(|(_, pods)| holds(pods)).count()).unwrap_or(0)
@@ -321,7 +323,7 @@ impl Look<'_> {
         let astray = self
             .by_node
             .values()
-            .filter(|(suits, pods)| !suits && !pods.is_empty())
+            .filter(|(eligible, pods)| !eligible && !pods.is_empty())
             .count();
         let available = first(&|pod| self.available(pod) && pod.phase == Phase::Running);
         let mut status = json!({

@@ -1,10 +1,10 @@
-//! Deployments: takes one Deployment and its replica sets, gives the next step of its rollout: at most one scaling per look, then status.
+//! Deployments: perform the next step of a rollout, at most one scaling per sync, then update the status.
 
 use serde_json::{Value, json};
 
 use super::act::{self, Actor};
 use super::index::Index;
-use super::{Again, condition};
+use super::{RequeueAt, condition};
 use crate::state::State;
 use crate::status::Result;
 use crate::tree;
@@ -20,22 +20,22 @@ const TABLE: &str = "deployments.apps";
 const DEPLOYMENTS: (&str, &str) = ("apps", "deployments");
 const SETS: (&str, &str) = ("apps", "replicasets");
 
-/// One look at one Deployment.
+/// The state of one sync.
 struct Rollout<'a> {
     state: &'a mut State,
     index: &'a Index,
     deployment: Value,
-    /// Earlier templates' sets, oldest first.
+    /// ReplicaSets of earlier templates, oldest first.
     old: Vec<ReplicaSet>,
-    /// The set of the template as it is now.
+    /// The ReplicaSet of the current template.
     new: Option<ReplicaSet>,
 }
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, deployment)) = act::load(state, TABLE, key) else {
         return Ok(None);
     };
-    let (old, new) = set::split(set::of_deployment(state, &object.meta().uid), &deployment);
+    let (old, new) = set::split(set::list_for_deployment(state, &object.meta().uid), &deployment);
     let mut rollout = Rollout {
         state,
         index,
@@ -97,15 +97,15 @@ impl Rollout<'_> {
         self.all().map(ReplicaSet::replicas).sum()
     }
 
-    /// A set that was last sized for another number of replicas.
+    /// Returns whether a set was last sized for another number of replicas.
     fn is_scaling(&self) -> bool {
         self.all()
             .filter(|set| set.replicas() > 0)
             .any(|set| set.desired().is_some_and(|desired| desired != self.replicas()))
     }
 
-    /// Finds or makes the set of the current template, and keeps the revision.
-    fn settle_new_set(&mut self, make: bool) -> Result<()> {
+    /// Finds or creates the set of the current template, and updates its revision.
+    fn ensure_new_set(&mut self, make: bool) -> Result<()> {
         let newest = self.old.iter().map(ReplicaSet::revision).max().unwrap_or(0);
         let next = newest.saturating_add(1);
         if let Some(mut set) = self.new.take() {
@@ -133,12 +133,12 @@ impl Rollout<'_> {
         let namespace = tree::text(&self.deployment, &["metadata", "namespace"]).to_owned();
         let made = match ACTOR.create(self.state, SETS, &namespace, set.value.clone()) {
             Ok(made) => made,
-            Err(error) => return self.cannot_make(&set, error),
+            Err(error) => return self.handle_create_error(&set, error),
         };
         set.value = made.packed();
         if start > 0 {
             let text = format!("Scaled up replica set {} from 0 to {start}", set.name());
-            ACTOR.tell(self.state, &self.deployment, "ScalingReplicaSet", &text);
+            ACTOR.record_and_trace(self.state, &self.deployment, "ScalingReplicaSet", &text);
         }
         let text = format!("Created new replica set {:?}", set.name());
         self.note_revision(set.revision(), "NewReplicaSetCreated", &text)?;
@@ -146,8 +146,9 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Another object has the name: hash once more. Anything else shows in the status.
-    fn cannot_make(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
+    /// Handles a failed creation: increments the collision count if the name is taken, otherwise records the
+    /// failure in the status.
+    fn handle_create_error(&mut self, set: &ReplicaSet, error: crate::status::Status) -> Result<()> {
         if error.is_webhook_pending() {
             return Err(error);
         }
@@ -198,10 +199,10 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// One step of a rolling update: up, else down, else clean up.
-    fn roll(&mut self) -> Result<Again> {
-        self.settle_new_set(true)?;
-        if self.grow_new()? || self.shrink_old()? {
+    /// Performs one step of a rolling update: scale up, otherwise scale down, otherwise clean up.
+    fn roll(&mut self) -> Result<RequeueAt> {
+        self.ensure_new_set(true)?;
+        if self.scale_up_new()? || self.scale_down_old()? {
             return self.report();
         }
         if self.is_complete() {
@@ -210,8 +211,8 @@ impl Rollout<'_> {
         self.report()
     }
 
-    /// Brings the new set towards its size; says whether it changed.
-    fn grow_new(&mut self) -> Result<bool> {
+    /// Scales the new set up; returns whether it changed.
+    fn scale_up_new(&mut self) -> Result<bool> {
         let Some(have) = self.new.as_ref().map(ReplicaSet::replicas) else {
             return Ok(false);
         };
@@ -229,8 +230,8 @@ impl Rollout<'_> {
         changed
     }
 
-    /// Takes pods from the old sets as far as availability allows; says whether it did.
-    fn shrink_old(&mut self) -> Result<bool> {
+    /// Scales the old sets down as far as availability allows; returns whether any changed.
+    fn scale_down_old(&mut self) -> Result<bool> {
         if self.old.iter().all(|set| set.replicas() == 0) {
             return Ok(false);
         }
@@ -283,9 +284,9 @@ impl Rollout<'_> {
         Ok(dropped)
     }
 
-    /// All old pods go before the first new one comes.
-    fn recreate(&mut self) -> Result<Again> {
-        self.settle_new_set(false)?;
+    /// Performs one step of a Recreate rollout: all old pods are deleted before a new one is created.
+    fn recreate(&mut self) -> Result<RequeueAt> {
+        self.ensure_new_set(false)?;
         let mut old = std::mem::take(&mut self.old);
         let mut changed = false;
         for set in &mut old {
@@ -295,7 +296,7 @@ impl Rollout<'_> {
         if changed || self.old_pods_run() {
             return self.report();
         }
-        self.settle_new_set(true)?;
+        self.ensure_new_set(true)?;
         if let Some(mut set) = self.new.take() {
             let want = self.replicas();
             let outcome = self.resize(&mut set, want);
@@ -314,15 +315,15 @@ impl Rollout<'_> {
             set.status("replicas") > 0
                 || self
                     .index
-                    .pods_of(self.state, set.uid())
+                    .pods_controlled_by(self.state, set.uid())
                     .iter()
                     .any(|pod| !pod.finished())
         })
     }
 
-    /// A changed number of replicas, or a paused rollout: no set comes, sizes follow.
-    fn scale_and_report(&mut self) -> Result<Again> {
-        self.settle_new_set(false)?;
+    /// Scales the existing sets when the replicas changed or the rollout is paused.
+    fn scale_and_report(&mut self) -> Result<RequeueAt> {
+        self.ensure_new_set(false)?;
         self.scale()?;
         if self.paused() {
             self.clean_up()?;
@@ -345,7 +346,7 @@ impl Rollout<'_> {
     fn scale_sets(&mut self, sets: &mut [ReplicaSet], old_count: usize, want: i64) -> Result<()> {
         let active = sets.iter().filter(|set| set.replicas() > 0).count();
         if active <= 1 {
-            // The one that has pods, else the newest.
+            // The set with pods, otherwise the newest.
             let at = sets.iter().position(|set| set.replicas() > 0);
             let at = at.or_else(|| sets.len().checked_sub(1));
             if let Some(set) = at.and_then(|at| sets.get_mut(at)) {
@@ -386,7 +387,7 @@ impl Rollout<'_> {
         Ok(())
     }
 
-    /// Gives a set another size; says whether it had one.
+    /// Scales a set; returns whether it changed.
     fn resize(&mut self, set: &mut ReplicaSet, size: i64) -> Result<bool> {
         let before = set.replicas();
         if before == size {
@@ -397,11 +398,11 @@ impl Rollout<'_> {
         set.store(self.state)?;
         let way = if size > before { "up" } else { "down" };
         let text = format!("Scaled {way} replica set {} from {before} to {size}", set.name());
-        ACTOR.tell(self.state, &self.deployment, "ScalingReplicaSet", &text);
+        ACTOR.record_and_trace(self.state, &self.deployment, "ScalingReplicaSet", &text);
         Ok(true)
     }
 
-    /// Forgets the oldest revisions beyond the limit.
+    /// Deletes the oldest revisions beyond the history limit.
     fn clean_up(&mut self) -> Result<()> {
         let Some(limit) = tree::int(&self.deployment, &["spec", "revisionHistoryLimit"]) else {
             return Ok(());
@@ -411,7 +412,7 @@ impl Rollout<'_> {
         sets.sort_by_key(|set| set.revision());
         for set in sets.into_iter().take(surplus).filter(|set| set.is_idle()) {
             ACTOR.delete(self.state, SETS, &set.object)?;
-            ACTOR.say(self.state, format_args!("Deleted replica set {}", set.name()));
+            ACTOR.trace(self.state, format_args!("Deleted replica set {}", set.name()));
         }
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! Endpoint slices: takes a Service and the pods it selects, gives one slice of their addresses per hundred.
+//! EndpointSlices: maintain the slices of a Service, with up to 100 addresses each.
 
 use serde_json::{Value, json};
 
 use super::act::{self, Actor};
-use super::index::{Index, hint_of};
+use super::index::{Index, selector_hint};
 use super::pod::Pod;
-use super::{Again, SERVICES};
+use super::{RequeueAt, SERVICES};
 use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::status::Result;
@@ -14,10 +14,10 @@ use crate::tree;
 const ACTOR: Actor = Actor("endpointslice-controller");
 const SLICES: (&str, &str) = ("discovery.k8s.io", "endpointslices");
 const TABLE: &str = "endpointslices.discovery.k8s.io";
-/// Addresses per slice.
-const ROOM: usize = 100;
+/// Maximum number of addresses per slice.
+const MAX_ADDRESSES: usize = 100;
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, service)) = act::load(state, SERVICES, key) else {
         return Ok(None);
     };
@@ -26,14 +26,18 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
         return Ok(None);
     }
     let selector = LabelSelector::from_map(tree::get(&service, &["spec", "selector"]));
-    let pods = index.pods_with(&object.meta().namespace, hint_of(SERVICES, &service), &selector);
+    let pods = index.pods_matching(
+        &object.meta().namespace,
+        selector_hint(SERVICES, &service),
+        &selector,
+    );
     let publish = tree::flag(&service, &["spec", "publishNotReadyAddresses"]);
     let shown: Vec<&Pod> = pods
         .into_iter()
         .filter(|pod| !pod.ip.is_empty() && !pod.node.is_empty() && !pod.finished())
         .collect();
     let mut slices: Vec<Value> = shown
-        .chunks(ROOM)
+        .chunks(MAX_ADDRESSES)
         .map(|pods| slice(&service, pods, publish))
         .collect();
     if slices.is_empty() {
@@ -58,7 +62,7 @@ fn slice(service: &Value, pods: &[&Pod], publish: bool) -> Value {
         tree::set(&mut labels, &["service.kubernetes.io/headless"], "");
     }
     let endpoints: Vec<Value> = pods.iter().map(|pod| endpoint(pod, publish)).collect();
-    // Every container of the same template has the same named ports, so the first pod speaks for all.
+    // The named ports are taken from the first pod; all pods are assumed to have the same.
     let first = pods.first().map(|pod| pod.object.packed());
     json!({
         "apiVersion": "discovery.k8s.io/v1", "kind": "EndpointSlice", "addressType": "IPv4",
@@ -82,7 +86,7 @@ fn endpoint(pod: &Pod, publish: bool) -> Value {
     })
 }
 
-/// The Service's ports as numbers on the pod; none while there is no pod to resolve them by.
+/// Returns the Service's target ports; none without a pod to resolve them.
 fn ports(service: &Value, pod: Option<&Value>) -> Value {
     let Some(pod) = pod else {
         return Value::Null;
@@ -115,7 +119,7 @@ fn named(pod: &Value, name: &str, protocol: &str) -> Option<i64> {
         .and_then(|port| tree::int(port, &["containerPort"]))
 }
 
-/// Writes the slices that differ; a slice with the wrong ones is changed rather than replaced.
+/// Writes the slices that differ; existing slices are updated rather than replaced.
 fn reconcile(state: &mut State, service: &Value, wanted: Vec<Value>) -> Result<()> {
     let uid = tree::text(service, &["metadata", "uid"]);
     let keys: Vec<Box<str>> = state

@@ -1,5 +1,5 @@
-//! Pods by key, by owner and by label, and who selects them: takes pods, Services and budgets as they change, gives those concerned.
-//! No question costs more than its answer is long.
+//! Index of pods by key, owner and label, and of the Services and budgets that select them. The cost of a
+//! query is proportional to its result.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -11,23 +11,23 @@ use crate::selector::LabelSelector;
 use crate::state::State;
 use crate::tree;
 
-/// A label in a namespace; an empty key stands for "whatever the labels".
+/// A label in a namespace; an empty key stands for any labels.
 type Label = (Box<str>, Box<str>, Box<str>);
-/// Somebody with a selector: table and key.
+/// An object with a selector: table and key.
 pub(super) type Selecting = (&'static str, Box<str>);
 
 #[derive(Debug, Default)]
 pub(super) struct Index {
     pods: HashMap<Box<str>, Pod>,
     by_label: HashMap<Label, BTreeSet<Box<str>>>,
-    /// Selectors filed under one of the labels they ask for.
+    /// Selectors by one of their required labels.
     selecting: HashMap<Label, BTreeSet<Selecting>>,
     filed: BTreeMap<Selecting, Label>,
 }
 
 impl Index {
-    /// The pods that `uid` controls, in key order.
-    pub(super) fn pods_of<'a>(&'a self, state: &State, uid: &str) -> Vec<&'a Pod> {
+    /// Returns the pods controlled by `uid`, in key order.
+    pub(super) fn pods_controlled_by<'a>(&'a self, state: &State, uid: &str) -> Vec<&'a Pod> {
         state
             .store
             .dependents(uid)
@@ -37,8 +37,8 @@ impl Index {
             .collect()
     }
 
-    /// The pods of a namespace that a selector means; `hint` is a label all of them have.
-    pub(super) fn pods_with(
+    /// Returns the pods of a namespace that match a selector; `hint` is a label that all of them have.
+    pub(super) fn pods_matching(
         &self,
         namespace: &str,
         hint: Option<(&str, &str)>,
@@ -54,7 +54,7 @@ impl Index {
             .collect()
     }
 
-    /// Takes a pod's new version, or its end; gives those whose selectors may concern it.
+    /// Adds, updates or removes a pod; returns the objects whose selectors may match it.
     pub(super) fn put_pod(&mut self, object: &Arc<Object>, gone: bool) -> BTreeSet<Selecting> {
         let key: Box<str> = object.key().into();
         let mut concerned = BTreeSet::new();
@@ -80,7 +80,7 @@ impl Index {
                 self.by_label.entry(label).or_default().insert(key.clone());
             }
         }
-        self.pods.insert(key, Pod::of(object));
+        self.pods.insert(key, Pod::from_object(object));
         concerned
     }
 
@@ -97,7 +97,7 @@ impl Index {
         }
     }
 
-    /// Takes a Service's or budget's new version, or its end.
+    /// Adds, updates or removes a Service or budget.
     pub(super) fn put_selector(&mut self, table: &str, object: &Arc<Object>, gone: bool) {
         let table = if table == SERVICES { SERVICES } else { BUDGETS };
         let who: Selecting = (table, object.key().into());
@@ -113,9 +113,9 @@ impl Index {
             return;
         }
         let value = object.packed();
-        let hint = hint_of(table, &value);
+        let hint = selector_hint(table, &value);
         if table == SERVICES && hint.is_none() {
-            // Without a selector it means no pod; a budget without labels may mean them all.
+            // A Service without a selector matches no pod; a budget with an empty selector matches all.
             return;
         }
         let (key, text) = hint.unwrap_or(("", ""));
@@ -127,7 +127,7 @@ impl Index {
         self.filed.insert(who, label);
     }
 
-    /// Forgets what it knows of a table.
+    /// Clears the index of a table.
     pub(super) fn forget(&mut self, table: &str) {
         if table == PODS {
             self.pods.clear();
@@ -141,8 +141,8 @@ impl Index {
     }
 }
 
-/// A label that whatever the selector of `value` means must have.
-pub(super) fn hint_of<'a>(table: &str, value: &'a serde_json::Value) -> Option<(&'a str, &'a str)> {
+/// Returns a label that every pod matching the selector of `value` must have.
+pub(super) fn selector_hint<'a>(table: &str, value: &'a serde_json::Value) -> Option<(&'a str, &'a str)> {
     let path: &[&str] = if table == SERVICES {
         &["spec", "selector"]
     } else {

@@ -1,17 +1,17 @@
-//! Numbers that may be percentages: takes what stands in the spec and a total, gives whole pods, rounded as the real controllers round.
+//! Int-or-percent values, resolved and rounded as the real controllers do.
 
 use serde_json::Value;
 
-/// Which way a fraction of a pod goes.
+/// Rounding direction of percentages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rounding {
-    /// To more.
+    /// Round up.
     Up,
-    /// To less.
+    /// Round down.
     Down,
 }
 
-/// A number, or the percentage of `total` that a text such as `25%` names; nothing is zero.
+/// Returns the number, or the percentage of `total` for a text such as `25%`; a missing value is zero.
 #[must_use]
 pub fn scaled_value(value: Option<&Value>, total: i64, round: Rounding) -> i64 {
     match value {
@@ -33,12 +33,13 @@ pub fn scaled_value(value: Option<&Value>, total: i64, round: Rounding) -> i64 {
     }
 }
 
-/// Within what the API's numbers can hold, so that sums of a few of them are safe.
+/// Limits a number to the range of int32, so that sums cannot overflow.
 fn clamp(number: i64) -> i64 {
     number.clamp(i64::from(i32::MIN), i64::from(i32::MAX))
 }
 
-/// Surge and unavailability of a Deployment: both may not be zero, since nothing could move then.
+/// Resolves maximum surge and unavailability of a Deployment; if both are zero, unavailability becomes 1 so
+/// that a rollout can proceed.
 #[must_use]
 pub fn resolve_fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, replicas: i64) -> (i64, i64) {
     let surge = scaled_value(surge, replicas, Rounding::Up);
@@ -49,7 +50,7 @@ pub fn resolve_fenceposts(surge: Option<&Value>, unavailable: Option<&Value>, re
     (surge, unavailable)
 }
 
-/// `a * b / c` rounded half away from zero, as Go rounds a float to an int.
+/// Returns `a * b / c` rounded half away from zero, as Go rounds a float to an int.
 #[must_use]
 pub fn ratio(a: i64, b: i64, c: i64) -> i64 {
     if c == 0 {
@@ -94,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn a_rollout_can_always_move() {
+    fn a_rollout_can_always_proceed() {
         let table = [
             (json!("25%"), json!("25%"), 1, (1, 0)),
             (json!(0), json!("25%"), 3, (0, 1)),

@@ -1,4 +1,4 @@
-//! Jobs: takes one Job and its pods, gives as many pods as may run at a time until enough have succeeded or too many failed.
+//! Jobs: create pods up to the parallelism until the Job completes or fails.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use super::act::{self, Actor};
 use super::index::Index;
 use super::pod::{Phase, Pod};
-use super::{Again, condition};
+use super::{RequeueAt, condition};
 use crate::clock::Instant;
 use crate::state::State;
 use crate::status::Result;
@@ -17,23 +17,23 @@ const ACTOR: Actor = Actor("job-controller");
 const TABLE: &str = "jobs.batch";
 const PODS: (&str, &str) = ("", "pods");
 const INDEX: &str = "batch.kubernetes.io/job-completion-index";
-/// The pause after the first failure, doubled with each, up to the longest.
-const FIRST_PAUSE: i64 = 10;
-const LONGEST_PAUSE: i64 = 600;
-/// At most so many pods come per look.
+/// Back-off after the first failure in seconds; it doubles with each failure.
+const INITIAL_BACKOFF: i64 = 10;
+const MAX_BACKOFF: i64 = 600;
+/// Maximum number of pods created per sync.
 const BURST: i64 = 500;
 
-/// Reason and text of a failure.
+/// Reason and message of a failure.
 type Failure = (&'static str, &'static str);
 
-/// One look at one Job.
-struct Look<'a> {
+/// The state of one sync.
+struct Sync<'a> {
     job: &'a Value,
     pods: Vec<&'a Pod>,
     now: Instant,
 }
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, job)) = act::load(state, TABLE, key) else {
         return Ok(None);
     };
@@ -44,15 +44,15 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
     if over || object.meta().deleting {
         return Ok(None);
     }
-    let look = Look {
+    let look = Sync {
         job: &job,
-        pods: index.pods_of(state, &object.meta().uid),
+        pods: index.pods_controlled_by(state, &object.meta().uid),
         now: state.now(),
     };
     look.work(state)
 }
 
-impl Look<'_> {
+impl Sync<'_> {
     fn spec(&self, field: &str) -> Option<i64> {
         tree::int(self.job, &["spec", field])
     }
@@ -73,7 +73,7 @@ impl Look<'_> {
         Instant::parse(tree::text(self.job, &["status", "startTime"]))
     }
 
-    /// Successes: of an indexed Job each index counts once.
+    /// Returns the number of successes; each index of an indexed Job counts once.
     fn succeeded(&self) -> i64 {
         if self.indexed() {
             let done = self.pods.iter().filter(|pod| pod.phase == Phase::Succeeded);
@@ -83,7 +83,7 @@ impl Look<'_> {
         self.count(|pod| pod.phase == Phase::Succeeded)
     }
 
-    fn work(&self, state: &mut State) -> Result<Again> {
+    fn work(&self, state: &mut State) -> Result<RequeueAt> {
         let (succeeded, failed) = (self.succeeded(), self.count(|pod| pod.phase == Phase::Failed));
         let active = self.count(Pod::active);
         if let Some(failure) = self.failure(failed) {
@@ -101,7 +101,7 @@ impl Look<'_> {
             self.report(state, [0, succeeded, failed], Vec::new())?;
             return Ok(None);
         }
-        let pause = self.pause(failed);
+        let pause = self.backoff_until(failed);
         let made = if pause.is_some() {
             0
         } else {
@@ -148,21 +148,21 @@ impl Look<'_> {
     fn complete(&self, succeeded: i64, active: i64) -> bool {
         match self.spec("completions") {
             Some(completions) => succeeded >= completions,
-            // A work queue: one success and nobody left at work.
+            // A work queue: one success and no active pods.
             None => succeeded > 0 && active == 0,
         }
     }
 
-    /// When the next pod may come after failures.
-    fn pause(&self, failed: i64) -> Option<Instant> {
+    /// Returns the time at which the next pod may be created after failures.
+    fn backoff_until(&self, failed: i64) -> Option<Instant> {
         let last = self
             .pods
             .iter()
             .filter(|pod| pod.phase == Phase::Failed)
             .filter_map(|pod| pod.ended)
             .max()?;
-        let doubled = FIRST_PAUSE << (failed - 1).clamp(0, 10);
-        let until = last.plus_seconds(doubled.min(LONGEST_PAUSE));
+        let doubled = INITIAL_BACKOFF << (failed - 1).clamp(0, 10);
+        let until = last.plus_seconds(doubled.min(MAX_BACKOFF));
         Some(until).filter(|until| *until > self.now)
     }
 
@@ -177,13 +177,13 @@ impl Look<'_> {
         for pod in self.pods.iter().filter(|pod| pod.active()).take(surplus) {
             ACTOR.delete(state, PODS, &pod.object)?;
         }
-        // Those on their way out still hold a place.
+        // Terminating pods still count against the parallelism.
         let leaving = self.count(|pod| pod.deleting() && !pod.finished());
-        let room = (wanted - active - leaving).clamp(0, BURST);
+        let capacity = (wanted - active - leaving).clamp(0, BURST);
         let places: Vec<Option<i64>> = if self.indexed() {
-            self.free_indexes(room)
+            self.free_indexes(capacity)
         } else {
-            (0..room).map(|_| None).collect()
+            (0..capacity).map(|_| None).collect()
         };
         let mut made = 0;
         for at in places {
@@ -193,7 +193,7 @@ impl Look<'_> {
         Ok(made - i64::try_from(surplus).unwrap_or(0))
     }
 
-    fn free_indexes(&self, room: i64) -> Vec<Option<i64>> {
+    fn free_indexes(&self, capacity: i64) -> Vec<Option<i64>> {
         let taken: BTreeSet<&str> = self
             .pods
             .iter()
@@ -202,7 +202,7 @@ impl Look<'_> {
             .collect();
         let all = 0..self.spec("completions").unwrap_or(0);
         all.filter(|at| !taken.contains(at.to_string().as_str()))
-            .take(usize::try_from(room).unwrap_or(0))
+            .take(usize::try_from(capacity).unwrap_or(0))
             .map(Some)
             .collect()
     }
@@ -214,7 +214,7 @@ impl Look<'_> {
             .unwrap_or_default();
         let owner = act::controller_reference("batch/v1", "Job", self.job);
         let prefix = at.map_or_else(|| format!("{name}-"), |at| format!("{name}-{at}-"));
-        let mut pod = act::pod_of(&template, &prefix, &owner);
+        let mut pod = act::pod_from_template(&template, &prefix, &owner);
         if let Some(at) = at {
             for field in ["labels", "annotations"] {
                 tree::set(&mut pod, &["metadata", field, INDEX], at.to_string());
@@ -223,7 +223,7 @@ impl Look<'_> {
         }
         let made = ACTOR.create(state, PODS, tree::text(self.job, &["metadata", "namespace"]), pod)?;
         let text = format!("Created pod: {}", made.meta().name);
-        ACTOR.tell(state, self.job, "SuccessfulCreate", &text);
+        ACTOR.record_and_trace(state, self.job, "SuccessfulCreate", &text);
         Ok(())
     }
 
@@ -231,7 +231,7 @@ impl Look<'_> {
         for pod in self.pods.iter().filter(|pod| pod.active()) {
             ACTOR.delete(state, PODS, &pod.object)?;
             let text = format!("Deleted pod: {}", pod.name());
-            ACTOR.tell(state, self.job, "SuccessfulDelete", &text);
+            ACTOR.record_and_trace(state, self.job, "SuccessfulDelete", &text);
         }
         Ok(())
     }
@@ -252,10 +252,10 @@ impl Look<'_> {
         self.report(state, [0, succeeded, failed], conditions.into())?;
         match failure {
             Some((reason, text)) => ACTOR.warn(state, self.job, reason, text),
-            None => ACTOR.note(state, self.job, "Completed", "Job completed"),
+            None => ACTOR.record(state, self.job, "Completed", "Job completed"),
         }
         let end = if failure.is_some() { "failed" } else { "completed" };
-        ACTOR.say(
+        ACTOR.trace(
             state,
             format_args!("Job {} {end}", tree::text(self.job, &["metadata", "name"])),
         );
@@ -322,7 +322,7 @@ impl Look<'_> {
         condition::set(conditions, one);
     }
 
-    /// Indexes that succeeded, in ranges: `0,2-4`.
+    /// Formats the succeeded indexes as ranges: `0,2-4`.
     fn completed_indexes(&self) -> String {
         let done: BTreeSet<i64> = self
             .pods

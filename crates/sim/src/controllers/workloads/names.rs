@@ -1,4 +1,4 @@
-//! Names that controllers make: takes trees, gives hashes spelled as Kubernetes spells them.
+//! Generated name suffixes: hashes in Kubernetes' safe alphabet.
 
 use serde_json::Value;
 
@@ -6,7 +6,7 @@ use crate::trace::fnv;
 
 const ALPHABET: &[u8] = b"bcdfghjklmnpqrstvwxz2456789";
 
-/// A hash of a template: the letters are those of a real one, the value is not.
+/// Returns a hash of a template in the format of a real one; its value differs.
 pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     let mut digest = fnv(0x811C_9DC5, template.to_string().as_bytes());
     if collisions > 0 {
@@ -15,7 +15,7 @@ pub(super) fn template_hash(template: &Value, collisions: i64) -> String {
     encode(&(digest & 0xFFFF_FFFF).to_string())
 }
 
-/// Each letter moved into the alphabet without vowels, so that no hash spells a word.
+/// Encodes a text in the alphabet without vowels, which cannot form words.
 fn encode(text: &str) -> String {
     text.bytes()
         .filter_map(|byte| ALPHABET.get(usize::from(byte) % ALPHABET.len()).copied())
@@ -29,7 +29,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn hashes_are_spelled_as_kubernetes_spells_them() {
+    fn hashes_use_the_safe_alphabet() {
         assert_eq!(encode("2717459"), "6c5c89f");
         let hash = template_hash(&json!({"a": 1}), 0);
         assert_eq!(hash, template_hash(&json!({"a": 1}), 0));

@@ -1,4 +1,4 @@
-//! What controllers ask of a pod: takes a stored pod, gives its phase, readiness and place without the tree.
+//! The facts about a pod that controllers use: phase, readiness and node, read once from the stored object.
 
 use std::sync::Arc;
 
@@ -18,7 +18,7 @@ pub(super) enum Phase {
     Failed,
 }
 
-/// A pod as controllers see it.
+/// A pod as used by controllers.
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     pub(super) object: Arc<Object>,
@@ -30,12 +30,12 @@ pub(super) struct Pod {
     pub(super) ip: Box<str>,
     pub(super) restarts: i64,
     pub(super) deletion_cost: i64,
-    /// When its last container ended.
+    /// Time at which the last container terminated.
     pub(super) ended: Option<Instant>,
 }
 
 impl Pod {
-    pub(super) fn of(object: &Arc<Object>) -> Self {
+    pub(super) fn from_object(object: &Arc<Object>) -> Self {
         let value = object.packed();
         let ready = tree::list(&value, &["status", "conditions"])
             .iter()
@@ -73,12 +73,13 @@ impl Pod {
         matches!(self.phase, Phase::Succeeded | Phase::Failed)
     }
 
-    /// Neither finished nor on its way out.
+    /// Returns whether the pod is neither finished nor terminating.
     pub(super) fn active(&self) -> bool {
         !self.finished() && !self.deleting()
     }
 
-    /// Since when it counts as available, given that it must have been ready for so long; the moment may lie ahead.
+    /// Returns the time at which the pod becomes available, given `min_ready` seconds of readiness; it may be
+    /// in the future.
     pub(super) fn available_at(&self, min_ready: i64) -> Option<Instant> {
         if !self.ready {
             return None;
@@ -92,7 +93,7 @@ impl Pod {
     }
 }
 
-/// `metadata.creationTimestamp`.
+/// Returns `metadata.creationTimestamp`.
 pub(super) fn created(value: &Value) -> Instant {
     Instant::parse(tree::text(value, &["metadata", "creationTimestamp"])).unwrap_or_default()
 }

@@ -1,34 +1,34 @@
-//! Which keys wait for a controller: takes keys and moments, gives those that are due, each once, in name order.
+//! The work queue of a controller: returns due keys, each once, in name order.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::time::Duration;
 
 use crate::clock::Instant;
 
-/// The first pause after a failure; it doubles each time.
-const FIRST_PAUSE: Duration = Duration::from_millis(5);
-const LONGEST_PAUSE: Duration = Duration::from_secs(1_000);
+/// Back-off after the first failure; it doubles with each failure.
+const INITIAL_BACKOFF: Duration = Duration::from_millis(5);
+const MAX_BACKOFF: Duration = Duration::from_secs(1_000);
 
-/// Keys that wait, and keys that sleep until a moment.
+/// Queued keys, and keys to requeue at a later time.
 #[derive(Debug, Default)]
 pub(super) struct Queue {
     waiting: BTreeSet<Box<str>>,
     sleeping: BTreeSet<(Instant, Box<str>)>,
     alarms: BTreeMap<Box<str>, Instant>,
     failures: HashMap<Box<str>, u32>,
-    /// Keys whose writes wait for an answer from outside.
+    /// Keys whose writes wait for a webhook.
     held: BTreeSet<Box<str>>,
 }
 
 impl Queue {
-    /// The key waits from now on.
+    /// Enqueues a key.
     pub(super) fn add(&mut self, key: &str) {
         if !self.waiting.contains(key) {
             self.waiting.insert(key.into());
         }
     }
 
-    /// Every key that waits or whose moment has come.
+    /// Takes every key that is queued or due.
     pub(super) fn take(&mut self, now: Instant) -> BTreeSet<Box<str>> {
         while let Some((at, _)) = self.sleeping.first()
             && *at <= now
@@ -40,46 +40,46 @@ impl Queue {
         std::mem::take(&mut self.waiting)
     }
 
-    /// The key was looked at; it sleeps until `again`, if any.
-    pub(super) fn done(&mut self, key: &str, again: Option<Instant>) {
+    /// Records a successful sync; the key is requeued at `requeue`, if set.
+    pub(super) fn done(&mut self, key: &str, requeue: Option<Instant>) {
         self.failures.remove(key);
-        self.set_alarm(key, again);
+        self.requeue_at(key, requeue);
     }
 
-    /// The key waits for an answer from outside.
+    /// Holds a key until a webhook replies.
     pub(super) fn hold(&mut self, key: &str) {
         self.held.insert(key.into());
     }
 
-    /// An answer came: those who waited for one look again.
-    pub(super) fn wake_held(&mut self) {
+    /// Enqueues all held keys after a webhook's reply.
+    pub(super) fn release_held(&mut self) {
         self.waiting.append(&mut self.held);
     }
 
-    /// Looking at the key failed: it sleeps longer each time.
+    /// Records a failed sync; the key is requeued with exponential back-off.
     pub(super) fn failed(&mut self, key: &str, now: Instant) {
         let count = self.failures.entry(key.into()).or_default();
-        let pause = FIRST_PAUSE.saturating_mul(1_u32 << (*count).min(20));
+        let pause = INITIAL_BACKOFF.saturating_mul(1_u32 << (*count).min(20));
         *count = count.saturating_add(1);
-        self.set_alarm(key, Some(now.plus(pause.min(LONGEST_PAUSE))));
+        self.requeue_at(key, Some(now.plus(pause.min(MAX_BACKOFF))));
     }
 
-    fn set_alarm(&mut self, key: &str, again: Option<Instant>) {
+    fn requeue_at(&mut self, key: &str, requeue: Option<Instant>) {
         if let Some(at) = self.alarms.remove(key) {
             self.sleeping.remove(&(at, Box::from(key)));
         }
-        if let Some(at) = again {
+        if let Some(at) = requeue {
             self.alarms.insert(key.into(), at);
             self.sleeping.insert((at, key.into()));
         }
     }
 
-    /// The first moment at which a key wakes.
+    /// Returns the earliest time at which a key is due.
     pub(super) fn next(&self) -> Option<Instant> {
         self.sleeping.first().map(|(at, _)| *at)
     }
 
-    /// Whether a key waits.
+    /// Returns whether a key is queued.
     pub(super) fn is_busy(&self) -> bool {
         !self.waiting.is_empty()
     }

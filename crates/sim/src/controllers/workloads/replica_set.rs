@@ -1,4 +1,4 @@
-//! Replica sets: takes one set and its pods, gives pods made or removed until their number is right, and the status.
+//! ReplicaSets: create or delete pods to match the replicas, and report status.
 
 use std::cmp::Ordering;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::act::{self, Actor};
 use super::index::Index;
 use super::pod::Pod;
-use super::{Again, condition};
+use super::{RequeueAt, condition};
 use crate::clock::Instant;
 use crate::selector::LabelSelector;
 use crate::state::State;
@@ -18,14 +18,14 @@ use crate::tree;
 const ACTOR: Actor = Actor("replicaset-controller");
 const TABLE: &str = "replicasets.apps";
 const PODS: (&str, &str) = ("", "pods");
-/// At most so many pods come or go per look.
+/// Maximum number of pods created or deleted per sync.
 const BURST: usize = 500;
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, set)) = act::load(state, TABLE, key) else {
         return Ok(None);
     };
-    let all = index.pods_of(state, &object.meta().uid);
+    let all = index.pods_controlled_by(state, &object.meta().uid);
     let active: Vec<&Pod> = all.iter().copied().filter(|pod| pod.active()).collect();
     let terminating = all.iter().filter(|pod| pod.deleting() && !pod.finished()).count();
     let failure = if object.meta().deleting {
@@ -33,10 +33,10 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
     } else {
         manage(state, index, &set, &active).err()
     };
-    // Who waits for an answer has not failed.
-    let told = failure.as_ref().filter(|failure| !failure.is_webhook_pending());
-    let again = report(state, set, &active, terminating, told)?;
-    failure.map_or(Ok(again), Err)
+    // A write that waits for a webhook has not failed.
+    let reported = failure.as_ref().filter(|failure| !failure.is_webhook_pending());
+    let requeue_at = report(state, set, &active, terminating, reported)?;
+    failure.map_or(Ok(requeue_at), Err)
 }
 
 fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Result<()> {
@@ -46,10 +46,15 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
     let namespace = tree::text(set, &["metadata", "namespace"]);
     for _ in active.len()..want.min(active.len() + BURST) {
         let owner = act::controller_reference("apps/v1", "ReplicaSet", set);
-        match ACTOR.create(state, PODS, namespace, act::pod_of(&template, &name, &owner)) {
+        match ACTOR.create(
+            state,
+            PODS,
+            namespace,
+            act::pod_from_template(&template, &name, &owner),
+        ) {
             Ok(made) => {
                 let text = format!("Created pod: {}", made.meta().name);
-                ACTOR.tell(state, set, "SuccessfulCreate", &text);
+                ACTOR.record_and_trace(state, set, "SuccessfulCreate", &text);
             }
             Err(error) if error.is_webhook_pending() => return Err(error),
             Err(error) => {
@@ -63,22 +68,22 @@ fn manage(state: &mut State, index: &Index, set: &Value, active: &[&Pod]) -> Res
         for pod in victims(state, index, set, active).into_iter().take(surplus) {
             ACTOR.delete(state, PODS, &pod.object)?;
             let text = format!("Deleted pod: {}", pod.name());
-            ACTOR.tell(state, set, "SuccessfulDelete", &text);
+            ACTOR.record_and_trace(state, set, "SuccessfulDelete", &text);
         }
     }
     Ok(())
 }
 
-/// The pods in the order in which they can be spared.
+/// Returns the pods in order of deletion.
 fn victims<'a>(state: &State, index: &Index, set: &Value, active: &[&'a Pod]) -> Vec<&'a Pod> {
     let neighbours = neighbours(state, index, set);
     let mut order = active.to_vec();
     let now = state.now();
-    order.sort_by(|a, b| spare(a, b, &neighbours, now));
+    order.sort_by(|a, b| deletion_order(a, b, &neighbours, now));
     order
 }
 
-/// How many active pods of the same Deployment each node has.
+/// Returns the number of active pods of the same Deployment per node.
 fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, usize> {
     let owner = tree::list(set, &["metadata", "ownerReferences"])
         .iter()
@@ -94,7 +99,7 @@ fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, us
     uids.sort_unstable();
     uids.dedup();
     let mut counts = HashMap::new();
-    for pod in uids.iter().flat_map(|uid| index.pods_of(state, uid)) {
+    for pod in uids.iter().flat_map(|uid| index.pods_controlled_by(state, uid)) {
         if pod.active() {
             *counts.entry(pod.node.clone()).or_default() += 1;
         }
@@ -102,8 +107,9 @@ fn neighbours(state: &State, index: &Index, set: &Value) -> HashMap<Box<str>, us
     counts
 }
 
-/// Who goes first: unplaced, pending, not ready, cheap, crowded, young, restless.
-fn spare(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: Instant) -> Ordering {
+/// Deletion order: unassigned, pending, not ready, low deletion cost, crowded node, recently ready, more
+/// restarts, younger.
+fn deletion_order(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: Instant) -> Ordering {
     let crowd = |pod: &Pod| neighbours.get(&pod.node).copied().unwrap_or(0);
     a.node
         .is_empty()
@@ -128,7 +134,7 @@ fn spare(a: &Pod, b: &Pod, neighbours: &HashMap<Box<str>, usize>, now: Instant) 
         .then_with(|| a.name().cmp(b.name()))
 }
 
-/// The younger first, ages compared by powers of two, so that age alone does not always hit the same.
+/// Orders younger pods first. Ages are compared on a logarithmic scale, as in the real controller.
 fn younger(one: Instant, other: Instant, a: &Pod, b: &Pod, now: Instant) -> Ordering {
     let rank = |at: Instant| now.since(at).as_nanos().checked_ilog2().map_or(-1, i64::from);
     rank(one)
@@ -142,7 +148,7 @@ fn report(
     active: &[&Pod],
     terminating: usize,
     failure: Option<&Status>,
-) -> Result<Again> {
+) -> Result<RequeueAt> {
     let now = state.now();
     let min_ready = tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0);
     let labels = LabelSelector::from_map(tree::get(&set, &["spec", "template", "metadata", "labels"]));
@@ -175,8 +181,8 @@ fn report(
     Ok(next_available(active, min_ready, now))
 }
 
-/// The first moment at which one more pod will have been ready for long enough.
-pub(super) fn next_available(pods: &[&Pod], min_ready: i64, now: Instant) -> Again {
+/// Returns the earliest time at which another pod becomes available.
+pub(super) fn next_available(pods: &[&Pod], min_ready: i64, now: Instant) -> RequeueAt {
     pods.iter()
         .filter_map(|pod| pod.available_at(min_ready))
         .filter(|at| *at > now)

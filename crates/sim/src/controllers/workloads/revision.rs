@@ -1,4 +1,4 @@
-//! Controller revisions: takes a workload's template, gives the revision that records it, made when there is none.
+//! ControllerRevisions: record the templates of a workload.
 
 use std::sync::Arc;
 
@@ -29,12 +29,12 @@ pub(super) struct Owner<'a> {
     pub(super) actor: Actor,
     pub(super) kind: &'static str,
     pub(super) value: &'a Value,
-    /// The label that carries the hash.
+    /// The label with the hash.
     pub(super) label: &'static str,
 }
 
 impl Owner<'_> {
-    /// Every revision of the workload, oldest first.
+    /// Returns the revisions of the workload, oldest first.
     pub(super) fn list(&self, state: &State) -> Vec<Revision> {
         let uid = tree::text(self.value, &["metadata", "uid"]);
         let mut all: Vec<Revision> = state
@@ -58,8 +58,8 @@ impl Owner<'_> {
         }
     }
 
-    /// The revision of the template as it is, the newest of all.
-    pub(super) fn settle(&self, state: &mut State, all: &mut Vec<Revision>) -> Result<Revision> {
+    /// Returns the revision of the current template, creating it or making it the newest.
+    pub(super) fn ensure_current(&self, state: &mut State, all: &mut Vec<Revision>) -> Result<Revision> {
         let template = tree::get(self.value, &["spec", "template"])
             .cloned()
             .unwrap_or_default();
@@ -71,7 +71,7 @@ impl Owner<'_> {
         };
         let mut found = all.remove(at);
         if at < all.len() {
-            // An old template again: it becomes the newest.
+            // A rollback: an earlier revision becomes the newest.
             let mut value = found.object.packed();
             tree::set(&mut value, &["revision"], next);
             found.object = self.actor.update(state, REVISIONS, &value, "")?;
@@ -104,7 +104,7 @@ impl Owner<'_> {
         Ok(self.read(object, &value))
     }
 
-    /// Forgets the oldest revisions that nothing uses, beyond the limit.
+    /// Deletes the oldest unused revisions beyond the limit.
     pub(super) fn clean_up(&self, state: &mut State, all: &[Revision], used: &[&str]) -> Result<()> {
         let limit = tree::int(self.value, &["spec", "revisionHistoryLimit"]).unwrap_or(10);
         let spare: Vec<&Revision> = all

@@ -1,4 +1,4 @@
-//! Stateful sets: takes one set and its pods, gives the next pod made or removed in order, and the status.
+//! StatefulSets: create, delete or replace pods in order, and report status.
 
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -6,7 +6,7 @@ use std::ops::Range;
 
 use serde_json::{Value, json};
 
-use super::Again;
+use super::RequeueAt;
 use super::act::{self, Actor};
 use super::index::Index;
 use super::pod::{Phase, Pod};
@@ -21,27 +21,27 @@ const TABLE: &str = "statefulsets.apps";
 const PODS: (&str, &str) = ("", "pods");
 const CLAIMS: (&str, &str) = ("", "persistentvolumeclaims");
 const HASH: &str = "controller-revision-hash";
-/// At most so many pods come per look.
+/// Maximum number of pods created per sync.
 const BURST: i64 = 500;
 
-/// One look at one set.
-struct Look<'a> {
+/// The state of one sync.
+struct Sync<'a> {
     state: &'a mut State,
     set: &'a Value,
     current: &'a Revision,
     update: &'a Revision,
     now: Instant,
     min_ready: i64,
-    /// One pod at a time.
+    /// Whether pods are managed one at a time (`OrderedReady`).
     ordered: bool,
-    /// What became of pods during this look: made here, or being deleted since.
+    /// Changes to pods in this sync: created, or terminating.
     made: i64,
     made_updated: i64,
     made_current: i64,
     dropped_current: i64,
 }
 
-pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again> {
+pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<RequeueAt> {
     let Some((object, set)) = act::load(state, TABLE, key) else {
         return Ok(None);
     };
@@ -52,17 +52,17 @@ pub(super) fn sync(state: &mut State, index: &Index, key: &str) -> Result<Again>
         label: "controller.kubernetes.io/hash",
     };
     let mut revisions = owner.list(state);
-    let update = owner.settle(state, &mut revisions)?;
+    let update = owner.ensure_current(state, &mut revisions)?;
     let known = tree::text(&set, &["status", "currentRevision"]);
     let current = revisions
         .iter()
         .find(|one| one.name == known)
         .unwrap_or(&update)
         .clone();
-    let pods = index.pods_of(state, &object.meta().uid);
+    let pods = index.pods_controlled_by(state, &object.meta().uid);
     let now = state.now();
     let min_ready = tree::int(&set, &["spec", "minReadySeconds"]).unwrap_or(0);
-    let mut look = Look {
+    let mut look = Sync {
         state,
         set: &set,
         current: &current,
@@ -101,7 +101,7 @@ fn running_and_ready(pod: &Pod) -> bool {
     pod.phase == Phase::Running && pod.ready
 }
 
-impl Look<'_> {
+impl Sync<'_> {
     fn replicas(&self) -> i64 {
         tree::int(self.set, &["spec", "replicas"]).unwrap_or(1)
     }
@@ -122,7 +122,7 @@ impl Look<'_> {
         format!("{}-{number}", tree::text(self.set, &["metadata", "name"]))
     }
 
-    /// First the pods that must be, then those that must not, then those of an old template.
+    /// Ensures the required pods, deletes surplus ones, and replaces those of an old template.
     fn work(&mut self, pods: &[&Pod]) -> Result<()> {
         let range = self.start()..self.start() + self.replicas();
         let mut condemned: Vec<(i64, &Pod)> = Vec::new();
@@ -136,7 +136,7 @@ impl Look<'_> {
         }
         condemned.sort_by_key(|(number, _)| Reverse(*number));
         for number in range.clone() {
-            if self.tend(number, valid.get(&number).copied())? && self.ordered || self.made >= BURST {
+            if self.ensure_pod(number, valid.get(&number).copied())? && self.ordered || self.made >= BURST {
                 return Ok(());
             }
         }
@@ -146,8 +146,8 @@ impl Look<'_> {
         self.renew(range, &valid)
     }
 
-    /// Sees to one pod that must be; says whether the next has to wait.
-    fn tend(&mut self, number: i64, pod: Option<&Pod>) -> Result<bool> {
+    /// Ensures one pod; returns whether later pods must wait.
+    fn ensure_pod(&mut self, number: i64, pod: Option<&Pod>) -> Result<bool> {
         let Some(pod) = pod else {
             self.make(number)?;
             return Ok(true);
@@ -166,7 +166,7 @@ impl Look<'_> {
         let name = self.name(number);
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
         let owner = act::controller_reference("apps/v1", "StatefulSet", self.set);
-        let mut pod = act::pod_of(&revision.template, &name, &owner);
+        let mut pod = act::pod_from_template(&revision.template, &name, &owner);
         let set_name = tree::text(self.set, &["metadata", "name"]);
         tree::set(&mut pod, &["metadata", "generateName"], format!("{set_name}-"));
         for (label, text) in [
@@ -188,8 +188,8 @@ impl Look<'_> {
         self.made_updated += i64::from(revision.name == self.update.name);
         self.made_current += i64::from(revision.name == self.current.name);
         let text = format!("Pod {name} in StatefulSet {set_name} successful");
-        ACTOR.say(self.state, format_args!("create {text}"));
-        ACTOR.note(
+        ACTOR.trace(self.state, format_args!("create {text}"));
+        ACTOR.record(
             self.state,
             self.set,
             "SuccessfulCreate",
@@ -198,7 +198,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Makes the claims of a pod and mounts them.
+    /// Creates the PersistentVolumeClaims of a pod and mounts them.
     fn claim(&mut self, pod: &mut Value, name: &str, set_name: &str) -> Result<()> {
         let namespace = tree::text(self.set, &["metadata", "namespace"]).to_owned();
         let mut volumes = tree::list(pod, &["spec", "volumes"]).to_vec();
@@ -226,7 +226,8 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// A new pod is of the new template, unless the partition or a rollout that has not come so far holds it back.
+    /// Returns the revision for a new pod: the update revision unless the partition or the progress of the
+    /// rollout requires the current one.
     fn revision_for(&self, number: i64) -> Revision {
         let rolling = tree::text(self.set, &["spec", "updateStrategy", "type"]) == "RollingUpdate";
         let partition = tree::int(
@@ -250,8 +251,8 @@ impl Look<'_> {
         ACTOR.delete(self.state, PODS, &pod.object)?;
         let name = tree::text(self.set, &["metadata", "name"]);
         let text = format!("Pod {} in StatefulSet {name} successful", pod.name());
-        ACTOR.say(self.state, format_args!("delete {text}"));
-        ACTOR.note(
+        ACTOR.trace(self.state, format_args!("delete {text}"));
+        ACTOR.record(
             self.state,
             self.set,
             "SuccessfulDelete",
@@ -260,7 +261,7 @@ impl Look<'_> {
         Ok(())
     }
 
-    /// Removes surplus pods from the highest on; says whether something must be waited for.
+    /// Deletes surplus pods in descending order; returns whether the sync must wait.
     fn condemn(&mut self, valid: &BTreeMap<i64, &Pod>, condemned: &[(i64, &Pod)]) -> Result<bool> {
         let first_unhealthy = valid
             .values()
@@ -287,7 +288,7 @@ impl Look<'_> {
         Ok(false)
     }
 
-    /// Replaces pods of an old template, the highest first, one at a time.
+    /// Replaces pods of an old template in descending order, one at a time.
     fn renew(&mut self, range: Range<i64>, valid: &BTreeMap<i64, &Pod>) -> Result<()> {
         if tree::text(self.set, &["spec", "updateStrategy", "type"]) == "OnDelete" {
             return Ok(());
@@ -299,7 +300,7 @@ impl Look<'_> {
         let least = range.start + partition.unwrap_or(0);
         for number in (least..range.end).rev() {
             let Some(pod) = valid.get(&number) else {
-                // Made in this look.
+                // Created in this sync.
                 return Ok(());
             };
             if revision_of(pod) != self.update.name && !pod.deleting() {

@@ -1,18 +1,18 @@
-//! How many pods each replica set may have: takes sizes and a strategy, gives sizes. Knows no store.
+//! Sizes of a Deployment's ReplicaSets, as pure functions.
 
 use serde_json::Value;
 
 use super::super::int_or_percent;
 use crate::tree;
 
-/// Surge and unavailability in pods.
+/// Returns maximum surge and unavailability in pods.
 pub(super) fn bounds(deployment: &Value) -> (i64, i64) {
     let field = |name| tree::get(deployment, &["spec", "strategy", "rollingUpdate", name]);
     let replicas = tree::int(deployment, &["spec", "replicas"]).unwrap_or(1);
     int_or_percent::resolve_fenceposts(field("maxSurge"), field("maxUnavailable"), replicas)
 }
 
-/// The size the new set may grow to while `total` pods are wanted in all.
+/// Returns the size of the new set, given `total` pods in all sets.
 pub(super) fn new_size(deployment: &Value, total: i64, have: i64, surge: i64) -> i64 {
     let replicas = tree::int(deployment, &["spec", "replicas"]).unwrap_or(1);
     if tree::text(deployment, &["spec", "strategy", "type"]) == "Recreate" {
@@ -29,22 +29,23 @@ fn grown(replicas: i64, surge: i64, total: i64, have: i64) -> i64 {
     have + (most - total).min(replicas - have)
 }
 
-/// A set's part in a Deployment that is scaled_value in the middle of a rollout.
+/// A set of a Deployment that is scaled during a rollout.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Share {
     pub(super) size: i64,
-    /// How many pods the Deployment might have had when the set was last sized.
+    /// Maximum number of pods of the Deployment when the set was last sized.
     pub(super) most_before: Option<i64>,
     pub(super) created: i64,
 }
 
-/// New sizes, by position, of the sets that have pods: what is added or taken is spread by size.
+/// Returns the new sizes of the sets, by position: the difference is distributed in proportion to their
+/// sizes.
 pub(super) fn proportional(replicas: i64, surge: i64, known: i64, sets: &[Share]) -> Vec<(usize, i64)> {
     let total: i64 = sets.iter().map(|set| set.size).sum();
     let allowed = if replicas > 0 { replicas + surge } else { 0 };
     let add = allowed - total;
     let mut order: Vec<(usize, &Share)> = sets.iter().enumerate().filter(|(_, set)| set.size > 0).collect();
-    // The larger first; of equals the newer when growing, the older when shrinking.
+    // Larger sets first; among equals, the newer when scaling up, the older when scaling down.
     order.sort_by_key(|(_, set)| {
         let age = if add > 0 { -set.created } else { set.created };
         (-set.size, age)
@@ -125,7 +126,8 @@ mod tests {
 
     #[test]
     fn scaling_within_a_rollout_is_spread_by_size() {
-        // The example of the documentation: 10 replicas, surge 3, 8 old and 5 new pods, scaled_value to 15.
+        // The example of the Kubernetes documentation: 10 replicas, surge 3, 8 old and 5 new pods, scaled to
+        // 15.
         check(15, 3, 13, &[8, 5], &[11, 7]);
         check(5, 0, 10, &[5, 5], &[2, 3]);
         check(0, 3, 13, &[8, 5], &[0, 0]);

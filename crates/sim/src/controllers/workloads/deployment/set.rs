@@ -1,4 +1,4 @@
-//! A Deployment's replica sets: takes the Deployment, gives drafts, sizes and annotations as the deployment controller keeps them.
+//! The ReplicaSets of a Deployment: creation, sizes and annotations.
 
 use std::sync::Arc;
 
@@ -18,24 +18,24 @@ pub(super) const REVISION: &str = "deployment.kubernetes.io/revision";
 pub(super) const HASH: &str = "pod-template-hash";
 const HISTORY: &str = "deployment.kubernetes.io/revision-history";
 const DESIRED: &str = "deployment.kubernetes.io/desired-replicas";
-const MOST: &str = "deployment.kubernetes.io/max-replicas";
+const MAX_REPLICAS: &str = "deployment.kubernetes.io/max-replicas";
 const NOT_COPIED: [&str; 6] = [
     "kubectl.kubernetes.io/last-applied-configuration",
     REVISION,
     HISTORY,
     DESIRED,
-    MOST,
+    MAX_REPLICAS,
     "deprecated.deployment.rollback.to",
 ];
 
-/// A replica set being worked on.
+/// A ReplicaSet during a sync.
 pub(super) struct ReplicaSet {
     pub(super) value: Value,
     pub(super) object: Arc<Object>,
 }
 
-/// The replica sets that the Deployment of `uid` controls, oldest first.
-pub(super) fn of_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
+/// Returns the ReplicaSets controlled by the Deployment `uid`, oldest first.
+pub(super) fn list_for_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
     let mut sets: Vec<ReplicaSet> = state
         .store
         .dependents(uid)
@@ -48,7 +48,7 @@ pub(super) fn of_deployment(state: &State, uid: &str) -> Vec<ReplicaSet> {
     sets
 }
 
-/// The sets of earlier templates, and the one of the template as it is.
+/// Splits the sets into those of earlier templates and the one of the current template.
 pub(super) fn split(mut sets: Vec<ReplicaSet>, deployment: &Value) -> (Vec<ReplicaSet>, Option<ReplicaSet>) {
     let template = tree::get(deployment, &["spec", "template"]);
     let at = sets
@@ -58,7 +58,7 @@ pub(super) fn split(mut sets: Vec<ReplicaSet>, deployment: &Value) -> (Vec<Repli
     (sets, new)
 }
 
-/// Equal but for the hash label.
+/// Returns whether the templates are equal except for the hash label.
 fn same_template(template: &Value, set: &Value) -> bool {
     let Some(mut theirs) = tree::get(set, &["spec", "template"]).cloned() else {
         return false;
@@ -73,7 +73,7 @@ fn same_template(template: &Value, set: &Value) -> bool {
 }
 
 impl ReplicaSet {
-    /// A set for the Deployment's template, not yet stored.
+    /// Creates a set for the Deployment's template without storing it.
     pub(super) fn draft(deployment: &Value) -> Self {
         let mut template = tree::get(deployment, &["spec", "template"])
             .cloned()
@@ -115,7 +115,7 @@ impl ReplicaSet {
         tree::int(&self.value, &["spec", "replicas"]).unwrap_or(1)
     }
 
-    /// A counter of the status.
+    /// Returns a counter of the status.
     pub(super) fn status(&self, field: &str) -> i64 {
         tree::int(&self.value, &["status", field]).unwrap_or(0)
     }
@@ -132,7 +132,7 @@ impl ReplicaSet {
         self.annotation(REVISION).parse().unwrap_or(0)
     }
 
-    /// The Deployment's replicas when the set was last sized.
+    /// Returns the Deployment's replicas when the set was last sized.
     pub(super) fn desired(&self) -> Option<i64> {
         self.annotation(DESIRED).parse::<i32>().ok().map(i64::from)
     }
@@ -140,23 +140,23 @@ impl ReplicaSet {
     pub(super) fn share(&self) -> Share {
         Share {
             size: self.replicas(),
-            most_before: self.annotation(MOST).parse::<i32>().ok().map(i64::from),
+            most_before: self.annotation(MAX_REPLICAS).parse::<i32>().ok().map(i64::from),
             created: created(&self.value).as_seconds(),
         }
     }
 
-    /// Whether nothing hangs on it any more.
+    /// Returns whether the set has no replicas and no pods.
     pub(super) fn is_idle(&self) -> bool {
         let seen = self.status("observedGeneration");
         let generation = tree::int(&self.value, &["metadata", "generation"]).unwrap_or(0);
         self.status("replicas") == 0 && self.replicas() == 0 && generation <= seen && !self.deleting()
     }
 
-    /// Notes what the Deployment wants and may have; says whether that is news.
+    /// Sets the desired and maximum replicas annotations; returns whether they changed.
     pub(super) fn note_size(&mut self, desired: i64, most: i64) -> bool {
-        let news =
-            self.annotation(DESIRED) != desired.to_string() || self.annotation(MOST) != most.to_string();
-        for (name, number) in [(DESIRED, desired), (MOST, most)] {
+        let news = self.annotation(DESIRED) != desired.to_string()
+            || self.annotation(MAX_REPLICAS) != most.to_string();
+        for (name, number) in [(DESIRED, desired), (MAX_REPLICAS, most)] {
             tree::set(
                 &mut self.value,
                 &["metadata", "annotations", name],
@@ -175,7 +175,7 @@ impl ReplicaSet {
         true
     }
 
-    /// Takes over the Deployment's annotations and the revision; says whether anything changed.
+    /// Copies the Deployment's annotations and the revision; returns whether anything changed.
     pub(super) fn copy_annotations(&mut self, deployment: &Value, revision: i64, exists: bool) -> bool {
         let before = tree::get(&self.value, &["metadata", "annotations"]).cloned();
         for (key, value) in tree::map(deployment, &["metadata", "annotations"])
@@ -207,7 +207,7 @@ impl ReplicaSet {
         tree::get(&self.value, &["metadata", "annotations"]) != before.as_ref()
     }
 
-    /// Writes it back.
+    /// Stores the set.
     pub(super) fn store(&mut self, state: &mut State) -> Result<()> {
         self.object = ACTOR.update(state, SETS, &self.value, "")?;
         self.value = self.object.packed();

@@ -1,8 +1,8 @@
-//! A Deployment's status: takes its replica sets, gives counters and conditions as the deployment controller words them.
+//! The status of a Deployment: counters and conditions.
 
 use serde_json::{Value, json};
 
-use super::super::{Again, condition};
+use super::super::{RequeueAt, condition};
 use super::Rollout;
 use super::set::ReplicaSet;
 use crate::clock::Instant;
@@ -12,7 +12,7 @@ use crate::tree;
 const AVAILABLE: &str = "NewReplicaSetAvailable";
 const TIMED_OUT: &str = "ProgressDeadlineExceeded";
 
-/// Whether progress is watched; the largest number means it is not.
+/// Returns whether the progress deadline applies; the maximum integer disables it.
 pub(super) fn has_deadline(deployment: &Value) -> bool {
     tree::int(deployment, &["spec", "progressDeadlineSeconds"])
         .is_some_and(|seconds| seconds != i64::from(i32::MAX))
@@ -39,12 +39,12 @@ impl Rollout<'_> {
             && count(status, "observedGeneration") >= generation
     }
 
-    /// Whether the last written status is that of a finished rollout.
+    /// Returns whether the stored status is that of a completed rollout.
     pub(super) fn is_complete(&self) -> bool {
         self.complete_by(&self.status())
     }
 
-    /// Counters and the Available condition; everything else as it was.
+    /// Returns the status with new counters and Available condition.
     fn counted(&self) -> Value {
         let sum = |field: &str| self.all().map(|set| set.status(field)).sum::<i64>();
         let available = sum("availableReplicas");
@@ -87,8 +87,8 @@ impl Rollout<'_> {
         status
     }
 
-    /// Writes the counters; progress is not judged.
-    pub(super) fn write_plain_status(&mut self) -> Result<Again> {
+    /// Writes the counters without evaluating progress.
+    pub(super) fn write_plain_status(&mut self) -> Result<RequeueAt> {
         let status = self.counted();
         self.write_status(status)?;
         Ok(None)
@@ -103,11 +103,11 @@ impl Rollout<'_> {
         Ok(true)
     }
 
-    /// Writes counters and progress; gives the moment at which the deadline must be looked at.
-    pub(super) fn report(&mut self) -> Result<Again> {
+    /// Writes counters and progress; returns the time at which the deadline must be checked.
+    pub(super) fn report(&mut self) -> Result<RequeueAt> {
         let mut status = self.counted();
         let mut conditions = tree::list(&status, &["conditions"]).to_vec();
-        self.judge_progress(&status, &mut conditions);
+        self.evaluate_progress(&status, &mut conditions);
         match self.failure() {
             Some(failure) => condition::set(&mut conditions, failure),
             None => condition::remove(&mut conditions, "ReplicaFailure"),
@@ -117,7 +117,7 @@ impl Rollout<'_> {
         Ok(self.deadline_check())
     }
 
-    fn judge_progress(&self, status: &Value, conditions: &mut Vec<Value>) {
+    fn evaluate_progress(&self, status: &Value, conditions: &mut Vec<Value>) {
         if !has_deadline(&self.deployment) {
             condition::remove(conditions, "Progressing");
             return;
@@ -149,7 +149,7 @@ impl Rollout<'_> {
                 if tree::text(current, &["status"]) == "True" {
                     tree::copy(current, &mut new, &["lastTransitionTime"]);
                 }
-                // Progress renews the time, which an equal condition would keep.
+                // Progress updates the time, which setting an equal condition would keep.
                 condition::remove(conditions, "Progressing");
             }
             condition::set(conditions, new);
@@ -172,7 +172,7 @@ impl Rollout<'_> {
             || more("availableReplicas")
     }
 
-    /// The failure that a set reports, the new one's first.
+    /// Returns the failure reported by a set, the new one first.
     fn failure(&self) -> Option<Value> {
         let of = |set: &ReplicaSet| {
             let conditions = tree::list(&set.value, &["status", "conditions"]);
@@ -195,7 +195,7 @@ impl Rollout<'_> {
         Some(failure)
     }
 
-    fn deadline_check(&self) -> Again {
+    fn deadline_check(&self) -> RequeueAt {
         let status = self.status();
         let current = condition::find(tree::list(&status, &["conditions"]), "Progressing")?;
         if !has_deadline(&self.deployment)
@@ -205,7 +205,7 @@ impl Rollout<'_> {
             return None;
         }
         let (from, seconds) = deadline(&self.deployment, current)?;
-        // One second more, since times in conditions have no fractions.
+        // One second later, because times in conditions have no fractions.
         Some(from.plus_seconds(seconds + 1)).filter(|at| *at > self.state.now())
     }
 }

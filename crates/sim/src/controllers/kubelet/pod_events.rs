@@ -1,4 +1,4 @@
-//! What a kubelet tells about its pods: takes a turn in a pod's life, gives the events that a real one writes.
+//! Events that a kubelet records about its pods.
 
 use serde_json::Value;
 
@@ -9,8 +9,8 @@ use crate::tree;
 
 const KUBELET: &str = "kubelet";
 
-/// A pod's life took a turn.
-pub(super) fn turned(
+/// Records the events of a phase change.
+pub(super) fn phase_changed(
     state: &mut State,
     key: &str,
     node: &str,
@@ -18,26 +18,33 @@ pub(super) fn turned(
 ) {
     match (before, after) {
         (ContainerPhase::Running { .. }, ContainerPhase::Running { .. }) => {}
-        (_, ContainerPhase::Running { .. }) => each(state, key, node, &started),
-        (_, ContainerPhase::BackOff) => each(state, key, node, &crashed),
-        (_, ContainerPhase::NoImage { pausing: false }) => each(state, key, node, &lacking),
-        (_, ContainerPhase::NoImage { pausing: true }) => each(state, key, node, &waiting),
+        (_, ContainerPhase::Running { .. }) => record_per_container(state, key, node, &started),
+        (_, ContainerPhase::BackOff) => record_per_container(state, key, node, &crashed),
+        (_, ContainerPhase::NoImage { pausing: false }) => {
+            record_per_container(state, key, node, &image_missing)
+        }
+        (_, ContainerPhase::NoImage { pausing: true }) => record_per_container(state, key, node, &waiting),
         _ => {}
     }
 }
 
-/// A pod was told to stop.
+/// Records the events of a terminating pod.
 pub(super) fn stopping(state: &mut State, key: &str, node: &str) {
-    each(state, key, node, &|_, container| {
+    record_per_container(state, key, node, &|_, container| {
         let text = format!("Stopping container {}", tree::text(container, &["name"]));
         vec![("Killing", text, false)]
     });
 }
 
-/// Reason, sentence, and whether somebody should look.
-type Said = (&'static str, String, bool);
+/// Reason, message, and whether it is a warning.
+type ContainerEvent = (&'static str, String, bool);
 
-fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -> Vec<Said>) {
+fn record_per_container(
+    state: &mut State,
+    key: &str,
+    node: &str,
+    events: &dyn Fn(&Value, &Value) -> Vec<ContainerEvent>,
+) {
     if !state.options.events {
         return;
     }
@@ -46,7 +53,7 @@ fn each(state: &mut State, key: &str, node: &str, say: &dyn Fn(&Value, &Value) -
     };
     for container in tree::list(&pod, &["spec", "containers"]) {
         let part = format!("spec.containers{{{}}}", tree::text(container, &["name"]));
-        for (reason, text, warning) in say(&pod, container) {
+        for (reason, text, warning) in events(&pod, container) {
             let event = NewEvent {
                 from: KUBELET,
                 node,
@@ -65,7 +72,7 @@ fn image(container: &Value) -> &str {
     tree::text(container, &["image"])
 }
 
-fn started(_: &Value, container: &Value) -> Vec<Said> {
+fn started(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     let present = format!(
         "Container image {:?} already present on machine and can be accessed by the pod",
         image(container)
@@ -77,7 +84,7 @@ fn started(_: &Value, container: &Value) -> Vec<Said> {
     ]
 }
 
-fn crashed(pod: &Value, container: &Value) -> Vec<Said> {
+fn crashed(pod: &Value, container: &Value) -> Vec<ContainerEvent> {
     let meta = |field| tree::text(pod, &["metadata", field]);
     let text = format!(
         "Back-off restarting failed container {} in pod {}_{}({})",
@@ -89,7 +96,7 @@ fn crashed(pod: &Value, container: &Value) -> Vec<Said> {
     vec![("BackOff", text, true)]
 }
 
-fn lacking(_: &Value, container: &Value) -> Vec<Said> {
+fn image_missing(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     let image = image(container);
     vec![
         ("Pulling", format!("Pulling image {image:?}"), false),
@@ -102,7 +109,7 @@ fn lacking(_: &Value, container: &Value) -> Vec<Said> {
     ]
 }
 
-fn waiting(_: &Value, container: &Value) -> Vec<Said> {
+fn waiting(_: &Value, container: &Value) -> Vec<ContainerEvent> {
     let image = image(container);
     vec![
         ("BackOff", format!("Back-off pulling image {image:?}"), false),

@@ -1,4 +1,4 @@
-//! Answers: takes objects or refusals, gives code, headers and body.
+//! HTTP responses of the API.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -10,10 +10,10 @@ use crate::state::State;
 use crate::status::Status;
 use crate::table;
 
-/// Code, headers and body.
+/// A complete HTTP response.
 #[derive(Clone, Debug)]
 pub struct ApiResponse {
-    /// HTTP code.
+    /// HTTP status code.
     pub code: u16,
     /// Headers.
     pub headers: Vec<(&'static str, String)>,
@@ -22,13 +22,13 @@ pub struct ApiResponse {
 }
 
 impl ApiResponse {
-    /// A JSON body.
+    /// Creates a JSON response.
     #[must_use]
     pub fn json(code: u16, value: &Value) -> Self {
         Self::bytes(code, "application/json", value.to_string().into())
     }
 
-    /// A body of some type.
+    /// Creates a response with a content type.
     #[must_use]
     pub fn bytes(code: u16, content_type: &str, body: Bytes) -> Self {
         Self {
@@ -38,13 +38,13 @@ impl ApiResponse {
         }
     }
 
-    /// A plain text.
+    /// Creates a plain text response.
     #[must_use]
     pub fn text(code: u16, text: &str) -> Self {
         Self::bytes(code, "text/plain; charset=utf-8", text.to_owned().into())
     }
 
-    /// No body at all.
+    /// Creates a response without a body.
     #[must_use]
     pub fn empty(code: u16) -> Self {
         Self {
@@ -54,23 +54,23 @@ impl ApiResponse {
         }
     }
 
-    /// What the server says to a path it does not serve.
+    /// Returns the generic response for a path that is not served.
     #[must_use]
     pub fn not_found() -> Self {
         Self::text(404, "404 page not found\n")
     }
 
-    /// A refusal.
+    /// Creates the response for an error status.
     #[must_use]
     pub fn from_status(status: &Status) -> Self {
-        let mut answer = Self::json(status.code(), &status.to_value());
+        let mut response = Self::json(status.code(), &status.to_value());
         if let Some(seconds) = status.retry_after() {
-            answer.headers.push(("retry-after", seconds.to_string()));
+            response.headers.push(("retry-after", seconds.to_string()));
         }
-        answer
+        response
     }
 
-    /// One object in the form asked for.
+    /// Creates a response with one object in the requested representation.
     #[must_use]
     pub(super) fn object(
         state: &State,
@@ -95,7 +95,7 @@ impl ApiResponse {
         }
     }
 
-    /// The same answer with warnings in its header.
+    /// Adds warning headers.
     #[must_use]
     pub fn with_warnings(mut self, warnings: &[String]) -> Self {
         for warning in warnings {
