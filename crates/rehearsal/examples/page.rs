@@ -1,5 +1,5 @@
-//! Prints the page of a report made by hand, for whoever changes how pages look: `… --features sample --example page > page.html`. With a file
-//! name, of that report (`mainstay rehearse -o json`).
+//! Prints the page of a report made by hand, for whoever changes how pages look: `… --features sample
+//! --example page > page.html`. With a file name, of that report (`mainstay rehearse -o json`).
 #![allow(clippy::print_stdout, reason = "it prints")]
 
 use mainstay_rehearsal::{Report, html};

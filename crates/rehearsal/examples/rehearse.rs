@@ -1,6 +1,7 @@
-//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `rehearse [WORKLOADS [embedded]]` prints
-//! `rehearse 10000 workloads: 1.23 s, 456 MiB`, from the file to the report as JSON and as a page; a line for every part. Making the file is not
-//! counted: another process does it. With `REPORT=FILE` the JSON is kept, with `SNAPSHOT=FILE` that file is read (and made first if there is none).
+//! How long `mainstay rehearse` of a snapshot of many workloads takes, and how much memory: `rehearse
+//! [WORKLOADS [embedded]]` prints `rehearse 10000 workloads: 1.23 s, 456 MiB`, from the file to the report as
+//! JSON and as a page; a line for every part. Making the file is not counted: another process does it. With
+//! `REPORT=FILE` the JSON is kept, with `SNAPSHOT=FILE` that file is read (and made first if there is none).
 
 #![allow(
     clippy::print_stdout,
@@ -16,7 +17,7 @@ use std::time::Instant;
 
 use mainstay_catalog::Catalog;
 use mainstay_rehearsal::report::{Method, Outcome, Report};
-use mainstay_rehearsal::{Input, Wish, html, rehearse};
+use mainstay_rehearsal::{Input, RehearsalRequest, html, rehearse};
 use mainstay_testkit::Usage;
 
 #[path = "../tests/support/many.rs"]
@@ -83,19 +84,19 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     let whole = Watch::start();
     let catalog = Arc::new(Catalog::embedded()?);
     let watch = Watch::start();
-    let input = Input::of_path(file)?;
+    let input = Input::from_path(file)?;
     println!(
         "read {} objects of {mebibytes} MiB: {}",
         input.objects.len(),
         watch.told()
     );
-    let wish = Wish {
+    let request = RehearsalRequest {
         to: Some("v1.29.1".into()),
         method,
-        ..Wish::default()
+        ..RehearsalRequest::default()
     };
     let watch = Watch::start();
-    let mut report = rehearse(&catalog, &input, &wish)?;
+    let mut report = rehearse(&catalog, &input, &request)?;
     println!(
         "played {} of virtual time, {} batches, {:?}: {}",
         report.totals.duration,
@@ -134,7 +135,8 @@ fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long the processor has worked for this process, all threads together: what it took, whoever else used the machine.
+/// How long the processor has worked for this process, all threads together: what it took, whoever else used
+/// the machine.
 fn busy_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();

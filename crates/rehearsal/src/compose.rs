@@ -1,4 +1,4 @@
-//! A recording becomes a report: takes what happened and what was there, gives lists in a fixed order. Decides nothing but order.
+//! Composes the report from a recording and its input. Lists have a fixed order.
 
 pub(crate) mod services;
 mod writes;
@@ -10,150 +10,150 @@ use jiff::Timestamp;
 use mainstay_catalog::{Catalog, Version};
 use mainstay_mesh::workload::WorkloadKey;
 
+use crate::cluster_model::ClusterModel;
 use crate::findings;
 use crate::input::{Input, KINDS};
-use crate::objects::{self, Shelf};
-use crate::recording::{End, Recording, What};
+use crate::objects::{self, RenderCache};
+use crate::recording::{ActionKind, Recording, WorkloadOutcome};
 use crate::report::{
-    Batch, Counted, FORMAT, Input as InputFacts, Method, Moment, Outcome, Phase, PhaseKind, Pruned,
-    Relabelled, Report, Skipped, Span, SpanResult, Totals, Upgrade,
+    Batch, Elapsed, FORMAT, Input as InputFacts, KindCount, Method, Outcome, Phase, PhaseKind, PrunedObject,
+    RelabelledNamespace, Report, SkippedWorkload, SpanResult, Totals, Upgrade, WorkloadSpan,
 };
-use crate::scene::Scene;
-use crate::wish::{Plot, Wish};
+use crate::request::{PlannedUpgrade, RehearsalRequest};
 
-/// Everything about one rehearsal.
-pub(crate) struct Play<'a> {
+/// All data of one rehearsal.
+pub(crate) struct Rehearsal<'a> {
     pub(crate) catalog: &'a Arc<Catalog>,
     pub(crate) input: &'a Input,
-    pub(crate) wish: &'a Wish,
-    pub(crate) plot: &'a Plot,
-    pub(crate) scene: &'a Scene,
+    pub(crate) request: &'a RehearsalRequest,
+    pub(crate) planned: &'a PlannedUpgrade,
+    pub(crate) model: &'a ClusterModel,
     pub(crate) recording: &'a Recording,
     pub(crate) version: &'a Version,
     pub(crate) method: Method,
-    /// What the releases consist of.
-    pub(crate) shelf: Shelf,
+    /// Rendered objects of the releases.
+    pub(crate) renders: RenderCache,
 }
 
-impl Play<'_> {
-    /// How long after the beginning.
-    pub(crate) fn moment(&self, at: Timestamp) -> Moment {
-        let began = self.recording.began.unwrap_or(at);
-        let since = std::time::Duration::try_from(at.duration_since(began));
-        since.map(Moment::from).unwrap_or_default()
+impl Rehearsal<'_> {
+    /// Converts a timestamp to the time since the start.
+    pub(crate) fn elapsed(&self, at: Timestamp) -> Elapsed {
+        let started_at = self.recording.started_at.unwrap_or(at);
+        let since = std::time::Duration::try_from(at.duration_since(started_at));
+        since.map(Elapsed::from).unwrap_or_default()
     }
 
-    /// The last thing that happened.
-    pub(crate) fn end(&self) -> Moment {
+    /// Returns the time of the last change.
+    pub(crate) fn end(&self) -> Elapsed {
         self.recording
             .last
-            .map(|last| self.moment(last))
+            .map(|last| self.elapsed(last))
             .unwrap_or_default()
     }
 
-    /// The revision workloads are on before.
+    /// Returns the revision that workloads used before the upgrade.
     pub(crate) fn old_revision(&self) -> &str {
         self.recording
             .revisions
             .iter()
             .map(String::as_str)
-            .find(|name| *name != self.recording.finale.active)
+            .find(|name| *name != self.recording.final_state.active)
             .unwrap_or_default()
     }
 }
 
-/// The report.
-pub(crate) fn compose(play: &Play<'_>) -> Report {
-    let workloads = spans(play);
+/// Composes the report.
+pub(crate) fn compose(rehearsal: &Rehearsal<'_>) -> Report {
+    let workloads = spans(rehearsal);
     let batches = batches(&workloads);
-    let services = services::services(play);
+    let services = services::services(rehearsal);
     let mut report = Report {
         format: FORMAT,
-        upgrade: upgrade(play),
-        input: facts(play),
-        seed: play.wish.seed,
-        method: play.method,
+        upgrade: upgrade(rehearsal),
+        input: facts(rehearsal),
+        seed: rehearsal.request.seed,
+        method: rehearsal.method,
         outcome: Outcome::Completed,
         totals: Totals::default(),
         findings: Vec::new(),
         phases: Vec::new(),
-        namespaces: relabelled(play),
+        namespaces: relabelled(rehearsal),
         batches,
         workloads,
-        skipped: skipped(play),
-        objects: objects::changes(play),
+        skipped: skipped(rehearsal),
+        objects: objects::changes(rehearsal),
         services,
-        pruned: pruned(play),
-        writes: writes::writes(play),
+        pruned: pruned(rehearsal),
+        writes: writes::writes(rehearsal),
     };
-    report.outcome = outcome(play, &report);
-    report.phases = phases(play, &report);
-    report.totals = totals(play, &report);
-    report.findings = findings::findings(play, &report);
+    report.outcome = outcome(rehearsal, &report);
+    report.phases = phases(rehearsal, &report);
+    report.totals = totals(rehearsal, &report);
+    report.findings = findings::findings(rehearsal, &report);
     report
 }
 
-fn upgrade(play: &Play<'_>) -> Upgrade {
+fn upgrade(rehearsal: &Rehearsal<'_>) -> Upgrade {
     Upgrade {
-        istio: play.plot.istio.name().to_owned(),
-        from: play.plot.istio.spec.version.clone(),
-        to: play.version.name(),
-        from_revision: play.old_revision().to_owned(),
-        to_revision: play.recording.finale.active.clone(),
-        suppositions: play.plot.suppositions.clone(),
+        istio: rehearsal.planned.istio.name().to_owned(),
+        from: rehearsal.planned.istio.spec.version.clone(),
+        to: rehearsal.version.name(),
+        from_revision: rehearsal.old_revision().to_owned(),
+        to_revision: rehearsal.recording.final_state.active.clone(),
+        suppositions: rehearsal.planned.suppositions.clone(),
     }
 }
 
-fn facts(play: &Play<'_>) -> InputFacts {
+fn facts(rehearsal: &Rehearsal<'_>) -> InputFacts {
     let counts = KINDS
         .iter()
-        .map(|kind| (kind.kind, play.input.of_kind(kind.kind).len()));
+        .map(|kind| (kind.kind, rehearsal.input.of_kind(kind.kind).len()));
     let counts: BTreeMap<&str, usize> = counts.filter(|(_, count)| *count > 0).collect();
-    let observed = play
-        .scene
+    let observed = rehearsal
+        .model
         .workloads
         .values()
-        .filter(|workload| workload.pace.observed);
+        .filter(|workload| workload.readiness.observed);
     InputFacts {
-        source: play.input.source.clone(),
+        source: rehearsal.input.source.clone(),
         objects: counts
             .into_iter()
-            .map(|(kind, count)| Counted {
+            .map(|(kind, count)| KindCount {
                 kind: kind.to_owned(),
                 count,
             })
             .collect(),
-        missing: play
+        missing: rehearsal
             .input
             .missing
             .iter()
             .map(|(kind, _)| (*kind).to_owned())
             .collect(),
         observed_readiness: observed.count(),
-        default_readiness: play.scene.default_readiness.into(),
+        default_readiness: rehearsal.model.default_readiness.into(),
     }
 }
 
-/// Every workload that was moved, or refused.
-fn spans(play: &Play<'_>) -> Vec<Span> {
-    let recording = play.recording;
-    let moved = recording.deeds.iter().filter_map(|deed| match &deed.what {
-        What::Moved(key, batch) => Some((key, (deed.at, *batch))),
+/// Returns every workload that was restarted or rejected.
+fn spans(rehearsal: &Rehearsal<'_>) -> Vec<WorkloadSpan> {
+    let recording = rehearsal.recording;
+    let moved = recording.actions.iter().filter_map(|action| match &action.kind {
+        ActionKind::Moved(key, batch) => Some((key, (action.at, *batch))),
         _ => None,
     });
-    // One that was moved twice counts from the first time on.
+    // A workload that was moved twice starts with the first move.
     let mut starts: BTreeMap<&WorkloadKey, (Timestamp, i32)> = BTreeMap::new();
     for (key, start) in moved {
         starts.entry(key).or_insert(start);
     }
-    for (key, end) in &recording.ends {
-        if let End::Refused(at) = end {
+    for (key, end) in &recording.outcomes {
+        if let WorkloadOutcome::Rejected(at) = end {
             starts.entry(key).or_insert((*at, 0));
         }
     }
-    let mut spans: Vec<Span> = starts
+    let mut spans: Vec<WorkloadSpan> = starts
         .into_iter()
-        .map(|(key, (at, batch))| span(play, key, at, batch))
+        .map(|(key, (at, batch))| span(rehearsal, key, at, batch))
         .collect();
     spans.sort_by(|a, b| {
         (a.start, &a.namespace, &a.kind, &a.name).cmp(&(b.start, &b.namespace, &b.kind, &b.name))
@@ -161,24 +161,28 @@ fn spans(play: &Play<'_>) -> Vec<Span> {
     spans
 }
 
-fn span(play: &Play<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> Span {
-    let recording = play.recording;
-    let (end, result, reason) = match recording.ends.get(key) {
-        Some(End::Up(at) | End::UpLate(at)) => (play.moment(*at), SpanResult::Migrated, ""),
-        Some(End::Late(at)) => (play.moment(*at), SpanResult::Failed, "ReadinessTimeout"),
-        Some(End::Refused(at)) => (play.moment(*at), SpanResult::Failed, "Refused"),
-        None => (play.end(), SpanResult::Unfinished, ""),
+fn span(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> WorkloadSpan {
+    let recording = rehearsal.recording;
+    let (end, result, reason) = match recording.outcomes.get(key) {
+        Some(WorkloadOutcome::Ready(at) | WorkloadOutcome::ReadyLate(at)) => {
+            (rehearsal.elapsed(*at), SpanResult::Migrated, "")
+        }
+        Some(WorkloadOutcome::TimedOut(at)) => {
+            (rehearsal.elapsed(*at), SpanResult::Failed, "ReadinessTimeout")
+        }
+        Some(WorkloadOutcome::Rejected(at)) => (rehearsal.elapsed(*at), SpanResult::Failed, REJECTED),
+        None => (rehearsal.end(), SpanResult::Unfinished, ""),
     };
     let failed = result == SpanResult::Failed;
     let message = recording.messages.get(key).filter(|_| failed);
-    let start = play.moment(at);
-    Span {
+    let start = rehearsal.elapsed(at);
+    WorkloadSpan {
         namespace: key.namespace().to_owned(),
         name: key.name().to_owned(),
         kind: key.kind().name().to_owned(),
         batch: u32::try_from(batch).unwrap_or(0),
-        replicas: play
-            .scene
+        replicas: rehearsal
+            .model
             .workloads
             .get(key)
             .map_or(0, |workload| workload.replicas),
@@ -191,11 +195,11 @@ fn span(play: &Play<'_>, key: &WorkloadKey, at: Timestamp, batch: i32) -> Span {
             None if failed => "Readiness timeout exceeded".to_owned(),
             None => String::new(),
         },
-        fewest_ready: services::fewest(play, key, start, end),
+        fewest_ready: services::fewest(rehearsal, key, start, end),
     }
 }
 
-fn batches(spans: &[Span]) -> Vec<Batch> {
+fn batches(spans: &[WorkloadSpan]) -> Vec<Batch> {
     let mut batches: BTreeMap<u32, Batch> = BTreeMap::new();
     for span in spans.iter().filter(|span| span.batch > 0) {
         let batch = batches.entry(span.batch).or_insert(Batch {
@@ -213,18 +217,18 @@ fn batches(spans: &[Span]) -> Vec<Batch> {
     batches.into_values().collect()
 }
 
-fn relabelled(play: &Play<'_>) -> Vec<Relabelled> {
-    let deeds = play.recording.deeds.iter();
-    let relabelled = deeds.filter_map(|deed| match &deed.what {
-        What::Relabelled {
+fn relabelled(rehearsal: &Rehearsal<'_>) -> Vec<RelabelledNamespace> {
+    let actions = rehearsal.recording.actions.iter();
+    let relabelled = actions.filter_map(|action| match &action.kind {
+        ActionKind::Relabelled {
             namespace,
             revision,
-            dropped,
-        } => Some((deed.at, namespace, revision, *dropped)),
+            drops_injection,
+        } => Some((action.at, namespace, revision, *drops_injection)),
         _ => None,
     });
     let before = |namespace: &str, dropped: bool| {
-        let labels = play.scene.namespaces.get(namespace);
+        let labels = rehearsal.model.namespaces.get(namespace);
         let says = |key: &str| labels.and_then(|labels| Some(format!("{key}={}", labels.get(key)?)));
         let injection = says(mainstay_api::names::INJECTION_LABEL).filter(|_| dropped);
         injection
@@ -232,20 +236,20 @@ fn relabelled(play: &Play<'_>) -> Vec<Relabelled> {
             .unwrap_or_default()
     };
     relabelled
-        .map(|(at, namespace, revision, dropped)| Relabelled {
+        .map(|(at, namespace, revision, dropped)| RelabelledNamespace {
             name: namespace.clone(),
             from: before(namespace, dropped),
             to: format!("{}={revision}", mainstay_api::names::REVISION_LABEL),
-            at: play.moment(at),
+            at: rehearsal.elapsed(at),
         })
         .collect()
 }
 
-fn skipped(play: &Play<'_>) -> Vec<Skipped> {
-    let preview = play.recording.finale.preview.iter();
+fn skipped(rehearsal: &Rehearsal<'_>) -> Vec<SkippedWorkload> {
+    let preview = rehearsal.recording.final_state.preview.iter();
     let skipped = preview.flat_map(|preview| &preview.skipped);
-    let mut skipped: Vec<Skipped> = skipped
-        .map(|(key, reason)| Skipped {
+    let mut skipped: Vec<SkippedWorkload> = skipped
+        .map(|(key, reason)| SkippedWorkload {
             namespace: key.namespace().to_owned(),
             name: key.name().to_owned(),
             kind: key.kind().name().to_owned(),
@@ -256,21 +260,21 @@ fn skipped(play: &Play<'_>) -> Vec<Skipped> {
     skipped
 }
 
-/// What goes: the revision, then what was rendered for it and nobody else renders.
-fn pruned(play: &Play<'_>) -> Vec<Pruned> {
+/// Returns the removed objects: the revision and the objects that only its release contains.
+fn pruned(rehearsal: &Rehearsal<'_>) -> Vec<PrunedObject> {
     let mut pruned = Vec::new();
-    for deed in &play.recording.deeds {
-        let at = play.moment(deed.at);
-        match &deed.what {
-            What::Wrote("delete", kind, name) => pruned.push(Pruned {
+    for action in &rehearsal.recording.actions {
+        let at = rehearsal.elapsed(action.at);
+        match &action.kind {
+            ActionKind::Wrote("delete", kind, name) => pruned.push(PrunedObject {
                 kind: kind.name().to_owned(),
                 namespace: String::new(),
                 name: name.clone(),
                 at,
             }),
-            What::Uninstalled(Some(release)) => {
-                let gone = objects::only_in(play, release);
-                pruned.extend(gone.into_iter().map(|(kind, namespace, name)| Pruned {
+            ActionKind::Uninstalled(Some(release)) => {
+                let gone = objects::only_in(rehearsal, release);
+                pruned.extend(gone.into_iter().map(|(kind, namespace, name)| PrunedObject {
                     kind,
                     namespace,
                     name,
@@ -283,16 +287,19 @@ fn pruned(play: &Play<'_>) -> Vec<Pruned> {
     pruned
 }
 
-fn outcome(play: &Play<'_>, report: &Report) -> Outcome {
-    let finale = &play.recording.finale;
-    let pending = finale.preview.as_ref().map_or(0, |preview| preview.batches.len());
+fn outcome(rehearsal: &Rehearsal<'_>, report: &Report) -> Outcome {
+    let final_state = &rehearsal.recording.final_state;
+    let pending = final_state
+        .preview
+        .as_ref()
+        .map_or(0, |preview| preview.batches.len());
     let failed = report
         .workloads
         .iter()
         .any(|span| span.result == SpanResult::Failed);
-    if play.recording.ready.is_none() || failed {
+    if rehearsal.recording.ready.is_none() || failed {
         Outcome::Failed
-    } else if !play.recording.rested {
+    } else if !rehearsal.recording.settled {
         Outcome::Unfinished
     } else if report.workloads.is_empty() {
         Outcome::NothingMoves
@@ -303,20 +310,20 @@ fn outcome(play: &Play<'_>, report: &Report) -> Outcome {
     }
 }
 
-fn phases(play: &Play<'_>, report: &Report) -> Vec<Phase> {
-    let recording = play.recording;
-    let target = &recording.finale.active;
-    let ready = recording.ready.map(|at| play.moment(at));
+fn phases(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Phase> {
+    let recording = rehearsal.recording;
+    let target = &recording.final_state.active;
+    let ready = recording.ready.map(|at| rehearsal.elapsed(at));
     let mut phases = vec![Phase {
         kind: PhaseKind::ControlPlane,
-        start: Moment(0),
-        end: ready.unwrap_or_else(|| play.end()),
+        start: Elapsed(0),
+        end: ready.unwrap_or_else(|| rehearsal.end()),
         detail: match ready {
             Some(_) => format!("{target} is installed and ready"),
-            None => format!("{target} is not ready: {}", recording.finale.health.1),
+            None => format!("{target} is not ready: {}", recording.final_state.health.1),
         },
     }];
-    phases.extend(tags(play));
+    phases.extend(tags(rehearsal));
     if let (Some(first), Some(last)) = (report.namespaces.first(), report.namespaces.last()) {
         phases.push(Phase {
             kind: PhaseKind::Namespaces,
@@ -361,15 +368,15 @@ fn phases(play: &Play<'_>, report: &Report) -> Vec<Phase> {
     phases
 }
 
-fn tags(play: &Play<'_>) -> Option<Phase> {
-    let deeds = play.recording.deeds.iter();
-    let moved = deeds.filter_map(|deed| match &deed.what {
-        What::Installed(release, _) if release.chart == TAG_CHART => {
-            Some((play.moment(deed.at), release.owner.name.clone()))
+fn tags(rehearsal: &Rehearsal<'_>) -> Option<Phase> {
+    let actions = rehearsal.recording.actions.iter();
+    let moved = actions.filter_map(|action| match &action.kind {
+        ActionKind::Installed(release, _) if release.chart == TAG_CHART => {
+            Some((rehearsal.elapsed(action.at), release.owner.name.clone()))
         }
         _ => None,
     });
-    let moved: Vec<(Moment, String)> = moved.collect();
+    let moved: Vec<(Elapsed, String)> = moved.collect();
     let (start, end) = (moved.first()?.0, moved.last()?.0);
     let mut names: Vec<&str> = moved.iter().map(|(_, name)| name.as_str()).collect();
     names.sort_unstable();
@@ -378,14 +385,21 @@ fn tags(play: &Play<'_>) -> Option<Phase> {
         kind: PhaseKind::Tags,
         start,
         end,
-        detail: format!("{} → {}", names.join(", "), play.recording.finale.active),
+        detail: format!(
+            "{} → {}",
+            names.join(", "),
+            rehearsal.recording.final_state.active
+        ),
     })
 }
 
-/// The chart of a tag.
+/// Chart of revision tags.
 pub(crate) const TAG_CHART: &str = "revisiontags";
 
-fn totals(play: &Play<'_>, report: &Report) -> Totals {
+/// Reason of a workload whose restart the API server rejected.
+pub(crate) const REJECTED: &str = "Rejected";
+
+fn totals(rehearsal: &Rehearsal<'_>, report: &Report) -> Totals {
     let count = |result| {
         report
             .workloads
@@ -396,7 +410,7 @@ fn totals(play: &Play<'_>, report: &Report) -> Totals {
     let first = report.batches.iter().map(|batch| batch.start).min();
     let last = report.batches.iter().map(|batch| batch.end).max();
     Totals {
-        duration: play.end(),
+        duration: rehearsal.end(),
         moving: last.unwrap_or_default().since(first.unwrap_or_default()),
         workloads: report.workloads.len() + report.skipped.len(),
         migrated: count(SpanResult::Migrated),
@@ -409,12 +423,12 @@ fn totals(play: &Play<'_>, report: &Report) -> Totals {
         services_interrupted: report
             .services
             .iter()
-            .filter(|service| service.interrupted > Moment(0))
+            .filter(|service| service.interrupted > Elapsed(0))
             .count(),
     }
 }
 
-/// So many of something.
+/// Formats a count with its noun.
 pub(crate) fn counted(count: usize, one: &str, many: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { many })
 }

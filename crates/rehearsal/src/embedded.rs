@@ -1,7 +1,7 @@
-//! The upgrade on the embedded cluster: takes an input and a plot, lets the operator do it in virtual time, gives the recording. Every
-//! write goes through the API, and its controllers make every pod.
+//! Runs the upgrade with the operator on an embedded cluster in virtual time. Every write uses the
+//! API, and the cluster's controllers create every pod.
 
-mod witness;
+mod pod_observer;
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -15,83 +15,84 @@ use mainstay_sim::script::Script;
 use mainstay_sim::snapshot::load;
 use serde_json::Value;
 
+use crate::cluster_model::ClusterModel;
 use crate::error::RehearsalError;
 use crate::input::{Input, text};
 use crate::limits::Limits;
 use crate::recording::Recording;
-use crate::scene::Scene;
-use crate::wish::Plot;
+use crate::request::PlannedUpgrade;
 use mainstay_harness::{ClusterOptions, SimulatedCluster};
-use witness::Witness;
+use pod_observer::PodObserver;
 
-/// Between two looks at whether it is over.
+/// Interval between checks for completion.
 const STEP: Duration = Duration::from_secs(5);
-/// A full pass of the operator comes at least this often.
+/// Upper bound of the operator's resync interval.
 const FULL_PASS: Duration = Duration::from_mins(11);
 
-/// The copy of an embedded cluster draws other identities than the cluster itself drew from the same seed.
-const OWN_CHANCE: u64 = 0x7265_6865_6172_7365;
+/// Combined with the seed: an input taken from an embedded cluster of the same seed must not get the same
+/// UIDs.
+const SEED_SALT: u64 = 0x7265_6865_6172_7365;
 
-/// What is recorded, shared by whoever hears of something.
-pub(crate) type Tape = Arc<Mutex<Recording>>;
+/// Recording shared by the observers.
+pub(crate) type SharedRecording = Arc<Mutex<Recording>>;
 
-/// The recording, whoever panicked with it.
-pub(crate) fn lock(tape: &Tape) -> MutexGuard<'_, Recording> {
-    tape.lock().unwrap_or_else(PoisonError::into_inner)
+/// Locks the recording, even if it is poisoned.
+pub(crate) fn lock(recording: &SharedRecording) -> MutexGuard<'_, Recording> {
+    recording.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Plays it.
-pub(crate) fn play(
+/// Runs the rehearsal.
+pub(crate) fn run(
     catalog: Arc<Catalog>,
     input: &Input,
-    (scene, plot, limits): (&Scene, &Plot, &Limits),
+    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
     seed: u64,
 ) -> Result<Recording, RehearsalError> {
     let start = limits.start;
     let options = ClusterOptions {
-        seed: seed ^ OWN_CHANCE,
+        seed: seed ^ SEED_SALT,
         start,
         ..ClusterOptions::default()
     };
     SimulatedCluster::run(catalog, &options, async |stage| {
-        let later = set(&stage, input, (scene, plot)).await?;
-        run(&stage, later, (scene, plot, limits)).await
+        let deferred = load_input(&stage, input, (model, planned)).await?;
+        upgrade(&stage, deferred, (model, planned, limits)).await
     })
 }
 
-/// Puts everything on the stage, pods that were ready being so at once; gives what must wait for the present control plane.
-async fn set(
+/// Loads the input; pods that were ready are ready at once. Returns the objects that must be created after
+/// the current control plane is running.
+async fn load_input(
     stage: &SimulatedCluster,
     input: &Input,
-    (scene, plot): (&Scene, &Plot),
+    (model, planned): (&ClusterModel, &PlannedUpgrade),
 ) -> Result<Vec<Value>, RehearsalError> {
-    let present = scene.present();
-    direct(stage, scene, |key, pace| {
+    let present = model.current_readiness();
+    set_readiness(stage, model, |key, pace| {
         present.get(key).copied().unwrap_or(pace)
     });
     let mut objects = input.objects.clone();
     for object in &mut objects {
-        let is_meant = object.pointer("/kind") == Some(&Value::from("Istio"))
-            && object.pointer("/metadata/name").and_then(Value::as_str) == Some(plot.istio.name());
-        if let (true, Value::Object(fields)) = (is_meant, object) {
-            fields.insert("spec".into(), plot.before.clone());
+        let is_target = object.pointer("/kind") == Some(&Value::from("Istio"))
+            && object.pointer("/metadata/name").and_then(Value::as_str) == Some(planned.istio.name());
+        if let (true, Value::Object(fields)) = (is_target, object) {
+            fields.insert("spec".into(), planned.before.clone());
         }
     }
-    let absent = scene.absent();
-    let waits = |object: &Value| key_of(object).is_some_and(|key| absent.contains(&key));
-    let (later, now): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(waits);
+    let absent = model.workloads_without_pods();
+    let is_deferred = |object: &Value| key_of(object).is_some_and(|key| absent.contains(&key));
+    let (deferred, now): (Vec<Value>, Vec<Value>) = objects.into_iter().partition(is_deferred);
     stage.sim().with(|state| load(state, now));
     stage.sim().settle();
-    if !plot.wanted.spec.namespace.is_empty() {
+    if !planned.wanted.spec.namespace.is_empty() {
         stage
-            .create_namespace(&plot.wanted.spec.namespace, Value::Null)
+            .create_namespace(&planned.wanted.spec.namespace, Value::Null)
             .await?;
     }
     stage.sleep(STEP).await;
-    Ok(later)
+    Ok(deferred)
 }
 
-/// Which workload an object is.
 fn key_of(object: &Value) -> Option<WorkloadKey> {
     Some(WorkloadKey::new(
         text(object, "/metadata/namespace"),
@@ -100,49 +101,51 @@ fn key_of(object: &Value) -> Option<WorkloadKey> {
     ))
 }
 
-/// Tells pods that get their node from now on how long to take.
-fn direct(
+/// Sets the readiness time of pods that are scheduled from now on.
+fn set_readiness(
     stage: &SimulatedCluster,
-    scene: &Scene,
+    model: &ClusterModel,
     pace: impl Fn(&WorkloadKey, Option<Duration>) -> Option<Duration>,
 ) {
     stage.sim().with(|state| {
         state.scripts.clear();
         state
             .scripts
-            .set_default(Script::ready_after(scene.control_plane));
-        for (key, workload) in &scene.workloads {
-            let ready = pace(key, workload.pace.ready);
+            .set_default(Script::ready_after(model.control_plane));
+        for (key, workload) in &model.workloads {
+            let ready = pace(key, workload.readiness.ready);
             let script = ready.map_or_else(Script::never_ready, Script::ready_after);
             state.scripts.add_workload(key.namespace(), key.name(), script);
         }
     });
 }
 
-async fn run(
+async fn upgrade(
     stage: &SimulatedCluster,
-    later: Vec<Value>,
-    (scene, plot, limits): (&Scene, &Plot, &Limits),
+    deferred: Vec<Value>,
+    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
 ) -> Result<Recording, RehearsalError> {
-    let tape: Tape = Arc::new(Mutex::new(Recording::new(plot.istio.name())));
-    stage.sim().add_controller(Box::new(Witness::new(tape.clone())));
-    let operator = stage.start_operator(Settings::default(), options(&tape, stage));
-    rest(stage, &tape, limits.warm_up).await;
-    if !later.is_empty() {
-        stage.sim().with(|state| load(state, later));
+    let recording: SharedRecording = Arc::new(Mutex::new(Recording::new(planned.istio.name())));
+    stage
+        .sim()
+        .add_controller(Box::new(PodObserver::new(recording.clone())));
+    let operator = stage.start_operator(Settings::default(), options(&recording, stage));
+    wait_idle(stage, &recording, limits.warm_up).await;
+    if !deferred.is_empty() {
+        stage.sim().with(|state| load(state, deferred));
         stage.sim().settle();
         stage.sleep(STEP).await;
-        rest(stage, &tape, limits.warm_up).await;
+        wait_idle(stage, &recording, limits.warm_up).await;
     }
-    direct(stage, scene, |_, pace| pace);
-    lock(&tape).begin(stage.now());
+    set_readiness(stage, model, |_, pace| pace);
+    lock(&recording).begin(stage.now());
     stage.sim().settle();
-    replace_spec(stage, plot).await?;
-    lock(&tape).rested = false;
-    let end = stage.now().saturating_add(limits.most).unwrap_or(Timestamp::MAX);
-    let rested = loop {
+    replace_spec(stage, planned).await?;
+    lock(&recording).settled = false;
+    let end = stage.now().saturating_add(limits.max).unwrap_or(Timestamp::MAX);
+    let settled = loop {
         stage.sleep(STEP).await;
-        let last = lock(&tape).last.unwrap_or(stage.now());
+        let last = lock(&recording).last.unwrap_or(stage.now());
         let quiet = Duration::try_from(stage.now().duration_since(last)).unwrap_or_default();
         if quiet >= limits.quiet {
             break true;
@@ -151,76 +154,76 @@ async fn run(
             break false;
         }
     };
-    let mut recording = {
-        let mut tape = lock(&tape);
-        tape.rested = rested;
-        tape.clone()
+    let mut result = {
+        let mut recording = lock(&recording);
+        recording.settled = settled;
+        recording.clone()
     };
-    // The last look at everything gives the finale.
+    // The final state is recorded when the operator plans the Istio at its next resync.
     stage.sleep(FULL_PASS).await;
-    recording.finale = lock(&tape).finale.clone();
+    result.final_state = lock(&recording).final_state.clone();
     operator.stop().await?;
-    Ok(recording)
+    Ok(result)
 }
 
-/// Waits until the operator has nothing to do.
-async fn rest(stage: &SimulatedCluster, tape: &Tape, most: Duration) {
-    let end = stage.now().saturating_add(most).unwrap_or(Timestamp::MAX);
+/// Waits until the operator is idle.
+async fn wait_idle(stage: &SimulatedCluster, recording: &SharedRecording, max: Duration) {
+    let end = stage.now().saturating_add(max).unwrap_or(Timestamp::MAX);
     loop {
-        lock(tape).rested = true;
+        lock(recording).settled = true;
         stage.sleep(STEP).await;
-        if lock(tape).rested || stage.now() >= end {
+        if lock(recording).settled || stage.now() >= end {
             return;
         }
     }
 }
 
-async fn replace_spec(stage: &SimulatedCluster, plot: &Plot) -> Result<(), RehearsalError> {
-    let path = format!("/apis/sailoperator.io/v1/istios/{}", plot.istio.name());
+async fn replace_spec(stage: &SimulatedCluster, planned: &PlannedUpgrade) -> Result<(), RehearsalError> {
+    let path = format!("/apis/sailoperator.io/v1/istios/{}", planned.istio.name());
     let mut object = stage.get(&path).await?.ok_or(RehearsalError::NoIstio)?;
     if let Value::Object(fields) = &mut object {
-        fields.insert("spec".into(), plot.after.clone());
+        fields.insert("spec".into(), planned.after.clone());
     }
     stage.replace(&path, &object).await?;
     Ok(())
 }
 
-fn options(tape: &Tape, stage: &SimulatedCluster) -> Options {
-    let inspected = tape.clone();
+fn options(recording: &SharedRecording, stage: &SimulatedCluster) -> Options {
+    let inspected = recording.clone();
     Options {
-        observer: Arc::new(Ear {
-            tape: tape.clone(),
+        observer: Arc::new(PlanRecorder {
+            recording: recording.clone(),
             clock: stage.clock(),
         }),
         inspect: Some(Arc::new(move |snapshot, plan| {
-            let mut tape = lock(&inspected);
+            let mut recording = lock(&inspected);
             if !plan.is_empty() {
-                tape.rested = false;
+                recording.settled = false;
             }
-            if tape.began.is_none() {
-                tape.note_revisions(snapshot);
+            if recording.started_at.is_none() {
+                recording.note_revisions(snapshot);
             }
-            tape.inspect(snapshot, plan);
-            if plan.subject == Subject::istio(&tape.istio) && plan.is_empty() {
-                tape.close(snapshot);
+            recording.inspect(snapshot, plan);
+            if plan.subject == Subject::istio(&recording.istio) && plan.is_empty() {
+                recording.close(snapshot);
             }
         })),
         ..Options::default()
     }
 }
 
-/// Hears what the operator did.
-struct Ear {
-    tape: Tape,
+/// Records the operator's actions.
+struct PlanRecorder {
+    recording: SharedRecording,
     clock: mainstay_operator::Clock,
 }
 
-impl Observer for Ear {
+impl Observer for PlanRecorder {
     fn report(&self, report: &Report<'_>) {
         if let Report::Reconciled { plan, outcome, .. } = report {
             match outcome {
-                Outcome::Done => lock(&self.tape).carried_out(plan, self.clock.now()),
-                Outcome::Failed(why) => lock(&self.tape).refused(plan, why),
+                Outcome::Done => lock(&self.recording).record_plan(plan, self.clock.now()),
+                Outcome::Failed(why) => lock(&self.recording).record_rejection(plan, why),
                 _ => {}
             }
         }

@@ -1,65 +1,63 @@
-//! Why there is no rehearsal.
+//! Errors that prevent a rehearsal.
 
 use std::path::PathBuf;
 
 use mainstay_harness::HarnessError;
 use mainstay_sim::snapshot::SnapshotError;
 
-/// Why there is no rehearsal.
+/// Error that prevents a rehearsal.
 #[derive(Debug, thiserror::Error)]
 pub enum RehearsalError {
     /// A snapshot cannot be read.
-    #[error("the snapshot {} cannot be read", path.display())]
+    #[error("cannot read snapshot {}", path.display())]
     Snapshot {
-        /// Which.
+        /// Path of the snapshot.
         path: PathBuf,
-        /// Why.
+        /// Cause.
         source: Box<SnapshotError>,
     },
-    /// An object of the input is none that a cluster could hold.
-    #[error("object {number} of the input is no object of a cluster: {why}")]
+    /// An object of the input cannot exist in a cluster.
+    #[error("invalid object {number} in the input: {source}")]
     Object {
-        /// Its number, from 1.
+        /// Number of the object, starting at 1.
         number: usize,
-        /// What is wrong with it.
-        why: String,
+        /// Description of the defect.
+        source: InvalidObject,
     },
-    /// A cluster cannot be read.
-    #[error("cannot list {what}: {message}")]
+    /// A kind cannot be listed.
+    #[error("cannot list {plural}: {message}")]
     Cluster {
-        /// Which kind.
-        what: &'static str,
-        /// What the server says.
+        /// Plural name of the kind.
+        plural: &'static str,
+        /// Message of the API server.
         message: String,
     },
-    /// There is nothing to upgrade.
-    #[error("there is no Istio in the input")]
+    /// The input contains no Istio.
+    #[error("no Istio in the input")]
     NoIstio,
-    /// Nobody knows which one is meant.
-    #[error("there are several Istios: {}", .0.join(", "))]
+    /// The request does not name one of several Istios.
+    #[error("several Istios found: {}", .0.join(", "))]
     SeveralIstios(Vec<String>),
-    /// The Istio that is meant is not there.
-    #[error("there is no Istio {name:?}: {}", known(.names))]
+    /// The requested Istio does not exist.
+    #[error("Istio {name:?} not found: {}", known(.names))]
     UnknownIstio {
-        /// Which.
+        /// Requested name.
         name: String,
-        /// Those that are there.
+        /// Existing names.
         names: Vec<String>,
     },
-    /// An object of ours cannot be understood.
-    #[error("Istio {name:?} cannot be read")]
+    /// An Istio cannot be parsed.
+    #[error("cannot parse Istio {name:?}")]
     Istio {
-        /// Its name.
+        /// Name of the Istio.
         name: String,
-        /// Why.
+        /// Cause.
         source: serde_json::Error,
     },
-    /// The upgrade leads nowhere.
-    #[error("{0} is no version that can be installed")]
+    /// The target version is not in the catalog.
+    #[error("unknown version {0}")]
     Version(String),
-    /// A readiness file is wrong.
-    #[error("the readiness of {0}")]
-    Readiness(String),
+
     /// The embedded cluster failed.
     #[error(transparent)]
     Harness(#[from] HarnessError),
@@ -67,8 +65,63 @@ pub enum RehearsalError {
 
 fn known(names: &[String]) -> String {
     if names.is_empty() {
-        "there is none".to_owned()
+        "the input has none".to_owned()
     } else {
-        format!("there is {}", names.join(", "))
+        format!("the input has {}", names.join(", "))
     }
+}
+
+/// Defect of an input object.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum InvalidObject {
+    /// The document is not a map.
+    #[error("not a map")]
+    NotAMap,
+    /// Kind or `apiVersion` is missing.
+    #[error("kind or apiVersion is missing")]
+    NoKind,
+    /// The name is missing.
+    #[error("{kind} without a name")]
+    NoName {
+        /// Kind of the object.
+        kind: String,
+    },
+    /// The name is not valid in Kubernetes.
+    #[error("invalid name of {kind}: {name:?}")]
+    Name {
+        /// Kind of the object.
+        kind: String,
+        /// Beginning of the name.
+        name: String,
+    },
+    /// The namespace is not valid in Kubernetes.
+    #[error("invalid namespace of {kind} {name:?}")]
+    Namespace {
+        /// Kind of the object.
+        kind: String,
+        /// Name of the object.
+        name: String,
+    },
+    /// The selector of a workload does not match its template.
+    #[error("{kind} {name:?} does not select the pods of its template")]
+    Selector {
+        /// Kind of the workload.
+        kind: String,
+        /// Name of the workload.
+        name: String,
+    },
+    /// The replica count of a workload is not a number of pods.
+    #[error("invalid replicas of {kind} {name:?}")]
+    Replicas {
+        /// Kind of the workload.
+        kind: String,
+        /// Name of the workload.
+        name: String,
+    },
+    /// The input has too many pods.
+    #[error("more than {max} pods in total")]
+    TooManyPods {
+        /// Limit.
+        max: u64,
+    },
 }

@@ -1,4 +1,4 @@
-//! What a person should know before the upgrade: takes what happened and what was there, gives findings with remedies, worst first.
+//! Findings about an upgrade with suggested fixes, most severe first.
 
 mod availability;
 mod mesh;
@@ -6,18 +6,19 @@ mod values;
 mod webhooks;
 mod workloads;
 
-use crate::compose::Play;
+use crate::compose::Rehearsal;
+use crate::input::MISSING_IN_SNAPSHOT;
 use crate::report::{Finding, FindingKind, Report, Severity};
 
-/// All findings: worst first, then by sort, subject and words.
-pub(crate) fn findings(play: &Play<'_>, report: &Report) -> Vec<Finding> {
+/// Returns all findings: most severe first, then by kind, subject and text.
+pub(crate) fn findings(rehearsal: &Rehearsal<'_>, report: &Report) -> Vec<Finding> {
     let mut found = Vec::new();
-    workloads::find(play, report, &mut found);
-    availability::find(play, report, &mut found);
-    mesh::find(play, &mut found);
-    webhooks::find(play, &mut found);
-    values::find(play, &mut found);
-    missing(play, &mut found);
+    workloads::find(rehearsal, report, &mut found);
+    availability::find(rehearsal, report, &mut found);
+    mesh::find(rehearsal, &mut found);
+    webhooks::find(rehearsal, &mut found);
+    values::find(rehearsal, &mut found);
+    missing(rehearsal, &mut found);
     found.sort_by(|a, b| {
         (b.severity, a.kind, &a.subject, &a.what).cmp(&(a.severity, b.kind, &b.subject, &b.what))
     });
@@ -25,7 +26,6 @@ pub(crate) fn findings(play: &Play<'_>, report: &Report) -> Vec<Finding> {
     found
 }
 
-/// One finding.
 fn finding(
     (severity, kind): (Severity, FindingKind),
     subject: impl Into<String>,
@@ -41,26 +41,26 @@ fn finding(
     }
 }
 
-fn missing(play: &Play<'_>, found: &mut Vec<Finding>) {
+fn missing(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
     let sort = (Severity::Info, FindingKind::MissingInput);
-    for (kind, why) in &play.input.missing {
+    for (kind, why) in &rehearsal.input.missing {
         let plural = crate::input::KINDS.iter().find(|known| known.kind == *kind);
         let plural = plural.map_or("", |known| known.plural);
-        let (what, remedy) = if why.starts_with("there is none") {
+        let (what, remedy) = if why == MISSING_IN_SNAPSHOT {
             (
-                format!("no {kind} is in the snapshot; what depends on them was not rehearsed"),
-                format!("if the cluster has some, add them: kubectl get {plural} -A -o yaml"),
+                format!("the snapshot contains no {kind}; effects that depend on it were not rehearsed"),
+                format!("if the cluster has some, add the output of kubectl get {plural} -A -o yaml"),
             )
         } else {
             (
-                format!("no {kind} could be read: {why}"),
+                format!("cannot read {kind}: {why}"),
                 format!("allow this user to list {plural}"),
             )
         };
         found.push(finding(sort, "input", what, remedy));
     }
-    for name in &play.input.foreign_webhooks {
-        let what = "it is not Istio's, and was not asked in the rehearsal".to_owned();
+    for name in &rehearsal.input.foreign_webhooks {
+        let what = "not an Istio webhook; it was not called in the rehearsal".to_owned();
         found.push(finding(
             sort,
             format!("MutatingWebhookConfiguration {name}"),
@@ -68,14 +68,14 @@ fn missing(play: &Play<'_>, found: &mut Vec<Finding>) {
             String::new(),
         ));
     }
-    for supposed in &play.plot.suppositions {
-        let subject = format!("Istio {}", play.plot.istio.name());
+    for assumption in &rehearsal.planned.suppositions {
+        let subject = format!("Istio {}", rehearsal.planned.istio.name());
         let sort = (Severity::Info, FindingKind::Supposition);
         found.push(finding(
             sort,
             subject,
-            supposed.clone(),
-            "set it in the Istio before the upgrade, or nothing moves by itself",
+            assumption.clone(),
+            "set it in the Istio before the upgrade; otherwise workloads are not migrated",
         ));
     }
 }

@@ -1,7 +1,7 @@
-//! A report as one page to send around: takes a [`Report`], gives HTML that needs nothing else: no script, no font, no image, no network.
+//! Renders a report as a single self-contained HTML page: no script, font, image or network access.
 //!
-//! Names come from clusters and files and may hold anything: every text passes [`text`]. The page's size is bounded whatever the report holds:
-//! rows beyond a bound are counted instead of drawn, failures last.
+//! Names come from clusters and files and may contain anything, so every string is escaped by [`text`]. The
+//! size of the page is bounded: rows beyond a limit are counted instead of drawn, failures are drawn first.
 
 mod changes;
 mod gantt;
@@ -20,17 +20,17 @@ use sha2::{Digest as _, Sha256};
 use crate::report::Report;
 use text::text;
 
-/// How everything looks, on a bright screen, a dark one and on paper.
+/// Style for light and dark screens and for print.
 const STYLE: &str = include_str!("html/style.css");
 
-/// The patterns every drawing may fill with: what failed is told by more than its colour.
+/// Fill patterns, so that failures are not shown by colour alone.
 const PATTERNS: &str = r#"<svg class="patterns" aria-hidden="true" width="0" height="0"><defs>
 <pattern id="hatch" width="6" height="6" patternUnits="userSpaceOnUse" patternTransform="rotate(45)"><rect class="hatch-ground" width="6" height="6"/><rect class="hatch-line" width="2.5" height="6"/></pattern>
 <pattern id="dots" width="6" height="6" patternUnits="userSpaceOnUse"><rect class="dots-ground" width="6" height="6"/><circle class="dots-dot" cx="3" cy="3" r="1.3"/></pattern>
 </defs></svg>
 "#;
 
-/// The whole page.
+/// Renders the page.
 #[must_use]
 pub fn page(report: &Report) -> String {
     let mut out = head(report);
@@ -66,7 +66,6 @@ fn head(report: &Report) -> String {
     )
 }
 
-/// A section of the page.
 fn section(id: &str, title: &str, lead: &str, body: &str) -> String {
     let lead = if lead.is_empty() {
         String::new()
@@ -79,7 +78,7 @@ fn section(id: &str, title: &str, lead: &str, body: &str) -> String {
     )
 }
 
-/// `1 batch`, `2 batches`.
+/// Formats a count with a regular plural: `1 batch`, `2 batches`.
 fn many(count: usize, one: &str) -> String {
     let end = match (count, one) {
         (1, _) => "",

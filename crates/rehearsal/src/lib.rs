@@ -1,12 +1,14 @@
-//! Rehearsals of upgrades: takes a copy of a cluster and another version, gives a [`Report`] of what the upgrade will do, without touching
-//! anything.
+//! Rehearses an upgrade on a copy of a cluster and returns a [`Report`] of its effects, without modifying the
+//! cluster.
 //!
 //! ```text
-//! Input ──Scene──▶ embedded or calculated ──▶ Recording ──compose──▶ Report
+//! Input ──ClusterModel──▶ embedded or calculated run ──▶ Recording ──compose──▶ Report
 //! ```
 //!
-//! *Absent on purpose:* terminals and files; they are the command line's.
+//! Out of scope: terminals and files; they belong to the command line.
 
+mod calculated;
+mod cluster_model;
 mod compose;
 mod embedded;
 mod error;
@@ -14,16 +16,14 @@ mod findings;
 pub mod html;
 pub mod input;
 mod limits;
-mod model;
 mod objects;
 mod recording;
 mod rehearse;
 pub mod report;
-mod scene;
-mod wish;
+mod request;
 
 pub use error::RehearsalError;
 pub use input::Input;
 pub use rehearse::rehearse;
 pub use report::Report;
-pub use wish::{EMBEDDED_MOST, Wish};
+pub use request::{MAX_EMBEDDED_WORKLOADS, RehearsalRequest};

@@ -1,4 +1,4 @@
-//! How long to play: takes an Istio and its workloads, gives when the silence is long enough to be the end.
+//! Time limits of a rehearsal, derived from the Istio's settings and its workloads.
 
 use std::time::Duration;
 
@@ -10,68 +10,72 @@ use mainstay_mesh::workload::WorkloadKind;
 use serde_json::Value;
 
 use crate::input::{Input, at};
-use crate::wish::Plot;
+use crate::request::PlannedUpgrade;
 
-/// Nobody rehearses longer than this, in virtual time; and so much more for every workload.
-const LONGEST: Duration = Duration::from_hours(24);
-const LONGEST_EACH: Duration = Duration::from_mins(15);
-/// A silence longer than everything one could wait for.
+/// Maximum virtual duration of a rehearsal, and the allowance added per workload.
+const MAX_DURATION: Duration = Duration::from_hours(24);
+const MAX_DURATION_PER_WORKLOAD: Duration = Duration::from_mins(15);
+/// Added to the longest timeout to detect that nothing more happens.
 const MARGIN: Duration = Duration::from_mins(2);
-/// Until the present state has come to rest.
+/// Maximum time for the current state to settle.
 const WARM_UP: Duration = Duration::from_mins(15);
 
-/// How long to play.
+/// Time limits of a rehearsal.
 #[derive(Clone, Debug)]
 pub(crate) struct Limits {
-    /// When the clock starts.
+    /// Start of the virtual clock.
     pub(crate) start: Timestamp,
-    /// How long the present may take to come to rest.
+    /// Maximum time for the current state to settle.
     pub(crate) warm_up: Duration,
-    /// How long nothing must have happened.
+    /// Idle time after which the rehearsal ends.
     pub(crate) quiet: Duration,
-    /// How long at most.
-    pub(crate) most: Duration,
+    /// Maximum duration.
+    pub(crate) max: Duration,
 }
 
 impl Limits {
-    pub(crate) fn of(input: &Input, plot: &Plot, workloads: usize) -> Self {
-        let settings = MigrationSettings::from_istio(&plot.wanted).unwrap_or_default();
+    pub(crate) fn for_upgrade(input: &Input, planned: &PlannedUpgrade, workloads: usize) -> Self {
+        let settings = MigrationSettings::from_istio(&planned.wanted).unwrap_or_default();
         let timeout = Duration::try_from(settings.readiness_timeout).unwrap_or_default();
         let delay = Duration::try_from(settings.delay_between_batches).unwrap_or_default();
-        let grace = Duration::try_from(grace_period(&plot.wanted)).unwrap_or_default();
+        let grace = Duration::try_from(grace_period(&planned.wanted)).unwrap_or_default();
         let workloads_of = |kind: &WorkloadKind| input.of_kind(kind.name());
-        let own = WorkloadKind::ALL
+        let annotated = WorkloadKind::ALL
             .iter()
             .flat_map(workloads_of)
-            .filter_map(own_timeout)
+            .filter_map(annotated_timeout)
             .max()
             .unwrap_or_default();
-        let quiet = timeout.max(own).max(delay).max(grace).saturating_add(MARGIN);
-        let each = LONGEST_EACH.max(timeout.saturating_add(delay));
+        let quiet = timeout
+            .max(annotated)
+            .max(delay)
+            .max(grace)
+            .saturating_add(MARGIN);
+        let each = MAX_DURATION_PER_WORKLOAD.max(timeout.saturating_add(delay));
         let count = u32::try_from(workloads).unwrap_or(u32::MAX);
         Self {
             start: start(input),
             warm_up: WARM_UP,
             quiet,
-            most: LONGEST
+            max: MAX_DURATION
                 .saturating_add(quiet)
                 .saturating_add(each.saturating_mul(count)),
         }
     }
 }
 
-/// A whole second after everything in the input.
+/// Returns the first whole second after every timestamp of the input.
 fn start(input: &Input) -> Timestamp {
     let usual = mainstay_harness::ClusterOptions::default().start;
     let taken = input.taken.map_or(usual, |taken| {
         Timestamp::from_second(taken.as_second().saturating_add(1)).unwrap_or(usual)
     });
-    // Far enough from the end of time that a rehearsal fits.
+    // The rehearsal itself must end before the maximum timestamp.
     let last = Timestamp::MAX.as_second() - 400 * 24 * 3600;
     Timestamp::from_second(taken.as_second().clamp(0, last)).unwrap_or(usual)
 }
 
-fn own_timeout(object: &Value) -> Option<Duration> {
+fn annotated_timeout(object: &Value) -> Option<Duration> {
     let text = at(object, "/metadata/annotations")?
         .get(names::READINESS_TIMEOUT)?
         .as_str()?;

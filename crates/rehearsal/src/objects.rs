@@ -1,6 +1,6 @@
-//! Old and new control plane, object by object: takes releases, renders them, gives what comes, goes and differs by field.
+//! Compares the rendered objects of the old and the new control plane field by field.
 
-mod differ;
+mod diff;
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -12,51 +12,51 @@ use mainstay_mesh::plan::Release;
 use mainstay_operator::Renderer;
 use serde_json::Value;
 
-use crate::compose::{Play, TAG_CHART};
+use crate::compose::{Rehearsal, TAG_CHART};
 use crate::input::text;
 use crate::report::{Change, ObjectChange};
-use differ::{differences, renamed};
+use diff::{differences, renamed};
 
-/// The version the embedded cluster says it has.
+/// Kubernetes version of the embedded cluster.
 pub(crate) const SERVER: &str = "v1.36.4";
 
 /// Kind, namespace and name.
-pub(crate) type Place = (String, String, String);
+pub(crate) type ObjectKey = (String, String, String);
 
-/// The objects of a release by their place.
-type Objects = Rc<BTreeMap<Place, Value>>;
+/// Objects of a release by key.
+type Objects = Rc<BTreeMap<ObjectKey, Value>>;
 
-/// Releases that were rendered, each once: a report asks for the same ones again and again.
+/// Cache of rendered releases: a report needs each one several times.
 #[derive(Debug)]
-pub(crate) struct Shelf {
+pub(crate) struct RenderCache {
     renderer: Renderer,
-    held: RefCell<Vec<(Arc<Release>, Objects)>>,
+    cached: RefCell<Vec<(Arc<Release>, Objects)>>,
 }
 
-impl Shelf {
-    /// An empty one.
+impl RenderCache {
     pub(crate) fn new(catalog: Arc<Catalog>) -> Self {
         Self {
             renderer: Renderer::for_version(catalog, SERVER),
-            held: RefCell::new(Vec::new()),
+            cached: RefCell::new(Vec::new()),
         }
     }
 
-    /// What a release consists of; nothing if it cannot be rendered, which the operator has told already.
-    fn take(&self, release: &Arc<Release>) -> Objects {
-        let mut held = self.held.borrow_mut();
-        let known = held.iter().find(|(known, _)| known == release);
+    /// Returns the objects of a release, or none if it cannot be rendered: the operator has reported that
+    /// already.
+    fn objects(&self, release: &Arc<Release>) -> Objects {
+        let mut cached = self.cached.borrow_mut();
+        let known = cached.iter().find(|(known, _)| known == release);
         if let Some((_, objects)) = known {
             return objects.clone();
         }
         let objects = self.renderer.render(release).unwrap_or_default().into_iter();
-        let objects: Objects = Rc::new(objects.map(|object| (place(&object, release), object)).collect());
-        held.push((release.clone(), objects.clone()));
+        let objects: Objects = Rc::new(objects.map(|object| (key_of(&object, release), object)).collect());
+        cached.push((release.clone(), objects.clone()));
         objects
     }
 }
 
-fn place(object: &Value, release: &Release) -> Place {
+fn key_of(object: &Value, release: &Release) -> ObjectKey {
     let kind = text(object, "/kind").to_owned();
     let namespace = match text(object, "/metadata/namespace") {
         "" if is_namespaced(&kind) => release.key.namespace.clone(),
@@ -65,9 +65,9 @@ fn place(object: &Value, release: &Release) -> Place {
     (kind, namespace, text(object, "/metadata/name").to_owned())
 }
 
-/// Charts leave the namespace out now and then; the release's is meant.
+/// Charts sometimes omit the namespace of namespaced objects; the release's namespace applies.
 fn is_namespaced(kind: &str) -> bool {
-    const WIDE: [&str; 7] = [
+    const CLUSTER_SCOPED: [&str; 7] = [
         "ClusterRole",
         "ClusterRoleBinding",
         "CustomResourceDefinition",
@@ -76,24 +76,30 @@ fn is_namespaced(kind: &str) -> bool {
         "ValidatingAdmissionPolicy",
         "ValidatingAdmissionPolicyBinding",
     ];
-    !WIDE.contains(&kind)
+    !CLUSTER_SCOPED.contains(&kind)
 }
 
-fn of_revision<'a>(play: &'a Play<'_>, revision: &'a str) -> impl Iterator<Item = &'a Arc<Release>> {
-    let all = play.recording.releases();
+fn releases_of<'a>(
+    rehearsal: &'a Rehearsal<'_>,
+    revision: &'a str,
+) -> impl Iterator<Item = &'a Arc<Release>> {
+    let all = rehearsal.recording.releases();
     all.filter(move |release| release.chart != TAG_CHART && release.owner.name == revision)
 }
 
-/// What changes from the old control plane to the new one.
-pub(crate) fn changes(play: &Play<'_>) -> Vec<ObjectChange> {
-    let (old_name, new_name) = (play.old_revision(), play.recording.finale.active.as_str());
-    let collect = |revision: &str| -> BTreeMap<Place, Value> {
-        let releases = of_revision(play, revision);
+/// Returns the changes from the old control plane to the new one.
+pub(crate) fn changes(rehearsal: &Rehearsal<'_>) -> Vec<ObjectChange> {
+    let (old_name, new_name) = (
+        rehearsal.old_revision(),
+        rehearsal.recording.final_state.active.as_str(),
+    );
+    let collect = |revision: &str| -> BTreeMap<ObjectKey, Value> {
+        let releases = releases_of(rehearsal, revision);
         let all = releases.flat_map(|release| {
-            let objects = play.shelf.take(release);
+            let objects = rehearsal.renders.objects(release);
             objects
                 .iter()
-                .map(|(place, object)| (place.clone(), object.clone()))
+                .map(|(key, object)| (key.clone(), object.clone()))
                 .collect::<Vec<_>>()
         });
         all.collect()
@@ -102,21 +108,21 @@ pub(crate) fn changes(play: &Play<'_>) -> Vec<ObjectChange> {
     if old.is_empty() || new.is_empty() {
         return Vec::new();
     }
-    let old: BTreeMap<Place, Value> = old
+    let old: BTreeMap<ObjectKey, Value> = old
         .into_iter()
         .map(|((kind, namespace, name), object)| {
             let name = name.replace(old_name, new_name);
             ((kind, namespace, name), renamed(object, old_name, new_name))
         })
         .collect();
-    let places: BTreeSet<&Place> = old.keys().chain(new.keys()).collect();
-    let changes = places.into_iter().filter_map(|place| {
-        let (change, fields) = match (old.get(place), new.get(place)) {
+    let keys: BTreeSet<&ObjectKey> = old.keys().chain(new.keys()).collect();
+    let changes = keys.into_iter().filter_map(|key| {
+        let (change, fields) = match (old.get(key), new.get(key)) {
             (Some(old), Some(new)) => (Change::Changed, differences(old, new)),
             (None, _) => (Change::Added, Vec::new()),
             (_, None) => (Change::Removed, Vec::new()),
         };
-        let (kind, namespace, name) = place.clone();
+        let (kind, namespace, name) = key.clone();
         let same = change == Change::Changed && fields.is_empty();
         (!same).then_some(ObjectChange {
             kind,
@@ -129,40 +135,42 @@ pub(crate) fn changes(play: &Play<'_>) -> Vec<ObjectChange> {
     changes.collect()
 }
 
-/// The objects of a release that no other release has which is still installed.
-pub(crate) fn only_in(play: &Play<'_>, release: &Arc<Release>) -> Vec<Place> {
-    let others: BTreeSet<Place> = play
+/// Returns the objects of a release that no other installed release contains.
+pub(crate) fn only_in(rehearsal: &Rehearsal<'_>, release: &Arc<Release>) -> Vec<ObjectKey> {
+    let others: BTreeSet<ObjectKey> = rehearsal
         .recording
         .installed()
         .filter(|other| other.key != release.key)
-        .flat_map(|other| places(play, other))
+        .flat_map(|other| object_keys(rehearsal, other))
         .collect();
-    let own = places(play, release).into_iter().chain([inventory(release)]);
-    own.filter(|place| !others.contains(place)).collect()
+    let own = object_keys(rehearsal, release)
+        .into_iter()
+        .chain([inventory(release)]);
+    own.filter(|key| !others.contains(key)).collect()
 }
 
-fn places(play: &Play<'_>, release: &Arc<Release>) -> Vec<Place> {
-    play.shelf.take(release).keys().cloned().collect()
+fn object_keys(rehearsal: &Rehearsal<'_>, release: &Arc<Release>) -> Vec<ObjectKey> {
+    rehearsal.renders.objects(release).keys().cloned().collect()
 }
 
-/// Where the operator keeps what a release consists of.
-fn inventory(release: &Release) -> Place {
+/// Returns the key of the operator's inventory of a release.
+fn inventory(release: &Release) -> ObjectKey {
     let name = format!("mainstay-{}", release.key.name);
     ("ConfigMap".to_owned(), release.key.namespace.clone(), name)
 }
 
-/// How each object of a release is written: not at all where it was there before and is the same.
+/// Returns the writes that install a release; unchanged objects are not written.
 pub(crate) fn written(
-    play: &Play<'_>,
+    rehearsal: &Rehearsal<'_>,
     release: &Arc<Release>,
     before: Option<&Arc<Release>>,
 ) -> Vec<(&'static str, String)> {
-    let old = before.map(|before| play.shelf.take(before)).unwrap_or_default();
-    let new = play.shelf.take(release);
-    let changed = new
-        .iter()
-        .filter(|(place, object)| old.get(*place) != Some(*object));
-    let gone = old.keys().filter(|place| !new.contains_key(*place));
+    let old = before
+        .map(|before| rehearsal.renders.objects(before))
+        .unwrap_or_default();
+    let new = rehearsal.renders.objects(release);
+    let changed = new.iter().filter(|(key, object)| old.get(*key) != Some(*object));
+    let gone = old.keys().filter(|key| !new.contains_key(*key));
     let first = before.is_none().then(|| ("apply", inventory(release).0));
     changed
         .map(|((kind, ..), _)| ("apply", kind.clone()))

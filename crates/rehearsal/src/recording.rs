@@ -1,5 +1,5 @@
-//! What happened, whoever played it: takes plans as they are carried out and the snapshots they were made from, keeps deeds with their
-//! moments. Both ways of playing write the same recording.
+//! Recording of a rehearsal: the actions of executed plans with their times, and the outcome of each
+//! workload. Both simulation methods produce the same recording.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,173 +14,172 @@ use mainstay_mesh::{
     Action, Preview, PruneDecision, Snapshot, Subject, grace_period, preview, prune_decisions,
 };
 
-/// One thing the operator did.
+/// An action of the operator.
 #[derive(Clone, Debug)]
-pub(crate) struct Deed {
+pub(crate) struct RecordedAction {
     pub(crate) at: Timestamp,
-    pub(crate) what: What,
+    pub(crate) kind: ActionKind,
 }
 
-/// What it did.
+/// Kind of a recorded action.
 #[derive(Clone, Debug)]
-pub(crate) enum What {
-    /// Wrote one of our objects: the verb, the kind, the name.
+pub(crate) enum ActionKind {
+    /// Wrote one of Mainstay's objects: verb, kind, name.
     Wrote(&'static str, ObjectKind, String),
-    /// Installed a release; which one was there before, if any.
+    /// Installed a release; the second field is the release it replaced.
     Installed(Arc<Release>, Option<Arc<Release>>),
     /// Removed a release.
     Uninstalled(Option<Arc<Release>>),
-    /// Gave a namespace another label.
+    /// Changed the revision label of a namespace.
     Relabelled {
         namespace: String,
         revision: String,
-        dropped: bool,
+        drops_injection: bool,
     },
     /// Restarted a workload in a batch.
     Moved(WorkloadKey, i32),
-    /// Told people.
-    Told,
-    /// Wrote on a webhook configuration.
-    Annotated,
+    /// Recorded a Kubernetes event.
+    EventRecorded,
+    /// Annotated a webhook configuration.
+    WebhookAnnotated,
 }
 
-/// How a workload's way ended.
+/// Outcome of a workload's migration.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum End {
-    /// It came up.
-    Up(Timestamp),
-    /// It was late, and then came up.
-    UpLate(Timestamp),
-    /// It did not come up in time.
-    Late(Timestamp),
-    /// The server refused.
-    Refused(Timestamp),
+pub(crate) enum WorkloadOutcome {
+    /// Ready within the timeout.
+    Ready(Timestamp),
+    /// Ready after the timeout.
+    ReadyLate(Timestamp),
+    /// Not ready within the timeout.
+    TimedOut(Timestamp),
+    /// Rejected by the API server.
+    Rejected(Timestamp),
 }
 
-/// An old revision that stays.
+/// An old revision that was not pruned.
 #[derive(Clone, Debug)]
 pub(crate) struct Remaining {
     pub(crate) revision: String,
-    /// What becomes of it.
-    pub(crate) prospect: PruneDecision,
-    /// Who refers to it.
+    /// Pruning decision.
+    pub(crate) decision: PruneDecision,
+    /// Objects that keep it in use.
     pub(crate) referrers: Vec<(ReferrerKey, ReferenceCause)>,
 }
 
-/// What is known at the end.
+/// State at the end of the rehearsal.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Finale {
+pub(crate) struct FinalState {
     pub(crate) preview: Option<Preview>,
     pub(crate) remaining: Vec<Remaining>,
-    /// What the Istio says about itself, and why.
+    /// State and message of the Istio.
     pub(crate) health: (String, String),
-    /// The revision it wants.
+    /// Name of the active revision.
     pub(crate) active: String,
 }
 
-/// Everything that happened.
+/// Recording of a rehearsal.
 #[derive(Clone, Debug)]
 pub(crate) struct Recording {
     pub(crate) istio: String,
-    /// When the version changed; nothing while the stage is being set.
-    pub(crate) began: Option<Timestamp>,
-    pub(crate) deeds: Vec<Deed>,
-    pub(crate) ends: BTreeMap<WorkloadKey, End>,
+    /// Time of the version change; `None` during warm-up.
+    pub(crate) started_at: Option<Timestamp>,
+    pub(crate) actions: Vec<RecordedAction>,
+    pub(crate) outcomes: BTreeMap<WorkloadKey, WorkloadOutcome>,
     pub(crate) messages: BTreeMap<WorkloadKey, String>,
-    /// When the new revision was ready.
+    /// Time at which the new revision was ready.
     pub(crate) ready: Option<Timestamp>,
-    /// Which revisions there were when it began, the active one first.
+    /// Revisions before the upgrade, the active one first.
     pub(crate) revisions: Vec<String>,
-    /// How many pods of each workload were ready, from when on.
-    pub(crate) crews: BTreeMap<WorkloadKey, Vec<(Timestamp, u32)>>,
-    /// Pods made since it began.
-    pub(crate) made: usize,
-    pub(crate) finale: Finale,
-    /// Whether it came to rest.
-    pub(crate) rested: bool,
-    /// Steps that were refused, and why, each once.
-    pub(crate) refusals: BTreeSet<(String, String)>,
-    /// The last moment at which something happened.
+    /// Number of ready pods of each workload over time.
+    pub(crate) ready_pods: BTreeMap<WorkloadKey, Vec<(Timestamp, u32)>>,
+    /// Number of pods created since the start.
+    pub(crate) created_pods: usize,
+    pub(crate) final_state: FinalState,
+    /// Whether the rehearsal reached a stable state.
+    pub(crate) settled: bool,
+    /// Rejected steps as subject and message.
+    pub(crate) rejections: BTreeSet<(String, String)>,
+    /// Time of the last recorded change.
     pub(crate) last: Option<Timestamp>,
     releases: BTreeMap<ReleaseKey, Arc<Release>>,
-    flying: BTreeSet<WorkloadKey>,
+    in_progress: BTreeSet<WorkloadKey>,
     seen: (usize, usize),
 }
 
 impl Recording {
-    /// An empty one.
     pub(crate) fn new(istio: &str) -> Self {
         Self {
             istio: istio.to_owned(),
-            began: None,
-            deeds: Vec::new(),
-            ends: BTreeMap::new(),
+            started_at: None,
+            actions: Vec::new(),
+            outcomes: BTreeMap::new(),
             messages: BTreeMap::new(),
             ready: None,
             revisions: Vec::new(),
-            crews: BTreeMap::new(),
-            made: 0,
-            finale: Finale::default(),
-            rested: false,
-            refusals: BTreeSet::new(),
+            ready_pods: BTreeMap::new(),
+            created_pods: 0,
+            final_state: FinalState::default(),
+            settled: false,
+            rejections: BTreeSet::new(),
             last: None,
             releases: BTreeMap::new(),
-            flying: BTreeSet::new(),
+            in_progress: BTreeSet::new(),
             seen: (0, 0),
         }
     }
 
-    /// From now on deeds count.
+    /// Starts the recording.
     pub(crate) fn begin(&mut self, at: Timestamp) {
-        self.began = Some(at);
+        self.started_at = Some(at);
         self.last = Some(at);
     }
 
-    /// Releases as they were last installed.
+    /// Returns the current and the uninstalled releases.
     pub(crate) fn releases(&self) -> impl Iterator<Item = &Arc<Release>> {
-        let gone = self.deeds.iter().filter_map(|deed| match &deed.what {
-            What::Uninstalled(release) => release.as_ref(),
+        let gone = self.actions.iter().filter_map(|action| match &action.kind {
+            ActionKind::Uninstalled(release) => release.as_ref(),
             _ => None,
         });
         self.releases.values().chain(gone)
     }
 
-    /// Workloads that were restarted.
+    /// Returns the workloads that were restarted.
     pub(crate) fn moved(&self) -> BTreeSet<&WorkloadKey> {
-        let moved = self.deeds.iter().filter_map(|deed| match &deed.what {
-            What::Moved(key, _) => Some(key),
+        let moved = self.actions.iter().filter_map(|action| match &action.kind {
+            ActionKind::Moved(key, _) => Some(key),
             _ => None,
         });
         moved.collect()
     }
 
-    /// Releases that are installed.
+    /// Returns the installed releases.
     pub(crate) fn installed(&self) -> impl Iterator<Item = &Arc<Release>> {
         self.releases.values()
     }
 
-    /// A plan was carried out.
-    pub(crate) fn carried_out(&mut self, plan: &Plan, at: Timestamp) {
+    /// Records the actions of an executed plan.
+    pub(crate) fn record_plan(&mut self, plan: &Plan, at: Timestamp) {
         for action in plan.actions() {
-            let what = self.what(action, &plan.subject);
-            if let (Some(what), true) = (what, self.began.is_some()) {
-                if !matches!(what, What::Told) {
+            let kind = self.action_kind(action, &plan.subject);
+            if let (Some(kind), true) = (kind, self.started_at.is_some()) {
+                if !matches!(kind, ActionKind::EventRecorded) {
                     self.last = Some(at);
                 }
-                self.deeds.push(Deed { at, what });
+                self.actions.push(RecordedAction { at, kind });
             }
         }
     }
 
-    /// A step was refused.
-    pub(crate) fn refused(&mut self, plan: &Plan, why: &str) {
-        if self.began.is_some() {
-            self.refusals.insert((plan.subject.to_string(), why.to_owned()));
+    /// Records a rejected step.
+    pub(crate) fn record_rejection(&mut self, plan: &Plan, why: &str) {
+        if self.started_at.is_some() {
+            self.rejections.insert((plan.subject.to_string(), why.to_owned()));
         }
     }
 
-    fn what(&mut self, action: &Action, subject: &Subject) -> Option<What> {
-        let wrote = |verb, kind, name: &str| Some(What::Wrote(verb, kind, name.to_owned()));
+    fn action_kind(&mut self, action: &Action, subject: &Subject) -> Option<ActionKind> {
+        let wrote = |verb, kind, name: &str| Some(ActionKind::Wrote(verb, kind, name.to_owned()));
         let kind = match subject {
             Subject::Object(kind, _) => *kind,
             _ => ObjectKind::Istio,
@@ -200,33 +199,33 @@ impl Recording {
             Action::Install(release) => {
                 let before = self.releases.insert(release.key.clone(), release.clone());
                 let same = before.as_ref().is_some_and(|before| before == release);
-                (!same).then(|| What::Installed(release.clone(), before))
+                (!same).then(|| ActionKind::Installed(release.clone(), before))
             }
-            Action::Uninstall(key) => Some(What::Uninstalled(self.releases.remove(key))),
+            Action::Uninstall(key) => Some(ActionKind::Uninstalled(self.releases.remove(key))),
             Action::WriteStatus { object, status } => {
-                self.hear(status);
+                self.record_failures(status);
                 wrote("status", kind, object.name())
             }
-            Action::Event(_) => Some(What::Told),
+            Action::Event(_) => Some(ActionKind::EventRecorded),
             Action::Probe(_) => None,
-            Action::AnnotateWebhook { .. } => Some(What::Annotated),
-            Action::RelabelNamespace(relabel) => Some(What::Relabelled {
+            Action::AnnotateWebhook { .. } => Some(ActionKind::WebhookAnnotated),
+            Action::RelabelNamespace(relabel) => Some(ActionKind::Relabelled {
                 namespace: relabel.object.name().to_owned(),
                 revision: relabel.revision.clone(),
-                dropped: relabel.drop_injection,
+                drops_injection: relabel.drop_injection,
             }),
             Action::MoveWorkload(step) => match &step.object.subject {
                 Subject::Workload(key) => {
-                    self.flying.insert(key.clone());
-                    Some(What::Moved(key.clone(), step.record.batch))
+                    self.in_progress.insert(key.clone());
+                    Some(ActionKind::Moved(key.clone(), step.record.batch))
                 }
                 _ => None,
             },
         }
     }
 
-    /// What a status says of those that failed.
-    fn hear(&mut self, status: &NewStatus) {
+    /// Records the failure messages of a status.
+    fn record_failures(&mut self, status: &NewStatus) {
         let NewStatus::Istio(status) = status else {
             return;
         };
@@ -243,46 +242,46 @@ impl Recording {
         }
     }
 
-    /// A plan was made from this.
+    /// Records workload outcomes from the snapshot that a plan was made from.
     pub(crate) fn inspect(&mut self, snapshot: &Snapshot, plan: &Plan) {
-        if self.began.is_none() || plan.subject != Subject::istio(&self.istio) {
+        if self.started_at.is_none() || plan.subject != Subject::istio(&self.istio) {
             return;
         }
         self.note_ready(snapshot);
-        let Some(ledger) = snapshot.migration_index(&self.istio) else {
+        let Some(index) = snapshot.migration_index(&self.istio) else {
             return;
         };
         let now = snapshot.now;
-        let counts = ledger.counts(now);
+        let counts = index.counts(now);
         let seen = (counts.migrated, counts.failed);
         if seen == self.seen {
             return;
         }
         self.seen = seen;
-        let mut landed = Vec::new();
-        for key in &self.flying {
-            let (end, over) = match (ledger.state(key), self.ends.get(key)) {
-                (Some(WorkloadState::Finished { .. }), None) => (End::Up(now), true),
-                (Some(WorkloadState::Finished { .. }), Some(_)) => (End::UpLate(now), true),
+        let mut finished = Vec::new();
+        for key in &self.in_progress {
+            let (end, over) = match (index.state(key), self.outcomes.get(key)) {
+                (Some(WorkloadState::Finished { .. }), None) => (WorkloadOutcome::Ready(now), true),
+                (Some(WorkloadState::Finished { .. }), Some(_)) => (WorkloadOutcome::ReadyLate(now), true),
                 (Some(state @ WorkloadState::Started { deadline, .. }), None)
                     if state.phase(now) == WorkloadPhase::Failed =>
                 {
-                    (End::Late(*deadline), false)
+                    (WorkloadOutcome::TimedOut(*deadline), false)
                 }
-                (Some(WorkloadState::Rejected), None) => (End::Refused(now), false),
+                (Some(WorkloadState::Rejected), None) => (WorkloadOutcome::Rejected(now), false),
                 _ => continue,
             };
-            landed.push((key.clone(), end, over));
+            finished.push((key.clone(), end, over));
         }
-        let refused: Vec<WorkloadKey> = ledger.rejected().cloned().collect();
-        for key in refused {
-            self.ends.entry(key).or_insert(End::Refused(now));
+        let rejected: Vec<WorkloadKey> = index.rejected().cloned().collect();
+        for key in rejected {
+            self.outcomes.entry(key).or_insert(WorkloadOutcome::Rejected(now));
         }
-        for (key, end, over) in landed {
+        for (key, end, over) in finished {
             if over {
-                self.flying.remove(&key);
+                self.in_progress.remove(&key);
             }
-            self.ends.insert(key, end);
+            self.outcomes.insert(key, end);
             self.last = Some(now);
         }
     }
@@ -301,7 +300,7 @@ impl Recording {
         }
     }
 
-    /// Which revisions there are before it begins.
+    /// Records the revisions before the upgrade.
     pub(crate) fn note_revisions(&mut self, snapshot: &Snapshot) {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;
@@ -317,26 +316,26 @@ impl Recording {
         self.revisions = active.into_iter().chain(others).collect();
     }
 
-    /// It is over: what is left.
+    /// Records the final state.
     pub(crate) fn close(&mut self, snapshot: &Snapshot) {
         let Some(istio) = snapshot.istios().get(&self.istio) else {
             return;
         };
         let active = mainstay_mesh::active_revision_name(snapshot, istio).unwrap_or_default();
         let all = prune_decisions(snapshot, istio, &active, grace_period(istio));
-        let remaining = all.filter(|(_, prospect)| *prospect != PruneDecision::Active);
+        let remaining = all.filter(|(_, decision)| *decision != PruneDecision::Active);
         let status = &istio.status;
         let condition = status
             .conditions
             .0
             .iter()
             .find(|condition| condition.reason.name() == status.state.name());
-        self.finale = Finale {
+        self.final_state = FinalState {
             preview: preview(snapshot, istio),
             remaining: remaining
-                .map(|(revision, prospect)| Remaining {
+                .map(|(revision, decision)| Remaining {
                     revision: revision.name().to_owned(),
-                    prospect,
+                    decision,
                     referrers: snapshot.references().referrers(revision.name()),
                 })
                 .collect(),
@@ -350,10 +349,10 @@ impl Recording {
         };
     }
 
-    /// So many pods of a workload are ready from now on.
-    pub(crate) fn crew(&mut self, key: &WorkloadKey, at: Timestamp, ready: u32) {
-        let Some(steps) = self.crews.get_mut(key) else {
-            self.crews.insert(key.clone(), vec![(at, ready)]);
+    /// Records the number of ready pods of a workload.
+    pub(crate) fn record_ready_pods(&mut self, key: &WorkloadKey, at: Timestamp, ready: u32) {
+        let Some(steps) = self.ready_pods.get_mut(key) else {
+            self.ready_pods.insert(key.clone(), vec![(at, ready)]);
             return;
         };
         match steps.last_mut() {

@@ -1,4 +1,4 @@
-//! One rehearsal: takes an input and a wish, chooses how to play, gives the report.
+//! Entry point: selects the simulation method and composes the report.
 
 use std::sync::Arc;
 
@@ -6,46 +6,50 @@ use mainstay_catalog::Catalog;
 use mainstay_mesh::migration::MigrationSettings;
 use mainstay_mesh::workload::WorkloadKind;
 
-use crate::compose::{self, Play};
+use crate::calculated;
+use crate::cluster_model::ClusterModel;
+use crate::compose::{self, Rehearsal};
 use crate::embedded;
 use crate::error::RehearsalError;
 use crate::input::Input;
 use crate::limits::Limits;
-use crate::model;
-use crate::objects::Shelf;
+use crate::objects::RenderCache;
 use crate::report::{Method, Report};
-use crate::scene::Scene;
-use crate::wish::{EMBEDDED_MOST, Plot, Wish, plot};
+use crate::request::{MAX_EMBEDDED_WORKLOADS, PlannedUpgrade, RehearsalRequest, plan_upgrade};
 
-/// What the upgrade will do. The same input and wish give the same report.
-pub fn rehearse(catalog: &Arc<Catalog>, input: &Input, wish: &Wish) -> Result<Report, RehearsalError> {
-    let plot = plot(input, wish)?;
+/// Rehearses an upgrade. The same input and request produce the same report.
+pub fn rehearse(
+    catalog: &Arc<Catalog>,
+    input: &Input,
+    request: &RehearsalRequest,
+) -> Result<Report, RehearsalError> {
+    let planned = plan_upgrade(input, request)?;
     let version = catalog
-        .resolve(&plot.wanted.spec.version)
-        .map_err(|_| RehearsalError::Version(format!("{:?}", plot.wanted.spec.version)))?;
-    let scene = Scene::of(input, wish);
-    let limits = Limits::of(input, &plot, scene.workloads.len());
-    let method = method(&scene, &plot, wish);
+        .resolve(&planned.wanted.spec.version)
+        .map_err(|_| RehearsalError::Version(format!("{:?}", planned.wanted.spec.version)))?;
+    let model = ClusterModel::from_input(input, request);
+    let limits = Limits::for_upgrade(input, &planned, model.workloads.len());
+    let method = method(&model, &planned, request);
     let recording = match method {
-        Method::Embedded => embedded::play(catalog.clone(), input, (&scene, &plot, &limits), wish.seed)?,
-        Method::Calculated => model::play(catalog, input, (&scene, &plot, &limits)),
+        Method::Embedded => embedded::run(catalog.clone(), input, (&model, &planned, &limits), request.seed)?,
+        Method::Calculated => calculated::run(catalog, input, (&model, &planned, &limits)),
     };
-    Ok(compose::compose(&Play {
+    Ok(compose::compose(&Rehearsal {
         catalog,
         input,
-        wish,
-        plot: &plot,
-        scene: &scene,
+        request,
+        planned: &planned,
+        model: &model,
         recording: &recording,
         version: &version,
         method,
-        shelf: Shelf::new(catalog.clone()),
+        renders: RenderCache::new(catalog.clone()),
     }))
 }
 
-/// Only Deployments can be calculated, and only clusters of many workloads need be.
-fn method(scene: &Scene, plot: &Plot, wish: &Wish) -> Method {
-    let settings = MigrationSettings::from_istio(&plot.wanted).unwrap_or_default();
+/// Only Deployments can be calculated, and only large clusters need it.
+fn method(model: &ClusterModel, planned: &PlannedUpgrade, request: &RehearsalRequest) -> Method {
+    let settings = MigrationSettings::from_istio(&planned.wanted).unwrap_or_default();
     if settings
         .kinds
         .iter()
@@ -53,9 +57,11 @@ fn method(scene: &Scene, plot: &Plot, wish: &Wish) -> Method {
     {
         return Method::Embedded;
     }
-    wish.method.unwrap_or(if scene.workloads.len() > EMBEDDED_MOST {
-        Method::Calculated
-    } else {
-        Method::Embedded
-    })
+    request
+        .method
+        .unwrap_or(if model.workloads.len() > MAX_EMBEDDED_WORKLOADS {
+            Method::Calculated
+        } else {
+            Method::Embedded
+        })
 }

@@ -1,9 +1,9 @@
-//! What a rehearsal found: plain data that reads the same in JSON, on a terminal and in a drawing. Takes nothing, decides nothing.
+//! Result of a rehearsal as plain data, shared by JSON, terminal and HTML output.
 //!
-//! Every moment is a [`Moment`]: milliseconds of virtual time since the upgrade began, which is when the version in the Istio's spec changed.
+//! Times are [`Elapsed`]: milliseconds of virtual time since the version in the Istio's spec changed.
 //! Lists have a fixed order, so that two reports of the same input and seed are equal byte for byte.
 
-mod moment;
+mod elapsed;
 #[cfg(any(test, feature = "sample"))]
 mod sample;
 #[cfg(test)]
@@ -11,425 +11,426 @@ mod tests;
 
 use serde::{Deserialize, Serialize};
 
-pub use moment::Moment;
+pub use elapsed::Elapsed;
 
-/// Which version of this format a report has.
+/// Current version of the report format.
 pub const FORMAT: u32 = 1;
 
-/// What an upgrade will do.
+/// Report of a rehearsed upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Report {
     /// Version of this format, [`FORMAT`].
     pub format: u32,
-    /// What was rehearsed.
+    /// The rehearsed upgrade.
     pub upgrade: Upgrade,
-    /// What it was rehearsed on.
+    /// Origin and contents of the input.
     pub input: Input,
-    /// Chance was drawn from this; the same input and seed give the same report.
+    /// Seed of all random choices; the same input and seed produce the same report.
     pub seed: u64,
-    /// How workloads were played.
+    /// How workloads were simulated.
     pub method: Method,
-    /// How it ends, in one word.
+    /// Outcome of the upgrade.
     pub outcome: Outcome,
-    /// The sums.
+    /// Totals.
     pub totals: Totals,
-    /// What is wrong or will go wrong: worst first, then by subject.
+    /// Problems, most severe first, then by subject.
     pub findings: Vec<Finding>,
-    /// The stretches of the upgrade, in the order they begin.
+    /// Phases in the order of their start.
     pub phases: Vec<Phase>,
-    /// Namespaces that get another label, in the order they get it.
-    pub namespaces: Vec<Relabelled>,
-    /// Batches in their order.
+    /// Relabelled namespaces in order of time.
+    pub namespaces: Vec<RelabelledNamespace>,
+    /// Batches by number.
     pub batches: Vec<Batch>,
-    /// Every workload that is moved, in the order they start; same moment: by namespace, kind, name.
-    pub workloads: Vec<Span>,
-    /// Every workload that is left alone, by namespace, kind, name.
-    pub skipped: Vec<Skipped>,
-    /// What changes from the old control plane to the new one: by kind, namespace, name. Labels that only name the chart's version are no
-    /// change.
+    /// Migrated workloads by start time, namespace, kind, name.
+    pub workloads: Vec<WorkloadSpan>,
+    /// Skipped workloads by namespace, kind, name.
+    pub skipped: Vec<SkippedWorkload>,
+    /// Changes between the old and the new control plane by kind, namespace, name. Labels that only name the
+    /// chart version are no change.
     pub objects: Vec<ObjectChange>,
-    /// How many endpoints every Service has over time: only Services of which a pod was restarted; by namespace, name.
+    /// Endpoints over time of Services of which a pod was restarted, by namespace and name.
     pub services: Vec<Service>,
-    /// What is removed, in the order it goes.
-    pub pruned: Vec<Pruned>,
-    /// What the operator writes, by verb and kind.
-    pub writes: Vec<Writes>,
+    /// Removed objects in order of time.
+    pub pruned: Vec<PrunedObject>,
+    /// Number of writes by verb and kind.
+    pub writes: Vec<WriteCount>,
 }
 
-/// From where to where.
+/// The rehearsed upgrade.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Upgrade {
     /// Name of the Istio.
     pub istio: String,
-    /// The version in its spec (`v1.28.2`).
+    /// Current version in its spec (`v1.28.2`).
     pub from: String,
-    /// The version it is to have (`v1.29.1`).
+    /// Target version (`v1.29.1`).
     pub to: String,
-    /// The revision workloads are on now (`default-v1-28-2`); empty if there is none.
+    /// Current revision of the workloads (`default-v1-28-2`); empty if there is none.
     pub from_revision: String,
-    /// The revision they move to.
+    /// Target revision.
     pub to_revision: String,
-    /// What was supposed although the Istio does not say so, in sentences.
+    /// Settings that were assumed although the Istio does not set them.
     pub suppositions: Vec<String>,
 }
 
-/// What the rehearsal was made from.
+/// Origin and contents of the input.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Input {
-    /// Where it came from, in words: `cluster of context prod`, `snapshot backup.yaml`.
+    /// Description of the origin: `cluster of context prod`, `snapshot backup.yaml`.
     pub source: String,
-    /// How many objects of which kind were taken over, by kind.
-    pub objects: Vec<Counted>,
-    /// What was not there or could not be read, by kind.
+    /// Number of objects by kind.
+    pub objects: Vec<KindCount>,
+    /// Kinds that were missing or could not be read.
     pub missing: Vec<String>,
-    /// How many workloads have a readiness time that was observed; the others have the default.
+    /// Number of workloads with an observed readiness time; the others use the default.
     pub observed_readiness: usize,
-    /// How long a workload takes until it is ready where nothing was observed, in milliseconds.
-    pub default_readiness: Moment,
+    /// Default readiness time in milliseconds.
+    pub default_readiness: Elapsed,
 }
 
-/// So many of a kind.
+/// Number of objects of a kind.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Counted {
-    /// The kind (`Deployment`).
+pub struct KindCount {
+    /// Kind (`Deployment`).
     pub kind: String,
-    /// How many.
+    /// Number of objects.
     pub count: usize,
 }
 
-/// How workloads were played.
+/// How workloads were simulated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Method {
-    /// Every write went through the embedded API; its controllers made every pod.
+    /// On the embedded cluster: every write went through its API, and its controllers created every pod.
     #[default]
     Embedded,
-    /// The same planner decided, rolling updates were calculated: for clusters of many workloads.
+    /// With the same planner but calculated rollouts, for clusters with many workloads.
     Calculated,
 }
 
-/// How it ends.
+/// Outcome of the upgrade.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Outcome {
-    /// Every workload that is to move has moved.
+    /// Every workload migrated.
     #[default]
     Completed,
-    /// Some workloads failed, or the control plane never came up.
+    /// Workloads failed, or the control plane did not become ready.
     Failed,
-    /// Nothing was moved: nothing had to be, or the migration is held back (a finding says why).
+    /// No workload moved: none had to, or the migration is on hold (see the findings).
     NothingMoves,
-    /// It had not ended when the rehearsal gave up.
+    /// The upgrade had not finished at the time limit.
     Unfinished,
 }
 
-/// The sums.
+/// Totals of a report.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Totals {
-    /// From the change of the version until the last thing happened that belongs to the upgrade, pruning included.
-    pub duration: Moment,
-    /// From the first restart until the last workload had come up or failed.
-    pub moving: Moment,
-    /// Workloads the upgrade is about, those left alone included.
+    /// From the version change to the last change of the upgrade, including pruning.
+    pub duration: Elapsed,
+    /// From the first restart until the last workload was ready or had failed.
+    pub moving: Elapsed,
+    /// All workloads, including skipped ones.
     pub workloads: usize,
-    /// Those that came up on the new revision.
+    /// Workloads that were ready on the new revision.
     pub migrated: usize,
-    /// Those that did not.
+    /// Workloads that failed.
     pub failed: usize,
-    /// Those that are left alone.
+    /// Workloads that were skipped.
     pub skipped: usize,
-    /// How many batches.
+    /// Number of batches.
     pub batches: usize,
-    /// Pods that were replaced.
+    /// Number of replaced pods.
     pub pods: usize,
-    /// Namespaces that got another label.
+    /// Number of relabelled namespaces.
     pub namespaces: usize,
-    /// Writes of the operator.
+    /// Number of the operator's writes.
     pub writes: usize,
-    /// Services that were without any ready endpoint at some moment although they had one before.
+    /// Services that lost all ready endpoints for some time.
     pub services_interrupted: usize,
 }
 
-/// A stretch of the upgrade.
+/// A phase of the upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Phase {
-    /// Which.
+    /// Kind of the phase.
     pub kind: PhaseKind,
-    /// When it begins.
-    pub start: Moment,
-    /// When it ends; the end of the rehearsal if it never does.
-    pub end: Moment,
-    /// What it was about, in words (`istiod-default-v1-29-1 is ready`).
+    /// Start time.
+    pub start: Elapsed,
+    /// End time; the end of the rehearsal if the phase did not end.
+    pub end: Elapsed,
+    /// Description (`istiod-default-v1-29-1 is ready`).
     pub detail: String,
 }
 
-/// Which stretch.
+/// Kind of a phase.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum PhaseKind {
-    /// From the change of the version until the new revision is ready.
+    /// From the version change until the new revision is ready.
     ControlPlane,
-    /// Tags move to the new revision.
+    /// Tags are moved to the new revision.
     Tags,
-    /// Namespaces get another label.
+    /// Namespaces are relabelled.
     Namespaces,
     /// Workloads are restarted, batch by batch.
     Batches,
-    /// From the end of the last batch until the old revision is gone: the grace period and the removal.
+    /// From the end of the last batch until the old revision is removed, including the grace period.
     Pruning,
 }
 
-/// A namespace that gets another label.
+/// A relabelled namespace.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Relabelled {
-    /// Its name.
+pub struct RelabelledNamespace {
+    /// Name.
     pub name: String,
-    /// What chose its revision before (`istio.io/rev=default-v1-28-2`).
+    /// Label that selected its revision before (`istio.io/rev=default-v1-28-2`).
     pub from: String,
-    /// What chooses it then.
+    /// Label that selects its revision afterwards.
     pub to: String,
-    /// When.
-    pub at: Moment,
+    /// Time of the change.
+    pub at: Elapsed,
 }
 
 /// Workloads that are restarted together.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Batch {
-    /// Its number; the first is 1.
+    /// Number, starting at 1.
     pub number: u32,
-    /// When its first workload is restarted.
-    pub start: Moment,
-    /// When its last workload has come up or has failed.
-    pub end: Moment,
-    /// How many workloads.
+    /// Time of its first restart.
+    pub start: Elapsed,
+    /// Time at which its last workload was ready or had failed.
+    pub end: Elapsed,
+    /// Number of workloads.
     pub workloads: usize,
-    /// How many of them fail.
+    /// Number of failed workloads.
     pub failed: usize,
 }
 
-/// One workload's way.
+/// Migration of one workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Span {
-    /// Its namespace.
+pub struct WorkloadSpan {
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its kind (`Deployment`).
+    /// Kind (`Deployment`).
     pub kind: String,
-    /// Number of its batch; 0 if it failed before it was restarted.
+    /// Number of its batch; 0 if it failed before its restart.
     pub batch: u32,
-    /// How many pods it wants.
+    /// Desired number of pods.
     pub replicas: u32,
-    /// When it is restarted.
-    pub start: Moment,
-    /// When it has come up on the new revision, or has failed.
-    pub end: Moment,
-    /// How it ended.
+    /// Time of its restart.
+    pub start: Elapsed,
+    /// Time at which it was ready on the new revision, or had failed.
+    pub end: Elapsed,
+    /// Result.
     pub result: SpanResult,
-    /// Why it failed, as the status says it; empty if it did not.
+    /// Failure reason as in the status; empty if it did not fail.
     pub reason: String,
-    /// Why, in a sentence; empty if it did not fail.
+    /// Failure message; empty if it did not fail.
     pub message: String,
-    /// The fewest ready pods it had while it was moved.
+    /// Minimum number of ready pods during the migration.
     pub fewest_ready: u32,
 }
 
-/// How a workload's way ended.
+/// Result of a workload's migration.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum SpanResult {
-    /// It came up on the new revision.
+    /// Ready on the new revision.
     #[default]
     Migrated,
-    /// It did not in time, or was refused.
+    /// Not ready in time, or rejected.
     Failed,
-    /// It had not ended when the rehearsal gave up.
+    /// Not finished at the time limit.
     Unfinished,
 }
 
-/// A workload that is left alone.
+/// A skipped workload.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Skipped {
-    /// Its namespace.
+pub struct SkippedWorkload {
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// Its kind.
+    /// Kind.
     pub kind: String,
-    /// Why, as the status says it (`SkippedByAnnotation`).
+    /// Reason as in the status (`SkippedByAnnotation`).
     pub reason: String,
 }
 
-/// Something a person should know before the upgrade.
+/// A problem or note about the upgrade.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Finding {
-    /// How bad it is.
+    /// Severity.
     pub severity: Severity,
-    /// Which sort of finding.
+    /// Kind of finding.
     pub kind: FindingKind,
-    /// About which object (`Deployment shop/cart`), or `Istio default`, or `input`.
+    /// Object (`Deployment shop/cart`, `Istio default`) or `input`.
     pub subject: String,
-    /// What is the matter, in a sentence.
+    /// Description.
     pub what: String,
-    /// What to do about it, in a sentence; empty where there is nothing to do.
+    /// Suggested fix; empty if there is none.
     pub remedy: String,
 }
 
-/// How bad it is; the worst is the greatest.
+/// Severity of a finding, in ascending order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Severity {
-    /// Good to know.
+    /// Information.
     Info,
-    /// May hurt.
+    /// Possible problem.
     Warning,
-    /// The upgrade fails at it, or users feel it.
+    /// The upgrade fails, or Services are interrupted.
     Error,
 }
 
-/// Which sort of finding.
+/// Kind of a finding.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum FindingKind {
-    /// A workload does not come up on the new revision.
+    /// A workload does not become ready on the new revision.
     WorkloadFails,
-    /// The new control plane does not come up.
+    /// The new control plane does not become ready.
     ControlPlaneFails,
-    /// A Service is without any ready endpoint for a while.
+    /// A Service has no ready endpoint for some time.
     Interruption,
-    /// A disruption budget allows no pod to go, or fewer than a restart takes.
+    /// A disruption budget is violated, or allows no disruption.
     DisruptionBudget,
-    /// The way a workload is updated takes all its pods at once.
+    /// The update strategy of a workload stops all its pods at once.
     UpdateStrategy,
-    /// A workload wants no pods: its new revision is not proved.
+    /// A workload has no replicas, so the new revision is not verified.
     NoReplicas,
-    /// A workload runs a proxy although nothing asks for injection any more.
+    /// A workload runs a proxy although nothing selects it for injection.
     MissingLabel,
-    /// A workload is left alone.
+    /// A workload is skipped.
     Skipped,
-    /// A pod that no workload made keeps the old revision.
+    /// A pod without a workload keeps the old revision.
     UnmanagedPod,
     /// Two webhooks inject the same pods.
     WebhookOverlap,
-    /// Control plane and proxies, or two control planes, are further apart than is supported.
+    /// Versions of control planes or proxies are further apart than supported.
     VersionSkew,
-    /// A value that the new chart no longer knows, or that is deprecated.
+    /// A value that is deprecated or unknown in the new chart.
     Values,
     /// A tag pins workloads to an old revision.
     Tag,
-    /// The migration starts nothing.
+    /// The migration is on hold.
     Held,
     /// The old revision is not pruned.
     NotPruned,
-    /// Something was not in the input.
+    /// A kind is missing in the input.
     MissingInput,
-    /// What was supposed for the rehearsal.
+    /// A setting was assumed for the rehearsal.
     Supposition,
 }
 
-/// One object of the control plane that changes.
+/// A changed object of the control plane.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct ObjectChange {
-    /// Its kind.
+    /// Kind.
     pub kind: String,
-    /// Its namespace; empty for cluster-wide objects.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its name in the new control plane, or in the old one if it goes. The revision's name in it is not taken for a difference.
+    /// Name in the new control plane, or in the old one if the object is removed. Revision names are not
+    /// compared.
     pub name: String,
-    /// What happens to it.
+    /// Kind of change.
     pub change: Change,
-    /// What differs, field by field, in the order of the fields' names; empty for objects that come or go.
+    /// Changed fields by name; empty for added and removed objects.
     pub fields: Vec<FieldChange>,
 }
 
-/// What happens to an object.
+/// Kind of change to an object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Change {
-    /// The new control plane has it, the old one has not.
+    /// Only in the new control plane.
     Added,
-    /// The old control plane has it, the new one has not.
+    /// Only in the old control plane.
     Removed,
-    /// Both have it, and it differs.
+    /// In both, with differences.
     Changed,
 }
 
-/// One field that differs.
+/// A changed field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct FieldChange {
-    /// Where (`spec.template.spec.containers[discovery].image`).
+    /// Path (`spec.template.spec.containers[discovery].image`).
     pub path: String,
-    /// What it is now, as one line of JSON; nothing if it is not there.
+    /// Old value as JSON, if present.
     pub old: Option<String>,
-    /// What it will be.
+    /// New value as JSON, if present.
     pub new: Option<String>,
-    /// For texts of several lines: a unified diff instead of both.
+    /// Unified diff instead of both values, for multi-line strings.
     pub diff: Option<String>,
 }
 
-/// A Service's endpoints over time.
+/// Endpoints of a Service over time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Service {
-    /// Its namespace.
+    /// Namespace.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// How many endpoints it should have: the replicas of the workloads it selects.
+    /// Desired number of endpoints: the replicas of the selected workloads.
     pub desired: u32,
-    /// The fewest it had.
+    /// Minimum number of ready endpoints.
     pub fewest: u32,
-    /// When the number changed: a step function, the first at 0. Between two points the number of the earlier holds.
+    /// Changes of the number as a step function that starts at 0.
     pub points: Vec<Point>,
-    /// For how long it had none although some were wanted and there had been some.
-    pub interrupted: Moment,
+    /// Total time without a ready endpoint after at least one had been ready.
+    pub interrupted: Elapsed,
 }
 
-/// So many at a moment.
+/// Number of ready endpoints from a time on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Point {
-    /// From when.
-    pub at: Moment,
-    /// How many endpoints are ready.
+    /// Start time.
+    pub at: Elapsed,
+    /// Number of ready endpoints.
     pub ready: u32,
 }
 
-/// Something that is removed.
+/// A removed object.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Pruned {
-    /// Its kind.
+pub struct PrunedObject {
+    /// Kind.
     pub kind: String,
-    /// Its namespace; empty for cluster-wide objects.
+    /// Namespace; empty for cluster-scoped objects.
     pub namespace: String,
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// When.
-    pub at: Moment,
+    /// Time of removal.
+    pub at: Elapsed,
 }
 
-/// What the operator writes.
+/// Number of writes with one verb and kind.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Writes {
-    /// How (`create`, `apply`, `patch`, `delete`, `status`).
+pub struct WriteCount {
+    /// Verb (`create`, `apply`, `patch`, `delete`, `status`).
     pub verb: String,
-    /// Which kind.
+    /// Kind.
     pub kind: String,
-    /// How often.
+    /// Number of writes.
     pub count: usize,
 }

@@ -1,5 +1,5 @@
-//! The report in a real browser: what is drawn, in which colours, on which screens, and that nothing in it is ever run. With `SCREENSHOTS=DIR` the
-//! pictures are kept.
+//! The report in a real browser: what is drawn, in which colours, on which screens, and that nothing in it is
+//! ever run. With `SCREENSHOTS=DIR` the pictures are kept.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -9,8 +9,8 @@
 )]
 
 use mainstay_rehearsal::html;
-use mainstay_rehearsal::report::{Moment, Report, Service, Span, SpanResult};
-use mainstay_testkit::browser::{Browser, Screenshot, View};
+use mainstay_rehearsal::report::{Elapsed, Report, Service, SpanResult, WorkloadSpan};
+use mainstay_testkit::browser::{Browser, Picture, View};
 use serde_json::{Value, json};
 
 /// A page that is open.
@@ -276,14 +276,14 @@ fn nothing_that_a_cluster_says_is_run_or_loaded() {
 fn large() -> Report {
     let mut report = Report::sample();
     report.workloads = (0..10_000_u32)
-        .map(|number| Span {
+        .map(|number| WorkloadSpan {
             namespace: format!("namespace-{:03}", number % 1_000),
             name: format!("workload-{number:05}"),
             kind: "Deployment".into(),
             batch: number / 10 + 1,
             replicas: 3,
-            start: Moment::seconds(u64::from(number / 10) * 40),
-            end: Moment::seconds(u64::from(number / 10) * 40 + 10),
+            start: Elapsed::from_secs(u64::from(number / 10) * 40),
+            end: Elapsed::from_secs(u64::from(number / 10) * 40 + 10),
             result: if number == 4_321 {
                 SpanResult::Failed
             } else {
@@ -301,7 +301,7 @@ fn large() -> Report {
             ..service.clone()
         })
         .collect();
-    report.totals.duration = Moment::seconds(40_000);
+    report.totals.duration = Elapsed::from_secs(40_000);
     report
 }
 

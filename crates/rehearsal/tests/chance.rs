@@ -1,4 +1,5 @@
-//! What is drawn by lot and what is not: the same seed gives the same bytes, another seed changes only how long pods take.
+//! What is drawn by lot and what is not: the same seed gives the same bytes, another seed changes only how
+//! long pods take.
 
 #![allow(
     clippy::unwrap_used,
@@ -9,20 +10,20 @@
 
 mod support;
 
-use mainstay_rehearsal::Wish;
-use mainstay_rehearsal::report::{Method, Moment, Report};
+use mainstay_rehearsal::RehearsalRequest;
+use mainstay_rehearsal::report::{Elapsed, Method, Report};
 use serde_json::Value;
 
 use support::many::{many, observed_at};
 use support::{report, upgrade};
 
 fn play(objects: &[Value], seed: u64) -> Report {
-    let wish = Wish {
+    let request = RehearsalRequest {
         seed,
         method: Some(Method::Calculated),
         ..upgrade()
     };
-    report(objects, &wish)
+    report(objects, &request)
 }
 
 fn bytes(report: &Report) -> String {
@@ -37,7 +38,7 @@ fn unobserved(mut objects: Vec<Value>) -> Vec<Value> {
 
 /// A report in which no moment is told.
 fn timeless(mut report: Report) -> Report {
-    let zero = Moment(0);
+    let zero = Elapsed(0);
     report.seed = 0;
     (report.totals.duration, report.totals.moving) = (zero, zero);
     for phase in &mut report.phases {
@@ -100,7 +101,7 @@ fn of_several_times_that_were_observed_one_is_drawn() {
         let span = &play(&objects, seed).workloads[0];
         span.end.since(span.start)
     };
-    let all: std::collections::BTreeSet<Moment> = (0..12).map(lasted).collect();
+    let all: std::collections::BTreeSet<Elapsed> = (0..12).map(lasted).collect();
     // Two pods after one another, with a quarter of two for surge: each takes what was drawn.
     assert_eq!(all.into_iter().collect::<Vec<_>>().len(), 2);
 }

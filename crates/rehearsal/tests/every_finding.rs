@@ -1,4 +1,5 @@
-//! Every sort of finding there is: one input that shows it, and the same input without what causes it, which does not.
+//! Every sort of finding there is: one input that shows it, and the same input without what causes it, which
+//! does not.
 
 #![allow(
     clippy::unwrap_used,
@@ -11,14 +12,14 @@ mod support;
 
 use std::collections::BTreeSet;
 
-use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::RehearsalRequest;
 use mainstay_rehearsal::report::{FindingKind, Method};
 use serde_json::{Value, json};
 
 use support::{OLD, batched, deployment, found, istio, report, service, upgrade};
 
 /// An input, and what is asked of it.
-type Case = (Vec<Value>, Wish);
+type Case = (Vec<Value>, RehearsalRequest);
 
 /// One sort of finding.
 struct Row {
@@ -52,8 +53,8 @@ fn cart(more: &Value) -> Vec<Value> {
     vec![deployment("shop", "cart", 2, more), service("shop", "cart")]
 }
 
-fn calculated() -> Wish {
-    Wish {
+fn calculated() -> RehearsalRequest {
+    RehearsalRequest {
         method: Some(Method::Calculated),
         ..upgrade()
     }
@@ -101,11 +102,11 @@ fn hook(name: &str, revision: &str) -> Value {
             "rules": [{"operations": ["CREATE"], "apiGroups": [""], "apiVersions": ["v1"], "resources": ["pods"]}]}]})
 }
 
-/// A wish whose Istio has this in its future spec.
-fn future(at: &str, value: Value) -> Wish {
+/// A request whose Istio has this in its future spec.
+fn future(at: &str, value: Value) -> RehearsalRequest {
     let mut manifest = istio(&batched(5, "1s"));
     manifest["spec"][at] = value;
-    Wish {
+    RehearsalRequest {
         manifest: Some(manifest),
         ..calculated()
     }
@@ -120,7 +121,7 @@ fn row(kind: FindingKind, shown: Case, told: &[&'static str], absent: Case) -> R
     }
 }
 
-/// The same wish for both, of two inputs.
+/// The same request for both, of two inputs.
 fn inputs(kind: FindingKind, shown: Vec<Value>, told: &[&'static str], absent: Vec<Value>) -> Row {
     row(kind, (shown, calculated()), told, (absent, calculated()))
 }
@@ -131,8 +132,8 @@ fn of_workloads() -> Vec<Row> {
     let tight = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": 1}}}});
     let skip = json!({"metadata": {"annotations": {"sailoperator.io/skip-migration": "true"}}});
     let own = json!({"spec": {"template": {"metadata": {"labels": {"istio.io/rev": OLD}}}}});
-    let never = Wish {
-        readiness_of: [("shop/cart".to_owned(), None)].into(),
+    let never = RehearsalRequest {
+        readiness_overrides: [("shop/cart".to_owned(), None)].into(),
         ..calculated()
     };
     let with = |mut objects: Vec<Value>, more: Value| {
@@ -336,7 +337,7 @@ fn place(kind: FindingKind) -> usize {
 const SORTS: usize = 17;
 
 fn check(row: &Row) {
-    let told = |(objects, wish): &Case| found(&report(objects, wish), row.kind);
+    let told = |(objects, request): &Case| found(&report(objects, request), row.kind);
     let shown = told(&row.shown);
     assert_eq!(shown.len(), row.told.len(), "{:?}: {shown:#?}", row.kind);
     for (shown, begins) in shown.iter().zip(&row.told) {

@@ -10,7 +10,7 @@
 mod support;
 
 use mainstay_rehearsal::report::{FindingKind, Method, Outcome, Report};
-use mainstay_rehearsal::{Input, Wish, rehearse};
+use mainstay_rehearsal::{Input, RehearsalRequest, rehearse};
 use serde_json::{Value, json};
 
 use support::{OLD, batched, catalog, deployment, found, istio, report, service, upgrade};
@@ -27,8 +27,8 @@ fn manifests(istio: Value, more: Vec<Value>) -> Vec<Value> {
     objects
 }
 
-fn calculated() -> Wish {
-    Wish {
+fn calculated() -> RehearsalRequest {
+    RehearsalRequest {
         method: Some(Method::Calculated),
         ..upgrade()
     }
@@ -86,11 +86,14 @@ fn a_clean_upgrade_has_no_errors_and_prunes() {
 fn versions_that_are_far_apart_are_told() {
     let skew = |from: &str, to: &str, more: Vec<Value>| {
         let istio = with(istio(&batched(1, "1s")), "/spec/version", json!(from));
-        let wish = Wish {
+        let request = RehearsalRequest {
             to: Some(to.into()),
             ..calculated()
         };
-        found(&report(&manifests(istio, more), &wish), FindingKind::VersionSkew)
+        found(
+            &report(&manifests(istio, more), &request),
+            FindingKind::VersionSkew,
+        )
     };
     let check = |from: &str, to: &str, more: Vec<Value>, expected: &[&str]| {
         assert_eq!(skew(from, to, more), expected, "{from} to {to}");
@@ -212,8 +215,8 @@ fn what_is_held_back_is_told() {
     let mut paused = batched(1, "1s");
     paused["paused"] = json!(true);
     let objects = manifests(istio(&paused), vec![deployment("shop", "cart", 1, &json!({}))]);
-    for wish in [upgrade(), calculated()] {
-        let report = report(&objects, &wish);
+    for request in [upgrade(), calculated()] {
+        let report = report(&objects, &request);
         assert_eq!(report.outcome, Outcome::NothingMoves);
         let held = found(&report, FindingKind::Held);
         assert_eq!(held.len(), 1, "{:#?}", report.findings);
@@ -231,8 +234,8 @@ fn what_was_supposed_is_told() {
     plain["spec"]["updateStrategy"] = json!({"type": "InPlace"});
     let mut objects = manifests(plain, vec![deployment("shop", "cart", 1, &json!({}))]);
     objects[2]["metadata"]["labels"] = json!({"istio-injection": "enabled"});
-    for wish in [upgrade(), calculated()] {
-        let report: Report = report(&objects, &wish);
+    for request in [upgrade(), calculated()] {
+        let report: Report = report(&objects, &request);
         assert_eq!(report.upgrade.suppositions.len(), 2);
         assert_eq!(found(&report, FindingKind::Supposition).len(), 2);
         assert_eq!(report.totals.migrated, 1, "{:#?}", report.findings);
@@ -241,10 +244,10 @@ fn what_was_supposed_is_told() {
 
 #[test]
 fn there_is_no_rehearsal_without_something_to_upgrade() {
-    let check = |objects: Vec<Value>, wish: &Wish, expected: &str| {
-        let input = Input::of_objects("x".into(), objects).unwrap();
+    let check = |objects: Vec<Value>, request: &RehearsalRequest, expected: &str| {
+        let input = Input::from_objects("x".into(), objects).unwrap();
         assert_eq!(
-            rehearse(&catalog(), &input, wish).unwrap_err().to_string(),
+            rehearse(&catalog(), &input, request).unwrap_err().to_string(),
             expected
         );
     };
@@ -256,7 +259,7 @@ fn there_is_no_rehearsal_without_something_to_upgrade() {
         &upgrade(),
         "there are several Istios: default, other",
     );
-    let named = Wish {
+    let named = RehearsalRequest {
         istio: Some("prod".into()),
         ..upgrade()
     };
@@ -265,7 +268,7 @@ fn there_is_no_rehearsal_without_something_to_upgrade() {
         &named,
         "there is no Istio \"prod\": there is default",
     );
-    let nowhere = Wish {
+    let nowhere = RehearsalRequest {
         to: Some("v9.9.9".into()),
         ..upgrade()
     };

@@ -1,5 +1,5 @@
-//! Rehearsals in which `StatefulSets` and `DaemonSets` move too: which way they are played, what is told of them, and what is left alone if nobody
-//! asked for their kind.
+//! Rehearsals in which `StatefulSets` and `DaemonSets` move too: which way they are played, what is told of
+//! them, and what is left alone if nobody asked for their kind.
 
 #![allow(
     clippy::unwrap_used,
@@ -10,7 +10,7 @@
 
 mod support;
 
-use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::RehearsalRequest;
 use mainstay_rehearsal::report::{FindingKind, Method, Outcome, Report, SpanResult};
 use serde_json::{Value, json};
 
@@ -42,8 +42,8 @@ fn shop(more: &Value) -> Vec<Value> {
 fn play(kinds: &[&str], more: &Value, method: Option<Method>) -> Report {
     let mut migration = batched(1, "5s");
     migration["kinds"] = json!(kinds);
-    let wish = Wish { method, ..upgrade() };
-    report(&snapshot(&istio(&migration), shop(more)), &wish)
+    let request = RehearsalRequest { method, ..upgrade() };
+    report(&snapshot(&istio(&migration), shop(more)), &request)
 }
 
 /// Every workload that moved, with its replicas and how it ended.

@@ -9,14 +9,15 @@
 
 mod support;
 
-use mainstay_rehearsal::Wish;
+use mainstay_rehearsal::RehearsalRequest;
 use mainstay_rehearsal::report::{Method, Report};
 use mainstay_sim::Random;
 use serde_json::{Value, json};
 
 use support::{OLD, batched, cast, deployment, istio, report, service, snapshot, upgrade};
 
-/// What both must agree on: everything but how it was played. How often a status is written depends on how a watch cuts time.
+/// What both must agree on: everything but how it was played. How often a status is written depends on how a
+/// watch cuts time.
 fn compared(mut report: Report) -> Value {
     report.method = Method::Embedded;
     report
@@ -34,13 +35,13 @@ fn compared(mut report: Report) -> Value {
 }
 
 /// Compares both ways; gives how many workloads there were.
-fn check(objects: &[Value], wish: &Wish) -> u64 {
+fn check(objects: &[Value], request: &RehearsalRequest) -> u64 {
     let play = |method| {
-        let wish = Wish {
+        let request = RehearsalRequest {
             method: Some(method),
-            ..wish.clone()
+            ..request.clone()
         };
-        compared(report(objects, &wish))
+        compared(report(objects, &request))
     };
     let (embedded, calculated) = (play(Method::Embedded), play(Method::Calculated));
     if embedded != calculated {
@@ -58,12 +59,12 @@ fn check(objects: &[Value], wish: &Wish) -> u64 {
 #[test]
 fn a_mesh_of_every_sort_is_told_alike() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
-    let wish = Wish {
-        readiness_of: [("shop/slow".to_owned(), None)].into(),
+    let request = RehearsalRequest {
+        readiness_overrides: [("shop/slow".to_owned(), None)].into(),
         ..upgrade()
     };
-    assert_eq!(check(&objects, &wish), 9);
-    check(&objects, &Wish { seed: 3, ..upgrade() });
+    assert_eq!(check(&objects, &request), 9);
+    check(&objects, &RehearsalRequest { seed: 3, ..upgrade() });
 }
 
 fn random_cast(random: &mut Random) -> Vec<Value> {
@@ -123,19 +124,20 @@ fn random_meshes_are_told_alike() {
         let size = i64::try_from(1 + random.below(4)).unwrap();
         let delay = format!("{}s", random.below(20));
         let objects = snapshot(&istio(&batched(size, &delay)), random_cast(&mut random));
-        let mut wish = Wish { seed, ..upgrade() };
+        let mut request = RehearsalRequest { seed, ..upgrade() };
         for at in 0..3 {
             for number in 0..5 {
                 let ready = match random.below(8) {
                     0 => None,
                     drawn => Some(std::time::Duration::from_millis(drawn * 1700)),
                 };
-                wish.readiness_of
+                request
+                    .readiness_overrides
                     .insert(format!("space-{at}/app-{number}"), ready);
             }
         }
         println!("seed {seed}");
-        workloads += check(&objects, &wish);
+        workloads += check(&objects, &request);
     }
     assert!(workloads > 2 * cases, "{workloads} workloads say little");
 }

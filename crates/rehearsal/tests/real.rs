@@ -1,5 +1,5 @@
-//! A rehearsal of a real cluster: a real API server with real controllers and pods, read by somebody who may only list. Its audit log says what was
-//! asked: nothing is written, and no Secret is read.
+//! A rehearsal of a real cluster: a real API server with real controllers and pods, read by somebody who may
+//! only list. Its audit log says what was asked: nothing is written, and no Secret is read.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,5 @@
-//! Pages of real rehearsals in a real browser: real charts, an upgrade played both ways, and what a person then sees of it, compared with the JSON
-//! of the same report. With `SCREENSHOTS=DIR` the pictures are kept.
+//! Pages of real rehearsals in a real browser: real charts, an upgrade played both ways, and what a person
+//! then sees of it, compared with the JSON of the same report. With `SCREENSHOTS=DIR` the pictures are kept.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,7 +13,7 @@ mod support;
 use std::collections::BTreeSet;
 
 use mainstay_rehearsal::report::{Method, SpanResult};
-use mainstay_rehearsal::{Report, Wish, html};
+use mainstay_rehearsal::{RehearsalRequest, Report, html};
 use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
@@ -141,12 +141,12 @@ fn ended(report: &Report, result: SpanResult) -> Vec<String> {
 fn a_real_upgrade_is_drawn_bar_by_bar_whichever_way_it_is_played() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
     for (name, method) in [("embedded", Method::Embedded), ("calculated", Method::Calculated)] {
-        let wish = Wish {
-            readiness_of: [("shop/slow".to_owned(), None)].into(),
+        let request = RehearsalRequest {
+            readiness_overrides: [("shop/slow".to_owned(), None)].into(),
             method: Some(method),
             ..upgrade()
         };
-        let report = report(&objects, &wish);
+        let report = report(&objects, &request);
         assert_eq!(report.method, method);
         let mut page = open(&report);
         let seen = page.seen.clone();
@@ -180,11 +180,11 @@ fn a_real_upgrade_is_drawn_bar_by_bar_whichever_way_it_is_played() {
 
 #[test]
 fn a_real_upgrade_of_many_is_drawn_as_stretches_that_hold_every_bar() {
-    let wish = Wish {
-        readiness_of: [("space-0031/app-00317".to_owned(), None)].into(),
+    let request = RehearsalRequest {
+        readiness_overrides: [("space-0031/app-00317".to_owned(), None)].into(),
         ..upgrade()
     };
-    let report = report(&many(400), &wish);
+    let report = report(&many(400), &request);
     assert_eq!(report.method, Method::Calculated, "by their number");
     let mut page = open(&report);
     let seen = page.seen.clone();

@@ -1,4 +1,5 @@
-//! Rehearsals of a mesh with workloads of every sort: what is told, the same every time, and what the operator then does.
+//! Rehearsals of a mesh with workloads of every sort: what is told, the same every time, and what the
+//! operator then does.
 
 #![allow(
     clippy::unwrap_used,
@@ -13,16 +14,16 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mainstay_rehearsal::report::{FindingKind, Outcome, PhaseKind, SpanResult};
-use mainstay_rehearsal::{Report, Wish};
+use mainstay_rehearsal::{RehearsalRequest, Report};
 use serde_json::{Value, json};
 
 use support::{
     ISTIO, NEW, OLD, batched, cast, deployment, found, istio, objects, old_mesh, report, snapshot, upgrade,
 };
 
-fn wish() -> Wish {
-    Wish {
-        readiness_of: [("shop/slow".to_owned(), None)].into(),
+fn request() -> RehearsalRequest {
+    RehearsalRequest {
+        readiness_overrides: [("shop/slow".to_owned(), None)].into(),
         ..upgrade()
     }
 }
@@ -30,7 +31,7 @@ fn wish() -> Wish {
 #[test]
 fn everything_about_an_upgrade_is_told() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
-    let report = report(&objects, &wish());
+    let report = report(&objects, &request());
     assert_eq!(report.outcome, Outcome::Failed);
     assert_eq!(
         (
@@ -100,7 +101,8 @@ fn same(cast: Vec<Value>) -> Report {
     rehearsed
 }
 
-/// Writes of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status is written depends on how watches cut time.
+/// WriteCount of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status
+/// is written depends on how watches cut time.
 fn told(report: &Report) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for writes in report
@@ -149,8 +151,8 @@ fn done(trace: &[String]) -> BTreeMap<String, usize> {
 fn the_same_seed_gives_the_same_report() {
     let objects = snapshot(&istio(&batched(3, "5s")), cast());
     let text = |seed| {
-        let wish = Wish { seed, ..wish() };
-        serde_json::to_string(&report(&objects, &wish)).unwrap()
+        let request = RehearsalRequest { seed, ..request() };
+        serde_json::to_string(&report(&objects, &request)).unwrap()
     };
     assert_eq!(text(7), text(7));
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use mainstay_rehearsal::input::read_cluster;
 use mainstay_rehearsal::report::Outcome;
-use mainstay_rehearsal::{Input, RehearsalError, Report, Wish, html, rehearse};
+use mainstay_rehearsal::{Input, RehearsalError, RehearsalRequest, Report, html, rehearse};
 use serde_json::Value;
 
 use crate::catalogue::ChartsFlag;
@@ -81,13 +81,13 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let progress = Progress::start();
     progress.step("reading");
     let catalog = Arc::new(args.charts.open()?);
-    let wish = wish(args)?;
+    let request = request(args)?;
     let input = match &args.snapshot {
-        Some(path) => Input::of_path(path)?,
+        Some(path) => Input::from_path(path)?,
         None => block_on(read(args))?,
     };
     progress.step("rehearsing");
-    let report = rehearse(&catalog, &input, &wish)?;
+    let report = rehearse(&catalog, &input, &request)?;
     // The process ends in a moment: giving a large cluster back piece by piece would only keep the user waiting.
     std::mem::forget(input);
     drop(progress);
@@ -111,21 +111,21 @@ async fn read(args: &Args) -> Result<Input, CliError> {
     Ok(read_cluster(&client, source, Timestamp::now()).await?)
 }
 
-fn wish(args: &Args) -> Result<Wish, CliError> {
+fn request(args: &Args) -> Result<RehearsalRequest, CliError> {
     let manifest = args.file.as_deref().map(manifest).transpose()?;
-    Ok(Wish {
+    Ok(RehearsalRequest {
         istio: args.istio.clone(),
         to: args.to.clone(),
         manifest,
         seed: args.seed,
         readiness: args.ready_after,
-        readiness_of: args
+        readiness_overrides: args
             .readiness
             .as_deref()
             .map(readiness::read)
             .transpose()?
             .unwrap_or_default(),
-        ..Wish::default()
+        ..RehearsalRequest::default()
     })
 }
 

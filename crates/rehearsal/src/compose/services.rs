@@ -1,40 +1,41 @@
-//! Endpoints over time: takes how many pods of each workload were ready when, gives the same for every Service that selects them.
+//! Number of endpoints over time for every Service, from the number of ready pods of its workloads.
 
 use std::collections::BTreeMap;
 
 use mainstay_mesh::workload::WorkloadKey;
 
-use super::Play;
-use crate::report::{Moment, Point, Report, Service, SpanResult};
+use super::Rehearsal;
+use crate::cluster_model::Service as ModelService;
+use crate::report::{Elapsed, Point, Report, Service, SpanResult};
 
-/// The steps of one workload, since the beginning; one that never had a pod has none then.
-pub(crate) fn steps(play: &Play<'_>, key: &WorkloadKey) -> Vec<Point> {
+/// Returns the ready pods of a workload over time; zero at the start if it never had a pod.
+pub(crate) fn steps(rehearsal: &Rehearsal<'_>, key: &WorkloadKey) -> Vec<Point> {
     let step = |(at, ready): &(jiff::Timestamp, u32)| Point {
-        at: play.moment(*at),
+        at: rehearsal.elapsed(*at),
         ready: *ready,
     };
-    match play.recording.crews.get(key) {
+    match rehearsal.recording.ready_pods.get(key) {
         Some(steps) => steps.iter().map(step).collect(),
         None => vec![Point {
-            at: Moment(0),
+            at: Elapsed(0),
             ready: 0,
         }],
     }
 }
 
-/// The fewest ready pods of a workload within a stretch of time.
-pub(super) fn fewest(play: &Play<'_>, key: &WorkloadKey, start: Moment, end: Moment) -> u32 {
-    least(&steps(play, key), start, end).unwrap_or(0)
+/// Returns the minimum number of ready pods of a workload within a period.
+pub(super) fn fewest(rehearsal: &Rehearsal<'_>, key: &WorkloadKey, start: Elapsed, end: Elapsed) -> u32 {
+    minimum(&steps(rehearsal, key), start, end).unwrap_or(0)
 }
 
-/// The least value of a step function within a stretch of time.
-pub(crate) fn least(steps: &[Point], start: Moment, end: Moment) -> Option<u32> {
+/// Returns the minimum of a step function within a period.
+pub(crate) fn minimum(steps: &[Point], start: Elapsed, end: Elapsed) -> Option<u32> {
     let before = steps.iter().rev().find(|point| point.at <= start);
     let within = steps.iter().filter(|point| point.at > start && point.at <= end);
     before.into_iter().chain(within).map(|point| point.ready).min()
 }
 
-/// How many pods were replaced: all of those that moved.
+/// Returns the number of replaced pods: all pods of migrated workloads.
 pub(super) fn replaced(report: &Report) -> usize {
     let moved = report
         .workloads
@@ -45,42 +46,49 @@ pub(super) fn replaced(report: &Report) -> usize {
         .sum()
 }
 
-/// Every Service of which a pod was restarted.
-pub(super) fn services(play: &Play<'_>) -> Vec<Service> {
-    let moved = play.recording.moved();
-    let mut services: Vec<Service> = play
-        .scene
+/// Returns every Service of which a pod was restarted.
+pub(super) fn services(rehearsal: &Rehearsal<'_>) -> Vec<Service> {
+    let moved = rehearsal.recording.moved();
+    let mut services: Vec<Service> = rehearsal
+        .model
         .services
         .iter()
         .filter_map(|service| {
-            let crew: Vec<(&WorkloadKey, u32)> = play
-                .scene
+            let selected: Vec<(&WorkloadKey, u32)> = rehearsal
+                .model
                 .selected(&service.namespace, &service.selector)
                 .map(|(key, workload)| (key, workload.replicas))
                 .collect();
-            let touched = crew.iter().any(|(key, _)| moved.contains(key));
-            touched.then(|| of(play, (&service.namespace, &service.name), &crew))
+            let touched = selected.iter().any(|(key, _)| moved.contains(key));
+            touched.then(|| availability(rehearsal, service, &selected))
         })
         .collect();
     services.sort_by(|a, b| (&a.namespace, &a.name).cmp(&(&b.namespace, &b.name)));
     services
 }
 
-fn of(play: &Play<'_>, (namespace, name): (&str, &str), crew: &[(&WorkloadKey, u32)]) -> Service {
-    let points = sum(&crew.iter().map(|(key, _)| steps(play, key)).collect::<Vec<_>>());
+fn availability(
+    rehearsal: &Rehearsal<'_>,
+    service: &ModelService,
+    workloads: &[(&WorkloadKey, u32)],
+) -> Service {
+    let points = sum(&workloads
+        .iter()
+        .map(|(key, _)| steps(rehearsal, key))
+        .collect::<Vec<_>>());
     Service {
-        namespace: namespace.to_owned(),
-        name: name.to_owned(),
-        desired: crew.iter().map(|(_, replicas)| replicas).sum(),
+        namespace: service.namespace.clone(),
+        name: service.name.clone(),
+        desired: workloads.iter().map(|(_, replicas)| replicas).sum(),
         fewest: points.iter().map(|point| point.ready).min().unwrap_or(0),
-        interrupted: interrupted(&points, play.end()),
+        interrupted: interrupted(&points, rehearsal.end()),
         points,
     }
 }
 
-/// The sum of step functions.
+/// Adds step functions.
 pub(crate) fn sum(all: &[Vec<Point>]) -> Vec<Point> {
-    let mut changes: BTreeMap<Moment, i64> = BTreeMap::new();
+    let mut changes: BTreeMap<Elapsed, i64> = BTreeMap::new();
     for steps in all {
         let mut before = 0;
         for point in steps {
@@ -99,8 +107,8 @@ pub(crate) fn sum(all: &[Vec<Point>]) -> Vec<Point> {
     points
 }
 
-/// For how long nothing was ready although something had been.
-pub(crate) fn interrupted(points: &[Point], end: Moment) -> Moment {
+/// Returns how long no endpoint was ready after at least one had been.
+pub(crate) fn interrupted(points: &[Point], end: Elapsed) -> Elapsed {
     let ends = points.iter().skip(1).map(|point| point.at).chain([end]);
     let (mut had, mut total) = (false, 0);
     for (point, until) in points.iter().zip(ends) {
@@ -110,7 +118,7 @@ pub(crate) fn interrupted(points: &[Point], end: Moment) -> Moment {
             total += until.since(point.at).0;
         }
     }
-    Moment(total)
+    Elapsed(total)
 }
 
 #[cfg(test)]
@@ -119,7 +127,7 @@ mod tests {
 
     fn points(pairs: &[(u64, u32)]) -> Vec<Point> {
         let point = |(at, ready): &(u64, u32)| Point {
-            at: Moment(*at),
+            at: Elapsed(*at),
             ready: *ready,
         };
         pairs.iter().map(point).collect()
@@ -132,17 +140,17 @@ mod tests {
         assert_eq!(
             sum(&[one, other]),
             points(&[(0, 3), (20, 2), (30, 3)]),
-            "what cancels out is no step"
+            "changes that cancel out are no step"
         );
         assert_eq!(sum(&[]), []);
     }
 
     #[test]
-    fn only_what_was_there_can_be_interrupted() {
+    fn only_available_services_can_be_interrupted() {
         let check = |pairs: &[(u64, u32)], expected| {
             assert_eq!(
-                interrupted(&points(pairs), Moment(100)),
-                Moment(expected),
+                interrupted(&points(pairs), Elapsed(100)),
+                Elapsed(expected),
                 "{pairs:?}"
             );
         };
@@ -153,10 +161,10 @@ mod tests {
     }
 
     #[test]
-    fn the_least_counts_what_holds_at_the_start() {
+    fn the_minimum_includes_the_value_at_the_start() {
         let steps = points(&[(0, 2), (10, 1), (20, 3)]);
-        assert_eq!(least(&steps, Moment(12), Moment(30)), Some(1));
-        assert_eq!(least(&steps, Moment(20), Moment(30)), Some(3));
-        assert_eq!(least(&[], Moment(0), Moment(1)), None);
+        assert_eq!(minimum(&steps, Elapsed(12), Elapsed(30)), Some(1));
+        assert_eq!(minimum(&steps, Elapsed(20), Elapsed(30)), Some(3));
+        assert_eq!(minimum(&[], Elapsed(0), Elapsed(1)), None);
     }
 }

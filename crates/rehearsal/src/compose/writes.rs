@@ -1,42 +1,44 @@
-//! What the operator writes: takes its deeds, gives counts by verb and kind. Of a release only what differs from what was there is written.
+//! Counts the operator's writes by verb and kind. Of a release only changed objects are written.
 
 use std::collections::BTreeMap;
 
-use super::Play;
+use super::Rehearsal;
 use crate::objects;
-use crate::recording::What;
-use crate::report::Writes;
+use crate::recording::ActionKind;
+use crate::report::WriteCount;
 
-/// Counts by verb and kind.
-pub(super) fn writes(play: &Play<'_>) -> Vec<Writes> {
+/// Returns the number of writes by verb and kind.
+pub(super) fn writes(rehearsal: &Rehearsal<'_>) -> Vec<WriteCount> {
     let mut counts: BTreeMap<(String, String), usize> = BTreeMap::new();
     let mut add = |verb: &str, kind: &str, count: usize| {
         if count > 0 {
             *counts.entry((verb.to_owned(), kind.to_owned())).or_default() += count;
         }
     };
-    for deed in &play.recording.deeds {
-        match &deed.what {
-            What::Wrote(verb, kind, _) => add(verb, kind.name(), 1),
-            What::Installed(release, before) => {
-                for (verb, kind) in objects::written(play, release, before.as_ref()) {
+    for action in &rehearsal.recording.actions {
+        match &action.kind {
+            ActionKind::Wrote(verb, kind, _) => add(verb, kind.name(), 1),
+            ActionKind::Installed(release, before) => {
+                for (verb, kind) in objects::written(rehearsal, release, before.as_ref()) {
                     add(verb, &kind, 1);
                 }
             }
-            What::Uninstalled(release) => {
-                let gone = release.iter().flat_map(|release| objects::only_in(play, release));
+            ActionKind::Uninstalled(release) => {
+                let gone = release
+                    .iter()
+                    .flat_map(|release| objects::only_in(rehearsal, release));
                 for (kind, ..) in gone {
                     add("delete", &kind, 1);
                 }
             }
-            What::Relabelled { .. } => add("patch", "Namespace", 1),
-            What::Moved(key, _) => add("patch", key.kind().name(), 1),
-            What::Annotated => add("patch", "MutatingWebhookConfiguration", 1),
-            What::Told => add("create", "Event", 1),
+            ActionKind::Relabelled { .. } => add("patch", "Namespace", 1),
+            ActionKind::Moved(key, _) => add("patch", key.kind().name(), 1),
+            ActionKind::WebhookAnnotated => add("patch", "MutatingWebhookConfiguration", 1),
+            ActionKind::EventRecorded => add("create", "Event", 1),
         }
     }
     counts
         .into_iter()
-        .map(|((verb, kind), count)| Writes { verb, kind, count })
+        .map(|((verb, kind), count)| WriteCount { verb, kind, count })
         .collect()
 }

@@ -1,32 +1,29 @@
-//! What users would feel: Services without endpoints, budgets that are broken, updates that take all pods at once.
+//! Findings about availability: Services without endpoints, violated disruption budgets and update strategies
+//! that stop all pods at once.
 
 use mainstay_sim::controllers::int_or_percent::{Rounding, scaled_value};
 
 use super::finding;
-use crate::compose::{Play, counted, services};
-use crate::report::{Finding, FindingKind, Moment, Report, Severity, Span};
-use crate::scene::{Budget, Update, Workload};
+use crate::cluster_model::{Budget, Update, Workload};
+use crate::compose::{Rehearsal, counted, services};
+use crate::report::{Elapsed, Finding, FindingKind, Report, Severity, WorkloadSpan};
 
-/// Findings about availability.
-pub(super) fn find(play: &Play<'_>, report: &Report, found: &mut Vec<Finding>) {
+pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for service in report
         .services
         .iter()
-        .filter(|service| service.interrupted > Moment(0))
+        .filter(|service| service.interrupted > Elapsed(0))
     {
         let first = service
             .points
             .iter()
-            .find(|point| point.ready == 0 && point.at > Moment(0));
+            .find(|point| point.ready == 0 && point.at > Elapsed(0));
         let from = first.map(|first| first.at).unwrap_or_default();
         found.push(finding(
             (Severity::Error, FindingKind::Interruption),
             format!("Service {}/{}", service.namespace, service.name),
-            format!(
-                "it has no ready endpoint for {}, first at {from}",
-                service.interrupted
-            ),
-            "let a pod stay until the next one is ready: more replicas, or maxUnavailable 0",
+            format!("no ready endpoint for {}, first at {from}", service.interrupted),
+            "add replicas, or set maxUnavailable 0 so that a pod stays until the next one is ready",
         ));
     }
     for span in report
@@ -34,55 +31,61 @@ pub(super) fn find(play: &Play<'_>, report: &Report, found: &mut Vec<Finding>) {
         .iter()
         .filter(|span| span.fewest_ready == 0 && span.replicas > 0)
     {
-        found.extend(emptied(play, span));
+        found.extend(emptied(rehearsal, span));
     }
-    for budget in &play.scene.budgets {
-        judge(play, budget, found);
+    for budget in &rehearsal.model.budgets {
+        check_budget(rehearsal, budget, found);
     }
 }
 
-fn workload<'a>(play: &'a Play<'_>, span: &Span) -> Option<&'a Workload> {
-    let mut all = play.scene.workloads_in(&span.namespace);
+fn workload<'a>(rehearsal: &'a Rehearsal<'_>, span: &WorkloadSpan) -> Option<&'a Workload> {
+    let mut all = rehearsal.model.workloads_in(&span.namespace);
     all.find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)
         .map(|(_, workload)| workload)
 }
 
-fn emptied(play: &Play<'_>, span: &Span) -> Option<Finding> {
-    let workload = workload(play, span)?;
-    let key = play
-        .scene
+fn emptied(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan) -> Option<Finding> {
+    let workload = workload(rehearsal, span)?;
+    let key = rehearsal
+        .model
         .workloads_in(&span.namespace)
         .find(|(key, _)| key.name() == span.name && key.kind().name() == span.kind)?
         .0;
-    let steps = services::steps(play, key);
-    // One that had no ready pod before loses none.
-    services::least(&steps, Moment(0), Moment(0)).filter(|ready| *ready > 0)?;
+    let steps = services::steps(rehearsal, key);
+    // A workload without a ready pod before the upgrade loses none.
+    services::minimum(&steps, Elapsed(0), Elapsed(0)).filter(|ready| *ready > 0)?;
     let why = match workload.update {
-        Update::Recreate => "its strategy is Recreate: all pods go before the first new one comes".to_owned(),
+        Update::Recreate => "strategy Recreate stops all pods before the first new one starts".to_owned(),
         Update::Rolling { unavailable, .. } if unavailable >= workload.replicas => {
             format!(
-                "maxUnavailable lets {unavailable} of {} go at once",
+                "maxUnavailable allows {unavailable} of {} to stop at once",
                 counted(usize::try_from(workload.replicas).unwrap_or(0), "pod", "pods")
             )
         }
-        _ => "no pod of it is ready for a while".to_owned(),
+        _ => "no pod is ready for some time".to_owned(),
     };
     Some(finding(
         (Severity::Warning, FindingKind::UpdateStrategy),
         format!("{} {}/{}", span.kind, span.namespace, span.name),
         why,
-        "strategy RollingUpdate with maxUnavailable 0 keeps a pod ready",
+        "use strategy RollingUpdate with maxUnavailable 0 to keep a pod ready",
     ))
 }
 
-/// A restart asks no budget, so a budget cannot stop it: what can be said is whether it is kept, and whether it lets anything go at all.
-fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
-    let crew: Vec<_> = play.scene.selected(&budget.namespace, &budget.selector).collect();
-    let moved = crew.iter().any(|(key, _)| play.recording.ends.contains_key(*key));
+/// Checks a disruption budget. Restarts do not consult budgets, so a budget cannot block the upgrade; the
+/// finding says whether it is violated and whether it allows any disruption.
+fn check_budget(rehearsal: &Rehearsal<'_>, budget: &Budget, found: &mut Vec<Finding>) {
+    let selected: Vec<_> = rehearsal
+        .model
+        .selected(&budget.namespace, &budget.selector)
+        .collect();
+    let moved = selected
+        .iter()
+        .any(|(key, _)| rehearsal.recording.outcomes.contains_key(*key));
     if !moved {
         return;
     }
-    let total: i64 = crew
+    let total: i64 = selected
         .iter()
         .map(|(_, workload)| i64::from(workload.replicas))
         .sum();
@@ -91,7 +94,10 @@ fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
         (None, Some(max)) => total - scaled_value(Some(max), total, Rounding::Up),
         (None, None) => return,
     };
-    let steps: Vec<_> = crew.iter().map(|(key, _)| services::steps(play, key)).collect();
+    let steps: Vec<_> = selected
+        .iter()
+        .map(|(key, _)| services::steps(rehearsal, key))
+        .collect();
     let points = services::sum(&steps);
     let subject = format!("PodDisruptionBudget {}/{}", budget.namespace, budget.name);
     let before = points.first().map_or(0, |point| i64::from(point.ready));
@@ -105,7 +111,7 @@ fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
             (Severity::Warning, FindingKind::DisruptionBudget),
             subject.clone(),
             format!(
-                "a restart asks no budget: {} ready at the worst, the budget wants {least}",
+                "restarts ignore disruption budgets: {} ready at the minimum, the budget requires {least}",
                 counted(usize::try_from(fewest).unwrap_or(0), "pod is", "pods are")
             ),
             "lower maxUnavailable of the workload, or raise maxSurge",
@@ -115,8 +121,10 @@ fn judge(play: &Play<'_>, budget: &Budget, found: &mut Vec<Finding>) {
         found.push(finding(
             (Severity::Info, FindingKind::DisruptionBudget),
             subject,
-            format!("it lets none of {total} pods go: restarts do not ask it, but nodes cannot be drained"),
-            "let at least one pod go",
+            format!(
+                "allows no disruption of {total} pods: restarts ignore the budget, but nodes cannot be drained"
+            ),
+            "allow at least one unavailable pod",
         ));
     }
 }

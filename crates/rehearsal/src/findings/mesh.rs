@@ -1,48 +1,47 @@
-//! The control planes themselves: those that do not come up, do not go, or are too far apart.
+//! Findings about control planes: not ready, not removed, or too far apart in version.
 
 use mainstay_catalog::{Catalog, Version};
 use mainstay_mesh::PruneDecision;
 use mainstay_mesh::references::ReferrerKey;
 
 use super::finding;
-use crate::compose::{Play, counted};
+use crate::compose::{Rehearsal, counted};
 use crate::input::text;
 use crate::report::{Finding, FindingKind, Severity};
 
-/// How many referrers a finding names.
-const NAMED: usize = 5;
+/// Maximum number of referrers that a finding lists.
+const MAX_LISTED_REFERRERS: usize = 5;
 
-/// Findings about control planes.
-pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
-    let istio = format!("Istio {}", play.plot.istio.name());
-    let finale = &play.recording.finale;
-    if play.recording.ready.is_none() {
+pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let istio = format!("Istio {}", rehearsal.planned.istio.name());
+    let final_state = &rehearsal.recording.final_state;
+    if rehearsal.recording.ready.is_none() {
         found.push(finding(
             (Severity::Error, FindingKind::ControlPlaneFails),
             istio.clone(),
             format!(
-                "the new revision does not become ready: {} {}",
-                finale.health.0, finale.health.1
+                "new revision does not become ready: {} {}",
+                final_state.health.0, final_state.health.1
             ),
-            "mend what the message names",
+            "fix the reported cause",
         ));
     }
-    for (subject, why) in &play.recording.refusals {
+    for (subject, why) in &rehearsal.recording.rejections {
         let sort = (Severity::Warning, FindingKind::ControlPlaneFails);
         found.push(finding(
             sort,
             subject.clone(),
-            format!("a step is refused: {why}"),
+            format!("a write is rejected: {why}"),
             "",
         ));
     }
-    held(play, &istio, found);
-    remaining(play, found);
-    skew(play, &istio, found);
+    held(rehearsal, &istio, found);
+    remaining(rehearsal, found);
+    skew(rehearsal, &istio, found);
 }
 
-fn held(play: &Play<'_>, istio: &str, found: &mut Vec<Finding>) {
-    let Some(preview) = &play.recording.finale.preview else {
+fn held(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
+    let Some(preview) = &rehearsal.recording.final_state.preview else {
         return;
     };
     let waiting: usize = preview.batches.iter().map(Vec::len).sum();
@@ -55,34 +54,39 @@ fn held(play: &Play<'_>, istio: &str, found: &mut Vec<Finding>) {
         None => format!("{waiting} not moved"),
     };
     let sort = (Severity::Error, FindingKind::Held);
-    found.push(finding(sort, istio, what, "change what holds it back"));
+    found.push(finding(
+        sort,
+        istio,
+        what,
+        "change the setting that keeps the migration on hold",
+    ));
 }
 
-fn remaining(play: &Play<'_>, found: &mut Vec<Finding>) {
-    for left in &play.recording.finale.remaining {
-        let (name, prospect, referrers) = (&left.revision, &left.prospect, &left.referrers);
-        let what = match prospect {
+fn remaining(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    for left in &rehearsal.recording.final_state.remaining {
+        let (name, decision, referrers) = (&left.revision, &left.decision, &left.referrers);
+        let what = match decision {
             PruneDecision::InUse => {
                 let mut names: Vec<String> = referrers.iter().map(|(key, _)| named(key)).collect();
                 names.sort();
                 names.dedup();
-                let more = names.len().saturating_sub(NAMED);
-                names.truncate(NAMED);
+                let more = names.len().saturating_sub(MAX_LISTED_REFERRERS);
+                names.truncate(MAX_LISTED_REFERRERS);
                 let more = if more > 0 {
                     format!(" and {more} more")
                 } else {
                     String::new()
                 };
-                format!("it is not removed: in use by {}{more}", names.join(", "))
+                format!("not removed: in use by {}{more}", names.join(", "))
             }
-            PruneDecision::External => "it is not removed: another cluster may use it".to_owned(),
-            _ => "it is not removed: nobody can tell whether it is in use".to_owned(),
+            PruneDecision::External => "not removed: another cluster may use it".to_owned(),
+            _ => "not removed: it is unknown whether it is in use".to_owned(),
         };
         found.push(finding(
             (Severity::Warning, FindingKind::NotPruned),
             format!("IstioRevision {name}"),
             what,
-            "move or remove what refers to it",
+            "move or remove the objects that refer to it",
         ));
     }
 }
@@ -99,27 +103,30 @@ fn resolved(catalog: &Catalog, name: &str) -> Option<Version> {
     catalog.resolve(name).ok()
 }
 
-/// How many minor versions a revision may leap: "jumping across two minor versions is supported" when both control planes run side by side,
-/// while an upgrade in place takes each one (Istio, *Canary Upgrades*, `/docs/setup/upgrade/canary/`). A rehearsal is always of revisions.
-const LEAP: u64 = 2;
-/// How many minor versions there is a documented way back (Istio, *In-place Upgrades*, downgrade prerequisites, `/docs/setup/upgrade/in-place/`).
-const WAY_BACK: u64 = 1;
+/// Maximum distance of minor versions between revisions: "jumping across two minor versions is supported" for
+/// canary upgrades (Istio, *Canary Upgrades*, `/docs/setup/upgrade/canary/`). In-place upgrades, which may
+/// not skip a minor version, are never rehearsed.
+const MAX_UPGRADE_SKEW: u64 = 2;
+/// Maximum distance of minor versions of a documented downgrade (Istio, *In-place Upgrades*, downgrade
+/// prerequisites, `/docs/setup/upgrade/in-place/`).
+const MAX_DOWNGRADE_SKEW: u64 = 1;
 
-/// How far apart versions may be.
+/// Checks version skew.
 ///
-/// Every proxy is served by the control plane that injected it, so that revisions and their proxies are never apart ("we recommend using revisions
-/// so that there is no skew at all": Istio, *Supported Releases*, `/docs/releases/supported-releases/`). What remains is how far the control
-/// planes leap, and what all revisions share: network plug-in and node proxy.
-fn skew(play: &Play<'_>, istio: &str, found: &mut Vec<Finding>) {
-    if let Some(old) = resolved(play.catalog, &play.plot.istio.spec.version) {
-        found.extend(leap(istio, &old, play.version));
+/// Every proxy is served by the control plane that injected it, so a revision and its proxies never differ
+/// ("we recommend using revisions so that there is no skew at all": Istio, *Supported Releases*,
+/// `/docs/releases/supported-releases/`). What remains is the distance between the control planes, and the
+/// CNI plugin and ztunnel, which all revisions share.
+fn skew(rehearsal: &Rehearsal<'_>, istio: &str, found: &mut Vec<Finding>) {
+    if let Some(old) = resolved(rehearsal.catalog, &rehearsal.planned.istio.spec.version) {
+        found.extend(leap(istio, &old, rehearsal.version));
     }
-    let ambient = play.input.of_kind("ZTunnel").next().is_some();
+    let ambient = rehearsal.input.of_kind("ZTunnel").next().is_some();
     for (kind, newer) in [("IstioCNI", u64::from(!ambient)), ("ZTunnel", 0)] {
-        for object in play.input.of_kind(kind) {
+        for object in rehearsal.input.of_kind(kind) {
             let subject = format!("{kind} {}", text(object, "/metadata/name"));
-            if let Some(other) = resolved(play.catalog, text(object, "/spec/version")) {
-                found.extend(shared(subject, &other, play.version, newer));
+            if let Some(other) = resolved(rehearsal.catalog, text(object, "/spec/version")) {
+                found.extend(shared(subject, &other, rehearsal.version, newer));
             }
         }
     }
@@ -129,25 +136,25 @@ fn leap(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
     let (from, to) = (old.name(), new.name());
     let apart = old.minor().1.abs_diff(new.minor().1);
     let leaps = old.minor().0 != new.minor().0;
-    let (severity, what, remedy) = if new < old && (leaps || apart > WAY_BACK) {
+    let (severity, what, remedy) = if new < old && (leaps || apart > MAX_DOWNGRADE_SKEW) {
         (
             Severity::Error,
             format!(
-                "{to} is older than {from} by more than one minor version: there is no documented way back"
+                "{to} is older than {from} by more than one minor version: Istio documents no such downgrade"
             ),
-            "go back one minor version at a time",
+            "downgrade one minor version at a time",
         )
     } else if new < old {
         (
             Severity::Warning,
-            format!("{to} is older than {from}: it does not know what is new in {from}"),
-            "make sure that nothing uses what only the newer version knows",
+            format!("{to} is older than {from} and lacks its new features"),
+            "make sure that no configuration uses features of the newer version",
         )
-    } else if leaps || apart > LEAP {
+    } else if leaps || apart > MAX_UPGRADE_SKEW {
         (
             Severity::Warning,
-            format!("from {from} to {to} is more than two minor versions"),
-            "upgrade over a version between them, at most two minor versions at a time",
+            format!("{from} and {to} are more than two minor versions apart"),
+            "upgrade through an intermediate version, at most two minor versions at a time",
         )
     } else {
         return None;
@@ -155,21 +162,22 @@ fn leap(istio: &str, old: &Version, new: &Version) -> Option<Finding> {
     Some(finding((severity, FindingKind::VersionSkew), istio, what, remedy))
 }
 
-/// What serves every revision stays as it is, and must fit the new one. It may be one minor version older; a node proxy may not be newer, nor
-/// may the plug-in beside one (Istio, *Upgrade with Helm* of ambient mode, `/docs/ambient/upgrade/helm/`), while the plug-in of sidecars may be
-/// newer by one (Istio, *Install the Istio CNI node agent*, `/docs/setup/additional-setup/cni/`).
+/// Checks a component that all revisions share and that the upgrade does not change. It may be one minor
+/// version older. A ztunnel and a CNI plugin beside it may not be newer (Istio, *Upgrade with Helm* of
+/// ambient mode, `/docs/ambient/upgrade/helm/`); the CNI plugin of a sidecar mesh may be newer by one (Istio,
+/// *Install the Istio CNI node agent*, `/docs/setup/additional-setup/cni/`).
 fn shared(subject: String, other: &Version, new: &Version, newer: u64) -> Option<Finding> {
     let ((major, minor), (new_major, new_minor)) = (other.minor(), new.minor());
     let (here, there) = (other.name(), new.name());
     let (what, remedy) = if major != new_major || minor.abs_diff(new_minor) > 1 {
         (
-            format!("it is of {here} and stays so: more than one minor version from {there}"),
-            "upgrade it too",
+            format!("stays at {here}, more than one minor version from {there}"),
+            "upgrade it as well",
         )
     } else if minor > new_minor + newer {
         (
-            format!("it is of {here} and stays so: it may not be newer than {there}"),
-            "take it back first, or upgrade the control plane as far",
+            format!("stays at {here}, but may not be newer than {there}"),
+            "downgrade it first, or upgrade the control plane to its version",
         )
     } else {
         return None;

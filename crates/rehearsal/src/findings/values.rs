@@ -1,4 +1,4 @@
-//! Values that mean something else in the new chart: takes the Istio's values and both charts, finds what is deprecated, removed or unknown.
+//! Findings about values that are deprecated, removed or unknown in the new chart.
 
 use mainstay_api::crd::{VersionNames, definitions};
 use mainstay_api::names;
@@ -6,23 +6,22 @@ use mainstay_catalog::{Flavour, Version};
 use serde_json::{Map, Value};
 
 use super::finding;
-use crate::compose::Play;
+use crate::compose::Rehearsal;
 use crate::report::{Finding, FindingKind, Severity};
 
-/// Deeper than any values.
-const DEEPEST: usize = 32;
-/// Where charts keep their defaults.
+/// Maximum depth of values.
+const MAX_DEPTH: usize = 32;
+/// Key under which charts keep their defaults.
 const DEFAULTS: &str = "_internal_defaults_do_not_set";
 
-/// Findings about values.
-pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
-    let Some(values) = &play.plot.wanted.spec.values else {
+pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let Some(values) = &rehearsal.planned.wanted.spec.values else {
         return;
     };
     let mut paths = Vec::new();
-    leaves(values, &mut Vec::new(), DEEPEST, &mut paths);
-    let subject = format!("Istio {}", play.plot.istio.name());
-    let mut tell = |severity, what: String, remedy: String| {
+    leaves(values, &mut Vec::new(), MAX_DEPTH, &mut paths);
+    let subject = format!("Istio {}", rehearsal.planned.istio.name());
+    let mut report = |severity, what: String, remedy: String| {
         found.push(finding(
             (severity, FindingKind::Values),
             subject.clone(),
@@ -30,43 +29,46 @@ pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
             remedy,
         ));
     };
-    let to = play.version.name();
-    for (path, replacement) in notes(play, "$deps") {
+    let to = rehearsal.version.name();
+    for (path, replacement) in notes(rehearsal, "$deps") {
         if is_set(values, &path) {
             let remedy = format!("use {replacement}");
-            tell(
+            report(
                 Severity::Warning,
                 format!("spec.values.{path} is deprecated in {to}"),
                 remedy,
             );
         }
     }
-    for (path, _) in notes(play, "$failDeps") {
+    for (path, _) in notes(rehearsal, "$failDeps") {
         if is_set(values, &path) {
-            tell(
+            report(
                 Severity::Error,
                 format!("spec.values.{path} is removed in {to}"),
                 "remove it".into(),
             );
         }
     }
-    let schema = schema(play);
-    let old = play.catalog.resolve(&play.plot.istio.spec.version).ok();
-    let old = old.map(|old| defaults(play, &old)).unwrap_or_default();
-    let new = defaults(play, play.version);
+    let schema = schema(rehearsal);
+    let old = rehearsal
+        .catalog
+        .resolve(&rehearsal.planned.istio.spec.version)
+        .ok();
+    let old = old.map(|old| defaults(rehearsal, &old)).unwrap_or_default();
+    let new = defaults(rehearsal, rehearsal.version);
     for path in paths {
         let shown = path.join(".");
         if schema.as_ref().is_some_and(|schema| !is_in(schema, &path)) {
-            let what = format!("spec.values.{shown} is unknown: the API server drops it");
-            tell(Severity::Warning, what, "remove it, or correct its name".into());
+            let what = format!("unknown field spec.values.{shown}: the API server drops it");
+            report(Severity::Warning, what, "remove it or correct its name".into());
         } else if has(&old, &path) && !has(&new, &path) {
-            let what = format!("spec.values.{shown} is no value of the chart of {to} any more");
-            tell(Severity::Warning, what, "see the release notes".into());
+            let what = format!("spec.values.{shown} no longer exists in the chart of {to}");
+            report(Severity::Warning, what, "check the release notes".into());
         }
     }
 }
 
-/// Every value that is no map, by its path.
+/// Collects the paths of all values that are not maps.
 fn leaves<'a>(
     map: &'a Map<String, Value>,
     path: &mut Vec<&'a str>,
@@ -89,11 +91,11 @@ fn is_set(values: &Map<String, Value>, path: &str) -> bool {
     found.is_some_and(|value| !value.is_null() && value.as_str() != Some(""))
 }
 
-/// The pairs a chart's notes list under a name: what is told to people who install it by hand.
-fn notes(play: &Play<'_>, list: &str) -> Vec<(String, String)> {
-    let files = play
+/// Returns the pairs that a chart's notes list under a variable: deprecations shown to users of Helm.
+fn notes(rehearsal: &Rehearsal<'_>, list: &str) -> Vec<(String, String)> {
+    let files = rehearsal
         .catalog
-        .chart(play.version, Flavour::Operator, names::ISTIOD_CHART);
+        .chart(rehearsal.version, Flavour::Operator, names::ISTIOD_CHART);
     let notes = files
         .ok()
         .and_then(|files| files.get("templates/NOTES.txt").cloned());
@@ -117,8 +119,8 @@ fn pairs(notes: &str, list: &str) -> Vec<(String, String)> {
     lines.filter_map(pair).collect()
 }
 
-fn defaults(play: &Play<'_>, version: &Version) -> Value {
-    let files = play
+fn defaults(rehearsal: &Rehearsal<'_>, version: &Version) -> Value {
+    let files = rehearsal
         .catalog
         .chart(version, Flavour::Operator, names::ISTIOD_CHART);
     let text = files.ok().and_then(|files| files.get("values.yaml").cloned());
@@ -130,7 +132,8 @@ fn defaults(play: &Play<'_>, version: &Version) -> Value {
     parsed.get(DEFAULTS).cloned().unwrap_or(parsed)
 }
 
-/// Whether a chart has a default at a path. What is empty may hold anything, and so may the mesh's configuration.
+/// Reports whether a chart has a default at a path. Empty maps and the mesh configuration may contain
+/// anything.
 fn has(defaults: &Value, path: &[&str]) -> bool {
     let own = path.strip_prefix(&["pilot"]).unwrap_or(path);
     [path, own].iter().any(|path| {
@@ -149,8 +152,8 @@ fn has(defaults: &Value, path: &[&str]) -> bool {
     })
 }
 
-fn schema(play: &Play<'_>) -> Option<Value> {
-    let name = play.version.name();
+fn schema(rehearsal: &Rehearsal<'_>) -> Option<Value> {
+    let name = rehearsal.version.name();
     let one = [name.as_str()];
     let all = definitions(&VersionNames {
         all: &one,
@@ -165,7 +168,7 @@ fn schema(play: &Play<'_>) -> Option<Value> {
     schema.cloned()
 }
 
-/// Whether a schema knows a path. Below what may hold anything it knows everything.
+/// Reports whether a schema contains a path. Open objects contain everything.
 fn is_in(schema: &Value, path: &[&str]) -> bool {
     let mut at = schema;
     for key in path {
@@ -186,7 +189,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn notes_hold_pairs() {
+    fn pairs_are_parsed_from_chart_notes() {
         let notes = "x\n{{-\n  $deps := dict\n    \"a.b\" \"c\"\n    \"d\"\n}}\n  $failDeps := dict\n    \"e\" \"f\"\n}}\n";
         let own = |pairs: &[(&str, &str)]| -> Vec<(String, String)> {
             pairs.iter().map(|(a, b)| ((*a).into(), (*b).into())).collect()
@@ -197,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn charts_have_what_they_name_and_below_what_is_empty() {
+    fn charts_have_their_defaults_and_anything_below_empty_maps() {
         let defaults = json!({"env": {}, "cni": {"enabled": false}, "global": {"proxy": {"image": "x"}}});
         for (path, expected) in [
             (&["pilot", "env", "X"][..], true),
@@ -212,7 +215,7 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_knows_what_it_names() {
+    fn a_schema_contains_its_properties_and_open_objects() {
         let schema = json!({"properties": {"global": {"properties": {"hub": {"type": "string"}}},
             "free": {"x-kubernetes-preserve-unknown-fields": true}}});
         for (path, expected) in [

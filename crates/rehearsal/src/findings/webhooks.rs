@@ -1,4 +1,4 @@
-//! Injectors that overlap: takes webhook configurations, finds workloads that two of them would inject.
+//! Findings about overlapping injectors: workloads that webhooks of two revisions would inject.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,44 +7,46 @@ use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
 use super::finding;
-use crate::compose::Play;
+use crate::cluster_model::{Labels, selects};
+use crate::compose::Rehearsal;
 use crate::input::text;
 use crate::report::{Finding, FindingKind, Severity};
-use crate::scene::{Labels, means};
 use mainstay_harness::istiod_revision;
 
 struct Hook {
-    /// Configuration and webhook.
+    /// Name of the configuration and the webhook.
     name: String,
     revision: String,
     namespaces: LabelSelector,
     objects: LabelSelector,
 }
 
-/// One finding per namespace and set of webhooks.
-pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
-    let hooks: Vec<Hook> = play
+/// Adds one finding per namespace and set of webhooks.
+pub(super) fn find(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let hooks: Vec<Hook> = rehearsal
         .input
         .of_kind("MutatingWebhookConfiguration")
         .flat_map(hooks)
         .collect();
     let mut overlaps: BTreeMap<(String, Vec<String>), BTreeSet<String>> = BTreeMap::new();
     let empty = Labels::new();
-    for namespace in play.scene.inhabited() {
-        let labels = play.scene.namespaces.get(namespace).unwrap_or(&empty);
-        let near: Vec<&Hook> = hooks
+    for namespace in rehearsal.model.namespaces_with_workloads() {
+        let labels = rehearsal.model.namespaces.get(namespace).unwrap_or(&empty);
+        let candidates: Vec<&Hook> = hooks
             .iter()
-            .filter(|hook| means(&hook.namespaces, labels))
+            .filter(|hook| selects(&hook.namespaces, labels))
             .collect();
-        if near.len() < 2 {
+        if candidates.len() < 2 {
             continue;
         }
-        for (key, workload) in play.scene.workloads_in(namespace) {
-            let asked = near.iter().filter(|hook| means(&hook.objects, &workload.labels));
-            let asked: Vec<&&Hook> = asked.collect();
-            let revisions: BTreeSet<&str> = asked.iter().map(|hook| hook.revision.as_str()).collect();
+        for (key, workload) in rehearsal.model.workloads_in(namespace) {
+            let matching = candidates
+                .iter()
+                .filter(|hook| selects(&hook.objects, &workload.labels));
+            let matching: Vec<&&Hook> = matching.collect();
+            let revisions: BTreeSet<&str> = matching.iter().map(|hook| hook.revision.as_str()).collect();
             if revisions.len() > 1 {
-                let names = asked
+                let names = matching
                     .iter()
                     .map(|hook| format!("{} ({})", hook.name, hook.revision))
                     .collect();
@@ -58,8 +60,12 @@ pub(super) fn find(play: &Play<'_>, found: &mut Vec<Finding>) {
         found.push(finding(
             (Severity::Error, FindingKind::WebhookOverlap),
             format!("Namespace {namespace}"),
-            format!("several revisions inject {}: {}", some.join(", "), names.join(", ")),
-            "let one label choose: istio.io/rev or istio-injection, not both; remove the webhook that nobody needs",
+            format!(
+                "several revisions inject {}: {}",
+                some.join(", "),
+                names.join(", ")
+            ),
+            "use either istio.io/rev or istio-injection, not both, and remove unused webhooks",
         ));
     }
 }

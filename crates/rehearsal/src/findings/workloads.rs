@@ -1,50 +1,49 @@
-//! Workloads that fail, are left alone or prove nothing.
+//! Findings about workloads that fail, are skipped or verify nothing.
 
 use super::finding;
-use crate::compose::Play;
-use crate::recording::End;
-use crate::report::{Finding, FindingKind, Report, Severity, Span, SpanResult};
+use crate::compose::{REJECTED, Rehearsal};
+use crate::recording::WorkloadOutcome;
+use crate::report::{Finding, FindingKind, Report, Severity, SpanResult, WorkloadSpan};
 
-/// Findings about single workloads.
-pub(super) fn find(play: &Play<'_>, report: &Report, found: &mut Vec<Finding>) {
+pub(super) fn find(rehearsal: &Rehearsal<'_>, report: &Report, found: &mut Vec<Finding>) {
     for span in &report.workloads {
         let subject = format!("{} {}/{}", span.kind, span.namespace, span.name);
         match span.result {
-            SpanResult::Failed => found.push(failed(play, span, subject)),
+            SpanResult::Failed => found.push(failed(rehearsal, span, subject)),
             SpanResult::Unfinished => found.push(finding(
                 (Severity::Error, FindingKind::WorkloadFails),
                 subject,
-                "it had not come up when the rehearsal ended",
-                "look at its pods",
+                "not ready when the rehearsal ended",
+                "check its pods",
             )),
             SpanResult::Migrated if span.replicas == 0 => found.push(finding(
                 (Severity::Info, FindingKind::NoReplicas),
                 subject,
-                "it has no replicas: its template is changed, but nothing proves that it comes up",
-                "scale it up once after the upgrade",
+                "no replicas: its template changes, but no pod verifies it",
+                "scale it up after the upgrade",
             )),
             SpanResult::Migrated => {}
         }
     }
-    late(play, found);
+    late(rehearsal, found);
     skipped(report, found);
-    loose(play, found);
+    loose(rehearsal, found);
 }
 
-fn failed(play: &Play<'_>, span: &Span, subject: String) -> Finding {
-    let scene = play.scene.workloads_in(&span.namespace);
-    let mut scene = scene.filter(|(key, _)| key.name() == span.name && key.kind().name() == span.kind);
-    let never = scene
+fn failed(rehearsal: &Rehearsal<'_>, span: &WorkloadSpan, subject: String) -> Finding {
+    let model = rehearsal.model.workloads_in(&span.namespace);
+    let mut model = model.filter(|(key, _)| key.name() == span.name && key.kind().name() == span.kind);
+    let never = model
         .next()
-        .is_some_and(|(_, workload)| workload.pace.ready.is_none());
-    let remedy = if span.reason == "Refused" {
-        "see what refuses the change: quotas, policies, webhooks"
+        .is_some_and(|(_, workload)| workload.readiness.ready.is_none());
+    let remedy = if span.reason == REJECTED {
+        "check the quota, policy or webhook that rejects the change"
     } else if span.message.contains("pods were injected by") {
-        "its new pods get no proxy of the new revision: look at its labels and at the webhooks that select it"
+        "check its labels and the webhooks that select it: new pods get no proxy of the new revision"
     } else if never {
-        "its pods are not ready now either: mend it first, or leave it alone with sailoperator.io/skip-migration"
+        "fix its pods first, which are not ready now either, or skip it with sailoperator.io/skip-migration"
     } else {
-        "give it more time with sailoperator.io/readiness-timeout, or mend what keeps it from being ready"
+        "fix the cause, or extend its timeout with sailoperator.io/readiness-timeout"
     };
     finding(
         (Severity::Error, FindingKind::WorkloadFails),
@@ -54,24 +53,28 @@ fn failed(play: &Play<'_>, span: &Span, subject: String) -> Finding {
     )
 }
 
-fn late(play: &Play<'_>, found: &mut Vec<Finding>) {
-    let late = play.recording.ends.iter().filter_map(|(key, end)| match end {
-        End::UpLate(at) => Some((key, play.moment(*at))),
-        _ => None,
-    });
+fn late(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let late = rehearsal
+        .recording
+        .outcomes
+        .iter()
+        .filter_map(|(key, end)| match end {
+            WorkloadOutcome::ReadyLate(at) => Some((key, rehearsal.elapsed(*at))),
+            _ => None,
+        });
     for (key, at) in late {
         let subject = format!("{} {}/{}", key.kind().name(), key.namespace(), key.name());
-        let what = format!("it comes up, but only after its readiness timeout ({at} after the beginning)");
+        let what = format!("ready only after its readiness timeout ({at} after the start)");
         found.push(finding(
             (Severity::Warning, FindingKind::WorkloadFails),
             subject,
             what,
-            "give it more time with sailoperator.io/readiness-timeout",
+            "extend its timeout with sailoperator.io/readiness-timeout",
         ));
     }
 }
 
-/// What each reason means and what to do about it.
+/// Finding kind and suggested fix for each skip reason.
 const REMEDIES: [(&str, FindingKind, &str); 6] = [
     (
         "SkippedByAnnotation",
@@ -83,21 +86,25 @@ const REMEDIES: [(&str, FindingKind, &str); 6] = [
         FindingKind::Skipped,
         "add its kind to spec.updateStrategy.workloadMigration.kinds",
     ),
-    ("WorkloadPaused", FindingKind::Skipped, "kubectl rollout resume"),
+    (
+        "WorkloadPaused",
+        FindingKind::Skipped,
+        "run kubectl rollout resume",
+    ),
     (
         "UpdatesOnDelete",
         FindingKind::Skipped,
-        "delete its pods yourself",
+        "delete its pods to update them",
     ),
     (
         "PinnedByTag",
         FindingKind::Tag,
-        "its tag points to a revision on purpose; point it to the Istio",
+        "point its tag to the Istio instead of a revision",
     ),
     (
         "NoReference",
         FindingKind::MissingLabel,
-        "nothing asks for injection any more: label its namespace or template, or restart it without a proxy",
+        "label its namespace or template for injection, or restart it without a proxy",
     ),
 ];
 
@@ -106,19 +113,19 @@ fn skipped(report: &Report, found: &mut Vec<Finding>) {
         let known = REMEDIES.iter().find(|(reason, ..)| *reason == skipped.reason);
         let (kind, remedy) = known.map_or((FindingKind::Skipped, ""), |(_, kind, remedy)| (*kind, *remedy));
         let subject = format!("{} {}/{}", skipped.kind, skipped.namespace, skipped.name);
-        let what = format!("it is left where it is ({})", skipped.reason);
+        let what = format!("skipped ({})", skipped.reason);
         found.push(finding((Severity::Warning, kind), subject, what, remedy));
     }
 }
 
-fn loose(play: &Play<'_>, found: &mut Vec<Finding>) {
-    let preview = play.recording.finale.preview.iter();
+fn loose(rehearsal: &Rehearsal<'_>, found: &mut Vec<Finding>) {
+    let preview = rehearsal.recording.final_state.preview.iter();
     for (namespace, pod) in preview.flat_map(|preview| &preview.standalone) {
         found.push(finding(
             (Severity::Warning, FindingKind::UnmanagedPod),
             format!("Pod {namespace}/{pod}"),
-            "no workload made it, so nobody can move it; it keeps the old revision until it ends",
-            "delete it or let it end",
+            "not managed by a workload: it keeps the old revision until it ends",
+            "delete it, or wait for it to end",
         ));
     }
 }

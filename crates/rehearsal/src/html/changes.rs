@@ -1,4 +1,4 @@
-//! What changes in the control plane: takes a report, gives an object per fold, its fields inside.
+//! Changes of the control plane: one expandable entry per object with its changed fields.
 
 use std::fmt::Write as _;
 
@@ -7,48 +7,43 @@ use super::tables::qualified;
 use super::text::{short, text};
 use crate::report::{Change, FieldChange, ObjectChange, Report};
 
-/// No more objects are shown, and no more letters of what differs in all of them.
-const MOST_OBJECTS: usize = 500;
-const MOST_LETTERS: usize = 600_000;
-/// And of one field.
-const MOST_OF_ONE: usize = 20_000;
+/// Maximum number of objects, and of characters in all differences.
+const MAX_OBJECTS: usize = 500;
+const MAX_CHARS: usize = 600_000;
+/// Maximum number of characters of one field.
+const MAX_FIELD_CHARS: usize = 20_000;
 
-/// Old control plane against new one.
+/// Renders the section.
 pub(super) fn section(report: &Report) -> String {
     if report.objects.is_empty() {
         return String::new();
     }
     let count = |change| report.objects.iter().filter(|one| one.change == change).count();
     let lead = format!(
-        "From {} to {}, the revision's own name left aside: {} added, {} changed, {} removed.",
+        "From {} to {}, ignoring the revision name: {} added, {} changed, {} removed.",
         report.upgrade.from_revision,
         report.upgrade.to_revision,
         many(count(Change::Added), "object"),
         count(Change::Changed),
         count(Change::Removed)
     );
-    super::section(
-        "changes",
-        "What changes in the control plane",
-        &lead,
-        &folds(report),
-    )
+    super::section("changes", "Control plane changes", &lead, &folds(report))
 }
 
 fn folds(report: &Report) -> String {
     let mut body = String::new();
-    let mut room = MOST_LETTERS;
-    for object in report.objects.iter().take(MOST_OBJECTS) {
-        body.push_str(&fold(object, &mut room));
+    let mut budget = MAX_CHARS;
+    for object in report.objects.iter().take(MAX_OBJECTS) {
+        body.push_str(&fold(object, &mut budget));
     }
-    let more = report.objects.len().saturating_sub(MOST_OBJECTS);
+    let more = report.objects.len().saturating_sub(MAX_OBJECTS);
     if more > 0 {
         let _ = writeln!(body, "<p class=\"lead\">{more} more are in the JSON output.</p>");
     }
     body
 }
 
-fn fold(object: &ObjectChange, room: &mut usize) -> String {
+fn fold(object: &ObjectChange, budget: &mut usize) -> String {
     let (class, word) = match object.change {
         Change::Added => ("good", "Added"),
         Change::Removed => ("bad", "Removed"),
@@ -69,13 +64,13 @@ fn fold(object: &ObjectChange, room: &mut usize) -> String {
     );
     for (index, field) in object.fields.iter().enumerate() {
         let before = out.len();
-        if *room == 0 {
+        if *budget == 0 {
             let left = object.fields.len() - index;
             let _ = writeln!(out, "<dt>{left} more are in the JSON output</dt>");
             break;
         }
         out.push_str(&difference(field));
-        *room = room.saturating_sub(out.len() - before);
+        *budget = budget.saturating_sub(out.len() - before);
     }
     out.push_str("</dl>\n</details>\n");
     out
@@ -100,7 +95,7 @@ fn difference(field: &FieldChange) -> String {
 fn lines(diff: &str) -> String {
     let mut out = String::new();
     for line in diff.lines() {
-        if out.len() > MOST_OF_ONE {
+        if out.len() > MAX_FIELD_CHARS {
             out.push_str("…\n");
             break;
         }

@@ -1,43 +1,42 @@
-//! The upgrade over time: takes a report, gives a drawing with a bar per phase and per workload, batch by batch. Of many workloads it draws
-//! stretches of batches first, and every workload inside a fold per stretch.
+//! Timeline: a chart with a bar per phase and per workload. For many workloads it shows groups of batches
+//! first, and every workload in an expandable chart per group.
 
 use std::fmt::Write as _;
 
 use super::scale::{Px, Scale};
 use super::text::{Text, short, text};
 use super::{many, section as section_of};
-use crate::report::{Moment, Phase, PhaseKind, Report, Span, SpanResult};
+use crate::report::{Elapsed, Phase, PhaseKind, Report, SpanResult, WorkloadSpan};
 
-/// Up to so many workloads are drawn in one drawing.
-const FEW: usize = 300;
-/// Otherwise about so many stretches are drawn.
-const STRETCHES: usize = 40;
-/// No more bars of workloads are drawn, those that failed first.
-const MOST_BARS: usize = 10_000;
+/// Maximum number of workloads in one chart.
+const MAX_CHART_WORKLOADS: usize = 300;
+/// Approximate number of groups for more workloads.
+const GROUPS: usize = 40;
+/// Maximum number of workload bars; failed workloads are drawn first.
+const MAX_BARS: usize = 10_000;
 
 const WIDTH: u64 = 1_100;
 const LABELS: u64 = 250;
-/// Room for the last mark of the axis.
+/// Space for the label of the last tick.
 const MARGIN: u64 = 24;
 const ROW: u64 = 22;
 const BAR: u64 = 12;
 const AXIS: u64 = 26;
-/// About how wide a letter is.
-const LETTER: u64 = 7;
-/// The same for the ground under a note, in tenths of a pixel: nearer.
-const PLATE: u64 = 58;
-const LONGEST_LABEL: usize = 34;
-const LONGEST_NOTE: usize = 60;
+/// Approximate width of a character.
+const CHAR_WIDTH: u64 = 7;
+/// Width of a character for the background of a note, in tenths of a pixel.
+const NOTE_CHAR_WIDTH: u64 = 58;
+const MAX_LABEL_LEN: usize = 34;
+const MAX_NOTE_LEN: usize = 60;
 
-/// The class of a note for which there is no room beside its bar.
+/// Class of a note that does not fit beside its bar.
 const INSIDE: &str = " inside";
 
-/// The section.
 pub(super) fn section(report: &Report) -> String {
     let scale = scale_of(report);
     let spans = &report.workloads;
     let mut body = String::new();
-    if spans.len() <= FEW {
+    if spans.len() <= MAX_CHART_WORKLOADS {
         let mut drawing = Drawing::new(scale);
         drawing.phases(&report.phases);
         for batch in spans.chunk_by(|a, b| a.batch == b.batch) {
@@ -47,16 +46,16 @@ pub(super) fn section(report: &Report) -> String {
     } else {
         let mut drawing = Drawing::new(scale);
         drawing.phases(&report.phases);
-        let stretches = stretches(spans);
-        for stretch in &stretches {
-            drawing.stretch(stretch);
+        let groups = groups(spans);
+        for group in &groups {
+            drawing.group(group);
         }
         body.push_str(&drawing.finish("Phases and batches over time"));
-        body.push_str(&folds(&stretches, scale));
+        body.push_str(&folds(&groups, scale));
     }
     body.push_str(LEGEND);
     let lead = format!(
-        "{} in {}; from the change of the version on.",
+        "{} in {}, since the version change.",
         many(spans.len(), "workload"),
         many(report.batches.len(), "batch")
     );
@@ -64,13 +63,13 @@ pub(super) fn section(report: &Report) -> String {
 }
 
 const LEGEND: &str = r#"<p class="legend"><svg width="26" height="12" aria-hidden="true"><rect class="bar phase" width="26" height="12" rx="2"/></svg> phase
-<svg width="26" height="12" aria-hidden="true"><rect class="bar migrated" width="26" height="12" rx="2"/></svg> moved
+<svg width="26" height="12" aria-hidden="true"><rect class="bar migrated" width="26" height="12" rx="2"/></svg> migrated
 <svg width="26" height="12" aria-hidden="true"><rect class="bar failed" width="26" height="12" rx="2"/></svg> failed
-<svg width="26" height="12" aria-hidden="true"><rect class="bar unfinished" width="26" height="12" rx="2"/></svg> not ended
-<svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no pod ready for a while</p>
+<svg width="26" height="12" aria-hidden="true"><rect class="bar unfinished" width="26" height="12" rx="2"/></svg> not finished
+<svg width="12" height="12" aria-hidden="true"><path class="down" d="M1 2h10l-5 8z"/></svg> no ready pod at some time</p>
 "#;
 
-/// All drawings of a report have one scale.
+/// Returns the scale shared by all charts of a report.
 fn scale_of(report: &Report) -> Scale {
     let ends = report.phases.iter().map(|phase| phase.end);
     let ends = ends.chain(report.workloads.iter().map(|span| span.end));
@@ -78,9 +77,9 @@ fn scale_of(report: &Report) -> Scale {
     Scale::new(end, Px::whole(LABELS), Px::whole(WIDTH - LABELS - MARGIN))
 }
 
-/// Parts of about the same size; a batch is parted only if it is larger than that.
-fn stretches(spans: &[Span]) -> Vec<&[Span]> {
-    let size = spans.len().div_ceil(STRETCHES).max(1);
+/// Splits workloads into groups of about the same size; a batch is split only if it is larger than a group.
+fn groups(spans: &[WorkloadSpan]) -> Vec<&[WorkloadSpan]> {
+    let size = spans.len().div_ceil(GROUPS).max(1);
     let mut found = Vec::new();
     let mut rest = spans;
     while !rest.is_empty() {
@@ -91,36 +90,36 @@ fn stretches(spans: &[Span]) -> Vec<&[Span]> {
             }
             length += batch.len();
         }
-        let (stretch, tail) = rest.split_at(length.min(size.max(FEW)));
-        found.push(stretch);
+        let (group, tail) = rest.split_at(length.min(size.max(MAX_CHART_WORKLOADS)));
+        found.push(group);
         rest = tail;
     }
     found
 }
 
-fn folds(stretches: &[&[Span]], scale: Scale) -> String {
-    let failed = stretches
+fn folds(groups: &[&[WorkloadSpan]], scale: Scale) -> String {
+    let failed = groups
         .iter()
-        .flat_map(|stretch| stretch.iter())
-        .filter(|span| is_trouble(span))
+        .flat_map(|group| group.iter())
+        .filter(|span| is_problem(span))
         .count();
-    let mut trouble = failed.min(MOST_BARS);
-    let mut others = MOST_BARS - trouble;
+    let mut problems = failed.min(MAX_BARS);
+    let mut others = MAX_BARS - problems;
     let mut out = String::new();
-    for stretch in stretches {
+    for group in groups {
         let mut drawing = Drawing::new(scale);
         let mut left = 0;
-        for span in *stretch {
-            let room = if is_trouble(span) {
-                &mut trouble
+        for span in *group {
+            let budget = if is_problem(span) {
+                &mut problems
             } else {
                 &mut others
             };
-            if *room == 0 {
+            if *budget == 0 {
                 left += 1;
                 continue;
             }
-            *room -= 1;
+            *budget -= 1;
             drawing.workload(span);
         }
         let drawn = if drawing.rows > 0 {
@@ -137,38 +136,38 @@ fn folds(stretches: &[&[Span]], scale: Scale) -> String {
         };
         let _ = write!(
             out,
-            "<details class=\"stretch\"><summary>{} <span class=\"count\">{}</span></summary>\n{drawn}{more}</details>\n",
-            text(&batches(stretch)),
-            text(&sums(stretch)),
+            "<details class=\"group\"><summary>{} <span class=\"count\">{}</span></summary>\n{drawn}{more}</details>\n",
+            text(&batches(group)),
+            text(&sums(group)),
         );
     }
     out
 }
 
-fn is_trouble(span: &Span) -> bool {
+fn is_problem(span: &WorkloadSpan) -> bool {
     span.result != SpanResult::Migrated
 }
 
-/// Which batches a stretch is of.
-fn batches(stretch: &[Span]) -> String {
-    let number = |span: Option<&Span>| span.map_or(0, |span| span.batch);
-    match (number(stretch.first()), number(stretch.last())) {
+/// Describes the batches of a group.
+fn batches(group: &[WorkloadSpan]) -> String {
+    let number = |span: Option<&WorkloadSpan>| span.map_or(0, |span| span.batch);
+    match (number(group.first()), number(group.last())) {
         (0, 0) => "Never restarted".to_owned(),
         (first, last) if first == last => format!("Batch {first}"),
         (first, last) => format!("Batches {first}–{last}"),
     }
 }
 
-fn sums(stretch: &[Span]) -> String {
-    let failed = stretch.iter().filter(|span| is_trouble(span)).count();
-    let all = many(stretch.len(), "workload");
+fn sums(group: &[WorkloadSpan]) -> String {
+    let failed = group.iter().filter(|span| is_problem(span)).count();
+    let all = many(group.len(), "workload");
     match failed {
         0 => all,
         failed => format!("{all}, {failed} failed"),
     }
 }
 
-/// Rows under one another, before their frame is known.
+/// Rows of a chart.
 struct Drawing {
     scale: Scale,
     rows: u64,
@@ -176,11 +175,11 @@ struct Drawing {
     ground: String,
 }
 
-/// One bar and what stands beside it.
+/// A bar with its label and note.
 struct Bar<'a> {
     class: &'a str,
-    start: Moment,
-    end: Moment,
+    start: Elapsed,
+    end: Elapsed,
     label: Text<'a>,
     note: Text<'a>,
     title: &'a str,
@@ -216,16 +215,16 @@ impl Drawing {
                 class: "phase",
                 start: phase.start,
                 end: phase.end,
-                label: short(name, LONGEST_LABEL),
-                note: short(&note, LONGEST_NOTE),
+                label: short(name, MAX_LABEL_LEN),
+                note: short(&note, MAX_NOTE_LEN),
                 title: &format!("{name}: {}, from {} to {}", phase.detail, phase.start, phase.end),
                 down: false,
             });
         }
     }
 
-    /// A head, then its workloads.
-    fn batch(&mut self, batch: &[Span]) {
+    /// Draws a heading and the workloads of a batch.
+    fn batch(&mut self, batch: &[WorkloadSpan]) {
         let start = batch.iter().map(|span| span.start).min().unwrap_or_default();
         let end = batch.iter().map(|span| span.end).max().unwrap_or_default();
         let (x, right) = (self.scale.x(start), self.scale.x(end));
@@ -249,7 +248,7 @@ impl Drawing {
         }
     }
 
-    fn workload(&mut self, span: &Span) {
+    fn workload(&mut self, span: &WorkloadSpan) {
         let class = class_of(span);
         let mut name = format!("{}/{}", span.namespace, span.name);
         if span.kind != "Deployment" {
@@ -261,7 +260,7 @@ impl Drawing {
             message => format!("{lasted} · {message}"),
         };
         let title = format!(
-            "{} {}/{}, batch {}: from {} to {}, {} ready of {} at worst. {}",
+            "{} {}/{}, batch {}: from {} to {}, minimum {} of {} ready. {}",
             span.kind,
             span.namespace,
             span.name,
@@ -276,29 +275,29 @@ impl Drawing {
             class,
             start: span.start,
             end: span.end,
-            label: short(&name, LONGEST_LABEL),
-            note: short(&note, LONGEST_NOTE),
+            label: short(&name, MAX_LABEL_LEN),
+            note: short(&note, MAX_NOTE_LEN),
             title: &title,
             down: span.replicas > 0 && span.fewest_ready == 0,
         });
     }
 
-    /// Many workloads as one bar.
-    fn stretch(&mut self, stretch: &[Span]) {
-        let start = stretch.iter().map(|span| span.start).min().unwrap_or_default();
-        let end = stretch.iter().map(|span| span.end).max().unwrap_or_default();
-        let worst = stretch.iter().map(class_of).max_by_key(|class| match *class {
+    /// Draws a group of workloads as one bar.
+    fn group(&mut self, group: &[WorkloadSpan]) {
+        let start = group.iter().map(|span| span.start).min().unwrap_or_default();
+        let end = group.iter().map(|span| span.end).max().unwrap_or_default();
+        let worst = group.iter().map(class_of).max_by_key(|class| match *class {
             "failed" => 2,
             "unfinished" => 1,
             _ => 0,
         });
-        let (name, note) = (batches(stretch), sums(stretch));
+        let (name, note) = (batches(group), sums(group));
         self.row(&Bar {
             class: worst.unwrap_or("migrated"),
             start,
             end,
-            label: short(&name, LONGEST_LABEL),
-            note: short(&note, LONGEST_NOTE),
+            label: short(&name, MAX_LABEL_LEN),
+            note: short(&note, MAX_NOTE_LEN),
             title: &format!("{name}: {note}, from {start} to {end}"),
             down: false,
         });
@@ -332,7 +331,7 @@ impl Drawing {
                 "<rect class=\"plate\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
                 note.minus(Px::whole(3)),
                 top + 4,
-                Px(bar.note.width() as u64 * PLATE).plus(Px::whole(6)),
+                Px(bar.note.width() as u64 * NOTE_CHAR_WIDTH).plus(Px::whole(6)),
                 BAR + 2,
             );
         }
@@ -345,10 +344,10 @@ impl Drawing {
         self.rows += 1;
     }
 
-    /// Beside the bar where there is room: after it, before it, else inside.
+    /// Places a note after its bar, before it, or inside it if there is no space.
     fn place(&self, bar: &Bar<'_>, x: Px, right: Px) -> (&'static str, Px) {
         let gap = Px::whole(6);
-        let needed = Px::whole(bar.note.width() as u64 * LETTER).plus(gap);
+        let needed = Px::whole(bar.note.width() as u64 * CHAR_WIDTH).plus(gap);
         if right.plus(needed) <= self.scale.right().plus(Px::whole(MARGIN)) {
             (" after", right.plus(gap))
         } else if x.minus(self.scale.left()) >= needed {
@@ -378,7 +377,7 @@ impl Drawing {
     }
 }
 
-fn class_of(span: &Span) -> &'static str {
+fn class_of(span: &WorkloadSpan) -> &'static str {
     match span.result {
         SpanResult::Migrated => "migrated",
         SpanResult::Failed => "failed",

@@ -1,23 +1,23 @@
-//! The top of the page: takes a report, gives what it is about, how it ends, and the sums.
+//! Head of the page: upgrade, outcome and totals.
 
 use std::fmt::Write as _;
 
 use super::many;
 use super::text::text;
-use crate::report::{Method, Moment, Outcome, Report, Totals};
+use crate::report::{Elapsed, Method, Outcome, Report, Totals};
 
-/// Title, verdict, sums.
+/// Renders title, outcome and totals.
 pub(super) fn section(report: &Report) -> String {
     let upgrade = &report.upgrade;
     let (class, word) = match report.outcome {
-        Outcome::Completed => ("good", "Everything moves"),
-        Outcome::Failed => ("bad", "Something fails"),
-        Outcome::NothingMoves => ("note", "Nothing moves"),
-        Outcome::Unfinished => ("warn", "It does not end"),
+        Outcome::Completed => ("good", "Completes"),
+        Outcome::Failed => ("bad", "Completes with errors"),
+        Outcome::NothingMoves => ("note", "No workload moves"),
+        Outcome::Unfinished => ("warn", "Does not complete"),
     };
     let mut out = format!(
         "<header>\n<p class=\"kicker\">Rehearsal of an upgrade</p>\n<h1>Istio {} <span class=\"from\">{}</span> <span class=\"arrow\">to</span> {}</h1>\n\
-         <p class=\"verdict\"><span class=\"badge {class}\">{word}</span> {}</p>\n",
+         <p class=\"outcome\"><span class=\"badge {class}\">{word}</span> {}</p>\n",
         text(&upgrade.istio),
         text(&upgrade.from),
         text(&upgrade.to),
@@ -35,20 +35,20 @@ pub(super) fn section(report: &Report) -> String {
 fn sentence(report: &Report) -> String {
     let totals = &report.totals;
     let mut out = format!(
-        "{} of {} to {} in {}",
+        "{} of {} migrated to {} in {}",
         totals.migrated,
         many(totals.workloads, "workload"),
         report.upgrade.to_revision,
         totals.duration
     );
     for (count, words) in [
-        (totals.failed, "fail"),
-        (totals.skipped, "left alone"),
+        (totals.failed, "failed"),
+        (totals.skipped, "skipped"),
         (totals.services_interrupted, "interrupted"),
     ] {
         let _ = match (count, words) {
             (0, _) => Ok(()),
-            (count, "fail") => write!(out, "; {count} fail{}", if count == 1 { "s" } else { "" }),
+
             (count, "interrupted") => write!(out, "; {} interrupted", many(count, "service")),
             (count, words) => write!(out, "; {count} {words}"),
         };
@@ -59,29 +59,29 @@ fn sentence(report: &Report) -> String {
 
 fn origin(report: &Report) -> String {
     let method = match report.method {
-        Method::Embedded => "every write went through an embedded Kubernetes API",
-        Method::Calculated => "the operator's planner decided, rolling updates were calculated",
+        Method::Embedded => "simulated on an embedded Kubernetes API",
+        Method::Calculated => "planned by the operator with calculated rollouts",
     };
     format!(
-        "From {}; seed {}; in virtual time: {method}. Nothing was changed.",
+        "From {}; seed {}; {method} in virtual time. The cluster was not modified.",
         report.input.source, report.seed
     )
 }
 
 fn tiles(totals: &Totals) -> String {
     let number = |count: usize| count.to_string();
-    let time = |moment: Moment| moment.to_string();
+    let time = |elapsed: Elapsed| elapsed.to_string();
     let tiles = [
-        ("from start to end", time(totals.duration), ""),
-        ("moving workloads", time(totals.moving), ""),
-        ("moved", number(totals.migrated), "good"),
+        ("total time", time(totals.duration), ""),
+        ("migration time", time(totals.moving), ""),
+        ("migrated", number(totals.migrated), "good"),
         ("failed", number(totals.failed), "bad"),
-        ("left alone", number(totals.skipped), "warn"),
+        ("skipped", number(totals.skipped), "warn"),
         ("batches", number(totals.batches), ""),
         ("pods replaced", number(totals.pods), ""),
         ("namespaces relabelled", number(totals.namespaces), ""),
         ("services interrupted", number(totals.services_interrupted), "bad"),
-        ("writes of the operator", number(totals.writes), ""),
+        ("operator writes", number(totals.writes), ""),
     ];
     let mut out = String::from("<dl class=\"tiles\">\n");
     for (name, value, class) in tiles {

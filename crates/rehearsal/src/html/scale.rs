@@ -1,25 +1,24 @@
-//! From moments to places: takes how long something lasted and how wide a drawing is, gives x coordinates and the marks of an axis. All in
-//! tenths of a pixel, so that the same report gives the same bytes everywhere.
+//! Time axis of a chart: x coordinates and tick marks. Coordinates are tenths of a pixel, so that the same
+//! report produces the same bytes everywhere.
 
 use std::fmt;
 
-use crate::report::Moment;
+use crate::report::Elapsed;
 
-/// Steps an axis may have, in seconds; beyond the last, whole days.
+/// Distances between ticks in seconds; longer ones are whole days.
 const STEPS: [u64; 20] = [
     1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1_800, 3_600, 7_200, 10_800, 14_400, 21_600, 28_800, 43_200,
     86_400,
 ];
 
-/// No axis has more marks than this.
-const MOST_MARKS: u64 = 8;
+/// Maximum number of ticks.
+const MAX_MARKS: u64 = 8;
 
 /// Tenths of a pixel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Px(pub(super) u64);
 
 impl Px {
-    /// So many whole pixels.
     pub(super) const fn whole(pixels: u64) -> Self {
         Self(pixels.saturating_mul(10))
     }
@@ -51,8 +50,8 @@ pub(super) struct Scale {
 }
 
 impl Scale {
-    /// From 0 to `end`, in a stretch that begins at `left`.
-    pub(super) fn new(end: Moment, left: Px, width: Px) -> Self {
+    /// Creates an axis from 0 to `end` that starts at `left`.
+    pub(super) fn new(end: Elapsed, left: Px, width: Px) -> Self {
         Self {
             end: end.0.max(1_000),
             left,
@@ -60,30 +59,30 @@ impl Scale {
         }
     }
 
-    /// Where a moment is.
-    pub(super) fn x(&self, at: Moment) -> Px {
+    /// Returns the coordinate of a time.
+    pub(super) fn x(&self, at: Elapsed) -> Px {
         let share = u128::from(at.0.min(self.end)) * u128::from(self.width.0) / u128::from(self.end);
         self.left.plus(Px(u64::try_from(share).unwrap_or(self.width.0)))
     }
 
-    /// Where it ends.
+    /// Returns the right end.
     pub(super) fn right(&self) -> Px {
         self.left.plus(self.width)
     }
 
-    /// Where it begins.
+    /// Returns the left end.
     pub(super) fn left(&self) -> Px {
         self.left
     }
 
-    /// The moments an axis marks.
-    pub(super) fn marks(&self) -> Vec<Moment> {
-        let fits = |step: &u64| self.end / (step * 1000) <= MOST_MARKS;
+    /// Returns the times of the ticks.
+    pub(super) fn marks(&self) -> Vec<Elapsed> {
+        let fits = |step: &u64| self.end / (step * 1000) <= MAX_MARKS;
         let day = 86_400;
-        let days = || (self.end / 1000).div_ceil(day * MOST_MARKS).max(1) * day;
+        let days = || (self.end / 1000).div_ceil(day * MAX_MARKS).max(1) * day;
         let step = STEPS.into_iter().find(fits).unwrap_or_else(days);
-        (0..=MOST_MARKS)
-            .map(|number| Moment::seconds(number.saturating_mul(step)))
+        (0..=MAX_MARKS)
+            .map(|number| Elapsed::from_secs(number.saturating_mul(step)))
             .take_while(|mark| mark.0 <= self.end)
             .collect()
     }
@@ -94,7 +93,7 @@ mod tests {
     use super::*;
 
     fn marks(seconds: u64) -> Vec<String> {
-        let scale = Scale::new(Moment::seconds(seconds), Px::whole(0), Px::whole(100));
+        let scale = Scale::new(Elapsed::from_secs(seconds), Px::whole(0), Px::whole(100));
         scale.marks().iter().map(ToString::to_string).collect()
     }
 
@@ -110,11 +109,11 @@ mod tests {
     }
 
     #[test]
-    fn places_stay_inside() {
-        let scale = Scale::new(Moment(400), Px::whole(10), Px::whole(100));
-        assert_eq!(scale.x(Moment(0)), Px::whole(10));
-        assert_eq!(scale.x(Moment(250)).to_string(), "35");
-        assert_eq!(scale.x(Moment(u64::MAX)), Px::whole(110));
+    fn coordinates_stay_inside_the_axis() {
+        let scale = Scale::new(Elapsed(400), Px::whole(10), Px::whole(100));
+        assert_eq!(scale.x(Elapsed(0)), Px::whole(10));
+        assert_eq!(scale.x(Elapsed(250)).to_string(), "35");
+        assert_eq!(scale.x(Elapsed(u64::MAX)), Px::whole(110));
         assert_eq!(Px(1234).to_string(), "123.4");
     }
 }

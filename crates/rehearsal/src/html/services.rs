@@ -1,41 +1,40 @@
-//! Availability: takes a report, gives a small drawing per Service: how many endpoints were ready, beside how many there should be. Those that
-//! suffered come first; those that never had too few are only counted when there are many.
+//! Availability: a small chart per Service with ready and desired endpoints over time. Interrupted Services
+//! come first; when there are many, Services that always had enough endpoints are only counted.
 
 use std::fmt::Write as _;
 
 use super::scale::{Px, Scale};
 use super::text::{short, text};
 use super::{many, section as section_of};
-use crate::report::{Moment, Report, Service};
+use crate::report::{Elapsed, Report, Service};
 
-/// So many are drawn.
-const MOST: usize = 96;
-/// Of these, so many that never had too few.
-const MOST_WELL: usize = 12;
-/// A step function is drawn in at most so many steps, each as low as it gets within.
-const MOST_STEPS: u64 = 240;
+/// Maximum number of charts.
+const MAX_CHARTS: usize = 96;
+/// Maximum number of charts of Services that always had enough endpoints.
+const MAX_UNAFFECTED: usize = 12;
+/// Maximum number of steps in a chart; each shows the minimum within its slot.
+const MAX_STEPS: u64 = 240;
 
 const WIDTH: u64 = 240;
 const HEIGHT: u64 = 56;
 
-/// The section.
 pub(super) fn section(report: &Report) -> String {
     if report.services.is_empty() {
         return String::new();
     }
     let end = report.totals.duration;
-    let mut ill: Vec<&Service> = report
+    let mut affected: Vec<&Service> = report
         .services
         .iter()
         .filter(|one| one.fewest < one.desired)
         .collect();
-    ill.sort_by_key(|one| (std::cmp::Reverse(one.interrupted), one.fewest));
-    let well = report.services.iter().filter(|one| one.fewest >= one.desired);
-    let drawn: Vec<&Service> = ill
+    affected.sort_by_key(|one| (std::cmp::Reverse(one.interrupted), one.fewest));
+    let unaffected = report.services.iter().filter(|one| one.fewest >= one.desired);
+    let drawn: Vec<&Service> = affected
         .iter()
         .copied()
-        .chain(well.take(MOST_WELL))
-        .take(MOST)
+        .chain(unaffected.take(MAX_UNAFFECTED))
+        .take(MAX_CHARTS)
         .collect();
     let mut body = String::from("<div class=\"multiples\">\n");
     for service in &drawn {
@@ -51,43 +50,43 @@ pub(super) fn section(report: &Report) -> String {
         );
     }
     let lead = format!(
-        "Ready endpoints over time, against how many there should be (dashed). Of {}, {} had fewer for a while, {} none.",
+        "Ready endpoints over time; the dashed line is the desired number. Of {}, {} had fewer at some time, {} had none.",
         many(report.services.len(), "service"),
-        ill.len(),
+        affected.len(),
         report.totals.services_interrupted
     );
     section_of("services", "Availability", &lead, &body)
 }
 
-fn figure(service: &Service, end: Moment) -> String {
-    let (class, told) = if service.interrupted.0 > 0 {
-        ("bad", format!("none ready for {}", service.interrupted))
+fn figure(service: &Service, end: Elapsed) -> String {
+    let (class, status) = if service.interrupted.0 > 0 {
+        ("bad", format!("no endpoint for {}", service.interrupted))
     } else if service.fewest < service.desired {
         (
             "warn",
-            format!("{} of {} at worst", service.fewest, service.desired),
+            format!("minimum {} of {}", service.fewest, service.desired),
         )
     } else {
-        ("good", format!("never fewer than {}", service.desired))
+        ("good", format!("always at least {}", service.desired))
     };
     let name = format!("{}/{}", service.namespace, service.name);
     let scale = Scale::new(end, Px::whole(0), Px::whole(WIDTH));
-    let most = service
+    let max = service
         .points
         .iter()
         .map(|point| point.ready)
         .max()
         .unwrap_or_default();
-    let most = most.max(service.desired).max(1);
-    let y = |ready: u32| Px::whole(4).plus(height(most - ready.min(most), most));
+    let max = max.max(service.desired).max(1);
+    let y = |ready: u32| Px::whole(4).plus(height(max - ready.min(max), max));
     format!(
-        "<figure class=\"{class}\"><figcaption><span class=\"name\" title=\"{}\">{}</span><span class=\"told\">{}</span></figcaption>\
+        "<figure class=\"{class}\"><figcaption><span class=\"name\" title=\"{}\">{}</span><span class=\"status\">{}</span></figcaption>\
          <svg role=\"img\" aria-label=\"{}\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" preserveAspectRatio=\"none\">\
          <path class=\"area\" d=\"{}\"/>{}<line class=\"desired\" x1=\"0\" y1=\"{}\" x2=\"{WIDTH}\" y2=\"{}\"/></svg></figure>\n",
         short(&name, 300),
         short(&name, 60),
-        text(&told),
-        text(&told),
+        text(&status),
+        text(&status),
         area(service, &scale, &y),
         gaps(service, &scale, end),
         y(service.desired),
@@ -96,11 +95,11 @@ fn figure(service: &Service, end: Moment) -> String {
 }
 
 fn height(part: u32, whole: u32) -> Px {
-    let room = Px::whole(HEIGHT - 8).0;
-    Px(room * u64::from(part) / u64::from(whole))
+    let full = Px::whole(HEIGHT - 8).0;
+    Px(full * u64::from(part) / u64::from(whole))
 }
 
-/// The numbers as a filled step function.
+/// Renders the faffecteded step function.
 fn area(service: &Service, scale: &Scale, y: &dyn Fn(u32) -> Px) -> String {
     let bottom = Px::whole(HEIGHT - 4);
     let steps = steps(service, scale);
@@ -113,9 +112,9 @@ fn area(service: &Service, scale: &Scale, y: &dyn Fn(u32) -> Px) -> String {
     out
 }
 
-/// Where the number changes: at most one step per slot, as low as it gets within it; what holds at the end of a slot goes on.
+/// Returns at most one step per slot: the minimum within the slot, followed by the value at its end.
 fn steps(service: &Service, scale: &Scale) -> Vec<(Px, u32)> {
-    let slot = Px::whole(WIDTH).0 / MOST_STEPS;
+    let slot = Px::whole(WIDTH).0 / MAX_STEPS;
     let mut out: Vec<(Px, u32)> = Vec::new();
     let mut last = None;
     for point in &service.points {
@@ -143,8 +142,8 @@ fn steps(service: &Service, scale: &Scale) -> Vec<(Px, u32)> {
     out
 }
 
-/// A stripe wherever there was none at all although there should be, wide enough to be seen.
-fn gaps(service: &Service, scale: &Scale, end: Moment) -> String {
+/// Renders a stripe, wide enough to be visible, for every period without a ready endpoint.
+fn gaps(service: &Service, scale: &Scale, end: Elapsed) -> String {
     let mut out = String::new();
     if service.interrupted.0 == 0 {
         return out;
@@ -155,7 +154,7 @@ fn gaps(service: &Service, scale: &Scale, end: Moment) -> String {
         .iter()
         .zip(ends)
         .filter(|(point, _)| point.ready == 0);
-    for (point, end) in stretches.take(MOST_STEPS as usize) {
+    for (point, end) in stretches.take(MAX_STEPS as usize) {
         let x = scale.x(point.at);
         let width = scale.x(end).minus(x).max(Px::whole(3));
         let _ = write!(

@@ -1,29 +1,24 @@
-//! Tables: takes a report, gives findings, and what else a person may look up.
+//! Tables of findings and details.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use super::text::{short, text};
 use super::{many, section};
-use crate::report::{Moment, Report, Severity, SpanResult};
+use crate::report::{Elapsed, Report, Severity, SpanResult};
 
-/// No table has more rows.
-const MOST_ROWS: usize = 1_000;
+/// Maximum number of rows of a table.
+const MAX_ROWS: usize = 1_000;
 
-/// What is wrong, worst first.
+/// Renders the findings, most severe first.
 pub(super) fn findings(report: &Report) -> String {
     if report.findings.is_empty() {
-        return section(
-            "findings",
-            "Findings",
-            "Nothing stands in the way of this upgrade.",
-            "",
-        );
+        return section("findings", "Findings", "No problems found.", "");
     }
     let mut body = String::from(
-        "<div class=\"scroll\"><table class=\"findings\"><thead><tr><th>Severity</th><th>Subject</th><th>What</th><th>What to do</th></tr></thead><tbody>\n",
+        "<div class=\"scroll\"><table class=\"findings\"><thead><tr><th>Severity</th><th>Object</th><th>Problem</th><th>Fix</th></tr></thead><tbody>\n",
     );
-    for finding in report.findings.iter().take(MOST_ROWS) {
+    for finding in report.findings.iter().take(MAX_ROWS) {
         let (class, mark, word) = match finding.severity {
             Severity::Error => ("bad", "×", "Error"),
             Severity::Warning => ("warn", "!", "Warning"),
@@ -38,7 +33,7 @@ pub(super) fn findings(report: &Report) -> String {
         );
     }
     body.push_str("</tbody></table></div>\n");
-    body.push_str(&left_out(report.findings.len()));
+    body.push_str(&omitted(report.findings.len()));
     let count = |severity| {
         report
             .findings
@@ -55,20 +50,20 @@ pub(super) fn findings(report: &Report) -> String {
     section("findings", "Findings", &lead, &body)
 }
 
-/// What is told when a table has more rows than are drawn.
-fn left_out(count: usize) -> String {
-    match count.saturating_sub(MOST_ROWS) {
+/// Renders the number of omitted rows.
+fn omitted(count: usize) -> String {
+    match count.saturating_sub(MAX_ROWS) {
         0 => String::new(),
         more => format!("<p class=\"lead\">{more} more are in the JSON output.</p>\n"),
     }
 }
 
-/// Everything else, folded.
+/// Renders the details as expandable tables.
 pub(super) fn rest(report: &Report) -> String {
     let mut body = String::new();
     body.push_str(&fold(
         "Workloads by namespace",
-        &["Namespace", "Workloads", "Moved", "Failed", "Begins", "Ends"],
+        &["Namespace", "Workloads", "Migrated", "Failed", "Start", "End"],
         &by_namespace(report),
     ));
     let rows: Vec<_> = report
@@ -81,7 +76,7 @@ pub(super) fn rest(report: &Report) -> String {
             ]
         })
         .collect();
-    body.push_str(&fold("Left alone", &["Workload", "Reason"], &rows));
+    body.push_str(&fold("Skipped workloads", &["Workload", "Reason"], &rows));
     let rows: Vec<_> = report
         .namespaces
         .iter()
@@ -95,7 +90,7 @@ pub(super) fn rest(report: &Report) -> String {
         })
         .collect();
     body.push_str(&fold(
-        "Relabelled namespaces",
+        "RelabelledNamespace namespaces",
         &["Namespace", "From", "To", "At"],
         &rows,
     ));
@@ -110,26 +105,18 @@ pub(super) fn rest(report: &Report) -> String {
             ]
         })
         .collect();
-    body.push_str(&fold("Removed", &["Kind", "Object", "At"], &rows));
+    body.push_str(&fold("Pruned objects", &["Kind", "Object", "At"], &rows));
     let rows: Vec<_> = report
         .writes
         .iter()
         .map(|one| vec![one.verb.clone(), one.kind.clone(), one.count.to_string()])
         .collect();
-    body.push_str(&fold(
-        "Writes of the operator",
-        &["Verb", "Kind", "How often"],
-        &rows,
-    ));
-    body.push_str(&fold(
-        "What it was rehearsed on",
-        &["What", "How much"],
-        &input(report),
-    ));
+    body.push_str(&fold("Operator writes", &["Verb", "Kind", "Count"], &rows));
+    body.push_str(&fold("Input", &["Kind", "Count"], &input(report)));
     section("details", "Details", "", &body)
 }
 
-/// An object's name with its namespace, if it has one.
+/// Returns an object's name with its namespace, if it has one.
 pub(super) fn qualified(namespace: &str, name: &str) -> String {
     if namespace.is_empty() {
         name.to_owned()
@@ -149,14 +136,14 @@ fn input(report: &Report) -> Vec<Vec<String>> {
         input
             .missing
             .iter()
-            .map(|kind| vec![kind.clone(), "not there".to_owned()]),
+            .map(|kind| vec![kind.clone(), "missing".to_owned()]),
     );
     rows.push(vec![
-        "readiness observed".to_owned(),
+        "observed readiness".to_owned(),
         many(input.observed_readiness, "workload"),
     ]);
     rows.push(vec![
-        "readiness otherwise".to_owned(),
+        "default readiness".to_owned(),
         input.default_readiness.to_string(),
     ]);
     rows
@@ -167,8 +154,8 @@ struct Sums {
     workloads: usize,
     moved: usize,
     failed: usize,
-    start: Option<Moment>,
-    end: Moment,
+    start: Option<Elapsed>,
+    end: Elapsed,
 }
 
 fn by_namespace(report: &Report) -> Vec<Vec<String>> {
@@ -206,17 +193,13 @@ fn fold(title: &str, head: &[&str], rows: &[Vec<String>]) -> String {
         let _ = write!(out, "<th>{cell}</th>");
     }
     out.push_str("</tr></thead><tbody>\n");
-    for row in rows.iter().take(MOST_ROWS) {
+    for row in rows.iter().take(MAX_ROWS) {
         out.push_str("<tr>");
         for cell in row {
             let _ = write!(out, "<td>{}</td>", short(cell, 300));
         }
         out.push_str("</tr>\n");
     }
-    let _ = write!(
-        out,
-        "</tbody></table></div>\n{}</details>\n",
-        left_out(rows.len())
-    );
+    let _ = write!(out, "</tbody></table></div>\n{}</details>\n", omitted(rows.len()));
     out
 }

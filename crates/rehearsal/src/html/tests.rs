@@ -1,14 +1,14 @@
-//! Pages that hold what they should, and nothing a report could smuggle in.
+//! Structure, escaping and size of pages.
 
 use serde_json::Value;
 
 use super::page;
-use crate::report::{Moment, Report, Service, Span, SpanResult};
+use crate::report::{Elapsed, Report, Service, SpanResult, WorkloadSpan};
 
-/// Tags that have no end.
+/// Elements without an end tag.
 const VOID: [&str; 2] = ["meta", "!doctype"];
 
-/// Every tag of a page in order; fails unless each begins and ends where it should.
+/// Returns all start tags in order; fails unless tags are balanced.
 fn tags(page: &str) -> Vec<String> {
     let (mut open, mut all) = (Vec::<String>::new(), Vec::new());
     let after_style = page.split_once("<style>").unwrap();
@@ -40,12 +40,12 @@ fn count(page: &str, what: &str) -> usize {
     page.matches(what).count()
 }
 
-/// Puts a text into every text of a report.
+/// Prepends a text to every string of a report.
 fn poison(value: &mut Value, with: &str, at: &str) {
-    // Words of enumerations are no texts.
+    // Enum values are not free text.
     const WORDS: [&str; 6] = ["method", "outcome", "severity", "result", "change", "kind"];
     match value {
-        // In front: an end of line at the end stays one.
+        // In front, because a trailing newline must stay at the end.
         Value::String(text) => text.insert_str(0, with),
         Value::Array(all) => all.iter_mut().for_each(|one| poison(one, with, at)),
         Value::Object(all) => {
@@ -76,15 +76,15 @@ fn a_bar_per_workload_and_phase() {
     for text in [
         "shop/slow",
         "not ready 5m0s after its restart",
-        "none ready for 4.5s",
-        "Something fails",
+        "no endpoint for 4.5s",
+        "Completes with errors",
     ] {
         assert!(page.contains(text), "{text}");
     }
 }
 
 #[test]
-fn it_loads_nothing_and_runs_nothing() {
+fn the_page_has_no_scripts_and_no_external_resources() {
     let page = page(&Report::sample());
     let tags = tags(&page);
     for forbidden in [
@@ -145,7 +145,7 @@ fn a_name_is_never_markup() {
 }
 
 #[test]
-fn the_same_report_gives_the_same_page() {
+fn the_same_report_produces_the_same_page() {
     assert_eq!(page(&Report::sample()), page(&Report::sample()));
     tags(&page(&Report::default()));
 }
@@ -153,14 +153,14 @@ fn the_same_report_gives_the_same_page() {
 fn large(count: u32, batch: u32) -> Report {
     let mut report = Report::sample();
     report.workloads = (0..count)
-        .map(|number| Span {
+        .map(|number| WorkloadSpan {
             namespace: format!("namespace-{:03}", number % 1_000),
             name: format!("workload-{number:05}"),
             kind: "Deployment".into(),
             batch: number / batch + 1,
             replicas: 3,
-            start: Moment::seconds(u64::from(number / batch) * 40),
-            end: Moment::seconds(u64::from(number / batch) * 40 + 10),
+            start: Elapsed::from_secs(u64::from(number / batch) * 40),
+            end: Elapsed::from_secs(u64::from(number / batch) * 40 + 10),
             result: if number % 999 == 998 {
                 SpanResult::Failed
             } else {
@@ -173,27 +173,27 @@ fn large(count: u32, batch: u32) -> Report {
         .collect();
     let service = report.services.first().unwrap().clone();
     report.services = vec![service; count as usize];
-    report.totals.duration = Moment::seconds(u64::from(count / batch) * 40);
+    report.totals.duration = Elapsed::from_secs(u64::from(count / batch) * 40);
     report
 }
 
 #[test]
-fn many_workloads_are_drawn_as_stretches_with_folds() {
+fn many_workloads_are_grouped() {
     for (count, batch) in [(10_000, 10), (10_000, 1), (10_000, 10_000), (301, 1)] {
         let report = large(count, batch);
         let page = page(&report);
         tags(&page);
-        let folds = self::count(&page, "<details class=\"stretch\">");
+        let folds = self::count(&page, "<details class=\"group\">");
         assert!((30..=60).contains(&folds), "{folds} of {count} by {batch}");
         let failed = report
             .workloads
             .iter()
             .filter(|span| span.result == SpanResult::Failed)
             .count();
-        let stretches = self::count(&page, "<title>Batch");
+        let groups = self::count(&page, "<title>Batch");
         let bars = self::count(&page, "<title>Deployment namespace-");
         assert_eq!(
-            (bars, stretches),
+            (bars, groups),
             (count as usize, folds),
             "{count} by {batch}, {failed} failed"
         );
@@ -235,18 +235,18 @@ fn service(points: &[(u64, u32)], interrupted: u64) -> Service {
         points: points
             .iter()
             .map(|(at, ready)| crate::report::Point {
-                at: Moment(*at),
+                at: Elapsed(*at),
                 ready: *ready,
             })
             .collect(),
-        interrupted: Moment(interrupted),
+        interrupted: Elapsed(interrupted),
     }
 }
 
 #[test]
-fn a_short_dip_is_seen() {
+fn a_short_interruption_is_visible() {
     let mut report = Report::sample();
-    report.totals.duration = Moment::seconds(100_000);
+    report.totals.duration = Elapsed::from_secs(100_000);
     report.services = vec![service(&[(0, 2), (50_000_000, 0), (50_000_200, 2)], 200)];
     let page = page(&report);
     assert!(

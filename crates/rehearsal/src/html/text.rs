@@ -1,54 +1,57 @@
-//! Text that may stand anywhere in a page: takes any text, gives it with nothing in it that a browser would take for markup, and nothing that
+//! Escapes text for HTML: removes markup and characters that change the reading order.
 //! would make it read in another order.
 
 use std::fmt;
 
-/// No text is longer than this; what follows is counted.
-const LONGEST: usize = 2_000;
+/// Maximum number of characters of a text.
+const MAX_CHARS: usize = 2_000;
 
-/// Text to be written with `{}`, between tags or inside a quoted attribute.
+/// Escapes text for use between tags or inside a quoted attribute.
 pub(super) fn text(from: &str) -> Text<'_> {
-    Text { from, most: LONGEST }
+    Text {
+        from,
+        max_chars: MAX_CHARS,
+    }
 }
 
-/// The same, cut to so many characters.
-pub(super) fn short(from: &str, most: usize) -> Text<'_> {
-    Text { from, most }
+/// Escapes text and truncates it to a number of characters.
+pub(super) fn short(from: &str, max_chars: usize) -> Text<'_> {
+    Text { from, max_chars }
 }
 
-/// Harmless text.
+/// Escaped text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Text<'a> {
     from: &'a str,
-    most: usize,
+    max_chars: usize,
 }
 
 impl Text<'_> {
-    /// How many characters are shown.
+    /// Returns the number of visible characters.
     pub(super) fn width(&self) -> usize {
-        self.from.chars().take(self.most).count()
+        self.from.chars().take(self.max_chars).count()
     }
 }
 
 impl fmt::Display for Text<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let mut letters = self.from.chars();
-        let room = match self.from.chars().nth(self.most) {
-            Some(_) => self.most.saturating_sub(1),
-            None => self.most,
+        let mut characters = self.from.chars();
+        let visible = match self.from.chars().nth(self.max_chars) {
+            Some(_) => self.max_chars.saturating_sub(1),
+            None => self.max_chars,
         };
-        for letter in letters.by_ref().take(room) {
-            write_letter(f, letter)?;
+        for character in characters.by_ref().take(visible) {
+            write_character(f, character)?;
         }
-        if letters.next().is_some() {
+        if characters.next().is_some() {
             f.write_str("…")?;
         }
         Ok(())
     }
 }
 
-fn write_letter(f: &mut fmt::Formatter<'_>, letter: char) -> fmt::Result {
-    match letter {
+fn write_character(f: &mut fmt::Formatter<'_>, character: char) -> fmt::Result {
+    match character {
         '&' => f.write_str("&amp;"),
         '<' => f.write_str("&lt;"),
         '>' => f.write_str("&gt;"),
@@ -56,14 +59,15 @@ fn write_letter(f: &mut fmt::Formatter<'_>, letter: char) -> fmt::Result {
         '\'' => f.write_str("&#39;"),
         '\n' => f.write_str("\n"),
         '\t' => f.write_str(" "),
-        other if other.is_control() || is_turning(other) => f.write_str("\u{fffd}"),
+        other if other.is_control() || is_invisible(other) => f.write_str("\u{fffd}"),
         other => fmt::Write::write_char(f, other),
     }
 }
 
-/// Letters that are not seen and change how others are read: directions, joiners, marks of order; and what is no letter at all.
-fn is_turning(letter: char) -> bool {
-    matches!(letter,
+/// Reports whether a character is invisible and changes how others are read (direction marks, joiners), or is
+/// not a character at all.
+fn is_invisible(character: char) -> bool {
+    matches!(character,
         '\u{061c}' | '\u{200b}'..='\u{200f}' | '\u{2028}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}'
         | '\u{fff0}'..='\u{fffb}' | '\u{fffe}' | '\u{ffff}' | '\u{e0000}'..='\u{e007f}')
 }
@@ -73,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn nothing_is_markup() {
+    fn markup_is_escaped() {
         assert_eq!(
             text("<b a='\"'>&").to_string(),
             "&lt;b a=&#39;&quot;&#39;&gt;&amp;"
@@ -85,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_too_long_is_cut_and_says_so() {
+    fn long_text_is_truncated_with_an_ellipsis() {
         assert_eq!(short("gemütlich", 9).to_string(), "gemütlich");
         assert_eq!(short("gemütlich", 5).to_string(), "gemü…");
         assert_eq!(short("gemütlich", 5).width(), 5);

@@ -1,24 +1,29 @@
-//! Which kinds a rehearsal reads: a table.
+//! Table of the kinds that a rehearsal reads.
 
 use serde_json::Value;
 
 use super::{at, text};
 
-/// One kind.
+/// A kind that a rehearsal reads.
 #[derive(Clone, Copy, Debug)]
-pub struct Wanted {
-    /// Its group and version as in objects.
+pub struct InputKind {
+    /// `apiVersion` of its objects.
     pub api_version: &'static str,
-    /// Its name.
+    /// `kind` of its objects.
     pub kind: &'static str,
-    /// Its plural in paths.
+    /// Plural in paths.
     pub plural: &'static str,
-    /// Whether every cluster with a mesh has some.
+    /// Whether every cluster with a mesh has objects of this kind.
     pub expected: bool,
 }
 
-const fn kind(api_version: &'static str, kind: &'static str, plural: &'static str, expected: bool) -> Wanted {
-    Wanted {
+const fn kind(
+    api_version: &'static str,
+    kind: &'static str,
+    plural: &'static str,
+    expected: bool,
+) -> InputKind {
+    InputKind {
         api_version,
         kind,
         plural,
@@ -26,11 +31,10 @@ const fn kind(api_version: &'static str, kind: &'static str, plural: &'static st
     }
 }
 
-/// Webhook configurations that change pods.
 pub(super) const WEBHOOKS: &str = "MutatingWebhookConfiguration";
 
-/// Everything that is read, in the order it is put into the embedded cluster.
-pub const KINDS: [Wanted; 15] = [
+/// Kinds in the order in which they are loaded into the embedded cluster.
+pub const KINDS: [InputKind; 15] = [
     kind("v1", "Namespace", "namespaces", true),
     kind("sailoperator.io/v1", "Istio", "istios", true),
     kind("sailoperator.io/v1", "IstioRevision", "istiorevisions", true),
@@ -58,7 +62,7 @@ pub const KINDS: [Wanted; 15] = [
     ),
 ];
 
-/// Where an object's kind stands in the table.
+/// Returns the index of an object's kind in the table.
 pub(super) fn rank(object: &Value) -> Option<usize> {
     let (version, name) = (text(object, "/apiVersion"), text(object, "/kind"));
     KINDS
@@ -66,8 +70,8 @@ pub(super) fn rank(object: &Value) -> Option<usize> {
         .position(|kind| kind.kind == name && kind.api_version == version)
 }
 
-/// Whether an object plays a part: of webhooks only the injectors', of `ConfigMaps` only Istio's.
-pub(super) fn is_played(object: &Value) -> bool {
+/// Reports whether an object affects the rehearsal: of webhooks only injectors, of `ConfigMaps` only Istio's.
+pub(super) fn is_relevant(object: &Value) -> bool {
     match text(object, "/kind") {
         WEBHOOKS => is_injector(object),
         "ConfigMap" => {

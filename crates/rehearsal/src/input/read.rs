@@ -1,4 +1,4 @@
-//! A cluster, read once: takes a client, lists what [`KINDS`](super::KINDS) names page by page, writes nothing.
+//! Reads a cluster: lists [`KINDS`](super::KINDS) page by page.
 
 use http::Request;
 use jiff::Timestamp;
@@ -6,11 +6,11 @@ use kube::Client;
 use serde::Deserialize;
 use serde_json::Value;
 
-use super::{Input, KINDS, Wanted, trim};
+use super::{Input, InputKind, KINDS, trim};
 use crate::error::RehearsalError;
 
-/// Enough for few calls, little enough for small answers.
-const PAGE: usize = 500;
+/// Page size of list requests: a compromise between the number of requests and the size of a response.
+const PAGE_SIZE: usize = 500;
 
 #[derive(Deserialize)]
 struct Page {
@@ -26,7 +26,8 @@ struct Metadata {
     next: String,
 }
 
-/// Everything a rehearsal needs of a cluster. What may not be listed is missing, and told; without Istios there is no rehearsal.
+/// Reads the objects that a rehearsal needs. Kinds that cannot be listed are reported as missing; without
+/// permission to list Istios there is no rehearsal.
 pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Result<Input, RehearsalError> {
     let (mut objects, mut missing) = (Vec::new(), Vec::new());
     for kind in &KINDS {
@@ -34,7 +35,7 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
             Ok(items) => objects.extend(items),
             Err(message) if kind.kind == "Istio" => {
                 return Err(RehearsalError::Cluster {
-                    what: kind.plural,
+                    plural: kind.plural,
                     message,
                 });
             }
@@ -49,7 +50,7 @@ pub async fn read_cluster(client: &Client, source: String, now: Timestamp) -> Re
     })
 }
 
-async fn list(client: &Client, kind: &Wanted) -> Result<Vec<Value>, String> {
+async fn list(client: &Client, kind: &InputKind) -> Result<Vec<Value>, String> {
     let root = if kind.api_version.contains('/') {
         "/apis"
     } else {
@@ -58,15 +59,15 @@ async fn list(client: &Client, kind: &Wanted) -> Result<Vec<Value>, String> {
     let path = format!("{root}/{}/{}", kind.api_version, kind.plural);
     let (mut items, mut next) = (Vec::new(), String::new());
     loop {
-        let and = if next.is_empty() {
+        let token = if next.is_empty() {
             String::new()
         } else {
             format!("&continue={next}")
         };
-        let request = Request::get(format!("{path}?limit={PAGE}{and}")).body(Vec::new());
+        let request = Request::get(format!("{path}?limit={PAGE_SIZE}{token}")).body(Vec::new());
         let request = request.map_err(|error| error.to_string())?;
-        let page: Page = client.request(request).await.map_err(|error| told(&error))?;
-        items.extend(page.items.into_iter().flatten().map(|item| named(item, kind)));
+        let page: Page = client.request(request).await.map_err(|error| message(&error))?;
+        items.extend(page.items.into_iter().flatten().map(|item| with_type(item, kind)));
         next = page.metadata.next;
         if next.is_empty() {
             return Ok(items);
@@ -74,15 +75,15 @@ async fn list(client: &Client, kind: &Wanted) -> Result<Vec<Value>, String> {
     }
 }
 
-fn told(error: &kube::Error) -> String {
+fn message(error: &kube::Error) -> String {
     match error {
         kube::Error::Api(status) => status.message.clone(),
         other => other.to_string(),
     }
 }
 
-/// Items of a list do not say what they are.
-fn named(mut item: Value, kind: &Wanted) -> Value {
+/// Adds kind and `apiVersion`, which items of a list lack.
+fn with_type(mut item: Value, kind: &InputKind) -> Value {
     if let Value::Object(fields) = &mut item {
         fields.insert("apiVersion".into(), kind.api_version.into());
         fields.insert("kind".into(), kind.kind.into());

@@ -1,4 +1,4 @@
-//! What is kept, what is refused, and in which words.
+//! Which objects are kept, which are rejected, and with which messages.
 
 use serde_json::{Value, json};
 
@@ -8,8 +8,8 @@ fn object(kind: &str, version: &str, namespace: &str, name: &str) -> Value {
     json!({"apiVersion": version, "kind": kind, "metadata": {"name": name, "namespace": namespace}})
 }
 
-fn refusal(object: Value) -> String {
-    Input::of_objects("x".into(), vec![object])
+fn rejection(object: Value) -> String {
+    Input::from_objects("x".into(), vec![object])
         .unwrap_err()
         .to_string()
 }
@@ -26,7 +26,7 @@ fn only_known_kinds_are_kept_each_once_and_in_order() {
         object("ConfigMap", "v1", "a", "settings"),
         object("ConfigMap", "v1", "a", "istio-sidecar-injector"),
     ];
-    let input = Input::of_objects("x".into(), objects).unwrap();
+    let input = Input::from_objects("x".into(), objects).unwrap();
     let shown: Vec<String> = input
         .objects
         .iter()
@@ -64,7 +64,7 @@ fn only_known_kinds_are_kept_each_once_and_in_order() {
 }
 
 #[test]
-fn webhooks_of_others_are_named_and_not_played() {
+fn webhooks_of_other_vendors_are_listed_and_not_simulated() {
     let hook = |name: &str, service: &str, path: &str| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration",
             "metadata": {"name": name}, "webhooks": [{"clientConfig": {"service": {"name": service, "path": path}}}]})
@@ -73,68 +73,65 @@ fn webhooks_of_others_are_named_and_not_played() {
         hook("policy", "kyverno", "/mutate"),
         hook("injector", "istiod-a", "/inject"),
     ];
-    let input = Input::of_objects("x".into(), objects).unwrap();
+    let input = Input::from_objects("x".into(), objects).unwrap();
     assert_eq!(input.foreign_webhooks, ["policy"]);
     assert_eq!(input.objects.len(), 1);
 }
 
 #[test]
-fn what_no_cluster_holds_is_refused() {
-    let begin = "object 1 of the input is no object of a cluster: ";
-    let check = |object: Value, why: &str| assert_eq!(refusal(object), format!("{begin}{why}"));
-    check(json!([]), "it is no map");
-    check(json!({"kind": "Pod"}), "it has no kind or no apiVersion");
+fn objects_that_no_cluster_holds_are_rejected() {
+    let begin = "invalid object 1 in the input: ";
+    let check = |object: Value, why: &str| assert_eq!(rejection(object), format!("{begin}{why}"));
+    check(json!([]), "not a map");
+    check(json!({"kind": "Pod"}), "kind or apiVersion is missing");
     check(
         json!({"apiVersion": "v1", "kind": "Pod", "metadata": []}),
-        "a Pod without a name",
+        "Pod without a name",
     );
     check(
         object("Pod", "v1", "a", "../../x"),
-        "the name of a Pod is none: \"../../x\"",
+        "invalid name of Pod: \"../../x\"",
     );
-    check(
-        object("Pod", "v1", "a/b", "p"),
-        "the namespace of Pod \"p\" is none",
-    );
+    check(object("Pod", "v1", "a/b", "p"), "invalid namespace of Pod \"p\"");
     let long = "x".repeat(300);
     check(
         object("Pod", "v1", "a", &long),
-        &format!("the name of a Pod is none: {:?}", "x".repeat(60)),
+        &format!("invalid name of Pod: {:?}", "x".repeat(60)),
     );
 }
 
 #[test]
-fn workloads_that_no_server_accepts_are_refused() {
-    let begin = "object 1 of the input is no object of a cluster: ";
+fn workloads_that_no_server_accepts_are_rejected() {
+    let begin = "invalid object 1 in the input: ";
     let deployment = |replicas: Value, app: &str| {
         json!({"apiVersion": "apps/v1", "kind": "Deployment", "metadata": {"name": "web", "namespace": "a"}, "spec": {
             "replicas": replicas, "selector": {"matchLabels": {"app": "web"}}, "template": {"metadata": {"labels": {"app": app}}}}})
     };
-    let check = |object: Value, why: &str| assert_eq!(refusal(object), format!("{begin}{why}"));
+    let check = |object: Value, why: &str| assert_eq!(rejection(object), format!("{begin}{why}"));
     check(
         deployment(json!(1), "other"),
-        "Deployment \"web\" does not select the pods of its own template",
+        "Deployment \"web\" does not select the pods of its template",
     );
     for strange in [json!(-1), json!("many"), json!(0.5)] {
         check(
             deployment(strange, "web"),
-            "the replicas of Deployment \"web\" are no number of pods",
+            "invalid replicas of Deployment \"web\"",
         );
     }
     check(
         deployment(json!(2_147_483_647), "web"),
-        "with it there are more than 500000 pods",
+        "more than 500000 pods in total",
     );
-    assert!(Input::of_objects("x".into(), vec![deployment(Value::Null, "web")]).is_ok());
+    assert!(Input::from_objects("x".into(), vec![deployment(Value::Null, "web")]).is_ok());
 }
 
 #[test]
-fn the_youngest_moment_is_when_it_was_taken() {
+fn the_latest_timestamp_is_the_time_of_capture() {
     let mut pod = object("Pod", "v1", "a", "p");
     pod["metadata"]["creationTimestamp"] = json!("2026-11-15T10:00:00Z");
     pod["status"] =
         json!({"conditions": [{"lastTransitionTime": "2026-11-15T10:00:07Z"}, {"lastTransitionTime": "?"}]});
-    let input = Input::of_objects("x".into(), vec![pod]).unwrap();
+    let input = Input::from_objects("x".into(), vec![pod]).unwrap();
     assert_eq!(
         input.taken.map(|taken| taken.to_string()).as_deref(),
         Some("2026-11-15T10:00:07Z")

@@ -1,10 +1,10 @@
-//! What a rehearsal has no use for: takes an object, takes it away. A cluster's pods are most of its text, and how they are made is told by their
-//! workloads' templates; of a pod itself it matters where it is, who made it, and how it is.
+//! Removes fields that a rehearsal does not read. Pods are most of a snapshot's size, and their definition is
+//! in the workload's template; of a pod only its location, owner and status matter.
 
 use serde_json::{Map, Value};
 
-/// What a pod's containers are played without.
-const OF_CONTAINERS: [&str; 13] = [
+/// Fields removed from containers.
+const UNUSED_CONTAINER_FIELDS: [&str; 13] = [
     "args",
     "command",
     "env",
@@ -20,8 +20,8 @@ const OF_CONTAINERS: [&str; 13] = [
     "volumeMounts",
 ];
 
-/// What a pod is played without.
-const OF_PODS: [&str; 5] = [
+/// Fields removed from pod specs.
+const UNUSED_POD_FIELDS: [&str; 5] = [
     "affinity",
     "ephemeralContainers",
     "initContainers",
@@ -29,15 +29,15 @@ const OF_PODS: [&str; 5] = [
     "topologySpreadConstraints",
 ];
 
-/// What its status is read without.
-const OF_STATUSES: [&str; 4] = [
+/// Fields removed from pod statuses.
+const UNUSED_STATUS_FIELDS: [&str; 4] = [
     "ephemeralContainerStatuses",
     "hostIPs",
     "initContainerStatuses",
     "podIPs",
 ];
 
-/// Takes away what no rehearsal looks at.
+/// Removes fields that no rehearsal reads.
 pub(super) fn trim(object: &mut Value) {
     if let Some(metadata) = fields(object, "metadata") {
         metadata.remove("managedFields");
@@ -49,14 +49,14 @@ pub(super) fn trim(object: &mut Value) {
 
 fn trim_pod(pod: &mut Value) {
     if let Some(spec) = fields(pod, "spec") {
-        drop_all(spec, &OF_PODS);
+        drop_all(spec, &UNUSED_POD_FIELDS);
         let containers = spec.get_mut("containers").and_then(Value::as_array_mut);
         for container in containers.into_iter().flatten().filter_map(Value::as_object_mut) {
-            drop_all(container, &OF_CONTAINERS);
+            drop_all(container, &UNUSED_CONTAINER_FIELDS);
         }
     }
     if let Some(status) = fields(pod, "status") {
-        drop_all(status, &OF_STATUSES);
+        drop_all(status, &UNUSED_STATUS_FIELDS);
         let statuses = status.get_mut("containerStatuses").and_then(Value::as_array_mut);
         for status in statuses.into_iter().flatten().filter_map(Value::as_object_mut) {
             status.retain(|key, _| matches!(key.as_str(), "name" | "ready" | "restartCount"));
@@ -86,7 +86,7 @@ mod tests {
     }
 
     #[test]
-    fn of_pods_remains_what_is_played() {
+    fn pods_keep_only_relevant_fields() {
         check(
             json!({"kind": "Pod", "metadata": {"name": "p", "managedFields": [{"manager": "x"}]},
                 "spec": {"nodeName": "n", "tolerations": [{}], "volumes": [{"name": "v"}], "containers": [{"name": "c", "image": "i", "env": []}]},
@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_others_only_who_wrote_which_field_goes() {
+    fn other_kinds_lose_managed_fields_only() {
         let template = json!({"spec": {"containers": [{"name": "c", "env": []}], "tolerations": []}});
         check(
             json!({"kind": "Deployment", "metadata": {"managedFields": []}, "spec": {"template": template}}),

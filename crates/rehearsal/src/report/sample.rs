@@ -1,13 +1,13 @@
-//! A report made by hand: every sort of finding's neighbour, a failure, an interruption and a skip, small enough to read.
+//! A small sample report with a failure, an interruption and a skipped workload.
 
 use super::{
-    Batch, Change, Counted, FORMAT, FieldChange, Finding, FindingKind, Input, Method, Moment, ObjectChange,
-    Outcome, Phase, PhaseKind, Point, Pruned, Relabelled, Report, Service, Severity, Skipped, Span,
-    SpanResult, Totals, Upgrade, Writes,
+    Batch, Change, Elapsed, FORMAT, FieldChange, Finding, FindingKind, Input, KindCount, Method,
+    ObjectChange, Outcome, Phase, PhaseKind, Point, PrunedObject, RelabelledNamespace, Report, Service,
+    Severity, SkippedWorkload, SpanResult, Totals, Upgrade, WorkloadSpan, WriteCount,
 };
 
 impl Report {
-    /// A report made by hand, for those who draw reports.
+    /// Returns a sample report for tests of its presentation.
     #[must_use]
     pub fn sample() -> Self {
         Self {
@@ -20,11 +20,11 @@ impl Report {
             totals: totals(),
             findings: findings(),
             phases: phases(),
-            namespaces: vec![Relabelled {
+            namespaces: vec![RelabelledNamespace {
                 name: "shop".into(),
                 from: "istio.io/rev=default-v1-28-2".into(),
                 to: "istio.io/rev=default-v1-29-1".into(),
-                at: Moment(14_200),
+                at: Elapsed(14_200),
             }],
             batches: vec![
                 batch(1, (14_500, 26_500), 2, 0),
@@ -32,9 +32,9 @@ impl Report {
                 batch(3, (386_500, 399_000), 1, 0),
             ],
             workloads: workloads(),
-            skipped: vec![Skipped {
+            skipped: vec![SkippedWorkload {
                 namespace: "data".into(),
-                name: "ledger".into(),
+                name: "billing".into(),
                 kind: "Deployment".into(),
                 reason: "SkippedByAnnotation".into(),
             }],
@@ -63,12 +63,12 @@ fn upgrade() -> Upgrade {
         to: "v1.29.1".into(),
         from_revision: "default-v1-28-2".into(),
         to_revision: "default-v1-29-1".into(),
-        suppositions: vec!["supposing workloadMigration.strategy Batched: it is not switched on".into()],
+        suppositions: vec!["assuming workloadMigration.strategy Batched, which is not enabled".into()],
     }
 }
 
 fn input() -> Input {
-    let counted = |kind: &str, count| Counted {
+    let counted = |kind: &str, count| KindCount {
         kind: kind.into(),
         count,
     };
@@ -82,14 +82,14 @@ fn input() -> Input {
         ],
         missing: vec!["PodDisruptionBudget".into()],
         observed_readiness: 5,
-        default_readiness: Moment::seconds(10),
+        default_readiness: Elapsed::from_secs(10),
     }
 }
 
 fn totals() -> Totals {
     Totals {
-        duration: Moment(429_200),
-        moving: Moment(384_500),
+        duration: Elapsed(429_200),
+        moving: Elapsed(384_500),
         workloads: 6,
         migrated: 4,
         failed: 1,
@@ -115,29 +115,29 @@ fn findings() -> Vec<Finding> {
             Severity::Error,
             FindingKind::WorkloadFails,
             "Deployment shop/slow",
-            "it is not ready 5m after its restart",
-            "look at its pods, or give it more time: sailoperator.io/readiness-timeout",
+            "not ready 5m after its restart",
+            "check its pods, or extend its timeout with sailoperator.io/readiness-timeout",
         ),
         finding(
             Severity::Error,
             FindingKind::Interruption,
             "Service shop/cart",
-            "no endpoint is ready for 4.5s, from 0m20s on",
-            "let cart keep a pod: maxUnavailable 0, or strategy RollingUpdate",
+            "no ready endpoint for 4.5s, first at 20s",
+            "use strategy RollingUpdate with maxUnavailable 0",
         ),
         finding(
             Severity::Warning,
             FindingKind::Skipped,
-            "Deployment data/ledger",
-            "it is left on default-v1-28-2 (SkippedByAnnotation)",
+            "Deployment data/billing",
+            "stays on default-v1-28-2 (SkippedByAnnotation)",
             "remove the annotation sailoperator.io/skip-migration",
         ),
         finding(
             Severity::Info,
             FindingKind::MissingInput,
             "input",
-            "there are no PodDisruptionBudgets in the snapshot",
-            "kubectl get poddisruptionbudgets -A -o yaml",
+            "the snapshot contains no PodDisruptionBudget",
+            "add the output of kubectl get poddisruptionbudgets -A -o yaml",
         ),
     ]
 }
@@ -145,8 +145,8 @@ fn findings() -> Vec<Finding> {
 fn phases() -> Vec<Phase> {
     let phase = |kind, start, end, detail: &str| Phase {
         kind,
-        start: Moment(start),
-        end: Moment(end),
+        start: Elapsed(start),
+        end: Elapsed(end),
         detail: detail.into(),
     };
     vec![
@@ -168,7 +168,7 @@ fn phases() -> Vec<Phase> {
             PhaseKind::Pruning,
             399_000,
             429_200,
-            "default-v1-28-2 is removed after 30s",
+            "default-v1-28-2 removed after 30s",
         ),
     ]
 }
@@ -176,22 +176,22 @@ fn phases() -> Vec<Phase> {
 fn batch(number: u32, (start, end): (u64, u64), workloads: usize, failed: usize) -> Batch {
     Batch {
         number,
-        start: Moment(start),
-        end: Moment(end),
+        start: Elapsed(start),
+        end: Elapsed(end),
         workloads,
         failed,
     }
 }
 
-fn workloads() -> Vec<Span> {
-    let span = |name: &str, batch, start, end| Span {
+fn workloads() -> Vec<WorkloadSpan> {
+    let span = |name: &str, batch, start, end| WorkloadSpan {
         namespace: if name == "web" { "front" } else { "shop" }.into(),
         name: name.into(),
         kind: "Deployment".into(),
         batch,
         replicas: 3,
-        start: Moment(start),
-        end: Moment(end),
+        start: Elapsed(start),
+        end: Elapsed(end),
         result: SpanResult::Migrated,
         reason: String::new(),
         message: String::new(),
@@ -199,13 +199,13 @@ fn workloads() -> Vec<Span> {
     };
     vec![
         span("web", 1, 14_500, 24_500),
-        Span {
+        WorkloadSpan {
             replicas: 1,
             fewest_ready: 0,
             ..span("cart", 1, 14_600, 26_500)
         },
         span("orders", 2, 56_500, 70_000),
-        Span {
+        WorkloadSpan {
             result: SpanResult::Failed,
             reason: "ReadinessTimeout".into(),
             message: "not ready 5m0s after its restart".into(),
@@ -265,7 +265,7 @@ fn objects() -> Vec<ObjectChange> {
 
 fn services() -> Vec<Service> {
     let point = |at, ready| Point {
-        at: Moment(at),
+        at: Elapsed(at),
         ready,
     };
     vec![
@@ -275,7 +275,7 @@ fn services() -> Vec<Service> {
             desired: 3,
             fewest: 3,
             points: vec![point(0, 3), point(18_000, 4), point(19_000, 3)],
-            interrupted: Moment(0),
+            interrupted: Elapsed(0),
         },
         Service {
             namespace: "shop".into(),
@@ -283,22 +283,22 @@ fn services() -> Vec<Service> {
             desired: 1,
             fewest: 0,
             points: vec![point(0, 1), point(20_000, 0), point(24_500, 1)],
-            interrupted: Moment(4_500),
+            interrupted: Elapsed(4_500),
         },
     ]
 }
 
-fn pruned(kind: &str, namespace: &str, name: &str, at: u64) -> Pruned {
-    Pruned {
+fn pruned(kind: &str, namespace: &str, name: &str, at: u64) -> PrunedObject {
+    PrunedObject {
         kind: kind.into(),
         namespace: namespace.into(),
         name: name.into(),
-        at: Moment(at),
+        at: Elapsed(at),
     }
 }
 
-fn writes(verb: &str, kind: &str, count: usize) -> Writes {
-    Writes {
+fn writes(verb: &str, kind: &str, count: usize) -> WriteCount {
+    WriteCount {
         verb: verb.into(),
         kind: kind.into(),
         count,

@@ -1,16 +1,16 @@
-//! Reports as data: what is written is read back, and names stay.
+//! Serialization and formatting of reports.
 
-use super::{Moment, Report};
+use super::{Elapsed, Report};
 
 #[test]
-fn a_report_survives_json() {
+fn a_report_round_trips_through_json() {
     let report = Report::sample();
     let text = serde_json::to_string(&report).unwrap();
     assert_eq!(serde_json::from_str::<Report>(&text).unwrap(), report);
 }
 
 #[test]
-fn names_are_those_of_json() {
+fn json_keys_are_stable() {
     let value = serde_json::to_value(Report::sample()).unwrap();
     for (at, wanted) in [
         ("/upgrade/toRevision", "\"default-v1-29-1\""),
@@ -29,7 +29,7 @@ fn names_are_those_of_json() {
 }
 
 #[test]
-fn moments_read_well() {
+fn elapsed_times_are_formatted_for_people() {
     for (millis, text) in [
         (0, "0s"),
         (49, "0s"),
@@ -42,6 +42,6 @@ fn moments_read_well() {
         (3_599_999, "1h00m"),
         (7_620_000, "2h07m"),
     ] {
-        assert_eq!(Moment(millis).to_string(), text);
+        assert_eq!(Elapsed(millis).to_string(), text);
     }
 }

@@ -1,4 +1,5 @@
-//! A mesh of 1.28.2 on a stage of its own, with workloads of every sort; its objects are what rehearsals are made from.
+//! A mesh of 1.28.2 on a stage of its own, with workloads of every sort; its objects are what rehearsals are
+//! made from.
 
 #![allow(
     clippy::unwrap_used,
@@ -18,7 +19,7 @@ use mainstay_harness::{ClusterOptions, HarnessError, RunningOperator, SimulatedC
 use mainstay_mesh::Settings;
 use mainstay_operator::Options;
 use mainstay_rehearsal::report::{FindingKind, Report};
-use mainstay_rehearsal::{Input, Wish, rehearse};
+use mainstay_rehearsal::{Input, RehearsalRequest, rehearse};
 use mainstay_sim::snapshot::dump;
 use serde_json::{Value, json};
 
@@ -152,17 +153,17 @@ pub(crate) fn snapshot(istio: &Value, cast: Vec<Value>) -> Vec<Value> {
     })
 }
 
-/// A wish for 1.29.1.
-pub(crate) fn upgrade() -> Wish {
-    Wish {
+/// A request for 1.29.1.
+pub(crate) fn upgrade() -> RehearsalRequest {
+    RehearsalRequest {
         to: Some("v1.29.1".into()),
-        ..Wish::default()
+        ..RehearsalRequest::default()
     }
 }
 
-pub(crate) fn report(objects: &[Value], wish: &Wish) -> Report {
-    let input = Input::of_objects("a test".into(), objects.to_vec()).unwrap();
-    rehearse(&catalog(), &input, wish).unwrap()
+pub(crate) fn report(objects: &[Value], request: &RehearsalRequest) -> Report {
+    let input = Input::from_objects("a test".into(), objects.to_vec()).unwrap();
+    rehearse(&catalog(), &input, request).unwrap()
 }
 
 /// Findings of a kind, as `severity subject: what`.

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use anstyle::Style;
 use mainstay_rehearsal::Report;
 use mainstay_rehearsal::report::{
-    Batch, Change, Finding, Method, Moment, Outcome, PhaseKind, Severity, SpanResult,
+    Batch, Change, Elapsed, Finding, Method, Outcome, PhaseKind, Severity, SpanResult,
 };
 
 use crate::style::{ERROR, FRAME, GOOD, WARNING};
@@ -141,7 +141,7 @@ fn timeline(report: &Report, out: &mut String) {
     out.push_str(&table::lines("  ", &rows));
 }
 
-fn stretch(start: Moment, end: Moment) -> String {
+fn stretch(start: Elapsed, end: Elapsed) -> String {
     format!("{start} – {end}")
 }
 
@@ -223,7 +223,7 @@ fn services(report: &Report, wide: bool, out: &mut String) {
         .filter(|service| wide || service.fewest < service.desired);
     let rows: Vec<Vec<String>> = felt
         .map(|service| {
-            let interrupted = if service.interrupted > Moment(0) {
+            let interrupted = if service.interrupted > Elapsed(0) {
                 format!("none for {}", service.interrupted)
             } else {
                 String::new()
@@ -303,7 +303,7 @@ fn rest(report: &Report, out: &mut String) {
         .collect();
     let _ = writeln!(
         out,
-        "\n{FRAME}Writes{FRAME:#}: {} ({})",
+        "\n{FRAME}WriteCount{FRAME:#}: {} ({})",
         report.totals.writes,
         writes.join(", ")
     );

@@ -1,4 +1,4 @@
-//! Two trees, field by field: takes objects, gives what differs. Lists of named things are compared by name, texts of several lines by line.
+//! Compares two objects field by field: lists of named items by name, multi-line strings by line.
 
 use std::collections::BTreeSet;
 
@@ -7,25 +7,25 @@ use similar::TextDiff;
 
 use crate::report::FieldChange;
 
-/// Deeper than any object of a chart.
-const DEEPEST: usize = 64;
-/// A text this long is shown by its differences only.
-const LONG: usize = 200;
+/// Maximum depth of a comparison; deeper than any object of a chart.
+const MAX_DEPTH: usize = 64;
+/// Length from which a string is shown as a diff.
+const MIN_DIFF_LEN: usize = 200;
 
-/// Labels that only say which chart made an object: every object of another version differs in them.
-const STAMPS: [&str; 2] = ["labels[app.kubernetes.io/version]", "labels[helm.sh/chart]"];
+/// Labels that only name the chart version: they differ between any two versions.
+const VERSION_LABELS: [&str; 2] = ["labels[app.kubernetes.io/version]", "labels[helm.sh/chart]"];
 
-/// What differs, by path; stamps of the version aside.
+/// Returns the changed fields by path, except version labels.
 pub(super) fn differences(old: &Value, new: &Value) -> Vec<FieldChange> {
     let mut found = Vec::new();
-    walk(String::new(), (Some(old), Some(new)), DEEPEST, &mut found);
-    found.retain(|field| !STAMPS.iter().any(|stamp| field.path.ends_with(stamp)));
+    walk(String::new(), (Some(old), Some(new)), MAX_DEPTH, &mut found);
+    found.retain(|field| !VERSION_LABELS.iter().any(|label| field.path.ends_with(label)));
     found
 }
 
-/// An object in which one name stands for another.
+/// Replaces a name throughout an object.
 pub(super) fn renamed(value: Value, from: &str, to: &str) -> Value {
-    rename(value, from, to, DEEPEST)
+    rename(value, from, to, MAX_DEPTH)
 }
 
 fn rename(value: Value, from: &str, to: &str, depth: usize) -> Value {
@@ -92,7 +92,7 @@ fn name_of(item: &Value) -> &str {
     item.get("name").and_then(Value::as_str).unwrap_or_default()
 }
 
-/// Whether every item has a name of its own.
+/// Reports whether every item has a unique name.
 fn is_named(items: &[Value]) -> bool {
     let mut seen = BTreeSet::new();
     items
@@ -102,7 +102,7 @@ fn is_named(items: &[Value]) -> bool {
 
 fn leaf(path: String, old: Option<&Value>, new: Option<&Value>) -> FieldChange {
     if let (Some(Value::String(old)), Some(Value::String(new))) = (old, new)
-        && (old.contains('\n') || new.contains('\n') || old.len().max(new.len()) > LONG)
+        && (old.contains('\n') || new.contains('\n') || old.len().max(new.len()) > MIN_DIFF_LEN)
     {
         let diff = TextDiff::from_lines(old, new);
         return FieldChange {
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn named_things_are_compared_by_name() {
+    fn named_items_are_compared_by_name() {
         let list = |items: &[(&str, i32)]| {
             let items = items
                 .iter()
@@ -180,7 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn a_name_that_stands_for_another_is_no_difference() {
+    fn a_replaced_name_is_no_difference() {
         let old = renamed(json!({"istiod-r1": ["rev=r1"]}), "r1", "r2");
         assert_eq!(old, json!({"istiod-r2": ["rev=r2"]}));
     }

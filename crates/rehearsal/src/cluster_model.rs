@@ -1,4 +1,4 @@
-//! The workloads of an input and what is around them: takes objects, gives who plays which part and how long pods take. No decisions.
+//! Workloads, pods, Services and disruption budgets of an input, with the readiness time of each workload.
 
 mod readiness;
 
@@ -12,54 +12,52 @@ use mainstay_sim::selector::LabelSelector;
 use serde_json::Value;
 
 use crate::input::{Input, at, text};
-use crate::wish::Wish;
-pub(crate) use readiness::Pace;
+use crate::request::RehearsalRequest;
+pub(crate) use readiness::Readiness;
 
-/// Labels as Kubernetes keeps them.
+/// Labels or annotations of an object.
 pub(crate) type Labels = BTreeMap<String, String>;
 
-/// Everybody on the stage.
+/// Parsed state of the input cluster.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Scene {
+pub(crate) struct ClusterModel {
     pub(crate) workloads: BTreeMap<WorkloadKey, Workload>,
     pub(crate) namespaces: BTreeMap<String, Labels>,
     pub(crate) pods: Vec<Pod>,
     pub(crate) services: Vec<Service>,
     pub(crate) budgets: Vec<Budget>,
-    /// How long an istiod takes.
+    /// Readiness time of istiod.
     pub(crate) control_plane: Duration,
     pub(crate) default_readiness: Duration,
 }
 
-/// A workload.
 #[derive(Clone, Debug)]
 pub(crate) struct Workload {
     pub(crate) replicas: u32,
     pub(crate) labels: Labels,
     pub(crate) update: Update,
-    /// How long a pod must have been ready to count.
+    /// `minReadySeconds`.
     pub(crate) min_ready: Duration,
-    pub(crate) pace: Pace,
-    pub(crate) on_host: bool,
+    pub(crate) readiness: Readiness,
+    pub(crate) host_network: bool,
 }
 
-/// How pods are replaced.
+/// Update strategy of a workload.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Update {
-    /// All go, then all come.
+    /// Old pods are stopped before new ones start.
     Recreate,
-    /// Step by step.
+    /// Rolling update of a Deployment.
     Rolling {
-        /// So many more at most.
+        /// `maxSurge` in pods.
         surge: u32,
-        /// So many fewer at most.
+        /// `maxUnavailable` in pods.
         unavailable: u32,
     },
-    /// One after the other, or when somebody deletes them: not a Deployment's way.
+    /// Strategies of StatefulSets and DaemonSets.
     Other,
 }
 
-/// A pod.
 #[derive(Clone, Debug)]
 pub(crate) struct Pod {
     pub(crate) namespace: String,
@@ -68,11 +66,11 @@ pub(crate) struct Pod {
     pub(crate) annotations: Labels,
     pub(crate) workload: Option<WorkloadKey>,
     pub(crate) finished: bool,
-    pub(crate) leaving: bool,
+    pub(crate) terminating: bool,
     pub(crate) ready: bool,
 }
 
-/// A Service that selects pods.
+/// A Service with a selector.
 #[derive(Clone, Debug)]
 pub(crate) struct Service {
     pub(crate) namespace: String,
@@ -80,7 +78,7 @@ pub(crate) struct Service {
     pub(crate) selector: LabelSelector,
 }
 
-/// A disruption budget.
+/// A `PodDisruptionBudget`.
 #[derive(Clone, Debug)]
 pub(crate) struct Budget {
     pub(crate) namespace: String,
@@ -90,41 +88,41 @@ pub(crate) struct Budget {
     pub(crate) max_unavailable: Option<Value>,
 }
 
-impl Scene {
-    /// Everybody in an input, with the readiness that was observed or wished for.
-    pub(crate) fn of(input: &Input, wish: &Wish) -> Self {
-        let mut scene = Self {
-            default_readiness: wish.readiness,
-            control_plane: wish.readiness,
+impl ClusterModel {
+    /// Parses an input and assigns observed or requested readiness times.
+    pub(crate) fn from_input(input: &Input, request: &RehearsalRequest) -> Self {
+        let mut model = Self {
+            default_readiness: request.readiness,
+            control_plane: request.readiness,
             ..Self::default()
         };
         let mut observed = readiness::Observed::new(input.taken);
         for object in input.of_kind("Namespace") {
             let name = text(object, "/metadata/name").to_owned();
-            scene.namespaces.insert(name, labels(object, "/metadata/labels"));
+            model.namespaces.insert(name, labels(object, "/metadata/labels"));
         }
         for kind in WorkloadKind::ALL {
             let workloads = input.of_kind(kind.name());
-            scene
+            model
                 .workloads
                 .extend(workloads.map(|object| workload(kind, object)));
         }
         for object in input.of_kind("Pod") {
             let pod = pod(object);
-            observed.see(&pod, object);
-            scene.pods.push(pod);
+            observed.record(&pod, object);
+            model.pods.push(pod);
         }
-        scene.services = input.of_kind("Service").filter_map(service).collect();
-        scene.budgets = input.of_kind("PodDisruptionBudget").map(budget).collect();
-        observed.settle(&mut scene, wish);
-        scene
+        model.services = input.of_kind("Service").filter_map(service).collect();
+        model.budgets = input.of_kind("PodDisruptionBudget").map(budget).collect();
+        observed.assign(&mut model, request);
+        model
     }
 
-    /// How long the pods that are there now take to be what they are: those of a workload with a ready pod, or with none at all, are ready
-    /// at once, the others never.
-    pub(crate) fn present(&self) -> BTreeMap<WorkloadKey, Option<Duration>> {
+    /// Returns the readiness time of the existing pods: zero for workloads with a ready pod or without pods,
+    /// never for the others.
+    pub(crate) fn current_readiness(&self) -> BTreeMap<WorkloadKey, Option<Duration>> {
         let mut present = BTreeMap::new();
-        for pod in self.pods.iter().filter(|pod| !pod.finished && !pod.leaving) {
+        for pod in self.pods.iter().filter(|pod| !pod.finished && !pod.terminating) {
             if let Some(key) = &pod.workload {
                 let ready = present.entry(key.clone()).or_insert(None);
                 *ready = ready.or(pod.ready.then_some(Duration::ZERO));
@@ -136,8 +134,9 @@ impl Scene {
         present
     }
 
-    /// Workloads that want pods and have none in the input: theirs are made when the present control plane is there to inject them.
-    pub(crate) fn absent(&self) -> BTreeSet<&WorkloadKey> {
+    /// Returns workloads that have replicas but no pod in the input. Their pods are created when the current
+    /// control plane can inject them.
+    pub(crate) fn workloads_without_pods(&self) -> BTreeSet<&WorkloadKey> {
         let there: BTreeSet<&WorkloadKey> =
             self.pods.iter().filter_map(|pod| pod.workload.as_ref()).collect();
         let wanting = self
@@ -150,7 +149,7 @@ impl Scene {
             .collect()
     }
 
-    /// The workloads of a namespace.
+    /// Returns the workloads of a namespace.
     pub(crate) fn workloads_in<'a>(
         &'a self,
         namespace: &str,
@@ -162,18 +161,18 @@ impl Scene {
             .take_while(move |(key, _)| key.namespace() == namespace)
     }
 
-    /// The workloads of a namespace whose pods a selector means.
+    /// Returns the workloads of a namespace whose pods match a selector.
     pub(crate) fn selected<'a>(
         &'a self,
         namespace: &str,
         selector: &'a LabelSelector,
     ) -> impl Iterator<Item = (&'a WorkloadKey, &'a Workload)> {
         self.workloads_in(namespace)
-            .filter(move |(_, workload)| means(selector, &workload.labels))
+            .filter(move |(_, workload)| selects(selector, &workload.labels))
     }
 
-    /// Namespaces with pods or workloads.
-    pub(crate) fn inhabited(&self) -> BTreeSet<&str> {
+    /// Returns the namespaces that contain workloads.
+    pub(crate) fn namespaces_with_workloads(&self) -> BTreeSet<&str> {
         self.workloads
             .keys()
             .map(mainstay_mesh::workload::WorkloadKey::namespace)
@@ -181,12 +180,12 @@ impl Scene {
     }
 }
 
-/// Whether a selector means these labels.
-pub(crate) fn means(selector: &LabelSelector, labels: &Labels) -> bool {
+/// Reports whether a selector matches labels.
+pub(crate) fn selects(selector: &LabelSelector, labels: &Labels) -> bool {
     selector.matches(&|key| labels.get(key).map(String::as_str))
 }
 
-/// A map of texts in an object.
+/// Returns a map of strings from an object.
 pub(crate) fn labels(object: &Value, path: &str) -> Labels {
     let map = at(object, path).and_then(Value::as_object);
     let pairs = map.into_iter().flatten();
@@ -213,7 +212,7 @@ fn pod(object: &Value) -> Pod {
         };
         WorkloadKey::for_pod(namespace, controller, &labels)
     });
-    // Of its annotations one matters.
+    // Only the revision annotation is used.
     let annotations = at(object, "/metadata/annotations");
     let revision = annotations.and_then(|all| all.get(names::REVISION_LABEL)?.as_str());
     let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.to_owned()));
@@ -221,7 +220,7 @@ fn pod(object: &Value) -> Pod {
         namespace: namespace.to_owned(),
         name: name.to_owned(),
         finished: matches!(text(object, "/status/phase"), "Succeeded" | "Failed"),
-        leaving: at(object, "/metadata/deletionTimestamp").is_some_and(|moment| !moment.is_null()),
+        terminating: at(object, "/metadata/deletionTimestamp").is_some_and(|time| !time.is_null()),
         ready: readiness::ready_condition(object) != readiness::Ready::No,
         labels,
         annotations: annotations.into_iter().collect(),
@@ -267,8 +266,8 @@ fn workload(kind: WorkloadKind, object: &Value) -> (WorkloadKey, Workload) {
         min_ready: Duration::from_secs(
             u64::try_from(number("/spec/minReadySeconds").unwrap_or(0)).unwrap_or(0),
         ),
-        pace: Pace::default(),
-        on_host: at(object, "/spec/template/spec/hostNetwork")
+        readiness: Readiness::default(),
+        host_network: at(object, "/spec/template/spec/hostNetwork")
             .and_then(Value::as_bool)
             .unwrap_or(false),
     };

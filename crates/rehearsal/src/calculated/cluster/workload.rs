@@ -1,4 +1,5 @@
-//! One workload in the model: takes what happens to its pods, gives the next step of its rollout, and what its status would say.
+//! A workload in the calculated cluster: applies pod events, computes the next rollout step and the resulting
+//! status.
 
 use std::time::Duration;
 
@@ -6,62 +7,62 @@ use mainstay_api::names;
 use mainstay_mesh::plan::Move;
 use mainstay_mesh::workload::{Rollout, Workload as Fact, WorkloadKey};
 
-use crate::model::rollout::{Crew, Rules, Step, next};
-use crate::scene::{Labels, Pod as ScenePod, Update, Workload};
+use crate::calculated::rollout::{PodCounts, Rules, Step, next};
+use crate::cluster_model::{Labels, Pod as ModelPod, Update, Workload};
 
-/// How long a pod takes to stop.
-pub(super) const STOP: Duration = Duration::from_secs(1);
+/// Time a pod takes to stop.
+pub(super) const STOP_DURATION: Duration = Duration::from_secs(1);
 
-/// Something that happens to a pod.
+/// An event of a pod.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    /// It is ready.
+    /// The pod is ready.
     Ready(String),
-    /// It has been ready for long enough.
+    /// The pod has been ready for `minReadySeconds`.
     Available(String),
-    /// It has stopped.
+    /// The pod has stopped.
     Gone(String),
 }
 
-/// One of its pods.
+/// A pod of the workload.
 #[derive(Clone, Debug)]
 pub(super) struct Pod {
     pub(super) name: String,
     ready: bool,
     available: bool,
-    /// Who injected it.
+    /// Revision that injected the pod.
     pub(super) revision: Option<String>,
-    /// Its labels, as far as they matter.
+    /// Labels of its template.
     pub(super) labels: Labels,
 }
 
-/// What comes and goes.
+/// Pods to create and to stop.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(super) struct Turn {
-    pub(super) come: u32,
-    pub(super) go: Vec<String>,
+pub(super) struct RolloutStep {
+    pub(super) create: u32,
+    pub(super) stop: Vec<String>,
 }
 
-/// One workload.
+/// A workload in the calculated cluster.
 #[derive(Clone, Debug)]
-pub(super) struct Unit {
+pub(super) struct SimulatedWorkload {
     pub(super) key: WorkloadKey,
     pub(super) spec: Workload,
-    /// What the reconciler knows of it.
+    /// The workload as last reported to the reconciler.
     pub(super) fact: Fact,
     old: Vec<Pod>,
     new: Vec<Pod>,
-    /// Old pods that have not stopped yet.
+    /// Number of pods that are stopping.
     stopping: usize,
-    /// Whether a rollout is under way.
+    /// Whether a rollout is in progress.
     rolling: bool,
-    /// Whether this template came up once.
+    /// Whether the current template was complete once.
     settled: bool,
-    /// What its status last said of the template as it is.
-    told: Option<Rollout>,
+    /// Last reported rollout of the current template.
+    reported: Option<Rollout>,
 }
 
-impl Unit {
+impl SimulatedWorkload {
     pub(super) fn new(key: WorkloadKey, spec: Workload, fact: Fact) -> Self {
         let settled = fact.rollout.was_complete;
         Self {
@@ -73,12 +74,12 @@ impl Unit {
             stopping: 0,
             rolling: false,
             settled,
-            told: None,
+            reported: None,
         }
     }
 
-    /// A pod that is there.
-    pub(super) fn adopt(&mut self, pod: &ScenePod, ready: bool) {
+    /// Adds an existing pod.
+    pub(super) fn adopt(&mut self, pod: &ModelPod, ready: bool) {
         self.new.push(Pod {
             name: pod.name.clone(),
             ready,
@@ -88,13 +89,13 @@ impl Unit {
         });
     }
 
-    /// How many pods controllers would make at once.
+    /// Resteps the number of pods to create.
     pub(super) fn missing(&self) -> u32 {
         let have = u32::try_from(self.new.len()).unwrap_or(u32::MAX);
         self.spec.replicas.saturating_sub(have)
     }
 
-    /// Pods beyond those that are wanted; those that are not ready first.
+    /// Removes surplus pods, pods that are not ready first.
     pub(super) fn take_surplus(&mut self) -> Vec<String> {
         let want = usize::try_from(self.spec.replicas).unwrap_or(usize::MAX);
         let surplus = self.new.len().saturating_sub(want);
@@ -102,13 +103,13 @@ impl Unit {
         self.new.drain(..surplus).map(|pod| pod.name).collect()
     }
 
-    /// What there is counts as having come up, if it is up.
+    /// Marks the current template as complete if all pods are ready.
     pub(super) fn settle_first(&mut self) {
         let (replicas, ready) = self.counts();
         self.settled |= replicas == ready;
     }
 
-    /// Pods, and how many of them are ready.
+    /// Resteps the number of pods and of ready pods.
     pub(super) fn counts(&self) -> (i32, i32) {
         let all = self.old.iter().chain(&self.new);
         let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
@@ -118,12 +119,12 @@ impl Unit {
         )
     }
 
-    /// How many serve.
+    /// Resteps the number of ready pods.
     pub(super) fn serving(&self) -> u32 {
         u32::try_from(self.counts().1).unwrap_or(0)
     }
 
-    /// One more pod.
+    /// Adds a new pod.
     pub(super) fn make(&mut self, name: String, revision: Option<String>, (old, ready): (bool, bool)) {
         self.new.push(Pod {
             name,
@@ -134,19 +135,19 @@ impl Unit {
         });
     }
 
-    /// The pod that was made last.
+    /// Resteps the pod that was added last.
     pub(super) fn newest(&self) -> Option<&Pod> {
         self.new.last()
     }
 
-    /// A pod is told to stop, and is none of the crew any more.
-    pub(super) fn leave(&mut self, name: &str) -> Option<Pod> {
+    /// Starts to stop a pod.
+    pub(super) fn stop(&mut self, name: &str) -> Option<Pod> {
         self.stopping += 1;
         let at = self.old.iter().position(|pod| pod.name == name)?;
         Some(self.old.remove(at))
     }
 
-    /// Its template changed: what is there is old now.
+    /// Applies a changed template: all current pods are old.
     pub(super) fn restart(&mut self, step: &Move) {
         self.fact.record = Some(step.record.clone());
         if step.relabel {
@@ -156,11 +157,11 @@ impl Unit {
         self.old.append(&mut self.new);
         self.rolling = true;
         self.settled = false;
-        self.told = None;
+        self.reported = None;
     }
 
-    /// Something happened to one of its pods.
-    pub(super) fn happen(&mut self, event: &Event) {
+    /// Applies a pod event.
+    pub(super) fn apply(&mut self, event: &Event) {
         let at_once = self.spec.min_ready.is_zero();
         let pods = self.old.iter_mut().chain(&mut self.new);
         match event {
@@ -179,12 +180,12 @@ impl Unit {
         }
     }
 
-    /// The next step of its rollout; nothing if it has to wait.
-    pub(super) fn step(&mut self) -> Option<Turn> {
+    /// Resteps the next step of the rollout, or `None` if it must wait.
+    pub(super) fn step(&mut self) -> Option<RolloutStep> {
         if !self.rolling {
             return None;
         }
-        let turn = match self.spec.update {
+        let step = match self.spec.update {
             Update::Recreate => self.recreate(),
             Update::Rolling { surge, unavailable } => self.roll(&Rules {
                 want: self.spec.replicas,
@@ -193,52 +194,55 @@ impl Unit {
             }),
             Update::Other => None,
         };
-        if turn.is_none() {
+        if step.is_none() {
             let full = self.is_full();
             self.settled |= full;
             self.rolling = !full;
         }
-        turn
+        step
     }
 
-    fn recreate(&self) -> Option<Turn> {
+    fn recreate(&self) -> Option<RolloutStep> {
         if !self.old.is_empty() {
-            return Some(Turn {
-                come: 0,
-                go: self.old.iter().map(|pod| pod.name.clone()).collect(),
+            return Some(RolloutStep {
+                create: 0,
+                stop: self.old.iter().map(|pod| pod.name.clone()).collect(),
             });
         }
         let missing = self.missing();
-        (self.stopping == 0 && missing > 0).then(|| Turn {
-            come: missing,
-            go: Vec::new(),
+        (self.stopping == 0 && missing > 0).then(|| RolloutStep {
+            create: missing,
+            stop: Vec::new(),
         })
     }
 
-    fn roll(&self, rules: &Rules) -> Option<Turn> {
+    fn roll(&self, rules: &Rules) -> Option<RolloutStep> {
         let count = |pods: &[Pod]| u32::try_from(pods.len()).unwrap_or(u32::MAX);
         let available = |pods: &[Pod]| {
             let available = pods.iter().filter(|pod| pod.available).count();
             u32::try_from(available).unwrap_or(u32::MAX)
         };
-        let crew = Crew {
+        let pods = PodCounts {
             old: count(&self.old),
             old_available: available(&self.old),
             new: count(&self.new),
             new_available: available(&self.new),
         };
-        match next(rules, &crew) {
-            Step::Grow(come) => Some(Turn { come, go: Vec::new() }),
-            Step::Shrink { broken, healthy } => Some(Turn {
-                come: 0,
-                go: self.victims(broken, healthy),
+        match next(rules, &pods) {
+            Step::Grow(create) => Some(RolloutStep {
+                create,
+                stop: Vec::new(),
+            }),
+            Step::Shrink { broken, healthy } => Some(RolloutStep {
+                create: 0,
+                stop: self.pods_to_stop(broken, healthy),
             }),
             Step::Wait => None,
         }
     }
 
-    /// Those that go first: not ready, not available, in the order of their names.
-    fn victims(&self, broken: u32, healthy: u32) -> Vec<String> {
+    /// Resteps the pods to stop: not ready, then not available, then by name.
+    fn pods_to_stop(&self, broken: u32, healthy: u32) -> Vec<String> {
         let mut pods: Vec<&Pod> = self.old.iter().collect();
         pods.sort_by(|a, b| (a.ready, a.available, &a.name).cmp(&(b.ready, b.available, &b.name)));
         let count = usize::try_from(broken + healthy).unwrap_or(usize::MAX);
@@ -251,8 +255,8 @@ impl Unit {
         self.old.is_empty() && self.new.len() == want && ready == want
     }
 
-    /// What its status says now, if that is news.
-    pub(super) fn news(&mut self, version: String) -> Option<Fact> {
+    /// Resteps the workload if its rollout status changed.
+    pub(super) fn changed_fact(&mut self, version: String) -> Option<Fact> {
         let count = |number: usize| i32::try_from(number).unwrap_or(i32::MAX);
         let full = self.is_full();
         self.fact.rollout = Rollout {
@@ -262,11 +266,11 @@ impl Unit {
             complete: full,
             was_complete: full || self.settled,
         };
-        if self.told == Some(self.fact.rollout) {
+        if self.reported == Some(self.fact.rollout) {
             return None;
         }
         self.fact.resource_version = version;
-        self.told = Some(self.fact.rollout);
+        self.reported = Some(self.fact.rollout);
         Some(self.fact.clone())
     }
 }

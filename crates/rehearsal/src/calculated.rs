@@ -1,11 +1,11 @@
-//! The upgrade calculated: takes an input and a plot, lets the operator's own reconciler plan it, carries the plans out on plain data and
-//! calculates what becomes of pods. No API, no JSON of pods: for clusters of many workloads.
+//! Calculates the upgrade: the operator's reconciler plans it, and its plans are executed on plain data with
+//! calculated rollouts instead of an API server. Used for clusters with many workloads.
 //!
-//! *Invariant:* the recording is the one the embedded cluster gives; a test compares them on random clusters.
+//! *Invariant:* the recording equals that of the embedded cluster; a test compares both on random clusters.
 
+mod cluster;
 mod objects;
 mod rollout;
-mod world;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,23 +16,23 @@ use mainstay_mesh::{Library, Settings};
 use mainstay_operator::Reconciler;
 use mainstay_operator::reconciler::{NextPlan, PlanOutcome};
 
+use crate::cluster_model::ClusterModel;
 use crate::input::Input;
 use crate::limits::Limits;
 use crate::recording::Recording;
-use crate::scene::Scene;
-use crate::wish::Plot;
-use world::World;
+use crate::request::PlannedUpgrade;
+use cluster::CalculatedCluster;
 
-/// Between two looks at whether it is over: the same as on the embedded cluster, so that beginnings agree.
+/// Interval between checks for completion; equal to the embedded cluster's, so that start times agree.
 const STEP: Duration = Duration::from_secs(5);
-/// Plans at one moment beyond this many are at odds with each other.
-const MOST_AT_ONCE: usize = 10_000_000;
+/// Maximum number of plans at one instant, as protection against plans that undo each other.
+const MAX_PLANS_PER_INSTANT: usize = 10_000_000;
 
-/// Plays it.
-pub(crate) fn play(
+/// Runs the rehearsal.
+pub(crate) fn run(
     catalog: &Arc<Catalog>,
     input: &Input,
-    (scene, plot, limits): (&Scene, &Plot, &Limits),
+    (model, planned, limits): (&ClusterModel, &PlannedUpgrade, &Limits),
 ) -> Recording {
     let (library, _) = Library::from_catalog(catalog);
     let settings = Settings {
@@ -40,46 +40,46 @@ pub(crate) fn play(
         ..Settings::default()
     };
     let mut reconciler = Reconciler::new(limits.start, Arc::new(settings), Arc::new(library), 1);
-    // Looking at every workload every few minutes of virtual time would be most of the work, and find nothing.
+    // Resyncing every workload every few minutes of virtual time would dominate the cost and find nothing.
     reconciler.disable_full_pass();
-    let mut stage = Stage {
+    let mut run = Calculation {
         now: later(limits.start, STEP),
-        world: World::new(catalog.clone(), scene),
+        cluster: CalculatedCluster::new(catalog.clone(), model),
         reconciler,
-        recording: Recording::new(plot.istio.name()),
+        recording: Recording::new(planned.istio.name()),
         busy: false,
     };
-    stage.world.load(input, plot, &mut stage.reconciler, stage.now);
-    stage.reconciler.start_planning();
-    stage.rest(limits.warm_up);
-    if stage.world.load_absent(&mut stage.reconciler, stage.now) {
-        stage.pass(later(stage.now, STEP));
-        stage.rest(limits.warm_up);
+    run.cluster.load(input, planned, &mut run.reconciler, run.now);
+    run.reconciler.start_planning();
+    run.wait_idle(limits.warm_up);
+    if run.cluster.create_missing_pods(&mut run.reconciler, run.now) {
+        run.pass(later(run.now, STEP));
+        run.wait_idle(limits.warm_up);
     }
-    let (reconciler, recording) = (&stage.reconciler, &mut stage.recording);
+    let (reconciler, recording) = (&run.reconciler, &mut run.recording);
     recording.note_revisions(reconciler.snapshot());
-    recording.begin(stage.now);
-    stage.world.begin(stage.now, &mut stage.recording);
-    stage.world.set_spec(plot, &mut stage.reconciler);
-    stage.run(limits);
-    let (reconciler, recording) = (&stage.reconciler, &mut stage.recording);
+    recording.begin(run.now);
+    run.cluster.begin(run.now, &mut run.recording);
+    run.cluster.set_spec(planned, &mut run.reconciler);
+    run.run(limits);
+    let (reconciler, recording) = (&run.reconciler, &mut run.recording);
     recording.close(reconciler.snapshot());
-    stage.recording
+    run.recording
 }
 
-struct Stage<'a> {
+struct Calculation<'a> {
     now: Timestamp,
-    world: World<'a>,
+    cluster: CalculatedCluster<'a>,
     reconciler: Reconciler,
     recording: Recording,
-    /// Whether anything was done since somebody asked.
+    /// Whether a plan was executed since this flag was cleared.
     busy: bool,
 }
 
-impl Stage<'_> {
-    /// Waits until nothing is to be done.
-    fn rest(&mut self, most: Duration) {
-        let end = later(self.now, most);
+impl Calculation<'_> {
+    /// Waits until the reconciler is idle.
+    fn wait_idle(&mut self, max: Duration) {
+        let end = later(self.now, max);
         loop {
             self.busy = false;
             self.pass(later(self.now, STEP));
@@ -89,14 +89,14 @@ impl Stage<'_> {
         }
     }
 
-    /// Plays until it has been quiet for long enough.
+    /// Runs until nothing has changed for the idle time.
     fn run(&mut self, limits: &Limits) {
-        let end = later(self.now, limits.most);
+        let end = later(self.now, limits.max);
         loop {
             self.pass(later(self.now, STEP));
             let quiet_since = self.recording.last.unwrap_or(self.now);
             if self.now >= later(quiet_since, limits.quiet) {
-                self.recording.rested = true;
+                self.recording.settled = true;
                 return;
             }
             if self.now >= end {
@@ -105,36 +105,36 @@ impl Stage<'_> {
         }
     }
 
-    /// Lets time pass until `end`: each moment at which a pod or the reconciler has something to do is visited.
+    /// Advances time to `end`, stopping at each instant with a pod event or a requeue.
     fn pass(&mut self, end: Timestamp) {
         self.work();
         loop {
-            let next = self.world.due().map_or(end, |due| due.min(end));
+            let next = self.cluster.due().map_or(end, |due| due.min(end));
             let next = next.min(self.reconciler.next_due()).max(self.now);
             if next >= end && next > self.now {
                 self.now = end;
-                self.turn();
+                self.step();
                 return;
             }
             self.now = if next > self.now { next } else { tick(self.now) };
             if self.now >= end {
                 self.now = end;
-                self.turn();
+                self.step();
                 return;
             }
-            self.turn();
+            self.step();
         }
     }
 
-    fn turn(&mut self) {
-        self.world
+    fn step(&mut self) {
+        self.cluster
             .advance(self.now, &mut self.reconciler, &mut self.recording);
         self.work();
     }
 
-    /// Carries out every plan that can be made now.
+    /// Executes every plan that is due.
     fn work(&mut self) {
-        for _ in 0..MOST_AT_ONCE {
+        for _ in 0..MAX_PLANS_PER_INSTANT {
             let Some(next) = self.reconciler.next_plan(self.now) else {
                 return;
             };
@@ -145,14 +145,16 @@ impl Stage<'_> {
                     self.recording.inspect(self.reconciler.snapshot(), &plan);
                     self.busy = true;
                     let (done, ended) =
-                        self.world
-                            .carry_out(&plan, self.now, &mut self.reconciler, &mut self.recording);
+                        self.cluster
+                            .execute(&plan, self.now, &mut self.reconciler, &mut self.recording);
                     match &ended {
                         PlanOutcome::Succeeded => {
                             plan.steps.truncate(done);
-                            self.recording.carried_out(&plan, self.now);
+                            self.recording.record_plan(&plan, self.now);
                         }
-                        PlanOutcome::Failed(failed) => self.recording.refused(&plan, &failed.message),
+                        PlanOutcome::Failed(failed) => {
+                            self.recording.record_rejection(&plan, &failed.message)
+                        }
                         PlanOutcome::Interrupted => {}
                     }
                     self.reconciler.finish_plan(&plan, ended, self.now);
@@ -166,7 +168,7 @@ fn later(now: Timestamp, by: Duration) -> Timestamp {
     now.checked_add(by).unwrap_or(Timestamp::MAX)
 }
 
-/// The smallest step of a timer.
+/// Resolution of a timer.
 fn tick(now: Timestamp) -> Timestamp {
     later(now, Duration::from_millis(1))
 }

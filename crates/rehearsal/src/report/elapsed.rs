@@ -1,43 +1,43 @@
-//! A moment of virtual time: milliseconds since the upgrade began. Also used for stretches of time.
+//! Virtual time since the start of the upgrade.
 
 use std::fmt;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// Milliseconds since the upgrade began.
+/// Milliseconds of virtual time since the start of the upgrade; also used for durations.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Moment(pub u64);
+pub struct Elapsed(pub u64);
 
-impl Moment {
-    /// So many seconds.
+impl Elapsed {
+    /// Creates an elapsed time from seconds.
     #[must_use]
-    pub const fn seconds(seconds: u64) -> Self {
+    pub const fn from_secs(seconds: u64) -> Self {
         Self(seconds.saturating_mul(1000))
     }
 
-    /// How long after another moment; nothing if before.
+    /// Returns the time since an earlier one, or zero if it is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Self {
         Self(self.0.saturating_sub(earlier.0))
     }
 }
 
-impl From<Duration> for Moment {
+impl From<Duration> for Elapsed {
     fn from(duration: Duration) -> Self {
         Self(u64::try_from(duration.as_millis()).unwrap_or(u64::MAX))
     }
 }
 
-impl From<Moment> for Duration {
-    fn from(moment: Moment) -> Self {
-        Self::from_millis(moment.0)
+impl From<Elapsed> for Duration {
+    fn from(elapsed: Elapsed) -> Self {
+        Self::from_millis(elapsed.0)
     }
 }
 
-impl fmt::Display for Moment {
-    /// For people: `0.4s`, `12s`, `3m05s`, `2h07m`. Below ten seconds with a tenth, above an hour without seconds.
+impl fmt::Display for Elapsed {
+    /// Formats as `0.4s`, `12s`, `3m05s` or `2h07m`: tenths below ten seconds, no seconds above an hour.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.0.saturating_add(50) / 100;
         let seconds = self.0.saturating_add(500) / 1000;

@@ -1,6 +1,7 @@
-//! The cluster as plain data: takes an input and the operator's actions, moves pods and workloads on, tells the reconciler what watches would.
+//! A cluster as plain data: executes the operator's actions, advances pods and workloads, and notifies the
+//! reconciler as watches would.
 
-mod unit;
+mod workload;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,26 +21,25 @@ use mainstay_operator::{Reconciler, Renderer};
 use serde_json::Value;
 
 use super::objects::Objects;
+use crate::cluster_model::{ClusterModel, Labels};
 use crate::input::{Input, KINDS, at, text};
 use crate::objects::SERVER;
 use crate::recording::Recording;
-use crate::scene::{Labels, Scene};
-use crate::wish::Plot;
-use unit::{Event, Unit};
+use crate::request::PlannedUpgrade;
+use workload::{Event, SimulatedWorkload};
 
-/// The cluster.
-pub(super) struct World<'a> {
-    scene: &'a Scene,
+pub(super) struct CalculatedCluster<'a> {
+    model: &'a ClusterModel,
     renderer: Renderer,
     objects: Objects,
     namespaces: BTreeMap<String, Namespace>,
-    /// In the order of their keys; elsewhere a workload is known by its place here.
-    units: Vec<Unit>,
-    /// What will happen, in its order.
-    alarms: BTreeMap<(Timestamp, u64), Alarm>,
+    /// Sorted by key; other code refers to a workload by its index here.
+    workloads: Vec<SimulatedWorkload>,
+    /// Scheduled events in order of time.
+    timers: BTreeMap<(Timestamp, u64), Timer>,
     next: u64,
     pods: u64,
-    /// Deployments of releases, by release.
+    /// Deployments by release.
     istiods: BTreeMap<ReleaseKey, Vec<(String, String)>>,
 }
 
@@ -50,43 +50,52 @@ struct Namespace {
     terminating: bool,
 }
 
-enum Alarm {
-    Unit(usize, Event),
-    /// An istiod is ready: where, and how many pods.
+enum Timer {
+    SimulatedWorkload(usize, Event),
+    /// An istiod becomes ready: namespace, name, number of pods.
     Istiod(String, String, i32),
 }
 
-impl<'a> World<'a> {
-    pub(super) fn new(catalog: Arc<Catalog>, scene: &'a Scene) -> Self {
+impl<'a> CalculatedCluster<'a> {
+    pub(super) fn new(catalog: Arc<Catalog>, model: &'a ClusterModel) -> Self {
         Self {
-            scene,
+            model,
             renderer: Renderer::for_version(catalog, SERVER),
             objects: Objects::default(),
             namespaces: BTreeMap::new(),
-            units: Vec::new(),
-            alarms: BTreeMap::new(),
+            workloads: Vec::new(),
+            timers: BTreeMap::new(),
             next: 0,
             pods: 0,
             istiods: BTreeMap::new(),
         }
     }
 
-    /// Tells the reconciler everything there is.
-    pub(super) fn load(&mut self, input: &Input, plot: &Plot, reconciler: &mut Reconciler, now: Timestamp) {
+    /// Loads the input and reports it to the reconciler.
+    pub(super) fn load(
+        &mut self,
+        input: &Input,
+        planned: &PlannedUpgrade,
+        reconciler: &mut Reconciler,
+        now: Timestamp,
+    ) {
         for kind in KINDS.iter().filter(|kind| is_loaded(kind.kind)) {
             for object in input.of_kind(kind.kind) {
-                self.load_object(object, plot, reconciler);
+                self.load_object(object, planned, reconciler);
             }
         }
-        self.units.sort_by(|a, b| a.key.cmp(&b.key));
-        for name in [mainstay_harness::OPERATOR_NAMESPACE, &plot.wanted.spec.namespace] {
+        self.workloads.sort_by(|a, b| a.key.cmp(&b.key));
+        for name in [
+            mainstay_harness::OPERATOR_NAMESPACE,
+            &planned.wanted.spec.namespace,
+        ] {
             if !name.is_empty() && !self.namespaces.contains_key(name) {
                 self.put_namespace(name, Labels::new(), Labels::new(), false);
             }
         }
         let names: Vec<String> = self.namespaces.keys().cloned().collect();
         for name in names {
-            self.tell_namespace(&name, reconciler);
+            self.report_namespace(&name, reconciler);
         }
         for source in Source::ALL.into_iter().chain([Source::Workloads]) {
             reconciler.set_source_state(source, SourceState::Ready);
@@ -94,31 +103,34 @@ impl<'a> World<'a> {
         self.load_pods(reconciler, now);
     }
 
-    fn load_object(&mut self, object: &Value, plot: &Plot, reconciler: &mut Reconciler) {
+    fn load_object(&mut self, object: &Value, planned: &PlannedUpgrade, reconciler: &mut Reconciler) {
         let (kind, name) = (text(object, "/kind"), text(object, "/metadata/name"));
         if let Some(own) = ObjectKind::ALL.into_iter().find(|own| own.name() == kind) {
             let mut object = object.clone();
             if let (ObjectKind::Istio, true, Value::Object(fields)) =
-                (own, name == plot.istio.name(), &mut object)
+                (own, name == planned.istio.name(), &mut object)
             {
-                fields.insert("spec".into(), plot.before.clone());
+                fields.insert("spec".into(), planned.before.clone());
             }
             self.objects.put(own, object, reconciler);
         } else if kind == "Namespace" {
-            let going = at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
-            let labels = crate::scene::labels(object, "/metadata/labels");
-            let annotations = crate::scene::labels(object, "/metadata/annotations");
-            self.put_namespace(name, labels, annotations, going);
+            let terminating = at(object, "/metadata/deletionTimestamp").is_some_and(|at| !at.is_null());
+            let labels = crate::cluster_model::labels(object, "/metadata/labels");
+            let annotations = crate::cluster_model::labels(object, "/metadata/annotations");
+            self.put_namespace(name, labels, annotations, terminating);
         } else if let Some(kind) = WorkloadKind::from_name(kind)
             && let Some((key, fact)) = mainstay_mesh::workload::Workload::from_object(kind, object)
-            && let Some(spec) = self.scene.workloads.get(&key)
+            && let Some(spec) = self.model.workloads.get(&key)
         {
-            self.units.push(Unit::new(key, spec.clone(), fact));
+            self.workloads
+                .push(SimulatedWorkload::new(key, spec.clone(), fact));
         }
     }
 
-    fn place_of(&self, key: &WorkloadKey) -> Option<usize> {
-        self.units.binary_search_by(|unit| unit.key.cmp(key)).ok()
+    fn index_of(&self, key: &WorkloadKey) -> Option<usize> {
+        self.workloads
+            .binary_search_by(|workload| workload.key.cmp(key))
+            .ok()
     }
 
     fn put_namespace(&mut self, name: &str, labels: Labels, annotations: Labels, terminating: bool) {
@@ -131,7 +143,7 @@ impl<'a> World<'a> {
         self.namespaces.insert(name.to_owned(), namespace);
     }
 
-    fn tell_namespace(&mut self, name: &str, reconciler: &mut Reconciler) {
+    fn report_namespace(&mut self, name: &str, reconciler: &mut Reconciler) {
         let version = self.objects.next_version();
         if let Some(namespace) = self.namespaces.get(name) {
             reconciler.observe(Observation::Namespace {
@@ -145,117 +157,118 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Pods that are there, those that are missing, and how each workload stands.
+    /// Loads the pods of the input and creates missing ones.
     fn load_pods(&mut self, reconciler: &mut Reconciler, now: Timestamp) {
-        let present = self.scene.present();
-        for pod in self.scene.pods.iter().filter(|pod| !pod.finished) {
+        let present = self.model.current_readiness();
+        for pod in self.model.pods.iter().filter(|pod| !pod.finished) {
             reconciler.observe_referrer(Referrer::Pod {
                 namespace: &pod.namespace,
                 name: &pod.name,
                 labels: &pod.labels,
                 annotations: &pod.annotations,
                 finished: false,
-                leaving: pod.leaving,
+                leaving: pod.terminating,
                 workload: pod.workload.as_ref(),
             });
-            let at = pod.workload.as_ref().and_then(|key| self.place_of(key));
-            let unit = at.and_then(|at| self.units.get_mut(at));
-            if let Some(unit) = unit.filter(|_| !pod.leaving) {
-                let ready = present.get(&unit.key).is_some_and(Option::is_some);
-                unit.adopt(pod, ready);
+            let at = pod.workload.as_ref().and_then(|key| self.index_of(key));
+            let workload = at.and_then(|at| self.workloads.get_mut(at));
+            if let Some(workload) = workload.filter(|_| !pod.terminating) {
+                let ready = present.get(&workload.key).is_some_and(Option::is_some);
+                workload.adopt(pod, ready);
             }
         }
-        let absent = self.scene.absent();
-        let units = self.units.iter().enumerate();
-        let there = units.filter(|(_, unit)| !absent.contains(&unit.key));
+        let absent = self.model.workloads_without_pods();
+        let workloads = self.workloads.iter().enumerate();
+        let there = workloads.filter(|(_, workload)| !absent.contains(&workload.key));
         let there: Vec<(usize, bool)> = there
-            .map(|(at, unit)| (at, present.get(&unit.key).is_some_and(Option::is_some)))
+            .map(|(at, workload)| (at, present.get(&workload.key).is_some_and(Option::is_some)))
             .collect();
         for (at, ready) in &there {
             self.complete(*at, *ready, reconciler, now);
         }
-        let there = there.iter().filter_map(|(at, _)| self.units.get(*at));
-        for unit in there.filter(|unit| unit.key.name().starts_with("istiod")) {
-            let (replicas, ready) = unit.counts();
+        let there = there.iter().filter_map(|(at, _)| self.workloads.get(*at));
+        for workload in there.filter(|workload| workload.key.name().starts_with("istiod")) {
+            let (replicas, ready) = workload.counts();
             let fact = Deployment { replicas, ready };
             reconciler.observe(Observation::Deployment(
-                unit.key.namespace().to_owned(),
-                unit.key.name().to_owned(),
+                workload.key.namespace().to_owned(),
+                workload.key.name().to_owned(),
                 Some(fact),
             ));
         }
     }
 
-    /// Makes the pods of workloads that have none; says whether there are such.
-    pub(super) fn load_absent(&mut self, reconciler: &mut Reconciler, now: Timestamp) -> bool {
-        let absent = self.scene.absent();
+    /// Creates the pods of workloads that have none; returns whether there are such workloads.
+    pub(super) fn create_missing_pods(&mut self, reconciler: &mut Reconciler, now: Timestamp) -> bool {
+        let absent = self.model.workloads_without_pods();
         for key in &absent {
-            if let Some(at) = self.place_of(key) {
+            if let Some(at) = self.index_of(key) {
                 self.complete(at, true, reconciler, now);
             }
         }
         !absent.is_empty()
     }
 
-    /// Makes what is missing of a workload's pods, as controllers do at once.
+    /// Creates the missing pods of a workload and removes surplus ones, as its controller does.
     fn complete(&mut self, at: usize, ready: bool, reconciler: &mut Reconciler, now: Timestamp) {
-        let missing = self.units.get(at).map_or(0, Unit::missing);
+        let missing = self.workloads.get(at).map_or(0, SimulatedWorkload::missing);
         for _ in 0..missing {
             self.make_pod(at, true, ready.then_some(Duration::ZERO), reconciler, now);
         }
-        if let Some(unit) = self.units.get_mut(at) {
-            for name in unit.take_surplus() {
-                reconciler.remove_referrer(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
+        if let Some(workload) = self.workloads.get_mut(at) {
+            for name in workload.take_surplus() {
+                reconciler.remove_referrer(ReferrerKey::Pod(workload.key.namespace().to_owned(), name));
             }
-            unit.settle_first();
+            workload.settle_first();
         }
-        self.tell_unit(at, reconciler);
+        self.report_workload(at, reconciler);
     }
 
-    /// The first crews, once it has begun.
+    /// Records the initial number of ready pods.
     pub(super) fn begin(&self, now: Timestamp, recording: &mut Recording) {
-        for unit in &self.units {
-            recording.crew(&unit.key, now, unit.serving());
+        for workload in &self.workloads {
+            recording.record_ready_pods(&workload.key, now, workload.serving());
         }
     }
 
-    pub(super) fn set_spec(&mut self, plot: &Plot, reconciler: &mut Reconciler) {
+    pub(super) fn set_spec(&mut self, planned: &PlannedUpgrade, reconciler: &mut Reconciler) {
         self.objects.set_spec(
             ObjectKind::Istio,
-            plot.istio.name(),
-            plot.after.clone(),
+            planned.istio.name(),
+            planned.after.clone(),
             reconciler,
         );
     }
 
-    /// The next moment at which something happens.
+    /// Returns the time of the next event.
     pub(super) fn due(&self) -> Option<Timestamp> {
-        self.alarms.first_key_value().map(|((at, _), _)| *at)
+        self.timers.first_key_value().map(|((at, _), _)| *at)
     }
 
-    fn alarm(&mut self, at: Timestamp, alarm: Alarm) {
+    fn timer(&mut self, at: Timestamp, timer: Timer) {
         self.next += 1;
-        self.alarms.insert((at, self.next), alarm);
+        self.timers.insert((at, self.next), timer);
     }
 
-    /// Lets everything happen that is due.
+    /// Processes all events that are due.
     pub(super) fn advance(&mut self, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
         let mut touched = BTreeSet::new();
         while self.due().is_some_and(|at| at <= now)
-            && let Some((_, alarm)) = self.alarms.pop_first()
+            && let Some((_, timer)) = self.timers.pop_first()
         {
-            match alarm {
-                Alarm::Unit(at, event) => {
-                    let Some(unit) = self.units.get_mut(at) else {
+            match timer {
+                Timer::SimulatedWorkload(at, event) => {
+                    let Some(workload) = self.workloads.get_mut(at) else {
                         continue;
                     };
-                    unit.happen(&event);
+                    workload.apply(&event);
                     touched.insert(at);
                     if let Event::Gone(name) = event {
-                        reconciler.remove_referrer(ReferrerKey::Pod(unit.key.namespace().to_owned(), name));
+                        reconciler
+                            .remove_referrer(ReferrerKey::Pod(workload.key.namespace().to_owned(), name));
                     }
                 }
-                Alarm::Istiod(namespace, name, replicas) => {
+                Timer::Istiod(namespace, name, replicas) => {
                     let fact = Deployment {
                         replicas,
                         ready: replicas,
@@ -269,23 +282,23 @@ impl<'a> World<'a> {
         }
     }
 
-    /// Goes on with a workload's rollout as far as it can go now.
+    /// Continues the rollout of a workload as far as possible now.
     fn roll(&mut self, at: usize, now: Timestamp, reconciler: &mut Reconciler, recording: &mut Recording) {
-        while let Some(unit) = self.units.get_mut(at)
-            && let Some(step) = unit.step()
+        while let Some(workload) = self.workloads.get_mut(at)
+            && let Some(step) = workload.step()
         {
-            let ready = unit.spec.pace.ready;
-            for _ in 0..step.come {
+            let ready = workload.spec.readiness.ready;
+            for _ in 0..step.create {
                 self.make_pod(at, false, ready, reconciler, now);
-                recording.made += usize::from(recording.began.is_some());
+                recording.created_pods += usize::from(recording.started_at.is_some());
             }
-            for pod in step.go {
-                self.pod_leaves(at, pod, reconciler, now);
+            for pod in step.stop {
+                self.stop_pod(at, pod, reconciler, now);
             }
         }
-        self.tell_unit(at, reconciler);
-        if let Some(unit) = self.units.get(at) {
-            recording.crew(&unit.key, now, unit.serving());
+        self.report_workload(at, reconciler);
+        if let Some(workload) = self.workloads.get(at) {
+            recording.record_ready_pods(&workload.key, now, workload.serving());
         }
     }
 
@@ -297,55 +310,55 @@ impl<'a> World<'a> {
         reconciler: &mut Reconciler,
         now: Timestamp,
     ) {
-        let Some(unit) = self.units.get_mut(at) else {
+        let Some(workload) = self.workloads.get_mut(at) else {
             return;
         };
         self.pods += 1;
-        let name = format!("{}-{}", unit.key.name(), self.pods);
-        let revision = injector(reconciler, unit);
-        unit.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
-        if let Some(pod) = unit.newest() {
-            tell_pod(pod, &unit.key, false, reconciler);
+        let name = format!("{}-{}", workload.key.name(), self.pods);
+        let revision = injector(reconciler, workload);
+        workload.make(name.clone(), revision, (old, ready == Some(Duration::ZERO)));
+        if let Some(pod) = workload.newest() {
+            report_pod(pod, &workload.key, false, reconciler);
         }
-        let min_ready = unit.spec.min_ready;
+        let min_ready = workload.spec.min_ready;
         let Some(ready) = ready else {
             return;
         };
         let ready_at = super::later(now, ready);
         if !ready.is_zero() {
-            self.alarm(ready_at, Alarm::Unit(at, Event::Ready(name.clone())));
+            self.timer(ready_at, Timer::SimulatedWorkload(at, Event::Ready(name.clone())));
         }
         if !min_ready.is_zero() {
-            // The condition tells whole seconds, so that is what is waited for.
+            // The condition's time has whole seconds, so the wait starts there.
             let since = Timestamp::from_second(ready_at.as_second()).unwrap_or(ready_at);
-            let moment = super::later(since, min_ready).max(ready_at);
-            self.alarm(moment, Alarm::Unit(at, Event::Available(name)));
+            let available_at = super::later(since, min_ready).max(ready_at);
+            self.timer(available_at, Timer::SimulatedWorkload(at, Event::Available(name)));
         }
     }
 
-    fn pod_leaves(&mut self, at: usize, name: String, reconciler: &mut Reconciler, now: Timestamp) {
-        let Some(unit) = self.units.get_mut(at) else {
+    fn stop_pod(&mut self, at: usize, name: String, reconciler: &mut Reconciler, now: Timestamp) {
+        let Some(workload) = self.workloads.get_mut(at) else {
             return;
         };
-        // Who leaves is no part of a crew any more, but its proxy still runs.
-        if let Some(pod) = unit.leave(&name) {
-            tell_pod(&pod, &unit.key, true, reconciler);
+        // A terminating pod no longer counts, but its proxy still runs.
+        if let Some(pod) = workload.stop(&name) {
+            report_pod(&pod, &workload.key, true, reconciler);
         }
-        let gone = super::later(now, unit::STOP);
-        self.alarm(gone, Alarm::Unit(at, Event::Gone(name)));
+        let gone = super::later(now, workload::STOP_DURATION);
+        self.timer(gone, Timer::SimulatedWorkload(at, Event::Gone(name)));
     }
 
-    fn tell_unit(&mut self, at: usize, reconciler: &mut Reconciler) {
+    fn report_workload(&mut self, at: usize, reconciler: &mut Reconciler) {
         let version = self.objects.next_version();
-        if let Some(unit) = self.units.get_mut(at)
-            && let Some(fact) = unit.news(version)
+        if let Some(workload) = self.workloads.get_mut(at)
+            && let Some(fact) = workload.changed_fact(version)
         {
-            reconciler.observe(Observation::Workload(unit.key.clone(), Some(fact)));
+            reconciler.observe(Observation::Workload(workload.key.clone(), Some(fact)));
         }
     }
 
-    /// Carries out a plan, and says how many of its steps were done.
-    pub(super) fn carry_out(
+    /// Executes a plan and returns the number of completed steps.
+    pub(super) fn execute(
         &mut self,
         plan: &Plan,
         now: Timestamp,
@@ -353,11 +366,11 @@ impl<'a> World<'a> {
         recording: &mut Recording,
     ) -> (usize, PlanOutcome) {
         for (done, action) in plan.actions().enumerate() {
-            match self.act(action, now, reconciler, recording) {
+            match self.execute_action(action, now, reconciler, recording) {
                 Ok(false) => {}
                 Ok(true) => return (done + 1, PlanOutcome::Succeeded),
-                Err(refused) => {
-                    let failed = StepFailure::new(action.clone(), refused);
+                Err(error) => {
+                    let failed = StepFailure::new(action.clone(), error);
                     return (done, PlanOutcome::Failed(Box::new(failed)));
                 }
             }
@@ -365,8 +378,8 @@ impl<'a> World<'a> {
         (plan.steps.len(), PlanOutcome::Succeeded)
     }
 
-    /// Does one step; says whether those after it are to be planned anew.
-    fn act(
+    /// Executes an action; returns whether the remaining steps must be planned again.
+    fn execute_action(
         &mut self,
         action: &Action,
         now: Timestamp,
@@ -413,7 +426,7 @@ impl<'a> World<'a> {
         Ok(false)
     }
 
-    /// Installs a release: its Deployments come up, its webhooks are there.
+    /// Installs a release: creates its Deployments and webhooks.
     fn install(
         &mut self,
         release: &Arc<Release>,
@@ -435,7 +448,7 @@ impl<'a> World<'a> {
                     if !known.contains(&place)
                         && reconciler.snapshot().deployment(&place.0, &place.1).is_none()
                     {
-                        self.raise(&place, object, now, reconciler);
+                        self.start_deployment(&place, object, now, reconciler);
                     }
                     places.push(place);
                 }
@@ -456,7 +469,7 @@ impl<'a> World<'a> {
         Ok(())
     }
 
-    fn raise(
+    fn start_deployment(
         &mut self,
         place: &(String, String),
         object: &Value,
@@ -471,8 +484,8 @@ impl<'a> World<'a> {
             place.1.clone(),
             Some(fact),
         ));
-        let ready = super::later(now, self.scene.control_plane);
-        self.alarm(ready, Alarm::Istiod(place.0.clone(), place.1.clone(), replicas));
+        let ready = super::later(now, self.model.control_plane);
+        self.timer(ready, Timer::Istiod(place.0.clone(), place.1.clone(), replicas));
     }
 
     fn uninstall(&mut self, key: &ReleaseKey, reconciler: &mut Reconciler) {
@@ -491,7 +504,7 @@ impl<'a> World<'a> {
                 namespace.labels.remove(names::INJECTION_LABEL);
             }
         }
-        self.tell_namespace(&name, reconciler);
+        self.report_namespace(&name, reconciler);
     }
 
     fn restart(
@@ -504,25 +517,25 @@ impl<'a> World<'a> {
         let Subject::Workload(key) = &step.object.subject else {
             return;
         };
-        let Some(at) = self.place_of(key) else {
+        let Some(at) = self.index_of(key) else {
             return;
         };
-        if let Some(unit) = self.units.get_mut(at) {
-            unit.restart(step);
+        if let Some(workload) = self.workloads.get_mut(at) {
+            workload.restart(step);
         }
-        self.tell_unit(at, reconciler);
+        self.report_workload(at, reconciler);
         self.roll(at, now, reconciler, recording);
     }
 }
 
-/// Whether objects of a kind are told to the reconciler, or are workloads. Pods come from the scene.
+/// Reports whether objects of a kind are loaded. Pods are loaded from the cluster model.
 fn is_loaded(kind: &str) -> bool {
     let own = ObjectKind::ALL.into_iter().any(|own| own.name() == kind);
     own || kind == "Namespace" || WorkloadKind::from_name(kind).is_some()
 }
 
-/// Tells the reconciler of a pod.
-fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, reconciler: &mut Reconciler) {
+/// Reports a pod to the reconciler.
+fn report_pod(pod: &workload::Pod, key: &WorkloadKey, leaving: bool, reconciler: &mut Reconciler) {
     let revision = pod.revision.iter();
     let annotations = revision.map(|revision| (names::REVISION_LABEL.to_owned(), revision.clone()));
     reconciler.observe_referrer(Referrer::Pod {
@@ -536,20 +549,21 @@ fn tell_pod(pod: &unit::Pod, key: &WorkloadKey, leaving: bool, reconciler: &mut 
     });
 }
 
-/// Who injects a new pod of a workload: whoever its namespace or its template names, by itself or through a tag.
-fn injector(reconciler: &Reconciler, unit: &Unit) -> Option<String> {
-    if unit.spec.on_host || unit.fact.is_opted_out() {
+/// Returns the revision that injects a new pod of a workload: named by its namespace or template, directly or
+/// through a tag.
+fn injector(reconciler: &Reconciler, workload: &SimulatedWorkload) -> Option<String> {
+    if workload.spec.host_network || workload.fact.is_opted_out() {
         return None;
     }
     let snapshot = reconciler.snapshot();
-    let asked = snapshot
+    let requested = snapshot
         .references()
-        .selected_by_namespace(unit.key.namespace())
-        .or(unit.fact.requested_revision())?;
-    if let Some(revision) = snapshot.revisions().get(asked) {
+        .selected_by_namespace(workload.key.namespace())
+        .or(workload.fact.requested_revision())?;
+    if let Some(revision) = snapshot.revisions().get(requested) {
         return Some(revision.name().to_owned());
     }
-    let tag = snapshot.tags().get(asked)?;
+    let tag = snapshot.tags().get(requested)?;
     let revision = &tag.status.istio_revision;
     (!revision.is_empty()).then(|| revision.clone())
 }

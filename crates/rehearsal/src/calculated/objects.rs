@@ -1,4 +1,5 @@
-//! Our own objects in the model: takes what plans write, keeps versions, finalizers and deletions as an API server would, tells the reconciler.
+//! Mainstay's own objects in the calculated cluster: applies the writes of plans with resource versions,
+//! finalizers and deletions as an API server does, and notifies the reconciler.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,6 @@ use serde_json::{Map, Value, json};
 
 use crate::input::text;
 
-/// All of them.
 #[derive(Debug, Default)]
 pub(super) struct Objects {
     all: BTreeMap<(ObjectKind, String), Value>,
@@ -20,13 +20,12 @@ pub(super) struct Objects {
 }
 
 impl Objects {
-    /// The next version of anything.
     pub(super) fn next_version(&mut self) -> String {
         self.version += 1;
         self.version.to_string()
     }
 
-    /// Puts an object of the input in.
+    /// Adds an object of the input.
     pub(super) fn put(&mut self, kind: ObjectKind, mut object: Value, reconciler: &mut Reconciler) {
         let name = text(&object, "/metadata/name").to_owned();
         let version = self.next_version();
@@ -38,10 +37,9 @@ impl Objects {
             metadata.entry("generation").or_insert(1.into());
         }
         self.all.insert((kind, name.clone()), object);
-        self.tell(kind, &name, reconciler);
+        self.notify(kind, &name, reconciler);
     }
 
-    /// Replaces a spec.
     pub(super) fn set_spec(
         &mut self,
         kind: ObjectKind,
@@ -138,33 +136,33 @@ impl Objects {
         kind: ObjectKind,
         name: &str,
         reconciler: &mut Reconciler,
-        how: impl FnOnce(&mut Map<String, Value>),
+        apply: impl FnOnce(&mut Map<String, Value>),
     ) {
         let version = self.next_version();
         if let Some(Value::Object(object)) = self.all.get_mut(&(kind, name.to_owned())) {
-            how(object);
+            apply(object);
             if let Some(Value::Object(metadata)) = object.get_mut("metadata") {
                 metadata.insert("resourceVersion".into(), version.into());
             }
         }
-        self.tell(kind, name, reconciler);
+        self.notify(kind, name, reconciler);
     }
 
-    /// What goes away and has nobody left to wait for is gone.
-    fn tell(&mut self, kind: ObjectKind, name: &str, reconciler: &mut Reconciler) {
+    /// Notifies the reconciler; a deleted object without finalizers is removed.
+    fn notify(&mut self, kind: ObjectKind, name: &str, reconciler: &mut Reconciler) {
         let key = (kind, name.to_owned());
         let Some(object) = self.all.get(&key) else {
             return;
         };
         let finalizers = object.pointer("/metadata/finalizers").and_then(Value::as_array);
-        let going = object
+        let deleted = object
             .pointer("/metadata/deletionTimestamp")
             .is_some_and(|at| !at.is_null());
-        if going && finalizers.is_none_or(Vec::is_empty) {
+        if deleted && finalizers.is_none_or(Vec::is_empty) {
             let last = self.all.remove(&key).unwrap_or_default();
             reconciler.remove_object(kind, &last);
         } else {
-            // What cannot be read is told by nobody, as on a real cluster.
+            // Objects that cannot be parsed are ignored, as on a real cluster.
             let _ = reconciler.observe_object(kind, object.clone());
         }
     }

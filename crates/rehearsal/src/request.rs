@@ -1,4 +1,4 @@
-//! What is to be rehearsed: takes an input and what the user asks for, gives the Istio with its present and its future spec.
+//! Resolves a rehearsal request into the Istio to upgrade, with its current and its target spec.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -11,29 +11,29 @@ use crate::error::RehearsalError;
 use crate::input::{Input, text};
 use crate::report::Method;
 
-/// Above this many workloads rolling updates are calculated.
-pub const EMBEDDED_MOST: usize = 100;
+/// Maximum number of workloads for the embedded cluster; larger clusters are calculated.
+pub const MAX_EMBEDDED_WORKLOADS: usize = 100;
 
-/// What the user asks for.
+/// Parameters of a rehearsal.
 #[derive(Clone, Debug)]
-pub struct Wish {
-    /// Which Istio; may be left out if there is only one.
+pub struct RehearsalRequest {
+    /// Name of the Istio; optional if there is only one.
     pub istio: Option<String>,
-    /// To which version.
+    /// Target version.
     pub to: Option<String>,
-    /// An Istio as it is to be: its spec replaces the present one.
+    /// Target manifest of the Istio: its spec replaces the current one.
     pub manifest: Option<Value>,
-    /// Chance is drawn from it.
+    /// Seed of all random choices.
     pub seed: u64,
-    /// How long a pod takes until it is ready where nothing was observed.
+    /// Readiness time of pods without an observed one.
     pub readiness: Duration,
-    /// How long pods of a workload (`namespace/name`) take; never where there is nothing.
-    pub readiness_of: BTreeMap<String, Option<Duration>>,
-    /// How workloads are played; by their number if not said.
+    /// Readiness times by workload (`namespace/name`); `None` means never ready.
+    pub readiness_overrides: BTreeMap<String, Option<Duration>>,
+    /// How workloads are simulated; chosen by their number if unset.
     pub method: Option<Method>,
 }
 
-impl Default for Wish {
+impl Default for RehearsalRequest {
     fn default() -> Self {
         Self {
             istio: None,
@@ -41,30 +41,33 @@ impl Default for Wish {
             manifest: None,
             seed: 0,
             readiness: Duration::from_secs(10),
-            readiness_of: BTreeMap::new(),
+            readiness_overrides: BTreeMap::new(),
             method: None,
         }
     }
 }
 
-/// What will be done to which Istio.
+/// An Istio and the change to rehearse.
 #[derive(Clone, Debug)]
-pub(crate) struct Plot {
-    /// The Istio as it is.
+pub(crate) struct PlannedUpgrade {
+    /// The current Istio.
     pub(crate) istio: Istio,
-    /// Its spec while the stage is set: as it is, but nothing moves.
+    /// Spec during warm-up: the current one without workload migration.
     pub(crate) before: Value,
-    /// Its spec from the first moment on.
+    /// Spec of the upgrade.
     pub(crate) after: Value,
-    /// The Istio as it is to be.
+    /// The Istio with the upgraded spec.
     pub(crate) wanted: Istio,
-    /// What was supposed.
+    /// Settings assumed for the rehearsal.
     pub(crate) suppositions: Vec<String>,
 }
 
-/// Finds the Istio that is meant, and what it is to become.
-pub(crate) fn plot(input: &Input, wish: &Wish) -> Result<Plot, RehearsalError> {
-    let object = chosen(input, wish)?;
+/// Selects the Istio and computes its target spec.
+pub(crate) fn plan_upgrade(
+    input: &Input,
+    request: &RehearsalRequest,
+) -> Result<PlannedUpgrade, RehearsalError> {
+    let object = chosen(input, request)?;
     let name = text(object, "/metadata/name").to_owned();
     let read = |object: Value| {
         serde_json::from_value::<Istio>(object).map_err(|source| RehearsalError::Istio {
@@ -74,12 +77,12 @@ pub(crate) fn plot(input: &Input, wish: &Wish) -> Result<Plot, RehearsalError> {
     };
     let istio = read(object.clone())?;
     let present = object.get("spec").cloned().unwrap_or_else(|| json!({}));
-    let mut after = match &wish.manifest {
+    let mut after = match &request.manifest {
         Some(manifest) => manifest.get("spec").cloned().unwrap_or_else(|| json!({})),
         None => present.clone(),
     };
     let mut suppositions = Vec::new();
-    if let Some(to) = &wish.to {
+    if let Some(to) = &request.to {
         put(&mut after, &["version"], json!(to));
     }
     let mut future = object.clone();
@@ -94,7 +97,7 @@ pub(crate) fn plot(input: &Input, wish: &Wish) -> Result<Plot, RehearsalError> {
     {
         strategy.remove("workloadMigration");
     }
-    Ok(Plot {
+    Ok(PlannedUpgrade {
         istio,
         before,
         wanted: read(future)?,
@@ -103,14 +106,14 @@ pub(crate) fn plot(input: &Input, wish: &Wish) -> Result<Plot, RehearsalError> {
     })
 }
 
-fn chosen<'a>(input: &'a Input, wish: &Wish) -> Result<&'a Value, RehearsalError> {
+fn chosen<'a>(input: &'a Input, request: &RehearsalRequest) -> Result<&'a Value, RehearsalError> {
     let all: Vec<&Value> = input.of_kind("Istio").collect();
     let name = |object: &&Value| text(object, "/metadata/name").to_owned();
-    let manifest = wish
+    let manifest = request
         .manifest
         .as_ref()
         .map(|manifest| text(manifest, "/metadata/name"));
-    let wanted = wish.istio.as_deref().or(manifest);
+    let wanted = request.istio.as_deref().or(manifest);
     match (wanted, all.as_slice()) {
         (Some(wanted), all) => {
             let found = all.iter().find(|object| name(object) == wanted);
@@ -125,14 +128,14 @@ fn chosen<'a>(input: &'a Input, wish: &Wish) -> Result<&'a Value, RehearsalError
     }
 }
 
-/// Supposes that workloads move, where the Istio does not say so: a rehearsal of nothing helps nobody.
+/// Enables workload migration where the Istio does not: otherwise there is nothing to rehearse.
 fn suppose(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
     if istio.spec.strategy() != UpdateStrategyType::RevisionBased {
-        notes.push("supposing updateStrategy.type RevisionBased instead of InPlace".to_owned());
+        notes.push("assuming updateStrategy.type RevisionBased instead of InPlace".to_owned());
         put(spec, &["updateStrategy", "type"], json!("RevisionBased"));
     }
     if !requests_migration(istio) {
-        notes.push("supposing workloadMigration.strategy Batched: it is not switched on".to_owned());
+        notes.push("assuming workloadMigration.strategy Batched, which is not enabled".to_owned());
         put(
             spec,
             &["updateStrategy", "workloadMigration", "strategy"],
@@ -141,7 +144,7 @@ fn suppose(istio: &Istio, spec: &mut Value, notes: &mut Vec<String>) {
     }
 }
 
-/// Sets a field, making the maps on the way.
+/// Sets a field and creates the maps on its path.
 fn put(object: &mut Value, path: &[&str], value: Value) {
     let Some((first, rest)) = path.split_first() else {
         *object = value;

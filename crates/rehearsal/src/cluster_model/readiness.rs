@@ -1,4 +1,4 @@
-//! How long pods take: takes pods as they were observed, gives each workload a time drawn from its own, a wished one, or the default.
+//! Readiness time of each workload: requested, sampled from its observed pods, or the default.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -8,27 +8,27 @@ use mainstay_mesh::workload::WorkloadKey;
 use mainstay_sim::Random;
 use serde_json::Value;
 
-use super::{Pod, Scene, Workload};
+use super::{ClusterModel, Pod, Workload};
 use crate::input::{at, text};
-use crate::wish::Wish;
+use crate::request::RehearsalRequest;
 
-/// A pod that is not ready so long after it was made will not be.
-const HOPELESS: Duration = Duration::from_mins(5);
+/// Age at which a pod that is not ready counts as never ready.
+const NEVER_READY_AGE: Duration = Duration::from_mins(5);
 
-/// How long pods take until they are ready.
+/// Time until a workload's pods are ready.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Pace {
-    /// Nothing: never.
+pub(crate) struct Readiness {
+    /// `None` means never.
     pub(crate) ready: Option<Duration>,
-    /// Whether that was observed.
+    /// Whether the time was observed.
     pub(crate) observed: bool,
 }
 
-/// What pods told.
+/// Readiness of the input's pods.
 pub(super) struct Observed {
     taken: Option<Timestamp>,
     times: BTreeMap<WorkloadKey, Vec<Duration>>,
-    hopeless: BTreeMap<WorkloadKey, usize>,
+    never_ready: BTreeMap<WorkloadKey, usize>,
 }
 
 impl Observed {
@@ -36,12 +36,16 @@ impl Observed {
         Self {
             taken,
             times: BTreeMap::new(),
-            hopeless: BTreeMap::new(),
+            never_ready: BTreeMap::new(),
         }
     }
 
-    pub(super) fn see(&mut self, pod: &Pod, object: &Value) {
-        let Some(key) = pod.workload.as_ref().filter(|_| !pod.finished && !pod.leaving) else {
+    pub(super) fn record(&mut self, pod: &Pod, object: &Value) {
+        let Some(key) = pod
+            .workload
+            .as_ref()
+            .filter(|_| !pod.finished && !pod.terminating)
+        else {
             return;
         };
         let created: Option<Timestamp> = text(object, "/metadata/creationTimestamp").parse().ok();
@@ -54,58 +58,65 @@ impl Observed {
                 self.times.entry(key.clone()).or_default().push(took);
             }
             Ready::No if self.is_old(created) => {
-                *self.hopeless.entry(key.clone()).or_default() += 1;
+                *self.never_ready.entry(key.clone()).or_default() += 1;
             }
-            Ready::Since(_) | Ready::Untold | Ready::No => {}
+            Ready::Since(_) | Ready::SinceUnknown | Ready::No => {}
         }
     }
 
     fn is_old(&self, created: Timestamp) -> bool {
         let age = self.taken.map(|taken| taken.duration_since(created));
         age.and_then(|age| Duration::try_from(age).ok())
-            .is_some_and(|age| age >= HOPELESS)
+            .is_some_and(|age| age >= NEVER_READY_AGE)
     }
 
-    /// Gives every workload its pace, in a fixed order of draws.
-    pub(super) fn settle(mut self, scene: &mut Scene, wish: &Wish) {
-        let mut random = Random::new(wish.seed);
-        for (key, workload) in &mut scene.workloads {
+    /// Assigns a readiness time to every workload. The order of random draws is fixed.
+    pub(super) fn assign(mut self, model: &mut ClusterModel, request: &RehearsalRequest) {
+        let mut random = Random::new(request.seed);
+        for (key, workload) in &mut model.workloads {
             let drawn = random.next_u64();
-            workload.pace = self.pace(key, workload, wish, drawn);
+            workload.readiness = self.readiness(key, workload, request, drawn);
         }
-        let istiods = scene.workloads.iter().filter(|(key, _)| is_istiod(key));
-        let times =
-            istiods.filter_map(|(_, workload)| workload.pace.ready.filter(|_| workload.pace.observed));
-        scene.control_plane = times.max().unwrap_or(wish.readiness);
+        let istiods = model.workloads.iter().filter(|(key, _)| is_istiod(key));
+        let times = istiods
+            .filter_map(|(_, workload)| workload.readiness.ready.filter(|_| workload.readiness.observed));
+        model.control_plane = times.max().unwrap_or(request.readiness);
     }
 
-    fn pace(&mut self, key: &WorkloadKey, workload: &Workload, wish: &Wish, drawn: u64) -> Pace {
-        if let Some(said) = wish
-            .readiness_of
-            .get(&format!("{}/{}", key.namespace(), key.name()))
+    fn readiness(
+        &mut self,
+        key: &WorkloadKey,
+        workload: &Workload,
+        request: &RehearsalRequest,
+        drawn: u64,
+    ) -> Readiness {
+        if let Some(requested) =
+            request
+                .readiness_overrides
+                .get(&format!("{}/{}", key.namespace(), key.name()))
         {
-            return Pace {
-                ready: *said,
+            return Readiness {
+                ready: *requested,
                 observed: false,
             };
         }
         if let Some(times) = self.times.get_mut(key) {
             times.sort_unstable();
             let at = usize::try_from(drawn).unwrap_or_default() % times.len().max(1);
-            return Pace {
+            return Readiness {
                 ready: times.get(at).copied(),
                 observed: true,
             };
         }
-        let hopeless = self.hopeless.get(key).copied().unwrap_or(0);
-        if workload.replicas > 0 && hopeless > 0 {
-            return Pace {
+        let never_ready = self.never_ready.get(key).copied().unwrap_or(0);
+        if workload.replicas > 0 && never_ready > 0 {
+            return Readiness {
                 ready: None,
                 observed: true,
             };
         }
-        Pace {
-            ready: Some(around(wish.readiness, drawn)),
+        Readiness {
+            ready: Some(jittered(request.readiness, drawn)),
             observed: false,
         }
     }
@@ -115,21 +126,22 @@ fn is_istiod(key: &WorkloadKey) -> bool {
     key.name() == "istiod" || key.name().starts_with("istiod-")
 }
 
-/// Between half and one and a half of a time, in whole tenths of a second: nobody is as regular as a default.
-fn around(time: Duration, drawn: u64) -> Duration {
+/// Returns between 50 % and 150 % of a time, in tenths of a second, so that pods without an observed time
+/// differ.
+fn jittered(time: Duration, drawn: u64) -> Duration {
     let tenths = u64::try_from(time.as_millis() / 100).unwrap_or(0);
     let spread = drawn % (tenths + 1);
     Duration::from_millis((tenths / 2 + spread) * 100)
 }
 
-/// Whether a pod is ready.
+/// Readiness of a pod.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ready {
-    /// It is, since then.
+    /// Ready since this time.
     Since(Timestamp),
-    /// It is, and does not tell since when.
-    Untold,
-    /// It is not.
+    /// Ready, with no transition time.
+    SinceUnknown,
+    /// Not ready.
     No,
 }
 
@@ -141,7 +153,7 @@ pub(super) fn ready_condition(pod: &Value) -> Ready {
         .find(|condition| text(condition, "/type") == "Ready" && text(condition, "/status") == "True");
     let since = |condition: &Value| text(condition, "/lastTransitionTime").parse();
     ready.map_or(Ready::No, |condition| {
-        since(condition).map_or(Ready::Untold, Ready::Since)
+        since(condition).map_or(Ready::SinceUnknown, Ready::Since)
     })
 }
 

@@ -1,4 +1,4 @@
-//! Who sees pods come and go: takes the store's history, tells how many pods of each workload are ready.
+//! Counts the ready pods of each workload from the store's watch history.
 
 use std::collections::BTreeMap;
 
@@ -10,42 +10,42 @@ use mainstay_sim::object::Object;
 use mainstay_sim::store::EventKind;
 use serde_json::Value;
 
-use super::{Tape, lock};
+use super::{SharedRecording, lock};
 use crate::input::text;
 use crate::recording::Recording;
 
 const PODS: &str = "pods";
 
-/// Sees pods.
-pub(super) struct Witness {
-    tape: Tape,
+/// Observes pods.
+pub(super) struct PodObserver {
+    recording: SharedRecording,
     seen: u64,
-    /// Of every pod its workload, and whether it is ready to serve.
+    /// Workload of each pod, and whether it serves.
     pods: BTreeMap<Box<str>, (WorkloadKey, bool)>,
     counts: BTreeMap<WorkloadKey, u32>,
-    told: bool,
+    initial_counts_recorded: bool,
 }
 
-impl Witness {
-    pub(super) fn new(tape: Tape) -> Self {
+impl PodObserver {
+    pub(super) fn new(recording: SharedRecording) -> Self {
         Self {
-            tape,
+            recording,
             seen: 0,
             pods: BTreeMap::new(),
             counts: BTreeMap::new(),
-            told: false,
+            initial_counts_recorded: false,
         }
     }
 
-    fn see(&mut self, tape: &mut Recording, object: &Object, gone: bool, at: Timestamp) {
+    fn observe(&mut self, recording: &mut Recording, object: &Object, gone: bool, at: Timestamp) {
         let key: Box<str> = object.key().into();
         let was = self
             .pods
             .get(&key)
             .map(|(workload, ready)| (workload.clone(), *ready));
         let is = if gone { None } else { serving(object) };
-        if was.is_none() && is.is_some() && tape.began.is_some() {
-            tape.made += 1;
+        if was.is_none() && is.is_some() && recording.started_at.is_some() {
+            recording.created_pods += 1;
         }
         let workload = was.as_ref().or(is.as_ref()).map(|(workload, _)| workload.clone());
         let Some(workload) = workload else {
@@ -55,8 +55,8 @@ impl Witness {
         let before = *count;
         *count = count.saturating_sub(u32::from(was.is_some_and(|(_, ready)| ready)));
         *count += u32::from(is.as_ref().is_some_and(|(_, ready)| *ready));
-        if *count != before && tape.began.is_some() {
-            tape.crew(&workload, at, *count);
+        if *count != before && recording.started_at.is_some() {
+            recording.record_ready_pods(&workload, at, *count);
         }
         match is {
             Some(is) => self.pods.insert(key, is),
@@ -64,7 +64,7 @@ impl Witness {
         };
     }
 
-    fn catch_up(&mut self, state: &State, tape: &mut Recording, at: Timestamp) {
+    fn catch_up(&mut self, state: &State, recording: &mut Recording, at: Timestamp) {
         let events = state
             .store
             .history(PODS)
@@ -74,45 +74,46 @@ impl Witness {
                 .map(|event| (event.object.clone(), event.kind == EventKind::Deleted))
                 .collect();
             for (object, gone) in events {
-                self.see(tape, &object, gone, at);
+                self.observe(recording, &object, gone, at);
             }
         } else {
-            // Too much happened at once: everything is looked at.
+            // The history was compacted: read all pods.
             self.pods.clear();
             self.counts.clear();
             let all: Vec<_> = state.store.all(PODS).cloned().collect();
             for object in all {
-                self.see(tape, &object, false, at);
+                self.observe(recording, &object, false, at);
             }
         }
         self.seen = state.store.version();
     }
 }
 
-impl Controller for Witness {
+impl Controller for PodObserver {
     fn name(&self) -> &'static str {
-        "witness"
+        "pod-observer"
     }
 
     fn step(&mut self, state: &mut State) -> bool {
-        let tape = self.tape.clone();
-        let mut tape = lock(&tape);
+        let recording = self.recording.clone();
+        let mut recording = lock(&recording);
         let at = Timestamp::from_microsecond(state.now().as_micros()).unwrap_or(Timestamp::MAX);
-        self.catch_up(state, &mut tape, at);
-        if let (Some(began), false) = (tape.began, self.told) {
-            self.told = true;
+        self.catch_up(state, &mut recording, at);
+        if let (Some(started_at), false) = (recording.started_at, self.initial_counts_recorded) {
+            self.initial_counts_recorded = true;
             for (workload, count) in &self.counts {
-                tape.crews
+                recording
+                    .ready_pods
                     .entry(workload.clone())
                     .or_default()
-                    .insert(0, (began, *count));
+                    .insert(0, (started_at, *count));
             }
         }
         false
     }
 }
 
-/// The workload a pod belongs to, and whether it serves: ready and not on its way out.
+/// Returns the workload of a pod and whether the pod serves: ready and not terminating.
 fn serving(object: &Object) -> Option<(WorkloadKey, bool)> {
     let meta = object.meta();
     let owner = meta.controller()?;
