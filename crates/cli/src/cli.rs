@@ -1,4 +1,4 @@
-//! The command tree: takes argv, finds the command, runs it. Knows no command's insides.
+//! The command tree: parses argv and runs the command.
 
 use std::ffi::OsString;
 
@@ -11,7 +11,7 @@ use crate::commands::{
 use crate::error::CliError;
 use crate::style::Color;
 
-/// Renders and operates an Istio service mesh.
+/// Render and operate an Istio service mesh
 #[derive(Parser)]
 #[command(
     name = "mainstay",
@@ -31,7 +31,7 @@ use crate::style::Color;
   mainstay sandbox
   mainstay completion bash > /etc/bash_completion.d/mainstay")]
 struct Cli {
-    /// When to colour messages
+    /// When to color messages
     #[arg(long, visible_alias = "colour", global = true, value_enum, default_value_t = Color::Auto, value_name = "WHEN")]
     color: Color,
 
@@ -41,31 +41,31 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Watch an upgrade of Istio with twelve workloads: on an embedded cluster, in seconds, without anything
+    /// Show an Istio upgrade of twelve workloads on an embedded cluster
     Demo(demo::Args),
-    /// Render a chart as `helm template` does, byte for byte
+    /// Render a chart, byte for byte like `helm template`
     Template(Box<template::Args>),
-    /// Inject initializer and service mesh into manifests, keeping every other byte
+    /// Inject initializer and service mesh into manifests
     Generate(Box<generate::Args>),
-    /// Look at the Istio versions that can be rendered, and add more
+    /// List, show and add Istio chart versions
     Charts(charts::Args),
-    /// Say how a cluster's meshes are: revisions, tags, who uses them, what goes when, what is wrong
+    /// Show mesh status
     Status(Box<status::Args>),
-    /// Look at revisions: who keeps them in use and why, and what becomes of them
+    /// List and describe revisions
     Revision(Box<revision::Args>),
-    /// Move workloads to a new revision: what will happen, what does, and what did
+    /// Plan, watch and control the migration of workloads to a new revision
     Migration(Box<migration::Args>),
-    /// Play an upgrade on a copy of the cluster, in virtual time, and say what it will do
+    /// Rehearse an upgrade on a copy of the cluster
     Rehearse(Box<rehearse::Args>),
-    /// Print or install the custom resource definitions: ours and Istio's
+    /// Print or install custom resource definitions
     Crds(crds::Args),
-    /// Run the operator: a drop-in for the Sail Operator
+    /// Run the operator
     Operator(operator::Args),
-    /// Run a Kubernetes API on loopback, with nodes and working controllers, until Ctrl-C
+    /// Run a simulated Kubernetes cluster on this machine
     Sandbox(sandbox::Args),
-    /// Print a completion script for a shell
+    /// Print a shell completion script
     Completion(completion::Args),
-    /// Print what this binary is
+    /// Print version information
     Version(version::Args),
 }
 
@@ -94,7 +94,7 @@ pub(crate) fn run(argv: impl IntoIterator<Item = OsString>) -> Result<(), CliErr
     }
 }
 
-/// `generate` keeps 1 for "would change", so its usage errors end with 2.
+/// Usage errors of `generate` exit with 2, because 1 means "would change".
 fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
     let error = CliError::from(error);
     let generating = argv.iter().skip(1).any(|word| word == "generate");
@@ -105,8 +105,8 @@ fn usage_error(error: clap::Error, argv: &[OsString]) -> CliError {
     }
 }
 
-/// The whole tree. The arguments of `template` behave as Helm's do (`--flag=false`, the last of two wins, a value may
-/// begin with a dash), which the derive cannot say once for all of them.
+/// Returns the command tree. The arguments of `template` behave like Helm's (`--flag=false`, the last of two
+/// wins, values may begin with a dash), which the derive macro cannot express for all of them.
 fn command() -> clap::Command {
     let tree = Cli::command().mut_subcommand("operator", |it| operator::as_go_flags(it, as_go_flag));
     tree.mut_subcommand("template", |template| {
@@ -132,7 +132,7 @@ fn as_go_flag(arg: clap::Arg) -> clap::Arg {
         .value_name("BOOL")
 }
 
-/// What Go's `strconv.ParseBool` takes.
+/// Parses a boolean like Go's `strconv.ParseBool`.
 pub(crate) fn go_bool(text: &str) -> Result<bool, String> {
     match text {
         "1" | "t" | "T" | "TRUE" | "true" | "True" => Ok(true),
@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_tree_is_sound() {
+    fn the_command_tree_is_valid() {
         command().debug_assert();
     }
 
@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn booleans_are_those_of_go() {
+    fn booleans_are_parsed_like_go() {
         let line = |flag| ["mainstay", "template", "x", flag];
         assert!(flag(&line("--include-crds")).unwrap());
         assert!(flag(&line("--include-crds=T")).unwrap());

@@ -1,4 +1,4 @@
-//! One file per command: each takes its arguments, calls the library, prints.
+//! The commands, one module each.
 
 pub(crate) mod charts;
 pub(crate) mod completion;
@@ -18,7 +18,7 @@ use std::io::{self, Write};
 
 use crate::error::CliError;
 
-/// Writes `bytes` to stdout as they are: manifests may hold anything, so nothing here may look at them.
+/// Writes `bytes` to stdout unchanged: manifests may contain anything.
 pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     let mut stdout = io::stdout().lock();
     stdout.write_all(bytes)?;
@@ -26,8 +26,8 @@ pub(crate) fn print(bytes: &[u8]) -> Result<(), CliError> {
     Ok(())
 }
 
-/// Writes `text` to stdout, with its colours where they are wanted. What came from a cluster may hold control characters: none but
-/// colours reach the terminal.
+/// Writes `text` to stdout, with its colours where they are wanted. What came from a cluster may hold control
+/// characters: none but colours reach the terminal.
 pub(crate) fn print_styled(text: &str) -> Result<(), CliError> {
     let mut stdout = anstream::stdout().lock();
     stdout.write_all(harmless(text).as_bytes())?;
@@ -64,7 +64,7 @@ mod tests {
     use super::harmless;
 
     #[test]
-    fn only_colours_and_ends_of_lines_pass() {
+    fn only_colors_and_newlines_are_kept() {
         assert_eq!(
             harmless("a\u{1b}[1;31mb\u{1b}[0m\nü"),
             "a\u{1b}[1;31mb\u{1b}[0m\nü"

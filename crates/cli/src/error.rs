@@ -1,7 +1,7 @@
-//! The edge: takes every error there is, gives the user kind, message, place and hint on stderr, and an exit code.
+//! Errors as users see them: kind, message, location and hint on stderr, and an exit code.
 //!
-//! The first lines are `Error: ` and Helm's own words, so that scripts that read Helm's stderr still work. What we know
-//! beyond that follows: where it is, the source line with a caret, and what to do.
+//! The message starts with `Error: ` and Helm's text, so that scripts that parse Helm's stderr still work.
+//! The location, the source line with a caret and a hint follow.
 
 use std::fmt;
 use std::io::Write as _;
@@ -11,7 +11,7 @@ use mainstay_chart::{ChartError, LayerError, SourceLocation, ValuesError};
 
 use crate::style::{ERROR, FRAME, HINT};
 
-/// What a command says when it fails.
+/// Error of a command.
 #[derive(Debug)]
 pub(crate) struct CliError {
     kind: Kind,
@@ -21,36 +21,36 @@ pub(crate) struct CliError {
     exit: Option<u8>,
 }
 
-/// What failed. It decides the exit code and names the place.
+/// Kind of error; determines the exit code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The command line, as clap words it (with `Error:` and usage already in the text).
+    /// The command line, with clap's text.
     Help,
     /// The command line.
     Usage,
-    /// A chart that cannot be found or read.
+    /// A chart cannot be found or read.
     Chart,
-    /// Values, or what `--set` says.
+    /// Values files or `--set` arguments.
     Values,
     /// A template.
     Template,
-    /// What a template made is not a manifest.
+    /// Rendered text is not a valid manifest.
     Manifest,
-    /// Something only a cluster or a network can give.
+    /// A cluster or network is required.
     Offline,
     /// Reading or writing.
     Io,
-    /// Something could not be injected.
+    /// An object could not be injected.
     Inject,
-    /// A cluster that cannot be reached, or refuses.
+    /// A cluster cannot be reached, or rejects a request.
     Cluster,
-    /// `status` found something wrong, and has said so.
+    /// Problems were found and have been printed.
     Attention,
     /// A configuration file, or the environment.
     Config,
-    /// `--check` found something to change: no failure, and nothing to say.
+    /// `--check` found changes; nothing is printed.
     WouldChange,
-    /// The reader of our output went away: nothing to say.
+    /// The reader of stdout closed it; nothing is printed.
     Closed,
 }
 
@@ -70,7 +70,7 @@ impl Kind {
         }
     }
 
-    /// Helm ends every failure with 1; a closed pipe ends as the shell would show SIGPIPE.
+    /// Exit code: 1 like Helm; a closed pipe like SIGPIPE in a shell.
     fn code(self) -> u8 {
         match self {
             Self::Closed => 141,
@@ -81,7 +81,7 @@ impl Kind {
 }
 
 impl CliError {
-    /// A failure of `kind`.
+    /// Creates an error.
     pub(crate) fn new(kind: Kind, message: impl Into<String>) -> Self {
         Self {
             kind,
@@ -92,7 +92,7 @@ impl CliError {
         }
     }
 
-    /// Where it is: a line of a file, from 1, and what stands there.
+    /// Adds a location: file, line and column starting at 1, and the source line.
     #[must_use]
     pub(crate) fn at(mut self, file: &str, line: usize, column: usize, source: String) -> Self {
         self.place = Some(SourceLocation {
@@ -104,7 +104,7 @@ impl CliError {
         self
     }
 
-    /// Ends with `code`, unless what ended it is no failure.
+    /// Sets the exit code, except for outcomes that are no failure.
     #[must_use]
     pub(crate) fn unless_quiet_exit(mut self, code: u8) -> Self {
         if !matches!(self.kind, Kind::Closed | Kind::WouldChange | Kind::Attention) {
@@ -113,33 +113,33 @@ impl CliError {
         self
     }
 
-    /// What the user can do about it.
+    /// Adds a hint.
     #[must_use]
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// What went wrong.
+    /// Returns the message.
     pub(crate) fn message(&self) -> &str {
         &self.message
     }
 
-    /// More of Helm's own words, after the message.
+    /// Appends text of Helm to the message.
     #[must_use]
     pub(crate) fn note(mut self, text: &str) -> Self {
         self.message.push_str(text);
         self
     }
 
-    /// Tells the user, and gives the exit code.
+    /// Prints the error and returns the exit code.
     pub(crate) fn report(&self) -> ExitCode {
         let text = match self.kind {
             Kind::Closed | Kind::WouldChange | Kind::Attention => String::new(),
             Kind::Help => self.message.clone(),
             _ => self.to_string(),
         };
-        // When stderr is gone too there is nobody left to tell.
+        // A closed stderr is ignored.
         let _ = anstream::stderr().write_all(text.as_bytes());
         ExitCode::from(self.exit.unwrap_or_else(|| self.kind.code()))
     }
@@ -186,7 +186,7 @@ fn draw(place: &SourceLocation, kind: Kind, f: &mut fmt::Formatter<'_>) -> fmt::
     }
 }
 
-/// White space as wide as what stands before the column: tabs stay tabs.
+/// Returns whitespace as wide as the text before the column; tabs are kept.
 fn pad(source: &str, column: u32) -> String {
     let before = source.chars().take(column.saturating_sub(1) as usize);
     before.map(|c| if c == '\t' { '\t' } else { ' ' }).collect()
@@ -210,27 +210,27 @@ impl From<ChartError> for CliError {
             ChartError::NoSuchTemplate(_) => Kind::Usage,
             _ => Kind::Chart,
         };
-        let mut said = Self::new(kind, chain(&error));
-        said.place = error.location().cloned();
-        said
+        let mut result = Self::new(kind, chain(&error));
+        result.place = error.location().cloned();
+        result
     }
 }
 
 impl From<LayerError> for CliError {
     fn from(error: LayerError) -> Self {
-        let mut said = Self::new(Kind::Values, chain(&error));
-        said.place = values_place(&error);
-        said
+        let mut result = Self::new(Kind::Values, chain(&error));
+        result.place = values_place(&error);
+        result
     }
 }
 
-/// An error and its causes, joined as Go joins them.
+/// Formats an error with its causes, joined like Go's.
 pub(crate) fn chain(error: &dyn std::error::Error) -> String {
     let causes = std::iter::successors(Some(error), |error| error.source());
     causes.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Where in a values file, or in the argument of a flag.
+/// Returns the location in a values file or in a flag's argument.
 fn values_place(error: &LayerError) -> Option<SourceLocation> {
     match error {
         LayerError::File { file, source } => in_file(file, source),
@@ -279,7 +279,7 @@ fn in_file(file: &str, error: &ValuesError) -> Option<SourceLocation> {
     })
 }
 
-/// Help and version are not failures; everything else is worded as Helm words it, where Helm has a word for it.
+/// Help and version are not failures; other errors use Helm's text where Helm has one.
 impl From<clap::Error> for CliError {
     fn from(error: clap::Error) -> Self {
         use clap::error::ErrorKind as E;
@@ -288,7 +288,9 @@ impl From<clap::Error> for CliError {
             return done.err().map_or_else(|| std::process::exit(0), Self::from);
         }
         match error.kind() {
-            E::UnknownArgument => Self::new(Kind::Usage, unknown_flag(&error)).hint("--help lists the flags"),
+            E::UnknownArgument => {
+                Self::new(Kind::Usage, unknown_flag(&error)).hint("run with --help to list the flags")
+            }
             E::InvalidValue | E::ValueValidation => invalid_value(&error),
             E::DisplayHelpOnMissingArgumentOrSubcommand => {
                 Self::new(Kind::Help, error.render().ansi().to_string())
@@ -314,7 +316,7 @@ fn unknown_flag(error: &clap::Error) -> String {
     }
 }
 
-/// A value that was not given, or that does not parse.
+/// Returns the error for a missing or invalid value.
 fn invalid_value(error: &clap::Error) -> CliError {
     use clap::error::ContextKind as C;
     let text = |kind| error.get(kind).map(ToString::to_string).unwrap_or_default();
@@ -336,7 +338,7 @@ fn invalid_value(error: &clap::Error) -> CliError {
     }
 }
 
-/// Clap writes `error:`, Helm `Error:`; one spelling for all.
+/// Replaces clap's `error:` by Helm's `Error:`.
 fn capitalised(text: &str) -> String {
     text.replacen("error:", "Error:", 1)
 }
@@ -352,7 +354,7 @@ mod tests {
     }
 
     #[test]
-    fn the_first_line_is_helms_and_the_rest_is_ours() {
+    fn location_and_hint_follow_the_message() {
         let place = SourceLocation {
             file: "c/templates/a.yaml".into(),
             line: 12,

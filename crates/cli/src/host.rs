@@ -1,21 +1,18 @@
-//! What templates may ask of this machine: the time and random bytes. No network, no files, no environment.
+//! Clock and random source for templates. They have no access to network, files or environment.
 
 use std::io::Write as _;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use mainstay_template::Host;
 
-/// The clock and the system's randomness.
+/// The system's clock and random source.
 pub(crate) struct SystemHost;
 
 impl Host for SystemHost {
     fn entropy(&mut self, buffer: &mut [u8]) {
         if let Err(error) = getrandom::fill(buffer) {
-            // A key made of zeroes looks like any other; better none at all.
-            let _ = writeln!(
-                std::io::stderr(),
-                "Error: this system gives no random bytes: {error}"
-            );
+            // A key of zeroes would not be noticed, so fail.
+            let _ = writeln!(std::io::stderr(), "Error: cannot read random bytes: {error}");
             std::process::exit(1);
         }
     }

@@ -1,4 +1,4 @@
-//! Which cluster, and a client for it: takes `--kubeconfig` and `--context`, gives a client whose every call ends in time.
+//! Cluster flags, and a client with timeouts for the cluster they select.
 
 use std::future::Future;
 use std::path::PathBuf;
@@ -11,31 +11,31 @@ use mainstay_cluster::connect::{Fence, connect, guard};
 
 use crate::error::{CliError, Kind, chain};
 
-/// Long enough for a cluster far away, short enough for somebody who waits.
-const CONNECT: Duration = Duration::from_secs(10);
+/// Connection timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// The flags that name a cluster.
+/// Flags that select a cluster.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ClusterFlags {
-    /// The kubeconfig to use; otherwise $KUBECONFIG, then ~/.kube/config, then the account of the pod this runs in
+    /// Kubeconfig to use [default: $KUBECONFIG, then ~/.kube/config, then the pod's service account]
     #[arg(long, value_name = "FILE")]
     kubeconfig: Option<PathBuf>,
 
-    /// The context of the kubeconfig to use
+    /// Context of the kubeconfig to use
     #[arg(long, value_name = "NAME")]
     context: Option<String>,
 }
 
 impl ClusterFlags {
-    /// A client for it.
+    /// Creates a client.
     pub(crate) async fn client(&self) -> Result<Client, CliError> {
         let mut config = self.config().await?;
-        config.connect_timeout = Some(CONNECT);
+        config.connect_timeout = Some(CONNECT_TIMEOUT);
         let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
         Ok(guard(client, Fence::open(), Arc::new(|_, _| {})))
     }
 
-    /// The context that was named.
+    /// Returns the selected context.
     pub(crate) fn context(&self) -> Option<&str> {
         self.context.as_deref()
     }
@@ -44,7 +44,7 @@ impl ClusterFlags {
         if self.kubeconfig.is_none() && self.context.is_none() {
             return Config::infer().await.map_err(|error| {
                 CliError::new(Kind::Cluster, chain(&error))
-                    .hint("name a cluster with --kubeconfig or $KUBECONFIG")
+                    .hint("select a cluster with --kubeconfig or $KUBECONFIG")
             });
         }
         let unread = |error: kube::config::KubeconfigError| CliError::new(Kind::Cluster, chain(&error));
@@ -62,7 +62,7 @@ impl ClusterFlags {
     }
 }
 
-/// Runs what has to wait for a cluster.
+/// Runs a future to completion.
 pub(crate) fn block_on<T>(work: impl Future<Output = Result<T, CliError>>) -> Result<T, CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()

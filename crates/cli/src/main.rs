@@ -1,6 +1,6 @@
-//! The `mainstay` command: takes argv, gives text and an exit code. Decides nothing itself.
+//! The `mainstay` binary.
 
-mod catalogue;
+mod catalog;
 mod cli;
 mod commands;
 mod error;

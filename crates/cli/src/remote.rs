@@ -1,8 +1,7 @@
-//! THE RIM: the only module that talks to the network. Takes a version and an address, gives release charts whose digests
-//! are verified. Writes nothing.
+//! Downloads release charts and verifies their digests. The only module with network access; writes nothing.
 //!
-//! Everything that arrives is bounded (bytes, redirects, time) and distrusted until its SHA-256 is the one that the index or
-//! the manifest named. Names never become paths here: archives are unpacked in memory by `mainstay-chart`.
+//! Downloads are limited in bytes, redirects and time, and trusted only after their SHA-256 matches the index
+//! or manifest. Names never become paths: archives are unpacked in memory by `mainstay-chart`.
 
 mod address;
 mod error;
@@ -19,15 +18,15 @@ pub(crate) use http::Client;
 pub(crate) use progress::Progress;
 
 use address::Address;
-use error::ArchiveTrouble;
+use error::ArchiveContentError;
 
-/// Where Istio publishes its releases.
+/// Istio's release repository.
 pub(crate) const DEFAULT_REPOSITORY: &str = "https://istio-release.storage.googleapis.com/charts";
 
-/// The charts of a release that Istio publishes.
+/// Charts of an Istio release.
 pub(crate) const CHARTS: [&str; 5] = ["base", "istiod", "cni", "ztunnel", "gateway"];
 
-/// The largest archive that is downloaded: Istio's are below 100 KiB.
+/// Maximum size of an archive; Istio's are below 100 KiB.
 const MAX_ARCHIVE: u64 = 20 << 20;
 
 /// A source of release charts.
@@ -40,16 +39,17 @@ pub(crate) enum Source {
 
 /// A release chart and the digest of the archive it came in.
 pub(crate) struct Pulled {
-    /// Which chart.
+    /// Name of the chart.
     pub(crate) chart: &'static str,
-    /// `sha256:…`, as verified.
+    /// Verified digest (`sha256:…`).
     pub(crate) digest: String,
-    /// By their path in the chart.
+    /// Files by path.
     pub(crate) files: Files,
 }
 
 impl Source {
-    /// `https://…`, `http://…` or `oci://…`. Without TLS only as far as `plain_http` or a loopback address allows.
+    /// Parses `https://…`, `http://…` or `oci://…`. Without TLS only loopback is allowed, unless
+    /// `plain_http`.
     pub(crate) fn parse(text: &str, plain_http: bool) -> Result<Self, RemoteError> {
         match text.strip_prefix("oci://") {
             Some(rest) => {
@@ -60,7 +60,7 @@ impl Source {
         }
     }
 
-    /// Every chart of `version`, or none.
+    /// Pulls every chart of `version`.
     pub(crate) fn pull(
         &self,
         client: &Client,
@@ -86,22 +86,22 @@ impl Source {
     }
 }
 
-/// The files of an archive, if it is the chart it should be.
+/// Unpacks an archive and checks that it contains the requested chart.
 fn unpack(chart: &str, version: &Version, bytes: &[u8]) -> Result<Files, RemoteError> {
-    let trouble = |source| RemoteError::Archive {
+    let invalid = |source| RemoteError::Archive {
         chart: chart.to_owned(),
         source,
     };
     let files =
-        mainstay_chart::read_archive(bytes).map_err(|error| trouble(ArchiveTrouble::Archive(error)))?;
+        mainstay_chart::read_archive(bytes).map_err(|error| invalid(ArchiveContentError::Archive(error)))?;
     let loaded = mainstay_chart::load_files(files.clone(), mainstay_chart::Dialect::default());
-    let loaded = loaded.map_err(|error| trouble(ArchiveTrouble::Chart(Box::new(error))))?;
+    let loaded = loaded.map_err(|error| invalid(ArchiveContentError::Chart(Box::new(error))))?;
     let found = &loaded.chart.metadata;
     if found.name != chart || found.version.trim_start_matches('v') != version.to_string() {
         let found = format!("{} {}", found.name, found.version);
-        return Err(trouble(ArchiveTrouble::Another {
+        return Err(invalid(ArchiveContentError::Another {
             found,
-            wanted: format!("{chart} {version}"),
+            expected: format!("{chart} {version}"),
         }));
     }
     Ok(files

@@ -1,4 +1,4 @@
-//! What there is to say about a mesh: takes a survey, gives plain data with the words the operator itself would use. Prints nothing.
+//! Status of the meshes in a cluster as plain data, derived from a survey.
 
 mod problem;
 mod referrers;
@@ -13,24 +13,24 @@ use serde::Serialize;
 pub(crate) use problem::{Problem, problems};
 pub(crate) use referrers::{Use, named, referrers};
 
-/// Everything.
+/// Status of all meshes in a cluster.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Report {
-    /// When it was read.
+    /// Time of the survey.
     pub(crate) at: String,
     pub(crate) operator: Operator,
     pub(crate) istios: Vec<IstioReport>,
     pub(crate) revisions: Vec<RevisionReport>,
     pub(crate) tags: Vec<TagReport>,
     pub(crate) components: Vec<Component>,
-    /// What could not be read: whatever depends on it is not known.
+    /// Kinds that could not be read; facts that depend on them are unknown.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(crate) not_read: Vec<String>,
     pub(crate) problems: Vec<Problem>,
 }
 
-/// Who works.
+/// State of the operator.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Operator {
@@ -62,7 +62,8 @@ pub(crate) struct RevisionReport {
     pub(crate) ready: String,
     pub(crate) control_plane: String,
     pub(crate) in_use_by: Use,
-    pub(crate) prospect: String,
+    #[serde(rename = "prospect")]
+    pub(crate) pruning: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) pruned_at: Option<String>,
 }
@@ -78,7 +79,7 @@ pub(crate) struct TagReport {
     pub(crate) in_use_by: Use,
 }
 
-/// A network plug-in or a node proxy.
+/// A CNI plugin or a ztunnel.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Component {
@@ -91,12 +92,12 @@ pub(crate) struct Component {
 }
 
 impl Report {
-    /// All there is to say about what was found.
-    pub(crate) fn of(survey: &Survey) -> Self {
+    /// Creates a report from a survey.
+    pub(crate) fn from_survey(survey: &Survey) -> Self {
         let snapshot = &survey.snapshot;
         let operator = operator(survey);
         let mut problems = problems(survey);
-        problems.extend(problem::of_operator(&operator));
+        problems.extend(problem::operator_problem(&operator));
         Self {
             at: second(snapshot.now),
             operator,
@@ -113,7 +114,7 @@ impl Report {
         }
     }
 
-    /// The revisions of an Istio.
+    /// Returns the revisions of an Istio.
     pub(crate) fn revisions_of<'a>(&'a self, istio: &'a str) -> impl Iterator<Item = &'a RevisionReport> {
         self.revisions
             .iter()
@@ -128,28 +129,31 @@ fn operator(survey: &Survey) -> Operator {
         Err(message) => {
             return Operator {
                 running: None,
-                message: format!("cannot be told: {message}"),
+                message: format!("unknown: {message}"),
             };
         }
     };
     let alive = leaders.iter().find(|leader| leader.is_alive(now));
     let message = match (alive, leaders.first()) {
-        (Some(leader), _) => format!("{} leads from namespace {}", leader.holder, leader.namespace),
+        (Some(leader), _) => format!(
+            "running: leader {} in namespace {}",
+            leader.holder, leader.namespace
+        ),
         (None, Some(last)) if last.holder.is_empty() => {
             let since = last.renewed.map_or_else(|| "some time".to_owned(), second);
             format!(
-                "not running: the last one in namespace {} stopped at {since}",
+                "not running: the last leader in namespace {} stopped at {since}",
                 last.namespace
             )
         }
         (None, Some(last)) => {
             let since = last.renewed.map_or_else(|| "never".to_owned(), second);
             format!(
-                "not running: {} in namespace {} was last heard of at {since}",
+                "not running: leader {} in namespace {} last renewed its lease at {since}",
                 last.holder, last.namespace
             )
         }
-        (None, None) => "not running: nobody holds the Lease sail-operator-lock in any namespace".to_owned(),
+        (None, None) => "not running: no Lease sail-operator-lock found in any namespace".to_owned(),
     };
     Operator {
         running: Some(alive.is_some()),
@@ -172,7 +176,7 @@ fn istio_report(snapshot: &Snapshot, istio: &Istio) -> IstioReport {
     }
 }
 
-/// What the operator would make the active one; what it last did where nobody can tell.
+/// Returns the revision that the operator would activate, or the last active one if that is unknown.
 fn active(snapshot: &Snapshot, istio: &Istio) -> String {
     active_revision_name(snapshot, istio).unwrap_or_else(|_| istio.status.active_revision_name.clone())
 }
@@ -185,11 +189,11 @@ fn revisions(snapshot: &Snapshot) -> Vec<RevisionReport> {
         .collect()
 }
 
-/// One revision.
+/// Returns the status of a revision.
 pub(crate) fn revision_report(snapshot: &Snapshot, revision: &IstioRevision) -> RevisionReport {
     let owner = owner(snapshot, revision);
-    let prospect = owner.and_then(|istio| prospect(snapshot, istio, revision));
-    let (prospect, pruned_at) = foretell(snapshot, prospect);
+    let decision = owner.and_then(|istio| prune_decision(snapshot, istio, revision));
+    let (pruning, pruned_at) = describe_pruning(snapshot, decision);
     RevisionReport {
         name: revision.name().to_owned(),
         version: revision.spec.version.clone(),
@@ -198,8 +202,8 @@ pub(crate) fn revision_report(snapshot: &Snapshot, revision: &IstioRevision) -> 
         state: state(revision),
         ready: holds(revision, &ConditionType::Ready),
         control_plane: control_plane(snapshot, revision),
-        in_use_by: Use::of_revision(snapshot, revision),
-        prospect,
+        in_use_by: Use::for_revision(snapshot, revision),
+        pruning,
         pruned_at: pruned_at.map(second),
     }
 }
@@ -212,34 +216,34 @@ fn owner<'a>(snapshot: &'a Snapshot, revision: &IstioRevision) -> Option<&'a Ist
         .find(|istio| owners.iter().any(|owner| owner.uid == istio.metadata.uid))
 }
 
-fn prospect(snapshot: &Snapshot, istio: &Istio, revision: &IstioRevision) -> Option<PruneDecision> {
+fn prune_decision(snapshot: &Snapshot, istio: &Istio, revision: &IstioRevision) -> Option<PruneDecision> {
     let active = active(snapshot, istio);
     let found = prune_decisions(snapshot, istio, &active, grace_period(istio))
         .find(|(one, _)| one.name() == revision.name());
-    found.map(|(_, prospect)| prospect)
+    found.map(|(_, decision)| decision)
 }
 
-/// What becomes of a revision, in words, and when it goes.
-fn foretell(snapshot: &Snapshot, prospect: Option<PruneDecision>) -> (String, Option<Timestamp>) {
-    let text = match prospect {
+/// Describes the pruning of a revision and returns its time.
+fn describe_pruning(snapshot: &Snapshot, decision: Option<PruneDecision>) -> (String, Option<Timestamp>) {
+    let text = match decision {
         None => "kept: no Istio owns it",
         Some(PruneDecision::Active) => "active",
-        Some(PruneDecision::InUse) => "kept: it is in use",
+        Some(PruneDecision::InUse) => "kept: in use",
         Some(PruneDecision::Going) => "being deleted",
         Some(PruneDecision::External) => "kept: other clusters may use it",
-        Some(PruneDecision::Unknown) => "kept: whether it is in use is not known",
+        Some(PruneDecision::Unknown) => "kept: usage unknown",
         Some(PruneDecision::Until(due)) if due <= snapshot.now => {
-            return ("pruned now".to_owned(), Some(due));
+            return ("due now".to_owned(), Some(due));
         }
         Some(PruneDecision::Until(due)) => {
             let left = due.as_second() - snapshot.now.as_second();
-            return (format!("pruned in {}", span(left)), Some(due));
+            return (format!("in {}", span(left)), Some(due));
         }
     };
     (text.to_owned(), None)
 }
 
-/// Every source that could not be read, and why.
+/// Returns the kinds that could not be read, with the cause.
 fn not_read(snapshot: &Snapshot) -> Vec<String> {
     let unread = Source::ALL.into_iter().filter_map(|source| {
         let error = snapshot.readable(source).err()?;
@@ -256,7 +260,7 @@ fn control_plane(snapshot: &Snapshot, revision: &IstioRevision) -> String {
     match snapshot.deployment(&revision.spec.namespace, &name) {
         Some(fact) => format!("{name}: {} of {} ready", fact.ready, fact.replicas),
         None if snapshot.readable(Source::Deployments).is_err() => format!("{name}: not read"),
-        None => format!("{name}: not there"),
+        None => format!("{name}: not found"),
     }
 }
 
@@ -271,7 +275,7 @@ fn tags(snapshot: &Snapshot) -> Vec<TagReport> {
             .controller()
             .map(|owner| owner.name.clone())
             .unwrap_or_default(),
-        in_use_by: Use::of_tag(snapshot, tag.name()),
+        in_use_by: Use::for_tag(snapshot, tag.name()),
     };
     snapshot.tags().iter().map(report).collect()
 }
@@ -290,7 +294,7 @@ fn components(snapshot: &Snapshot) -> Vec<Component> {
     let nodes = |namespace: &str, name: &str| match snapshot.daemonset(namespace, name) {
         Some(fact) => format!("{} of {} nodes ready", fact.ready, fact.scheduled),
         None if snapshot.readable(Source::DaemonSets).is_err() => "not read".to_owned(),
-        None => "not there".to_owned(),
+        None => "not found".to_owned(),
     };
     let cnis = snapshot.cnis().iter().map(|cni| {
         let ready = nodes(&cni.spec.namespace, names::CNI_DAEMONSET);
@@ -303,7 +307,7 @@ fn components(snapshot: &Snapshot) -> Vec<Component> {
     cnis.chain(ztunnels).collect()
 }
 
-/// One word; an object nobody has looked at says nothing yet.
+/// Returns the state of an object; `Pending` before the first reconciliation.
 fn state<S: Kind>(object: &Resource<S>) -> String {
     if object.metadata.is_deleting() {
         return "Deleting".to_owned();
@@ -323,14 +327,14 @@ fn holds<S: Kind>(object: &Resource<S>, kind: &ConditionType) -> String {
     word.to_owned()
 }
 
-/// To the second, as Kubernetes writes it.
-pub(crate) fn second(moment: Timestamp) -> String {
-    Timestamp::from_second(moment.as_second())
-        .unwrap_or(moment)
+/// Formats a timestamp in seconds, like Kubernetes.
+pub(crate) fn second(time: Timestamp) -> String {
+    Timestamp::from_second(time.as_second())
+        .unwrap_or(time)
         .to_string()
 }
 
-/// So long, in its two largest units.
+/// Formats a duration in its two largest units.
 pub(crate) fn span(seconds: i64) -> String {
     let seconds = seconds.max(0);
     let parts = [
@@ -339,17 +343,17 @@ pub(crate) fn span(seconds: i64) -> String {
         (seconds / 60 % 60, "m"),
         (seconds % 60, "s"),
     ];
-    let told: Vec<String> = parts
+    let shown: Vec<String> = parts
         .iter()
         .skip_while(|(count, _)| *count == 0)
         .take(2)
         .filter(|(count, _)| *count > 0)
         .map(|(count, unit)| format!("{count}{unit}"))
         .collect();
-    if told.is_empty() {
+    if shown.is_empty() {
         "0s".to_owned()
     } else {
-        told.concat()
+        shown.concat()
     }
 }
 
@@ -358,7 +362,7 @@ mod tests {
     use super::span;
 
     #[test]
-    fn spans_are_short() {
+    fn durations_have_at_most_two_units() {
         for (seconds, expected) in [
             (-5, "0s"),
             (0, "0s"),

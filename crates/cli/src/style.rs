@@ -14,7 +14,8 @@ pub(crate) enum Color {
 }
 
 impl Color {
-    /// Makes it the choice of this process; `auto` leaves `NO_COLOR`, `CLICOLOR_FORCE` and the terminal to decide.
+    /// Makes it the choice of this process; `auto` leaves `NO_COLOR`, `CLICOLOR_FORCE` and the terminal to
+    /// decide.
     pub(crate) fn choose(self) {
         let choice = match self {
             Self::Auto => anstream::ColorChoice::Auto,

@@ -1,4 +1,5 @@
-//! Columns: takes rows of cells, gives lines in which every column is as wide as its widest cell. Knows nothing of what they say.
+//! Columns: takes rows of cells, gives lines in which every column is as wide as its widest cell. Knows
+//! nothing of what they say.
 
 /// Lines, each with its end; the last cell of a row is never padded, and no cell has more than one line.
 pub(crate) fn lines(indent: &str, rows: &[Vec<String>]) -> String {

@@ -1,4 +1,5 @@
-//! The operator's own chart under the real Helm: it lints, and both engines render it to the same bytes or refuse it in the same words.
+//! The operator's own chart under the real Helm: it lints, and both engines render it to the same bytes or
+//! refuse it in the same words.
 #![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
 
 use std::path::Path;

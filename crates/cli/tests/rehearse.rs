@@ -1,4 +1,5 @@
-//! `mainstay rehearse` as a process: what it prints, how it ends, that it changes nothing, and that hostile snapshots end in a sentence.
+//! `mainstay rehearse` as a process: what it prints, how it ends, that it changes nothing, and that hostile
+//! snapshots end in a sentence.
 
 #![allow(
     clippy::unwrap_used,
@@ -19,7 +20,8 @@ use serde_json::Value;
 
 const SHOP: &str = include_str!("rehearse/shop.yaml");
 
-/// Runs the binary in a folder that holds `shop.yaml` and whatever `files` names; gives exit code, stdout and stderr.
+/// Runs the binary in a folder that holds `shop.yaml` and whatever `files` names; gives exit code, stdout and
+/// stderr.
 fn run(files: &[(&str, &str)], arguments: &[&str]) -> (i32, String, String) {
     let folder = tempfile::tempdir().unwrap();
     std::fs::write(folder.path().join("shop.yaml"), SHOP).unwrap();
@@ -68,10 +70,7 @@ fn a_snapshot_is_rehearsed_and_told() {
         first,
         "The upgrade goes through, but it hurts: Istio default from v1.28.2 to v1.29.1, 2 of 2 workloads moved in 1m04s, 0 failed, 0 skipped"
     );
-    assert!(
-        out.contains("Service shop/web: it has no ready endpoint for"),
-        "{out}"
-    );
+    assert!(out.contains("Service shop/web: no ready endpoint for"), "{out}");
     let page = std::fs::read_to_string(folder.path().join("page.html")).unwrap();
     assert!(page.starts_with("<!DOCTYPE html>"));
 }

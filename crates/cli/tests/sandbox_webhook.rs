@@ -24,7 +24,8 @@ impl Drop for Running {
     }
 }
 
-/// A webhook that puts a label on everything; gives its address, its certificate as PEM, and what it was asked.
+/// A webhook that puts a label on everything; gives its address, its certificate as PEM, and what it was
+/// asked.
 fn webhook() -> (String, String, Receiver<Value>) {
     let CertifiedKey { cert, signing_key } =
         generate_simple_self_signed(vec!["127.0.0.1".to_owned()]).unwrap();

@@ -1,5 +1,5 @@
-//! `mainstay status`, `revision` and `crds install` as processes against a served simulator: what they print, byte for byte, and how they
-//! end. `BLESS=1` writes what they print now.
+//! `mainstay status`, `revision` and `crds install` as processes against a served simulator: what they print,
+//! byte for byte, and how they end. `BLESS=1` writes what they print now.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,
@@ -309,7 +309,8 @@ async fn a_watched_page_follows_the_cluster() {
     let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
     let (send, mut pages) = tokio::sync::mpsc::unbounded_channel();
     std::thread::spawn(move || {
-        // A page ends with its last hint or with the news that all is well; here always with the operator's hint.
+        // A page ends with its last hint or with the news that all is well; here always with the operator's
+        // hint.
         let mut page = Vec::new();
         while let Some(Ok(line)) = lines.next() {
             let last = line.contains("hint: helm install");

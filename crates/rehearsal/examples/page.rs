@@ -1,4 +1,4 @@
-//! Prints the page of a report made by hand, for whoever changes how pages look: `… --features sample
+//! Prints the HTML page of a sample report, for work on its appearance: `… --features sample
 //! --example page > page.html`. With a file name, of that report (`mainstay rehearse -o json`).
 #![allow(clippy::print_stdout, reason = "it prints")]
 

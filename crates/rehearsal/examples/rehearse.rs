@@ -65,7 +65,7 @@ fn make_file(count: usize, file: &Path) -> Result<(), Box<dyn Error>> {
     Ok(std::fs::write(file, text)?)
 }
 
-/// A stretch of work, by the wall's clock and by the processor's.
+/// Measures wall-clock and CPU time.
 struct Watch(Instant, f64);
 
 impl Watch {
@@ -73,9 +73,9 @@ impl Watch {
         Self(Instant::now(), busy_seconds())
     }
 
-    fn told(&self) -> String {
+    fn elapsed(&self) -> String {
         let (took, busy) = (self.0.elapsed().as_secs_f64(), busy_seconds() - self.1);
-        format!("{took:.2} s, {busy:.2} s of the processor")
+        format!("{took:.2} s, {busy:.2} s of CPU time")
     }
 }
 
@@ -88,7 +88,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     println!(
         "read {} objects of {mebibytes} MiB: {}",
         input.objects.len(),
-        watch.told()
+        watch.elapsed()
     );
     let request = RehearsalRequest {
         to: Some("v1.29.1".into()),
@@ -98,11 +98,11 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     let watch = Watch::start();
     let mut report = rehearse(&catalog, &input, &request)?;
     println!(
-        "played {} of virtual time, {} batches, {:?}: {}",
+        "rehearsed {} of virtual time, {} batches, {:?}: {}",
         report.totals.duration,
         report.totals.batches,
         report.method,
-        watch.told()
+        watch.elapsed()
     );
     let watch = Watch::start();
     let page = html::page(&report);
@@ -111,7 +111,7 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
         "wrote {} KiB of JSON and {} KiB of HTML: {}",
         json.len() >> 10,
         page.len() >> 10,
-        watch.told()
+        watch.elapsed()
     );
     println!("of the processor's time: {:.2} s", busy_seconds() - whole.1);
     println!(
@@ -121,12 +121,12 @@ fn measure(file: &Path, count: usize, method: Option<Method>) -> Result<(), Box<
     );
     keep(&mut report)?;
     if report.outcome != Outcome::Completed || report.totals.migrated != count {
-        return Err(format!("not as it should be: {:?} {:?}", report.outcome, report.totals).into());
+        return Err(format!("unexpected outcome: {:?} {:?}", report.outcome, report.totals).into());
     }
     Ok(())
 }
 
-/// Where the file was is no part of what is compared.
+/// Writes the report for comparison, without the location of its input.
 fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
     if let Some(file) = std::env::var_os("REPORT") {
         report.input.source = "a bench".into();
@@ -135,8 +135,7 @@ fn keep(report: &mut Report) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// How long the processor has worked for this process, all threads together: what it took, whoever else used
-/// the machine.
+/// Returns the CPU time of this process over all threads, which does not depend on other load of the machine.
 fn busy_seconds() -> f64 {
     let text = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
     let after_name = text.rsplit(')').next().unwrap_or_default();

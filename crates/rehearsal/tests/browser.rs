@@ -10,24 +10,24 @@
 
 use mainstay_rehearsal::html;
 use mainstay_rehearsal::report::{Elapsed, Report, Service, SpanResult, WorkloadSpan};
-use mainstay_testkit::browser::{Browser, Picture, View};
+use mainstay_testkit::browser::{Browser, Screenshot, View};
 use serde_json::{Value, json};
 
 /// A page that is open.
 struct Open {
     browser: Browser,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 fn open(report: &Report, view: View) -> Open {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("report.html");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("report.html");
     std::fs::write(&file, html::page(report)).unwrap();
     let mut browser = Browser::start().unwrap();
     browser.open(&file, view).unwrap();
     Open {
         browser,
-        _folder: folder,
+        _directory: directory,
     }
 }
 
@@ -45,8 +45,8 @@ impl Open {
 
     fn picture(&mut self, name: &str) -> Screenshot {
         let picture = self.browser.screenshot().unwrap();
-        if let Some(folder) = std::env::var_os("SCREENSHOTS") {
-            let file = std::path::Path::new(&folder).join(format!("{name}.png"));
+        if let Some(directory) = std::env::var_os("SCREENSHOTS") {
+            let file = std::path::Path::new(&directory).join(format!("{name}.png"));
             std::fs::write(file, &picture.png).unwrap();
         }
         picture
@@ -119,8 +119,11 @@ fn a_person_sees_every_bar_on_bright_and_dark_screens() {
             assert_eq!(page.seen(selector), count, "{name}: {selector}");
         }
         let picture = page.picture(name);
-        let corner = brightness(picture.colour(2, 2).unwrap());
-        assert!(if dark { corner < 40 } else { corner > 230 }, "{name}: {corner}");
+        let background = brightness(picture.colour(2, 2).unwrap());
+        assert!(
+            if dark { background < 40 } else { background > 230 },
+            "{name}: {background}"
+        );
         let failed = colours(&mut page, &picture, ".gantt .bar.failed");
         let red = failed.iter().filter(|colour| is_red(**colour)).count();
         assert!(
@@ -147,7 +150,7 @@ fn words_stand_out_from_what_is_behind_them() {
         };
         const ground = it => { for (; it; it = it.parentElement) { const c = getComputedStyle(it).backgroundColor; if (c !== "rgba(0, 0, 0, 0)") return c; } return "rgb(255, 255, 255)"; };
         const poor = [];
-        for (const it of document.querySelectorAll("h1, h2, p, td, th, dt, dd, summary, .badge, .told, .name, .gantt text")) {
+        for (const it of document.querySelectorAll("h1, h2, p, td, th, dt, dd, summary, .badge, .status, .name, .gantt text")) {
             const style = getComputedStyle(it);
             const ink = it.closest("svg") ? style.fill : style.color;
             const [a, b] = [light(ink), light(ground(it))].sort((x, y) => y - x);

@@ -1,5 +1,4 @@
-//! What is drawn by lot and what is not: the same seed gives the same bytes, another seed changes only how
-//! long pods take.
+//! Random choices: the same seed produces the same bytes, another seed changes only readiness times.
 
 #![allow(
     clippy::unwrap_used,
@@ -30,13 +29,13 @@ fn bytes(report: &Report) -> String {
     serde_json::to_string(report).unwrap()
 }
 
-/// The objects without what tells how long pods took.
+/// Returns the objects without the times from which readiness is observed.
 fn unobserved(mut objects: Vec<Value>) -> Vec<Value> {
     objects.retain(|object| object["kind"] != "Pod");
     objects
 }
 
-/// A report in which no moment is told.
+/// Removes all times from a report.
 fn timeless(mut report: Report) -> Report {
     let zero = Elapsed(0);
     report.seed = 0;
@@ -65,13 +64,13 @@ fn timeless(mut report: Report) -> Report {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_bytes() {
+fn the_same_seed_produces_the_same_bytes() {
     let objects = unobserved(many(60));
     assert_eq!(bytes(&play(&objects, 7)), bytes(&play(&objects, 7)));
 }
 
 #[test]
-fn another_seed_changes_moments_only_and_only_where_they_are_drawn() {
+fn another_seed_changes_only_times_that_were_not_observed() {
     let drawn = unobserved(many(60));
     let (one, other) = (play(&drawn, 1), play(&drawn, 2));
     assert_ne!(one.workloads, other.workloads, "lots were drawn");
@@ -83,7 +82,7 @@ fn another_seed_changes_moments_only_and_only_where_they_are_drawn() {
     assert_eq!(bytes(&one), bytes(&Report { seed: 1, ..other }));
 }
 
-/// How often a status is written depends on how many workloads come up in the same moment.
+/// Removes status writes: their number depends on how many workloads become ready at the same time.
 fn without_status(mut report: Report) -> Report {
     report.writes.retain(|writes| writes.verb != "status");
     report.totals.writes = 0;

@@ -25,7 +25,7 @@ type Case = (Vec<Value>, RehearsalRequest);
 struct Row {
     kind: FindingKind,
     shown: Case,
-    told: Vec<&'static str>,
+    expected: Vec<&'static str>,
     absent: Case,
 }
 
@@ -112,18 +112,18 @@ fn future(at: &str, value: Value) -> RehearsalRequest {
     }
 }
 
-fn row(kind: FindingKind, shown: Case, told: &[&'static str], absent: Case) -> Row {
+fn row(kind: FindingKind, shown: Case, expected: &[&'static str], absent: Case) -> Row {
     Row {
         kind,
         shown,
-        told: told.to_vec(),
+        expected: expected.to_vec(),
         absent,
     }
 }
 
 /// The same request for both, of two inputs.
-fn inputs(kind: FindingKind, shown: Vec<Value>, told: &[&'static str], absent: Vec<Value>) -> Row {
-    row(kind, (shown, calculated()), told, (absent, calculated()))
+fn inputs(kind: FindingKind, shown: Vec<Value>, expected: &[&'static str], absent: Vec<Value>) -> Row {
+    row(kind, (shown, calculated()), expected, (absent, calculated()))
 }
 
 /// Findings about single workloads and their users.
@@ -152,14 +152,14 @@ fn of_workloads() -> Vec<Row> {
         inputs(
             FindingKind::Interruption,
             shop(cart(&recreate)),
-            &["Error Service shop/cart: it has no ready endpoint for 13s, first at 10s"],
+            &["Error Service shop/cart: no ready endpoint for 13s, first at 10s"],
             shop(cart(&tight)),
         ),
         inputs(
             FindingKind::UpdateStrategy,
             shop(cart(&recreate)),
             &[
-                "Warning Deployment shop/cart: its strategy is Recreate: all pods go before the first new one comes",
+                "Warning Deployment shop/cart: strategy Recreate stops all pods before the first new one starts",
             ],
             shop(cart(&tight)),
         ),
@@ -168,36 +168,32 @@ fn of_workloads() -> Vec<Row> {
             with(cart(&tight), budget(2)),
             &[
                 "Warning PodDisruptionBudget shop/cart: a restart asks no budget: 1 pod is ready at the worst, the budget wants 2",
-                "Info PodDisruptionBudget shop/cart: it lets none of 2 pods go: restarts do not ask it, but nodes cannot be drained",
+                "Info PodDisruptionBudget shop/cart: allows no disruption of 2 pods: restarts ignore the budget, but nodes cannot be drained",
             ],
             with(cart(&tight), budget(1)),
         ),
         inputs(
             FindingKind::NoReplicas,
             mesh(&json!({}), vec![deployment("shop", "cart", 0, &own)]),
-            &[
-                "Info Deployment shop/cart: it has no replicas: its template is changed, but nothing proves that it comes up",
-            ],
+            &["Info Deployment shop/cart: no replicas: its template changes, but no pod verifies it"],
             mesh(&json!({}), vec![deployment("shop", "cart", 1, &own)]),
         ),
         inputs(
             FindingKind::Skipped,
             shop(cart(&skip)),
-            &["Warning Deployment shop/cart: it is left where it is (SkippedByAnnotation)"],
+            &["Warning Deployment shop/cart: skipped (SkippedByAnnotation)"],
             shop(cart(&json!({}))),
         ),
         inputs(
             FindingKind::MissingLabel,
             mesh(&json!({}), running_cart()),
-            &["Warning Deployment shop/cart: it is left where it is (NoReference)"],
+            &["Warning Deployment shop/cart: skipped (NoReference)"],
             shop(running_cart()),
         ),
         inputs(
             FindingKind::UnmanagedPod,
             shop(vec![bare("job-1")]),
-            &[
-                "Warning Pod shop/job-1: no workload made it, so nobody can move it; it keeps the old revision until it ends",
-            ],
+            &["Warning Pod shop/job-1: not managed by a workload: it keeps the old revision until it ends"],
             shop(vec![done(bare("job-1"))]),
         ),
     ]
@@ -242,7 +238,7 @@ fn of_meshes() -> Vec<Row> {
         inputs(
             FindingKind::Tag,
             on_tag(tag("IstioRevision", OLD)),
-            &["Warning Deployment shop/cart: it is left where it is (PinnedByTag)"],
+            &["Warning Deployment shop/cart: skipped (PinnedByTag)"],
             on_tag(tag("Istio", "default")),
         ),
         inputs(
@@ -263,7 +259,7 @@ fn of_meshes() -> Vec<Row> {
                 shop(vec![]),
                 future("values", json!({"global": {"proxy": {"gone": 1}}})),
             ),
-            &["Warning Istio default: spec.values.global.proxy.gone is unknown: the API server drops it"],
+            &["Warning Istio default: unknown field spec.values.global.proxy.gone: the API server drops it"],
             (
                 shop(vec![]),
                 future("values", json!({"global": {"proxy": {"image": "proxyv2"}}})),
@@ -278,13 +274,13 @@ fn of_meshes() -> Vec<Row> {
         inputs(
             FindingKind::NotPruned,
             mesh(&json!({}), vec![bare("job-1")]),
-            &["Warning IstioRevision default-v1-28-2: it is not removed: in use by Pod shop/job-1"],
+            &["Warning IstioRevision default-v1-28-2: not removed: in use by Pod shop/job-1"],
             mesh(&json!({}), vec![done(bare("job-1"))]),
         ),
         inputs(
             FindingKind::Supposition,
             silent,
-            &["Info Istio default: supposing workloadMigration.strategy Batched: it is not switched on"],
+            &["Info Istio default: assuming workloadMigration.strategy Batched, which is not enabled"],
             shop(cart(&json!({}))),
         ),
         inputs(
@@ -337,22 +333,22 @@ fn place(kind: FindingKind) -> usize {
 const SORTS: usize = 17;
 
 fn check(row: &Row) {
-    let told = |(objects, request): &Case| found(&report(objects, request), row.kind);
-    let shown = told(&row.shown);
-    assert_eq!(shown.len(), row.told.len(), "{:?}: {shown:#?}", row.kind);
-    for (shown, begins) in shown.iter().zip(&row.told) {
+    let expected = |(objects, request): &Case| found(&report(objects, request), row.kind);
+    let shown = expected(&row.shown);
+    assert_eq!(shown.len(), row.expected.len(), "{:?}: {shown:#?}", row.kind);
+    for (shown, begins) in shown.iter().zip(&row.expected) {
         assert!(shown.starts_with(begins), "{:?}: {shown}", row.kind);
     }
-    assert_eq!(told(&row.absent), [""; 0], "{:?} without its cause", row.kind);
+    assert_eq!(expected(&row.absent), [""; 0], "{:?} without its cause", row.kind);
 }
 
 #[test]
-fn findings_of_workloads_are_told_and_only_with_their_cause() {
+fn findings_of_workloads_are_expected_and_only_with_their_cause() {
     of_workloads().iter().for_each(check);
 }
 
 #[test]
-fn findings_of_meshes_are_told_and_only_with_their_cause() {
+fn findings_of_meshes_are_expected_and_only_with_their_cause() {
     of_meshes().iter().for_each(check);
 }
 

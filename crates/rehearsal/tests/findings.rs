@@ -1,4 +1,4 @@
-//! Every sort of finding that needs a mesh of its own, and input that is wrong or not whole.
+//! Findings that need a separate mesh, and invalid or incomplete input.
 
 #![allow(
     clippy::unwrap_used,
@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, catalog, deployment, found, istio, report, service, upgrade};
 
-/// A mesh that nobody has installed yet: manifests only.
+/// Returns the manifests of a mesh that is not installed yet.
 fn manifests(istio: Value, more: Vec<Value>) -> Vec<Value> {
     let space = |name: &str, labels: Value| json!({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": name, "labels": labels}});
     let mut objects = vec![
@@ -83,7 +83,7 @@ fn a_clean_upgrade_has_no_errors_and_prunes() {
 }
 
 #[test]
-fn versions_that_are_far_apart_are_told() {
+fn versions_that_are_far_apart_are_reported() {
     let skew = |from: &str, to: &str, more: Vec<Value>| {
         let istio = with(istio(&batched(1, "1s")), "/spec/version", json!(from));
         let request = RehearsalRequest {
@@ -124,29 +124,27 @@ fn versions_that_are_far_apart_are_told() {
         "v1.27.9",
         vec![],
         &[
-            "Error Istio default: v1.27.9 is older than v1.29.1 by more than one minor version: there is no documented way back",
+            "Error Istio default: v1.27.9 is older than v1.29.1 by more than one minor version: Istio documents no such downgrade",
         ],
     );
     check(
         "v1.28.2",
         "v1.29.1",
         vec![cni("v1.27.9")],
-        &[
-            "Warning IstioCNI default: it is of v1.27.9 and stays so: more than one minor version from v1.29.1",
-        ],
+        &["Warning IstioCNI default: stays at v1.27.9, more than one minor version from v1.29.1"],
     );
     check("v1.27.9", "v1.28.2", vec![cni("v1.29.1")], &[]);
     check(
         "v1.27.9",
         "v1.28.2",
         vec![cni("v1.29.1"), ztunnel("v1.28.2")],
-        &["Warning IstioCNI default: it is of v1.29.1 and stays so: it may not be newer than v1.28.2"],
+        &["Warning IstioCNI default: stays at v1.29.1, but may not be newer than v1.28.2"],
     );
     check(
         "v1.27.9",
         "v1.28.2",
         vec![ztunnel("v1.29.1")],
-        &["Warning ZTunnel default: it is of v1.29.1 and stays so: it may not be newer than v1.28.2"],
+        &["Warning ZTunnel default: stays at v1.29.1, but may not be newer than v1.28.2"],
     );
     check(
         "v1.28.2",
@@ -157,7 +155,7 @@ fn versions_that_are_far_apart_are_told() {
 }
 
 #[test]
-fn values_of_another_time_are_told() {
+fn outdated_values_are_reported() {
     let mut istio = istio(&batched(1, "1s"));
     istio["spec"]["values"] = json!({
         "global": {"proxy": {"accessLogFile": "/dev/stdout", "holdApplicationUntilProxyStart": true}},
@@ -175,7 +173,7 @@ fn values_of_another_time_are_told() {
 }
 
 #[test]
-fn injectors_that_overlap_are_told() {
+fn overlapping_injectors_are_reported() {
     let hook = |name: &str, revision: &str| {
         json!({"apiVersion": "admissionregistration.k8s.io/v1", "kind": "MutatingWebhookConfiguration", "metadata": {"name": name},
             "webhooks": [{"name": "all", "clientConfig": {"service": {"namespace": "istio-system", "name": format!("istiod-{revision}"), "path": "/inject"}},
@@ -196,7 +194,7 @@ fn injectors_that_overlap_are_told() {
 }
 
 #[test]
-fn what_takes_every_pod_at_once_is_told() {
+fn strategies_that_stop_every_pod_at_once_are_reported() {
     let all = json!({"spec": {"strategy": {"rollingUpdate": {"maxSurge": 0, "maxUnavailable": "100%"}}}});
     let report = report(
         &shop(vec![deployment("shop", "cart", 2, &all), service("shop", "cart")]),
@@ -211,7 +209,7 @@ fn what_takes_every_pod_at_once_is_told() {
 }
 
 #[test]
-fn what_is_held_back_is_told() {
+fn a_migration_on_hold_is_reported() {
     let mut paused = batched(1, "1s");
     paused["paused"] = json!(true);
     let objects = manifests(istio(&paused), vec![deployment("shop", "cart", 1, &json!({}))]);
@@ -229,7 +227,7 @@ fn what_is_held_back_is_told() {
 }
 
 #[test]
-fn what_was_supposed_is_told() {
+fn assumptions_are_reported() {
     let mut plain = istio(&json!({}));
     plain["spec"]["updateStrategy"] = json!({"type": "InPlace"});
     let mut objects = manifests(plain, vec![deployment("shop", "cart", 1, &json!({}))]);

@@ -1,5 +1,4 @@
-//! Rehearsals in which `StatefulSets` and `DaemonSets` move too: which way they are played, what is told of
-//! them, and what is left alone if nobody asked for their kind.
+//! Rehearsals with `StatefulSets` and `DaemonSets`: the method, the report, and kinds that are not selected.
 
 #![allow(
     clippy::unwrap_used,
@@ -38,7 +37,7 @@ fn shop(more: &Value) -> Vec<Value> {
     ]
 }
 
-/// Rehearses a mesh that moves these kinds; whatever way is wished for.
+/// Rehearses a mesh that migrates these kinds, with any method.
 fn play(kinds: &[&str], more: &Value, method: Option<Method>) -> Report {
     let mut migration = batched(1, "5s");
     migration["kinds"] = json!(kinds);
@@ -65,7 +64,7 @@ fn every_kind_that_is_asked_for_moves() {
         assert_eq!(
             report.method,
             Method::Embedded,
-            "only Deployments can be calculated, whatever is wished for"
+            "only Deployments can be calculated, whatever is requested"
         );
         assert_eq!(report.outcome, Outcome::Completed, "{:#?}", report.findings);
         let up = |name: &str, replicas| (name.to_owned(), replicas, SpanResult::Migrated);
@@ -79,7 +78,7 @@ fn every_kind_that_is_asked_for_moves() {
         );
         assert_eq!(report.totals.pods, 7);
         assert_eq!(found(&report, FindingKind::Skipped), [""; 0]);
-        assert_eq!(report.pruned[0].name, OLD, "nobody needs the old revision");
+        assert_eq!(report.pruned[0].name, OLD, "the old revision is not in use");
         let db = report
             .services
             .iter()
@@ -90,14 +89,14 @@ fn every_kind_that_is_asked_for_moves() {
 }
 
 #[test]
-fn kinds_nobody_asked_for_are_left_alone_and_keep_the_old_revision() {
+fn kinds_that_are_not_selected_are_skipped_and_keep_the_old_revision() {
     let report = play(&["Deployment"], &json!({}), None);
     assert_eq!(moved(&report).len(), 1);
     assert_eq!(
         found(&report, FindingKind::Skipped),
         [
-            "Warning DaemonSet shop/agent: it is left where it is (KindNotSelected)",
-            "Warning StatefulSet shop/db: it is left where it is (KindNotSelected)",
+            "Warning DaemonSet shop/agent: skipped (KindNotSelected)",
+            "Warning StatefulSet shop/db: skipped (KindNotSelected)",
         ]
     );
     assert_eq!(found(&report, FindingKind::NotPruned).len(), 1);
@@ -115,8 +114,8 @@ fn those_that_wait_for_a_delete_are_left_alone() {
     assert_eq!(
         found(&report, FindingKind::Skipped),
         [
-            "Warning DaemonSet shop/agent: it is left where it is (UpdatesOnDelete)",
-            "Warning StatefulSet shop/db: it is left where it is (UpdatesOnDelete)",
+            "Warning DaemonSet shop/agent: skipped (UpdatesOnDelete)",
+            "Warning StatefulSet shop/db: skipped (UpdatesOnDelete)",
         ]
     );
     assert_eq!(moved(&report).len(), 1);

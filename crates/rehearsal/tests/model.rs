@@ -1,4 +1,4 @@
-//! Calculated and embedded rehearsals tell the same, on a mesh of every sort and on random ones.
+//! Calculated and embedded rehearsals produce the same report, on a mixed mesh and on random ones.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,8 +16,7 @@ use serde_json::{Value, json};
 
 use support::{OLD, batched, cast, deployment, istio, report, service, snapshot, upgrade};
 
-/// What both must agree on: everything but how it was played. How often a status is written depends on how a
-/// watch cuts time.
+/// Returns what both methods must agree on. The number of status writes depends on how a watch batches events.
 fn compared(mut report: Report) -> Value {
     report.method = Method::Embedded;
     report
@@ -34,7 +33,7 @@ fn compared(mut report: Report) -> Value {
     value
 }
 
-/// Compares both ways; gives how many workloads there were.
+/// Compares both methods and returns the number of workloads.
 fn check(objects: &[Value], request: &RehearsalRequest) -> u64 {
     let play = |method| {
         let request = RehearsalRequest {
@@ -57,7 +56,7 @@ fn check(objects: &[Value], request: &RehearsalRequest) -> u64 {
 }
 
 #[test]
-fn a_mesh_of_every_sort_is_told_alike() {
+fn both_methods_agree_on_a_mixed_mesh() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
     let request = RehearsalRequest {
         readiness_overrides: [("shop/slow".to_owned(), None)].into(),
@@ -113,7 +112,7 @@ fn random_cast(random: &mut Random) -> Vec<Value> {
 }
 
 #[test]
-fn random_meshes_are_told_alike() {
+fn both_methods_agree_on_random_meshes() {
     let cases = std::env::var("MAINSTAY_CASES")
         .ok()
         .and_then(|cases| cases.parse().ok())

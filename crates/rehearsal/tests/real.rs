@@ -1,5 +1,5 @@
-//! A rehearsal of a real cluster: a real API server with real controllers and pods, read by somebody who may
-//! only list. Its audit log says what was asked: nothing is written, and no Secret is read.
+//! A rehearsal of a real cluster: an API server with real controllers and pods, read by a user who may only list.
+//! Its audit log shows that nothing is written and no Secret is read.
 
 #![allow(
     clippy::unwrap_used,
@@ -39,7 +39,7 @@ fn main() -> ExitCode {
 /// Who may list everything a rehearsal asks for, and who may not list pods.
 const READER: &str = "reader";
 const HALF: &str = "half-reader";
-/// Nobody answers for the webhooks of the mesh.
+/// The webhooks of the mesh have no server.
 const NO_WEBHOOKS: &str = "--disable-admission-plugins=MutatingAdmissionWebhook,ValidatingAdmissionWebhook";
 
 async fn start() -> (Cluster, Kubelet) {
@@ -67,7 +67,7 @@ async fn call(client: &Client, verb: Verb, path: &str, body: &Value) -> Result<V
     client.request(request.unwrap()).await
 }
 
-/// A server that has just learnt a kind asks for patience.
+/// A server that has just registered a kind rejects requests for a while.
 async fn create(client: &Client, path: &str, object: &Value) {
     wait(path, async || {
         match call(client, Verb::POST, path, object).await {
@@ -197,10 +197,10 @@ async fn play(cluster: &Cluster, user: &str) -> Report {
     rehearse_off_runtime(input.unwrap()).await
 }
 
-/// The embedded cluster has a runtime of its own, with a clock of its own.
+/// The embedded cluster needs a separate runtime with a virtual clock.
 async fn rehearse_off_runtime(input: mainstay_rehearsal::Input) -> Report {
-    let played = tokio::task::spawn_blocking(move || rehearse(&catalog(), &input, &upgrade()));
-    played.await.unwrap().unwrap()
+    let rehearsed = tokio::task::spawn_blocking(move || rehearse(&catalog(), &input, &upgrade()));
+    rehearsed.await.unwrap().unwrap()
 }
 
 /// Everything in the cluster that a migration would touch.
@@ -248,16 +248,14 @@ async fn a_real_cluster_is_only_read() {
     assert_eq!(report.input.observed_readiness, 3, "real pods became ready");
     assert_eq!(
         found(&report, FindingKind::UpdateStrategy),
-        [
-            "Warning Deployment shop/alone: its strategy is Recreate: all pods go before the first new one comes"
-        ]
+        ["Warning Deployment shop/alone: strategy Recreate stops all pods before the first new one starts"]
     );
     assert!(!serde_json::to_string(&report).unwrap().contains("canary"));
 
     let half = play(&cluster, HALF).await;
     let missing = found(&half, FindingKind::MissingInput);
     let said = "Info input: no Pod could be read: pods is forbidden: User \"half-reader\" cannot list resource \"pods\"";
-    assert!(missing.iter().any(|told| told.starts_with(said)), "{missing:#?}");
+    assert!(missing.iter().any(|text| text.starts_with(said)), "{missing:#?}");
     let writes = audit.entries().unwrap();
     let writes = writes
         .iter()

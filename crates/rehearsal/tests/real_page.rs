@@ -1,5 +1,5 @@
-//! Pages of real rehearsals in a real browser: real charts, an upgrade played both ways, and what a person
-//! then sees of it, compared with the JSON of the same report. With `SCREENSHOTS=DIR` the pictures are kept.
+//! Pages of real rehearsals in a real browser, with both methods: visible content is compared with the JSON of the
+//! same report. `SCREENSHOTS=DIR` keeps the screenshots.
 
 #![allow(
     clippy::unwrap_used,
@@ -20,7 +20,7 @@ use serde_json::{Value, json};
 use support::many::many;
 use support::{batched, cast, istio, report, snapshot, upgrade};
 
-/// What a page shows, gathered in one question.
+/// Contents of a page, collected by one script.
 const SEEN: &str = r"(() => {
     const seen = it => { const box = it.getBoundingClientRect(); return it.checkVisibility() && box.width > 0 && box.height > 0; };
     const all = selector => [...document.querySelectorAll(selector)].filter(seen);
@@ -29,7 +29,7 @@ const SEEN: &str = r"(() => {
     return {
         title: document.title,
         heading: document.querySelector('h1').textContent,
-        verdict: words('.verdict .badge')[0],
+        outcome: words('.outcome .badge')[0],
         tiles,
         phases: all('#timeline > .scroll .bar.phase').length,
         heads: words('#timeline > .scroll .head'),
@@ -45,12 +45,12 @@ struct Page {
     browser: Browser,
     seen: Value,
     address: String,
-    _folder: tempfile::TempDir,
+    _directory: tempfile::TempDir,
 }
 
 fn open(report: &Report) -> Page {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("upgrade.html");
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("upgrade.html");
     std::fs::write(&file, html::page(report)).unwrap();
     let mut browser = Browser::start().unwrap();
     browser.open(&file, View::default()).unwrap();
@@ -59,11 +59,11 @@ fn open(report: &Report) -> Page {
         browser,
         seen,
         address: format!("file://{}", file.display()),
-        _folder: folder,
+        _directory: directory,
     }
 }
 
-/// Fails unless the page is calm, asks nobody for anything, and its picture shows something all the way down.
+/// Fails unless the page loads without errors or requests and its screenshot has content from top to bottom.
 fn check_page(page: &mut Page, name: &str) {
     assert_eq!(page.browser.console_errors(), Vec::<Value>::new(), "{name}");
     assert_eq!(page.browser.requests(), [page.address.as_str()], "{name}");
@@ -73,8 +73,8 @@ fn check_page(page: &mut Page, name: &str) {
         .unwrap();
     assert_eq!(sizes[0], sizes[1], "{name}: the page is wider than its window");
     let picture = page.browser.screenshot().unwrap();
-    if let Some(folder) = std::env::var_os("SCREENSHOTS") {
-        let file = std::path::Path::new(&folder).join(format!("{name}.png"));
+    if let Some(directory) = std::env::var_os("SCREENSHOTS") {
+        let file = std::path::Path::new(&directory).join(format!("{name}.png"));
         std::fs::write(file, &picture.png).unwrap();
     }
     let (width, height) = (sizes[1].as_u64().unwrap(), sizes[2].as_u64().unwrap());
@@ -96,7 +96,7 @@ fn look(picture: &Screenshot, width: u64, height: u64) -> (usize, usize) {
     (colours.len(), longest)
 }
 
-/// What is the same whatever is drawn: heading, verdict, sums and findings.
+/// Checks the parts that do not depend on the chart: heading, outcome, totals and findings.
 fn check_words(seen: &Value, report: &Value) {
     let upgrade = &report["upgrade"];
     let text = |value: &Value| value.as_str().unwrap().to_owned();
@@ -138,7 +138,7 @@ fn ended(report: &Report, result: SpanResult) -> Vec<String> {
 }
 
 #[test]
-fn a_real_upgrade_is_drawn_bar_by_bar_whichever_way_it_is_played() {
+fn a_real_upgrade_is_drawn_bar_by_bar_with_both_methods() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
     for (name, method) in [("embedded", Method::Embedded), ("calculated", Method::Calculated)] {
         let request = RehearsalRequest {
@@ -151,7 +151,7 @@ fn a_real_upgrade_is_drawn_bar_by_bar_whichever_way_it_is_played() {
         let mut page = open(&report);
         let seen = page.seen.clone();
         check_words(&seen, &serde_json::to_value(&report).unwrap());
-        assert_eq!(seen["verdict"], "Something fails", "{name}");
+        assert_eq!(seen["outcome"], "Completes with errors", "{name}");
         assert_eq!(
             seen["failed"],
             json!(ended(&report, SpanResult::Failed)),

@@ -1,5 +1,4 @@
-//! Rehearsals of a mesh with workloads of every sort: what is told, the same every time, and what the
-//! operator then does.
+//! Rehearsals of a mesh with mixed workloads: the report, its reproducibility, and the operator's actual actions.
 
 #![allow(
     clippy::unwrap_used,
@@ -29,7 +28,7 @@ fn request() -> RehearsalRequest {
 }
 
 #[test]
-fn everything_about_an_upgrade_is_told() {
+fn the_report_covers_the_whole_upgrade() {
     let objects = snapshot(&istio(&batched(2, "10s")), cast());
     let report = report(&objects, &request());
     assert_eq!(report.outcome, Outcome::Failed);
@@ -97,14 +96,14 @@ fn same(cast: Vec<Value>) -> Report {
         (line.contains("mainstay: PATCH") && is_app).then_some(place)
     };
     assert_eq!(moved, trace.iter().filter_map(place).collect::<Vec<_>>());
-    assert_eq!(told(&rehearsed), done(&trace));
+    assert_eq!(counted(&rehearsed), done(&trace));
     rehearsed
 }
 
 /// WriteCount of a report by verb as HTTP knows it and kind; Events may be combined, and how often a status
 /// is written depends on how watches cut time.
-fn told(report: &Report) -> BTreeMap<String, usize> {
-    let mut told = BTreeMap::new();
+fn counted(report: &Report) -> BTreeMap<String, usize> {
+    let mut counted = BTreeMap::new();
     for writes in report
         .writes
         .iter()
@@ -115,11 +114,11 @@ fn told(report: &Report) -> BTreeMap<String, usize> {
             "delete" => "DELETE",
             _ => "PATCH",
         };
-        *told
+        *counted
             .entry(format!("{verb} {}s", writes.kind.to_lowercase()))
             .or_default() += writes.count;
     }
-    told
+    counted
 }
 
 /// The same as a trace shows it.
@@ -148,7 +147,7 @@ fn done(trace: &[String]) -> BTreeMap<String, usize> {
 }
 
 #[test]
-fn the_same_seed_gives_the_same_report() {
+fn the_same_seed_produces_the_same_report() {
     let objects = snapshot(&istio(&batched(3, "5s")), cast());
     let text = |seed| {
         let request = RehearsalRequest { seed, ..request() };

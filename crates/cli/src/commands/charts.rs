@@ -1,4 +1,4 @@
-//! `mainstay charts`: takes a question about the catalogue, prints the answer; or adds a version to it.
+//! `mainstay charts`: lists, shows and adds chart versions.
 
 mod list;
 mod pull;
@@ -18,15 +18,15 @@ pub(crate) struct Args {
 
 #[derive(Subcommand)]
 enum Command {
-    /// List the Istio versions that can be installed
+    /// List installable Istio versions
     List(list::Args),
     /// Show the charts and profiles of a version, or the files of one of its charts
     Show(show::Args),
-    /// Add a released version to your catalogue, from a Helm repository or an OCI registry
+    /// Pull a released version from a Helm repository or an OCI registry
     Pull(pull::Args),
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::List(args) => list::run(args),

@@ -1,4 +1,4 @@
-//! `mainstay completion`: takes a shell's name, prints its completion script.
+//! `mainstay completion`: prints a shell completion script.
 
 use clap_complete::Shell;
 
@@ -12,12 +12,12 @@ use crate::error::CliError;
   mainstay completion zsh > \"${fpath[1]}/_mainstay\"
   mainstay completion fish > ~/.config/fish/completions/mainstay.fish")]
 pub(crate) struct Args {
-    /// The shell
+    /// Shell
     #[arg(value_enum)]
     shell: Shell,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args, mut command: clap::Command) -> Result<(), CliError> {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut command, "mainstay", &mut script);

@@ -1,4 +1,4 @@
-//! `mainstay crds`: takes the catalogue, prints or installs the definitions a cluster needs: our kinds and Istio's own.
+//! `mainstay crds`: prints or installs the custom resource definitions of Mainstay and Istio.
 
 mod install;
 
@@ -6,7 +6,7 @@ use mainstay_catalog::Catalog;
 use mainstay_cluster::definitions::{DefinitionsError, istio_text, own_definitions};
 use mainstay_cluster::deploy::document;
 
-use crate::catalogue::{ChartsFlag, version_or_default};
+use crate::catalog::{ChartsFlag, version_or_default};
 use crate::commands::print;
 use crate::error::{CliError, Kind};
 
@@ -30,21 +30,21 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Install them into a cluster: only what differs is written, and it waits until they serve
+    /// Install the definitions and wait until they are served
     #[command(after_help = "Examples:
   mainstay crds install
   mainstay crds install --only istio --version 1.28.2 --context prod")]
     Install(install::Args),
 }
 
-/// Which definitions.
+/// Selects definitions.
 #[derive(clap::Args)]
 struct Choice {
-    /// Only those of one side
+    /// Only the definitions of Mainstay or Istio
     #[arg(long, value_enum)]
     only: Option<Side>,
 
-    /// Istio's definitions of this version; the newest that is pinned unless given
+    /// Version of Istio's definitions [default: the newest pinned version]
     #[arg(long, value_name = "VERSION")]
     version: Option<String>,
 
@@ -56,11 +56,11 @@ struct Choice {
 enum Side {
     /// `Istio`, `IstioRevision`, `IstioRevisionTag`, `IstioCNI`, `ZTunnel`
     Mainstay,
-    /// What Istio's base chart brings
+    /// Definitions of Istio's base chart
     Istio,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Some(Command::Install(it)) => install::run(it),
@@ -85,10 +85,10 @@ fn print_all(choice: &Choice) -> Result<(), CliError> {
     print(out.as_bytes())
 }
 
-/// Our kinds, as documents.
+/// Returns Mainstay's definitions as YAML.
 fn our_text(catalog: &Catalog) -> Result<String, CliError> {
     let failed =
-        |error: mainstay_yaml::Error| CliError::new(Kind::Io, format!("cannot write a definition: {error}"));
+        |error: mainstay_yaml::Error| CliError::new(Kind::Io, format!("cannot format a definition: {error}"));
     let mut out = String::new();
     for definition in own_definitions(catalog)? {
         out.extend(["---\n", &document(&definition).map_err(failed)?]);

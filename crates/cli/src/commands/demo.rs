@@ -1,11 +1,11 @@
-//! `mainstay demo`: takes nothing, plays the upgrade of a mesh on an embedded cluster before the user's eyes, and prints what they would type on
-//! a real one. The operator, the charts, the planner and the pages are the real ones; the cluster under them is simulated, and says so.
+//! `mainstay demo`: runs an upgrade of a mesh on a simulated cluster and prints the commands a user would run
+//! on a real one. Operator, charts, planner and output are real; only the cluster is simulated.
 
-mod acts;
-mod cast;
+mod cluster;
+mod fixtures;
 mod outcome;
-mod teller;
-mod world;
+mod printer;
+mod steps;
 
 use std::sync::Arc;
 
@@ -16,41 +16,41 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use crate::commands::print;
 use crate::error::{CliError, Kind, chain};
-use teller::Teller;
-use world::World;
+use cluster::DemoCluster;
+use printer::Printer;
 
 /// Arguments of `demo`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   mainstay demo
-  mainstay demo --speed 5                      # slower, to read along
-  mainstay demo -o json | jq -r .event         # a line per event
-  mainstay demo --manifests > demo.yaml        # the same objects, for a cluster of yours
+  mainstay demo --speed 5                      # slower
+  mainstay demo -o json | jq -r .event         # one line per event
+  mainstay demo --manifests > demo.yaml        # the same objects, for a real cluster
 
-It needs no cluster, no files and no network, and leaves nothing behind. Ctrl-C ends it.")]
+Needs no cluster, files or network, and writes nothing. Press Ctrl-C to stop.")]
 pub(crate) struct Args {
-    /// How many seconds of the cluster pass in one second
+    /// Speed of the simulated clock relative to the wall clock
     #[arg(long, default_value_t = 20.0, value_name = "FACTOR", value_parser = speed)]
     speed: f64,
 
-    /// How to tell it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
-    /// Print the objects it applies instead, and do nothing
+    /// Print the applied objects and exit
     #[arg(long)]
     manifests: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Text,
-    /// A line per event, for programs
+    /// One JSON line per event
     Json,
 }
 
-/// Slower nobody waits for, faster no machine plays.
+/// Allowed speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 1.0..=1_000.0;
 
 fn speed(text: &str) -> Result<f64, String> {
@@ -58,14 +58,14 @@ fn speed(text: &str) -> Result<f64, String> {
     if SPEEDS.contains(&speed) {
         Ok(speed)
     } else {
-        Err(format!("from {} to {}", SPEEDS.start(), SPEEDS.end()))
+        Err(format!("must be between {} and {}", SPEEDS.start(), SPEEDS.end()))
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     if args.manifests {
-        return print(cast::manifests()?.as_bytes());
+        return print(fixtures::manifests()?.as_bytes());
     }
     let catalog = Arc::new(Catalog::embedded()?);
     let options = ClusterOptions {
@@ -74,17 +74,17 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         leader_elect: true,
         ..ClusterOptions::default()
     };
-    let teller = Teller::new(args.output == Format::Json, args.speed, options.start);
-    SimulatedCluster::run(catalog, &options, |stage| play(World::new(stage, teller)))
+    let printer = Printer::new(args.output == Format::Json, args.speed, options.start);
+    SimulatedCluster::run(catalog, &options, |stage| play(DemoCluster::new(stage, printer)))
 }
 
-/// Until the end, or until somebody has seen enough.
-async fn play(world: World) -> Result<(), CliError> {
+/// Runs until the end or a signal.
+async fn play(cluster: DemoCluster) -> Result<(), CliError> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     tokio::select! {
-        done = acts::play(&world) => done,
-        _ = interrupt.recv() => world.teller.stopped(),
-        _ = terminate.recv() => world.teller.stopped(),
+        done = steps::run(&cluster) => done,
+        _ = interrupt.recv() => cluster.printer.stopped(),
+        _ = terminate.recv() => cluster.printer.stopped(),
     }
 }
 

@@ -1,4 +1,4 @@
-//! `mainstay generate`: takes manifests, gives them back with initializer and service mesh injected. Decides nothing itself.
+//! `mainstay generate`: injects initializer and service mesh into manifests.
 
 mod args;
 mod chunk;
@@ -7,14 +7,14 @@ mod diff;
 mod glob;
 mod inputs;
 mod interrupt;
+mod json_report;
 mod krm;
 mod output;
-mod printed;
-mod report;
-mod stage;
+mod parallel;
+mod process;
 mod summary;
-mod treat;
-mod work;
+mod text_report;
+mod transaction;
 
 pub(crate) use args::Args;
 
@@ -23,10 +23,10 @@ use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
 use crate::error::{CliError, Kind};
 use args::ReportFormat;
 use output::Plan;
+use process::Processed;
 use summary::Summary;
-use treat::Treated;
 
-/// Runs it. Every failure ends with 2, so that 1 can mean "would change".
+/// Runs the command. Failures exit with 2, because 1 means "would change".
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let done = options(args).and_then(|options| generate(args, options));
     done.map_err(|error| error.unless_quiet_exit(2))
@@ -34,33 +34,33 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
 
 fn generate(args: &Args, mut options: Options) -> Result<(), CliError> {
     let inputs = inputs::find(&args.paths)?;
-    if let Some(answer) = krm::answer(&inputs, args, &options) {
-        return answer.deliver();
+    if let Some(response) = krm::respond(&inputs, args, &options) {
+        return response.deliver();
     }
-    let plan = Plan::of(args, &inputs)?;
-    options.coordinator_namespace = work::coordinator_namespace(&inputs, &options);
-    let stage = interrupt::guarded_stage();
-    options.threads = work::threads_per_input(inputs.len());
-    let mut all = work::treat_all(&inputs, &options, &plan, &stage);
-    let summary = Summary::of(&all);
+    let plan = Plan::from_args(args, &inputs)?;
+    options.coordinator_namespace = parallel::coordinator_namespace(&inputs, &options);
+    let transaction = interrupt::guarded_transaction();
+    options.threads = parallel::threads_per_input(inputs.len());
+    let mut all = parallel::process_all(&inputs, &options, &plan, &transaction);
+    let summary = Summary::new(&all);
     match args.report {
-        ReportFormat::Text => printed::print(&all, &summary, args.quiet),
-        ReportFormat::Json => report::print(&all, &summary, &options, &plan)?,
+        ReportFormat::Text => text_report::print(&all, &summary, args.quiet),
+        ReportFormat::Json => json_report::print(&all, &summary, &options, &plan)?,
     }
     if summary.failed() && (!args.keep_going || summary.unwritable > 0) {
         return Err(failure(&summary, &plan));
     }
-    plan.deliver(&mut all, &stage)?;
+    plan.deliver(&mut all, &transaction)?;
     if args.check { checked(args, &all) } else { Ok(()) }
 }
 
-/// The names of inputs that would change go to standard output, unless something else does.
-fn checked(args: &Args, all: &[Treated]) -> Result<(), CliError> {
-    let changed = all.iter().filter(|treated| treated.changed);
+/// Prints the names of inputs that would change, unless standard output is used otherwise.
+fn checked(args: &Args, all: &[Processed]) -> Result<(), CliError> {
+    let changed = all.iter().filter(|processed| processed.changed);
     let changed: String = changed
-        .flat_map(|treated| {
+        .flat_map(|processed| {
             [
-                &treated.name,
+                &processed.name,
                 "
 ",
             ]
@@ -75,7 +75,7 @@ fn checked(args: &Args, all: &[Treated]) -> Result<(), CliError> {
     Err(CliError::new(Kind::WouldChange, ""))
 }
 
-/// What the flags ask of the engine.
+/// Returns the engine options of the flags.
 fn options(args: &Args) -> Result<Options, CliError> {
     let profile = Profile::by_name(&args.profile).ok_or_else(|| unknown_profile(&args.profile))?;
     let images = Images::for_profile(profile);
@@ -108,8 +108,8 @@ fn options(args: &Args) -> Result<Options, CliError> {
 
 fn unknown_profile(name: &str) -> CliError {
     let known: Vec<_> = Profile::ALL.iter().map(|profile| profile.name).collect();
-    CliError::new(Kind::Usage, format!("no profile is called {name:?}"))
-        .hint(format!("there are {}", known.join(" and ")))
+    CliError::new(Kind::Usage, format!("unknown profile {name:?}"))
+        .hint(format!("use {}", known.join(" or ")))
 }
 
 fn failure(summary: &Summary, plan: &Plan) -> CliError {
@@ -118,26 +118,18 @@ fn failure(summary: &Summary, plan: &Plan) -> CliError {
     } else {
         ""
     };
-    CliError::new(Kind::Inject, format!("{}{untouched}", untreated(summary)))
-        .hint("--keep-going leaves what cannot be treated as it is and goes on")
+    CliError::new(Kind::Inject, format!("{}{untouched}", describe_failures(summary)))
+        .hint("use --keep-going to leave such inputs unchanged and continue")
 }
 
-/// What was not done, in words.
-fn untreated(summary: &Summary) -> String {
+/// Describes failed inputs and objects.
+fn describe_failures(summary: &Summary) -> String {
     let mut parts = Vec::new();
     if summary.unreadable > 0 {
-        parts.push(counted(
-            summary.unreadable,
-            "input could not be treated",
-            "inputs could not be treated",
-        ));
+        parts.push(counted(summary.unreadable, "input failed", "inputs failed"));
     }
     if summary.objects_failed > 0 {
-        parts.push(counted(
-            summary.objects_failed,
-            "object was not treated",
-            "objects were not treated",
-        ));
+        parts.push(counted(summary.objects_failed, "object failed", "objects failed"));
     }
     parts.join(", ")
 }

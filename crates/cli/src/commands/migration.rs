@@ -1,5 +1,5 @@
-//! `mainstay migration`: takes a cluster, prints what its migration will do, does and did; pauses it, lets it go on, tries again what
-//! failed. Decides nothing: it shows what the operator's own planner says, and changes only what a user could change.
+//! `mainstay migration`: shows the plan and progress of a migration, pauses and resumes it, and retries
+//! failures. The plan is the operator's own; only fields that users may change are written.
 
 pub(crate) mod page;
 pub(crate) mod progress;
@@ -19,13 +19,13 @@ use mainstay_mesh::workload::WorkloadKey;
 use mainstay_mesh::{Observation, Preview, Subject, preview};
 use serde_json::json;
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print_styled;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
 
-/// How often `watch` looks.
+/// Polling interval of `watch`.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Arguments of `migration`.
@@ -37,41 +37,41 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Print what will move, in which order, what will not and why, and how long it takes: before anything moves
+    /// Show which workloads will move, in which batches
     #[command(after_help = "Examples:
   mainstay migration plan
   mainstay migration plan prod --to v1.29.1
   mainstay migration plan --to v1.29.1 --ready-after 45s -o json | jq '.batches | length'")]
     Plan(PlanArgs),
-    /// Print how far a migration is
+    /// Show the progress of a migration
     #[command(after_help = "Examples:
   mainstay migration status
   mainstay migration status prod -o yaml
 
-Exit codes: 0 done or on its way, 2 workloads failed, 1 the cluster could not be read.")]
+Exit codes: 0 completed or in progress, 2 workloads failed, 1 the cluster could not be read.")]
     Status(StatusArgs),
-    /// Follow a migration until it ends
+    /// Watch a migration until it ends
     #[command(after_help = "Examples:
   mainstay migration watch
   mainstay migration watch prod -o json
 
-Exit codes: 0 every workload has moved, 2 workloads failed, 1 the cluster could not be read.")]
+Exit codes: 0 completed, 2 workloads failed, 1 the cluster could not be read.")]
     Watch(StatusArgs),
-    /// Start nothing new until `resume`; what is being moved goes on
+    /// Pause a migration; workloads in progress continue
     Pause(WhichArgs),
-    /// Go on after `pause`
+    /// Resume a paused migration
     Resume(WhichArgs),
-    /// Try again what failed
+    /// Retry failed workloads
     #[command(after_help = "Examples:
   mainstay migration retry
   mainstay migration retry --workload shop/cart")]
     Retry(RetryArgs),
 }
 
-/// Which migration.
+/// Selects a migration.
 #[derive(clap::Args)]
 struct WhichArgs {
-    /// The Istio whose workloads move; may be left out if there is only one
+    /// Name of the Istio; optional if there is only one
     istio: Option<String>,
 
     #[command(flatten)]
@@ -83,11 +83,11 @@ struct PlanArgs {
     #[command(flatten)]
     which: WhichArgs,
 
-    /// Plan as if the Istio's version were this one
+    /// Plan for this version
     #[arg(long, value_name = "VERSION")]
     to: Option<String>,
 
-    /// How long a workload is assumed to take until it is ready
+    /// Assumed time until a workload is ready
     #[arg(long, value_name = "DURATION", default_value = "30s", value_parser = duration)]
     ready_after: SignedDuration,
 
@@ -106,7 +106,7 @@ struct StatusArgs {
 
 #[derive(clap::Args)]
 struct ShownArgs {
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
@@ -122,7 +122,7 @@ struct RetryArgs {
     #[command(flatten)]
     which: WhichArgs,
 
-    /// Only this one, as NAMESPACE/NAME; may be given several times
+    /// Retry only this workload; can be repeated
     #[arg(long, value_name = "NAMESPACE/NAME")]
     workload: Vec<String>,
 
@@ -139,7 +139,7 @@ fn duration(text: &str) -> Result<SignedDuration, String> {
         .map_err(|error| error.to_string())
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::Plan(it) => block_on(plan(it)),
@@ -151,14 +151,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// Everything that is there, workloads included.
-async fn look(client: &Client, charts: &ChartsFlag, at: &At) -> Result<Survey, CliError> {
+/// Surveys the cluster, including workloads.
+async fn survey_all(client: &Client, charts: &ChartsFlag, at: &At) -> Result<Survey, CliError> {
     let mut found = survey(client, empty_snapshot(charts, at)?).await?;
     survey_workloads(client, &mut found).await;
     Ok(found)
 }
 
-/// The Istio that is meant.
+/// Returns the selected Istio.
 fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
     let mut all = found.snapshot.istios().iter();
     let names: Vec<&str> = found
@@ -171,25 +171,25 @@ fn chosen(found: &Survey, name: Option<&str>) -> Result<Istio, CliError> {
     match (name, all.next(), all.next()) {
         (Some(name), ..) => found.snapshot.istios().get(name).cloned().ok_or_else(|| {
             let known = if listed.is_empty() {
-                "there is none".to_owned()
+                "the cluster has no Istio".to_owned()
             } else {
-                format!("there is {listed}")
+                format!("use one of {listed}")
             };
-            CliError::new(Kind::Cluster, format!("no Istio {name:?}")).hint(known)
+            CliError::new(Kind::Cluster, format!("Istio {name:?} not found")).hint(known)
         }),
         (None, Some(istio), None) => Ok(istio.clone()),
-        (None, None, _) => Err(CliError::new(Kind::Cluster, "there is no Istio")),
+        (None, None, _) => Err(CliError::new(Kind::Cluster, "no Istio found")),
         (None, ..) => {
-            Err(CliError::new(Kind::Usage, "there are several Istios").hint(format!("name one: {listed}")))
+            Err(CliError::new(Kind::Usage, "several Istios found").hint(format!("name one of {listed}")))
         }
     }
 }
 
 async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
-    let mut found = look(&client, &args.shown.charts, &args.shown.at).await?;
+    let mut found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
     let istio = chosen(&found, args.which.istio.as_deref())?;
-    let (preview, notes) = supposed(&mut found, istio, args.to.as_deref())?;
+    let (preview, notes) = preview_with_assumptions(&mut found, istio, args.to.as_deref())?;
     let text = match args.shown.output {
         Format::Text | Format::Wide => page::plan(&preview, &notes, args.ready_after),
         other => structured(&page::plan_data(&preview, args.ready_after), other)?,
@@ -197,34 +197,34 @@ async fn plan(args: &PlanArgs) -> Result<(), CliError> {
     print_styled(&text)
 }
 
-/// What the migration would do if the Istio had this version and moved workloads; and what was supposed.
-pub(crate) fn supposed(
+/// Returns the preview of a migration to a version with migration enabled, and the assumptions made.
+pub(crate) fn preview_with_assumptions(
     found: &mut Survey,
     mut istio: Istio,
     version: Option<&str>,
 ) -> Result<(Preview, Vec<String>), CliError> {
     let is_other = version.is_some_and(|version| version != istio.spec.version);
-    let notes = suppose(&mut istio, version);
+    let notes = apply_assumptions(&mut istio, version);
     found.snapshot.observe(Observation::Istio(istio.clone()));
     let Some(mut preview) = preview(&found.snapshot, &istio) else {
         let version = &istio.spec.version;
-        let told = format!("Istio {:?} cannot be planned for {version}", istio.name());
-        return Err(CliError::new(Kind::Cluster, told)
-            .hint("is the version known? `mainstay charts list` shows those that are"));
+        let message = format!("cannot plan version {version} of Istio {:?}", istio.name());
+        return Err(CliError::new(Kind::Cluster, message)
+            .hint("run `mainstay charts list` to list the available versions"));
     };
-    // Nobody expects the control plane of a version that is only supposed to be there.
+    // The control plane of an assumed version does not exist yet.
     preview
         .held
         .take_if(|(reason, _)| is_other && *reason == Reason::TargetRevisionNotReady);
     Ok((preview, notes))
 }
 
-/// Supposes another version, and that workloads move; gives what was supposed.
-fn suppose(istio: &mut Istio, version: Option<&str>) -> Vec<String> {
+/// Sets the version and enables migration; returns the assumptions.
+fn apply_assumptions(istio: &mut Istio, version: Option<&str>) -> Vec<String> {
     let mut notes = Vec::new();
     if let Some(version) = version.filter(|version| **version != *istio.spec.version) {
         notes.push(format!(
-            "supposing version {version} instead of {}",
+            "assuming version {version} instead of {}",
             istio.spec.version
         ));
         version.clone_into(&mut istio.spec.version);
@@ -234,14 +234,14 @@ fn suppose(istio: &mut Istio, version: Option<&str>) -> Vec<String> {
         .update_strategy
         .get_or_insert_with(UpdateStrategy::default);
     if strategy.kind != UpdateStrategyType::RevisionBased {
-        notes.push("supposing updateStrategy.type RevisionBased instead of InPlace".to_owned());
+        notes.push("assuming updateStrategy.type RevisionBased instead of InPlace".to_owned());
         strategy.kind = UpdateStrategyType::RevisionBased;
     }
     let migration = strategy
         .workload_migration
         .get_or_insert_with(WorkloadMigration::default);
     if migration.strategy != Some(MigrationStrategy::Batched) {
-        notes.push("supposing workloadMigration.strategy Batched: it is not switched on".to_owned());
+        notes.push("assuming workloadMigration.strategy Batched, which is not enabled".to_owned());
         migration.strategy = Some(MigrationStrategy::Batched);
     }
     notes
@@ -249,7 +249,7 @@ fn suppose(istio: &mut Istio, version: Option<&str>) -> Vec<String> {
 
 async fn status(args: &StatusArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
-    let found = look(&client, &args.shown.charts, &args.shown.at).await?;
+    let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
     let istio = chosen(&found, args.which.istio.as_deref())?;
     let preview = preview(&found.snapshot, &istio);
     let text = match args.shown.output {
@@ -257,10 +257,10 @@ async fn status(args: &StatusArgs) -> Result<(), CliError> {
         other => structured(&istio.status.workload_migration, other)?,
     };
     print_styled(&text)?;
-    verdict(&istio)
+    outcome(&istio)
 }
 
-fn verdict(istio: &Istio) -> Result<(), CliError> {
+fn outcome(istio: &Istio) -> Result<(), CliError> {
     let state = istio
         .status
         .workload_migration
@@ -276,19 +276,19 @@ async fn watch(args: &StatusArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
     let mut display = progress::Display::new(args.shown.output);
     loop {
-        let found = look(&client, &args.shown.charts, &args.shown.at).await?;
+        let found = survey_all(&client, &args.shown.charts, &args.shown.at).await?;
         let istio = chosen(&found, args.which.istio.as_deref())?;
         let Some(look) = progress::Look::at(&found.snapshot, &istio) else {
             return Err(CliError::new(
                 Kind::Cluster,
-                format!("Istio {:?} moves no workloads", istio.name()),
+                format!("workload migration is not enabled for Istio {:?}", istio.name()),
             )
-            .hint("spec.updateStrategy.workloadMigration.strategy: Batched switches it on"));
+            .hint("set spec.updateStrategy.workloadMigration.strategy to Batched"));
         };
         let state = look.status.state;
         display.next(look)?.print()?;
         if matches!(state, MigrationState::Completed | MigrationState::Failed) {
-            return verdict(&istio);
+            return outcome(&istio);
         }
         tokio::time::sleep(PERIOD).await;
     }
@@ -306,21 +306,21 @@ async fn set_paused(args: &WhichArgs, paused: bool) -> Result<(), CliError> {
     let Some(settings) = MigrationSettings::from_istio(&istio) else {
         return Err(CliError::new(
             Kind::Cluster,
-            format!("Istio {:?} moves no workloads", istio.name()),
+            format!("workload migration is not enabled for Istio {:?}", istio.name()),
         ));
     };
-    let word = if paused { "paused" } else { "goes on" };
+    let word = if paused { "paused" } else { "resumed" };
     if settings.paused == paused {
-        return print_styled(&format!("Istio {}: {word} already\n", istio.name()));
+        return print_styled(&format!("Istio {}: already {word}\n", istio.name()));
     }
-    refusable(Writer::new(client).merge(&subject, change).await)?;
+    written(Writer::new(client).merge(&subject, change).await)?;
     print_styled(&format!("Istio {}: {word}\n", istio.name()))
 }
 
-/// Takes the mark of the last attempt from what failed: then it is to be moved as if it never had been.
+/// Removes the migration record of failed workloads, so that the operator moves them again.
 async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     let client = args.which.cluster.client().await?;
-    let found = look(&client, &args.charts, &args.at).await?;
+    let found = survey_all(&client, &args.charts, &args.at).await?;
     let istio = chosen(&found, args.which.istio.as_deref())?;
     let failed = preview(&found.snapshot, &istio)
         .map(|preview: Preview| preview.failed)
@@ -333,11 +333,11 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
     {
         let listed: Vec<String> = failed.iter().map(short).collect();
         let hint = if listed.is_empty() {
-            "nothing failed".to_owned()
+            "no workload failed".to_owned()
         } else {
-            format!("failed: {}", listed.join(", "))
+            format!("use one of {}", listed.join(", "))
         };
-        return Err(CliError::new(Kind::Usage, format!("{unknown} is no workload that failed")).hint(hint));
+        return Err(CliError::new(Kind::Usage, format!("workload {unknown} has not failed")).hint(hint));
     }
     let chosen = failed
         .iter()
@@ -351,22 +351,22 @@ async fn retry(args: &RetryArgs) -> Result<(), CliError> {
         let change = json!({"metadata": {
             "resourceVersion": workload.resource_version, "annotations": {names::MIGRATION_RECORD: null},
         }});
-        refusable(writer.merge(&Subject::Workload(key.clone()), change).await)?;
-        print_styled(&format!("{key}: to be tried again\n"))?;
+        written(writer.merge(&Subject::Workload(key.clone()), change).await)?;
+        print_styled(&format!("{key}: retrying\n"))?;
         count += 1;
     }
     if count == 0 {
-        print_styled("nothing failed\n")?;
+        print_styled("No failed workloads\n")?;
     }
     Ok(())
 }
 
-fn refusable<T>(answer: Result<T, mainstay_cluster::write::WriteError>) -> Result<T, CliError> {
-    answer.map_err(|refused| {
-        let told = CliError::new(Kind::Cluster, refused.message.clone());
-        match refused.code {
-            409 => told.hint("somebody else changed it a moment ago: try again"),
-            _ => told,
+fn written<T>(result: Result<T, mainstay_cluster::write::WriteError>) -> Result<T, CliError> {
+    result.map_err(|rejected| {
+        let error = CliError::new(Kind::Cluster, rejected.message.clone());
+        match rejected.code {
+            409 => error.hint("try again: the object was modified concurrently"),
+            _ => error,
         }
     })
 }

@@ -1,4 +1,4 @@
-//! `mainstay operator`: takes flags, starts the operator. Knows nothing of what it does.
+//! `mainstay operator`: runs the operator.
 
 mod args;
 mod run;
@@ -18,11 +18,11 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// Watch a cluster and keep the mesh as its objects declare it
+    /// Watch a cluster and reconcile its meshes
     Run(Box<args::Args>),
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::Run(args) => run::run(args),

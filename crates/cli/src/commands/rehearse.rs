@@ -1,4 +1,4 @@
-//! `mainstay rehearse`: takes a cluster or a snapshot of one and another version, prints what the upgrade will do. Changes nothing.
+//! `mainstay rehearse`: rehearses an upgrade on a copy of a cluster and prints the report.
 
 mod page;
 mod readiness;
@@ -13,7 +13,7 @@ use mainstay_rehearsal::report::Outcome;
 use mainstay_rehearsal::{Input, RehearsalError, RehearsalRequest, Report, html, rehearse};
 use serde_json::Value;
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print_styled;
 use crate::commands::revision::{Format, structured};
 use crate::error::{CliError, Kind, chain};
@@ -29,43 +29,43 @@ use crate::remote::Progress;
   kubectl get istios,istiorevisions,istiorevisiontags,ns,deploy,rs,sts,ds,po,svc,pdb,mutatingwebhookconfigurations -A -o yaml > now.yaml
   mainstay rehearse --to v1.29.1 --snapshot now.yaml -o json | jq '.findings'
 
-The cluster is only read: no Secret is, and nothing is written. Workloads take as long to become ready as their pods were observed to
-take; where nothing was observed, about as long as --ready-after says.
+The cluster is only read, and no Secret is read. Readiness times are taken from the observed pods; workloads without
+observed pods use --ready-after.
 
-Exit codes: 0 everything moves, 2 workloads or the control plane would fail, 1 there was no rehearsal.")]
+Exit codes: 0 the upgrade completes, 2 workloads or the control plane would fail, 1 the rehearsal failed.")]
 pub(crate) struct Args {
-    /// The Istio to upgrade; may be left out if there is only one
+    /// Name of the Istio; optional if there is only one
     istio: Option<String>,
 
-    /// The version to upgrade to
+    /// Version to upgrade to
     #[arg(long, value_name = "VERSION", required_unless_present = "file")]
     to: Option<String>,
 
-    /// Take the Istio as it is to be from this file
+    /// Read the upgraded Istio from this file
     #[arg(short, long, value_name = "FILE")]
     file: Option<PathBuf>,
 
-    /// Rehearse on this file or folder (`kubectl get -A -o yaml`) instead of a cluster
+    /// Rehearse on this file or directory (`kubectl get -A -o yaml`) instead of a cluster
     #[arg(long, value_name = "FILE|DIR", conflicts_with_all = ["kubeconfig", "context"])]
     snapshot: Option<PathBuf>,
 
-    /// How long pods take until they are ready where nothing was observed
+    /// Readiness time of pods without an observed one
     #[arg(long, value_name = "DURATION", default_value = "10s", value_parser = readiness::duration)]
     ready_after: Duration,
 
-    /// How long pods of single workloads take: YAML, `namespace/name: 30s` or `never` per line
+    /// Readiness times by workload: a YAML file of `namespace/name: 30s` or `never`
     #[arg(long, value_name = "FILE")]
     readiness: Option<PathBuf>,
 
-    /// Chance is drawn from this: the same input and seed give the same report
+    /// Random seed; the same input and seed produce the same report
     #[arg(long, value_name = "N", default_value_t = 0)]
     seed: u64,
 
-    /// Also write the report as one HTML page to send around
+    /// Also write the report as an HTML page
     #[arg(long, value_name = "FILE.html")]
     report: Option<PathBuf>,
 
-    /// How to print it; `wide` lists every workload
+    /// Output format; `wide` lists every workload
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
@@ -76,7 +76,7 @@ pub(crate) struct Args {
     charts: ChartsFlag,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let progress = Progress::start();
     progress.step("reading");
@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     };
     progress.step("rehearsing");
     let report = rehearse(&catalog, &input, &request)?;
-    // The process ends in a moment: giving a large cluster back piece by piece would only keep the user waiting.
+    // The process ends soon: freeing a large input would only delay it.
     std::mem::forget(input);
     drop(progress);
     if let Some(path) = &args.report {
@@ -99,7 +99,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         other => structured(&report, other)?,
     };
     print_styled(&text)?;
-    verdict(&report)
+    outcome(&report)
 }
 
 async fn read(args: &Args) -> Result<Input, CliError> {
@@ -129,7 +129,7 @@ fn request(args: &Args) -> Result<RehearsalRequest, CliError> {
     })
 }
 
-/// The Istio in a file.
+/// Reads the Istio from a file.
 fn manifest(path: &Path) -> Result<Value, CliError> {
     let objects = mainstay_sim::snapshot::read_path(path)
         .map_err(|error| CliError::new(Kind::Usage, format!("{}: {}", path.display(), chain(&error))))?;
@@ -140,11 +140,11 @@ fn manifest(path: &Path) -> Result<Value, CliError> {
         (Some(istio), None) => Ok(istio),
         (None, _) => Err(CliError::new(
             Kind::Usage,
-            format!("{}: no Istio in it", path.display()),
+            format!("{}: no Istio found", path.display()),
         )),
         _ => Err(CliError::new(
             Kind::Usage,
-            format!("{}: several Istios in it", path.display()),
+            format!("{}: several Istios found", path.display()),
         )),
     }
 }
@@ -154,7 +154,7 @@ fn write(path: &Path, text: &str) -> Result<(), CliError> {
         .map_err(|error| CliError::new(Kind::Io, format!("{}: {error}", path.display())))
 }
 
-fn verdict(report: &Report) -> Result<(), CliError> {
+fn outcome(report: &Report) -> Result<(), CliError> {
     match report.outcome {
         Outcome::Completed | Outcome::NothingMoves => Ok(()),
         Outcome::Failed | Outcome::Unfinished => Err(CliError::new(Kind::Attention, "")),
@@ -168,18 +168,18 @@ impl From<RehearsalError> for CliError {
             RehearsalError::Harness(_) => Kind::Io,
             _ => Kind::Usage,
         };
-        let said = Self::new(kind, chain(&error));
+        let result = Self::new(kind, chain(&error));
         match &error {
-            RehearsalError::Version(_) => said
-                .hint("`mainstay charts list` shows those that are there, `mainstay charts pull` adds more"),
+            RehearsalError::Version(_) => result
+                .hint("run `mainstay charts list` to list the available versions, `mainstay charts pull` to add one"),
             RehearsalError::SeveralIstios(names) => match names.first() {
-                Some(first) => said.hint(format!("name one: mainstay rehearse {first} …")),
-                None => said,
+                Some(first) => result.hint(format!("name one, such as `mainstay rehearse {first}`")),
+                None => result,
             },
             RehearsalError::NoIstio => {
-                said.hint("a snapshot needs the Istio too: kubectl get istios -o yaml")
+                result.hint("add the output of `kubectl get istios -o yaml` to the snapshot")
             }
-            _ => said,
+            _ => result,
         }
     }
 }

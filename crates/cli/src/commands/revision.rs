@@ -1,4 +1,4 @@
-//! `mainstay revision`: takes a cluster, prints its revisions, or everything about one: who keeps it in use and why, and what becomes of it.
+//! `mainstay revision`: lists and describes revisions.
 
 mod describe;
 
@@ -10,7 +10,7 @@ use mainstay_cluster::survey::{SurveyError, survey};
 use mainstay_mesh::{Library, Settings, Snapshot};
 use serde::Serialize;
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print_styled;
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
@@ -26,7 +26,7 @@ pub(crate) struct Args {
 
 #[derive(clap::Subcommand)]
 enum Command {
-    /// List revisions: who uses them, and what becomes of them
+    /// List revisions with their usage and pruning
     #[command(
         visible_alias = "ls",
         after_help = "Examples:
@@ -35,7 +35,7 @@ enum Command {
   mainstay revision list -o json | jq -r '.[] | select(.prunedAt) | .name'"
     )]
     List(ListArgs),
-    /// Say everything about one revision: conditions, referrers and why they count, what is installed, when it goes
+    /// Describe a revision: conditions, referrers, installed objects
     #[command(after_help = "Examples:
   mainstay revision describe default
   mainstay revision describe mesh-v1-29-1 -o wide
@@ -49,13 +49,13 @@ struct ListArgs {
     common: Common,
 }
 
-/// What both take.
+/// Common arguments.
 #[derive(clap::Args)]
 struct Common {
     #[command(flatten)]
     cluster: ClusterFlags,
 
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
@@ -66,28 +66,28 @@ struct Common {
     charts: ChartsFlag,
 }
 
-/// How something is printed.
+/// Output format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Format {
-    /// For people
+    /// Text
     Text,
-    /// For people with a wide screen
+    /// Text with more columns
     Wide,
-    /// For programs
+    /// JSON
     Json,
-    /// For programs
+    /// YAML
     Yaml,
 }
 
-/// The moment things are told for.
+/// Evaluation time.
 #[derive(clap::Args, Default)]
 pub(crate) struct At {
-    /// Tell what holds at this moment instead of now
+    /// Evaluate at this time instead of now
     #[arg(long, hide = true, value_name = "TIME")]
     at: Option<Timestamp>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     match &args.command {
         Command::List(it) => block_on(list(&it.common)),
@@ -95,9 +95,9 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// A snapshot in which nothing was read yet.
+/// Creates an empty snapshot.
 pub(crate) fn empty_snapshot(charts: &ChartsFlag, at: &At) -> Result<Snapshot, CliError> {
-    // A version that cannot be read is the operator's trouble; here it is only a name.
+    // Only names of versions are needed here; the operator reports charts that cannot be read.
     let (library, _) = Library::from_catalog(&charts.open()?);
     let now = at.at.unwrap_or_else(Timestamp::now);
     Ok(Snapshot::new(
@@ -107,7 +107,7 @@ pub(crate) fn empty_snapshot(charts: &ChartsFlag, at: &At) -> Result<Snapshot, C
     ))
 }
 
-/// For programs.
+/// Formats a value as JSON or YAML.
 pub(crate) fn structured(value: &impl Serialize, format: Format) -> Result<String, CliError> {
     let failed = |error: &dyn std::fmt::Display| CliError::new(Kind::Io, format!("cannot print: {error}"));
     let json = serde_json::to_value(value).map_err(|error| failed(&error))?;
@@ -122,7 +122,7 @@ pub(crate) fn structured(value: &impl Serialize, format: Format) -> Result<Strin
 async fn list(args: &Common) -> Result<(), CliError> {
     let client = args.cluster.client().await?;
     let found = survey(&client, empty_snapshot(&args.charts, &args.at)?).await?;
-    let report = Report::of(&found);
+    let report = Report::from_survey(&found);
     let text = match args.output {
         Format::Text | Format::Wide => lines(&report.revisions, args.output == Format::Wide),
         other => structured(&report.revisions, other)?,
@@ -132,16 +132,9 @@ async fn list(args: &Common) -> Result<(), CliError> {
 
 fn lines(revisions: &[RevisionReport], wide: bool) -> String {
     if revisions.is_empty() {
-        return "no revisions\n".to_owned();
+        return "No revisions found\n".to_owned();
     }
-    let mut head = vec![
-        "NAME",
-        "VERSION",
-        "READY",
-        "STATE",
-        "IN USE BY",
-        "WHAT BECOMES OF IT",
-    ];
+    let mut head = vec!["NAME", "VERSION", "READY", "STATE", "IN USE BY", "PRUNING"];
     if wide {
         head.extend(["ISTIO", "NAMESPACE", "CONTROL PLANE", "PRUNED AT"]);
     }
@@ -153,7 +146,7 @@ fn lines(revisions: &[RevisionReport], wide: bool) -> String {
             revision.ready.clone(),
             revision.state.clone(),
             revision.in_use_by.to_string(),
-            revision.prospect.clone(),
+            revision.pruning.clone(),
         ];
         if wide {
             let or_dash = |text: &str| {
@@ -177,12 +170,13 @@ fn lines(revisions: &[RevisionReport], wide: bool) -> String {
 
 impl From<SurveyError> for CliError {
     fn from(error: SurveyError) -> Self {
-        let told = Self::new(Kind::Cluster, error.to_string());
+        let result = Self::new(Kind::Cluster, error.to_string());
         match error {
-            SurveyError::NoDefinitions(_) => told.hint("`mainstay crds install` installs them"),
-            SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => told
-                .hint("`mainstay status` needs to list the five kinds; docs/rbac.md has a role for readers"),
-            SurveyError::List { .. } => told,
+            SurveyError::NoDefinitions(_) => result.hint("run `mainstay crds install`"),
+            SurveyError::List { error, .. } if matches!(error.code, 401 | 403) => {
+                result.hint("ask for the reader role of docs/rbac.md, which allows to list the five kinds")
+            }
+            SurveyError::List { .. } => result,
         }
     }
 }

@@ -1,7 +1,7 @@
-//! `mainstay sandbox`: takes nothing but a wish for a cluster, gives one on loopback until it is told to stop.
+//! `mainstay sandbox`: serves a simulated Kubernetes cluster on loopback until it is stopped.
 
-mod home;
-mod outside;
+mod kubeconfig_file;
+mod webhooks;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -17,39 +17,40 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::print;
 use crate::error::{CliError, Kind, chain};
-use home::Home;
+use kubeconfig_file::KubeconfigFile;
 
 /// Arguments of `sandbox`.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:
   mainstay sandbox                                     # three nodes, until Ctrl-C
-  mainstay sandbox --kubeconfig ./kubeconfig &         # beside a script; then: kubectl --kubeconfig ./kubeconfig get nodes
-  kubectl get all -A -o yaml > cluster.yaml            # rehearse on a copy of a real cluster:
+  mainstay sandbox --kubeconfig ./kubeconfig &         # in a script; then: kubectl --kubeconfig ./kubeconfig get nodes
+  kubectl get all -A -o yaml > cluster.yaml            # work on a copy of a real cluster:
   mainstay sandbox --snapshot cluster.yaml --dump after
-  mainstay sandbox --speed 60                          # a minute passes in a second
+  mainstay sandbox --speed 60                          # 60 times as fast
   mainstay sandbox -o json | jq -r .kubeconfig")]
 pub(crate) struct Args {
-    /// Begin with these objects: a file (`kubectl get -A -o yaml`) or a folder
+    /// Load these objects: a file (`kubectl get -A -o yaml`) or a directory
     #[arg(long, value_name = "FILE|DIR")]
     snapshot: Option<PathBuf>,
 
-    /// How many nodes to add [default: 3, or none when the snapshot has nodes]
+    /// Number of nodes to add [default: 3, or none if the snapshot has nodes]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=1000))]
     nodes: Option<u16>,
 
-    /// Where to write the kubeconfig; a file that is not ours is left alone [default: a new file below the run or temp folder]
+    /// Where to write the kubeconfig; other files are not overwritten [default: a new file in the runtime or
+    /// temporary directory]
     #[arg(long, value_name = "PATH")]
     kubeconfig: Option<PathBuf>,
 
-    /// The port on 127.0.0.1; 0 takes any free one
+    /// Port on 127.0.0.1; 0 selects a free port
     #[arg(long, default_value_t = 0)]
     port: u16,
 
-    /// How many seconds of the cluster pass in one second
+    /// Speed of the cluster's clock relative to the wall clock
     #[arg(long, default_value_t = 1.0, value_name = "FACTOR", value_parser = speed)]
     speed: f64,
 
-    /// What names and addresses are drawn from
+    /// Random seed of names and addresses
     #[arg(long, default_value_t = 0)]
     seed: u64,
 
@@ -57,34 +58,34 @@ pub(crate) struct Args {
     #[arg(long, value_name = "DIR")]
     dump: Option<PathBuf>,
 
-    /// How to say that it is ready
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Text,
-    /// One line for programs
+    /// One JSON line
     Json,
 }
 
-/// No pod's life is simulated faster than this; beyond it the simulation would not keep up.
-const MOST_SPEED: f64 = 10_000.0;
+/// Maximum speed that the simulation can keep up with.
+const MAX_SPEED: f64 = 10_000.0;
 
 fn speed(text: &str) -> Result<f64, String> {
     let speed: f64 = text.parse().map_err(|_| "not a number".to_owned())?;
-    if speed.is_finite() && (0.0..=MOST_SPEED).contains(&speed) {
+    if speed.is_finite() && (0.0..=MAX_SPEED).contains(&speed) {
         Ok(speed)
     } else {
-        Err(format!("from 0 (the clock stands still) to {MOST_SPEED}"))
+        Err(format!("must be between 0 (stopped clock) and {MAX_SPEED}"))
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
-    let begun = Instant::now();
+    let started = Instant::now();
     if let Some(directory) = &args.dump {
         snapshot::check_dump_directory(directory).map_err(|error| unreadable(&error))?;
     }
@@ -92,14 +93,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()?;
-    let done = runtime.block_on(serve(args, &cluster, ready, begun));
-    if let Some(folder) = &args.dump {
-        dump(&cluster, folder)?;
+    let done = runtime.block_on(serve(args, &cluster, ready, started));
+    if let Some(directory) = &args.dump {
+        dump(&cluster, directory)?;
     }
     done
 }
 
-/// What the user is told about the cluster.
+/// Facts about the cluster that are printed.
 struct Ready {
     nodes: usize,
     objects: usize,
@@ -114,7 +115,7 @@ fn prepare(args: &Args) -> Result<(Cluster, Ready), CliError> {
         events: true,
         ..Options::default()
     });
-    cluster.set_webhook_transport(Arc::new(outside::Loopback::new()));
+    cluster.set_webhook_transport(Arc::new(webhooks::Loopback::new()));
     let mut loaded = snapshot::Loaded::default();
     if let Some(path) = &args.snapshot {
         let objects = snapshot::read_path(path).map_err(|error| unreadable(&error))?;
@@ -136,7 +137,7 @@ fn wall_clock() -> clock::Instant {
     clock::Instant::default().plus(since.unwrap_or(Duration::ZERO))
 }
 
-async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> Result<(), CliError> {
+async fn serve(args: &Args, cluster: &Cluster, ready: Ready, started: Instant) -> Result<(), CliError> {
     let (mut interrupt, mut terminate) = (signal(SignalKind::interrupt())?, signal(SignalKind::terminate())?);
     let options = ServeOptions {
         port: args.port,
@@ -146,12 +147,12 @@ async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> 
     let server = Server::start(cluster, &options)
         .await
         .map_err(|error| unserved(&error))?;
-    let home = Home::choose(args.kubeconfig.as_deref())?;
+    let kubeconfig = KubeconfigFile::create(args.kubeconfig.as_deref())?;
     let admin = User::admin();
     server
-        .write_kubeconfig(admin, home.path())
+        .write_kubeconfig(admin, kubeconfig.path())
         .map_err(|error| unserved(&error))?;
-    announce(args.output, &server, &home, &ready, begun.elapsed())?;
+    announce(args.output, &server, &kubeconfig, &ready, started.elapsed())?;
     tokio::select! {
         _ = interrupt.recv() => {}
         _ = terminate.recv() => {}
@@ -163,26 +164,26 @@ async fn serve(args: &Args, cluster: &Cluster, ready: Ready, begun: Instant) -> 
 fn announce(
     format: Format,
     server: &Server,
-    home: &Home,
+    kubeconfig: &KubeconfigFile,
     ready: &Ready,
     took: Duration,
 ) -> Result<(), CliError> {
-    let path = home.path().display();
+    let path = kubeconfig.path().display();
     match format {
         Format::Text => {
             let mut text = format!(
-                "A Kubernetes API with {} nodes is ready at {} after {} ms.\n\n  export KUBECONFIG={path}\n  kubectl get nodes\n\n",
+                "Kubernetes API with {} nodes ready at {} after {} ms\n\n  export KUBECONFIG={path}\n  kubectl get nodes\n\n",
                 ready.nodes,
                 server.url(),
                 took.as_millis(),
             );
             if ready.objects > 0 {
-                let _ = writeln!(text, "{} objects of the snapshot are in it.", ready.objects);
+                let _ = writeln!(text, "Loaded {} objects from the snapshot", ready.objects);
             }
             for kind in count(&ready.skipped) {
-                let _ = writeln!(text, "Left out, not served here: {kind}");
+                let _ = writeln!(text, "Skipped unsupported kind: {kind}");
             }
-            text.push_str("Ctrl-C stops it.\n");
+            text.push_str("Press Ctrl-C to stop\n");
             print(text.as_bytes())
         }
         Format::Json => print(json(server, &path.to_string(), ready)?.as_bytes()),
@@ -204,7 +205,7 @@ fn json(server: &Server, path: &str, ready: &Ready) -> Result<String, CliError> 
     Ok(format!("{text}\n"))
 }
 
-/// Each text once, with how often it occurs.
+/// Returns each text once, with its count.
 fn count(texts: &[String]) -> Vec<String> {
     let mut counts = std::collections::BTreeMap::<&str, usize>::new();
     for text in texts {
@@ -216,27 +217,27 @@ fn count(texts: &[String]) -> Vec<String> {
         .collect()
 }
 
-fn dump(cluster: &Cluster, folder: &Path) -> Result<(), CliError> {
-    let written = cluster.with(|state| snapshot::write_directory(state, folder));
+fn dump(cluster: &Cluster, directory: &Path) -> Result<(), CliError> {
+    let written = cluster.with(|state| snapshot::write_directory(state, directory));
     written.map(drop).map_err(|error| unreadable(&error))
 }
 
 fn unreadable(error: &SnapshotError) -> CliError {
-    let said = CliError::new(Kind::Manifest, chain(error));
+    let result = CliError::new(Kind::Manifest, chain(error));
     match error {
-        SnapshotError::File { .. } => said,
-        SnapshotError::NotEmpty { .. } => said.hint("name a new directory: a dump never replaces files"),
+        SnapshotError::File { .. } => result,
+        SnapshotError::NotEmpty { .. } => result.hint("name a new directory: a dump never replaces files"),
         SnapshotError::DirectoryLink { .. } | SnapshotError::SpecialFile { .. } => {
-            said.hint("remove it, or name a directory of regular files")
+            result.hint("remove it, or name a directory of regular files")
         }
-        _ => said.hint("a snapshot is what `kubectl get -A -o yaml` prints, or a folder of manifests"),
+        _ => result.hint("pass the output of `kubectl get -A -o yaml` or a directory of manifests"),
     }
 }
 
 fn unserved(error: &ServeError) -> CliError {
-    let said = CliError::new(Kind::Io, chain(error));
+    let result = CliError::new(Kind::Io, chain(error));
     match error {
-        ServeError::Listen { .. } => said.hint("--port 0 takes any free port"),
-        _ => said,
+        ServeError::Listen { .. } => result.hint("use --port 0 to select a free port"),
+        _ => result,
     }
 }

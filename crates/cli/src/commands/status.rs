@@ -1,4 +1,4 @@
-//! `mainstay status`: takes a cluster, prints one page about its meshes: what runs, who uses it, what goes when, what is wrong.
+//! `mainstay status`: prints the status of the meshes in a cluster.
 
 pub(crate) mod page;
 
@@ -7,14 +7,14 @@ use std::time::Duration;
 
 use mainstay_cluster::survey::survey;
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::commands::revision::{At, Format, empty_snapshot, structured};
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
 use crate::report::Report;
 
-/// How often `--watch` looks.
+/// Polling interval of `--watch`.
 const PERIOD: Duration = Duration::from_secs(2);
 
 /// Arguments of `status`.
@@ -25,16 +25,16 @@ const PERIOD: Duration = Duration::from_secs(2);
   mainstay status --watch
   mainstay status -o json | jq '.problems'
 
-Exit codes: 0 all is well, 2 something needs attention, 1 the cluster could not be read.")]
+Exit codes: 0 no problems found, 2 problems found, 1 the cluster could not be read.")]
 pub(crate) struct Args {
     #[command(flatten)]
     cluster: ClusterFlags,
 
-    /// How to print it; `wide` names everybody who refers to a revision
+    /// Output format; `wide` lists all referrers of a revision
     #[arg(short, long, value_enum, default_value_t = Format::Text, value_name = "FORMAT")]
     output: Format,
 
-    /// Print it again whenever it changes, until Ctrl-C
+    /// Print the status again whenever it changes
     #[arg(short, long)]
     watch: bool,
 
@@ -45,14 +45,14 @@ pub(crate) struct Args {
     charts: ChartsFlag,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     block_on(async {
         let client = args.cluster.client().await?;
         let mut last = String::new();
         loop {
             let found = survey(&client, empty_snapshot(&args.charts, &args.at)?).await?;
-            let report = Report::of(&found);
+            let report = Report::from_survey(&found);
             let page = match args.output {
                 Format::Text | Format::Wide => {
                     page::page(&report, &found.snapshot, args.output == Format::Wide)
@@ -64,14 +64,14 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
                 last = page;
             }
             if !args.watch {
-                return verdict(&report);
+                return outcome(&report);
             }
             tokio::time::sleep(PERIOD).await;
         }
     })
 }
 
-/// On a terminal a watched page replaces the one before it.
+/// Prints a page; on a terminal a watched page replaces the previous one.
 fn show(page: &str, watched: bool) -> Result<(), CliError> {
     if watched && std::io::stdout().is_terminal() {
         print(b"\x1b[H\x1b[2J")?;
@@ -79,7 +79,7 @@ fn show(page: &str, watched: bool) -> Result<(), CliError> {
     crate::commands::print_styled(page)
 }
 
-fn verdict(report: &Report) -> Result<(), CliError> {
+fn outcome(report: &Report) -> Result<(), CliError> {
     if report.problems.is_empty() {
         Ok(())
     } else {

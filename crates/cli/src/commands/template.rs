@@ -1,4 +1,4 @@
-//! `mainstay template`: takes what `helm template` takes, prints what it prints.
+//! `mainstay template`: renders a chart like `helm template`.
 
 mod args;
 mod check;
@@ -20,13 +20,13 @@ use mainstay_chart::{
 pub(crate) use args::Args;
 
 use super::print;
-use crate::catalogue::resolve_chart;
+use crate::catalog::resolve_chart;
 use crate::error::{CliError, Kind};
 use crate::host::SystemHost;
 use args::Like;
 use post_render::Program;
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let dialect = dialect(args.like);
     let capabilities = capabilities(args, dialect)?;
@@ -56,8 +56,8 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
         render,
         print: print_options(args),
     };
-    match &args.output.folder {
-        Some(folder) => write_files(folder, &loaded, &request, args),
+    match &args.output.directory {
+        Some(directory) => write_files(directory, &loaded, &request, args),
         None => write_text(&loaded, &request, program, args),
     }
 }
@@ -99,11 +99,11 @@ fn print_options(args: &Args) -> PrintOptions {
     }
 }
 
-/// Where a chart is.
+/// Location of a chart.
 enum Source {
-    /// In a folder or an archive.
+    /// In a directory or an archive.
     Path(PathBuf),
-    /// In the catalogue.
+    /// In the catalog.
     Files(Files),
 }
 
@@ -119,10 +119,10 @@ impl Source {
     }
 }
 
-/// The chart's path, or its files if the catalogue is named; what only a repository could resolve is refused in Helm's words.
+/// Locates a chart in the catalog or on disk; charts of repositories are rejected with Helm's message.
 fn locate(chart: &str, args: &Args) -> Result<Source, CliError> {
     let chart = chart.trim();
-    if let Some(files) = resolve_chart(chart, args.network.version.as_deref(), &args.catalogue)? {
+    if let Some(files) = resolve_chart(chart, args.network.version.as_deref(), &args.catalog)? {
         return Ok(Source::Files(files));
     }
     let path = Path::new(chart);
@@ -142,7 +142,8 @@ fn locate(chart: &str, args: &Args) -> Result<Source, CliError> {
     }
 }
 
-const PULL: &str = "rendering never reaches out: fetch the chart first (`mainstay charts pull`, `helm pull`) and give its path";
+const PULL: &str =
+    "fetch the chart first (`mainstay charts pull`, `helm pull`) and use its path: rendering works offline";
 
 fn not_found(chart: &str) -> String {
     if Path::new(chart).is_absolute() || chart.starts_with('.') {
@@ -189,7 +190,7 @@ fn write_text(
     }
 }
 
-fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -> Result<(), CliError> {
+fn write_files(directory: &Path, loaded: &Loaded, request: &Request, args: &Args) -> Result<(), CliError> {
     let dialect = request.render.dialect;
     let mut no_host = SystemHost;
     let environment = RenderEnvironment {
@@ -209,14 +210,14 @@ fn write_files(folder: &Path, loaded: &Loaded, request: &Request, args: &Args) -
         .output
         .release_name
         .then_some(request.render.release.name.as_str());
-    let mut report = output_dir::write(folder, release, &pieces)?;
+    let mut report = output_dir::write(directory, release, &pieces)?;
     report.push('\n');
     print(report.as_bytes())
 }
 
-/// What Helm would say on stderr.
+/// Prints a warning like Helm.
 fn warn(warning: &Warning, dialect: Dialect) {
-    // Nobody left to tell is no reason to stop.
+    // A closed stderr is ignored.
     let _ = writeln!(std::io::stderr(), "{}", warning.line(dialect));
 }
 

@@ -1,4 +1,4 @@
-//! `mainstay version`: prints what this binary is and which Helm it stands in for.
+//! `mainstay version`: prints the version and the reproduced Helm versions.
 
 use super::print;
 use crate::error::CliError;
@@ -9,23 +9,23 @@ use crate::error::CliError;
   mainstay version
   mainstay version -o json | jq -r .version")]
 pub(crate) struct Args {
-    /// How to print it
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Format::Text)]
     output: Format,
 }
 
 #[derive(Clone, Copy, clap::ValueEnum)]
 enum Format {
-    /// For people
+    /// Text
     Text,
-    /// For programs
+    /// JSON
     Json,
 }
 
-/// The Helm releases whose output is reproduced.
+/// Helm releases whose output is reproduced.
 const HELM: [&str; 2] = ["4.2.4", "3.21.4"];
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let version = env!("CARGO_PKG_VERSION");
     let [four, three] = HELM;

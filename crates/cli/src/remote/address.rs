@@ -1,4 +1,4 @@
-//! An address to pull from: takes text, gives scheme, host and path that were looked at. Opens no connection.
+//! Parses and validates addresses of repositories and registries.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,11 +9,11 @@ use super::error::RemoteError;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Address {
     secure: bool,
-    /// Host, and port if one is named.
+    /// Host and optional port.
     authority: String,
-    /// Begins with a slash; holds no fragment.
+    /// Starts with a slash; has no fragment.
     path: String,
-    /// May what is not encrypted leave this machine?
+    /// Whether unencrypted connections to other hosts are allowed.
     plain_http: bool,
 }
 
@@ -25,7 +25,7 @@ impl fmt::Display for Address {
 }
 
 impl Address {
-    /// Reads `text`. Without TLS an address must be a loopback one, unless `plain_http`.
+    /// Parses an address. Without TLS it must be a loopback address, unless `plain_http`.
     pub(crate) fn parse(text: &str, plain_http: bool) -> Result<Self, RemoteError> {
         checked(text, plain_http).map_err(|reason| RemoteError::Address {
             address: shown(text),
@@ -33,7 +33,7 @@ impl Address {
         })
     }
 
-    /// The address of `path` below this one.
+    /// Returns the address of `path` below this one.
     pub(crate) fn below(&self, path: &str) -> Self {
         let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
         Self {
@@ -42,7 +42,7 @@ impl Address {
         }
     }
 
-    /// The address of `path` from this host's root.
+    /// Returns the address of `path` on the same host.
     pub(crate) fn at(&self, path: &str) -> Self {
         Self {
             path: path.to_owned(),
@@ -50,21 +50,21 @@ impl Address {
         }
     }
 
-    /// What a link on the page of this address leads to: whole, from the root, or beside it.
+    /// Resolves a link relative to this address.
     pub(crate) fn join(&self, link: &str) -> Result<Self, &'static str> {
         let target = if link.contains("://") {
             checked(link, self.plain_http)?
         } else if link.starts_with('/') && !link.starts_with("//") {
             checked(&format!("{}{link}", self.root()), self.plain_http)?
         } else if link.starts_with("//") {
-            return Err("it names no scheme");
+            return Err("no scheme");
         } else {
             let (own, _) = self.path.split_once('?').unwrap_or((&self.path, ""));
-            let folder = own.rsplit_once('/').map_or("", |(folder, _)| folder);
-            checked(&format!("{}{folder}/{link}", self.root()), self.plain_http)?
+            let parent = own.rsplit_once('/').map_or("", |(parent, _)| parent);
+            checked(&format!("{}{parent}/{link}", self.root()), self.plain_http)?
         };
         if self.secure && !target.secure {
-            Err("it leaves TLS")
+            Err("downgrade from TLS")
         } else {
             Ok(target)
         }
@@ -75,12 +75,12 @@ impl Address {
         format!("{scheme}://{}", self.authority)
     }
 
-    /// The path, without the slash it begins with.
+    /// Returns the path without its leading slash.
     pub(crate) fn bare_path(&self) -> &str {
         self.path.trim_matches('/')
     }
 
-    /// May a credential for this address be sent to `other`?
+    /// Reports whether credentials for this address may be sent to `other`.
     pub(crate) fn same_host(&self, other: &Self) -> bool {
         (self.secure, &self.authority) == (other.secure, &other.authority)
     }
@@ -88,25 +88,25 @@ impl Address {
 
 fn checked(text: &str, plain_http: bool) -> Result<Address, &'static str> {
     if text.len() > 4096 || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return Err("it holds characters that an address cannot");
+        return Err("invalid character");
     }
-    let (scheme, rest) = text.split_once("://").ok_or("it names no scheme")?;
+    let (scheme, rest) = text.split_once("://").ok_or("no scheme")?;
     let secure = match scheme {
         "https" => true,
         "http" => false,
-        _ => return Err("its scheme is none of https, http and oci"),
+        _ => return Err("scheme must be https, http or oci"),
     };
     let rest = rest.split('#').next().unwrap_or_default();
     let cut = rest.find(['/', '?']).unwrap_or(rest.len());
     let (authority, path) = rest.split_at(cut);
     if authority.is_empty() {
-        return Err("it names no host");
+        return Err("no host");
     }
     if authority.contains('@') {
-        return Err("credentials in addresses end up in logs and are not taken");
+        return Err("credentials are not allowed in addresses");
     }
     if !secure && !plain_http && !is_loopback(authority) {
-        return Err("without TLS only this machine is spoken to; --plain-http allows it");
+        return Err("TLS is required; use --plain-http to allow unencrypted connections");
     }
     let path = if path.starts_with('/') {
         path.to_owned()
@@ -129,7 +129,7 @@ fn is_loopback(authority: &str) -> bool {
     host == "localhost" || host.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// What may be repeated to the user: a password may not.
+/// Returns the address without a password.
 fn shown(text: &str) -> String {
     let safe = match (text.split_once("://"), text.rsplit_once('@')) {
         (Some((scheme, _)), Some((_, rest))) => format!("{scheme}://…@{rest}"),
@@ -150,7 +150,7 @@ mod tests {
     }
 
     #[test]
-    fn addresses_are_read() {
+    fn addresses_are_parsed() {
         check("https://h.example/charts", false, Ok("https://h.example/charts"));
         check("https://h.example", false, Ok("https://h.example/"));
         check("https://h.example?x=1#f", false, Ok("https://h.example/?x=1"));
@@ -160,45 +160,36 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_address_is_told() {
+    fn invalid_addresses_are_rejected() {
         let no = |text, reason| {
-            check(
-                text,
-                false,
-                Err(&format!("{text:?} is no address to pull from: {reason}")),
-            );
+            check(text, false, Err(&format!("invalid address {text:?}: {reason}")));
         };
-        no("h.example/charts", "it names no scheme");
-        no("ftp://h.example", "its scheme is none of https, http and oci");
-        no("file:///etc/passwd", "its scheme is none of https, http and oci");
-        no("https:///x", "it names no host");
-        no(
-            "https://h.example/a b",
-            "it holds characters that an address cannot",
-        );
+        no("h.example/charts", "no scheme");
+        no("ftp://h.example", "scheme must be https, http or oci");
+        no("file:///etc/passwd", "scheme must be https, http or oci");
+        no("https:///x", "no host");
+        no("https://h.example/a b", "invalid character");
         no(
             "http://h.example/c",
-            "without TLS only this machine is spoken to; --plain-http allows it",
+            "TLS is required; use --plain-http to allow unencrypted connections",
         );
         no(
             "http://127.0.0.1.h.example/c",
-            "without TLS only this machine is spoken to; --plain-http allows it",
+            "TLS is required; use --plain-http to allow unencrypted connections",
         );
     }
 
     #[test]
-    fn a_password_is_not_repeated() {
+    fn passwords_are_not_printed() {
         check(
             "https://me:secret@h.example/c",
             false,
-            Err(
-                "\"https://…@h.example/c\" is no address to pull from: credentials in addresses end up in logs and are not taken",
-            ),
+            Err("invalid address \"https://…@h.example/c\": credentials are not allowed in addresses"),
         );
     }
 
     #[test]
-    fn links_are_followed_from_where_they_stand() {
+    fn links_are_resolved_relative_to_their_page() {
         let at = Address::parse("https://h.example/charts/index.yaml?x=/y", false).unwrap();
         let join = |link: &str| at.join(link).map(|address| address.to_string());
         assert_eq!(join("a.tgz").as_deref(), Ok("https://h.example/charts/a.tgz"));
@@ -207,11 +198,11 @@ mod tests {
             join("https://other.example/a.tgz").as_deref(),
             Ok("https://other.example/a.tgz")
         );
-        assert_eq!(join("http://127.0.0.1/a.tgz"), Err("it leaves TLS"));
-        assert_eq!(join("//other.example/a"), Err("it names no scheme"));
+        assert_eq!(join("http://127.0.0.1/a.tgz"), Err("downgrade from TLS"));
+        assert_eq!(join("//other.example/a"), Err("no scheme"));
         assert_eq!(
             join("ftp://h.example/a"),
-            Err("its scheme is none of https, http and oci")
+            Err("scheme must be https, http or oci")
         );
     }
 }

@@ -1,19 +1,19 @@
-//! What can go wrong on the network: each variant names the address; nothing was written when one is seen.
+//! Errors of downloads. Nothing has been written when one occurs.
 
 use crate::error::{CliError, Kind};
 
-/// Why charts could not be pulled.
+/// Error of a download.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RemoteError {
-    #[error("{address:?} is no address to pull from: {reason}")]
+    #[error("invalid address {address:?}: {reason}")]
     Address { address: String, reason: &'static str },
     #[error("cannot reach {address}: {reason}")]
     Unreachable { address: String, reason: String },
-    #[error("{address} answers {status}")]
+    #[error("{address} responded with status {status}")]
     Status { address: String, status: u16 },
-    #[error("{address} sends more than {limit} bytes")]
+    #[error("response of {address} exceeds {limit} bytes")]
     TooLarge { address: String, limit: u64 },
-    #[error("{address} ends early: {reason}")]
+    #[error("response of {address} is truncated: {reason}")]
     Truncated { address: String, reason: String },
     #[error("{address} redirects more than {limit} times")]
     Redirects { address: String, limit: usize },
@@ -23,7 +23,7 @@ pub(crate) enum RemoteError {
         target: String,
         reason: &'static str,
     },
-    #[error("{address} wants a login that is not offered to everybody: {reason}")]
+    #[error("{address} requires a login: {reason}")]
     Login { address: String, reason: String },
     #[error("cannot read {address}: {reason}")]
     Malformed { address: String, reason: String },
@@ -36,29 +36,32 @@ pub(crate) enum RemoteError {
         version: String,
         newest: Vec<String>,
     },
-    #[error("{address} names no sha256 digest for chart {chart:?}")]
+    #[error("{address} has no sha256 digest of chart {chart:?}")]
     NoDigest { address: String, chart: String },
-    #[error("the digest of {address} is sha256:{found}, but it should be sha256:{expected}")]
+    #[error("digest mismatch of {address}: got sha256:{found}, expected sha256:{expected}")]
     Digest {
         address: String,
         expected: String,
         found: String,
     },
-    #[error("the archive of chart {chart:?} is refused: {source}")]
-    Archive { chart: String, source: ArchiveTrouble },
+    #[error("invalid archive of chart {chart:?}: {source}")]
+    Archive {
+        chart: String,
+        source: ArchiveContentError,
+    },
     #[error("cannot read the system's certificates: {0}")]
     Certificates(String),
 }
 
-/// Why an archive is refused although its digest is right.
+/// Defect of an archive with a valid digest.
 #[derive(Debug, thiserror::Error)]
-pub(crate) enum ArchiveTrouble {
+pub(crate) enum ArchiveContentError {
     #[error(transparent)]
     Archive(mainstay_chart::ArchiveError),
     #[error(transparent)]
     Chart(Box<mainstay_chart::ChartError>),
-    #[error("it holds {found}, not {wanted}")]
-    Another { found: String, wanted: String },
+    #[error("contains {found} instead of {expected}")]
+    Another { found: String, expected: String },
 }
 
 impl RemoteError {
@@ -73,12 +76,12 @@ impl RemoteError {
     fn hint(&self) -> String {
         match self {
             Self::Unreachable { .. } => {
-                "nothing was written; check the network, HTTPS_PROXY and NO_PROXY, or name another source with --repo".into()
+                "check the network, HTTPS_PROXY and NO_PROXY, or use another source with --repo; nothing was written".into()
             }
-            Self::NoVersion { newest, .. } if !newest.is_empty() => format!("the newest there are {}", newest.join(", ")),
-            Self::Digest { .. } => "nothing was written; what was sent is not what was published".into(),
-            Self::Certificates(_) => "install the ca-certificates package, or name a bundle in SSL_CERT_FILE".into(),
-            Self::Address { .. } => "expected https://HOST/PATH of a Helm repository or oci://HOST/PATH of a registry".into(),
+            Self::NoVersion { newest, .. } if !newest.is_empty() => format!("use one of the newest versions: {}", newest.join(", ")),
+            Self::Digest { .. } => "check the source: the response is not the published archive; nothing was written".into(),
+            Self::Certificates(_) => "install the ca-certificates package, or set SSL_CERT_FILE".into(),
+            Self::Address { .. } => "use https://HOST/PATH of a Helm repository or oci://HOST/PATH of a registry".into(),
             _ => "nothing was written".into(),
         }
     }

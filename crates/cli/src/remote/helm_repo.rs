@@ -1,4 +1,4 @@
-//! A Helm repository: takes its address, gives the archives that its `index.yaml` names, verified against their digests.
+//! Helm repositories: downloads the archives listed in `index.yaml` and verifies their digests.
 
 use mainstay_catalog::Version;
 use mainstay_yaml::{Budget, Value, parse};
@@ -8,18 +8,18 @@ use super::address::Address;
 use super::error::RemoteError;
 use super::http::{Client, is_sha256, verify};
 
-/// Istio's index is about a mebibyte.
+/// Maximum size of an index; Istio's is about 1 MiB.
 const MAX_INDEX: u64 = 32 << 20;
 
-/// What a repository holds.
+/// Index of a repository.
 pub(crate) struct Index {
-    /// Where `index.yaml` was found in the end: links in it count from there.
+    /// Address of `index.yaml` after redirects; links are relative to it.
     address: Address,
     content: Value,
 }
 
 impl Index {
-    /// Downloads and reads `index.yaml`.
+    /// Downloads and parses `index.yaml`.
     pub(crate) fn fetch(client: &Client, repository: &Address) -> Result<Self, RemoteError> {
         let reply = client.get(&repository.below("index.yaml"), &[], MAX_INDEX)?;
         let address = reply.address.clone();
@@ -31,7 +31,7 @@ impl Index {
         Ok(Self { address, content })
     }
 
-    /// The archive of a chart, and its digest.
+    /// Downloads the archive of a chart; returns it with its digest.
     pub(crate) fn fetch_chart(
         &self,
         client: &Client,
@@ -90,7 +90,7 @@ fn version_of(entry: &Value) -> Option<Version> {
     entry.get("version").and_then(Value::as_str)?.parse().ok()
 }
 
-/// The three newest releases among `entries`.
+/// Returns the three newest releases.
 fn newest(entries: &[Value]) -> Vec<String> {
     let mut versions: Vec<Version> = entries
         .iter()

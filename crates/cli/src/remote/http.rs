@@ -1,4 +1,4 @@
-//! HTTP with bounds: takes an [`Address`], gives a body of at most so many bytes. Knows no charts.
+//! HTTP client with limits on size, redirects and time.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -12,26 +12,26 @@ use ureq::tls::{Certificate, RootCerts, TlsConfig};
 use super::address::Address;
 use super::error::RemoteError;
 
-/// Registries redirect once, to their storage; ten is what browsers and Helm allow.
+/// Maximum number of redirects, as in Helm.
 const MAX_REDIRECTS: usize = 10;
-const CONNECT: Duration = Duration::from_secs(15);
-const ANSWER: Duration = Duration::from_secs(30);
-const WHOLE: Duration = Duration::from_mins(5);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
+const RESPONSE_TIMEOUT: Duration = Duration::from_secs(30);
+const REQUEST_TIMEOUT: Duration = Duration::from_mins(5);
 
-/// A client that follows the usual environment for proxies and certificates.
+/// A client that uses the environment's proxies and the system's certificates.
 pub(crate) struct Client(Agent);
 
-/// What came back.
+/// A response.
 pub(crate) struct Reply {
     pub(crate) status: u16,
     pub(crate) headers: HeaderMap,
     pub(crate) body: Vec<u8>,
-    /// Where it came from in the end.
+    /// Address after redirects.
     pub(crate) address: Address,
 }
 
 impl Reply {
-    /// The body, if the status says that it is what was asked for.
+    /// Returns the body if the status is 200.
     pub(crate) fn success(self) -> Result<Vec<u8>, RemoteError> {
         match self.status {
             200 => Ok(self.body),
@@ -42,30 +42,30 @@ impl Reply {
         }
     }
 
-    /// A header that is text.
+    /// Returns a text header.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name)?.to_str().ok()
     }
 }
 
 impl Client {
-    /// A client. Opens no connection yet.
+    /// Creates a client.
     pub(crate) fn new() -> Result<Self, RemoteError> {
         let config = Agent::config_builder()
             .http_status_as_error(false)
-            // Redirects are followed below, where each target is looked at.
+            // Redirects are followed below, where each target is checked.
             .max_redirects(0)
             .max_redirects_will_error(false)
-            .timeout_connect(Some(CONNECT))
-            .timeout_recv_response(Some(ANSWER))
-            .timeout_global(Some(WHOLE))
+            .timeout_connect(Some(CONNECT_TIMEOUT))
+            .timeout_recv_response(Some(RESPONSE_TIMEOUT))
+            .timeout_global(Some(REQUEST_TIMEOUT))
             .user_agent(concat!("mainstay/", env!("CARGO_PKG_VERSION")))
             .tls_config(tls()?)
             .build();
         Ok(Self(Agent::new_with_config(config)))
     }
 
-    /// Asks for `address`, following redirects. Of `headers`, credentials stay with the host they are for.
+    /// Requests `address` and follows redirects. Credentials are sent to the original host only.
     pub(crate) fn get(
         &self,
         address: &Address,
@@ -77,7 +77,7 @@ impl Client {
             let allowed = headers
                 .iter()
                 .filter(|(name, _)| *name != "authorization" || at.same_host(address));
-            let response = self.ask(&at, allowed)?;
+            let response = self.send(&at, allowed)?;
             match redirect(&response) {
                 Some(target) => at = follow(&at, &target)?,
                 None => return reply(at, response, limit),
@@ -89,7 +89,7 @@ impl Client {
         })
     }
 
-    fn ask<'a>(
+    fn send<'a>(
         &self,
         at: &Address,
         headers: impl Iterator<Item = &'a (&'a str, &'a str)>,
@@ -104,7 +104,7 @@ impl Client {
     }
 }
 
-/// The system's certificates, so that a company's own authority is known; ring, as everywhere in Mainstay.
+/// TLS with the system's certificates, which include private authorities, and ring.
 fn tls() -> Result<TlsConfig, RemoteError> {
     let found = rustls_native_certs::load_native_certs();
     if let (true, Some(error)) = (found.certs.is_empty(), found.errors.first()) {
@@ -128,12 +128,12 @@ fn redirect(response: &Response<ureq::Body>) -> Option<String> {
 }
 
 fn follow(at: &Address, target: &str) -> Result<Address, RemoteError> {
-    let refused = |reason| RemoteError::Redirect {
+    let rejected = |reason| RemoteError::Redirect {
         address: at.to_string(),
         target: target.chars().take(200).collect(),
         reason,
     };
-    at.join(target).map_err(refused)
+    at.join(target).map_err(rejected)
 }
 
 fn reply(address: Address, mut response: Response<ureq::Body>, limit: u64) -> Result<Reply, RemoteError> {
@@ -161,7 +161,7 @@ fn reply(address: Address, mut response: Response<ureq::Body>, limit: u64) -> Re
     })
 }
 
-/// The SHA-256 of `bytes` in hexadecimal.
+/// Returns the SHA-256 of `bytes` in hexadecimal.
 pub(crate) fn sha256(bytes: &[u8]) -> String {
     Sha256::digest(bytes)
         .iter()
@@ -183,7 +183,7 @@ pub(crate) fn verify(address: &Address, bytes: &[u8], expected: &str) -> Result<
     })
 }
 
-/// 64 hexadecimal digits.
+/// Reports whether text is a SHA-256 in hexadecimal.
 pub(crate) fn is_sha256(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }

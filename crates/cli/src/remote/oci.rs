@@ -1,4 +1,4 @@
-//! An OCI registry: takes its address, gives the chart layer behind a version's tag, verified against the manifest's digest.
+//! OCI registries: downloads the chart layer of a tag and verifies its digest.
 
 use mainstay_catalog::Version;
 use mainstay_gostd::url::query_escape;
@@ -12,10 +12,10 @@ use super::http::{Client, Reply, is_sha256, verify};
 const CHART_LAYER: &str = "application/vnd.cncf.helm.chart.content.v1.tar+gzip";
 const MANIFESTS: &str =
     "application/vnd.oci.image.manifest.v1+json, application/vnd.docker.distribution.manifest.v2+json";
-/// Manifests of charts are below a kibibyte; registries refuse more than four mebibytes.
+/// Maximum size of a manifest; registries reject larger ones.
 const MAX_MANIFEST: u64 = 4 << 20;
 
-/// The archive of a chart, and its digest.
+/// Downloads the archive of a chart; returns it with its digest.
 pub(crate) fn fetch(
     client: &Client,
     registry: &Address,
@@ -41,14 +41,14 @@ pub(crate) fn fetch(
         return Err(missing());
     }
     check_manifest(&reply)?;
-    let layer = Layer::of(&address, &reply.success()?, chart)?;
+    let layer = Layer::parse(&address, &reply.success()?, chart)?;
     let address = repository.address("blobs", &format!("sha256:{}", layer.digest));
     let bytes = session.get(&address, None, layer.size)?.success()?;
     verify(&address, &bytes, &layer.digest)?;
     Ok((bytes, format!("sha256:{}", layer.digest)))
 }
 
-/// Tags cannot hold a plus sign; Helm writes an underscore.
+/// Tags cannot contain a plus sign; Helm writes an underscore.
 fn tag(version: &Version) -> String {
     version.to_string().replace('+', "_")
 }
@@ -64,25 +64,25 @@ impl Repository<'_> {
     }
 }
 
-/// A registry says which digest its manifest has; when it does, it must be so.
+/// Verifies the manifest's digest if the registry sends one.
 fn check_manifest(reply: &Reply) -> Result<(), RemoteError> {
-    let told = reply
+    let digest = reply
         .header("docker-content-digest")
-        .and_then(|told| told.strip_prefix("sha256:"));
-    match (reply.status, told) {
+        .and_then(|digest| digest.strip_prefix("sha256:"));
+    match (reply.status, digest) {
         (200, Some(digest)) => verify(&reply.address, &reply.body, digest),
         _ => Ok(()),
     }
 }
 
-/// What a manifest says of the chart.
+/// The chart layer of a manifest.
 struct Layer {
     digest: String,
     size: u64,
 }
 
 impl Layer {
-    fn of(address: &Address, manifest: &[u8], chart: &str) -> Result<Self, RemoteError> {
+    fn parse(address: &Address, manifest: &[u8], chart: &str) -> Result<Self, RemoteError> {
         let malformed = |reason: String| RemoteError::Malformed {
             address: address.to_string(),
             reason,
@@ -103,9 +103,9 @@ impl Layer {
             .filter(|layer| layer.get("mediaType").and_then(Value::as_str) == Some(CHART_LAYER));
         let layer = charts
             .next()
-            .ok_or_else(|| malformed(format!("it has no layer of type {CHART_LAYER}")))?;
+            .ok_or_else(|| malformed(format!("no layer of type {CHART_LAYER}")))?;
         if charts.next().is_some() {
-            return Err(malformed(format!("it has several layers of type {CHART_LAYER}")));
+            return Err(malformed(format!("several layers of type {CHART_LAYER}")));
         }
         let digest = layer
             .get("digest")
@@ -133,7 +133,7 @@ impl Layer {
     }
 }
 
-/// Requests that may need a token. Public registries hand one to anybody who asks.
+/// Requests with an anonymous token, if the registry requires one.
 struct Session<'a> {
     client: &'a Client,
     token: Option<String>,
@@ -141,16 +141,16 @@ struct Session<'a> {
 
 impl Session<'_> {
     fn get(&mut self, address: &Address, accept: Option<&str>, limit: u64) -> Result<Reply, RemoteError> {
-        let reply = self.ask(address, accept, limit)?;
+        let reply = self.send(address, accept, limit)?;
         if reply.status != 401 || self.token.is_some() {
             return Ok(reply);
         }
         let challenge = reply.header("www-authenticate").unwrap_or_default().to_owned();
         self.token = Some(fetch_token(self.client, address, &challenge)?);
-        self.ask(address, accept, limit)
+        self.send(address, accept, limit)
     }
 
-    fn ask(&self, address: &Address, accept: Option<&str>, limit: u64) -> Result<Reply, RemoteError> {
+    fn send(&self, address: &Address, accept: Option<&str>, limit: u64) -> Result<Reply, RemoteError> {
         let bearer = self.token.as_ref().map(|token| format!("Bearer {token}"));
         let accept = accept.map(|accept| ("accept", accept));
         let authorization = bearer.as_deref().map(|bearer| ("authorization", bearer));
@@ -161,23 +161,23 @@ impl Session<'_> {
 
 const MAX_TOKEN: u64 = 64 << 10;
 
-/// Answers `Bearer realm="…",service="…",scope="…"` without a name or password.
+/// Requests an anonymous token for `Bearer realm="…",service="…",scope="…"`.
 fn fetch_token(client: &Client, address: &Address, challenge: &str) -> Result<String, RemoteError> {
     let login = |reason: &str| RemoteError::Login {
         address: address.to_string(),
         reason: reason.to_owned(),
     };
-    let asked = challenge
+    let challenge = challenge
         .strip_prefix("Bearer ")
-        .ok_or_else(|| login("it does not say how to get a token"))?;
-    let fields = parameters(asked);
+        .ok_or_else(|| login("unsupported authentication challenge"))?;
+    let fields = parameters(challenge);
     let field = |name: &str| {
         fields
             .iter()
             .find(|(key, _)| key == name)
             .map(|(_, value)| value.as_str())
     };
-    let realm = field("realm").ok_or_else(|| login("it does not say where to get a token"))?;
+    let realm = field("realm").ok_or_else(|| login("authentication challenge without a realm"))?;
     let query: Vec<String> = ["service", "scope"]
         .iter()
         .filter_map(|name| Some(format!("{name}={}", query_escape(field(name)?))))
@@ -188,25 +188,25 @@ fn fetch_token(client: &Client, address: &Address, challenge: &str) -> Result<St
         .map_err(login)?;
     let reply = client.get(&realm, &[], MAX_TOKEN)?;
     if reply.status != 200 {
-        return Err(login(&format!("{realm} answers {}", reply.status)));
+        return Err(login(&format!("{realm} responded with status {}", reply.status)));
     }
     let budget = Budget {
         bytes: MAX_TOKEN as usize,
         depth: 32,
         ..Budget::default()
     };
-    let answer =
-        parse_json(&reply.body, Numbers::Exact, &budget).map_err(|_| login("the token is not JSON"))?;
+    let response =
+        parse_json(&reply.body, Numbers::Exact, &budget).map_err(|_| login("token response is not JSON"))?;
     let token = ["token", "access_token"]
         .iter()
-        .find_map(|name| answer.get(name).and_then(Value::as_str));
+        .find_map(|name| response.get(name).and_then(Value::as_str));
     let token = token.filter(|token| !token.is_empty() && token.bytes().all(|byte| byte.is_ascii_graphic()));
     token
         .map(ToOwned::to_owned)
-        .ok_or_else(|| login("the answer holds no token"))
+        .ok_or_else(|| login("token response has no token"))
 }
 
-/// `a="x",b="y, z"` → pairs. Commas inside quotes belong to the value.
+/// Parses `a="x",b="y, z"` into pairs.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut found = Vec::new();
     let mut rest = text;
@@ -229,7 +229,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn challenges_are_taken_apart() {
+    fn challenges_are_parsed() {
         let found = parameters(
             r#"realm="https://h.example/token",service="h.example", scope="repository:a/b:pull,push""#,
         );

@@ -1,4 +1,4 @@
-//! What is wrong and what to do about it: takes a survey, gives a line per cause. The reasons are the operator's; the remedies are here.
+//! Problems of a mesh with hints: reasons are the operator's condition reasons, hints are defined here.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde::Serialize;
 
 use super::Operator;
 
-/// One thing that is wrong.
+/// A problem.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Problem {
@@ -22,89 +22,92 @@ pub(crate) struct Problem {
     pub(crate) remedy: String,
 }
 
-/// The state of what nobody has looked at.
+/// Reason for objects that are not reconciled yet.
 const PENDING: &str = "Pending";
 
-/// What to do, by reason; `NAME` and `NAMESPACE` are the object's.
+/// Hints by reason; `NAME` and `NAMESPACE` are replaced by the object's.
 const REMEDIES: &[(Reason, &str)] = &[
     (
         Reason::ReconcileError,
-        "mend what the message names; the operator tries again by itself. `kubectl get events --field-selector involvedObject.name=NAME` tells more",
+        "fix the reported cause; the operator retries. Run `kubectl get events --field-selector involvedObject.name=NAME` for details",
     ),
     (
         Reason::ActiveRevisionNotFound,
-        "the operator creates the revision; if it does not, look at its log",
+        "wait until the operator creates the revision; otherwise check its log",
     ),
     (
         Reason::FailedToGetActiveRevision,
-        "the operator cannot read IstioRevisions: look at its log and its roles",
+        "check the operator's log and roles: it cannot read IstioRevisions",
     ),
     (
         Reason::NameAlreadyExists,
-        "a revision and a tag cannot share a name: rename or delete one of them",
+        "rename or delete the revision or the tag: they cannot share a name",
     ),
     (
         Reason::RefNotFound,
-        "create what spec.targetRef names, or point it elsewhere",
+        "create the object that spec.targetRef names, or change spec.targetRef",
     ),
     (
         Reason::IstiodNotReady,
-        "kubectl -n NAMESPACE get pods -l app=istiod",
+        "run `kubectl -n NAMESPACE get pods -l app=istiod`",
     ),
     (
         Reason::RemoteIstiodNotReady,
         "check that the control plane's address is reachable from here and that its certificate is in the webhook's caBundle",
     ),
-    (Reason::DaemonSetNotReady, "kubectl -n NAMESPACE get pods -o wide"),
+    (
+        Reason::DaemonSetNotReady,
+        "run `kubectl -n NAMESPACE get pods -o wide`",
+    ),
     (
         Reason::ReadinessCheckFailed,
-        "the operator cannot read the workload: look at its log and its roles",
+        "check the operator's log and roles: it cannot read the workload",
     ),
     (
         Reason::IstioCniNotFound,
-        "kubectl apply -f deploy/samples/cni.yaml",
+        "run `kubectl apply -f deploy/samples/cni.yaml`",
     ),
     (Reason::IstioCniNotHealthy, "see IstioCNI/default"),
     (
         Reason::ZTunnelNotFound,
-        "kubectl apply -f deploy/samples/ztunnel.yaml",
+        "run `kubectl apply -f deploy/samples/ztunnel.yaml`",
     ),
     (Reason::ZTunnelNotHealthy, "see ZTunnel/default"),
     (
         Reason::DependencyCheckFailed,
-        "the operator cannot read what the revision depends on: look at its log and its roles",
+        "check the operator's log and roles: it cannot read the revision's dependencies",
     ),
     (
         Reason::TagNameTaken,
-        "delete the tag or revision of that name, or take the name out of spec.updateStrategy.revisionTags",
+        "delete the tag or revision of that name, or remove the name from spec.updateStrategy.revisionTags",
     ),
     (
         Reason::TagClaimedByOther,
-        "take the name out of spec.updateStrategy.revisionTags of one of the two",
+        "remove the name from spec.updateStrategy.revisionTags of one Istio",
     ),
     (
         Reason::TagStillInUse,
-        "label the namespaces and pods that use the tag for another one",
+        "label the namespaces and pods that use the tag with another revision",
     ),
     (
         Reason::WorkloadsFailed,
-        "look at the pods of those that `mainstay migration status NAME` names and mend what keeps them; `mainstay migration retry NAME` tries again",
+        "fix the workloads listed by `mainstay migration status NAME`, then run `mainstay migration retry NAME`",
     ),
     (
         Reason::MigrationInProgress,
-        "nothing, it is on its way; `mainstay migration watch NAME` shows it",
+        "run `mainstay migration watch NAME` to follow the progress",
     ),
     (
         Reason::MigrationPaused,
-        "`mainstay migration resume NAME` lets it go on",
+        "run `mainstay migration resume NAME` to continue",
     ),
     (
         Reason::TargetRevisionNotReady,
-        "the new control plane comes first: `mainstay revision list` shows how it is",
+        "wait until the new control plane is ready; run `mainstay revision list` to check it",
     ),
 ];
 
-/// Everything that does not hold, each cause once.
+/// Returns all problems, each cause once.
 pub(crate) fn problems(survey: &Survey) -> Vec<Problem> {
     let snapshot = &survey.snapshot;
     let mut out = Vec::new();
@@ -114,48 +117,48 @@ pub(crate) fn problems(survey: &Survey) -> Vec<Problem> {
             reason: "Unreadable".to_owned(),
             message: error.clone(),
             remedy: format!(
-                "kubectl get {} {name} -o yaml, and mend what is not of the right type",
+                "run `kubectl get {} {name} -o yaml` and fix the field of the wrong type",
                 kind.plural()
             ),
         });
     }
     for revision in snapshot.revisions().iter() {
-        out.extend(of_object(revision, &revision.spec.namespace));
+        out.extend(object_problems(revision, &revision.spec.namespace));
     }
-    // What an Istio says of its revision is said there already.
-    let told: BTreeSet<String> = out.iter().map(|problem| problem.message.clone()).collect();
+    // An Istio repeats the conditions of its revision.
+    let reported: BTreeSet<String> = out.iter().map(|problem| problem.message.clone()).collect();
     for istio in snapshot.istios().iter() {
-        out.extend(refused_spec(snapshot, istio));
-        let own = of_object(istio, &istio.spec.namespace);
+        out.extend(invalid_spec(snapshot, istio));
+        let own = object_problems(istio, &istio.spec.namespace);
         out.extend(
             own.into_iter()
-                .filter(|problem| is_pending(problem) || !told.contains(&problem.message)),
+                .filter(|problem| is_pending(problem) || !reported.contains(&problem.message)),
         );
     }
     for tag in snapshot.tags().iter() {
-        out.extend(of_object(tag, &tag.status.istiod_namespace));
+        out.extend(object_problems(tag, &tag.status.istiod_namespace));
     }
     for cni in snapshot.cnis().iter() {
-        out.extend(of_object(cni, &cni.spec.namespace));
+        out.extend(object_problems(cni, &cni.spec.namespace));
     }
     for ztunnel in snapshot.ztunnels().iter() {
-        out.extend(of_object(ztunnel, &ztunnel.spec.namespace));
+        out.extend(object_problems(ztunnel, &ztunnel.spec.namespace));
     }
     out
 }
 
-/// Nobody working is a problem only when it is known.
-pub(crate) fn of_operator(operator: &Operator) -> Option<Problem> {
+/// Returns a problem if the operator is known not to run.
+pub(crate) fn operator_problem(operator: &Operator) -> Option<Problem> {
     (operator.running == Some(false)).then(|| Problem {
         object: "operator".to_owned(),
         reason: "NotRunning".to_owned(),
         message: operator.message.trim_start_matches("not running: ").to_owned(),
-        remedy: "helm install mainstay deploy/chart, or `kubectl rollout status` if it is installed: what is shown here may be old".to_owned(),
+        remedy: "run `helm install mainstay deploy/chart`, or check its Deployment; the status shown here may be outdated".to_owned(),
     })
 }
 
-/// What the operator will refuse, before it does.
-fn refused_spec(snapshot: &Snapshot, istio: &mainstay_api::Istio) -> Option<Problem> {
+/// Returns a problem if the operator will reject the spec.
+fn invalid_spec(snapshot: &Snapshot, istio: &mainstay_api::Istio) -> Option<Problem> {
     let error = active_revision_name(snapshot, istio).err()?;
     let reported = istio.status.conditions.find(&ConditionType::Reconciled);
     let known = reported.is_some_and(|condition| condition.message.contains(&error.to_string()));
@@ -163,15 +166,15 @@ fn refused_spec(snapshot: &Snapshot, istio: &mainstay_api::Istio) -> Option<Prob
         object: format!("Istio/{}", istio.name()),
         reason: Reason::ReconcileError.to_string(),
         message: error.to_string(),
-        remedy: "`mainstay charts list` shows the versions that can be installed".to_owned(),
+        remedy: "run `mainstay charts list` to list the available versions".to_owned(),
     })
 }
 
-fn of_object<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Problem> {
-    let told = |condition: &&Condition| {
+fn object_problems<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Problem> {
+    let is_problem = |condition: &&Condition| {
         condition.kind != ConditionType::InUse && condition.status != ConditionStatus::True
     };
-    let conditions = object.status.conditions().0.iter().filter(told);
+    let conditions = object.status.conditions().0.iter().filter(is_problem);
     let name = format!("{}/{}", S::KIND.name(), object.name());
     let mut out: Vec<Problem> = conditions
         .map(|condition| Problem {
@@ -185,8 +188,8 @@ fn of_object<S: Kind>(object: &Resource<S>, namespace: &str) -> Vec<Problem> {
         out.push(Problem {
             object: name,
             reason: PENDING.to_owned(),
-            message: "the operator has not looked at this version of it yet".to_owned(),
-            remedy: "wait; if it stays so, look at the operator's log".to_owned(),
+            message: "not reconciled by the operator yet".to_owned(),
+            remedy: "wait; if it does not change, check the operator's log".to_owned(),
         });
     }
     out
@@ -202,7 +205,7 @@ fn is_unseen<S: Kind>(object: &Resource<S>) -> bool {
 
 fn remedy(reason: &Reason, metadata: &ObjectMeta, namespace: &str) -> String {
     let known = REMEDIES.iter().find(|(known, _)| known == reason);
-    let text = known.map_or("look at the operator's log", |(_, text)| text);
+    let text = known.map_or("check the operator's log", |(_, text)| text);
     text.replace("NAMESPACE", namespace)
         .replace("NAME", &metadata.name)
 }

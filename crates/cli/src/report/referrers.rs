@@ -1,4 +1,4 @@
-//! Who keeps something in use: takes the index, gives counts and names.
+//! Objects that keep a revision or tag in use: counts and names.
 
 use std::collections::BTreeSet;
 
@@ -8,24 +8,24 @@ use mainstay_mesh::references::{ReferenceCause, ReferrerKey};
 use mainstay_mesh::snapshot::Source;
 use serde::Serialize;
 
-/// How many refer to something, and for how many reasons.
+/// Number of referrers by kind.
 #[derive(Debug, Default, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct Use {
     pub(crate) tags: usize,
     pub(crate) namespaces: usize,
     pub(crate) pods: usize,
-    /// Every namespace that says nothing.
+    /// Whether every unlabelled namespace uses it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) by_default: bool,
-    /// Namespaces or pods could not be read: there may be more.
+    /// Whether namespaces or pods could not be read, so that there may be more.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) incomplete: bool,
 }
 
 impl Use {
-    /// Of a revision: tags on it, labels that name it, proxies of it.
-    pub(crate) fn of_revision(snapshot: &Snapshot, revision: &IstioRevision) -> Self {
+    /// Counts the tags, labels and proxies that refer to a revision.
+    pub(crate) fn for_revision(snapshot: &Snapshot, revision: &IstioRevision) -> Self {
         let by_default =
             revision.name() == names::DEFAULT_REVISION && revision.spec.enables_namespaces_by_default();
         Self {
@@ -35,7 +35,7 @@ impl Use {
         }
     }
 
-    /// A pod whose labels choose the revision and which runs its proxy is one pod.
+    /// Counts a pod that refers by label and by proxy once.
     fn counted(snapshot: &Snapshot, name: &str) -> Self {
         let counts = snapshot.references().counts(name);
         let all = snapshot.references().referrers(name);
@@ -52,8 +52,8 @@ impl Use {
         }
     }
 
-    /// Of a tag: labels only. Pods that run a proxy name its revision, never the tag.
-    pub(crate) fn of_tag(snapshot: &Snapshot, name: &str) -> Self {
+    /// Counts the labels that refer to a tag. Proxies refer to its revision, never to the tag.
+    pub(crate) fn for_tag(snapshot: &Snapshot, name: &str) -> Self {
         let counts = snapshot.references().counts(name);
         Self {
             namespaces: counts.namespaces,
@@ -77,37 +77,37 @@ impl std::fmt::Display for Use {
             (self.namespaces, "namespace"),
             (self.pods, "pod"),
         ];
-        let mut told: Vec<String> = counted
+        let mut parts: Vec<String> = counted
             .into_iter()
             .filter(|(count, _)| *count > 0)
             .map(|(count, what)| format!("{count} {what}{}", if count == 1 { "" } else { "s" }))
             .collect();
         if self.by_default {
-            told.push("every unlabelled namespace".to_owned());
+            parts.push("every unlabelled namespace".to_owned());
         }
         if self.incomplete {
-            told.push(
-                if told.is_empty() {
-                    "not known"
+            parts.push(
+                if parts.is_empty() {
+                    "unknown"
                 } else {
-                    "perhaps more"
+                    "possibly more"
                 }
                 .to_owned(),
             );
         }
-        f.write_str(if told.is_empty() { "-" } else { "" })?;
-        f.write_str(&told.join(", "))
+        f.write_str(if parts.is_empty() { "-" } else { "" })?;
+        f.write_str(&parts.join(", "))
     }
 }
 
-/// Everybody who refers to a revision, and why; those who do so through a tag after the tag.
+/// Returns the referrers of a revision with their cause; referrers of a tag follow the tag.
 pub(crate) fn referrers(snapshot: &Snapshot, name: &str) -> Vec<(String, String)> {
     let mut out = Vec::new();
     for (key, why) in snapshot.references().referrers(name) {
         out.push((key.to_string(), why.to_string()));
         if let ReferrerKey::Tag(tag) = &key {
-            let through = snapshot.references().referrers(tag);
-            let asking = through
+            let indirect = snapshot.references().referrers(tag);
+            let asking = indirect
                 .iter()
                 .filter(|(_, why)| *why != ReferenceCause::RunningProxy);
             out.extend(asking.map(|(key, why)| (key.to_string(), format!("{} {tag}", through_tag(*why)))));
@@ -118,15 +118,15 @@ pub(crate) fn referrers(snapshot: &Snapshot, name: &str) -> Vec<(String, String)
 
 fn through_tag(why: ReferenceCause) -> &'static str {
     match why {
-        ReferenceCause::PodLabel => "the pod's labels choose the tag",
-        _ => "the namespace's labels choose the tag",
+        ReferenceCause::PodLabel => "pod label selects the tag",
+        _ => "namespace label selects the tag",
     }
 }
 
-/// The first few by name, and how many more.
-pub(crate) fn named(names: &[String], most: usize) -> String {
-    let shown = names.iter().take(most).cloned().collect::<Vec<_>>().join(", ");
-    match names.len().saturating_sub(most) {
+/// Joins the first names and the number of the others.
+pub(crate) fn named(names: &[String], max: usize) -> String {
+    let shown = names.iter().take(max).cloned().collect::<Vec<_>>().join(", ");
+    match names.len().saturating_sub(max) {
         0 => shown,
         more => format!("{shown} and {more} more"),
     }
@@ -137,7 +137,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_words() {
+    fn counts_are_formatted_with_nouns() {
         let used = |tags, namespaces, pods, by_default| {
             Use {
                 tags,
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_list_is_cut() {
+    fn a_long_list_is_truncated() {
         let names: Vec<String> = ["a", "b", "c"].map(str::to_owned).to_vec();
         assert_eq!(named(&names, 2), "a, b and 1 more");
         assert_eq!(named(&names, 3), "a, b, c");

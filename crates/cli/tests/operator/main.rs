@@ -1,4 +1,5 @@
-//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it answers, how it ends, what it never says.
+//! `mainstay operator run` as a process, against a simulated cluster served over HTTPS: what it answers, how
+//! it ends, what it never says.
 #![allow(
     clippy::unwrap_used,
     clippy::indexing_slicing,

@@ -190,7 +190,8 @@ fn a_login_that_is_not_for_everybody_is_told() {
     );
 }
 
-/// A release that is embedded, published again and pulled, must come out as it is embedded: charts and edits alike.
+/// A release that is embedded, published again and pulled, must come out as it is embedded: charts and edits
+/// alike.
 #[test]
 fn an_embedded_release_pulled_again_is_the_same() {
     let resources = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../resources/1.29.1");

@@ -1,4 +1,5 @@
-//! What is refused: bodies, manifests and archives that are not what they should be, and addresses that lead nowhere.
+//! What is refused: bodies, manifests and archives that are not what they should be, and addresses that lead
+//! nowhere.
 
 use crate::archive::{chart, tgz};
 use crate::server::{Answer, Server};

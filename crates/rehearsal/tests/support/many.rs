@@ -1,4 +1,4 @@
-//! A cluster of many workloads as its API server lists it: takes a number, gives objects.
+//! Generates the objects of a cluster with many workloads.
 
 #![allow(
     clippy::unwrap_used,
@@ -12,7 +12,7 @@ const OLD: &str = "default-v1-28-2";
 /// Workloads of one namespace.
 const EACH: usize = 10;
 
-/// The Istio and so many workloads, each with its replica set, two pods and a Service.
+/// Returns an Istio and workloads, each with its ReplicaSet, two pods and a Service.
 pub(crate) fn many(count: usize) -> Vec<Value> {
     let mut objects = vec![
         json!({"apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"}, "spec": {
@@ -85,7 +85,7 @@ fn set_field(object: &mut Value, key: &str, value: Value) {
     }
 }
 
-/// Lets a pod have become ready so many seconds after it was made.
+/// Makes a pod ready this many seconds after its creation.
 pub(crate) fn observed_at(pod: &mut Value, seconds: u32) {
     let ready = pod.pointer_mut("/status/conditions/0/lastTransitionTime");
     *ready.unwrap() = json!(format!("2026-01-01T00:00:{seconds:02}Z"));

@@ -1,5 +1,4 @@
-//! A mesh of 1.28.2 on a stage of its own, with workloads of every sort; its objects are what rehearsals are
-//! made from.
+//! A simulated mesh of 1.28.2 with mixed workloads; its objects are the input of rehearsals.
 
 #![allow(
     clippy::unwrap_used,
@@ -115,7 +114,7 @@ pub(crate) fn cast() -> Vec<Value> {
     ]
 }
 
-/// Plays the old mesh until everything stands; then `then` goes on from there.
+/// Runs the old mesh until everything is ready, then calls `then`.
 pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
     istio: &Value,
     cast: Vec<Value>,
@@ -125,7 +124,7 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
         trace: true,
         ..ClusterOptions::default()
     };
-    let played = SimulatedCluster::run(catalog(), &options, async |stage| {
+    let result = SimulatedCluster::run(catalog(), &options, async |stage| {
         stage.create_namespace("istio-system", json!({})).await?;
         stage.create(istio).await?;
         let operator = stage.start_operator(Settings::default(), Options::default());
@@ -136,7 +135,7 @@ pub(crate) fn old_mesh<T, F: Future<Output = Result<T, HarnessError>>>(
         stage.sleep(Duration::from_secs(30)).await;
         then(stage, operator).await
     });
-    played.unwrap()
+    result.unwrap()
 }
 
 /// The objects of a stage.

@@ -1,20 +1,20 @@
-//! `mainstay charts list`: takes the catalogue, prints what can be installed.
+//! `mainstay charts list`: lists the versions of the catalog.
 
 use mainstay_catalog::{Catalog, Installable, VersionState};
 use mainstay_yaml::{Map, Value};
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::error::{CliError, Kind};
 
 /// Arguments of `charts list`.
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// Also names that cannot be installed as they are: to be pulled, or end of life
+    /// Also list versions that must be pulled or are end of life
     #[arg(long)]
     all: bool,
 
-    /// How to print
+    /// Output format
     #[arg(short, long, value_enum, default_value_t = Output::Table)]
     output: Output,
 
@@ -28,12 +28,12 @@ enum Output {
     Json,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let catalog = args.charts.open()?;
     let rows = rows(&catalog, args.all);
     if rows.is_empty() {
-        // An empty table would be no answer; the error says what to do.
+        // The error explains what to do; an empty table would not.
         catalog.default_version()?;
     }
     match args.output {
@@ -42,7 +42,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     }
 }
 
-/// One line of the answer.
+/// A version.
 struct Row {
     version: String,
     state: &'static str,
@@ -70,7 +70,7 @@ fn rows(catalog: &Catalog, all: bool) -> Vec<Row> {
             VersionState::Pinned(version) | VersionState::Known(version)
                 if here.iter().all(|one| one.version != *version) =>
             {
-                "to be pulled"
+                "not pulled"
             }
             VersionState::EndOfLife => "end of life",
             _ => return None,
@@ -98,7 +98,7 @@ fn table(rows: &[Row]) -> String {
             row.aliases.join(", "),
         ]
     };
-    let head = ["VERSION", "STATE", "ORIGIN", "ALSO"].map(ToOwned::to_owned);
+    let head = ["VERSION", "STATE", "ORIGIN", "ALIASES"].map(ToOwned::to_owned);
     super::columns(
         &std::iter::once(head)
             .chain(rows.iter().map(cells))

@@ -1,4 +1,4 @@
-//! `mainstay charts pull`: takes a version and a source, adds both flavours of it to the user's catalogue.
+//! `mainstay charts pull`: adds both flavours of a released version to the user's catalog.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use mainstay_catalog::{
     Catalog, Flavour, Note, Version, derive_operator, release_from_charts, write_version,
 };
 
-use crate::catalogue::{ChartsFlag, user_folder};
+use crate::catalog::{ChartsFlag, user_directory};
 use crate::commands::print;
 use crate::error::{CliError, Kind};
 use crate::remote::{Client, DEFAULT_REPOSITORY, Progress, Pulled, Source};
@@ -18,33 +18,33 @@ use crate::remote::{Client, DEFAULT_REPOSITORY, Progress, Pulled, Source};
   mainstay charts pull 1.30.3 --repo https://charts.example.com/istio
   mainstay charts pull 1.30.3 oci://gcr.io/istio-release/charts
 
-Every archive is verified against the digest its index or manifest names. The charts base, istiod, cni, ztunnel and gateway
-must all be there, else nothing is added. HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured.")]
+Every archive is verified against the digest in its index or manifest. Nothing is added unless the charts base, istiod, cni,
+ztunnel and gateway all exist. HTTPS_PROXY, HTTP_PROXY and NO_PROXY are honoured.")]
 pub(crate) struct Args {
-    /// The version to add, as released: X.Y.Z
+    /// Version to add: X.Y.Z
     version: String,
 
     /// A Helm repository (https://…) or an OCI registry (oci://…)
     #[arg(value_name = "SOURCE", conflicts_with = "repo")]
     source: Option<String>,
 
-    /// The same as SOURCE
+    /// Same as SOURCE
     #[arg(long, value_name = "URL")]
     repo: Option<String>,
 
-    /// Speak to the source without TLS
+    /// Connect to the source without TLS
     #[arg(long)]
     plain_http: bool,
 
-    /// Add to this folder instead of your catalogue; read it with --charts
+    /// Write to this directory instead of the user's catalog; use it with --charts
     #[arg(long, value_name = "DIR")]
     to: Option<PathBuf>,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let version: Version = args.version.parse()?;
-    let folder = args.to.clone().or_else(user_folder).ok_or_else(no_folder)?;
+    let directory = args.to.clone().or_else(user_directory).ok_or_else(no_directory)?;
     let address = args
         .source
         .as_deref()
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let note = provenance(address, &pulled);
     let flavours = flavours(&ChartsFlag::default().open()?, &version, pulled)?;
     let target = write_version(
-        &folder,
+        &directory,
         &version,
         &flavours,
         Note {
@@ -67,12 +67,12 @@ pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     print(format!("Istio {version}: {} in {}\n", names(&flavours), target.display()).as_bytes())
 }
 
-fn no_folder() -> CliError {
-    CliError::new(Kind::Usage, "there is no place for your catalogue")
-        .hint("set HOME or XDG_DATA_HOME, or name a folder with --to")
+fn no_directory() -> CliError {
+    CliError::new(Kind::Usage, "no directory for the user's catalog")
+        .hint("set HOME or XDG_DATA_HOME, or use --to")
 }
 
-/// Both flavours of what was pulled.
+/// Derives both flavours of the pulled charts.
 fn flavours(
     catalog: &Catalog,
     version: &Version,
@@ -84,7 +84,7 @@ fn flavours(
     Ok(vec![(Flavour::Installer, release), (Flavour::Operator, operator)])
 }
 
-/// Kept beside the charts: where they came from.
+/// Returns the source file that is stored with the charts.
 fn provenance(address: &str, pulled: &[Pulled]) -> String {
     let lines = pulled.iter().map(|one| format!("{} {}\n", one.chart, one.digest));
     std::iter::once(format!("{address}\n"))

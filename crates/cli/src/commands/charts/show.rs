@@ -1,9 +1,9 @@
-//! `mainstay charts show`: takes a version, perhaps a chart and a file of it, prints what is in it.
+//! `mainstay charts show`: prints the contents of a version, a chart or a file.
 
 use mainstay_catalog::derive::Files;
 use mainstay_catalog::{Catalog, Flavour, Version};
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 use crate::commands::print;
 use crate::error::{CliError, Kind};
 
@@ -19,10 +19,10 @@ use crate::error::{CliError, Kind};
   mainstay charts show 1.29.1 istiod --file templates/deployment.yaml
   mainstay charts show 1.29.1 --profile ambient")]
 pub(crate) struct Args {
-    /// A version or an alias
+    /// Version or alias
     version: String,
 
-    /// One of its charts
+    /// Chart of the version
     chart: Option<String>,
 
     /// Print the chart's values.yaml
@@ -37,7 +37,7 @@ pub(crate) struct Args {
     #[arg(long, group = "what", requires = "chart")]
     metadata: bool,
 
-    /// List the chart's files, as without any of these flags
+    /// List the chart's files (default)
     #[arg(long, group = "what", requires = "chart")]
     files: bool,
 
@@ -49,7 +49,7 @@ pub(crate) struct Args {
     #[arg(long, group = "what", conflicts_with = "chart", value_name = "NAME")]
     profile: Option<String>,
 
-    /// As the installer or the operator uses them
+    /// Flavour of the charts
     #[arg(long, value_enum, default_value_t = FlavourName::Installer)]
     flavour: FlavourName,
 
@@ -72,7 +72,7 @@ impl From<FlavourName> for Flavour {
     }
 }
 
-/// Runs it.
+/// Runs the command.
 pub(crate) fn run(args: &Args) -> Result<(), CliError> {
     let catalog = args.charts.open()?;
     let version = catalog.resolve(&args.version)?;
@@ -94,7 +94,7 @@ fn show_version(catalog: &Catalog, version: &Version, flavour: Flavour) -> Resul
         .unwrap_or_default();
     let rows = [
         ("version", version.to_string()),
-        ("also", also),
+        ("aliases", also),
         ("origin", origin.to_owned()),
         ("flavour", flavour.to_string()),
         ("charts", catalog.charts(version, flavour)?.join(", ")),
@@ -126,7 +126,7 @@ fn show_chart(args: &Args, files: &Files) -> Result<(), CliError> {
 fn show_file(files: &Files, path: &str) -> Result<(), CliError> {
     let missing = || {
         CliError::new(Kind::Chart, format!("the chart has no file {path:?}"))
-            .hint("without --file its files are listed")
+            .hint("omit --file to list the files")
     };
     print(files.get(path).ok_or_else(missing)?)
 }

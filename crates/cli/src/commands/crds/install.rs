@@ -1,10 +1,10 @@
-//! `mainstay crds install`: takes a cluster, puts the definitions in place, tells what became of each.
+//! `mainstay crds install`: installs the definitions and prints the result of each.
 
 use mainstay_cluster::definitions::{InstallError, Outcome, install, istio_definitions, own_definitions};
 use serde_json::Value;
 
 use super::{Choice, Side};
-use crate::catalogue::version_or_default;
+use crate::catalog::version_or_default;
 use crate::commands::print;
 use crate::error::{CliError, Kind};
 use crate::kubeconfig::{ClusterFlags, block_on};
@@ -19,21 +19,21 @@ pub(crate) struct Args {
     cluster: ClusterFlags,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     let definitions = chosen(&args.choice)?;
     block_on(async {
         let client = args.cluster.client().await?;
-        let (mut written, mut unheard) = (0, None);
+        let (mut written, mut print_error) = (0, None);
         let done = install(&client, &definitions, |name, outcome| {
             written += usize::from(outcome != Outcome::Unchanged);
             let line = format!("{name} {}\n", word(outcome));
-            unheard = unheard.take().or(print(line.as_bytes()).err());
+            print_error = print_error.take().or(print(line.as_bytes()).err());
         });
         done.await?;
         let total = definitions.len();
-        print(format!("{total} definitions serve, {written} written\n").as_bytes())?;
-        unheard.map_or(Ok(()), Err)
+        print(format!("{total} definitions served, {written} written\n").as_bytes())?;
+        print_error.map_or(Ok(()), Err)
     })
 }
 
@@ -61,12 +61,12 @@ fn word(outcome: Outcome) -> &'static str {
 
 impl From<InstallError> for CliError {
     fn from(error: InstallError) -> Self {
-        let told = Self::new(Kind::Cluster, error.to_string());
+        let result = Self::new(Kind::Cluster, error.to_string());
         match error {
-            InstallError::Rejected { error, .. } if error.code == 403 => told.hint(
-                "writing definitions takes the right to create, get and patch customresourcedefinitions",
-            ),
-            _ => told,
+            InstallError::Rejected { error, .. } if error.code == 403 => {
+                result.hint("ask for permission to create, get and patch customresourcedefinitions")
+            }
+            _ => result,
         }
     }
 }

@@ -1,5 +1,4 @@
-//! What became of everybody: takes the cluster at the end and what was seen on the way, gives a row per workload, and fails if one is not
-//! where it should be.
+//! Result of the demo by workload; fails if a workload is not on the expected revision.
 
 use std::collections::BTreeSet;
 
@@ -8,21 +7,21 @@ use mainstay_mesh::workload::MigrationRecord;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::acts::is_gone;
-use super::cast::{ACTORS, Actor, NEW, OLD, SKIPPED};
-use super::world::{Revisions, World};
+use super::cluster::{DemoCluster, Revisions};
+use super::fixtures::{NEW, OLD, SKIPPED, WORKLOADS, Workload};
+use super::steps::is_gone;
 use crate::error::{CliError, Kind};
 use crate::table;
 
-/// What was seen on the way.
+/// Facts recorded during the demo.
 pub(super) struct Facts {
-    /// Who was on which revision before the upgrade.
+    /// Revisions before the upgrade.
     pub(super) before: Revisions,
-    /// Who failed at first, as `namespace/name`.
+    /// Workloads that failed at first, as `namespace/name`.
     pub(super) failed: BTreeSet<String>,
 }
 
-/// One workload's way.
+/// Result of a workload.
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Row {
@@ -30,58 +29,58 @@ pub(super) struct Row {
     kind: &'static str,
     before: String,
     after: String,
-    what: What,
+    what: ResultKind,
     #[serde(skip_serializing_if = "Option::is_none")]
     batch: Option<i32>,
 }
 
-/// How it went.
+/// Kind of result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) enum What {
+pub(super) enum ResultKind {
     Moved,
     MovedAfterRepair,
     RestartedByOwner,
     NotInTheMesh,
-    Astray,
+    Unexpected,
 }
 
-impl What {
+impl ResultKind {
     fn words(self) -> &'static str {
         match self {
-            Self::Moved => "moved",
-            Self::MovedAfterRepair => "failed, moved after its repair",
-            Self::RestartedByOwner => "skipped, restarted by its owner",
-            Self::NotInTheMesh => "not in the mesh, untouched",
-            Self::Astray => "not where it should be",
+            Self::Moved => "migrated",
+            Self::MovedAfterRepair => "failed, migrated after the fix",
+            Self::RestartedByOwner => "skipped, restarted manually",
+            Self::NotInTheMesh => "not in the mesh",
+            Self::Unexpected => "unexpected revision",
         }
     }
 }
 
-/// Everybody's.
+/// Results of all workloads.
 pub(super) struct Outcome {
     pub(super) rows: Vec<Row>,
     pruned: bool,
 }
 
-/// Reads it.
-pub(super) async fn read(world: &World, facts: &Facts) -> Result<Outcome, CliError> {
-    let after = world.revisions().await?;
+/// Reads the results from the cluster.
+pub(super) async fn read(cluster: &DemoCluster, facts: &Facts) -> Result<Outcome, CliError> {
+    let after = cluster.revisions().await?;
     let mut rows = Vec::new();
-    for actor in &ACTORS {
-        let object = world.stage.get(&actor.path()).await?.unwrap_or_default();
+    for workload in &WORKLOADS {
+        let object = cluster.stage.get(&workload.path()).await?.unwrap_or_default();
         let marks = object.pointer("/metadata/annotations");
         let mark = marks.and_then(|marks| marks.get(names::MIGRATION_RECORD)?.as_str());
         let mark = mark.and_then(MigrationRecord::parse);
         let on = |revisions: &Revisions| {
-            let all = revisions.get(&(actor.space, actor.name));
+            let all = revisions.get(&(workload.namespace, workload.name));
             all.map(|all| all.join(" and ")).unwrap_or_default()
         };
         let (before, after) = (on(&facts.before), on(&after));
-        let what = judge(actor, &before, &after, mark.is_some(), facts);
+        let what = classify(workload, &before, &after, mark.is_some(), facts);
         rows.push(Row {
-            workload: format!("{}/{}", actor.space, actor.name),
-            kind: actor.kind,
+            workload: format!("{}/{}", workload.namespace, workload.name),
+            kind: workload.kind,
             before,
             after,
             what,
@@ -90,37 +89,39 @@ pub(super) async fn read(world: &World, facts: &Facts) -> Result<Outcome, CliErr
     }
     Ok(Outcome {
         rows,
-        pruned: is_gone(world).await?,
+        pruned: is_gone(cluster).await?,
     })
 }
 
-fn judge(actor: &Actor, before: &str, after: &str, is_marked: bool, facts: &Facts) -> What {
-    let has_failed = facts.failed.contains(&format!("{}/{}", actor.space, actor.name));
-    if actor.is_outside() {
+fn classify(workload: &Workload, before: &str, after: &str, is_marked: bool, facts: &Facts) -> ResultKind {
+    let has_failed = facts
+        .failed
+        .contains(&format!("{}/{}", workload.namespace, workload.name));
+    if workload.is_outside() {
         let is_untouched = before.is_empty() && after.is_empty() && !is_marked;
         return if is_untouched {
-            What::NotInTheMesh
+            ResultKind::NotInTheMesh
         } else {
-            What::Astray
+            ResultKind::Unexpected
         };
     }
-    let skipped = (actor.space, actor.name) == SKIPPED;
+    let skipped = (workload.namespace, workload.name) == SKIPPED;
     match (before == OLD && after == NEW, is_marked, has_failed, skipped) {
-        (true, true, false, false) => What::Moved,
-        (true, true, true, false) => What::MovedAfterRepair,
-        (true, false, false, true) => What::RestartedByOwner,
-        _ => What::Astray,
+        (true, true, false, false) => ResultKind::Moved,
+        (true, true, true, false) => ResultKind::MovedAfterRepair,
+        (true, false, false, true) => ResultKind::RestartedByOwner,
+        _ => ResultKind::Unexpected,
     }
 }
 
 impl Outcome {
-    fn count(&self, what: What) -> usize {
+    fn count(&self, what: ResultKind) -> usize {
         self.rows.iter().filter(|row| row.what == what).count()
     }
 
-    /// For people.
+    /// Formats the results as a table.
     pub(super) fn table(&self) -> String {
-        let head = ["WORKLOAD", "KIND", "BEFORE", "AFTER", "BATCH", "WHAT HAPPENED"];
+        let head = ["WORKLOAD", "KIND", "BEFORE", "AFTER", "BATCH", "RESULT"];
         let mut rows = vec![head.map(str::to_owned).to_vec()];
         let or_dash = |text: &str| if text.is_empty() { "-" } else { text }.to_owned();
         for row in &self.rows {
@@ -137,44 +138,44 @@ impl Outcome {
         table::lines("", &rows)
     }
 
-    /// Fails unless everything went as it should: a demo that shows something else is broken.
+    /// Fails unless every workload has the expected result.
     pub(super) fn check(&self) -> Result<(), CliError> {
-        let astray: Vec<&str> = self
+        let unexpected: Vec<&str> = self
             .rows
             .iter()
-            .filter(|row| row.what == What::Astray)
+            .filter(|row| row.what == ResultKind::Unexpected)
             .map(|row| row.workload.as_str())
             .collect();
-        if !astray.is_empty() {
-            let said = format!("not where they should be: {}", astray.join(", "));
-            return Err(CliError::new(Kind::Cluster, said));
+        if !unexpected.is_empty() {
+            let message = format!("workloads on an unexpected revision: {}", unexpected.join(", "));
+            return Err(CliError::new(Kind::Cluster, message));
         }
         if !self.pruned {
-            return Err(CliError::new(Kind::Cluster, format!("{OLD} is still there")));
+            return Err(CliError::new(Kind::Cluster, format!("{OLD} is not pruned")));
         }
         Ok(())
     }
 
-    /// For people, in short.
+    /// Returns a one-line summary.
     pub(super) fn sentence(&self) -> String {
         format!(
-            "{} workloads: {} moved, {} after its repair, {} restarted by its owner, {} not in the mesh. {OLD} is pruned.",
+            "{} workloads: {} migrated, {} after a fix, {} restarted manually, {} not in the mesh. {OLD} is pruned.",
             self.rows.len(),
-            self.count(What::Moved),
-            self.count(What::MovedAfterRepair),
-            self.count(What::RestartedByOwner),
-            self.count(What::NotInTheMesh)
+            self.count(ResultKind::Moved),
+            self.count(ResultKind::MovedAfterRepair),
+            self.count(ResultKind::RestartedByOwner),
+            self.count(ResultKind::NotInTheMesh)
         )
     }
 
-    /// For programs.
+    /// Returns the totals as JSON.
     pub(super) fn data(&self) -> Value {
         json!({
             "workloads": self.rows.len(),
-            "moved": self.count(What::Moved),
-            "movedAfterRepair": self.count(What::MovedAfterRepair),
-            "restartedByOwner": self.count(What::RestartedByOwner),
-            "notInTheMesh": self.count(What::NotInTheMesh),
+            "moved": self.count(ResultKind::Moved),
+            "movedAfterRepair": self.count(ResultKind::MovedAfterRepair),
+            "restartedByOwner": self.count(ResultKind::RestartedByOwner),
+            "notInTheMesh": self.count(ResultKind::NotInTheMesh),
             "pruned": self.pruned,
         })
     }

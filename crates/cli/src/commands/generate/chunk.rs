@@ -1,20 +1,20 @@
-//! A long stream in pieces that end where documents end: takes a reader, gives one piece after the other with its place.
-//! A line that begins with `---` and a blank begins a document wherever it stands, so cutting needs no parser.
+//! Splits a long stream at document boundaries. A line that starts with `---` and whitespace always starts a
+//! document, so no parser is needed.
 
 use std::io::{self, Read};
 
-/// Pieces grow to this size before they are cut: enough for threads to share.
-const PIECE: usize = 4 << 20;
+/// Minimum size of a chunk, large enough for several threads.
+const MIN_CHUNK_SIZE: usize = 4 << 20;
 
-/// Cuts a stream.
+/// Splits a stream into chunks.
 pub(super) struct Chunks<R> {
     reader: R,
     buffer: Vec<u8>,
     ended: bool,
-    place: Origin,
+    position: Origin,
 }
 
-/// Where a piece begins in its stream.
+/// Position of a chunk in its stream.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Origin {
     /// Bytes before it.
@@ -24,32 +24,32 @@ pub(super) struct Origin {
 }
 
 impl<R: Read> Chunks<R> {
-    /// Cuts what `reader` gives.
+    /// Creates a splitter.
     pub(super) fn new(reader: R) -> Self {
         Self {
             reader,
             buffer: Vec::new(),
             ended: false,
-            place: Origin::default(),
+            position: Origin::default(),
         }
     }
 
-    /// The next piece; `None` at the end.
+    /// Returns the next chunk, or `None` at the end.
     pub(super) fn next(&mut self) -> io::Result<Option<(Origin, Vec<u8>)>> {
-        let mut wanted = PIECE;
+        let mut wanted = MIN_CHUNK_SIZE;
         while !self.ended {
             self.fill(wanted)?;
             if let Some(cut) = last_document(&self.buffer) {
                 let rest = self.buffer.split_off(cut);
-                return Ok(Some(self.hand_out(rest)));
+                return Ok(Some(self.take_chunk(rest)));
             }
-            // One document that is longer: it must be whole.
+            // A longer document is not split.
             wanted = self.buffer.len() * 2;
         }
         if self.buffer.is_empty() {
             return Ok(None);
         }
-        Ok(Some(self.hand_out(Vec::new())))
+        Ok(Some(self.take_chunk(Vec::new())))
     }
 
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
@@ -59,16 +59,16 @@ impl<R: Read> Chunks<R> {
         Ok(())
     }
 
-    fn hand_out(&mut self, rest: Vec<u8>) -> (Origin, Vec<u8>) {
+    fn take_chunk(&mut self, rest: Vec<u8>) -> (Origin, Vec<u8>) {
         let piece = std::mem::replace(&mut self.buffer, rest);
-        let origin = self.place;
-        self.place.offset += piece.len();
-        self.place.lines += memchr::memchr_iter(b'\n', &piece).count();
+        let origin = self.position;
+        self.position.offset += piece.len();
+        self.position.lines += memchr::memchr_iter(b'\n', &piece).count();
         (origin, piece)
     }
 }
 
-/// Where the last document of `text` begins, if another one stands before it.
+/// Returns the offset of the last document of `text`, if it is not the first.
 fn last_document(text: &[u8]) -> Option<usize> {
     let mut end = text.len();
     loop {
@@ -82,7 +82,8 @@ fn last_document(text: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether the last line of `before` belongs to the document behind it: a directive, or a comment that may follow one.
+/// Reports whether the last line of `before` belongs to the next document: a directive, or a comment after
+/// one.
 fn is_prologue(before: &[u8]) -> bool {
     let last = before.rsplit(|byte| *byte == b'\n').next().unwrap_or_default();
     last.starts_with(b"%") || last.starts_with(b"#")
@@ -97,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn documents_begin_at_their_marks() {
+    fn documents_start_at_their_markers() {
         check("", None);
         check("a: b\n", None);
         check("---\na: b\n", None);
@@ -112,7 +113,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_stream_again() {
+    fn chunks_concatenate_to_the_stream() {
         let document = format!("---\na: {}\n", "x".repeat(300_000));
         let text = document.repeat(80);
         let mut chunks = Chunks::new(text.as_bytes());
@@ -129,8 +130,8 @@ mod tests {
     }
 
     #[test]
-    fn one_long_document_stays_whole() {
-        let text = format!("a: {}\n", "x".repeat(5 * PIECE));
+    fn a_long_document_is_not_split() {
+        let text = format!("a: {}\n", "x".repeat(5 * MIN_CHUNK_SIZE));
         let (_, piece) = Chunks::new(text.as_bytes()).next().unwrap().unwrap();
         assert_eq!(piece.len(), text.len());
     }

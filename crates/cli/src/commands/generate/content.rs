@@ -1,4 +1,4 @@
-//! The text of an input: takes where it is, gives it whole if it is short, and as a stream if it is long.
+//! Reads an input into memory if it is short, or as a stream if it is long.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -10,10 +10,10 @@ use super::inputs::{Input, Source, reason};
 use super::krm;
 use crate::error::{CliError, Kind};
 
-/// Up to this size a text is held in memory.
-const SHORT: u64 = 4 << 20;
+/// Maximum size of an input in memory.
+const MAX_IN_MEMORY: u64 = 4 << 20;
 
-/// What was read of standard input so far: all of it, unless it is long.
+/// Beginning of standard input; all of it unless it is long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Head {
     pub(super) text: Vec<u8>,
@@ -21,32 +21,32 @@ pub(super) struct Head {
 }
 
 impl Head {
-    /// Begins to read standard input.
+    /// Reads the beginning of standard input.
     pub(super) fn read() -> io::Result<Self> {
         let mut text = Vec::new();
-        io::stdin().lock().take(SHORT).read_to_end(&mut text)?;
+        io::stdin().lock().take(MAX_IN_MEMORY).read_to_end(&mut text)?;
         if krm::holds(&text, b"ResourceList") {
-            // A list is one document: it is read whole however long it is.
+            // A list is one document and is read completely.
             io::stdin().lock().read_to_end(&mut text)?;
             return Ok(Self { ended: true, text });
         }
         Ok(Self {
-            ended: (text.len() as u64) < SHORT,
+            ended: (text.len() as u64) < MAX_IN_MEMORY,
             text,
         })
     }
 }
 
-/// A text.
+/// Contents of an input.
 pub(super) enum Content {
     /// In memory.
     Short(Vec<u8>),
-    /// To be read piece by piece.
+    /// Read in chunks.
     Long(Box<dyn Read>),
 }
 
 impl Content {
-    /// The whole of it, however long.
+    /// Reads all of it.
     pub(super) fn whole(self) -> io::Result<Vec<u8>> {
         match self {
             Self::Short(text) => Ok(text),
@@ -72,7 +72,7 @@ pub(super) fn open(input: &Input) -> io::Result<Content> {
     };
     let mut file = File::open(path)?;
     let length = file.metadata()?.len();
-    if length > SHORT {
+    if length > MAX_IN_MEMORY {
         return Ok(Content::Long(Box::new(file)));
     }
     let mut text = Vec::with_capacity(length as usize + 1);
@@ -80,7 +80,7 @@ pub(super) fn open(input: &Input) -> io::Result<Content> {
     Ok(Content::Short(text))
 }
 
-/// Reads a file of image replacements; its first bad line is the error, the others are counted.
+/// Reads a file of image replacements; the error names the first invalid line and counts the others.
 pub(super) fn images(path: &Path) -> Result<Images, CliError> {
     let name = path.display().to_string();
     let text = fs::read_to_string(path)

@@ -1,18 +1,18 @@
-//! What would change, as a unified diff: takes two texts, gives bytes that `patch` takes.
+//! Unified diffs that `patch` accepts.
 
 use std::io::Write;
 use std::ops::Range;
 
 use similar::{Algorithm, DiffOp, DiffTag, capture_diff_slices, group_diff_ops};
 
-/// Lines shown around a change.
+/// Number of context lines.
 const CONTEXT: usize = 3;
 
-/// The difference between `old` and `new`, two texts of the file `name`.
+/// Returns the unified diff of two versions of a file.
 pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     let (old, new) = (lines(old), lines(new));
     let mut out = Vec::new();
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = write!(out, "--- a/{name}\n+++ b/{name}\n");
     for hunk in group_diff_ops(operations(&old, &new), CONTEXT) {
         write_hunk(&hunk, &old, &new, &mut out);
@@ -20,12 +20,12 @@ pub(super) fn unified(name: &str, old: &[u8], new: &[u8]) -> Vec<u8> {
     out
 }
 
-/// Line by line, each with its end.
+/// Splits text into lines including their newline.
 fn lines(text: &[u8]) -> Vec<&[u8]> {
     text.split_inclusive(|byte| *byte == b'\n').collect()
 }
 
-/// Document by document, since edits never move a mark between documents: the cost grows with the text, not with its square.
+/// Compares document by document, because edits never move document markers: the cost is linear in the text.
 fn operations(old: &[&[u8]], new: &[&[u8]]) -> Vec<DiffOp> {
     let (olds, news) = (documents(old), documents(new));
     if olds.len() != news.len() {
@@ -48,7 +48,7 @@ fn part<'a, 'b>(lines: &'b [&'a [u8]], range: &Range<usize>) -> &'b [&'a [u8]] {
     lines.get(range.clone()).unwrap_or_default()
 }
 
-/// The lines of each document.
+/// Returns the line range of each document.
 fn documents(lines: &[&[u8]]) -> Vec<Range<usize>> {
     let marks = lines
         .iter()
@@ -92,7 +92,7 @@ fn made(tag: DiffTag, old: Range<usize>, new: Range<usize>) -> DiffOp {
     }
 }
 
-/// Neighbours of one kind become one, so that context reaches over the marks.
+/// Merges adjacent equal ranges, so that context spans documents.
 fn joined(operations: Vec<DiffOp>) -> Vec<DiffOp> {
     let mut all: Vec<DiffOp> = Vec::with_capacity(operations.len());
     for operation in operations {
@@ -122,7 +122,7 @@ fn write_hunk(hunk: &[DiffOp], old: &[&[u8]], new: &[&[u8]], out: &mut Vec<u8>) 
     }
 }
 
-/// `START,COUNT` as diff writes it: one line needs no count, and nothing stands behind the line before it.
+/// Formats `START,COUNT` like diff: no count for one line, and the previous line for an empty range.
 fn numbers(range: &Range<usize>) -> String {
     match range.len() {
         0 => format!("{},0", range.start),
@@ -151,7 +151,7 @@ mod tests {
     }
 
     #[test]
-    fn changes_have_their_context() {
+    fn changes_have_context() {
         check("a\nb\nc\n", "a\nx\nb\nc\n", "@@ -1,3 +1,4 @@\n a\n+x\n b\n c\n");
         check("a\n", "b\n", "@@ -1 +1 @@\n-a\n+b\n");
         check("", "a\n", "@@ -0,0 +1 @@\n+a\n");
@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    fn context_reaches_over_documents() {
+    fn context_spans_documents() {
         check(
             "a\n---\nb\n---\nc\n",
             "a\n---\nb\nx\n---\nc\n",
@@ -172,7 +172,7 @@ mod tests {
     }
 
     #[test]
-    fn far_changes_are_hunks_of_their_own() {
+    fn distant_changes_are_separate_hunks() {
         let old: String = (0..20)
             .flat_map(|n: usize| [n.to_string(), "\n".to_owned()])
             .collect();
@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[test]
-    fn many_documents_take_no_time() {
+    fn many_documents_are_compared_in_linear_time() {
         let old = "---\na: b\nc: d\n".repeat(20_000);
         let new = "---\na: b\nx: y\nc: d\n".repeat(20_000);
         assert!(unified("f", old.as_bytes(), new.as_bytes()).len() > old.len());

@@ -1,15 +1,16 @@
-//! Patterns for paths: takes a pattern, gives the files it matches, sorted. `*`, `?` and `[a-z]` stay within a name, `**` goes through folders.
+//! Path patterns: `*`, `?` and `[a-z]` match within a name, `**` matches directories.
 
 use std::fs;
 use std::io;
 use std::path::{Component, Path, PathBuf};
 
-/// Whether a path has a wildcard in it.
+/// Reports whether a path contains a wildcard.
 pub(super) fn is_pattern(path: &Path) -> bool {
     path.to_str().is_some_and(|text| text.contains(['*', '?', '[']))
 }
 
-/// Every file that `pattern` matches. Folders that cannot be read are errors; links to folders are not followed by `**`.
+/// Returns the files that match, sorted. Unreadable directories are errors; `**` does not follow symbolic
+/// links.
 pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     let mut found = vec![PathBuf::new()];
     for component in pattern.components() {
@@ -28,42 +29,43 @@ pub(super) fn expand(pattern: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// The folders and everything below them.
-fn below(folders: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
-    let mut waiting = folders;
+/// Returns the directories and all directories below them.
+fn below(directories: Vec<PathBuf>) -> io::Result<Vec<PathBuf>> {
+    let mut waiting = directories;
     let mut all = Vec::new();
-    while let Some(folder) = waiting.pop() {
-        for (path, name) in listed(&folder)? {
+    while let Some(directory) = waiting.pop() {
+        for (path, name) in listed(&directory)? {
             if path.is_dir() && !path.is_symlink() && !name.starts_with('.') {
                 waiting.push(path);
             }
         }
-        all.push(folder);
+        all.push(directory);
     }
     Ok(all)
 }
 
-/// What in `folders` is called like `pattern`. As in a shell, a leading dot must be asked for.
-fn children(folders: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
+/// Returns the entries of `directories` that match. As in a shell, a leading dot must be explicit.
+fn children(directories: &[PathBuf], pattern: &str) -> io::Result<Vec<PathBuf>> {
     let pattern_chars: Vec<char> = pattern.chars().collect();
     let mut matching = Vec::new();
-    for folder in folders {
+    for directory in directories {
         let wanted = |name: &str| {
             let hidden = name.starts_with('.') && !pattern.starts_with('.');
             !hidden && matches(&pattern_chars, &name.chars().collect::<Vec<_>>())
         };
-        let entries = listed(folder)?.into_iter();
+        let entries = listed(directory)?.into_iter();
         matching.extend(entries.filter(|(_, name)| wanted(name)).map(|(path, _)| path));
     }
     Ok(matching)
 }
 
-/// The entries of a folder with their names; none if it is no folder. Names that are not UTF-8 match nothing.
-fn listed(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
-    let here = if folder.as_os_str().is_empty() {
+/// Returns the entries of a directory with their names, or none if it is not a directory. Names that are not
+/// UTF-8 match nothing.
+fn listed(directory: &Path) -> io::Result<Vec<(PathBuf, String)>> {
+    let here = if directory.as_os_str().is_empty() {
         Path::new(".")
     } else {
-        folder
+        directory
     };
     let entries = match fs::read_dir(here) {
         Err(error)
@@ -79,13 +81,13 @@ fn listed(folder: &Path) -> io::Result<Vec<(PathBuf, String)>> {
     let named = |entry: io::Result<fs::DirEntry>| {
         let entry = entry.ok()?;
         let name = entry.file_name().into_string().ok()?;
-        Some((folder.join(&name), name))
+        Some((directory.join(&name), name))
     };
     Ok(entries.filter_map(named).collect())
 }
 
-/// Whether `name` is what `pattern` describes. A star remembers where it stood: on a mismatch it takes one letter more, and
-/// only the last star ever needs to, so the time is bounded by the product of both lengths.
+/// Reports whether `name` matches. On a mismatch only the last star takes one more character, so the time is
+/// bounded by the product of both lengths.
 fn matches(pattern: &[char], name: &[char]) -> bool {
     let (mut p, mut n) = (0, 0);
     let mut star: Option<(usize, usize)> = None;
@@ -93,7 +95,7 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
         if pattern.get(p) == Some(&'*') {
             star = Some((p + 1, n));
             p += 1;
-        } else if let Some(next) = name.get(n).and_then(|letter| one(pattern, p, *letter)) {
+        } else if let Some(next) = name.get(n).and_then(|character| one(pattern, p, *character)) {
             (p, n) = (next, n + 1);
         } else if let Some((behind, taken)) = star {
             star = Some((behind, taken + 1));
@@ -105,23 +107,23 @@ fn matches(pattern: &[char], name: &[char]) -> bool {
     pattern.iter().skip(p).all(|rest| *rest == '*')
 }
 
-/// Where the pattern goes on if its element at `p` takes `letter`.
-fn one(pattern: &[char], p: usize, letter: char) -> Option<usize> {
+/// Returns the position after the element at `p` if it matches the character.
+fn one(pattern: &[char], p: usize, character: char) -> Option<usize> {
     match pattern.get(p)? {
         '?' => Some(p + 1),
         '[' => match class(pattern, p) {
-            Some((end, set)) => in_class(set, letter).then_some(end),
-            // Without its end a bracket is a letter like any other.
-            None => (letter == '[').then_some(p + 1),
+            Some((end, set)) => in_class(set, character).then_some(end),
+            // An unclosed bracket is a plain character.
+            None => (character == '[').then_some(p + 1),
         },
-        same => (*same == letter).then_some(p + 1),
+        same => (*same == character).then_some(p + 1),
     }
 }
 
-/// The inside of the bracket that opens at `p`, and where the pattern goes on.
+/// Returns the position after the bracket at `p`, and its contents.
 fn class(pattern: &[char], p: usize) -> Option<(usize, &[char])> {
     let inside = pattern.get(p + 1..)?;
-    // The first letter may be a closing bracket that is meant.
+    // A closing bracket in first position is a plain character.
     let first = usize::from(inside.first().is_some_and(|it| matches!(it, '!' | '^'))) + 1;
     let end = inside
         .iter()
@@ -132,7 +134,7 @@ fn class(pattern: &[char], p: usize) -> Option<(usize, &[char])> {
     Some((p + end + 2, inside.get(..end)?))
 }
 
-fn in_class(set: &[char], letter: char) -> bool {
+fn in_class(set: &[char], character: char) -> bool {
     let (set, negated) = match set {
         ['!' | '^', rest @ ..] => (rest, true),
         all => (all, false),
@@ -142,11 +144,11 @@ fn in_class(set: &[char], letter: char) -> bool {
     loop {
         rest = match rest {
             [low, '-', high, rest @ ..] => {
-                found |= (*low..=*high).contains(&letter);
+                found |= (*low..=*high).contains(&character);
                 rest
             }
             [one, rest @ ..] => {
-                found |= *one == letter;
+                found |= *one == character;
                 rest
             }
             [] => return found != negated,
@@ -188,14 +190,14 @@ mod tests {
     }
 
     #[test]
-    fn many_stars_take_no_time() {
+    fn many_stars_match_in_bounded_time() {
         check(&"*a".repeat(200), &"ba".repeat(2_000), true);
         check(&("*a".repeat(200) + "c"), &"a".repeat(5_000), false);
     }
 
     #[test]
-    fn folders_are_walked() {
-        let folder = tempfile::tempdir().unwrap();
+    fn directories_are_searched() {
+        let directory = tempfile::tempdir().unwrap();
         for path in [
             "a.yaml",
             "b.json",
@@ -204,15 +206,15 @@ mod tests {
             ".hidden/e.yaml",
             ".f.yaml",
         ] {
-            let path = folder.path().join(path);
+            let path = directory.path().join(path);
             fs::create_dir_all(path.parent().unwrap()).unwrap();
             fs::write(path, "").unwrap();
         }
         let found = |pattern: &str| -> Vec<String> {
-            let found = expand(&folder.path().join(pattern)).unwrap();
+            let found = expand(&directory.path().join(pattern)).unwrap();
             found
                 .iter()
-                .map(|it| it.strip_prefix(folder.path()).unwrap().display().to_string())
+                .map(|it| it.strip_prefix(directory.path()).unwrap().display().to_string())
                 .collect()
         };
         assert_eq!(found("*.yaml"), ["a.yaml"]);

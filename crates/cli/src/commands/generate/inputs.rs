@@ -1,4 +1,4 @@
-//! Which inputs there are: takes paths as they were given, gives each file once, in a stable order.
+//! Finds the inputs: each file once, in a stable order.
 
 use std::collections::HashSet;
 use std::fs;
@@ -10,35 +10,35 @@ use super::content::Head;
 use super::glob;
 use crate::error::{CliError, Kind};
 
-/// One text to treat.
+/// An input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Input {
-    /// What the user calls it.
+    /// Name as given by the user.
     pub(super) name: String,
-    /// Where it comes from.
+    /// Source of the text.
     pub(super) source: Source,
 }
 
-/// Where a text comes from.
+/// Source of an input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Source {
-    /// Standard input, as far as it has been read.
+    /// Standard input with its beginning.
     Stdin(Arc<Head>),
     /// A file.
     File {
-        /// As given, or below a folder that was given.
+        /// Path as given, or below a given directory.
         path: PathBuf,
-        /// Links followed: what an edit replaces.
+        /// Canonical path, which an edit replaces.
         real: PathBuf,
-        /// Its place in a mirrored folder.
+        /// Path in a mirrored directory.
         mirrored: PathBuf,
     },
 }
 
-/// What is looked for in folders.
+/// File extensions searched in directories.
 const ENDINGS: [&str; 3] = ["yaml", "yml", "json"];
 
-/// Every input that `paths` name, each once.
+/// Returns every input of `paths` once.
 pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<Input>, CliError> {
     let mut found = Found::default();
     for path in paths {
@@ -62,7 +62,7 @@ impl Found {
             return self.add_stdin();
         }
         match fs::metadata(path) {
-            Ok(data) if data.is_dir() => self.add_folder(path),
+            Ok(data) if data.is_dir() => self.add_directory(path),
             Ok(_) => self.add_file(path, Path::new(path.file_name().unwrap_or(path.as_os_str()))),
             Err(error) if error.kind() == io::ErrorKind::NotFound && glob::is_pattern(path) => {
                 self.add_pattern(path)
@@ -102,9 +102,9 @@ impl Found {
         Ok(())
     }
 
-    fn add_folder(&mut self, folder: &Path) -> Result<(), CliError> {
-        for path in manifests(folder)? {
-            let below = path.strip_prefix(folder).unwrap_or(&path).to_owned();
+    fn add_directory(&mut self, directory: &Path) -> Result<(), CliError> {
+        for path in manifests(directory)? {
+            let below = path.strip_prefix(directory).unwrap_or(&path).to_owned();
             self.add_file(&path, &below)?;
         }
         Ok(())
@@ -118,7 +118,7 @@ impl Found {
                 format!("{}: no file matches", pattern.display()),
             ));
         }
-        // The part before the first wildcard is what a folder would be.
+        // The part before the first wildcard acts as the directory.
         let fixed: PathBuf = pattern
             .components()
             .take_while(|it| !glob::is_pattern(Path::new(it)))
@@ -135,24 +135,24 @@ fn failed(path: &Path, error: &io::Error) -> CliError {
     CliError::new(Kind::Io, format!("{}: {}", path.display(), reason(error)))
 }
 
-/// What the system says, without its number.
+/// Returns the system's message without its number.
 pub(super) fn reason(error: &io::Error) -> String {
     let text = error.to_string();
     let cut = text.split(" (os error").next().unwrap_or_default();
-    let mut letters = cut.chars();
-    letters
+    let mut characters = cut.chars();
+    characters
         .next()
-        .map(|first| first.to_lowercase().chain(letters).collect())
+        .map(|first| first.to_lowercase().chain(characters).collect())
         .unwrap_or_default()
 }
 
-/// The manifests below `folder`, sorted. Hidden folders and links to folders are left alone.
-fn manifests(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
-    let mut waiting = vec![folder.to_owned()];
+/// Returns the manifests below a directory, sorted. Hidden directories and links to directories are skipped.
+fn manifests(directory: &Path) -> Result<Vec<PathBuf>, CliError> {
+    let mut waiting = vec![directory.to_owned()];
     let mut found = Vec::new();
-    while let Some(folder) = waiting.pop() {
-        for entry in fs::read_dir(&folder).map_err(|error| failed(&folder, &error))? {
-            let entry = entry.map_err(|error| failed(&folder, &error))?;
+    while let Some(directory) = waiting.pop() {
+        for entry in fs::read_dir(&directory).map_err(|error| failed(&directory, &error))? {
+            let entry = entry.map_err(|error| failed(&directory, &error))?;
             let kind = entry.file_type().map_err(|error| failed(&entry.path(), &error))?;
             let path = entry.path();
             if kind.is_dir() {

@@ -1,39 +1,39 @@
-//! Ctrl-C: takes a stage, and on a signal removes what is not committed before the process ends.
+//! Signal handling: removes uncommitted files before the process ends.
 
 use std::ops::Deref;
 use std::sync::Arc;
 
-use super::stage::Stage;
+use super::transaction::Transaction;
 
-/// A stage that cleans up after itself when the user gives up. A commit that is under way is finished first.
-pub(super) fn guarded_stage() -> Guarded {
-    let stage = Arc::new(Stage::default());
+/// Returns a transaction that is rolled back on a signal. A commit in progress is finished first.
+pub(super) fn guarded_transaction() -> Guarded {
+    let transaction = Arc::new(Transaction::default());
     #[cfg(unix)]
-    watch(Arc::clone(&stage));
-    Guarded(stage)
+    watch(Arc::clone(&transaction));
+    Guarded(transaction)
 }
 
-/// A stage that is shared with whoever waits for signals, and cleans up when its owner is done.
-pub(super) struct Guarded(Arc<Stage>);
+/// A transaction shared with the signal thread; rolled back on drop.
+pub(super) struct Guarded(Arc<Transaction>);
 
 impl Deref for Guarded {
-    type Target = Stage;
+    type Target = Transaction;
 
-    fn deref(&self) -> &Stage {
+    fn deref(&self) -> &Transaction {
         &self.0
     }
 }
 
 impl Drop for Guarded {
     fn drop(&mut self) {
-        self.0.abandon();
+        self.0.roll_back();
     }
 }
 
-/// Signals are taken by a thread that waits for them, so no handler runs in the middle of anything. Threads that are started
-/// later inherit the mask; no processes are.
+/// Receives signals in a dedicated thread, so no handler interrupts other code. Threads that start later
+/// inherit the mask.
 #[cfg(unix)]
-fn watch(stage: Arc<Stage>) {
+fn watch(transaction: Arc<Transaction>) {
     use nix::sys::signal::{SigSet, Signal};
     let mut signals = SigSet::empty();
     for signal in [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP] {
@@ -44,7 +44,7 @@ fn watch(stage: Arc<Stage>) {
     }
     std::thread::spawn(move || {
         if let Ok(signal) = signals.wait() {
-            stage.abandon();
+            transaction.roll_back();
             std::process::exit(128 + signal as i32);
         }
     });

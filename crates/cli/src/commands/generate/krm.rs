@@ -1,5 +1,5 @@
-//! As a KRM function: takes a `ResourceList` on standard input, gives it back with its items treated and results added.
-//! The list keeps its bytes as any other input does; orchestrators compare, and comments are the user's.
+//! KRM function: processes the items of a `ResourceList` on standard input and adds results. Other bytes of
+//! the list are kept, because orchestrators compare them.
 
 mod config;
 mod results;
@@ -9,32 +9,32 @@ use mainstay_yaml::{Budget, Document, parse_spanned};
 
 use super::args::{Args, ReportFormat};
 use super::inputs::{Input, Source};
+use super::json_report;
 use super::output::Plan;
-use super::printed;
-use super::report;
+use super::parallel;
+use super::process::{Payload, Processed, with_excerpts};
 use super::summary::Summary;
-use super::treat::{Payload, Treated, told_all};
-use super::work;
+use super::text_report;
 use crate::commands;
 use crate::error::{CliError, Kind};
 use results::{Item, KrmResult};
 
-/// What goes back to the orchestrator.
-pub(super) struct Answer {
+/// Response to the orchestrator.
+pub(super) struct Response {
     text: Vec<u8>,
     end: Result<(), CliError>,
 }
 
-impl Answer {
-    /// Prints the list, whatever the end: the orchestrator reads it before it looks at the exit code.
+impl Response {
+    /// Prints the list even on failure: the orchestrator reads it before the exit code.
     pub(super) fn deliver(self) -> Result<(), CliError> {
         commands::print(&self.text)?;
         self.end
     }
 }
 
-/// The answer, if the only input is a `ResourceList` and its place is the pipe.
-pub(super) fn answer(inputs: &[Input], args: &Args, options: &Options) -> Option<Answer> {
+/// Returns the response if the only input is a `ResourceList` that is written to standard output.
+pub(super) fn respond(inputs: &[Input], args: &Args, options: &Options) -> Option<Response> {
     let piped = args.output.as_deref().is_none_or(|path| path == "-") && !args.diff;
     let [
         Input {
@@ -52,10 +52,10 @@ pub(super) fn answer(inputs: &[Input], args: &Args, options: &Options) -> Option
         items: &items,
         args,
     };
-    Some(function.answer(inputs, options))
+    Some(function.respond(inputs, options))
 }
 
-/// The document, if `text` is one `ResourceList` and nothing else.
+/// Parses `text` if it is a single `ResourceList`.
 fn resource_list(text: &[u8]) -> Option<Document<'_>> {
     if !holds(text, b"ResourceList") {
         return None;
@@ -69,12 +69,12 @@ fn resource_list(text: &[u8]) -> Option<Document<'_>> {
     ours.then_some(document)
 }
 
-/// Whether `text` holds `word` anywhere.
+/// Reports whether `text` contains `word`.
 pub(super) fn holds(text: &[u8], word: &[u8]) -> bool {
     memchr::memmem::find(text, word).is_some()
 }
 
-/// One call of the function.
+/// A call of the function.
 struct Function<'a> {
     text: &'a [u8],
     items: &'a [Item],
@@ -82,70 +82,66 @@ struct Function<'a> {
 }
 
 impl Function<'_> {
-    fn answer(&self, inputs: &[Input], options: &Options) -> Answer {
-        match self.treated(inputs, options) {
+    fn respond(&self, inputs: &[Input], options: &Options) -> Response {
+        match self.process(inputs, options) {
             Ok((outcome, options, keep_going)) => self.concluded(outcome, &options, keep_going),
-            Err(message) => Answer {
+            Err(message) => Response {
                 text: results::insert(self.text, &[KrmResult::failure(message.clone())]),
                 end: Err(CliError::new(Kind::Inject, message)),
             },
         }
     }
 
-    fn treated(&self, inputs: &[Input], options: &Options) -> Result<(Outcome<'_>, Options, bool), String> {
+    fn process(&self, inputs: &[Input], options: &Options) -> Result<(Outcome<'_>, Options, bool), String> {
         let (mut options, keep_going) = config::configured(self.text, options, self.args.keep_going)?;
-        options.coordinator_namespace = work::coordinator_namespace(inputs, &options);
+        options.coordinator_namespace = parallel::coordinator_namespace(inputs, &options);
         let outcome = run(self.text, &options).map_err(|error| error.to_string())?;
         Ok((outcome, options, keep_going))
     }
 
-    fn concluded(&self, outcome: Outcome<'_>, options: &Options, keep_going: bool) -> Answer {
-        let (changed, given_up) = (outcome.changed(), outcome.failed() && !keep_going);
+    fn concluded(&self, outcome: Outcome<'_>, options: &Options, keep_going: bool) -> Response {
+        let (changed, failed) = (outcome.changed(), outcome.failed() && !keep_going);
         let check = self.args.check;
         let reports = outcome.reports.iter();
         let results: Vec<_> = reports
-            .flat_map(|report| results::of(report, self.items, check))
+            .flat_map(|report| results::for_report(report, self.items, check))
             .collect();
-        let kept = if check || given_up {
-            self.text
-        } else {
-            &outcome.text
-        };
+        let kept = if check || failed { self.text } else { &outcome.text };
         let text = results::insert(kept, &results);
-        let summary = self.tell(outcome, options);
-        let end = if given_up {
-            let message = format!("{}; the items stay as they are", super::untreated(&summary));
+        let summary = self.report(outcome, options);
+        let end = if failed {
+            let message = format!("{}; items are unchanged", super::describe_failures(&summary));
             Err(CliError::new(Kind::Inject, message))
         } else if check && changed {
             Err(CliError::new(Kind::WouldChange, ""))
         } else {
             Ok(())
         };
-        Answer { text, end }
+        Response { text, end }
     }
 
-    /// The report beside the results; standard output is taken.
-    fn tell(&self, outcome: Outcome<'_>, options: &Options) -> Summary {
-        let treated = [Treated {
+    /// Prints the report to standard error.
+    fn report(&self, outcome: Outcome<'_>, options: &Options) -> Summary {
+        let processed = [Processed {
             name: "-".to_owned(),
             changed: outcome.changed(),
-            objects: told_all(outcome.reports, self.text),
+            objects: with_excerpts(outcome.reports, self.text),
             error: None,
             unwritable: false,
             payload: Payload::None,
         }];
-        let summary = Summary::of(&treated);
+        let summary = Summary::new(&processed);
         match self.args.report {
-            ReportFormat::Text => printed::print(&treated, &summary, self.args.quiet),
-            // Nobody left to tell is no reason not to answer.
-            ReportFormat::Json => drop(report::print(&treated, &summary, options, &Plan::Stdout)),
+            ReportFormat::Text => text_report::print(&processed, &summary, self.args.quiet),
+            // A closed stderr does not prevent the response.
+            ReportFormat::Json => drop(json_report::print(&processed, &summary, options, &Plan::Stdout)),
         }
         summary
     }
 }
 
-/// What an action is called in a result, where it is worth one.
-fn spoken(action: Action, check: bool) -> Option<&'static str> {
+/// Returns the message of an action that has a result.
+fn action_message(action: Action, check: bool) -> Option<&'static str> {
     match action {
         Action::Injected => Some(if check { "would be injected" } else { "injected" }),
         Action::Removed => Some(if check { "would be removed" } else { "removed" }),

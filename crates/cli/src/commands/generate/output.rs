@@ -1,4 +1,4 @@
-//! Where results go: takes `--output`, `--check` and `--diff`, gives a target per input, and delivers.
+//! Destinations of results, from `--output`, `--check` and `--diff`.
 
 use std::collections::HashMap;
 use std::io::{self, Read, Seek, Write};
@@ -6,45 +6,45 @@ use std::path::{Path, PathBuf};
 
 use super::args::Args;
 use super::inputs::{Input, Source};
-use super::stage::Stage;
-use super::treat::{Payload, Treated};
+use super::process::{Payload, Processed};
+use super::transaction::Transaction;
 use crate::error::{CliError, Kind};
 
-/// What happens to results.
+/// Destination of all results.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Plan {
-    /// Back to where they came from.
+    /// Replace the inputs.
     InPlace,
-    /// All of them to standard output.
+    /// Write to standard output.
     Stdout,
-    /// All of them into one file.
+    /// Write into one file.
     File(PathBuf),
-    /// Each into its place in a folder.
-    Folder(PathBuf),
-    /// Looked at, not written.
+    /// Mirror the inputs into a directory.
+    Directory(PathBuf),
+    /// Check only.
     Check,
-    /// Shown as a diff, not written.
+    /// Print a diff only.
     Diff,
 }
 
-/// What happens to one result.
+/// Destination of one result.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Target {
-    /// It replaces this file, if it is another text.
+    /// Replace this file if the text changed.
     Replace(PathBuf),
-    /// It is written to this file.
+    /// Write this file.
     Write(PathBuf),
-    /// It becomes part of one stream.
+    /// Append to the output stream.
     Stream,
-    /// Its difference becomes part of one stream.
+    /// Append the diff to the output stream.
     Diff,
-    /// Nothing.
+    /// Discard.
     Nowhere,
 }
 
 impl Plan {
-    /// What the flags ask for.
-    pub(super) fn of(args: &Args, inputs: &[Input]) -> Result<Self, CliError> {
+    /// Returns the plan of the flags.
+    pub(super) fn from_args(args: &Args, inputs: &[Input]) -> Result<Self, CliError> {
         if args.diff {
             return Ok(Self::Diff);
         }
@@ -54,40 +54,42 @@ impl Plan {
         match &args.output {
             None => Ok(Self::InPlace),
             Some(path) if path == Path::new("-") => Ok(Self::Stdout),
-            Some(path) if is_folder(path) => mirrored(path, inputs),
+            Some(path) if is_directory(path) => mirrored(path, inputs),
             Some(path) => Ok(Self::File(path.clone())),
         }
     }
 
-    /// Where the result of `input` goes.
+    /// Returns the destination of an input's result.
     pub(super) fn target(&self, input: &Input) -> Target {
         match (self, &input.source) {
             (Self::Check, _) => Target::Nowhere,
             (Self::Diff, _) => Target::Diff,
             (Self::InPlace, Source::File { real, .. }) => Target::Replace(real.clone()),
-            (Self::Folder(folder), Source::File { mirrored, .. }) => Target::Write(folder.join(mirrored)),
+            (Self::Directory(directory), Source::File { mirrored, .. }) => {
+                Target::Write(directory.join(mirrored))
+            }
             _ => Target::Stream,
         }
     }
 
-    /// Whether files are written.
+    /// Reports whether files are written.
     pub(super) fn writes(&self) -> bool {
         !matches!(self, Self::Check | Self::Diff | Self::Stdout)
     }
 
-    /// Whether standard output carries manifests or a diff.
-    pub(super) fn uses_stdout(&self, all: &[Treated]) -> bool {
+    /// Reports whether standard output carries manifests or a diff.
+    pub(super) fn uses_stdout(&self, all: &[Processed]) -> bool {
         match self {
             Self::Stdout | Self::Diff => true,
             Self::InPlace => all
                 .iter()
-                .any(|treated| !matches!(treated.payload, Payload::None)),
-            Self::File(_) | Self::Folder(_) | Self::Check => false,
+                .any(|processed| !matches!(processed.payload, Payload::None)),
+            Self::File(_) | Self::Directory(_) | Self::Check => false,
         }
     }
 
-    /// Writes everything that is to be written.
-    pub(super) fn deliver(&self, all: &mut [Treated], stage: &Stage) -> Result<(), CliError> {
+    /// Writes all results.
+    pub(super) fn deliver(&self, all: &mut [Processed], transaction: &Transaction) -> Result<(), CliError> {
         if let Self::File(path) = self {
             let named = |error: io::Error| {
                 CliError::new(
@@ -95,11 +97,11 @@ impl Plan {
                     format!("{}: {}", path.display(), super::inputs::reason(&error)),
                 )
             };
-            let mut pending = stage.create(path).map_err(named)?;
+            let mut pending = transaction.create(path).map_err(named)?;
             join(all, &mut pending).map_err(named)?;
             pending.keep();
         }
-        stage
+        transaction
             .commit()
             .map_err(|error| CliError::new(Kind::Io, error.to_string()))?;
         if matches!(self, Self::Diff) {
@@ -114,49 +116,49 @@ impl Plan {
     }
 }
 
-/// A slash at the end says so, and so does a folder that is there.
-fn is_folder(path: &Path) -> bool {
+/// Reports whether a path is a directory or has a trailing slash.
+fn is_directory(path: &Path) -> bool {
     path.is_dir() || path.as_os_str().as_encoded_bytes().ends_with(b"/")
 }
 
-/// Every input must have a place of its own.
-fn mirrored(folder: &Path, inputs: &[Input]) -> Result<Plan, CliError> {
+/// Checks that every input has a distinct destination.
+fn mirrored(directory: &Path, inputs: &[Input]) -> Result<Plan, CliError> {
     let mut taken: HashMap<&Path, &str> = HashMap::new();
     for input in inputs {
         let Source::File { mirrored, .. } = &input.source else {
             let message = format!(
-                "--output {}: standard input has no name to write to",
-                folder.display()
+                "--output {}: standard input has no file name",
+                directory.display()
             );
-            return Err(CliError::new(Kind::Usage, message).hint("give a file, or - for standard output"));
+            return Err(CliError::new(Kind::Usage, message).hint("use a file, or - for standard output"));
         };
         if let Some(other) = taken.insert(mirrored, &input.name) {
             let message = format!(
                 "{other} and {} would both be written to {}",
                 input.name,
-                folder.join(mirrored).display()
+                directory.join(mirrored).display()
             );
-            return Err(CliError::new(Kind::Usage, message).hint("give the folder that holds both"));
+            return Err(CliError::new(Kind::Usage, message).hint("pass the directory that contains both"));
         }
     }
-    Ok(Plan::Folder(folder.to_owned()))
+    Ok(Plan::Directory(directory.to_owned()))
 }
 
-fn concatenate(all: &mut [Treated]) -> io::Result<()> {
+fn concatenate(all: &mut [Processed]) -> io::Result<()> {
     let mut out = io::stdout().lock();
-    for treated in all {
-        if let Payload::Text(text) = &treated.payload {
+    for processed in all {
+        if let Payload::Text(text) = &processed.payload {
             out.write_all(text)?;
         }
     }
     out.flush()
 }
 
-/// One stream of several: documents of different inputs are kept apart, a single input keeps its bytes.
-fn join(all: &mut [Treated], out: &mut dyn Write) -> io::Result<()> {
+/// Joins texts into one stream with document separators; a single text is unchanged.
+fn join(all: &mut [Processed], out: &mut dyn Write) -> io::Result<()> {
     let mut last = None;
-    for treated in all {
-        match &mut treated.payload {
+    for processed in all {
+        match &mut processed.payload {
             Payload::None => {}
             Payload::Text(text) => write_one(&mut text.as_slice(), &mut last, out)?,
             Payload::Spool(spool) => {
@@ -168,9 +170,9 @@ fn join(all: &mut [Treated], out: &mut dyn Write) -> io::Result<()> {
     Ok(())
 }
 
-const MARK: &[u8] = b"\xEF\xBB\xBF";
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 
-/// `last` is the last byte that was written, if any.
+/// Writes one text; `last` is the last byte that was written.
 fn write_one(text: &mut dyn Read, last: &mut Option<u8>, out: &mut dyn Write) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     let mut first = true;
@@ -181,7 +183,7 @@ fn write_one(text: &mut dyn Read, last: &mut Option<u8>, out: &mut dyn Write) ->
             return Ok(());
         };
         if first && last.is_some() {
-            part = part.strip_prefix(MARK).unwrap_or(part);
+            part = part.strip_prefix(BYTE_ORDER_MARK).unwrap_or(part);
             out.write_all(separator(*last, part))?;
         }
         first = false;
@@ -190,7 +192,7 @@ fn write_one(text: &mut dyn Read, last: &mut Option<u8>, out: &mut dyn Write) ->
     }
 }
 
-/// What must stand between two texts for their documents to stay apart.
+/// Returns the separator between two texts.
 fn separator(last: Option<u8>, next: &[u8]) -> &'static [u8] {
     let marked = next.starts_with(b"---");
     match (last == Some(b'\n'), marked) {
@@ -206,7 +208,7 @@ mod tests {
     use super::*;
 
     fn check(texts: &[&str], expected: &str) {
-        let treated = |text: &&str| Treated {
+        let processed = |text: &&str| Processed {
             name: String::new(),
             changed: false,
             objects: Vec::new(),
@@ -214,14 +216,14 @@ mod tests {
             unwritable: false,
             payload: Payload::Text(text.as_bytes().to_vec()),
         };
-        let mut all: Vec<_> = texts.iter().map(treated).collect();
+        let mut all: Vec<_> = texts.iter().map(processed).collect();
         let mut out = Vec::new();
         join(&mut all, &mut out).unwrap();
         assert_eq!(String::from_utf8(out).unwrap(), expected);
     }
 
     #[test]
-    fn documents_of_several_inputs_stay_apart() {
+    fn documents_of_several_inputs_are_separated() {
         check(&["a: b"], "a: b");
         check(&["\u{feff}a: b\n"], "\u{feff}a: b\n");
         check(&["a: b\n", "c: d\n"], "a: b\n---\nc: d\n");

@@ -1,11 +1,11 @@
-//! Counts over a whole run: takes what became of each input, gives the numbers that reports and exit code are made from.
+//! Totals of a run, used by reports and the exit code.
 
 use mainstay_inject::{Action, Severity};
 use serde::Serialize;
 
-use super::treat::Treated;
+use super::process::Processed;
 
-/// The numbers.
+/// Totals of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub(super) struct Summary {
     pub(super) files: usize,
@@ -25,26 +25,26 @@ pub(super) struct Summary {
 }
 
 impl Summary {
-    /// Counts.
-    pub(super) fn of(all: &[Treated]) -> Self {
+    /// Counts results.
+    pub(super) fn new(all: &[Processed]) -> Self {
         let mut summary = Self {
             files: all.len(),
             ..Self::default()
         };
-        for treated in all {
-            summary.changed += usize::from(treated.changed);
-            summary.unreadable += usize::from(treated.error.is_some());
-            summary.unwritable += usize::from(treated.unwritable);
-            for told in &treated.objects {
-                summary.count(told.report.action);
-                let severities = told.report.findings.iter().map(|finding| finding.severity);
-                severities.for_each(|severity| summary.weigh(severity));
+        for processed in all {
+            summary.changed += usize::from(processed.changed);
+            summary.unreadable += usize::from(processed.error.is_some());
+            summary.unwritable += usize::from(processed.unwritable);
+            for object in &processed.objects {
+                summary.count(object.report.action);
+                let severities = object.report.findings.iter().map(|finding| finding.severity);
+                severities.for_each(|severity| summary.count_severity(severity));
             }
         }
         summary
     }
 
-    /// Whether something that should have been treated was not.
+    /// Reports whether an input or object failed.
     pub(super) fn failed(&self) -> bool {
         self.unreadable + self.objects_failed > 0
     }
@@ -60,7 +60,7 @@ impl Summary {
         } += 1;
     }
 
-    fn weigh(&mut self, severity: Severity) {
+    fn count_severity(&mut self, severity: Severity) {
         match severity {
             Severity::Error => self.errors += 1,
             Severity::Warning => self.warnings += 1,

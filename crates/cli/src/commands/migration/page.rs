@@ -1,4 +1,4 @@
-//! Pages about a migration: takes a preview or a status, gives text for people or data for programs.
+//! Text and JSON output of `mainstay migration plan` and `status`.
 
 use std::fmt::Write as _;
 
@@ -11,21 +11,21 @@ use serde_json::{Value, json};
 use crate::style::{ERROR, FRAME, GOOD, WARNING};
 use crate::table;
 
-/// How long it takes if every workload is ready after `each`: batches wait for their slowest, and for each other.
+/// Estimates the duration if every workload is ready after `each`; batches run one after the other.
 fn estimate(preview: &Preview, each: SignedDuration) -> SignedDuration {
     let batches = i32::try_from(preview.batches.len()).unwrap_or(i32::MAX);
     let running = each.saturating_mul(batches);
     running.saturating_add(preview.delay.saturating_mul((batches - 1).max(0)))
 }
 
-/// A plan for people.
+/// Formats a plan as text.
 pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) -> String {
     let mut out = String::new();
     for note in notes {
         let _ = writeln!(out, "{WARNING}{note}{WARNING:#}");
     }
     if let Some((reason, message)) = &preview.held {
-        let _ = writeln!(out, "{WARNING}held back{WARNING:#} ({reason}): {message}");
+        let _ = writeln!(out, "{WARNING}on hold{WARNING:#} ({reason}): {message}");
     }
     let total: usize = preview.batches.iter().map(Vec::len).sum();
     let many = |count: usize, word: &str| format!("{count} {word}{}", if count == 1 { "" } else { "s" });
@@ -43,7 +43,11 @@ pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
         preview.failed.len()
     );
     if !preview.namespaces.is_empty() {
-        let _ = write!(out, "\nRelabelled first: {}\n", preview.namespaces.join(", "));
+        let _ = write!(
+            out,
+            "\nNamespaces relabelled first: {}\n",
+            preview.namespaces.join(", ")
+        );
     }
     if !preview.batches.is_empty() {
         let mut rows = vec![vec!["BATCH".to_owned(), "WORKLOADS".to_owned()]];
@@ -53,7 +57,7 @@ pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
         }
         let _ = write!(out, "\n{}", table::lines("", &rows));
     }
-    out.push_str(&left_alone(preview));
+    out.push_str(&not_migrated(preview));
     if total > 0 {
         let span = GoDuration::from(estimate(preview, each));
         let (each, delay) = (GoDuration::from(each), GoDuration::from(preview.delay));
@@ -65,7 +69,7 @@ pub(crate) fn plan(preview: &Preview, notes: &[String], each: SignedDuration) ->
     out
 }
 
-fn left_alone(preview: &Preview) -> String {
+fn not_migrated(preview: &Preview) -> String {
     let mut rows = Vec::new();
     for (key, reason) in &preview.skipped {
         rows.push(vec![key.to_string(), reason.to_string()]);
@@ -73,22 +77,22 @@ fn left_alone(preview: &Preview) -> String {
     for key in &preview.failed {
         rows.push(vec![
             key.to_string(),
-            "failed; `mainstay migration retry` tries again".to_owned(),
+            "failed; run `mainstay migration retry`".to_owned(),
         ]);
     }
     for (namespace, pod) in &preview.standalone {
         rows.push(vec![
             format!("Pod/{namespace}/{pod}"),
-            "made by no workload: restart it yourself".to_owned(),
+            "not managed by a workload; restart it manually".to_owned(),
         ]);
     }
     if rows.is_empty() {
         return String::new();
     }
-    format!("\nLeft alone\n{}", table::lines("  ", &rows))
+    format!("\nNot migrated\n{}", table::lines("  ", &rows))
 }
 
-/// A plan for programs.
+/// Returns a plan as JSON.
 pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
     let name = |key: &WorkloadKey| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name()});
     let with_reason = |(key, reason): &(WorkloadKey, mainstay_api::Reason)| json!({"kind": key.kind().name(), "namespace": key.namespace(), "name": key.name(), "reason": reason});
@@ -106,10 +110,10 @@ pub(crate) fn plan_data(preview: &Preview, each: SignedDuration) -> Value {
     })
 }
 
-/// How far it is, for people.
+/// Formats the progress as text.
 pub(crate) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
     let Some(status) = &istio.status.workload_migration else {
-        return format!("Istio {} moves no workloads\n", istio.name());
+        return format!("Workload migration is not enabled for Istio {}\n", istio.name());
     };
     let style = match status.state {
         MigrationState::Completed => GOOD,
@@ -128,9 +132,11 @@ pub(crate) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
         }
     );
     let rows = vec![
-        ["MOVED", "FAILED", "SKIPPED", "OF", "BATCH", "STARTED", "ENDED"]
-            .map(str::to_owned)
-            .to_vec(),
+        [
+            "MIGRATED", "FAILED", "SKIPPED", "TOTAL", "BATCH", "STARTED", "ENDED",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
         vec![
             status.migrated_workloads.to_string(),
             status.failed_workloads.to_string(),
@@ -151,11 +157,11 @@ pub(crate) fn status(istio: &Istio, preview: Option<&Preview>) -> String {
         let _ = writeln!(out, "  {}: {}", condition.reason, condition.message);
     }
     if let Some(next) = batched.next_batch_time {
-        let _ = writeln!(out, "  the next batch begins at {next}");
+        let _ = writeln!(out, "  next batch at {next}");
     }
     if let Some(preview) = preview.filter(|preview| !preview.moving.is_empty()) {
         let names: Vec<String> = preview.moving.iter().map(WorkloadKey::to_string).collect();
-        let _ = writeln!(out, "  being moved: {}", names.join(" "));
+        let _ = writeln!(out, "  in progress: {}", names.join(" "));
     }
     if !status.failures.is_empty() {
         let rows: Vec<Vec<String>> = status

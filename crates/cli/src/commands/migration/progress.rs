@@ -1,5 +1,5 @@
-//! A migration as it goes: takes one look at it after the other, gives what to print next: bars that are redrawn on a terminal, a line per
-//! change otherwise, a JSON line for programs.
+//! A migration as it goes: takes one look at it after the other, gives what to print next: bars that are
+//! redrawn on a terminal, a line per change otherwise, a JSON line for programs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

@@ -1,4 +1,4 @@
-//! The flags of `operator run`: those of the Sail Operator by the same names, and a few of our own.
+//! Flags of `operator run`: those of the Sail Operator, and a few more.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -14,24 +14,25 @@ use mainstay_operator::server::Bind;
 #[command(
     after_help = "Flags are those of the Sail Operator, in all spellings of Go (-flag, --flag, --flag=value).
 Environment: POD_NAMESPACE (else the service account's), KUBECONFIG (else the service account, else ~/.kube/config).
-Ends with 0 after SIGTERM or SIGINT (a second one ends it at once), and with 1 when the lease is lost.
+Exits with 0 after SIGTERM or SIGINT (a second signal exits immediately), and with 1 when the lease is lost.
 
 Examples:
   mainstay operator run                                       # in a pod
-  POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false   # on a desk, against the current kubeconfig
+  POD_NAMESPACE=sail-operator mainstay operator run --leader-elect=false   # locally, with the current kubeconfig
   mainstay operator run -zap-encoder=json -zap-log-level=debug
   mainstay operator run --metrics-bind-address 0 --health-probe-bind-address 127.0.0.1:8081"
 )]
 pub(super) struct Args {
-    /// Where to serve /metrics over HTTPS; 0 turns it off
+    /// Address of /metrics over HTTPS; 0 disables it
     #[arg(long, default_value = ":8443", value_name = "ADDRESS")]
     pub(super) metrics_bind_address: Bind,
 
-    /// Where to serve /healthz and /readyz; 0 turns it off
+    /// Address of /healthz and /readyz; 0 disables it
     #[arg(long, default_value = ":8081", value_name = "ADDRESS")]
     pub(super) health_probe_bind_address: Bind,
 
-    /// Folder with tls.crt and tls.key for /metrics, read again when they change; without it the certificate is self-signed
+    /// Directory with tls.crt and tls.key for /metrics, reloaded on change [default: a self-signed
+    /// certificate]
     #[arg(long, value_name = "DIR")]
     pub(super) metrics_cert_dir: Option<PathBuf>,
 
@@ -39,23 +40,23 @@ pub(super) struct Args {
     #[arg(long, value_name = "FILE", help = format!("Images by version (images.v1_29_1.istiod=…), as a pod's annotations dumped into a file [default: {DEFAULT_FILE}, if there is one]"))]
     pub(super) config_file: Option<PathBuf>,
 
-    /// Take charts from this folder (DIR/VERSION/charts/CHART); it wins over what is built in
+    /// Directory with charts (DIR/VERSION/charts/CHART); takes precedence over embedded charts
     #[arg(long, value_name = "DIR", default_value = "", hide_default_value = true)]
     pub(super) resource_directory: OsString,
 
-    /// Values a distributor puts under the user's, by version and kind
+    /// Default values of a distributor by version and kind
     #[arg(long, value_name = "FILE")]
     pub(super) vendor_defaults: Option<PathBuf>,
 
-    /// What kind of cluster it is; found out at each start unless told
+    /// Platform of the cluster [default: detected at startup]
     #[arg(long, value_name = "PLATFORM", value_parser = platform)]
     pub(super) platform: Option<Platform>,
 
-    /// How many objects are worked on at once
+    /// Maximum number of concurrent reconciliations
     #[arg(long, default_value_t = 1, value_name = "N")]
     pub(super) max_concurrent_reconciles: i64,
 
-    /// Wait until nobody else leads; --leader-elect=false for exactly one process
+    /// Use leader election; disable it only for a single process
     #[arg(long, action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_value = "true", default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
     pub(super) leader_elect: bool,
 
@@ -63,15 +64,15 @@ pub(super) struct Args {
     #[arg(long)]
     pub(super) log_api_requests: bool,
 
-    /// Log what wakes each object
+    /// Log the cause of each enqueued object
     #[arg(long)]
     pub(super) log_enqueue_events: bool,
 
-    /// The kubeconfig to use
+    /// Kubeconfig to use
     #[arg(long, value_name = "FILE", default_value = "", hide_default_value = true)]
     pub(super) kubeconfig: OsString,
 
-    /// Print the version and end
+    /// Print the version and exit
     #[arg(long)]
     pub(super) version: bool,
 
@@ -87,10 +88,10 @@ fn platform(text: &str) -> Result<Platform, String> {
     }
 }
 
-/// The flags of zap, which logs elsewhere.
+/// Flags of zap, the logger of the Sail Operator.
 #[derive(clap::Args)]
 pub(super) struct Zap {
-    /// For developers: console and debug; =false: JSON and info [default: console and info]
+    /// Development mode (console, debug); false: JSON, info [default: console, info]
     #[arg(long = "zap-devel", action = clap::ArgAction::Set, num_args = 0..=1, require_equals = true, default_missing_value = "true", value_parser = crate::cli::go_bool, value_name = "BOOL")]
     devel: Option<bool>,
 
@@ -98,11 +99,11 @@ pub(super) struct Zap {
     #[arg(long = "zap-encoder", value_name = "ENCODER")]
     encoder: Option<Encoder>,
 
-    /// debug, info, error, panic, or a number greater than 0 for ever more
+    /// debug, info, error, panic, or a number greater than 0 for more verbosity
     #[arg(long = "zap-log-level", value_name = "LEVEL")]
     log_level: Option<Level>,
 
-    /// Accepted (info, error, panic) and without effect: errors name their causes instead
+    /// Accepted for compatibility (info, error, panic), without effect
     #[arg(long = "zap-stacktrace-level", value_name = "LEVEL", value_parser = ["info", "error", "panic"], ignore_case = true)]
     stacktrace_level: Option<String>,
 
@@ -116,7 +117,7 @@ pub(super) struct Zap {
 }
 
 impl Zap {
-    /// What they mean together.
+    /// Returns the log options.
     pub(super) fn options(&self) -> LogOptions {
         let default = LogOptions::default();
         let (encoder, level) = match self.devel {

@@ -1,4 +1,4 @@
-//! `mainstay operator run`: takes flags, puts the operator together, lets it run until it is told to stop.
+//! `mainstay operator run`: assembles the operator from flags and runs it until it is stopped.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -22,12 +22,12 @@ use crate::commands::print;
 use crate::error::{CliError, Kind, chain};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-/// Whoever has listed nothing after so long waits for something.
-const PATIENCE: Duration = Duration::from_secs(10);
-/// Who is served under this name in the cluster.
+/// Time after which a missing initial list is diagnosed.
+const STARTUP_CHECK_DELAY: Duration = Duration::from_secs(10);
+/// Name of the metrics Service.
 const METRICS_SERVICE: &str = "sail-operator-metrics-service";
 
-/// Runs it.
+/// Runs the command.
 pub(super) fn run(args: &Args) -> Result<(), CliError> {
     if args.version {
         return print(format!("mainstay {VERSION}\n").as_bytes());
@@ -56,7 +56,7 @@ pub(super) fn run(args: &Args) -> Result<(), CliError> {
         };
         operate(args, client, catalog, found, &stop).await
     });
-    // What renders at this moment is of no use to anybody.
+    // Renders in progress are no longer needed.
     runtime.shutdown_background();
     done
 }
@@ -73,7 +73,10 @@ async fn operate(
         metrics: Arc::new(Metrics::new(VERSION)),
     };
     let servers = parts.serve(args, &client, &found, &stop.receiver).await?;
-    tokio::spawn(tell_if_definitions_miss(client.clone(), parts.health.clone()));
+    tokio::spawn(warn_if_definitions_are_missing(
+        client.clone(),
+        parts.health.clone(),
+    ));
     if let Some(start) = found.tls {
         let (client, sender) = (client.clone(), stop.sender.clone());
         tokio::spawn(async move {
@@ -108,18 +111,18 @@ async fn operate(
         server.ended().await;
     }
     match &ended {
-        Ok(()) => tracing::info!("ended as asked"),
+        Ok(()) => tracing::info!("stopped"),
         Err(error) => tracing::error!(error = error as &dyn std::error::Error, "ended"),
     }
     ended.map_err(|error| {
         CliError::new(Kind::Cluster, chain(&error))
-            .hint("another process leads; this one must be started anew")
+            .hint("restart this process: another process is the leader")
     })
 }
 
-/// The most common reason why nothing can be listed, said once.
-async fn tell_if_definitions_miss(client: Client, health: Arc<Health>) {
-    tokio::time::sleep(PATIENCE).await;
+/// Logs the most common cause of a missing initial list.
+async fn warn_if_definitions_are_missing(client: Client, health: Arc<Health>) {
+    tokio::time::sleep(STARTUP_CHECK_DELAY).await;
     if health.ready().is_ok() {
         return;
     }
@@ -128,14 +131,14 @@ async fn tell_if_definitions_miss(client: Client, health: Arc<Health>) {
         Err(kube::Error::Api(status)) if status.code == 404 => {
             tracing::warn!(
                 group,
-                "the cluster lacks our custom resource definitions: `mainstay crds install` brings them"
+                "custom resource definitions are missing; run `mainstay crds install`"
             );
         }
-        _ => tracing::warn!("not everything was listed yet; --zap-log-level=debug says what fails"),
+        _ => tracing::warn!("initial lists are not complete; use --zap-log-level=debug for details"),
     }
 }
 
-/// Whoever listens to the loop.
+/// Observers of the reconciler.
 struct Parts {
     health: Arc<Health>,
     metrics: Arc<Metrics>,
@@ -161,8 +164,9 @@ impl Parts {
         let bind = &args.health_probe_bind_address;
         if *bind != Bind::Off {
             let started = serve_health(bind, self.health.clone(), stop.clone()).await;
-            let server = started
-                .map_err(|error| unserved(&error).hint("--health-probe-bind-address names another"))?;
+            let server = started.map_err(|error| {
+                unserved(&error).hint("choose another address with --health-probe-bind-address")
+            })?;
             tracing::info!(address = %server.address, "serving /healthz and /readyz");
             servers.push(server);
         }
@@ -171,8 +175,10 @@ impl Parts {
             let certificates = certificates(args, found).map_err(|error| unserved(&error))?;
             let gate = Arc::new(ClusterGate::new(client.clone()));
             let started = serve_metrics(bind, certificates, gate, self.metrics.clone(), stop.clone()).await;
-            let server = started
-                .map_err(|error| unserved(&error).hint("--metrics-bind-address names another, 0 none"))?;
+            let server = started.map_err(|error| {
+                unserved(&error)
+                    .hint("choose another address with --metrics-bind-address, or 0 to disable metrics")
+            })?;
             tracing::info!(address = %server.address, "serving /metrics over HTTPS, without HTTP/2");
             servers.push(server);
         }
@@ -186,15 +192,15 @@ fn unserved(error: &dyn std::error::Error) -> CliError {
 
 fn certificates(args: &Args, found: &ClusterSettings) -> Result<Certificates, CertificateError> {
     let profile = found.settings.tls.as_ref();
-    if let Some(folder) = &args.metrics_cert_dir {
-        return Certificates::from_folder(folder, profile);
+    if let Some(directory) = &args.metrics_cert_dir {
+        return Certificates::from_folder(directory, profile);
     }
     let service = format!("{METRICS_SERVICE}.{}.svc", found.settings.operator_namespace);
     let names = vec!["localhost".into(), "127.0.0.1".into(), service];
     Certificates::self_signed(names, profile)
 }
 
-/// Who we are among several: the pod, and something that no earlier process in it had.
+/// Returns the leader election identity: the pod's name and a random suffix.
 fn identity() -> Result<String, CliError> {
     let set = |name| std::env::var(name).ok().filter(|value| !value.is_empty());
     let host = || {
@@ -207,27 +213,27 @@ fn identity() -> Result<String, CliError> {
         .or_else(host)
         .unwrap_or_else(|| "mainstay".into());
     let mut bytes = [0; 16];
-    getrandom::fill(&mut bytes).map_err(|_| CliError::new(Kind::Io, "the system gives no random bytes"))?;
+    getrandom::fill(&mut bytes).map_err(|_| CliError::new(Kind::Io, "cannot read random bytes"))?;
     Ok(format!("{name}_{:032x}", u128::from_be_bytes(bytes)))
 }
 
-/// Turns true when the process is to end.
+/// Becomes true when the process must stop.
 struct Stop {
     sender: watch::Sender<bool>,
     receiver: watch::Receiver<bool>,
 }
 
 impl Stop {
-    /// With SIGTERM or SIGINT; a second one ends the process at once.
+    /// Stops on SIGTERM or SIGINT; a second signal exits immediately.
     fn on_signals() -> Result<Self, CliError> {
         let (sender, receiver) = watch::channel(false);
         let (mut terminate, mut interrupt) =
             (signal(SignalKind::terminate())?, signal(SignalKind::interrupt())?);
-        let told = sender.clone();
+        let stop = sender.clone();
         tokio::spawn(async move {
             either(&mut terminate, &mut interrupt).await;
-            tracing::info!("told to stop: what runs is finished first");
-            let _ = told.send(true);
+            tracing::info!("received signal, finishing plans in progress");
+            let _ = stop.send(true);
             either(&mut terminate, &mut interrupt).await;
             std::process::exit(1);
         });

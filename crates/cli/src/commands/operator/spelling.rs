@@ -1,10 +1,10 @@
-//! Flags as Go's `flag` package spells them, since that is what Deployments hold: takes argv and the command tree, gives both changed.
+//! Flag spellings of Go's `flag` package, which existing Deployments use.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::ArgAction;
 
-/// Gives flags of one dash two, after `operator run`: Go makes no difference.
+/// Replaces one leading dash by two after `operator run`, because Go accepts both.
 pub(crate) fn with_two_dashes(argv: Vec<OsString>) -> Vec<OsString> {
     let after = argv
         .windows(2)
@@ -23,7 +23,7 @@ fn doubled(word: OsString) -> OsString {
     word
 }
 
-/// Booleans as Go reads them, and the last of two wins.
+/// Parses booleans like Go and lets the last of two flags win.
 pub(crate) fn as_go_flags(operator: clap::Command, as_go_flag: fn(clap::Arg) -> clap::Arg) -> clap::Command {
     operator.mut_subcommand("run", |run| {
         run.args_override_self(true)
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn one_dash_is_as_good_as_two() {
+    fn one_dash_equals_two() {
         check(
             "mainstay operator run -zap-log-level=5 --zap-devel -h",
             "mainstay operator run --zap-log-level=5 --zap-devel -h",

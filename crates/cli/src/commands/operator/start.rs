@@ -1,4 +1,4 @@
-//! What the operator needs before it can begin: takes flags and the environment, gives a client, a catalogue and settings.
+//! Startup of the operator: client, catalog and settings from flags and environment.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -16,12 +16,12 @@ use mainstay_operator::settings::{self, Inputs, NAMESPACE_FILE, SettingsError};
 use super::args::Args;
 use crate::error::{CliError, Kind, chain};
 
-/// Long enough for a cluster far away, short enough for a restart to be noticed.
-const CONNECT: Duration = Duration::from_secs(10);
-/// As servers see us in their logs.
+/// Connection timeout.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// `User-Agent` header of API requests.
 const USER_AGENT: &str = concat!("mainstay/", env!("CARGO_PKG_VERSION"));
 
-/// What flags, files and the environment say.
+/// Reads flags, files and environment.
 pub(super) fn inputs(args: &Args) -> Result<Inputs, CliError> {
     let namespace = std::env::var("POD_NAMESPACE").ok();
     let (path, named) = match &args.config_file {
@@ -44,16 +44,16 @@ pub(super) fn inputs(args: &Args) -> Result<Inputs, CliError> {
 fn misconfigured(error: &ConfigError) -> CliError {
     match error {
         ConfigError::Line { path, what, at } => {
-            let said = CliError::new(Kind::Config, what.as_str());
-            said.at(&path.display().to_string(), at.line, at.column, at.source.clone())
+            let error = CliError::new(Kind::Config, what.as_str());
+            error.at(&path.display().to_string(), at.line, at.column, at.source.clone())
         }
         ConfigError::Read { .. } => CliError::new(Kind::Config, chain(error)),
     }
 }
 
-/// Settings that could not be found.
+/// Returns the error for missing settings.
 pub(super) fn unsettled(error: &SettingsError) -> CliError {
-    let unreachable = "is the cluster there, and does the kubeconfig (or the service account) lead to it?";
+    let unreachable = "check that the cluster runs and that the kubeconfig or service account is valid";
     match error {
         SettingsError::Timeout | SettingsError::Platform(_) => {
             CliError::new(Kind::Cluster, chain(error)).hint(unreachable)
@@ -63,26 +63,27 @@ pub(super) fn unsettled(error: &SettingsError) -> CliError {
     }
 }
 
-/// The charts: those built in, and those of the folder.
+/// Returns the catalog of embedded charts and charts of the directory.
 pub(super) fn catalogue(args: &Args) -> Result<Arc<Catalog>, CliError> {
     let embedded = Catalog::embedded()?;
-    let folder = Path::new(&args.resource_directory);
-    if folder.as_os_str().is_empty() {
+    let directory = Path::new(&args.resource_directory);
+    if directory.as_os_str().is_empty() {
         tracing::info!("using embedded resources");
         return Ok(Arc::new(embedded));
     }
-    if !folder.is_dir() {
-        let message = format!("--resource-directory {}: no such folder", folder.display());
+    if !directory.is_dir() {
+        let message = format!("--resource-directory {}: no such directory", directory.display());
         return Err(CliError::new(Kind::Usage, message));
     }
-    tracing::info!(directory = %folder.display(), "using filesystem resources");
-    Ok(Arc::new(embedded.with_directory(Origin::Directory, folder)?))
+    tracing::info!(directory = %directory.display(), "using filesystem resources");
+    Ok(Arc::new(embedded.with_directory(Origin::Directory, directory)?))
 }
 
-/// A client, in controller-runtime's order: the flag, `KUBECONFIG`, the pod's account, `~/.kube/config`.
+/// Creates a client with controller-runtime's precedence: flag, `KUBECONFIG`, service account,
+/// `~/.kube/config`.
 pub(super) async fn client(args: &Args) -> Result<Client, CliError> {
     let mut config = cluster(Path::new(&args.kubeconfig)).await?;
-    config.connect_timeout = Some(CONNECT);
+    config.connect_timeout = Some(CONNECT_TIMEOUT);
     let agent = http::HeaderValue::from_static(USER_AGENT);
     config.headers.push((http::header::USER_AGENT, agent));
     let client = connect(config).map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
@@ -94,7 +95,7 @@ pub(super) async fn client(args: &Args) -> Result<Client, CliError> {
 }
 
 async fn cluster(kubeconfig: &Path) -> Result<Config, CliError> {
-    let hint = "name a cluster with --kubeconfig or $KUBECONFIG, or run in a pod";
+    let hint = "select a cluster with --kubeconfig or $KUBECONFIG, or run in a pod";
     let failed = |error: &dyn std::error::Error| CliError::new(Kind::Cluster, chain(error)).hint(hint);
     if !kubeconfig.as_os_str().is_empty() {
         let read = Kubeconfig::read_from(kubeconfig).map_err(|error| failed(&error))?;

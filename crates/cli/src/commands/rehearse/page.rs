@@ -1,4 +1,4 @@
-//! A rehearsal for a tired person: takes a report, gives one page. The verdict first, then what to mend, then what happens when.
+//! Text output of `mainstay rehearse`: outcome, findings, timeline, details.
 
 use std::fmt::Write as _;
 
@@ -11,14 +11,14 @@ use mainstay_rehearsal::report::{
 use crate::style::{ERROR, FRAME, GOOD, WARNING};
 use crate::table;
 
-/// So many findings of one severity are shown; the rest is counted.
-const FINDINGS: usize = 20;
-/// So many batches, Services and objects are shown.
-const ROWS: usize = 12;
+/// Maximum number of findings of one severity.
+const MAX_FINDINGS: usize = 20;
+/// Maximum number of batches, Services and objects.
+const MAX_ROWS: usize = 12;
 
-/// The page; a wide one holds everything.
+/// Formats a report; the wide format omits nothing.
 pub(super) fn page(report: &Report, wide: bool) -> String {
-    let mut out = verdict(report);
+    let mut out = summary(report);
     findings(report, wide, &mut out);
     timeline(report, &mut out);
     batches(report, wide, &mut out);
@@ -35,18 +35,18 @@ fn many(count: usize, one: &str, more: &str) -> String {
     format!("{count} {}", if count == 1 { one } else { more })
 }
 
-fn verdict(report: &Report) -> String {
+fn summary(report: &Report) -> String {
     let (upgrade, totals) = (&report.upgrade, &report.totals);
     let errors = report
         .findings
         .iter()
         .any(|finding| finding.severity == Severity::Error);
     let (style, word) = match report.outcome {
-        Outcome::Completed if errors => (WARNING, "goes through, but it hurts"),
-        Outcome::Completed => (GOOD, "goes through"),
+        Outcome::Completed if errors => (WARNING, "completes with errors"),
+        Outcome::Completed => (GOOD, "completes"),
         Outcome::Failed => (ERROR, "fails"),
-        Outcome::NothingMoves => (WARNING, "moves nothing"),
-        Outcome::Unfinished => (ERROR, "does not end"),
+        Outcome::NothingMoves => (WARNING, "moves no workload"),
+        Outcome::Unfinished => (ERROR, "does not complete"),
     };
     let mut out = format!(
         "{style}The upgrade {word}{style:#}: Istio {} from {} to {}, {}\n",
@@ -54,9 +54,9 @@ fn verdict(report: &Report) -> String {
         upgrade.from,
         upgrade.to,
         match report.outcome {
-            Outcome::NothingMoves => "no workload is restarted".to_owned(),
+            Outcome::NothingMoves => "no workload restarted".to_owned(),
             _ => format!(
-                "{} of {} moved in {}, {} failed, {} skipped",
+                "{} of {} migrated in {}, {} failed, {} skipped",
                 totals.migrated,
                 many(totals.workloads, "workload", "workloads"),
                 totals.duration,
@@ -67,7 +67,7 @@ fn verdict(report: &Report) -> String {
     );
     let _ = writeln!(
         out,
-        "Rehearsed on {}, seed {}, {}",
+        "Rehearsed from {}, seed {}, {}",
         report.input.source,
         report.seed,
         method(report)
@@ -78,7 +78,7 @@ fn verdict(report: &Report) -> String {
 fn method(report: &Report) -> String {
     match report.method {
         Method::Embedded => "on the embedded cluster".to_owned(),
-        Method::Calculated => "rolling updates calculated".to_owned(),
+        Method::Calculated => "with calculated rollouts".to_owned(),
     }
 }
 
@@ -102,14 +102,14 @@ fn section(found: &[&Finding], (style, word): (Style, &str), wide: bool, out: &m
         return;
     }
     let _ = writeln!(out, "\n{style}{word}{style:#}");
-    let most = if wide { usize::MAX } else { FINDINGS };
-    for finding in found.iter().take(most) {
+    let max = if wide { usize::MAX } else { MAX_FINDINGS };
+    for finding in found.iter().take(max) {
         let _ = writeln!(out, "  {}: {}", finding.subject, table::one_line(&finding.what));
         if !finding.remedy.is_empty() {
             let _ = writeln!(out, "    → {}", table::one_line(&finding.remedy));
         }
     }
-    more(found.len(), most, out);
+    more(found.len(), max, out);
 }
 
 fn more(count: usize, shown: usize, out: &mut String) {
@@ -132,7 +132,7 @@ fn timeline(report: &Report, out: &mut String) {
                 PhaseKind::Pruning => "pruning",
             };
             vec![
-                stretch(phase.start, phase.end),
+                period(phase.start, phase.end),
                 name.to_owned(),
                 phase.detail.clone(),
             ]
@@ -141,7 +141,7 @@ fn timeline(report: &Report, out: &mut String) {
     out.push_str(&table::lines("  ", &rows));
 }
 
-fn stretch(start: Elapsed, end: Elapsed) -> String {
+fn period(start: Elapsed, end: Elapsed) -> String {
     format!("{start} – {end}")
 }
 
@@ -150,16 +150,16 @@ fn batches(report: &Report, wide: bool, out: &mut String) {
         return;
     }
     let _ = writeln!(out, "\n{FRAME}Batches{FRAME:#}");
-    let most = if wide { usize::MAX } else { ROWS };
-    // Those that fail are shown before others are left out.
+    let max = if wide { usize::MAX } else { MAX_ROWS };
+    // Failed batches are shown first if there are too many.
     let mut shown: Vec<&Batch> = report
         .batches
         .iter()
         .filter(|batch| batch.failed > 0)
-        .take(most)
+        .take(max)
         .collect();
     let rest = report.batches.iter().filter(|batch| batch.failed == 0);
-    shown.extend(rest.take(most.saturating_sub(shown.len())));
+    shown.extend(rest.take(max.saturating_sub(shown.len())));
     shown.sort_by_key(|batch| batch.number);
     let rows: Vec<Vec<String>> = shown.iter().map(|batch| row(report, batch)).collect();
     out.push_str(&table::lines("  ", &rows));
@@ -185,7 +185,7 @@ fn row(report: &Report, batch: &Batch) -> Vec<String> {
     }
     vec![
         batch.number.to_string(),
-        stretch(batch.start, batch.end),
+        period(batch.start, batch.end),
         names.join(" "),
     ]
 }
@@ -197,14 +197,14 @@ fn workloads(report: &Report, out: &mut String) {
         .iter()
         .map(|span| {
             let result = match span.result {
-                SpanResult::Migrated => "moved",
+                SpanResult::Migrated => "migrated",
                 SpanResult::Failed => "failed",
                 SpanResult::Unfinished => "unfinished",
             };
-            let ready = format!("{}/{} ready at worst", span.fewest_ready, span.replicas);
+            let ready = format!("minimum {}/{} ready", span.fewest_ready, span.replicas);
             let name = format!("{} {}/{}", span.kind, span.namespace, span.name);
             vec![
-                stretch(span.start, span.end),
+                period(span.start, span.end),
                 name,
                 result.to_owned(),
                 ready,
@@ -215,22 +215,22 @@ fn workloads(report: &Report, out: &mut String) {
     out.push_str(&table::lines("  ", &rows));
 }
 
-/// Only those that people feel, unless everything is asked for.
+/// Formats Services with too few endpoints; all of them in the wide format.
 fn services(report: &Report, wide: bool, out: &mut String) {
-    let felt = report
+    let affected = report
         .services
         .iter()
         .filter(|service| wide || service.fewest < service.desired);
-    let rows: Vec<Vec<String>> = felt
+    let rows: Vec<Vec<String>> = affected
         .map(|service| {
             let interrupted = if service.interrupted > Elapsed(0) {
-                format!("none for {}", service.interrupted)
+                format!("no endpoint for {}", service.interrupted)
             } else {
                 String::new()
             };
             vec![
                 format!("{}/{}", service.namespace, service.name),
-                format!("{} of {} endpoints at worst", service.fewest, service.desired),
+                format!("minimum {} of {} endpoints", service.fewest, service.desired),
                 interrupted,
             ]
         })
@@ -238,13 +238,13 @@ fn services(report: &Report, wide: bool, out: &mut String) {
     if rows.is_empty() {
         return;
     }
-    let most = if wide { usize::MAX } else { ROWS };
+    let max = if wide { usize::MAX } else { MAX_ROWS };
     let _ = writeln!(out, "\n{FRAME}Services{FRAME:#}");
     out.push_str(&table::lines(
         "  ",
-        rows.get(..most.min(rows.len())).unwrap_or(&rows),
+        rows.get(..max.min(rows.len())).unwrap_or(&rows),
     ));
-    more(rows.len(), most, out);
+    more(rows.len(), max, out);
 }
 
 fn objects(report: &Report, wide: bool, out: &mut String) {
@@ -260,7 +260,7 @@ fn objects(report: &Report, wide: bool, out: &mut String) {
     };
     let _ = writeln!(
         out,
-        "\n{FRAME}Control plane{FRAME:#}: {} changed, {} added, {} removed (labels of the version aside)",
+        "\n{FRAME}Control plane{FRAME:#}: {} changed, {} added, {} removed (ignoring version labels)",
         count(Change::Changed),
         count(Change::Added),
         count(Change::Removed)
@@ -303,7 +303,7 @@ fn rest(report: &Report, out: &mut String) {
         .collect();
     let _ = writeln!(
         out,
-        "\n{FRAME}WriteCount{FRAME:#}: {} ({})",
+        "\n{FRAME}Writes{FRAME:#}: {} ({})",
         report.totals.writes,
         writes.join(", ")
     );

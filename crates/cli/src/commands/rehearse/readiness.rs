@@ -1,4 +1,4 @@
-//! How long workloads take, as people write it: takes a file or a flag, gives durations.
+//! Parses readiness times from flags and files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -9,33 +9,35 @@ use serde_json::Value;
 
 use crate::error::{CliError, Kind, chain};
 
-/// A duration in Go's spelling.
+/// Parses a Go duration.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     let span = GoDuration(text.to_owned())
         .span()
         .map_err(|error| error.to_string())?;
-    Duration::try_from(span).map_err(|_| "it must not be negative".to_owned())
+    Duration::try_from(span).map_err(|_| "must not be negative".to_owned())
 }
 
-/// A file of `namespace/name: 30s` or `never` per line.
+/// Reads a YAML file of `namespace/name: 30s` or `never`.
 pub(super) fn read(path: &Path) -> Result<BTreeMap<String, Option<Duration>>, CliError> {
-    let wrong = |why: &str| CliError::new(Kind::Usage, format!("{}: {why}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| wrong(&error.to_string()))?;
+    let invalid = |why: &str| CliError::new(Kind::Usage, format!("{}: {why}", path.display()));
+    let text = std::fs::read_to_string(path).map_err(|error| invalid(&error.to_string()))?;
     let parsed = mainstay_yaml::parse(&text, &mainstay_yaml::Budget::default())
-        .map_err(|error| wrong(&chain(&error)))?;
-    let json = mainstay_yaml::to_json(&parsed).map_err(|error| wrong(&chain(&error)))?;
-    let value: Value = serde_json::from_str(&json).map_err(|error| wrong(&error.to_string()))?;
-    let map = value.as_object().ok_or_else(|| wrong("no map of workloads"))?;
+        .map_err(|error| invalid(&chain(&error)))?;
+    let json = mainstay_yaml::to_json(&parsed).map_err(|error| invalid(&chain(&error)))?;
+    let value: Value = serde_json::from_str(&json).map_err(|error| invalid(&error.to_string()))?;
+    let map = value
+        .as_object()
+        .ok_or_else(|| invalid("not a map of workloads"))?;
     let entry = |(name, value): (&String, &Value)| {
-        let said = value.as_str().unwrap_or_default();
+        let text = value.as_str().unwrap_or_default();
         if name.matches('/').count() != 1 {
-            return Err(wrong(&format!("{name:?} is no namespace/name")));
+            return Err(invalid(&format!("{name:?} is not NAMESPACE/NAME")));
         }
-        match said {
+        match text {
             "never" => Ok((name.clone(), None)),
-            said => match duration(said) {
+            text => match duration(text) {
                 Ok(time) => Ok((name.clone(), Some(time))),
-                Err(why) => Err(wrong(&format!("{name}: {why}"))),
+                Err(why) => Err(invalid(&format!("{name}: {why}"))),
             },
         }
     };

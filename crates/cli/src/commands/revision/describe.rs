@@ -1,4 +1,4 @@
-//! `mainstay revision describe`: takes a name, prints everything about that revision.
+//! `mainstay revision describe`: prints the details of a revision.
 
 use std::fmt::Write as _;
 
@@ -14,8 +14,8 @@ use crate::report::{Problem, RevisionReport, problems, referrers, revision_repor
 use crate::style::HINT;
 use crate::table;
 
-/// How many referrers are shown unless all are asked for.
-const FEW: usize = 20;
+/// Maximum number of referrers without `-o wide`.
+const MAX_REFERRERS: usize = 20;
 
 /// Arguments of `revision describe`.
 #[derive(clap::Args)]
@@ -54,7 +54,7 @@ struct Object {
     name: String,
 }
 
-/// Runs it.
+/// Runs the command.
 pub(super) async fn run(args: &Args) -> Result<(), CliError> {
     let common = &args.common;
     let client = common.cluster.client().await?;
@@ -107,13 +107,16 @@ fn object_of(owned: OwnedObject) -> Object {
 
 fn unknown(snapshot: &Snapshot, name: &str) -> CliError {
     let known: Vec<&str> = snapshot.revisions().iter().map(IstioRevision::name).collect();
-    let told = CliError::new(Kind::Cluster, format!("there is no IstioRevision {name:?}"));
+    let error = CliError::new(Kind::Cluster, format!("IstioRevision {name:?} not found"));
     if known.is_empty() {
-        told.hint("there are no revisions at all")
+        error.hint("run `mainstay revision list`: the cluster has no revisions")
     } else if let Some(tag) = snapshot.tags().get(name) {
-        told.hint(format!("{name:?} is a tag of {:?}", tag.status.istio_revision))
+        error.hint(format!(
+            "use {:?}: {name:?} is a tag of it",
+            tag.status.istio_revision
+        ))
     } else {
-        told.hint(format!("there are {}", known.join(", ")))
+        error.hint(format!("use one of {}", known.join(", ")))
     }
 }
 
@@ -139,7 +142,7 @@ fn page(description: &Description, wide: bool) -> String {
         ("State", revision.state.clone()),
         ("Control plane", revision.control_plane.clone()),
         ("In use by", revision.in_use_by.to_string()),
-        ("Becomes", format!("{}{when}", revision.prospect)),
+        ("Pruning", format!("{}{when}", revision.pruning)),
     ];
     let rows: Vec<Vec<String>> = facts
         .into_iter()
@@ -185,15 +188,15 @@ fn used_by(description: &Description, wide: bool) -> String {
     if all.is_empty() {
         return "\nReferrers: none\n".to_owned();
     }
-    let most = if wide { all.len() } else { FEW };
+    let max = if wide { all.len() } else { MAX_REFERRERS };
     let rows: Vec<Vec<String>> = all
         .iter()
-        .take(most)
+        .take(max)
         .map(|one| vec![one.who.clone(), one.why.clone()])
         .collect();
     let mut out = format!("\nReferrers\n{}", table::lines("  ", &rows));
-    if all.len() > most {
-        let _ = writeln!(out, "  and {} more; -o wide shows all", all.len() - most);
+    if all.len() > max {
+        let _ = writeln!(out, "  and {} more (-o wide)", all.len() - max);
     }
     out
 }

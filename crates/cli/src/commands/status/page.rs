@@ -1,4 +1,4 @@
-//! The page: takes a report, gives text for people. Colours are for whoever has them.
+//! Text output of `mainstay status`.
 
 use std::fmt::Write as _;
 
@@ -8,21 +8,21 @@ use crate::report::{IstioReport, Report, RevisionReport, named, referrers};
 use crate::style::{ERROR, FRAME, GOOD, HINT, WARNING};
 use crate::table;
 
-/// How many names a line shows.
-const FEW: usize = 3;
+/// Maximum number of referrers listed per revision.
+const MAX_REFERRERS: usize = 3;
 
-/// All of it.
+/// Formats a report.
 pub(crate) fn page(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
     let mut out = format!("Operator: {}\n", report.operator.message);
     if report.istios.is_empty() && report.revisions.is_empty() {
-        out.push_str("\nNo mesh: there is no Istio and no IstioRevision.\n");
+        out.push_str("\nNo Istio or IstioRevision found.\n");
     }
     for istio in &report.istios {
         out.push_str(&istio_section(istio, report));
     }
     let alone: Vec<&RevisionReport> = report.revisions_of("").collect();
     if !alone.is_empty() {
-        out.push_str("\nRevisions of no Istio\n");
+        out.push_str("\nRevisions without an Istio\n");
         out.push_str(&revision_lines(&alone, ""));
     }
     out.push_str(&tag_section(report));
@@ -61,7 +61,7 @@ fn revision_lines(revisions: &[&RevisionReport], active: &str) -> String {
         "STATE",
         "CONTROL PLANE",
         "IN USE BY",
-        "WHAT BECOMES OF IT",
+        "PRUNING",
     ];
     let mut rows = vec![head.map(str::to_owned).to_vec()];
     for revision in revisions {
@@ -77,7 +77,7 @@ fn revision_lines(revisions: &[&RevisionReport], active: &str) -> String {
             revision.state.clone(),
             revision.control_plane.clone(),
             revision.in_use_by.to_string(),
-            format!("{}{when}", revision.prospect),
+            format!("{}{when}", revision.pruning),
         ]);
     }
     table::lines("  ", &rows)
@@ -108,7 +108,7 @@ fn tag_section(report: &Report) -> String {
     format!("\nTags\n{}", table::lines("  ", &rows))
 }
 
-/// Who refers to what, by name.
+/// Formats the referrers of each revision.
 fn use_section(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
     let mut out = String::new();
     for revision in &report.revisions {
@@ -116,11 +116,11 @@ fn use_section(report: &Report, snapshot: &Snapshot, wide: bool) -> String {
             .into_iter()
             .map(|(who, _)| who.trim().to_owned())
             .collect();
-        // One that refers for two reasons is one.
+        // A referrer with two causes is listed once.
         all.dedup();
         if !all.is_empty() {
-            let most = if wide { all.len() } else { FEW };
-            let _ = writeln!(out, "  {}: {}", revision.name, named(&all, most));
+            let max = if wide { all.len() } else { MAX_REFERRERS };
+            let _ = writeln!(out, "  {}: {}", revision.name, named(&all, max));
         }
     }
     if out.is_empty() {
@@ -149,9 +149,9 @@ fn component_section(report: &Report) -> String {
 
 fn problem_section(report: &Report) -> String {
     if report.problems.is_empty() {
-        return format!("\n{GOOD}All is well.{GOOD:#}\n");
+        return format!("\n{GOOD}No problems found.{GOOD:#}\n");
     }
-    let mut out = format!("\n{ERROR}Needs attention{ERROR:#}\n");
+    let mut out = format!("\n{ERROR}Problems{ERROR:#}\n");
     for problem in &report.problems {
         let _ = writeln!(
             out,

@@ -1,4 +1,4 @@
-//! Every flag of `helm template`, Helm 4's and Helm 3's, as data. Knows nothing of what they do.
+//! The flags of `helm template` of Helm 4 and Helm 3.
 
 #![expect(clippy::struct_excessive_bools, reason = "each is a flag of Helm's")]
 
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 
-use crate::catalogue::ChartsFlag;
+use crate::catalog::ChartsFlag;
 
 /// Arguments of `template`.
 #[derive(clap::Args, Debug)]
@@ -17,13 +17,14 @@ use crate::catalogue::ChartsFlag;
   mainstay template mesh ./chart --output-dir out --include-crds
   mainstay template mesh ./chart --like helm3 | kubectl diff -f -
 
-Errors begin as Helm's do (`Error: …`); the place, the source line and a hint follow.")]
+Errors start like Helm's (`Error: …`), followed by location, source line and hint.")]
 pub(crate) struct Args {
-    /// [NAME] CHART: the release name (default `release-name`) and a chart folder, a .tgz, or catalog:CHART[@VERSION]
+    /// [NAME] CHART: the release name (default `release-name`) and a chart directory, a .tgz, or
+    /// catalog:CHART[@VERSION]
     #[arg(value_name = "[NAME] CHART")]
     pub(super) positional: Vec<String>,
 
-    /// Which Helm to print as
+    /// Helm version to reproduce
     #[arg(long, value_enum, default_value_t = Like::Helm4, value_name = "HELM")]
     pub(super) like: Like,
 
@@ -38,7 +39,7 @@ pub(crate) struct Args {
     #[command(flatten)]
     pub(super) cluster: Cluster,
     #[command(flatten)]
-    pub(super) catalogue: ChartsFlag,
+    pub(super) catalog: ChartsFlag,
     #[command(flatten)]
     pub(super) ignored: Ignored,
 }
@@ -59,7 +60,7 @@ pub(super) enum Like {
     Helm3,
 }
 
-/// Where values come from, weakest first as Helm layers them: files, JSON, set, string, file, literal.
+/// Sources of values, in Helm's order of precedence: files, JSON, set, string, file, literal.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Values")]
 pub(super) struct Values {
@@ -86,7 +87,7 @@ pub(super) struct Values {
     pub(super) skip_schema_validation: bool,
 }
 
-/// What templates see beside values.
+/// Inputs of templates besides values.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Release")]
 pub(super) struct Release {
@@ -113,42 +114,42 @@ pub(super) struct Release {
     pub(super) enable_dns: bool,
 }
 
-/// What is printed, and where to.
+/// Output options.
 #[derive(clap::Args, Debug)]
 #[command(next_help_heading = "Output")]
 pub(super) struct Output {
     /// Only show manifests rendered from the given templates (globs; may repeat)
     #[arg(short, long, value_name = "TEMPLATE")]
     pub(super) show_only: Vec<String>,
-    /// Include the chart's crds/ folder
+    /// Include the chart's crds/ directory
     #[arg(long)]
     pub(super) include_crds: bool,
-    /// Leave out test hooks
+    /// Omit test hooks
     #[arg(long)]
     pub(super) skip_tests: bool,
-    /// Leave out hooks
+    /// Omit hooks
     #[arg(long)]
     pub(super) no_hooks: bool,
-    /// Write files into this folder instead of stdout, all of them or none
+    /// Write files into this directory instead of stdout, all or none
     #[arg(long = "output-dir", value_name = "DIR")]
-    pub(super) folder: Option<PathBuf>,
+    pub(super) directory: Option<PathBuf>,
     /// Put the release name into the path under --output-dir
     #[arg(long)]
     pub(super) release_name: bool,
-    /// An executable that all manifests pass through on their way out
+    /// Executable that post-processes the manifests
     #[arg(long, value_name = "PROGRAM")]
     pub(super) post_renderer: Vec<String>,
     /// An argument to the post-renderer (may repeat)
     #[arg(long, value_name = "ARG")]
     pub(super) post_renderer_args: Vec<String>,
-    /// Show what was rendered even where it is not valid YAML
+    /// Print rendered text even if it is not valid YAML
     #[arg(long)]
     pub(super) debug: bool,
 }
 
-/// Flags that only make sense with a chart repository: refused with a hint, except where they change nothing.
+/// Flags for chart repositories: rejected with a hint, unless they have no effect.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Chart repositories (refused: rendering never reaches out)")]
+#[command(next_help_heading = "Chart repositories (not supported: rendering works offline)")]
 pub(super) struct Network {
     /// Chart repository URL
     #[arg(long, value_name = "URL")]
@@ -159,7 +160,7 @@ pub(super) struct Network {
     /// Fetch missing dependencies
     #[arg(long)]
     pub(super) dependency_update: bool,
-    /// Version of a chart of the catalogue (default: the catalogue's)
+    /// Version of a catalog chart (default: the catalog's default version)
     #[arg(long)]
     pub(super) version: Option<String>,
     #[arg(long, hide = true)]
@@ -192,11 +193,11 @@ pub(super) struct Network {
     pub(super) repository_config: Option<String>,
 }
 
-/// Flags that ask a cluster: refused with a hint, except the connection's own, which then have no effect.
+/// Flags for clusters: rejected with a hint, except connection flags, which have no effect.
 #[derive(clap::Args, Debug)]
-#[command(next_help_heading = "Clusters (refused: rendering never reaches out)")]
+#[command(next_help_heading = "Clusters (not supported: rendering works offline)")]
 pub(super) struct Cluster {
-    /// `client` or `server`; only `client` works here
+    /// `client` or `server`; only `client` is supported
     #[arg(long, value_name = "WHERE", num_args = 0..=1, require_equals = true, default_missing_value = "unset")]
     pub(super) dry_run: Option<String>,
     /// Validate against the cluster
@@ -205,7 +206,7 @@ pub(super) struct Cluster {
     /// Path to a kubeconfig, read only for the context's namespace
     #[arg(long, value_name = "FILE")]
     pub(super) kubeconfig: Option<PathBuf>,
-    /// The context whose namespace is meant
+    /// Context whose namespace is used
     #[arg(long, value_name = "NAME")]
     pub(super) kube_context: Option<String>,
     #[arg(long, hide = true)]

@@ -1,4 +1,4 @@
-//! Flags that are refused, and flags whose values Helm checks although nothing comes of them.
+//! Checks unsupported flags, and flags without effect whose values Helm validates.
 
 use std::io::Write;
 
@@ -9,7 +9,7 @@ use super::Args;
 use super::values::comma_list;
 use crate::error::{CliError, Kind};
 
-/// Complains about the first flag that cannot be honoured; says about the others what Helm says.
+/// Rejects the first unsupported flag; prints Helm's warnings about the others.
 pub(super) fn check(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     check_values(args)?;
     check_wait(args, dialect)?;
@@ -26,11 +26,11 @@ pub(super) fn check(args: &Args, dialect: Dialect) -> Result<(), CliError> {
 
 /// One line on stderr.
 fn note(line: &str) {
-    // Nobody left to tell is no reason to stop.
+    // A closed stderr is ignored.
     let _ = writeln!(std::io::stderr(), "{line}");
 }
 
-/// What Helm 4 says about flags it keeps for old scripts.
+/// Returns Helm 4's warnings about deprecated flags.
 fn deprecated(args: &Args) -> impl Iterator<Item = String> {
     const NO_EFFECT: &str = "this flag has no effect for 'helm template' and will be removed in Helm 5";
     let flags = [
@@ -64,7 +64,7 @@ fn dry_run_advice(args: &Args) -> Option<String> {
     }
 }
 
-/// `--wait` and `--timeout` wait for nothing here, but a typo in them is a typo.
+/// Validates `--wait` and `--timeout`, which have no effect.
 fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     let invalid = |flag: &str, value: &str, why: String| {
         Err(CliError::new(
@@ -100,22 +100,22 @@ fn check_wait(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     }
 }
 
-fn refused(flag: &str, why: &str) -> CliError {
-    CliError::new(Kind::Offline, format!("{flag} needs {why}, and rendering never reaches out")).hint(match why {
-        "a cluster" => "leave the flag out; the API server checks manifests when they are applied",
+fn unsupported(flag: &str, why: &str) -> CliError {
+    CliError::new(Kind::Offline, format!("{flag} needs {why}, but rendering works offline")).hint(match why {
+        "a cluster" => "omit the flag; the API server validates manifests when they are applied",
         _ => "fetch the chart and its dependencies first, for example with `helm pull` and `helm dependency build`",
     })
 }
 
 fn check_dry_run(args: &Args, dialect: Dialect) -> Result<(), CliError> {
     if args.cluster.validate {
-        return Err(refused("--validate", "a cluster"));
+        return Err(unsupported("--validate", "a cluster"));
     }
     let value = args.cluster.dry_run.as_deref().unwrap_or("client");
     match (dialect, value) {
         (_, "client" | "true" | "1" | "t" | "T" | "TRUE" | "True" | "unset")
         | (Dialect::Helm3, "" | "none" | "false") => Ok(()),
-        (_, "server") => Err(refused("--dry-run=server", "a cluster")),
+        (_, "server") => Err(unsupported("--dry-run=server", "a cluster")),
         (Dialect::Helm3, _) => Err(CliError::new(
             Kind::Usage,
             "Invalid dry-run flag. Flag must one of the following: false, true, none, client, server",
@@ -133,13 +133,15 @@ fn check_dry_run(args: &Args, dialect: Dialect) -> Result<(), CliError> {
 
 fn check_network(args: &Args) -> Result<(), CliError> {
     if args.network.verify {
-        return Err(refused("--verify", "a keyring"));
+        return Err(unsupported("--verify", "a keyring"));
     }
     if args.network.dependency_update {
-        return Err(refused("--dependency-update", "a chart repository"));
+        return Err(unsupported("--dependency-update", "a chart repository"));
     }
     if args.release.enable_dns {
-        return Err(refused("--enable-dns", "the network").hint("templates see an empty address without it"));
+        return Err(
+            unsupported("--enable-dns", "the network").hint("templates see an empty address without it")
+        );
     }
     Ok(())
 }

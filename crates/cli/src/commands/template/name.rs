@@ -6,7 +6,8 @@ use super::Args;
 use crate::error::{CliError, Kind};
 use crate::host::SystemHost;
 
-/// The name and the chart the arguments mean. `--generate-name` changes nothing where there is a default name, as in Helm.
+/// The name and the chart the arguments mean. `--generate-name` changes nothing where there is a default
+/// name, as in Helm.
 pub(super) fn name_and_chart(args: &Args) -> Result<(String, &str), CliError> {
     let usage = |text: &str| Err(CliError::new(Kind::Usage, text));
     let template = args.release.name_template.as_deref().unwrap_or_default();

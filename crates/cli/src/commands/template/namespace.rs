@@ -7,7 +7,7 @@ use mainstay_yaml::{Budget, Value, parse};
 
 use super::Args;
 
-/// As Helm finds it. A kubeconfig that cannot be read says nothing.
+/// Returns the namespace like Helm; an unreadable kubeconfig is ignored.
 pub(super) fn namespace(args: &Args) -> String {
     let given = args
         .release
@@ -16,11 +16,11 @@ pub(super) fn namespace(args: &Args) -> String {
         .or_else(|| env::var("HELM_NAMESPACE").ok());
     given
         .filter(|name| !name.is_empty())
-        .or_else(|| of_context(args))
+        .or_else(|| context_namespace(args))
         .unwrap_or_else(|| "default".into())
 }
 
-fn of_context(args: &Args) -> Option<String> {
+fn context_namespace(args: &Args) -> Option<String> {
     let configs: Vec<Value> = paths(args).iter().filter_map(read).collect();
     let wanted = args
         .cluster

@@ -1,4 +1,4 @@
-//! `--output-dir`: takes pieces of files, writes all of them or none.
+//! `--output-dir`: writes all files or none.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -10,14 +10,18 @@ use mainstay_chart::{OutputFile, OutputKind};
 
 use crate::error::CliError;
 
-/// Writes the pieces; gives Helm's report, one line per piece.
-pub(super) fn write(folder: &Path, release: Option<&str>, pieces: &[OutputFile]) -> Result<String, CliError> {
+/// Writes the pieces; returns Helm's report, one line per piece.
+pub(super) fn write(
+    directory: &Path,
+    release: Option<&str>,
+    pieces: &[OutputFile],
+) -> Result<String, CliError> {
     let mut files: BTreeMap<PathBuf, Vec<u8>> = BTreeMap::new();
     let mut report = String::new();
     for piece in pieces {
         let base = match release {
-            Some(name) if piece.kind != OutputKind::Crd => folder.join(name),
-            _ => folder.to_path_buf(),
+            Some(name) if piece.kind != OutputKind::Crd => directory.join(name),
+            _ => directory.to_path_buf(),
         };
         let path = base.join(&piece.path);
         let _ = writeln!(report, "wrote {}/{}", base.display(), piece.path);
@@ -48,18 +52,18 @@ fn existing(path: &Path) -> io::Result<Vec<u8>> {
     }
 }
 
-/// Files written beside their targets, and folders made for them: gone again unless committed.
+/// Temporary files and created directories; removed unless committed.
 #[derive(Default)]
 struct Staged {
     files: Vec<(PathBuf, PathBuf)>,
-    folders: Vec<PathBuf>,
+    directories: Vec<PathBuf>,
 }
 
 impl Staged {
     fn stage_all(&mut self, files: &BTreeMap<PathBuf, Vec<u8>>) -> io::Result<()> {
         for (number, (path, text)) in files.iter().enumerate() {
             let parent = path.parent().unwrap_or(Path::new("."));
-            self.make_folder(parent)?;
+            self.make_directory(parent)?;
             let temporary = parent.join(format!(".mainstay-{}-{number}.tmp", std::process::id()));
             self.files.push((temporary.clone(), path.clone()));
             fs::write(&temporary, text)?;
@@ -67,24 +71,24 @@ impl Staged {
         Ok(())
     }
 
-    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = folder
+    fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = directory
             .ancestors()
             .take_while(|it| !it.as_os_str().is_empty() && !it.exists())
             .collect();
-        for folder in missing.into_iter().rev() {
-            fs::create_dir(folder)?;
-            self.folders.push(folder.to_path_buf());
+        for directory in missing.into_iter().rev() {
+            fs::create_dir(directory)?;
+            self.directories.push(directory.to_path_buf());
         }
         Ok(())
     }
 
-    /// From here on only renames within a folder are left, which nothing but a dying disk stops.
+    /// Renames the files within their directories, which fails only on disk errors.
     fn commit(mut self) -> io::Result<()> {
         for (temporary, path) in std::mem::take(&mut self.files) {
             fs::rename(temporary, path)?;
         }
-        self.folders.clear();
+        self.directories.clear();
         Ok(())
     }
 }
@@ -94,8 +98,8 @@ impl Drop for Staged {
         for (temporary, _) in &self.files {
             let _ = fs::remove_file(temporary);
         }
-        for folder in self.folders.iter().rev() {
-            let _ = fs::remove_dir(folder);
+        for directory in self.directories.iter().rev() {
+            let _ = fs::remove_dir(directory);
         }
     }
 }

@@ -1,4 +1,4 @@
-//! `--post-renderer`: takes a program's name, pipes manifests through it.
+//! `--post-renderer`: pipes manifests through a program.
 
 use std::env;
 use std::io::Write;
@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use crate::error::{CliError, Kind};
 
-/// A program that manifests pass through.
+/// A post-renderer.
 pub(super) struct Program {
     path: PathBuf,
     args: Vec<String>,
@@ -32,11 +32,11 @@ impl Program {
                 Kind::Usage,
                 format!("invalid argument {name:?} for \"--post-renderer\" flag: unable to find binary at {name}: exec: {name:?}: executable file not found in $PATH"),
             )
-            .hint("give the path of an executable; plugins of Helm 4 are not looked up")),
+            .hint("use the path of an executable; Helm 4 plugins are not supported")),
         }
     }
 
-    /// Gives what the program makes of `stream`.
+    /// Returns the program's output for `stream`.
     pub(super) fn run(&mut self, stream: Vec<u8>) -> Result<Vec<u8>, String> {
         let failed =
             |error: std::io::Error| format!("error while running command {}: {error}", self.path.display());
@@ -48,10 +48,10 @@ impl Program {
             .spawn()
             .map_err(failed)?;
         let input = child.stdin.take();
-        // The program may answer before it has read everything, so writing must not wait for reading.
+        // The program may write before it has read all input, so write in a separate thread.
         let feeder = std::thread::spawn(move || input.map(|mut input| input.write_all(&stream)));
         let output = child.wait_with_output().map_err(failed)?;
-        // A program that stops reading early has said what it wants.
+        // A program may stop reading early.
         let _ = feeder.join();
         if !output.status.success() {
             let code = output.status.code().unwrap_or(-1);
@@ -77,6 +77,6 @@ fn lookup(name: &str) -> Option<PathBuf> {
         return path.is_file().then(|| path.to_path_buf());
     }
     env::split_paths(&env::var_os("PATH")?)
-        .map(|folder| folder.join(name))
+        .map(|directory| directory.join(name))
         .find(|path| path.is_file())
 }

@@ -34,12 +34,12 @@ fn read(name: &str) -> Result<Vec<u8>, String> {
         .iter()
         .any(|scheme| name.starts_with(scheme))
     {
-        return Err(format!("cannot fetch {name}: rendering never reaches out"));
+        return Err(format!("cannot fetch {name}: rendering works offline"));
     }
     std::fs::read(name).map_err(|error| go_words(name, &error))
 }
 
-/// What Go says when a file cannot be read.
+/// Returns Go's message for a read error.
 fn go_words(name: &str, error: &io::Error) -> String {
     match error.kind() {
         io::ErrorKind::NotFound => format!("open {name}: no such file or directory"),
@@ -50,7 +50,7 @@ fn go_words(name: &str, error: &io::Error) -> String {
     }
 }
 
-/// The items of a flag that Helm reads as one line of CSV.
+/// Splits a flag like Helm, as one line of CSV.
 pub(super) fn comma_list(text: &str) -> Vec<String> {
     if text.is_empty() {
         return Vec::new();

@@ -1,10 +1,10 @@
-//! What a function is asked to do: takes the list's `functionConfig`, gives options. A `ConfigMap`'s `data` and the `spec` of an own kind say
-//! the same things, in the words of the flags.
+//! Options from a list's `functionConfig`: the `data` of a `ConfigMap` or the `spec` of another kind, named
+//! like the flags.
 
 use mainstay_inject::{Images, Mode, Options, PodTemplatePath, Profile};
 use mainstay_yaml::{Budget, Value, parse};
 
-/// The options as `functionConfig` changes them, and whether to keep going. What the configuration says wins over flags.
+/// Returns the options and the keep-going setting; `functionConfig` takes precedence over flags.
 pub(super) fn configured(
     text: &[u8],
     options: &Options,
@@ -20,7 +20,7 @@ pub(super) fn configured(
         .and_then(Value::as_map)
         .into_iter()
         .flat_map(|map| map.iter());
-    // The profile comes first: it brings images that a replacement changes.
+    // The profile is applied first: it sets the images that replacements change.
     let mut entries: Vec<_> = entries.map(|(key, value)| (normal(key), key, value)).collect();
     entries.sort_by_key(|(normal, ..)| normal != "profile");
     for (normal, key, value) in entries {
@@ -30,7 +30,7 @@ pub(super) fn configured(
     Ok(configured)
 }
 
-/// `skip-initializer`, `skipInitializer` and `SKIP_INITIALIZER` are one.
+/// Normalizes `skip-initializer`, `skipInitializer` and `SKIP_INITIALIZER`.
 fn normal(key: &str) -> String {
     key.chars()
         .filter(|c| !matches!(c, '-' | '_'))
@@ -52,8 +52,7 @@ fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) 
         }
         "profile" => {
             let name = string(value)?;
-            options.profile =
-                Profile::by_name(name).ok_or_else(|| format!("no profile is called {name:?}"))?;
+            options.profile = Profile::by_name(name).ok_or_else(|| format!("unknown profile {name:?}"))?;
             options.images = Images::for_profile(options.profile);
         }
         "coordinatornamespace" => options.coordinator_namespace = Some(string(value)?.to_owned()),
@@ -71,7 +70,7 @@ fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) 
             })?;
             options.images = std::mem::take(&mut options.images).with(images);
         }
-        _ => return Err("no such setting".to_owned()),
+        _ => return Err("unknown setting".to_owned()),
     }
     Ok(())
 }
@@ -79,20 +78,20 @@ fn apply((options, keep_going): &mut (Options, bool), key: &str, value: &Value) 
 fn string(value: &Value) -> Result<&str, String> {
     value
         .as_str()
-        .ok_or_else(|| format!("want a string, found {}", value.json_kind()))
+        .ok_or_else(|| format!("expected a string, found {}", value.json_kind()))
 }
 
-/// A `ConfigMap` knows strings only.
+/// Parses a boolean; a `ConfigMap` has strings only.
 fn boolean(value: &Value) -> Result<bool, String> {
     match (value.as_bool(), value.as_str()) {
         (Some(value), _) => Ok(value),
         (_, Some("true")) => Ok(true),
         (_, Some("false")) => Ok(false),
-        _ => Err("want true or false".to_owned()),
+        _ => Err("expected true or false".to_owned()),
     }
 }
 
-/// A list, or words in a string.
+/// Parses a list, or a string of words.
 fn strings(value: &Value) -> Result<Vec<&str>, String> {
     match value.as_list() {
         Some(items) => items.iter().map(string).collect(),

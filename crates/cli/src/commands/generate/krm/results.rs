@@ -1,4 +1,4 @@
-//! What a function says: takes reports, gives `results` and puts them into the list's text.
+//! Results of a KRM function: converts reports and inserts them into the list's text.
 
 use std::fmt::Write as _;
 
@@ -6,10 +6,10 @@ use mainstay_inject::{Action, Report};
 use mainstay_yaml::{Budget, Document, NodeId, NodeKind, Span, parse_spanned};
 use serde::Serialize;
 
-use super::spoken;
-use crate::commands::generate::report::severity;
+use super::action_message;
+use crate::commands::generate::json_report::severity;
 
-/// One result.
+/// A result.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct KrmResult {
@@ -46,7 +46,7 @@ struct Tags {
 }
 
 impl KrmResult {
-    /// The whole run failed.
+    /// Creates the result of a failed run.
     pub(super) fn failure(message: String) -> Self {
         Self {
             message,
@@ -58,20 +58,20 @@ impl KrmResult {
     }
 }
 
-/// Where an item is in the list, and in which file the orchestrator found it.
+/// An item's position in the list and its file.
 pub(super) struct Item {
     span: Span,
     file: Option<FileRef>,
 }
 
-/// The annotations that orchestrators keep a file's name and an item's place in it under; the newer first.
+/// Annotations of orchestrators with an item's file and index, newest first.
 const PATHS: [&str; 2] = ["internal.config.kubernetes.io/path", "config.kubernetes.io/path"];
 const INDEXES: [&str; 2] = [
     "internal.config.kubernetes.io/index",
     "config.kubernetes.io/index",
 ];
 
-/// Every item of the list.
+/// Returns the items of a list.
 pub(super) fn items(list: &Document<'_>) -> Vec<Item> {
     let node = list.find(&["items"]).and_then(|id| list.node(id));
     let Some(NodeKind::List { items, .. }) = node.map(|node| &node.kind) else {
@@ -102,7 +102,7 @@ fn file(list: &Document<'_>, item: NodeId) -> Option<FileRef> {
     })
 }
 
-/// The text of a scalar.
+/// Returns the text of a scalar.
 pub(super) fn scalar<'a>(document: &'a Document<'_>, id: Option<NodeId>) -> Option<&'a str> {
     match &document.node(id?)?.kind {
         NodeKind::Scalar { text, .. } => Some(text),
@@ -110,8 +110,8 @@ pub(super) fn scalar<'a>(document: &'a Document<'_>, id: Option<NodeId>) -> Opti
     }
 }
 
-/// What is worth saying about one workload: what happened to it, and its findings.
-pub(super) fn of(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult> {
+/// Returns the results of one workload: its action and its findings.
+pub(super) fn for_report(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult> {
     let item = items
         .iter()
         .find(|item| (item.span.start.offset..item.span.end.offset).contains(&report.place.offset));
@@ -135,7 +135,7 @@ pub(super) fn of(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult>
         "info"
     };
     let action =
-        spoken(report.action, check).map(|word| result(format!("{word} ({reason})"), weight, reason));
+        action_message(report.action, check).map(|word| result(format!("{word} ({reason})"), weight, reason));
     let findings = report.findings.iter().map(|finding| {
         let help = finding
             .help
@@ -151,7 +151,7 @@ pub(super) fn of(report: &Report, items: &[Item], check: bool) -> Vec<KrmResult>
     action.into_iter().chain(findings).collect()
 }
 
-/// `text`, a `ResourceList`, with these results. Without results it stays as it is.
+/// Inserts results into a `ResourceList`; without results the text is unchanged.
 pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Vec<u8> {
     let documents = parse_spanned(text, &Budget::default()).unwrap_or_default();
     let root = documents.first().and_then(|it| it.node(it.root()?));
@@ -171,7 +171,7 @@ pub(super) fn insert(text: &[u8], results: &[KrmResult]) -> Vec<u8> {
     }
 }
 
-/// A block behind the last entry of the list.
+/// Appends a block after the last entry of the list.
 fn appended(text: &[u8], root: Span, results: &[KrmResult]) -> Vec<u8> {
     let behind = text.get(root.end.offset..).unwrap_or_default();
     let end_of_line = behind.iter().position(|byte| *byte == b'\n');
@@ -184,7 +184,7 @@ fn appended(text: &[u8], root: Span, results: &[KrmResult]) -> Vec<u8> {
         None => (text.len(), "\n".to_owned()),
     };
     let indent = " ".repeat(root.start.column.saturating_sub(1));
-    // Writing to memory does not fail.
+    // Writing to memory cannot fail.
     let _ = writeln!(block, "{indent}results:");
     for result in results {
         let _ = writeln!(
@@ -248,7 +248,7 @@ mod tests {
     }
 
     #[test]
-    fn nothing_to_say_changes_nothing() {
+    fn no_results_change_nothing() {
         assert_eq!(insert(b"items: []\n", &[]), b"items: []\n");
     }
 }

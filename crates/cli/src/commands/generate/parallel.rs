@@ -1,4 +1,4 @@
-//! All inputs, on as many threads as pay: takes the list, gives what became of each, in its order.
+//! Processes all inputs in parallel, in the order of the list.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
@@ -8,18 +8,23 @@ use mainstay_inject::{Mode, Options, Reason, run};
 use super::content::{self, Content};
 use super::inputs::Input;
 use super::output::Plan;
-use super::stage::Stage;
-use super::treat::{Treated, treat};
+use super::process::{Processed, process};
+use super::transaction::Transaction;
 use crate::remote::Progress;
 
-/// Fewer inputs than this are not worth a second thread.
-const FEW: usize = 8;
+/// Minimum number of inputs for several threads.
+const MIN_PARALLEL_INPUTS: usize = 8;
 
-/// Past this number threads wait for the disk, not for each other.
-const MOST_THREADS: usize = 4;
+/// Maximum number of threads; more would wait for the disk.
+const MAX_THREADS: usize = 4;
 
-/// Treats every input.
-pub(super) fn treat_all(inputs: &[Input], options: &Options, plan: &Plan, stage: &Stage) -> Vec<Treated> {
+/// Processes every input.
+pub(super) fn process_all(
+    inputs: &[Input],
+    options: &Options,
+    plan: &Plan,
+    transaction: &Transaction,
+) -> Vec<Processed> {
     let (next, progress) = (AtomicUsize::new(0), Progress::on_terminal());
     let work = || {
         let mut done = Vec::new();
@@ -32,11 +37,15 @@ pub(super) fn treat_all(inputs: &[Input], options: &Options, plan: &Plan, stage:
                     input.name
                 ));
             }
-            done.push((number, treat(input, options, plan, stage)));
+            done.push((number, process(input, options, plan, transaction)));
         }
         done
     };
-    let threads = if inputs.len() < FEW { 1 } else { cores() };
+    let threads = if inputs.len() < MIN_PARALLEL_INPUTS {
+        1
+    } else {
+        cores()
+    };
     let mut all = thread::scope(|scope| {
         let others: Vec<_> = (1..threads).map(|_| scope.spawn(work)).collect();
         let mut all = work();
@@ -49,16 +58,16 @@ pub(super) fn treat_all(inputs: &[Input], options: &Options, plan: &Plan, stage:
         all
     });
     all.sort_by_key(|(number, _)| *number);
-    all.into_iter().map(|(_, treated)| treated).collect()
+    all.into_iter().map(|(_, processed)| processed).collect()
 }
 
-/// How many threads may share one input: few inputs leave cores idle.
+/// Returns the number of threads per input.
 pub(super) fn threads_per_input(inputs: usize) -> usize {
-    if inputs < FEW { cores() } else { 1 }
+    if inputs < MIN_PARALLEL_INPUTS { cores() } else { 1 }
 }
 
 fn cores() -> usize {
-    thread::available_parallelism().map_or(1, |it| it.get().min(MOST_THREADS))
+    thread::available_parallelism().map_or(1, |it| it.get().min(MAX_THREADS))
 }
 
 fn take<'a>(inputs: &'a [Input], next: &AtomicUsize) -> Option<(usize, &'a Input)> {
@@ -66,8 +75,8 @@ fn take<'a>(inputs: &'a [Input], next: &AtomicUsize) -> Option<(usize, &'a Input
     inputs.get(number).map(|input| (number, input))
 }
 
-/// The coordinator's namespace, for profiles that name it: as was asked for, or that of a coordinator among the inputs.
-/// Long streams are not searched: that would mean to read them twice.
+/// Returns the coordinator's namespace if the profile uses it: as requested, or that of a coordinator in the
+/// inputs. Long streams are not searched, because they can be read only once.
 pub(super) fn coordinator_namespace(inputs: &[Input], options: &Options) -> Option<String> {
     let wanted = options.profile.coordinator_host.contains("{namespace}") && options.mode == Mode::Inject;
     let given = options.coordinator_namespace.clone();
@@ -78,7 +87,7 @@ pub(super) fn coordinator_namespace(inputs: &[Input], options: &Options) -> Opti
     }
 }
 
-/// Errors show when the input is treated.
+/// Errors are reported when the input is processed.
 fn coordinator_in(input: &Input, options: &Options) -> Option<String> {
     let Ok(Content::Short(text)) = content::open(input) else {
         return None;

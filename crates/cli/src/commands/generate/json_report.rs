@@ -1,4 +1,4 @@
-//! The report for programs: takes what became of each input, gives one JSON document. Its shape is stable; `version` counts breaks.
+//! JSON report. Its format is stable; `version` changes with incompatible changes.
 
 use std::io::Write;
 
@@ -6,8 +6,8 @@ use mainstay_inject::{Finding, Mode, Options, Severity};
 use serde::Serialize;
 
 use super::output::Plan;
+use super::process::{Processed, ReportWithExcerpts};
 use super::summary::Summary;
-use super::treat::{Told, Treated};
 use crate::commands;
 use crate::error::CliError;
 
@@ -53,9 +53,9 @@ struct FindingReport<'a> {
     help: Option<&'a str>,
 }
 
-/// Prints it to standard output, or to standard error where standard output carries something else.
+/// Prints the report to standard output, or to standard error if standard output carries manifests or a diff.
 pub(super) fn print(
-    all: &[Treated],
+    all: &[Processed],
     summary: &Summary,
     options: &Options,
     plan: &Plan,
@@ -79,17 +79,17 @@ pub(super) fn print(
     commands::print(&text)
 }
 
-fn file(treated: &Treated) -> FileReport<'_> {
+fn file(processed: &Processed) -> FileReport<'_> {
     FileReport {
-        path: &treated.name,
-        changed: treated.changed,
-        error: treated.error.as_deref(),
-        objects: treated.objects.iter().map(object).collect(),
+        path: &processed.name,
+        changed: processed.changed,
+        error: processed.error.as_deref(),
+        objects: processed.objects.iter().map(object).collect(),
     }
 }
 
-fn object(told: &Told) -> ObjectReport<'_> {
-    let report = &told.report;
+fn object(processed: &ReportWithExcerpts) -> ObjectReport<'_> {
+    let report = &processed.report;
     ObjectReport {
         api_version: &report.api_version,
         kind: &report.kind,
@@ -115,7 +115,7 @@ fn finding(finding: &Finding) -> FindingReport<'_> {
     }
 }
 
-/// As KRM functions spell them too.
+/// Returns the severity as in KRM functions.
 pub(super) fn severity(severity: Severity) -> &'static str {
     match severity {
         Severity::Error => "error",

@@ -1,4 +1,4 @@
-//! The cluster as the demo sees it: takes what a user does, gives what the pages of `mainstay` say about it. Every wait has an end.
+//! The demo's cluster and queries on it. Every wait has a timeout.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,40 +13,40 @@ use mainstay_harness::{SimulatedCluster, USER};
 use mainstay_mesh::{Library, Settings, Snapshot};
 use serde_json::{Value, json};
 
-use super::cast::{ACTORS, Actor};
-use super::teller::Teller;
+use super::fixtures::{WORKLOADS, Workload};
+use super::printer::Printer;
 use crate::commands::migration::progress::Look;
 use crate::commands::status;
 use crate::error::{CliError, Kind, chain};
 use crate::report::Report;
 
-/// How often it looks, by the cluster's clock.
+/// Polling interval in cluster time.
 pub(super) const STEP: Duration = Duration::from_secs(1);
-/// Nothing takes longer, by the cluster's clock.
-const MOST: Duration = Duration::from_mins(15);
+/// Maximum wait in cluster time.
+const MAX_WAIT: Duration = Duration::from_mins(15);
 
-/// As `kubectl` asks for lists.
+/// Accept header of `kubectl get`.
 const TABLE: &str = "application/json;as=Table;v=v1;g=meta.k8s.io";
 
-/// Where the Istio is.
+/// API path of the Istio.
 pub(super) const ISTIO: &str = "/apis/sailoperator.io/v1/istios/default";
 
-/// An actor's revision, by namespace and name: nothing for pods without a proxy, several in the middle of a move.
+/// Revisions of each workload's pods by namespace and name: none without a proxy, several during a rollout.
 pub(super) type Revisions = BTreeMap<(&'static str, &'static str), Vec<String>>;
 
-/// The stage, and who tells what happens on it.
-pub(super) struct World {
+/// The simulated cluster and the printer.
+pub(super) struct DemoCluster {
     pub(super) stage: SimulatedCluster,
-    pub(super) teller: Teller,
+    pub(super) printer: Printer,
     library: Arc<Library>,
 }
 
-impl World {
-    pub(super) fn new(stage: SimulatedCluster, teller: Teller) -> Self {
+impl DemoCluster {
+    pub(super) fn new(stage: SimulatedCluster, printer: Printer) -> Self {
         let (library, _) = Library::from_catalog(stage.catalog());
         Self {
             stage,
-            teller,
+            printer,
             library: Arc::new(library),
         }
     }
@@ -55,7 +55,7 @@ impl World {
         self.stage.now()
     }
 
-    /// Everything there is.
+    /// Surveys the cluster.
     pub(super) async fn survey(&self) -> Result<Survey, CliError> {
         let settings = Arc::new(Settings::default());
         let empty = Snapshot::new(self.now(), settings, self.library.clone());
@@ -65,52 +65,55 @@ impl World {
         Ok(found)
     }
 
-    /// The Istio among it.
+    /// Returns the Istio.
     pub(super) fn istio(found: &Survey) -> Result<Istio, CliError> {
         let istio = found.snapshot.istios().get("default").cloned();
-        istio.ok_or_else(|| CliError::new(Kind::Cluster, "the Istio is gone"))
+        istio.ok_or_else(|| CliError::new(Kind::Cluster, "Istio not found"))
     }
 
-    /// Its migration at this moment.
+    /// Returns the current progress of the migration.
     pub(super) async fn look(&self) -> Result<Option<Look>, CliError> {
         let found = self.survey().await?;
         Ok(Look::at(&found.snapshot, &Self::istio(&found)?))
     }
 
-    /// Waits until something is so.
+    /// Waits until a condition holds.
     pub(super) async fn until(
         &self,
         what: &str,
         mut holds: impl AsyncFnMut(&Self) -> Result<bool, CliError>,
     ) -> Result<(), CliError> {
-        let begun = self.now();
+        let started = self.now();
         while !holds(self).await? {
-            let waited = self.now().duration_since(begun);
-            if waited.unsigned_abs() > MOST {
-                let said = format!("the demo waited {} minutes in vain: {what}", MOST.as_secs() / 60);
-                return Err(CliError::new(Kind::Cluster, said));
+            let waited = self.now().duration_since(started);
+            if waited.unsigned_abs() > MAX_WAIT {
+                let message = format!(
+                    "timed out after {} minutes waiting for {what}",
+                    MAX_WAIT.as_secs() / 60
+                );
+                return Err(CliError::new(Kind::Cluster, message));
             }
             self.stage.sleep(STEP).await;
         }
         Ok(())
     }
 
-    /// The page of `mainstay status`.
+    /// Prints the output of `mainstay status`.
     pub(super) async fn status(&self) -> Result<(), CliError> {
-        self.teller.typed(self.now(), "mainstay status")?;
+        self.printer.command(self.now(), "mainstay status")?;
         let found = self.survey().await?;
-        let report = Report::of(&found);
+        let report = Report::from_survey(&found);
         let text = status::page::page(&report, &found.snapshot, false);
         let data = serde_json::to_value(&report).unwrap_or_default();
-        self.teller.page(self.now(), "status", &text, &data)
+        self.printer.page(self.now(), "status", &text, &data)
     }
 
-    /// Who injected whose pods: only pods that stay count.
+    /// Returns the revisions that injected each workload's pods, except terminating pods.
     pub(super) async fn revisions(&self) -> Result<Revisions, CliError> {
         let mut found = Revisions::new();
-        for actor in &ACTORS {
+        for workload in &WORKLOADS {
             let mut all: Vec<String> = self
-                .pods(actor)
+                .pods(workload)
                 .await?
                 .iter()
                 .filter_map(|pod| pod.pointer("/metadata/annotations/istio.io~1rev")?.as_str())
@@ -118,21 +121,21 @@ impl World {
                 .collect();
             all.sort();
             all.dedup();
-            found.insert((actor.space, actor.name), all);
+            found.insert((workload.namespace, workload.name), all);
         }
         Ok(found)
     }
 
-    async fn pods(&self, actor: &Actor) -> Result<Vec<Value>, CliError> {
-        let list = self.stage.get(&pods_path(actor)).await?.unwrap_or_default();
+    async fn pods(&self, workload: &Workload) -> Result<Vec<Value>, CliError> {
+        let list = self.stage.get(&pods_path(workload)).await?.unwrap_or_default();
         let items = list.get("items").and_then(Value::as_array).cloned();
         let stays = |pod: &Value| pod.pointer("/metadata/deletionTimestamp").is_none();
         Ok(items.unwrap_or_default().into_iter().filter(stays).collect())
     }
 
-    /// Whether all of an actor's pods are there and ready, and no other ones.
-    pub(super) async fn is_settled(&self, actor: &Actor) -> Result<bool, CliError> {
-        let object = self.stage.get(&actor.path()).await?.unwrap_or_default();
+    /// Reports whether a workload has exactly the desired pods and all are ready.
+    pub(super) async fn is_settled(&self, workload: &Workload) -> Result<bool, CliError> {
+        let object = self.stage.get(&workload.path()).await?.unwrap_or_default();
         let number = |at: &str| object.pointer(at).and_then(Value::as_i64).unwrap_or_default();
         let wanted = number("/spec/replicas");
         let seen = number("/status/observedGeneration") >= number("/metadata/generation");
@@ -144,13 +147,13 @@ impl World {
         Ok(seen && fields.iter().all(|at| number(at) == wanted))
     }
 
-    /// What `kubectl get pods` prints of an actor's pods: header and rows, as the server gives them.
-    pub(super) async fn pod_rows(&self, actor: &Actor) -> Result<Vec<Vec<String>>, CliError> {
-        let path = pods_path(actor);
+    /// Returns the header and rows that `kubectl get pods` prints for a workload.
+    pub(super) async fn pod_rows(&self, workload: &Workload) -> Result<Vec<Vec<String>>, CliError> {
+        let path = pods_path(workload);
         let request = Request::get(&path).header(ACCEPT, TABLE).body(Vec::new());
         let request = request.map_err(|error| CliError::new(Kind::Cluster, error.to_string()))?;
-        let answer: Result<Value, _> = self.stage.client(USER).request(request).await;
-        let table = answer.map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
+        let response: Result<Value, _> = self.stage.client(USER).request(request).await;
+        let table = response.map_err(|error| CliError::new(Kind::Cluster, chain(&error)))?;
         let list = |value: &Value, at: &str| {
             value
                 .get(at)
@@ -178,9 +181,9 @@ impl World {
     }
 }
 
-fn pods_path(actor: &Actor) -> String {
+fn pods_path(workload: &Workload) -> String {
     format!(
         "/api/v1/namespaces/{}/pods?labelSelector=app%3D{}",
-        actor.space, actor.name
+        workload.namespace, workload.name
     )
 }

@@ -1,5 +1,5 @@
-//! The cast, as tables: takes nothing, gives the objects that the demo applies: a mesh, five namespaces, twelve workloads with labels of every
-//! kind.
+//! Objects that the demo applies: a mesh, five namespaces and twelve workloads with different injection
+//! labels.
 
 use std::time::Duration;
 
@@ -8,19 +8,19 @@ use serde_json::{Map, Value, json};
 
 use crate::error::{CliError, Kind};
 
-/// From where to where.
+/// Versions of the upgrade.
 pub(super) const OLD_VERSION: &str = "v1.28.2";
 pub(super) const NEW_VERSION: &str = "v1.29.1";
-/// The revisions that follow from these.
+/// Revisions of these versions.
 pub(super) const OLD: &str = "default-v1-28-2";
 pub(super) const NEW: &str = "default-v1-29-1";
 
-/// An image that was in the registry when its pods started, and is not any more; and the one that is.
-const LOST_IMAGE: &str = "registry.example/ledger:2.4.0";
+/// An image that is no longer in the registry, and its replacement.
+const MISSING_IMAGE: &str = "registry.example/ledger:2.4.0";
 pub(super) const NEW_IMAGE: &str = "registry.example/ledger:2.4.1";
-/// Who notices.
+/// The workload with the missing image.
 pub(super) const FAILING: (&str, &str) = ("payments", "ledger");
-/// Who asks to be left alone.
+/// The workload with the skip annotation.
 pub(super) const SKIPPED: (&str, &str) = ("platform", "audit");
 
 const SKIP: &str = "sailoperator.io/skip-migration";
@@ -28,57 +28,57 @@ const REVISION: &str = "istio.io/rev";
 const INJECTION: &str = "istio-injection";
 const INJECT: &str = "sidecar.istio.io/inject";
 
-/// A namespace: its name, the label that chooses its revision, and in words.
-pub(super) struct Space {
+/// A namespace with the label that selects its revision.
+pub(super) struct Namespace {
     pub(super) name: &'static str,
     label: Option<(&'static str, &'static str)>,
-    pub(super) chosen_by: &'static str,
+    pub(super) selected_by: &'static str,
 }
 
-/// One of each kind.
-pub(super) const SPACES: [Space; 5] = [
-    Space {
+/// One namespace for each way to select a revision.
+pub(super) const NAMESPACES: [Namespace; 5] = [
+    Namespace {
         name: "analytics",
         label: None,
-        chosen_by: "istio.io/rev on each pod template",
+        selected_by: "istio.io/rev on each pod template",
     },
-    Space {
+    Namespace {
         name: "catalog",
         label: Some((INJECTION, "enabled")),
-        chosen_by: "istio-injection=enabled",
+        selected_by: "istio-injection=enabled",
     },
-    Space {
+    Namespace {
         name: "payments",
         label: Some((REVISION, "prod")),
-        chosen_by: "istio.io/rev=prod, a tag",
+        selected_by: "istio.io/rev=prod, a tag",
     },
-    Space {
+    Namespace {
         name: "platform",
         label: Some((INJECTION, "enabled")),
-        chosen_by: "istio-injection=enabled",
+        selected_by: "istio-injection=enabled",
     },
-    Space {
+    Namespace {
         name: "shop",
         label: Some((REVISION, OLD)),
-        chosen_by: "istio.io/rev=default-v1-28-2",
+        selected_by: "istio.io/rev=default-v1-28-2",
     },
 ];
 
-/// A workload.
-pub(super) struct Actor {
-    pub(super) space: &'static str,
+/// A workload of the demo.
+pub(super) struct Workload {
+    pub(super) namespace: &'static str,
     pub(super) name: &'static str,
     pub(super) kind: &'static str,
     replicas: u32,
-    /// From its start to ready, in seconds.
+    /// Readiness time in seconds.
     seconds: u64,
     label: Option<(&'static str, &'static str)>,
     annotation: Option<(&'static str, &'static str)>,
     pub(super) remark: &'static str,
 }
 
-const PLAIN: Actor = Actor {
-    space: "",
+const PLAIN: Workload = Workload {
+    namespace: "",
     name: "",
     kind: "Deployment",
     replicas: 2,
@@ -88,104 +88,107 @@ const PLAIN: Actor = Actor {
     remark: "",
 };
 
-/// Everybody, by namespace.
-pub(super) const ACTORS: [Actor; 12] = [
-    Actor {
-        space: "analytics",
+/// All workloads by namespace.
+pub(super) const WORKLOADS: [Workload; 12] = [
+    Workload {
+        namespace: "analytics",
         name: "queries",
         label: Some((REVISION, OLD)),
         ..PLAIN
     },
-    Actor {
-        space: "analytics",
+    Workload {
+        namespace: "analytics",
         name: "reports",
         label: Some((REVISION, OLD)),
         replicas: 1,
         ..PLAIN
     },
-    Actor {
-        space: "catalog",
+    Workload {
+        namespace: "catalog",
         name: "products",
         replicas: 3,
         ..PLAIN
     },
-    Actor {
-        space: "catalog",
+    Workload {
+        namespace: "catalog",
         name: "search",
         kind: "StatefulSet",
         ..PLAIN
     },
-    Actor {
-        space: "payments",
+    Workload {
+        namespace: "payments",
         name: "fraud",
         seconds: 7,
         ..PLAIN
     },
-    Actor {
-        space: "payments",
+    Workload {
+        namespace: "payments",
         name: "gateway",
         replicas: 3,
         ..PLAIN
     },
-    Actor {
-        space: "payments",
+    Workload {
+        namespace: "payments",
         name: "ledger",
-        remark: "its image has vanished from the registry: it cannot start anew",
+        remark: "its image is no longer in the registry: new pods cannot start",
         ..PLAIN
     },
-    Actor {
-        space: "platform",
+    Workload {
+        namespace: "platform",
         name: "audit",
         annotation: Some((SKIP, "true")),
-        remark: "sailoperator.io/skip-migration: its owner restarts it",
+        remark: "sailoperator.io/skip-migration: restarted manually",
         ..PLAIN
     },
-    Actor {
-        space: "platform",
+    Workload {
+        namespace: "platform",
         name: "backup",
         label: Some((INJECT, "false")),
         remark: "sidecar.istio.io/inject=false: not in the mesh",
         ..PLAIN
     },
-    Actor {
-        space: "shop",
+    Workload {
+        namespace: "shop",
         name: "cart",
         ..PLAIN
     },
-    Actor {
-        space: "shop",
+    Workload {
+        namespace: "shop",
         name: "checkout",
         seconds: 6,
         ..PLAIN
     },
-    Actor {
-        space: "shop",
+    Workload {
+        namespace: "shop",
         name: "web",
         replicas: 4,
         ..PLAIN
     },
 ];
 
-impl Actor {
-    /// From its start to ready.
+impl Workload {
+    /// Returns its readiness time.
     pub(super) fn readiness(&self) -> Duration {
         Duration::from_secs(self.seconds)
     }
 
-    /// Whether its pods never get a proxy.
+    /// Reports whether its pods get no proxy.
     pub(super) fn is_outside(&self) -> bool {
         self.label == Some((INJECT, "false"))
     }
 
-    /// Where its object is served.
+    /// Returns the API path.
     pub(super) fn path(&self) -> String {
         let plural = format!("{}s", self.kind.to_lowercase());
-        format!("/apis/apps/v1/namespaces/{}/{plural}/{}", self.space, self.name)
+        format!(
+            "/apis/apps/v1/namespaces/{}/{plural}/{}",
+            self.namespace, self.name
+        )
     }
 
     fn image(&self) -> String {
-        if (self.space, self.name) == FAILING {
-            return LOST_IMAGE.to_owned();
+        if (self.namespace, self.name) == FAILING {
+            return MISSING_IMAGE.to_owned();
         }
         format!("registry.example/{}:1.0.0", self.name)
     }
@@ -201,7 +204,7 @@ impl Actor {
         if let (Value::Object(fields), "StatefulSet") = (&mut spec, self.kind) {
             fields.insert("serviceName".into(), json!(self.name));
         }
-        let mut metadata = json!({"name": self.name, "namespace": self.space});
+        let mut metadata = json!({"name": self.name, "namespace": self.namespace});
         if let (Value::Object(fields), Some(_)) = (&mut metadata, self.annotation) {
             fields.insert("annotations".into(), with(&json!({}), self.annotation));
         }
@@ -209,14 +212,14 @@ impl Actor {
     }
 }
 
-/// A map with one entry more.
+/// Returns a map with an additional entry.
 fn with(map: &Value, entry: Option<(&str, &str)>) -> Value {
     let mut map: Map<String, Value> = map.as_object().cloned().unwrap_or_default();
     map.extend(entry.map(|(key, value)| (key.to_owned(), json!(value))));
     Value::Object(map)
 }
 
-/// The mesh.
+/// Returns the Istio.
 pub(super) fn istio() -> Value {
     json!({
         "apiVersion": "sailoperator.io/v1", "kind": "Istio", "metadata": {"name": "default"},
@@ -233,7 +236,7 @@ pub(super) fn istio() -> Value {
     })
 }
 
-/// A namespace of this name.
+/// Returns a namespace.
 pub(super) fn namespace(name: &str, label: Option<(&str, &str)>) -> Value {
     let mut metadata = json!({"name": name});
     if let (Value::Object(fields), Some(_)) = (&mut metadata, label) {
@@ -242,18 +245,18 @@ pub(super) fn namespace(name: &str, label: Option<(&str, &str)>) -> Value {
     json!({"apiVersion": "v1", "kind": "Namespace", "metadata": metadata})
 }
 
-/// Namespaces, then workloads.
+/// Returns the namespaces and workloads.
 pub(super) fn workloads() -> Vec<Value> {
-    let spaces = SPACES.iter().map(|space| namespace(space.name, space.label));
-    spaces.chain(ACTORS.iter().map(Actor::object)).collect()
+    let namespaces = NAMESPACES.iter().map(|one| namespace(one.name, one.label));
+    namespaces.chain(WORKLOADS.iter().map(Workload::object)).collect()
 }
 
-/// An object as a person would write it.
+/// Formats an object as YAML.
 pub(super) fn text(object: &Value) -> Result<String, CliError> {
     document(object).map_err(|error| CliError::new(Kind::Io, format!("cannot print: {error}")))
 }
 
-/// Everything, to be applied in this order.
+/// Formats all objects in the order in which they are applied.
 pub(super) fn manifests() -> Result<String, CliError> {
     let mut out = text(&namespace("istio-system", None))?;
     for object in std::iter::once(istio()).chain(workloads()) {

@@ -1,5 +1,5 @@
-//! Webhooks of a sandbox: takes a question of the cluster, asks it over HTTPS on this machine, and nowhere else. A snapshot of somebody's
-//! cluster names webhooks of that cluster: a rehearsal must not reach them.
+//! Webhook calls of a sandbox, restricted to this machine: webhooks of a snapshot belong to another cluster
+//! and must not be called.
 
 use std::net::IpAddr;
 
@@ -7,11 +7,11 @@ use mainstay_sim::admission::HttpsTransport;
 use mainstay_sim::context::{Destination, WebhookCall, WebhookReply};
 use mainstay_sim::{ReplyFuture, WebhookTransport};
 
-/// Asks webhooks on loopback.
+/// Calls webhooks on loopback only.
 pub(super) struct Loopback(HttpsTransport);
 
 impl Loopback {
-    /// Nobody is behind the services of a sandbox: its pods are simulated.
+    /// Creates a transport without services: the pods of a sandbox are simulated.
     pub(super) fn new() -> Self {
         Self(HttpsTransport::new(|_| None))
     }
@@ -20,7 +20,7 @@ impl Loopback {
 impl WebhookTransport for Loopback {
     fn call(&self, call: WebhookCall) -> ReplyFuture {
         match &call.to {
-            Destination::Url(url) if !is_here(url) => {
+            Destination::Url(url) if !is_local(url) => {
                 let host = host(url).unwrap_or_default();
                 let why = format!("dial tcp {host}: a sandbox calls webhooks on this machine only");
                 Box::pin(std::future::ready(WebhookReply::Failed(why)))
@@ -31,7 +31,7 @@ impl WebhookTransport for Loopback {
 }
 
 /// Whether a URL's host is this machine by its very name: no name is looked up.
-fn is_here(url: &str) -> bool {
+fn is_local(url: &str) -> bool {
     host(url).is_some_and(|host| {
         host == "localhost"
             || host
@@ -55,14 +55,14 @@ fn host(url: &str) -> Option<&str> {
 
 #[cfg(test)]
 mod tests {
-    use super::is_here;
+    use super::is_local;
 
     fn check(url: &str, expected: bool) {
-        assert_eq!(is_here(url), expected, "{url}");
+        assert_eq!(is_local(url), expected, "{url}");
     }
 
     #[test]
-    fn only_this_machine_is_here() {
+    fn only_loopback_urls_are_local() {
         check("https://127.0.0.1:8443/validate", true);
         check("https://127.8.9.1", true);
         check("https://localhost/x?y", true);

@@ -1,4 +1,4 @@
-//! The catalogue as the command line sees it: takes `--charts` and the environment, gives a [`Catalog`]; and charts by reference.
+//! The catalog of the command line: embedded, pulled and `--charts` versions, and charts by reference.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -8,43 +8,43 @@ use mainstay_catalog::{Catalog, CatalogError, Flavour, Origin, Version};
 
 use crate::error::{CliError, Kind};
 
-/// What a chart reference of the catalogue begins with.
+/// Prefix of chart references to the catalog.
 pub(crate) const PREFIX: &str = "catalog:";
 
-/// The flag that adds a folder.
+/// The `--charts` flag.
 #[derive(clap::Args, Clone, Debug, Default)]
 pub(crate) struct ChartsFlag {
-    /// Take charts from this folder too (DIR/VERSION/charts/CHART, or as `cargo xtask charts` lays them out); it wins over others
+    /// Directory with additional charts (DIR/VERSION/charts/CHART); takes precedence
     #[arg(long, value_name = "DIR")]
     charts: Option<PathBuf>,
 }
 
 impl ChartsFlag {
-    /// Everything there is: embedded, pulled, and the folder.
+    /// Opens the catalog with embedded, pulled and `--charts` versions.
     pub(crate) fn open(&self) -> Result<Catalog, CliError> {
         let mut catalog = Catalog::embedded()?;
-        if let Some(folder) = user_folder() {
-            catalog = catalog.with_directory(Origin::Pulled, folder)?;
+        if let Some(directory) = user_directory() {
+            catalog = catalog.with_directory(Origin::Pulled, directory)?;
         }
         match &self.charts {
             None => Ok(catalog),
-            Some(folder) => with_given(catalog, folder),
+            Some(directory) => with_given(catalog, directory),
         }
     }
 }
 
-fn with_given(catalog: Catalog, folder: &Path) -> Result<Catalog, CliError> {
-    if !folder.is_dir() {
+fn with_given(catalog: Catalog, directory: &Path) -> Result<Catalog, CliError> {
+    if !directory.is_dir() {
         return Err(CliError::new(
             Kind::Usage,
-            format!("--charts {}: no such folder", folder.display()),
+            format!("--charts {}: no such directory", directory.display()),
         ));
     }
-    Ok(catalog.with_directory(Origin::Directory, folder)?)
+    Ok(catalog.with_directory(Origin::Directory, directory)?)
 }
 
-/// `$XDG_DATA_HOME/mainstay/charts`, or what stands in for it.
-pub(crate) fn user_folder() -> Option<PathBuf> {
+/// Returns `$XDG_DATA_HOME/mainstay/charts` or its default.
+pub(crate) fn user_directory() -> Option<PathBuf> {
     let absolute = |name: &str| {
         env::var_os(name)
             .map(PathBuf::from)
@@ -56,7 +56,7 @@ pub(crate) fn user_folder() -> Option<PathBuf> {
     Some(data.join("mainstay/charts"))
 }
 
-/// A chart of the catalogue: `catalog:CHART`, `catalog:CHART@VERSION`, `catalog:operator/CHART@VERSION`.
+/// A chart of the catalog: `catalog:CHART`, `catalog:CHART@VERSION`, `catalog:operator/CHART@VERSION`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Reference<'a> {
     pub(crate) flavour: Flavour,
@@ -65,7 +65,7 @@ pub(crate) struct Reference<'a> {
 }
 
 impl<'a> Reference<'a> {
-    /// Reads a reference; anything that does not begin with `catalog:` is somebody else's.
+    /// Parses a reference; `None` if the text does not start with `catalog:`.
     pub(crate) fn parse(text: &'a str) -> Option<Self> {
         let rest = text.strip_prefix(PREFIX)?;
         let (chart, version) = rest
@@ -84,9 +84,9 @@ impl<'a> Reference<'a> {
     }
 }
 
-/// The files of the chart that `reference` names, by their path in it; `None` if it is no reference to the catalogue.
+/// Returns the files of a chart by path; `None` if the reference is not one to the catalog.
 ///
-/// `version` is what `--version` says; a version in the reference wins.
+/// A version in the reference takes precedence over `version`.
 pub(crate) fn resolve_chart(
     reference: &str,
     version: Option<&str>,
@@ -104,7 +104,7 @@ pub(crate) fn resolve_chart(
     )?))
 }
 
-/// The version that `name` stands for, or the default.
+/// Resolves a version name, or returns the default version.
 pub(crate) fn version_or_default(catalog: &Catalog, name: Option<&str>) -> Result<Version, CatalogError> {
     match name {
         Some(name) => catalog.resolve(name),
@@ -120,10 +120,10 @@ impl From<CatalogError> for CliError {
             message = format!("{message}: {cause}");
             source = cause.source();
         }
-        let told = Self::new(Kind::Chart, message);
+        let result = Self::new(Kind::Chart, message);
         match error.hint() {
-            Some(hint) => told.hint(hint),
-            None => told,
+            Some(hint) => result.hint(hint),
+            None => result,
         }
     }
 }
@@ -138,7 +138,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_read() {
+    fn references_are_parsed() {
         check("catalog:istiod", Some((Flavour::Installer, "istiod", None)));
         check(
             "catalog:istiod@v1.29-latest",

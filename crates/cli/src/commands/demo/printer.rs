@@ -1,4 +1,4 @@
-//! Who tells the story: takes what happens, gives text with the cluster's clock in front, or a line of JSON. Decides nothing.
+//! Output of the demo: text with the cluster's clock, or JSON lines.
 
 use std::cell::Cell;
 use std::time::Instant;
@@ -12,32 +12,32 @@ use crate::commands::{print, print_styled};
 use crate::error::CliError;
 use crate::style::{FRAME, GOOD, HINT};
 
-/// Tells it.
-pub(super) struct Teller {
+/// Prints the demo.
+pub(super) struct Printer {
     json: bool,
     speed: f64,
     start: Timestamp,
-    begun: Instant,
-    chapter: Cell<usize>,
+    started: Instant,
+    section: Cell<usize>,
 }
 
-impl Teller {
+impl Printer {
     pub(super) fn new(json: bool, speed: f64, start: Timestamp) -> Self {
         Self {
             json,
             speed,
             start,
-            begun: Instant::now(),
-            chapter: Cell::new(0),
+            started: Instant::now(),
+            section: Cell::new(0),
         }
     }
 
-    /// One line for programs.
+    /// Prints a JSON line.
     fn event(&self, now: Timestamp, event: &str, more: Value) -> Result<(), CliError> {
         let mut line = json!({
             "event": event,
             "clusterSeconds": rounded(self.passed(now)),
-            "wallSeconds": rounded(self.begun.elapsed().as_secs_f64()),
+            "wallSeconds": rounded(self.started.elapsed().as_secs_f64()),
         });
         if let (Value::Object(line), Value::Object(more)) = (&mut line, more) {
             line.extend(more);
@@ -54,44 +54,44 @@ impl Teller {
         format!("{FRAME}[{:02}:{:02}]{FRAME:#} ", seconds / 60, seconds % 60)
     }
 
-    /// The beginning.
+    /// Prints the introduction.
     pub(super) fn begin(&self, now: Timestamp, words: &str) -> Result<(), CliError> {
         if self.json {
             return self.event(now, "begin", json!({"speed": self.speed}));
         }
         print_styled(&format!(
-            "{words}\nIts clock runs {GOOD}{} times as fast{GOOD:#} as yours and is shown as [minutes:seconds].\n",
+            "{words}\nIts clock runs at {GOOD}{}x{GOOD:#} and is shown as [minutes:seconds].\n",
             self.speed
         ))
     }
 
-    /// A new chapter.
-    pub(super) fn chapter(&self, now: Timestamp, title: &str) -> Result<(), CliError> {
-        let number = self.chapter.get() + 1;
-        self.chapter.set(number);
+    /// Starts a section.
+    pub(super) fn section(&self, now: Timestamp, title: &str) -> Result<(), CliError> {
+        let number = self.section.get() + 1;
+        self.section.set(number);
         if self.json {
             return self.event(now, "chapter", json!({"number": number, "title": title}));
         }
         print_styled(&format!("\n{FRAME}{number}. {title}{FRAME:#}\n"))
     }
 
-    /// What a user would type on a real cluster.
-    pub(super) fn typed(&self, now: Timestamp, command: &str) -> Result<(), CliError> {
+    /// Prints a command that a user would run on a real cluster.
+    pub(super) fn command(&self, now: Timestamp, command: &str) -> Result<(), CliError> {
         if self.json {
             return self.event(now, "command", json!({"command": command}));
         }
         print_styled(&format!("{}{HINT}${HINT:#} {command}\n", self.stamp(now)))
     }
 
-    /// What happened.
-    pub(super) fn say(&self, now: Timestamp, words: &str) -> Result<(), CliError> {
+    /// Prints a note.
+    pub(super) fn note(&self, now: Timestamp, words: &str) -> Result<(), CliError> {
         if self.json {
             return self.event(now, "note", json!({"text": words}));
         }
         print_styled(&format!("{}{words}\n", self.stamp(now)))
     }
 
-    /// What a command printed, or its data.
+    /// Prints the output of a command, or its data.
     pub(super) fn page(&self, now: Timestamp, what: &str, text: &str, data: &Value) -> Result<(), CliError> {
         if self.json {
             return self.event(now, what, json!({"data": data}));
@@ -106,7 +106,7 @@ impl Teller {
         print_styled(&text.trim_matches('\n').lines().map(indented).collect::<String>())
     }
 
-    /// A migration as it goes.
+    /// Prints the progress of a migration.
     pub(super) fn progress(&self, now: Timestamp, display: &mut Display, look: Look) -> Result<(), CliError> {
         let frame = display.next(look)?;
         if frame.text.is_empty() {
@@ -120,30 +120,30 @@ impl Teller {
         frame.with_margin(&stamp).print()
     }
 
-    /// How a migration is displayed here.
+    /// Creates a progress display.
     pub(super) fn display(&self) -> Display {
         Display::new(if self.json { Format::Json } else { Format::Text })
     }
 
-    /// The end.
+    /// Prints the summary.
     pub(super) fn end(&self, now: Timestamp, words: &str, data: Value) -> Result<(), CliError> {
         if self.json {
             return self.event(now, "end", data);
         }
-        let (passed, wall) = (self.passed(now), self.begun.elapsed().as_secs_f64());
+        let (passed, wall) = (self.passed(now), self.started.elapsed().as_secs_f64());
         print_styled(&format!(
-            "\n{GOOD}{words}{GOOD:#}\nWall time: {wall:.1} s, for {:.0} min {:.0} s of the cluster's.\n",
+            "\n{GOOD}{words}{GOOD:#}\nWall time: {wall:.1} s; cluster time: {:.0} min {:.0} s.\n",
             (passed / 60.0).floor(),
             passed % 60.0
         ))
     }
 
-    /// Somebody has seen enough.
+    /// Prints that the demo was interrupted.
     pub(super) fn stopped(&self) -> Result<(), CliError> {
         if self.json {
             return self.event(self.start, "stopped", json!({"clusterSeconds": null}));
         }
-        print_styled("\nStopped. Nothing is left behind.\n")
+        print_styled("\nStopped.\n")
     }
 }
 

@@ -1,16 +1,16 @@
-//! Files written all together or not at all: takes texts for paths, keeps them beside their targets until all are there.
+//! Writes several files atomically: either all of them or none.
 //!
-//! Every text first goes to a new file in its target's folder; only when all are written are they renamed. A rename that fails
-//! takes back those before it. Whoever is killed in between leaves whole files, old or new, never a part of one.
+//! Every text is written to a temporary file in its target's directory; when all are written they are
+//! renamed. A failed rename reverts the earlier ones. A killed process leaves complete files, old or new.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// Files on their way.
+/// A transaction of file writes.
 #[derive(Default)]
-pub(super) struct Stage {
+pub(super) struct Transaction {
     inner: Mutex<Inner>,
 }
 
@@ -18,23 +18,23 @@ pub(super) struct Stage {
 struct Inner {
     /// Temporary file and target.
     files: Vec<(PathBuf, PathBuf)>,
-    /// Made for the targets; innermost last.
-    folders: Vec<PathBuf>,
-    /// How many temporary names were given out.
+    /// Created for the targets; innermost last.
+    directories: Vec<PathBuf>,
+    /// Number of temporary names in use.
     names: usize,
-    /// Nothing more may be written: the user gave up.
+    /// Whether the transaction was rolled back.
     closed: bool,
 }
 
-/// A file that is being written; gone again unless it is kept.
+/// A file that is being written; removed unless it is kept.
 pub(super) struct Pending<'a> {
-    stage: &'a Stage,
+    transaction: &'a Transaction,
     file: File,
     temporary: PathBuf,
     kept: bool,
 }
 
-impl Stage {
+impl Transaction {
     /// Writes `text` for `target`.
     pub(super) fn write(&self, target: &Path, text: &[u8]) -> io::Result<()> {
         let mut pending = self.create(target)?;
@@ -43,22 +43,22 @@ impl Stage {
         Ok(())
     }
 
-    /// Begins a file for `target`, with the target's mode and owner if it is there.
+    /// Creates a file for `target`, with the mode and owner of an existing target.
     pub(super) fn create(&self, target: &Path) -> io::Result<Pending<'_>> {
-        // A link stays a link: what it leads to is replaced.
+        // A symbolic link is kept; its target is replaced.
         let followed = target
             .is_symlink()
             .then(|| fs::canonicalize(target))
             .transpose()?;
         let target = followed.as_deref().unwrap_or(target);
         let existing = existing(target)?;
-        let folder = target
+        let directory = target
             .parent()
             .filter(|it| !it.as_os_str().is_empty())
             .unwrap_or(Path::new("."));
-        let temporary = self.enter(folder, target)?;
+        let temporary = self.enter(directory, target)?;
         let mut pending = Pending {
-            stage: self,
+            transaction: self,
             file: new_file(&temporary)?,
             temporary,
             kept: false,
@@ -69,20 +69,20 @@ impl Stage {
         Ok(pending)
     }
 
-    /// Registers a temporary file before it is made, so that an interrupt knows of it.
-    fn enter(&self, folder: &Path, target: &Path) -> io::Result<PathBuf> {
+    /// Registers a temporary file before it is created, so that a signal removes it.
+    fn enter(&self, directory: &Path, target: &Path) -> io::Result<PathBuf> {
         let mut inner = self.lock();
         if inner.closed {
             return Err(io::Error::from(io::ErrorKind::Interrupted));
         }
-        inner.make_folder(folder)?;
+        inner.make_directory(directory)?;
         inner.names += 1;
-        let temporary = folder.join(format!(".mainstay-{}-{}.tmp", std::process::id(), inner.names));
+        let temporary = directory.join(format!(".mainstay-{}-{}.tmp", std::process::id(), inner.names));
         inner.files.push((temporary.clone(), target.to_owned()));
         Ok(temporary)
     }
 
-    /// Renames everything to its target; on a failure nothing has changed.
+    /// Renames all files to their targets; on failure nothing has changed.
     pub(super) fn commit(&self) -> io::Result<()> {
         let mut inner = self.lock();
         let files = std::mem::take(&mut inner.files);
@@ -92,27 +92,27 @@ impl Stage {
                 .remember(target, files.len())
                 .and_then(|()| fs::rename(temporary, target));
             if let Err(error) = done {
-                undo.take_back();
+                undo.revert();
                 let text = format!("{}: {}", target.display(), super::inputs::reason(&error));
                 inner.files = files.into_iter().skip(number).collect();
                 return Err(io::Error::new(error.kind(), text));
             }
             undo.done();
         }
-        inner.folders.clear();
+        inner.directories.clear();
         undo.forget();
         Ok(())
     }
 
-    /// Removes whatever is not committed, and lets nothing more in.
-    pub(super) fn abandon(&self) {
+    /// Removes uncommitted files and rejects further writes.
+    pub(super) fn roll_back(&self) {
         let mut inner = self.lock();
         inner.closed = true;
         for (temporary, _) in inner.files.drain(..) {
             let _ = fs::remove_file(temporary);
         }
-        for folder in inner.folders.drain(..).rev() {
-            let _ = fs::remove_dir(folder);
+        for directory in inner.directories.drain(..).rev() {
+            let _ = fs::remove_dir(directory);
         }
     }
 
@@ -121,34 +121,34 @@ impl Stage {
         let _ = fs::remove_file(temporary);
     }
 
-    /// A thread that panicked leaves the list as good as it was.
+    /// Locks the list, which a panic cannot corrupt.
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl Drop for Stage {
+impl Drop for Transaction {
     fn drop(&mut self) {
-        self.abandon();
+        self.roll_back();
     }
 }
 
 impl Inner {
-    fn make_folder(&mut self, folder: &Path) -> io::Result<()> {
-        let missing: Vec<&Path> = folder
+    fn make_directory(&mut self, directory: &Path) -> io::Result<()> {
+        let missing: Vec<&Path> = directory
             .ancestors()
             .take_while(|it| !it.as_os_str().is_empty() && !it.exists())
             .collect();
-        for folder in missing.into_iter().rev() {
-            fs::create_dir(folder)?;
-            self.folders.push(folder.to_owned());
+        for directory in missing.into_iter().rev() {
+            fs::create_dir(directory)?;
+            self.directories.push(directory.to_owned());
         }
         Ok(())
     }
 }
 
 impl Pending<'_> {
-    /// Makes it part of the whole.
+    /// Adds the file to the transaction.
     pub(super) fn keep(mut self) {
         self.kept = true;
     }
@@ -167,24 +167,24 @@ impl Write for Pending<'_> {
 impl Drop for Pending<'_> {
     fn drop(&mut self) {
         if !self.kept {
-            self.stage.drop_file(&self.temporary);
+            self.transaction.drop_file(&self.temporary);
         }
     }
 }
 
-/// What is at `target`, if it may be replaced.
+/// Returns the metadata of a target that may be replaced.
 fn existing(target: &Path) -> io::Result<Option<fs::Metadata>> {
     let data = match fs::metadata(target) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         other => other?,
     };
     if data.is_dir() {
-        return Err(io::Error::new(io::ErrorKind::IsADirectory, "it is a folder"));
+        return Err(io::Error::new(io::ErrorKind::IsADirectory, "is a directory"));
     }
     if !data.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "not a regular file"));
     }
-    // A rename needs no right to write the file itself; whoever took that right away meant something by it.
+    // A rename would replace a read-only file; respect its permissions.
     if data.permissions().readonly() {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
@@ -198,30 +198,30 @@ fn new_file(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).create_new(true).open(path)
 }
 
-/// Gives a new file the mode and, where that is allowed, the owner of the old one.
+/// Copies mode and, if permitted, owner of the old file.
 fn adopt(file: &mut File, data: &fs::Metadata) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::{MetadataExt, fchown};
         let own = file.metadata()?;
         if (own.uid(), own.gid()) != (data.uid(), data.gid()) {
-            // Only root may give files away; the others own what they write, as with any editor.
+            // Only root may change the owner; otherwise the user owns the new file.
             let _ = fchown(&*file, Some(data.uid()), Some(data.gid()));
         }
     }
     file.set_permissions(data.permissions())
 }
 
-/// How to take back renames.
+/// Reverts renames.
 #[derive(Default)]
 struct Undo {
-    /// The old file under another name, and its place; no other name if there was no old file.
+    /// Backup of the old file, if there was one, and its path.
     done: Vec<(Option<PathBuf>, PathBuf)>,
     next: Option<(Option<PathBuf>, PathBuf)>,
 }
 
 impl Undo {
-    /// Keeps the file at `target` under a second name. A single rename needs no way back.
+    /// Creates a backup of `target`. A single rename needs none.
     fn remember(&mut self, target: &Path, count: usize) -> io::Result<()> {
         let backup = target.with_file_name(format!(
             ".mainstay-{}-{}.old",
@@ -240,7 +240,7 @@ impl Undo {
         self.done.extend(self.next.take());
     }
 
-    fn take_back(&mut self) {
+    fn revert(&mut self) {
         if let Some((Some(backup), _)) = self.next.take() {
             let _ = fs::remove_file(backup);
         }
@@ -263,8 +263,8 @@ impl Undo {
 mod tests {
     use super::*;
 
-    fn names(folder: &Path) -> Vec<String> {
-        let mut names: Vec<_> = fs::read_dir(folder)
+    fn names(directory: &Path) -> Vec<String> {
+        let mut names: Vec<_> = fs::read_dir(directory)
             .unwrap()
             .map(|it| it.unwrap().file_name().into_string().unwrap())
             .collect();
@@ -274,87 +274,89 @@ mod tests {
 
     #[test]
     fn nothing_changes_before_the_commit() {
-        let folder = tempfile::tempdir().unwrap();
-        let (a, b) = (folder.path().join("a"), folder.path().join("new/b"));
+        let directory = tempfile::tempdir().unwrap();
+        let (a, b) = (directory.path().join("a"), directory.path().join("new/b"));
         fs::write(&a, "old").unwrap();
-        let stage = Stage::default();
-        stage.write(&a, b"new").unwrap();
-        stage.write(&b, b"new").unwrap();
+        let transaction = Transaction::default();
+        transaction.write(&a, b"new").unwrap();
+        transaction.write(&b, b"new").unwrap();
         assert_eq!(fs::read(&a).unwrap(), b"old");
-        stage.commit().unwrap();
+        transaction.commit().unwrap();
         assert_eq!(
             (fs::read(&a).unwrap(), fs::read(&b).unwrap()),
             (b"new".to_vec(), b"new".to_vec())
         );
-        drop(stage);
-        assert_eq!(names(folder.path()), ["a", "new"]);
+        drop(transaction);
+        assert_eq!(names(directory.path()), ["a", "new"]);
     }
 
     #[test]
-    fn what_is_not_committed_leaves_nothing() {
-        let folder = tempfile::tempdir().unwrap();
-        let stage = Stage::default();
-        stage.write(&folder.path().join("x/y/z"), b"new").unwrap();
-        drop(stage);
-        assert!(names(folder.path()).is_empty());
+    fn uncommitted_files_are_removed() {
+        let directory = tempfile::tempdir().unwrap();
+        let transaction = Transaction::default();
+        transaction
+            .write(&directory.path().join("x/y/z"), b"new")
+            .unwrap();
+        drop(transaction);
+        assert!(names(directory.path()).is_empty());
     }
 
     #[test]
-    fn a_rename_that_fails_takes_back_the_others() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = |name: &str| folder.path().join(name);
+    fn a_failed_rename_reverts_the_others() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = |name: &str| directory.path().join(name);
         fs::write(path("a"), "old").unwrap();
-        let stage = Stage::default();
-        stage.write(&path("a"), b"new").unwrap();
-        stage.write(&path("b"), b"new").unwrap();
-        stage.write(&path("c"), b"new").unwrap();
-        // A folder that somebody makes in the meantime stands in the way.
+        let transaction = Transaction::default();
+        transaction.write(&path("a"), b"new").unwrap();
+        transaction.write(&path("b"), b"new").unwrap();
+        transaction.write(&path("c"), b"new").unwrap();
+        // A directory created in the meantime makes the rename fail.
         fs::create_dir_all(path("c/d")).unwrap();
-        let error = stage.commit().unwrap_err();
+        let error = transaction.commit().unwrap_err();
         assert!(error.to_string().ends_with("c: is a directory"), "{error}");
-        drop(stage);
+        drop(transaction);
         assert_eq!(fs::read(path("a")).unwrap(), b"old");
-        assert_eq!(names(folder.path()), ["a", "c"]);
+        assert_eq!(names(directory.path()), ["a", "c"]);
     }
 
     #[test]
     fn a_read_only_file_is_respected() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
         fs::write(&path, "old").unwrap();
         let mut permissions = fs::metadata(&path).unwrap().permissions();
         permissions.set_readonly(true);
         fs::set_permissions(&path, permissions).unwrap();
-        let stage = Stage::default();
+        let transaction = Transaction::default();
         assert_eq!(
-            stage.write(&path, b"new").unwrap_err().to_string(),
+            transaction.write(&path, b"new").unwrap_err().to_string(),
             "the file is read-only"
         );
-        assert_eq!(names(folder.path()), ["a"]);
+        assert_eq!(names(directory.path()), ["a"]);
     }
 
     #[cfg(unix)]
     #[test]
     fn the_mode_is_kept() {
         use std::os::unix::fs::PermissionsExt;
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a");
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("a");
         fs::write(&path, "old").unwrap();
         fs::set_permissions(&path, fs::Permissions::from_mode(0o640)).unwrap();
-        let stage = Stage::default();
-        stage.write(&path, b"new").unwrap();
-        stage.commit().unwrap();
+        let transaction = Transaction::default();
+        transaction.write(&path, b"new").unwrap();
+        transaction.commit().unwrap();
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o640);
     }
 
     #[test]
-    fn after_an_interrupt_nothing_is_written() {
-        let folder = tempfile::tempdir().unwrap();
-        let stage = Stage::default();
-        stage.write(&folder.path().join("a"), b"new").unwrap();
-        stage.abandon();
-        assert!(stage.write(&folder.path().join("b"), b"new").is_err());
-        stage.commit().unwrap();
-        assert!(names(folder.path()).is_empty());
+    fn nothing_is_written_after_an_interrupt() {
+        let directory = tempfile::tempdir().unwrap();
+        let transaction = Transaction::default();
+        transaction.write(&directory.path().join("a"), b"new").unwrap();
+        transaction.roll_back();
+        assert!(transaction.write(&directory.path().join("b"), b"new").is_err());
+        transaction.commit().unwrap();
+        assert!(names(directory.path()).is_empty());
     }
 }

@@ -1,31 +1,31 @@
-//! The report for people: takes what became of each input, gives lines on standard error.
+//! Text report on standard error.
 
 use std::io::{self, BufWriter, Write};
 
 use mainstay_inject::{Finding, Report, Severity};
 
 use super::counted;
+use super::process::{Excerpt, Processed, ReportWithExcerpts};
 use super::summary::Summary;
-use super::treat::{Excerpt, Told, Treated};
 use crate::style::{ERROR, FRAME, HINT, WARNING};
 
-/// Prints a line per workload, its findings, and a closing line.
-pub(super) fn print(all: &[Treated], summary: &Summary, quiet: bool) {
+/// Prints a line per workload with its findings, and a summary.
+pub(super) fn print(all: &[Processed], summary: &Summary, quiet: bool) {
     let mut out = BufWriter::new(anstream::stderr().lock());
-    // Nobody left to tell is no reason not to work.
+    // A closed stderr is ignored.
     let _ = lines(all, summary, quiet, &mut out).and_then(|()| out.flush());
 }
 
-fn lines(all: &[Treated], summary: &Summary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
-    for treated in all {
-        for told in &treated.objects {
+fn lines(all: &[Processed], summary: &Summary, quiet: bool, out: &mut dyn Write) -> io::Result<()> {
+    for processed in all {
+        for object in &processed.objects {
             if !quiet {
-                writeln!(out, "{}:{}", treated.name, line(&told.report))?;
+                writeln!(out, "{}:{}", processed.name, line(&object.report))?;
             }
-            findings(&treated.name, told, out)?;
+            findings(&processed.name, object, out)?;
         }
-        if let Some(error) = &treated.error {
-            writeln!(out, "{ERROR}Error:{ERROR:#} {}: {error}", treated.name)?;
+        if let Some(error) = &processed.error {
+            writeln!(out, "{ERROR}Error:{ERROR:#} {}: {error}", processed.name)?;
         }
     }
     if quiet {
@@ -56,14 +56,14 @@ fn line(report: &Report) -> String {
     format!("{}: {kind}{name}: {action} ({reason})", report.place.line)
 }
 
-fn findings(file: &str, told: &Told, out: &mut dyn Write) -> io::Result<()> {
-    for (finding, excerpt) in told.report.findings.iter().zip(&told.excerpts) {
+fn findings(file: &str, object: &ReportWithExcerpts, out: &mut dyn Write) -> io::Result<()> {
+    for (finding, excerpt) in object.report.findings.iter().zip(&object.excerpts) {
         draw(file, finding, excerpt, out)?;
     }
     Ok(())
 }
 
-/// A finding as all errors are shown: what, where, the line, what to do.
+/// Prints a finding like an error: message, location, source line, hint.
 fn draw(file: &str, finding: &Finding, excerpt: &Excerpt, out: &mut dyn Write) -> io::Result<()> {
     let (style, word) = match finding.severity {
         Severity::Error => (ERROR, "Error"),
