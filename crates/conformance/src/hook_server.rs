@@ -31,16 +31,16 @@ impl Drop for Running {
 #[derive(Debug, thiserror::Error)]
 pub enum HookServerError {
     /// The certificate cannot be generated.
-    #[error("certificate: {0}")]
+    #[error(transparent)]
     Certificate(#[from] rcgen::Error),
     /// The key is not supported.
-    #[error("key: {0}")]
+    #[error("invalid key: {0}")]
     Key(&'static str),
     /// The TLS configuration is invalid.
-    #[error("TLS: {0}")]
+    #[error(transparent)]
     Tls(#[from] tokio_rustls::rustls::Error),
     /// No port can be opened.
-    #[error("port: {0}")]
+    #[error(transparent)]
     Listen(#[from] std::io::Error),
 }
 

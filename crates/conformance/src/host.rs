@@ -18,8 +18,8 @@ pub enum HostError {
     #[error("invalid pod behavior: {0}")]
     PodBehavior(Box<dyn std::error::Error + Send + Sync>),
     /// A webhook cannot be served.
-    #[error("cannot serve webhook: {0}")]
-    Hook(#[source] HookServerError),
+    #[error(transparent)]
+    Hook(#[from] HookServerError),
 }
 
 /// A server and its environment.

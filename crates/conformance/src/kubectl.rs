@@ -43,7 +43,7 @@ pub enum SessionError {
     Script(String),
     /// An I/O error of a file or of the program.
     #[error("{0}: {1}")]
-    Io(String, #[source] io::Error),
+    Io(String, io::Error),
     /// A command timed out.
     #[error("took longer than {limit} s: {0}", limit = COMMAND_TIMEOUT.as_secs())]
     Timeout(String),

@@ -22,7 +22,7 @@ pub enum RunError {
     #[error("invalid command: {0}")]
     Command(String),
     /// The host does not support a command.
-    #[error("not supported by the host: {0}")]
+    #[error(transparent)]
     Host(#[from] HostError),
     /// A request could not be built.
     #[error("invalid request: {0}")]

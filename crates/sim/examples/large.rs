@@ -23,13 +23,13 @@ const READS: usize = 200_000;
 const WRITES: usize = 40_000;
 const BATCHES: usize = 10;
 /// Pods per Deployment, and Deployments per namespace.
-const PODS: usize = 3;
-const CROWD: usize = 100;
+const PODS_PER_DEPLOYMENT: usize = 3;
+const DEPLOYMENTS_PER_NAMESPACE: usize = 100;
 
 fn main() {
     let share = std::env::args().nth(1).and_then(|text| text.parse().ok());
     let share: usize = share.unwrap_or(1).max(1);
-    let world = World::filled(DEPLOYMENTS / share, false);
+    let world = TestCluster::filled(DEPLOYMENTS / share, false);
     world.read(READS / share);
     world.write(WRITES / share);
     world.list();
@@ -48,7 +48,7 @@ fn growth(share: usize) {
         .build()
         .expect("a runtime");
     let cost = |deployments: usize| {
-        let world = World::filled(deployments, true);
+        let world = TestCluster::filled(deployments, true);
         runtime.block_on(world.write_watched(4_000 / share.min(10)))
     };
     let (small, large) = (cost(DEPLOYMENTS / share / 10), cost(DEPLOYMENTS / share));
@@ -58,14 +58,14 @@ fn growth(share: usize) {
 }
 
 /// A cluster with this many Deployments, three Pods each, in namespaces of a hundred.
-struct World {
+struct TestCluster {
     connection: Connection,
     deployments: usize,
     /// Whether nothing was measured before.
     first: bool,
 }
 
-impl World {
+impl TestCluster {
     fn filled(deployments: usize, automatic: bool) -> Self {
         let options = Options {
             trace: false,
@@ -83,7 +83,7 @@ impl World {
     }
 
     fn fill(&self) {
-        for number in 0..self.deployments.div_ceil(CROWD) {
+        for number in 0..self.deployments.div_ceil(DEPLOYMENTS_PER_NAMESPACE) {
             let namespace = json!({"metadata": {"name": format!("ns-{number}")}});
             self.post("/api/v1/namespaces", &namespace);
             let account = json!({"metadata": {"name": "default"}});
@@ -91,32 +91,39 @@ impl World {
             // The controllers of the cluster may have created it already.
             self.send(call(Method::POST, &path, "", JSON, &account));
         }
-        let watch = Watch::begin();
+        let watch = CpuTimer::begin();
         for number in 0..self.deployments {
             self.post(
                 &format!("/apis/apps/v1/{}/deployments", location(number)),
                 &deployment(number),
             );
         }
-        for number in 0..self.deployments * PODS {
-            self.post(&format!("/api/v1/{}/pods", location(number / PODS)), &pod(number));
+        for number in 0..self.deployments * PODS_PER_DEPLOYMENT {
+            self.post(
+                &format!("/api/v1/{}/pods", location(number / PODS_PER_DEPLOYMENT)),
+                &pod(number),
+            );
         }
         if self.first {
-            say("creates", watch.rate(self.deployments * (PODS + 1)), "per_second");
+            say(
+                "creates",
+                watch.rate(self.deployments * (PODS_PER_DEPLOYMENT + 1)),
+                "per_second",
+            );
             say("memory_when_filled", resident_mib(), "MiB");
         }
     }
 
     fn read(&self, count: usize) {
-        let watch = Watch::begin();
+        let watch = CpuTimer::begin();
         for number in 0..count {
-            self.get(&pod_path(number % (self.deployments * PODS)));
+            self.get(&pod_path(number % (self.deployments * PODS_PER_DEPLOYMENT)));
         }
         say("reads", watch.rate(count), "per_second");
     }
 
     fn list(&self) {
-        let watch = Watch::begin();
+        let watch = CpuTimer::begin();
         let length = self.get("/api/v1/pods").len();
         say("list_of_all_pods", watch.seconds() * 1e3, "ms");
         say("list_of_all_pods_size", length as f64 / f64::from(1 << 20), "MiB");
@@ -124,14 +131,14 @@ impl World {
 
     /// Runs the mix: every kind of write, equally often. The time to build requests is not counted.
     fn write(&self, count: usize) {
-        let (each, mut spent, mut done) = (count / SORTS.len(), 0.0, 0.0);
+        let (each, mut spent, mut done) = (count / MIX.len(), 0.0, 0.0);
         let mut rates = Vec::new();
-        for (name, make) in &SORTS {
+        for (name, make) in &MIX {
             let mut seconds = 0.0;
             for batch in 0..BATCHES {
                 let (from, to) = (each * batch / BATCHES, each * (batch + 1) / BATCHES);
                 let calls: Vec<ApiRequest> = (from..to).map(|number| make(self, number)).collect();
-                let watch = Watch::begin();
+                let watch = CpuTimer::begin();
                 for call in calls {
                     self.change(call);
                 }
@@ -149,7 +156,7 @@ impl World {
     /// Runs the mix with a watcher per namespace and ten of everything; returns seconds per write.
     async fn write_watched(&self, count: usize) -> f64 {
         let local = tokio::task::LocalSet::new();
-        let paths = (0..self.deployments.div_ceil(CROWD))
+        let paths = (0..self.deployments.div_ceil(DEPLOYMENTS_PER_NAMESPACE))
             .map(|number| format!("/api/v1/namespaces/ns-{number}/pods"));
         for path in paths.chain((0..10).map(|_| "/api/v1/pods".to_owned())) {
             let version = self.connection.cluster().with(|state| state.store.version());
@@ -166,12 +173,12 @@ impl World {
                 while body.next().await.is_some() {}
             });
         }
-        let watch = Watch::begin();
+        let watch = CpuTimer::begin();
         local
             .run_until(async {
                 for number in 0..count {
-                    let make = SORTS[number % SORTS.len()].1;
-                    self.change(make(self, number / SORTS.len()));
+                    let make = MIX[number % MIX.len()].1;
+                    self.change(make(self, number / MIX.len()));
                     tokio::task::yield_now().await;
                 }
             })
@@ -205,10 +212,10 @@ impl World {
     }
 }
 
-type Make = fn(&World, usize) -> ApiRequest;
+type MakeRequest = fn(&TestCluster, usize) -> ApiRequest;
 
 /// The writes of clients and controllers.
-const SORTS: [(&str, Make); 8] = [
+const MIX: [(&str, MakeRequest); 8] = [
     ("writes_create_pod", |world, number| {
         let at = number % world.deployments;
         let mut value = pod(at);
@@ -243,7 +250,10 @@ const SORTS: [(&str, Make); 8] = [
         )
     }),
     ("writes_patch_pod_status", |world, number| {
-        let path = format!("{}/status", pod_path(number % (world.deployments * PODS)));
+        let path = format!(
+            "{}/status",
+            pod_path(number % (world.deployments * PODS_PER_DEPLOYMENT))
+        );
         let change = json!({"status": {
             "phase": "Running", "podIP": format!("10.1.0.{}", number % 250), "message": number.to_string(),
             "conditions": [{"type": "Ready", "status": "True"}, {"type": "ContainersReady", "status": "True"}],
@@ -258,7 +268,7 @@ const SORTS: [(&str, Make); 8] = [
     }),
     ("writes_merge_patch_pod", |world, number| {
         let change = json!({"metadata": {"annotations": {"seen": number.to_string()}}});
-        let path = pod_path(number % (world.deployments * PODS));
+        let path = pod_path(number % (world.deployments * PODS_PER_DEPLOYMENT));
         call(Method::PATCH, &path, "", "application/merge-patch+json", &change)
     }),
     ("writes_strategic_patch_deployment", |world, number| {
@@ -299,11 +309,14 @@ const SORTS: [(&str, Make); 8] = [
 ];
 
 fn location(deployment: usize) -> String {
-    format!("namespaces/ns-{}", deployment / CROWD)
+    format!("namespaces/ns-{}", deployment / DEPLOYMENTS_PER_NAMESPACE)
 }
 
 fn pod_path(number: usize) -> String {
-    format!("/api/v1/{}/pods/pod-{number}", location(number / PODS))
+    format!(
+        "/api/v1/{}/pods/pod-{number}",
+        location(number / PODS_PER_DEPLOYMENT)
+    )
 }
 
 fn deployment_path(number: usize) -> String {
@@ -336,9 +349,9 @@ fn call(method: Method, path: &str, query: &str, sort: &str, body: &Value) -> Ap
 }
 
 /// Measures the CPU time of this thread, which does not depend on the load of the machine.
-struct Watch(f64);
+struct CpuTimer(f64);
 
-impl Watch {
+impl CpuTimer {
     fn begin() -> Self {
         Self(processor_seconds())
     }
@@ -401,7 +414,6 @@ fn deployment(number: usize) -> Value {
 }
 
 fn pod(number: usize) -> Value {
-    let labels =
-        json!({"app": format!("app-{}", number / PODS), "version": "v1", "pod-template-hash": "abcdef"});
+    let labels = json!({"app": format!("app-{}", number / PODS_PER_DEPLOYMENT), "version": "v1", "pod-template-hash": "abcdef"});
     json!({"metadata": {"name": format!("pod-{number}"), "labels": labels}, "spec": pod_spec()})
 }

@@ -1,6 +1,6 @@
 //! A seeded generator for numbers, uids and name suffixes. The same seed produces the same sequence.
 
-/// A small deterministic generator (SplitMix64), sufficient for names and schedules but not for secrets.
+/// A small deterministic generator (`SplitMix64`), sufficient for names and schedules but not for secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Random {
     state: u64,

@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn the_first_supported_representation_wins() {
         let check = |accept: &str, expected: Option<Representation>| {
-            assert_eq!(Representation::accepted(accept), expected, "{accept}")
+            assert_eq!(Representation::accepted(accept), expected, "{accept}");
         };
         check("", Some(Representation::Whole));
         check("application/json", Some(Representation::Whole));

@@ -148,7 +148,7 @@ pub enum PodMatcher {
         /// The label selector.
         selector: LabelSelector,
     },
-    /// Pods of the Deployment, StatefulSet, DaemonSet or Job with this name.
+    /// Pods of the Deployment, `StatefulSet`, `DaemonSet` or Job with this name.
     Workload {
         /// The namespace of the workload.
         namespace: String,
@@ -157,7 +157,7 @@ pub enum PodMatcher {
     },
 }
 
-/// Returns the name of the workload that owns a pod: for a ReplicaSet, its name without the hash.
+/// Returns the name of the workload that owns a pod: for a `ReplicaSet`, its name without the hash.
 #[must_use]
 pub fn workload_name<'a>(owner: &'a str, hash: &str) -> &'a str {
     let bare = owner.strip_suffix(hash).and_then(|name| name.strip_suffix('-'));
@@ -169,7 +169,7 @@ pub fn workload_name<'a>(owner: &'a str, hash: &str) -> &'a str {
 pub struct PodIdentity<'a> {
     /// The namespace of the pod.
     pub namespace: &'a str,
-    /// The name of its controller; for a ReplicaSet, without the hash.
+    /// The name of its controller; for a `ReplicaSet`, without the hash.
     pub workload: &'a str,
     /// Returns the value of a label.
     pub label: &'a dyn Fn(&str) -> Option<&'a str>,

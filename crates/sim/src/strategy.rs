@@ -89,7 +89,7 @@ pub fn after_create(state: &mut State, resource: &Resource, object: &Arc<Object>
     if resource.is("apiextensions.k8s.io", "customresourcedefinitions") {
         let definition = object.value();
         crate::crd::serve(state, &definition);
-        crate::crd::definition::settle(state, &definition);
+        crate::crd::definition::update_accepted_names(state, &definition);
     }
 }
 
@@ -101,7 +101,7 @@ pub fn after_update(state: &mut State, resource: &Resource, old: &Arc<Object>, n
         let named = tree::get(&definition, &["spec", "names"])
             == tree::get(&definition, &["status", "acceptedNames"]);
         if !new.meta().deleting && (!named || old.value().get("spec") != definition.get("spec")) {
-            crate::crd::definition::settle(state, &definition);
+            crate::crd::definition::update_accepted_names(state, &definition);
         }
     }
     if resource.is("", "services") {

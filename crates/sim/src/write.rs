@@ -210,7 +210,7 @@ pub(crate) fn current(state: &State, target: &Target<'_>) -> Option<(Arc<Object>
 }
 
 /// The object's namespace must be empty or that of the request.
-fn settle_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
+fn check_namespace(value: &mut Value, target: &Target<'_>) -> Result<()> {
     let given = tree::text(value, &["metadata", "namespace"]);
     let expected = if target.resource.namespaced {
         target.namespace

@@ -1,6 +1,9 @@
 //! Sizes of requests and objects are limited as in a real API server, so that one request cannot exhaust the
 //! simulator.
 
+#![allow(clippy::unwrap_used, clippy::panic, reason = "tests")]
+
+use std::fmt::Write as _;
 use std::time::{Duration, Instant};
 
 use bytes::Bytes;
@@ -81,14 +84,14 @@ fn objects_are_limited_by_the_request_size_of_etcd() {
         create("large", 1600 << 10),
         (500, json!("etcdserver: request is too large"))
     );
-    let patch = json!({"spec": {"more": "x".repeat(600 << 10)}}).to_string();
+    let body = json!({"spec": {"more": "x".repeat(600 << 10)}}).to_string();
     let path = format!("{THINGS}/small");
     let patched = send(
         &cluster,
         Method::PATCH,
         &path,
         "application/merge-patch+json",
-        patch,
+        body,
     );
     assert_eq!(patched, (500, json!("etcdserver: request is too large")));
     let (code, unchanged) = send(&cluster, Method::GET, &path, JSON, String::new());
@@ -143,7 +146,7 @@ fn aliases_of_an_applied_document_cannot_expand_without_limit() {
             "x".repeat(anchor)
         );
         for number in 0..aliases {
-            body.push_str(&format!("  a{number}: *a\n"));
+            writeln!(body, "  a{number}: *a").unwrap();
         }
         let path = "/api/v1/namespaces/default/configmaps/b?fieldManager=test";
         send(

@@ -205,14 +205,16 @@ pub(super) fn delete(
     let resource = request.resource;
     Ok(
         match write::delete(state, &request.target(), &options, context)? {
-            Deleted::Waiting(object) => ApiResponse::object(state, resource, &object, 200, form, include),
-            Deleted::Already(object) if resource.traits.returns_deleted || resource.is("", "namespaces") => {
+            Deleted::Marked(object) => ApiResponse::object(state, resource, &object, 200, form, include),
+            Deleted::AlreadyMarked(object)
+                if resource.traits.returns_deleted || resource.is("", "namespaces") =>
+            {
                 ApiResponse::object(state, resource, &object, 200, form, include)
             }
-            Deleted::Gone(object) if resource.traits.returns_deleted => {
+            Deleted::Removed(object) if resource.traits.returns_deleted => {
                 ApiResponse::object(state, resource, &object, 200, form, include)
             }
-            Deleted::Gone(object) | Deleted::Already(object) => {
+            Deleted::Removed(object) | Deleted::AlreadyMarked(object) => {
                 ApiResponse::json(200, &success(request, &object))
             }
         },

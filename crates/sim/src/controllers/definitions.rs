@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::Controller;
 use crate::context::Context;
 use crate::crd::definition::{
-    Condition, FINALIZER, TABLE, is_true, put_status, set_condition, settle_others,
+    Condition, FINALIZER, TABLE, is_true, put_status, set_condition, update_accepted_names_of_others,
 };
 use crate::state::State;
 use crate::tree;
@@ -96,7 +96,7 @@ fn empty(state: &mut State, definition: &Value) {
         finalizers.retain(|one| one != FINALIZER);
     }
     put_status(state, name, &last);
-    settle_others(state, definition);
+    update_accepted_names_of_others(state, definition);
 }
 
 /// Deletes every object of a definition; returns whether any is left.

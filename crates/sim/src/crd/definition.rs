@@ -114,14 +114,14 @@ pub(crate) fn set_condition(definition: &mut Value, condition: Condition<'_>, no
 
 /// Accepts the names of a definition that was just written or reports conflicts, then those of other
 /// definitions that waited for names it released.
-pub(crate) fn settle(state: &mut State, definition: &Value) {
+pub(crate) fn update_accepted_names(state: &mut State, definition: &Value) {
     let name = tree::text(definition, &["metadata", "name"]).to_owned();
     accept(state, &name);
-    settle_others(state, definition);
+    update_accepted_names_of_others(state, definition);
 }
 
 /// Updates the accepted names of the group's other definitions after names became free.
-pub(crate) fn settle_others(state: &mut State, definition: &Value) {
+pub(crate) fn update_accepted_names_of_others(state: &mut State, definition: &Value) {
     let (group, own) = (
         tree::text(definition, &["spec", "group"]),
         tree::text(definition, &["metadata", "name"]),
@@ -147,8 +147,8 @@ fn accept(state: &mut State, name: &str) {
         return;
     };
     let now = state.now().rfc3339();
-    let taken = naming::taken(state, &live);
-    if let Some(named) = naming::named(&live, &taken, &now) {
+    let in_use = naming::names_in_use(state, &live);
+    if let Some(named) = naming::with_accepted_names(&live, &in_use, &now) {
         put_status(state, name, &named);
     }
     let Some(live) = state.store.get(TABLE, name).map(|object| object.value()) else {
@@ -215,11 +215,11 @@ pub(crate) fn delete(state: &mut State, target: &Target<'_>, old: &Value, contex
         &now,
     );
     if context.dry_run {
-        return Deleted::Waiting(write::freeze(target.resource, &new));
+        return Deleted::Marked(write::freeze(target.resource, &new));
     }
     let kept = write::persist(state, target.resource, new.clone());
     super::serve(state, &new);
-    Deleted::Waiting(kept)
+    Deleted::Marked(kept)
 }
 
 /// A loaded definition without a status counts as established.

@@ -34,11 +34,11 @@ struct Found {
 struct Failure {
     /// The path, or `None` if the violation is about `anyOf`, `oneOf` or `not`.
     name: Option<String>,
-    sort: Sort,
+    kind: FailureKind,
     text: String,
 }
 
-enum Sort {
+enum FailureKind {
     Invalid(String),
     Type(String),
     Required,
@@ -48,10 +48,10 @@ enum Sort {
 }
 
 impl Failure {
-    fn new(name: &str, sort: Sort, text: String) -> Self {
+    fn new(name: &str, kind: FailureKind, text: String) -> Self {
         Self {
             name: Some(name.to_owned()),
-            sort,
+            kind,
             text,
         }
     }
@@ -59,7 +59,7 @@ impl Failure {
     fn choice(text: String) -> Self {
         Self {
             name: None,
-            sort: Sort::Invalid("\"\"".into()),
+            kind: FailureKind::Invalid("\"\"".into()),
             text,
         }
     }
@@ -71,13 +71,17 @@ impl Failure {
         } else {
             location.child(name)
         };
-        match self.sort {
-            Sort::Invalid(shown) => errors.push_shown(ErrorType::Invalid, &path, Some(shown), self.text),
-            Sort::Type(shown) => errors.push_shown(ErrorType::TypeInvalid, &path, Some(shown), self.text),
-            Sort::Required => errors.required(&path, ""),
-            Sort::TooLong(most) => errors.too_long(&path, most as usize),
-            Sort::TooMany(have, most) => errors.too_many(&path, have, most as usize),
-            Sort::NotSupported(shown, options) => {
+        match self.kind {
+            FailureKind::Invalid(shown) => {
+                errors.push_shown(ErrorType::Invalid, &path, Some(shown), self.text);
+            }
+            FailureKind::Type(shown) => {
+                errors.push_shown(ErrorType::TypeInvalid, &path, Some(shown), self.text);
+            }
+            FailureKind::Required => errors.required(&path, ""),
+            FailureKind::TooLong(max) => errors.too_long(&path, max as usize),
+            FailureKind::TooMany(have, max) => errors.too_many(&path, have, max as usize),
+            FailureKind::NotSupported(shown, options) => {
                 let listed: Vec<String> = options.iter().map(|one| show::quoted(one)).collect();
                 let detail = format!("supported values: {}", listed.join(", "));
                 errors.push_shown(ErrorType::NotSupported, &path, Some(shown), detail);
@@ -155,7 +159,7 @@ fn plain(value: &Value, schema: &Node, path: &str, old: Option<Old<'_>>) -> Foun
                 if !format::is_valid(&checks.format, text) {
                     let text_shown = show::quoted(text);
                     let detail = format!("{path} in body must be of type {}: {text_shown}", checks.format);
-                    found.add(Failure::new(path, Sort::Type(text_shown), detail));
+                    found.add(Failure::new(path, FailureKind::Type(text_shown), detail));
                 }
                 found.matches += 1;
             }
@@ -185,7 +189,7 @@ fn null(types: &[&str], nullable: bool, path: &str) -> Found {
         return Found::matched();
     }
     let detail = format!("{path} in body must be of type {}: \"null\"", types.join(","));
-    Found::failed(Failure::new(path, Sort::Type("\"null\"".into()), detail))
+    Found::failed(Failure::new(path, FailureKind::Type("\"null\"".into()), detail))
 }
 
 /// The type of a value and the corresponding format.
@@ -214,7 +218,11 @@ fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
     let loose = matches!(value, Value::String(_) | Value::Array(_));
     let wrong = |wanted: &str, found: &str| {
         let detail = format!("{path} in body must be of type {wanted}: \"{found}\"");
-        Found::failed(Failure::new(path, Sort::Type(format!("\"{found}\"")), detail))
+        Found::failed(Failure::new(
+            path,
+            FailureKind::Type(format!("\"{found}\"")),
+            detail,
+        ))
     };
     if !loose && !format.is_empty() && !fits && implied != format {
         return wrong(format, implied);
@@ -228,13 +236,19 @@ fn kind(value: &Value, types: &[&str], format: &str, path: &str) -> Found {
 
 fn string(text: &str, checks: &Checks, path: &str) -> Found {
     let length = text.chars().count() as u64;
-    if let Some(most) = checks.max_length.filter(|most| length > *most) {
-        let detail = format!("{path} in body should be at most {most} chars long");
-        return Found::failed(Failure::new(path, Sort::TooLong(most), detail));
+    if let Some(max) = checks.max_length.filter(|max| length > *max) {
+        let detail = format!("{path} in body should be at most {max} chars long");
+        return Found::failed(Failure::new(path, FailureKind::TooLong(max), detail));
     }
-    let wrong = |detail: String| Found::failed(Failure::new(path, Sort::Invalid(show::quoted(text)), detail));
-    if let Some(least) = checks.min_length.filter(|least| length < *least) {
-        return wrong(format!("{path} in body should be at least {least} chars long"));
+    let wrong = |detail: String| {
+        Found::failed(Failure::new(
+            path,
+            FailureKind::Invalid(show::quoted(text)),
+            detail,
+        ))
+    };
+    if let Some(min) = checks.min_length.filter(|min| length < *min) {
+        return wrong(format!("{path} in body should be at least {min} chars long"));
     }
     match &checks.pattern {
         Some(pattern) if !pattern.is_match(text) => {
@@ -276,7 +290,7 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
             };
             if broken(limit) {
                 let detail = format!("{path} in body should be {}", detail(&text));
-                found.add(Failure::new(path, Sort::Invalid(shown.clone()), detail));
+                found.add(Failure::new(path, FailureKind::Invalid(shown.clone()), detail));
             }
         };
     let multiple = |factor: f64| factor > 0.0 && !is_multiple(value, factor);
@@ -287,7 +301,7 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
     bound(
         checks.minimum,
         "Minimum boundary",
-        &|least| value < least || exclusive && value <= least,
+        &|min| value < min || exclusive && value <= min,
         &|text| {
             format!(
                 "greater than {}{text}",
@@ -299,7 +313,7 @@ fn numeric(number: &Number, types: &[&str], checks: &Checks, path: &str) -> Foun
     bound(
         checks.maximum,
         "Maximum boundary",
-        &|most| value > most || exclusive && value >= most,
+        &|max| value > max || exclusive && value >= max,
         &|text| format!("less than {}{text}", if exclusive { "" } else { "or equal to " }),
     );
     found
@@ -353,7 +367,7 @@ fn options(value: &Value, checks: &Checks, path: &str) -> Found {
     let detail = format!("{path} in body should be one of [{}]", listed.join(" "));
     Found::failed(Failure::new(
         path,
-        Sort::NotSupported(show::value(value), listed),
+        FailureKind::NotSupported(show::value(value), listed),
         detail,
     ))
 }
@@ -368,17 +382,17 @@ fn list(items: &[Value], schema: &Node, path: &str, old: Option<Old<'_>>) -> Fou
         }
     }
     let size = items.len();
-    if let Some(least) = checks.min_items.filter(|least| (size as u64) < *least) {
-        let detail = format!("{path} in body should have at least {least} items");
-        found.add(Failure::new(path, Sort::Invalid(size.to_string()), detail));
+    if let Some(min) = checks.min_items.filter(|min| (size as u64) < *min) {
+        let detail = format!("{path} in body should have at least {min} items");
+        found.add(Failure::new(path, FailureKind::Invalid(size.to_string()), detail));
     }
-    if let Some(most) = checks.max_items.filter(|most| size as u64 > *most) {
-        let detail = format!("{path} in body should have at most {most} items");
-        found.add(Failure::new(path, Sort::TooMany(size, most), detail));
+    if let Some(max) = checks.max_items.filter(|max| size as u64 > *max) {
+        let detail = format!("{path} in body should have at most {max} items");
+        found.add(Failure::new(path, FailureKind::TooMany(size, max), detail));
     }
     if checks.unique_items && super::lists::first_repeated(items).is_some() {
         let detail = format!("{path} in body shouldn't contain duplicates");
-        found.add(Failure::new(path, Sort::Invalid("\"\"".into()), detail));
+        found.add(Failure::new(path, FailureKind::Invalid("\"\"".into()), detail));
     }
     found
 }
@@ -387,13 +401,13 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     let mut found = Found::default();
     let checks = &schema.checks;
     let size = map.len();
-    if let Some(least) = checks.min_properties.filter(|least| (size as u64) < *least) {
-        let detail = format!("{path} in body should have at least {least} properties");
-        found.add(Failure::new(path, Sort::Invalid(size.to_string()), detail));
+    if let Some(min) = checks.min_properties.filter(|min| (size as u64) < *min) {
+        let detail = format!("{path} in body should have at least {min} properties");
+        found.add(Failure::new(path, FailureKind::Invalid(size.to_string()), detail));
     }
-    if let Some(most) = checks.max_properties.filter(|most| size as u64 > *most) {
-        let detail = format!("{path} in body should have at most {most} properties");
-        found.add(Failure::new(path, Sort::TooMany(size, most), detail));
+    if let Some(max) = checks.max_properties.filter(|max| size as u64 > *max) {
+        let detail = format!("{path} in body should have at most {max} properties");
+        found.add(Failure::new(path, FailureKind::TooMany(size, max), detail));
     }
     let others = map
         .iter()
@@ -402,7 +416,11 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
         match &schema.additional {
             Some(Additional::Any(false)) => {
                 let detail = format!("{path}.{key} in body is a forbidden property");
-                found.add(Failure::new(path, Sort::Invalid(show::quoted(key)), detail));
+                found.add(Failure::new(
+                    path,
+                    FailureKind::Invalid(show::quoted(key)),
+                    detail,
+                ));
             }
             Some(Additional::Like(below)) => {
                 let before = old.and_then(|old| old.field(key));
@@ -425,7 +443,11 @@ fn object(map: &Map<String, Value>, schema: &Node, path: &str, old: Option<Old<'
     }
     for key in checks.required.iter().filter(|key| !map.contains_key(*key)) {
         let detail = format!("{path}.{key} in body is required");
-        found.add(Failure::new(&format!("{path}.{key}"), Sort::Required, detail));
+        found.add(Failure::new(
+            &format!("{path}.{key}"),
+            FailureKind::Required,
+            detail,
+        ));
     }
     found
 }

@@ -122,7 +122,7 @@ impl Nodes {
     }
 }
 
-/// The node that the pod of a DaemonSet requires.
+/// The node that the pod of a `DaemonSet` requires.
 fn pinned(pod: &Value) -> Option<&str> {
     let path = [
         "spec",

@@ -83,31 +83,31 @@ fn duration(text: &str) -> Result<Duration, ScriptError> {
 mod tests {
     use super::*;
 
-    fn check(text: &str, expected: Result<Script, ScriptError>) {
-        assert_eq!(text.parse::<Script>(), expected, "{text}");
+    fn check(text: &str, expected: &Result<Script, ScriptError>) {
+        assert_eq!(text.parse::<Script>(), *expected, "{text}");
     }
 
     #[test]
     fn parses_scripts() {
         let second = Duration::from_secs(1);
-        check("ready-after 1s", Ok(Script::ready_after(second)));
+        check("ready-after 1s", &Ok(Script::ready_after(second)));
         check(
             "crash-loop 1000ms stop 1s",
-            Ok(Script::crash_loop(second).stopping_after(second)),
+            &Ok(Script::crash_loop(second).stopping_after(second)),
         );
-        check("never-ready", Ok(Script::never_ready()));
+        check("never-ready", &Ok(Script::never_ready()));
         check(
             "ready-after",
-            Err(ScriptError::UnknownScript("ready-after".into())),
+            &Err(ScriptError::UnknownScript("ready-after".into())),
         );
         check(
             "ready-after soon",
-            Err(ScriptError::InvalidDuration("soon".into())),
+            &Err(ScriptError::InvalidDuration("soon".into())),
         );
-        check("dances 2s", Err(ScriptError::UnknownScript("dances".into())));
+        check("dances 2s", &Err(ScriptError::UnknownScript("dances".into())));
         check(
             "never-ready at all",
-            Err(ScriptError::TrailingText("at all".into())),
+            &Err(ScriptError::TrailingText("at all".into())),
         );
     }
 }

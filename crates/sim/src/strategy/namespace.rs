@@ -31,7 +31,7 @@ pub(super) fn delete(
 ) -> Option<Deleted> {
     if live.meta().deleting {
         let held = !tree::list(old, &["spec", "finalizers"]).is_empty();
-        return held.then(|| Deleted::Already(Arc::clone(live)));
+        return held.then(|| Deleted::AlreadyMarked(Arc::clone(live)));
     }
     let mut new = old.clone();
     tree::set(
@@ -45,7 +45,7 @@ pub(super) fn delete(
     } else {
         write::persist(state, target.resource, new)
     };
-    Some(Deleted::Waiting(object))
+    Some(Deleted::Marked(object))
 }
 
 /// Implements `PUT /finalize`: only `spec.finalizers` changes, and the namespace is removed after the last

@@ -1,4 +1,4 @@
-//! Pods: phase and QoS class of a new pod.
+//! Pods: phase and `QoS` class of a new pod.
 
 use serde_json::{Value, json};
 

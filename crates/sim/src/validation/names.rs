@@ -1,6 +1,6 @@
 //! Validates names, keys and label values, with the API server's messages.
 
-/// The name of a StatefulSet, which becomes part of host names.
+/// The name of a `StatefulSet`, which becomes part of host names.
 #[must_use]
 pub fn stateful_set(name: &str, prefix: bool) -> Vec<String> {
     if name.contains('.') {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, check_size, freeze, persist, settle_namespace, warn};
+use super::{Target, check_namespace, check_size, freeze, persist, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -40,7 +40,7 @@ pub(super) fn create_now(
     mut value: Value,
     context: &mut Context,
 ) -> Result<Arc<Object>> {
-    settle_namespace(&mut value, target)?;
+    check_namespace(&mut value, target)?;
     defaults::apply(state, target.resource, &mut value)?;
     fill_system_fields(state, target, &mut value);
     if context.subresource.is_empty() {

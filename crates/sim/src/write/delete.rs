@@ -41,11 +41,11 @@ pub struct DeleteOptions {
 #[derive(Debug)]
 pub enum Deleted {
     /// The object was removed; its last state.
-    Gone(Arc<Object>),
+    Removed(Arc<Object>),
     /// The object is marked and waits for its grace period or finalizers.
-    Waiting(Arc<Object>),
+    Marked(Arc<Object>),
     /// The object was marked before; nothing changed.
-    Already(Arc<Object>),
+    AlreadyMarked(Arc<Object>),
 }
 
 impl DeleteOptions {
@@ -120,21 +120,21 @@ fn delete_once(
     let mut new = old.clone();
     let step = begin(state, target, &mut new, options);
     if step == Step::Pending {
-        return Ok(Deleted::Already(live));
+        return Ok(Deleted::AlreadyMarked(live));
     }
     set_collection_finalizers(target, &mut new, options.propagation);
     let waits = !tree::list(&new, &["metadata", "finalizers"]).is_empty();
     match step {
         Step::Now if waits => mark(state, &mut new),
-        Step::Now => return Ok(Deleted::Gone(remove(state, target, &live, context))),
+        Step::Now => return Ok(Deleted::Removed(remove(state, target, &live, context))),
         Step::Graceful(_) | Step::Pending => {}
     }
     if context.dry_run {
         let shown = freeze(target.resource, &new);
         return Ok(if waits || matches!(step, Step::Graceful(1..)) {
-            Deleted::Waiting(shown)
+            Deleted::Marked(shown)
         } else {
-            Deleted::Gone(shown)
+            Deleted::Removed(shown)
         });
     }
     let kept = if new == old {
@@ -143,9 +143,9 @@ fn delete_once(
         persist(state, target.resource, new)
     };
     if waits || matches!(step, Step::Graceful(1..)) {
-        return Ok(Deleted::Waiting(kept));
+        return Ok(Deleted::Marked(kept));
     }
-    Ok(Deleted::Gone(remove(state, target, &kept, context)))
+    Ok(Deleted::Removed(remove(state, target, &kept, context)))
 }
 
 /// Removes the object regardless of finalizers and grace period, for the cluster's own controllers.

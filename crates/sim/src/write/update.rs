@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::{Target, check_size, current, freeze, persist, settle_namespace, warn};
+use super::{Target, check_namespace, check_size, current, freeze, persist, warn};
 use crate::admission::{self, Attributes, Operation};
 use crate::context::Context;
 use crate::object::Object;
@@ -73,7 +73,7 @@ fn update_once(
     };
     let mut new = change(state, Some(&old), context)?;
     check_name(&new, target, context)?;
-    settle_namespace(&mut new, target)?;
+    check_namespace(&mut new, target)?;
     defaults::apply_update(state, target.resource, &mut new, &old)?;
     check_preconditions(target, &mut new, &old, context)?;
     new = apply::track(state, target.resource, Some(&old), new, context);

@@ -60,7 +60,7 @@ struct Bounds {
 }
 
 impl Bounds {
-    /// Checks every write of a pod or ReplicaSet after `start`.
+    /// Checks every write of a pod or `ReplicaSet` after `start`.
     fn check(&self, state: &State, start: u64, strategy: &Value) {
         let Self { max, min } = *self;
         let mut sets = std::collections::BTreeMap::new();

@@ -1,4 +1,4 @@
-//! StatefulSets, DaemonSets and Jobs.
+//! `StatefulSets`, `DaemonSets` and Jobs.
 
 use mainstay_sim::script::Script;
 use mainstay_sim::{Cluster, tree};

@@ -1,4 +1,4 @@
-//! PodDisruptionBudgets and EndpointSlices.
+//! `PodDisruptionBudgets` and `EndpointSlices`.
 
 use mainstay_sim::api::{ApiRequest, Outcome, Query};
 use mainstay_sim::auth::User;

@@ -10,32 +10,32 @@ use crate::tree;
 
 /// Names that are in use in a group.
 #[derive(Debug, Default)]
-pub(super) struct Taken {
+pub(super) struct NamesInUse {
     resources: BTreeSet<String>,
     kinds: BTreeSet<String>,
 }
 
 /// The accepted names of all definitions of the group.
-pub(super) fn taken(state: &State, definition: &Value) -> Taken {
+pub(super) fn names_in_use(state: &State, definition: &Value) -> NamesInUse {
     let group = tree::text(definition, &["spec", "group"]);
-    let mut taken = Taken::default();
+    let mut in_use = NamesInUse::default();
     for other in state.store.all(TABLE).map(|object| object.value()) {
         if tree::text(&other, &["spec", "group"]) != group {
             continue;
         }
         let name = |key| tree::text(&other, &["status", "acceptedNames", key]).to_owned();
-        taken.resources.extend([name("plural"), name("singular")]);
+        in_use.resources.extend([name("plural"), name("singular")]);
         let short = tree::list(&other, &["status", "acceptedNames", "shortNames"]);
-        taken
+        in_use
             .resources
             .extend(short.iter().filter_map(Value::as_str).map(str::to_owned));
-        taken.kinds.extend([name("kind"), name("listKind")]);
+        in_use.kinds.extend([name("kind"), name("listKind")]);
     }
-    taken
+    in_use
 }
 
 /// Returns the definition with its accepted names; `None` if nothing changes.
-pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Value> {
+pub(super) fn with_accepted_names(definition: &Value, in_use: &NamesInUse, now: &str) -> Option<Value> {
     let wanted = tree::get(definition, &["spec", "names"])?;
     if Some(wanted) == tree::get(definition, &["status", "acceptedNames"]) {
         return None;
@@ -43,11 +43,11 @@ pub(super) fn named(definition: &Value, taken: &Taken, now: &str) -> Option<Valu
     let mut new = definition.clone();
     let mut conflict: Option<(&str, String)> = None;
     for (key, reason, used) in [
-        ("plural", "PluralConflict", &taken.resources),
-        ("singular", "SingularConflict", &taken.resources),
-        ("shortNames", "ShortNamesConflict", &taken.resources),
-        ("kind", "KindConflict", &taken.kinds),
-        ("listKind", "ListKindConflict", &taken.kinds),
+        ("plural", "PluralConflict", &in_use.resources),
+        ("singular", "SingularConflict", &in_use.resources),
+        ("shortNames", "ShortNamesConflict", &in_use.resources),
+        ("kind", "KindConflict", &in_use.kinds),
+        ("listKind", "ListKindConflict", &in_use.kinds),
     ] {
         let location = ["status", "acceptedNames", key];
         let detail = if key == "shortNames" {
@@ -86,9 +86,9 @@ fn conditions(new: &mut Value, conflict: Option<&(&str, String)>, now: &str) {
         new,
         Condition {
             kind: "NamesAccepted",
-            status: status,
-            reason: reason,
-            message: message,
+            status,
+            reason,
+            message,
         },
         now,
     );

@@ -13,13 +13,13 @@ use crate::field::{ErrorType, FieldErrors, Path};
 pub(super) fn check(schema: &Value, path: &Path, rules: bool) -> FieldErrors {
     let mut found = Found::default();
     let node = rules.then(|| Node::compile(schema));
-    let site = Site {
+    let context = NodeContext {
         root: true,
         whole: true,
         node: node.as_ref(),
-        ..Site::default()
+        ..NodeContext::default()
     };
-    found.walk(schema, path, &site);
+    found.walk(schema, path, &context);
     found.schema.append(found.rules);
     found.schema
 }
@@ -33,7 +33,7 @@ struct Found {
 
 /// The context of a schema node.
 #[derive(Clone, Default)]
-struct Site<'n> {
+struct NodeContext<'n> {
     root: bool,
     /// Whether the node is a whole object, whose metadata is visible to rules.
     whole: bool,
@@ -46,7 +46,7 @@ struct Site<'n> {
     unmatched: Option<Path>,
 }
 
-impl<'n> Site<'n> {
+impl<'n> NodeContext<'n> {
     /// The context of a child, with its compiled node.
     fn below(&self, node: Option<&'n Node>) -> Self {
         Self {
@@ -80,17 +80,17 @@ const RULES: &str = "x-kubernetes-validations";
 const TYPES: [&str; 6] = ["array", "boolean", "integer", "number", "object", "string"];
 
 impl Found {
-    fn walk(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
+    fn walk(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let before = self.schema.len();
-        self.check_keywords(schema, path, site);
+        self.check_keywords(schema, path, context);
         if flag(schema, "uniqueItems") {
             let detail = "uniqueItems cannot be set to true since the runtime complexity becomes quadratic";
             self.schema.forbidden(&path.child("uniqueItems"), detail);
         }
-        self.additional(schema, path, site);
-        self.properties(schema, path, site);
-        self.branches(schema, path, site);
-        self.items(schema, path, site);
+        self.additional(schema, path, context);
+        self.properties(schema, path, context);
+        self.branches(schema, path, context);
+        self.items(schema, path, context);
         if given(schema, "x-kubernetes-preserve-unknown-fields").is_some_and(|value| *value == false) {
             let location = path.child("x-kubernetes-preserve-unknown-fields");
             self.schema.invalid(&location, false, "must be true or undefined");
@@ -98,22 +98,22 @@ impl Found {
         self.map_type(schema, path);
         self.list_type(schema, path);
         self.list_keys(schema, path);
-        self.check_rules(schema, path, site);
+        self.check_rules(schema, path, context);
         if self.schema.len() == before
-            && let Some(node) = site.node
+            && let Some(node) = context.node
         {
-            self.compile(schema, path, node, site);
+            self.compile(schema, path, node, context);
         }
     }
 
     /// Reports keywords that are not allowed, or not allowed here.
-    fn check_keywords(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
+    fn check_keywords(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let errors = &mut self.schema;
         let kind = text(schema, "type");
         if !kind.is_empty() && !TYPES.contains(&kind) {
             errors.not_supported(&path.child("type"), kind, &TYPES);
         }
-        if let Some(reason) = site
+        if let Some(reason) = context
             .no_defaults
             .as_ref()
             .filter(|_| given(schema, "default").is_some())
@@ -150,13 +150,13 @@ impl Found {
                 "items must be a schema object and not an array",
             );
         }
-        if site.in_metadata && flag(schema, "x-kubernetes-embedded-resource") {
+        if context.in_metadata && flag(schema, "x-kubernetes-embedded-resource") {
             let location = path.child("x-kubernetes-embedded-resource");
             errors.forbidden(&location, "must not be used inside of resource meta");
         }
     }
 
-    fn additional(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
+    fn additional(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let Some(below) = given(schema, "additionalProperties") else {
             return;
         };
@@ -166,26 +166,26 @@ impl Found {
             self.schema.forbidden(&location, detail);
         }
         if below.is_object() {
-            let node = site.node.and_then(|node| match &node.additional {
+            let node = context.node.and_then(|node| match &node.additional {
                 Some(crate::crd::schema::Additional::Like(below)) => Some(&**below),
                 _ => None,
             });
-            let mut next = site.below(node);
-            if site.in_metadata {
+            let mut next = context.below(node);
+            if context.in_metadata {
                 next.no_defaults = Some("inside additionalProperties applying to object metadata".into());
             }
             self.walk(below, &location, &next);
         }
     }
 
-    fn properties(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
-        let resource = site.root || flag(schema, "x-kubernetes-embedded-resource");
+    fn properties(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let resource = context.root || flag(schema, "x-kubernetes-embedded-resource");
         for (name, below) in map(schema, "properties").into_iter().flatten() {
-            let node = site.node.and_then(|node| node.properties.get(name));
-            let mut next = site.below(node);
+            let node = context.node.and_then(|node| node.properties.get(name));
+            let mut next = context.below(node);
             if resource && matches!(name.as_str(), "metadata" | "kind" | "apiVersion") {
                 next.in_metadata = true;
-                if site.root {
+                if context.root {
                     next.no_defaults = Some(format!("in top-level {name}"));
                 }
             }
@@ -193,8 +193,8 @@ impl Found {
         }
     }
 
-    fn branches(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
-        let next = site.below(None);
+    fn branches(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
+        let next = context.below(None);
         if let Some(not) = given(schema, "not") {
             self.walk(not, &path.child("not"), &next);
         }
@@ -214,11 +214,11 @@ impl Found {
         }
     }
 
-    fn items(&mut self, schema: &Value, path: &Path, site: &Site<'_>) {
+    fn items(&mut self, schema: &Value, path: &Path, context: &NodeContext<'_>) {
         let Some(items) = given(schema, "items") else {
             return;
         };
-        let mut next = site.below(site.node.and_then(|node| node.items.as_deref()));
+        let mut next = context.below(context.node.and_then(|node| node.items.as_deref()));
         if text(schema, LIST_TYPE) != "map" && next.unmatched.is_none() {
             next.unmatched = Some(path.clone());
         }
@@ -383,7 +383,7 @@ impl Found {
     }
 
     /// Validates the fields of rules.
-    fn check_rules(&mut self, schema: &Value, path: &Path, _site: &Site<'_>) {
+    fn check_rules(&mut self, schema: &Value, path: &Path, _context: &NodeContext<'_>) {
         const REASONS: [&str; 4] = [
             "FieldValueDuplicate",
             "FieldValueForbidden",
@@ -444,12 +444,12 @@ impl Found {
         }
     }
 
-    fn compile(&mut self, schema: &Value, path: &Path, node: &Node, site: &Site<'_>) {
+    fn compile(&mut self, schema: &Value, path: &Path, node: &Node, context: &NodeContext<'_>) {
         let errors = &mut self.rules;
         let rules = given(schema, RULES).and_then(Value::as_array);
         for (at, source) in rules.into_iter().flatten().enumerate() {
             let location = path.child(RULES).index(at);
-            let rule = Rule::compile(node, site.whole, source);
+            let rule = Rule::compile(node, context.whole, source);
             let shown = || Some(internal::rule(source));
             if let Some(detail) = rule.error {
                 errors.push_shown(ErrorType::Invalid, &location.child("rule"), shown(), detail);
@@ -464,7 +464,7 @@ impl Found {
                 );
             }
             if rule.uses_old {
-                if let Some(from) = &site.unmatched {
+                if let Some(from) = &context.unmatched {
                     let detail = format!(
                         "oldSelf cannot be used on the uncorrelatable portion of the schema within {from}"
                     );
